@@ -1,0 +1,106 @@
+"""The certificate: how far a result can be from exact kernel PCA."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._tables import html_table, text_table
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known about the error of a fit.
+
+    Attributes
+    ----------
+    kind : "bound" or "estimate"
+        Whether the intervals hold for certain (up to the rounding of float64) or are
+        estimates.
+    eigenvalue_lower, eigenvalue_upper : arrays of shape (r,)
+        Each interval holds a true eigenvalue.
+    residuals : array of shape (r,) or None
+        ``|K'u - l u|`` of every pair.
+    captured_variance : (float, float)
+        The share of the total variance that the kept components are known to hold.
+    converged : bool
+        Whether the residuals reached the tolerance asked for.
+    n_passes : int
+        Products with the kernel matrix that the fit took.
+    indefinite : bool
+        Whether negative eigenvalues were met: the kernel is then no inner product, and
+        shares of variance lose their meaning.
+    """
+
+    kind: str
+    eigenvalue_lower: np.ndarray
+    eigenvalue_upper: np.ndarray
+    residuals: np.ndarray | None
+    captured_variance: tuple[float, float]
+    converged: bool
+    n_passes: int = 1
+    indefinite: bool = False
+
+    @property
+    def relative_residual(self) -> float | None:
+        """The largest residual as a share of the largest eigenvalue."""
+        if self.residuals is None or self.residuals.size == 0:
+            return None
+        top = float(self.eigenvalue_upper[0])
+        return float(self.residuals.max()) / top if top > 0 else 0.0
+
+    def summary(self) -> list[tuple[str, str]]:
+        """The statements of the certificate, as pairs of a name and a text."""
+        low, high = self.captured_variance
+        words = {"bound": "certified bounds", "estimate": "estimates, not bounds"}
+        lines = [
+            ("kind", words[self.kind]),
+            ("components", str(self.eigenvalue_lower.size)),
+            ("captured variance", _interval(100 * low, 100 * high) + " %"),
+        ]
+        if self.residuals is not None and self.residuals.size:
+            share = f"{self.relative_residual:.1e} of the first eigenvalue"
+            lines.append(("largest residual", share))
+        lines.append(("converged", "yes" if self.converged else "no"))
+        lines.append(("passes over the kernel", str(self.n_passes)))
+        if self.indefinite:
+            lines.append(("warning", "the kernel is indefinite: negative eigenvalues were met"))
+        return lines
+
+    def __repr__(self) -> str:
+        rows = [["  " + name, text] for name, text in self.summary()]
+        return text_table(["Certificate", ""], rows)
+
+    def _repr_html_(self) -> str:
+        rows = [[name, text] for name, text in self.summary()]
+        return html_table([], rows, caption="Certificate")
+
+
+def residual_certificate(pairs, values, total, n_passes=None) -> Certificate:
+    """The certificate of an exact method: every eigenvalue within its residual of a true one.
+
+    Parameters
+    ----------
+    pairs : Eigenpairs
+    values : array of shape (r,)
+        The eigenvalues reported, rounding clipped.
+    total : float
+        The trace.
+    """
+    lower, upper = values - pairs.residuals, values + pairs.residuals
+    indefinite = bool(pairs.least is not None and pairs.least < -1e-5 * max(values[:1].sum(), 0))
+    if not indefinite:
+        lower = np.maximum(lower, 0.0)
+    share = (0.0, 0.0)
+    if total > 0:
+        share = (float(lower.sum()) / total, min(1.0, float(upper.sum()) / total))
+    return Certificate(
+        "bound", lower, upper, pairs.residuals, share, pairs.converged, pairs.n_passes, indefinite
+    )
+
+
+def _interval(low: float, high: float) -> str:
+    """Two numbers to the digits in which they differ."""
+    for digits in range(1, 9):
+        if f"{low:.{digits}f}" != f"{high:.{digits}f}":
+            return f"{low:.{digits}f} to {high:.{digits}f}"
+    return f"{low:.4f}"

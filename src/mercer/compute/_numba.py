@@ -1,0 +1,28 @@
+"""Compiled tiles for kernels that are sums over coordinates and so have no GEMM form."""
+
+import numba
+
+
+@numba.njit(nogil=True, fastmath=True, cache=True)
+def l1_distances(X, Z, out):
+    """out[i, j] = sum_k |x_ik - z_jk|, for X (n, d), Z (m, d)."""
+    for i in range(X.shape[0]):
+        for j in range(Z.shape[0]):
+            total = X.dtype.type(0)
+            for k in range(X.shape[1]):
+                total += abs(X[i, k] - Z[j, k])
+            out[i, j] = total
+
+
+@numba.njit(nogil=True, fastmath=True, cache=True)
+def chi2_distances(X, Z, out):
+    """out[i, j] = sum_k (x_ik - z_jk)^2 / (x_ik + z_jk), empty bins left out."""
+    for i in range(X.shape[0]):
+        for j in range(Z.shape[0]):
+            total = X.dtype.type(0)
+            for k in range(X.shape[1]):
+                both = X[i, k] + Z[j, k]
+                if both > 0:
+                    difference = X[i, k] - Z[j, k]
+                    total += difference * difference / both
+            out[i, j] = total

@@ -1,0 +1,71 @@
+"""Byte budgets: what the user wrote, what the machine has, and how to print it."""
+
+import os
+import re
+from pathlib import Path
+
+# The share of free memory that a fit may take when the user names no budget: the
+# rest is left to the data the user still holds and to other programs.
+FREE_SHARE = 0.5
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BINARY = {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+_PATTERN = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][0-9]+)?)\s*([KMGT]?I?)B?\s*", re.IGNORECASE)
+
+
+def parse_bytes(memory) -> int:
+    """A byte count from an int, a string such as ``"300MB"`` or ``"2GiB"``, or None.
+
+    None stands for half of the memory that is free now.
+    """
+    if memory is None:
+        return int(FREE_SHARE * available_memory())
+    if isinstance(memory, str):
+        match = _PATTERN.fullmatch(memory)
+        units = _UNITS | _BINARY
+        if match is None or match[2].upper() not in units:
+            raise ValueError(
+                f"memory={memory!r} is not an amount of memory. Give a number of bytes or "
+                "a string such as '300MB' or '2GiB'."
+            )
+        count = float(match[1]) * units[match[2].upper()]
+    else:
+        count = float(memory)
+    if not count >= 1:
+        raise ValueError(f"memory={memory!r} must be a positive amount of memory.")
+    return int(count)
+
+
+def available_memory() -> int:
+    """Bytes free now, the limit of a container included."""
+    free = _free_of_machine()
+    limit, used = _read_number("memory.max"), _read_number("memory.current")
+    if limit is not None and used is not None:
+        free = min(free, max(limit - used, 0))
+    return free
+
+
+def format_bytes(count: float) -> str:
+    """A byte count for people: ``"1.5 GB"``."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+def _free_of_machine() -> int:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        fields = dict(line.split(":", 1) for line in lines if ":" in line)
+        return 1024 * int(fields["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def _read_number(name: str) -> int | None:
+    """A number of the control group that limits this process, if there is one."""
+    try:
+        return int((Path("/sys/fs/cgroup") / name).read_text())
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,79 @@
+"""Progress of a fit: a bar for people, a callback for programs."""
+
+import math
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from ..solvers import PassState
+
+# Passes foreseen before the first residual is known.
+FIRST_GUESS = 6
+
+
+class FitProgress:
+    """Receives every pass and every tile of a fit.
+
+    Parameters
+    ----------
+    verbose : int
+        0 for silence, 1 for a progress bar on stderr.
+    callback : callable or None
+        ``callback(state)`` after each pass; True stops the fit.
+    """
+
+    def __init__(self, verbose=0, callback=None):
+        self.callback = callback
+        self._bar = _make_bar() if verbose else None
+        self._task = None
+        self._done = 0
+        self._first: tuple[float, float] | None = None
+
+    def __enter__(self):
+        if self._bar is not None:
+            self._bar.start()
+            self._task = self._bar.add_task("kernel PCA", total=FIRST_GUESS, state="first pass")
+        return self
+
+    def __exit__(self, *error):
+        if self._bar is not None:
+            if error[0] is None:
+                self._bar.update(self._task, completed=self._done, total=self._done)
+            self._bar.stop()
+
+    def tiles(self, done: int, total: int) -> None:
+        """A share of the running pass is done."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._done + done / total)
+
+    def report(self, state: PassState) -> bool:
+        """A pass is done; True if the callback asks to stop."""
+        self._done = state.n_passes
+        if self._bar is not None:
+            text = f"pass {state.n_passes}, residual {state.residual:.1e}"
+            total = max(self._expected(state), state.n_passes)
+            self._bar.update(self._task, completed=state.n_passes, total=total, state=text)
+        return self.callback is not None and self.callback(state) is True
+
+    def _expected(self, state) -> float:
+        """Passes in all if the residual keeps falling as it has since the first one."""
+        if self._first is None:
+            self._first = (state.n_passes, state.residual)
+            return max(FIRST_GUESS, state.n_passes + 1)
+        passes = state.n_passes - self._first[0]
+        fall = math.log(max(self._first[1], 1e-300) / max(state.residual, 1e-300))
+        left = math.log(max(state.residual, 1e-300) / max(state.tol, 1e-300))
+        return state.n_passes if left <= 0 else state.n_passes + left * passes / max(fall, 0.1)
+
+
+def _make_bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[state]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=False,
+    )

@@ -1,0 +1,58 @@
+"""The expansion: a mean and r directions of feature space, written in a basis.
+
+Frame F = [b | A], (m, 1 + r): column 0 the weights of the mean, the others those of the
+directions. M = F' G F, with M[1:, 1:] = I where a direction has variance. All that is done
+with a fitted model follows from P = project(X, F):
+
+    scores                s = P[1:] - M[0, 1:]
+    reconstruction        b + A s, as weights over the basis
+    squared error         k(x, x) - 2 t.P + t M t',  t = [1, s]
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .bases import Basis
+
+
+@dataclass(frozen=True)
+class KernelExpansion:
+    """A mean and r orthonormal directions of feature space in a basis of size m.
+
+    Attributes
+    ----------
+    basis : Basis
+    frame : array of shape (m, 1 + r)
+    metric : array of shape (1 + r, 1 + r)
+        Inner products of the frame's vectors.
+    """
+
+    basis: Basis
+    frame: np.ndarray
+    metric: np.ndarray
+
+    @property
+    def n_components(self) -> int:
+        """Number of directions r."""
+        return self.frame.shape[1] - 1
+
+    def scores(self, X) -> np.ndarray:
+        """Coordinates of phi(X) along the directions, from the mean, (n, r)."""
+        return self.basis.project(X, self.frame[:, 1:]) - self.metric[0, 1:]
+
+    def weights(self, S) -> np.ndarray:
+        """Basis weights of the reconstructions with scores S, (n, m)."""
+        return self.frame[:, 0] + S @ self.frame[:, 1:].T
+
+    def squared_errors(self, X) -> np.ndarray:
+        """Squared feature-space distance of phi(X) to its reconstruction, (n,).
+
+        Small negative values are rounding and become zero.
+        """
+        P = self.basis.project(X, self.frame)
+        S = P[:, 1:] - self.metric[0, 1:]
+        t = np.hstack([np.ones((S.shape[0], 1)), S])
+        inner = np.einsum("ij,ij->i", t, P)
+        square = np.einsum("ij,jk,ik->i", t, self.metric, t)
+        return np.maximum(self.basis.norms(X) - 2 * inner + square, 0.0)

@@ -1,0 +1,272 @@
+"""The contract of a kernel, and its matrix tile by tile.
+
+A kernel is a recipe: parameters only. `resolve` puts numbers in place of ``None`` and
+``"median"``, `pairs` binds it to two sets of rows and a precision.
+"""
+
+from abc import ABC, abstractmethod
+from copy import copy
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+
+from ..compute import array_namespace, is_sparse
+
+# Rows on which the median or mean distance is taken: half a million pairs settle
+# either to a third digit.
+WIDTH_SAMPLE = 1000
+
+
+class Kernel(BaseEstimator, ABC):
+    """A symmetric function k(x, z) of two rows."""
+
+    #: False where some parameter values give negative eigenvalues.
+    definite = True
+
+    def __call__(self, X, Z=None):
+        """The kernel matrix between the rows of X (n, d) and of Z (m, d)."""
+        pairs = self.pairs(X, Z)
+        n, m = pairs.shape
+        xp = array_namespace(X) if not is_sparse(X) else np
+        out = xp.empty((n, m), dtype=pairs.dtype)
+        return pairs.tile(slice(0, n), slice(0, m), out)
+
+    @abstractmethod
+    def pairs(self, X, Z=None, dtype=None, store: int = 0) -> "Pairs":
+        """The kernel matrix between X and Z (X itself if None) as tiles of one precision.
+
+        `store` bytes may be spent on prepared rows.
+        """
+
+    @abstractmethod
+    def diag(self, X):
+        """k(x, x) for every row, (n,)."""
+
+    def resolve(self, X, rng=None) -> "Kernel":
+        """A copy whose parameters are all numbers, derived from X where they were not."""
+        return clone(self)
+
+    def spread(self, X) -> float:
+        """The largest term that cancels when a tile is formed; rounding grows with it."""
+        return 1.0
+
+    def check(self, X) -> None:
+        """Raise ValueError if this kernel is not defined on X."""
+        return
+
+
+class WidthMixin:
+    """A width ``gamma`` that may be None (1 / number of columns), "median" or "mean"."""
+
+    #: What `"median"` and `"mean"` measure; gamma follows from it in `_width`.
+    _metric = "euclidean"
+
+    def resolve(self, X, rng=None):
+        """A copy with gamma as a number."""
+        resolved = clone(self)
+        if isinstance(self.gamma, str):
+            resolved.gamma = self._width(typical_distance(X, self.gamma, self._metric, rng))
+        elif self.gamma is None:
+            resolved.gamma = 1.0 / X.shape[1]
+        return resolved
+
+    @staticmethod
+    def _width(distance):
+        # sigma = distance in exp(-d^2 / (2 sigma^2)); equal rows have no scale to offer.
+        return 1.0 / (2.0 * distance**2) if distance > 0 else 1.0
+
+
+class FactoredKernel(Kernel):
+    """k(x, z) = f(left(x) . right(z)): a tile is one GEMM and an elementwise map."""
+
+    @abstractmethod
+    def embed(self, X, origin):
+        """Rows prepared for the inner product, (n, e)."""
+
+    @abstractmethod
+    def finish(self, T):
+        """The scalar map f, over T itself where possible."""
+
+    def turn(self, E):
+        """Rows of the right factor from those of the left one."""
+        return E
+
+    def origin(self, X):
+        """What to subtract from every row first, or None."""
+        return None
+
+    def extra_columns(self) -> int:
+        """Columns that `embed` appends."""
+        return 0
+
+    #: Tile-sized arrays alive at once inside `finish`, the tile included.
+    live_tiles = 1
+
+    def pairs(self, X, Z=None, dtype=None, store: int = 0):
+        """Tiles by GEMM."""
+        return FactoredPairs(self, X, Z, dtype, store)
+
+
+class DirectKernel(Kernel):
+    """A kernel whose tiles are filled pair by pair."""
+
+    @abstractmethod
+    def fill(self, X, Z, out):
+        """out[i, j] = k(x_i, z_j)."""
+
+    def pairs(self, X, Z=None, dtype=None, store: int = 0):
+        """Tiles by loops over pairs."""
+        return DirectPairs(self, X, Z, dtype)
+
+
+class Pairs(ABC):
+    """The kernel matrix between the rows of X and Z, seen tile by tile."""
+
+    def __init__(self, kernel, X, Z, dtype):
+        self.kernel, self.X = kernel, X
+        self.Z = X if Z is None else Z
+        self.symmetric = Z is None
+        self.shape = (X.shape[0], self.Z.shape[0])
+        self.dtype = float_dtype(X) if dtype is None else dtype
+
+    @abstractmethod
+    def tile(self, i: slice, j: slice, out):
+        """Fill `out` with rows i and columns j and return it."""
+
+    @abstractmethod
+    def tile_bytes(self, side: int) -> int:
+        """Bytes in flight while one side x side tile is made."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of prepared rows kept from tile to tile."""
+        return 0
+
+    def of_rows(self, index) -> "Pairs":
+        """The same matrix for only some of its rows."""
+        return self.kernel.pairs(self.X[index], self.Z, self.dtype)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one number."""
+        return 4 if "32" in str(self.dtype) else 8
+
+
+class FactoredPairs(Pairs):
+    """Tiles f(left(x) . right(z)), with the prepared rows kept while they fit `store`."""
+
+    def __init__(self, kernel, X, Z, dtype, store):
+        super().__init__(kernel, X, Z, dtype)
+        self.origin = kernel.origin(self.Z)
+        width = X.shape[1] + kernel.extra_columns()
+        kept = self.itemsize * width * (self.shape[0] if self.symmetric else sum(self.shape))
+        self._left = self._right = None
+        if kept <= store and not is_sparse(X):
+            self._left = self._embed(self.X, slice(0, self.shape[0]))
+            self._right = self._left if self.symmetric else self._embed(self.Z, slice(0, None))
+
+    def tile(self, i, j, out):
+        """One GEMM, one map."""
+        left = self._embed(self.X, i) if self._left is None else self._left[i]
+        right = self._embed(self.Z, j) if self._right is None else self._right[j]
+        T = multiply(left, self.kernel.turn(right), out)
+        return self.kernel.finish(T)
+
+    def tile_bytes(self, side):
+        """The tile, what `finish` needs beside it, and four blocks of prepared rows."""
+        width = self.X.shape[1] + self.kernel.extra_columns()
+        return self.itemsize * (side * side * self.kernel.live_tiles + 4 * side * width)
+
+    @property
+    def kept_bytes(self):
+        """Bytes of the prepared rows, if they are kept."""
+        kept = {id(E): E.nbytes for E in (self._left, self._right) if E is not None}
+        return sum(kept.values())
+
+    def of_rows(self, index):
+        """The same matrix for only some of its rows; prepared rows are shared."""
+        some = copy(self)
+        some.X, some.symmetric = self.X[index], False
+        some.shape = (some.X.shape[0], self.shape[1])
+        some._left = None if self._left is None else self._left[index]
+        return some
+
+    def _embed(self, X, block):
+        return self.kernel.embed(rows_of(X, block, self.dtype, self.origin), self.origin)
+
+
+class DirectPairs(Pairs):
+    """Tiles filled by loops."""
+
+    def tile(self, i, j, out):
+        """Hand both blocks of rows to the kernel."""
+        left, right = (rows_of(A, k, self.dtype) for A, k in ((self.X, i), (self.Z, j)))
+        self.kernel.fill(left, right, out)
+        return out
+
+    def tile_bytes(self, side):
+        """The tile and two blocks of rows."""
+        return self.itemsize * (side * side + 2 * side * self.X.shape[1])
+
+
+def rows_of(X, block, dtype, origin=None):
+    """Rows of X in one precision, shifted by `origin`; sparse rows stay sparse."""
+    rows = X[block]
+    if is_sparse(rows):
+        return rows.astype(dtype)
+    xp = array_namespace(rows)
+    if origin is not None:
+        # The difference is taken before rounding, which is what the shift is for.
+        rows = rows - origin
+    return xp.asarray(rows, dtype=dtype)
+
+
+def multiply(left, right, out):
+    """left @ right' into `out`."""
+    if is_sparse(left) or is_sparse(right):
+        product = left @ right.T
+        out[...] = product.toarray() if is_sparse(product) else product
+        return out
+    xp = array_namespace(out)
+    return xp.matmul(left, right.T, out=out)
+
+
+def row_squares(X):
+    """|x|^2 for every row, (n,)."""
+    if is_sparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    if isinstance(X, np.ndarray):
+        return np.einsum("ij,ij->i", X, X)
+    return array_namespace(X).sum(X * X, axis=1)
+
+
+def append_columns(X, *columns):
+    """X with further columns, each (n,)."""
+    if is_sparse(X):
+        return sparse.hstack([X, *(c[:, None] for c in columns)], format="csr", dtype=X.dtype)
+    xp = array_namespace(X)
+    return xp.concat([X, *(c[:, None] for c in columns)], axis=1)
+
+
+def float_dtype(X):
+    """The floating type to compute X's kernel in: its own, or float64."""
+    xp = np if is_sparse(X) else array_namespace(X)
+    return X.dtype if X.dtype in (xp.float32, xp.float64) else xp.float64
+
+
+def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float:
+    """The median or mean distance between rows, on a sample of at most 1,000."""
+    from scipy.spatial.distance import pdist
+
+    if kind not in ("median", "mean"):
+        raise ValueError(f"gamma={kind!r} is unknown. Give a number, None, 'median' or 'mean'.")
+    if X.shape[0] < 2:
+        return 0.0
+    rng = np.random.default_rng(0) if rng is None else rng
+    sample = X
+    if X.shape[0] > WIDTH_SAMPLE:
+        sample = X[np.sort(rng.choice(X.shape[0], WIDTH_SAMPLE, replace=False))]
+    sample = sample.toarray() if is_sparse(sample) else np.asarray(sample)
+    distances = pdist(sample.astype(float), metric)
+    return float(np.median(distances) if kind == "median" else distances.mean())

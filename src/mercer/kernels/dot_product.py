@@ -1,0 +1,133 @@
+"""Kernels of the inner product x . z: linear, polynomial, sigmoid, cosine."""
+
+import numpy as np
+from sklearn.base import clone
+
+from ..compute import array_namespace, inplace, is_sparse
+from .base import FactoredKernel, Kernel, row_squares
+
+
+class DotProductKernel(FactoredKernel):
+    """A function of gamma x . z + coef0."""
+
+    def resolve(self, X, rng=None) -> Kernel:
+        """A copy with gamma as a number, 1 / number of columns for None."""
+        resolved = clone(self)
+        if isinstance(getattr(self, "gamma", None), str):
+            raise ValueError(
+                f"gamma={self.gamma!r} measures a distance, and {type(self).__name__} is no "
+                "kernel of a distance. Give a number or None."
+            )
+        if hasattr(self, "gamma") and self.gamma is None:
+            resolved.gamma = 1.0 / X.shape[1]
+        return resolved
+
+    def embed(self, X, origin):
+        """sqrt(gamma) x."""
+        scale = float(np.sqrt(getattr(self, "gamma", 1.0)))
+        return X if scale == 1.0 else X * scale
+
+    def finish(self, T):
+        """The inner product itself."""
+        return T
+
+    def diag(self, X):
+        """f(gamma |x|^2)."""
+        squares = row_squares(X) * getattr(self, "gamma", 1.0)
+        xp = array_namespace(squares)
+        return self.finish(xp.asarray(squares, dtype=xp.float64))
+
+
+class Linear(DotProductKernel):
+    """``x . z``: kernel PCA with it is ordinary PCA."""
+
+
+class Polynomial(DotProductKernel):
+    """``(gamma x . z + coef0)^degree``.
+
+    Parameters
+    ----------
+    degree : float
+        Whole numbers are fast; others need a positive base.
+    gamma : float or None
+        None is 1 / number of columns.
+    coef0 : float
+        Weight of the lower degrees.
+    """
+
+    live_tiles = 3
+
+    def __init__(self, degree=3, gamma=None, coef0=1):
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+
+    @property
+    def definite(self):  # type: ignore[override]
+        """A negative constant, or a broken power, can make it indefinite."""
+        return self.coef0 >= 0 and float(self.degree).is_integer()
+
+    def finish(self, T):
+        """Add the constant, take the power."""
+        T += self.coef0
+        return power(T, self.degree)
+
+
+class Sigmoid(DotProductKernel):
+    """``tanh(gamma x . z + coef0)``: not positive semidefinite in general.
+
+    Parameters
+    ----------
+    gamma : float or None
+        None is 1 / number of columns.
+    coef0 : float
+    """
+
+    definite = False
+
+    def __init__(self, gamma=None, coef0=1):
+        self.gamma = gamma
+        self.coef0 = coef0
+
+    def finish(self, T):
+        """Add the constant, take tanh."""
+        T += self.coef0
+        return inplace(array_namespace(T).tanh, T)
+
+
+class Cosine(DotProductKernel):
+    """``x . z / (|x| |z|)``, zero for a zero row."""
+
+    def embed(self, X, origin):
+        """Rows of unit length."""
+        norms = row_squares(X) ** 0.5
+        norms[norms == 0] = 1
+        if is_sparse(X):
+            return X.multiply((1 / norms)[:, None]).tocsr().astype(X.dtype)
+        return X / norms[:, None]
+
+    def diag(self, X):
+        """One, or zero for a zero row."""
+        squares = row_squares(X)
+        xp = array_namespace(squares)
+        return xp.asarray(squares > 0, dtype=xp.float64)
+
+
+def power(T, degree):
+    """T to a power, by repeated multiplication for whole degrees: far faster than pow."""
+    if float(degree).is_integer() and 0 <= degree <= 64:
+        return _whole_power(T, int(degree))
+    T[...] = array_namespace(T).pow(T, float(degree))
+    return T
+
+
+def _whole_power(T, degree):
+    base = array_namespace(T).asarray(T, copy=True)
+    T[...] = 1
+    while degree:
+        if degree & 1:
+            T *= base
+        degree >>= 1
+        if degree:
+            base *= base
+    return T

@@ -1,0 +1,153 @@
+"""Kernels of the distance |x - z|: Gaussian, Matern, rational quadratic.
+
+All three share one width: each tends to ``exp(-gamma |x - z|^2)`` as its shape parameter
+grows, so a gamma found for one is a fair start for the others.
+"""
+
+import numpy as np
+
+from ..compute import array_namespace, inplace, is_sparse
+from .base import FactoredKernel, WidthMixin, append_columns, float_dtype, row_squares
+
+
+class StationaryKernel(WidthMixin, FactoredKernel):
+    """A function of -gamma |x - z|^2, which one GEMM of augmented rows gives."""
+
+    def embed(self, X, origin):
+        """[sqrt(2 gamma) x, -gamma |x|^2, 1]."""
+        scaled = X * float(np.sqrt(2 * self.gamma))
+        xp = np if is_sparse(X) else array_namespace(X)
+        norms = -0.5 * row_squares(scaled)
+        return append_columns(scaled, norms, xp.ones_like(norms))
+
+    def turn(self, E):
+        """[sqrt(2 gamma) z, 1, -gamma |z|^2]."""
+        d = E.shape[1] - 2
+        if is_sparse(E):
+            return E[:, [*range(d), d + 1, d]]
+        xp = array_namespace(E)
+        turned = xp.asarray(E, copy=True)
+        turned[:, d], turned[:, d + 1] = E[:, d + 1], E[:, d]
+        return turned
+
+    def origin(self, X):
+        """The mean of some rows: distances stay, cancellation shrinks."""
+        if is_sparse(X):
+            return None
+        xp = array_namespace(X)
+        step = -(-X.shape[0] // 4096)
+        sample = xp.asarray(X[::step], dtype=xp.float64)
+        # In the data's own precision the difference is exact enough and keeps its type.
+        return xp.asarray(xp.mean(sample, axis=0), dtype=float_dtype(X))
+
+    def extra_columns(self):
+        """The squared norm and a one."""
+        return 2
+
+    def diag(self, X):
+        """Ones."""
+        xp = np if is_sparse(X) else array_namespace(X)
+        return xp.ones(X.shape[0], dtype=xp.float64)
+
+    def spread(self, X):
+        """gamma |x|^2 of the row farthest from the mean: terms of that size cancel."""
+        origin = self.origin(X)
+        far = 0.0
+        for start in range(0, X.shape[0], 4096):
+            rows = X[start : start + 4096]
+            far = max(far, float(row_squares(rows if origin is None else rows - origin).max()))
+        return self.gamma * far
+
+
+class RBF(StationaryKernel):
+    """Gaussian kernel ``exp(-gamma |x - z|^2)``.
+
+    Parameters
+    ----------
+    gamma : float, "median", "mean" or None
+        1 / (2 sigma^2). A word takes sigma to be that distance between rows; None is
+        1 / number of columns, as in scikit-learn.
+    """
+
+    def __init__(self, gamma=None):
+        self.gamma = gamma
+
+    def finish(self, T):
+        """exp."""
+        return inplace(array_namespace(T).exp, T)
+
+
+class Matern(StationaryKernel):
+    """Matern kernel of smoothness nu, with rho = sqrt(2 gamma) |x - z|.
+
+    ``exp(-rho)`` for nu = 1/2, ``(1 + s) exp(-s)`` with s = sqrt(3) rho for 3/2 and
+    ``(1 + s + s^2 / 3) exp(-s)`` with s = sqrt(5) rho for 5/2. Rougher than the Gaussian:
+    its spectrum decays slower, and far points are not forgotten.
+
+    Parameters
+    ----------
+    gamma : float, "median", "mean" or None
+        As in `RBF`, which is the limit of large nu; the length scale is 1/sqrt(2 gamma).
+    nu : 0.5, 1.5 or 2.5
+    """
+
+    live_tiles = 3
+
+    def __init__(self, gamma=None, nu=1.5):
+        self.gamma = gamma
+        self.nu = nu
+
+    def check(self, X):
+        """Only the smoothnesses with a closed form."""
+        if self.nu not in (0.5, 1.5, 2.5):
+            raise ValueError(f"Matern: nu={self.nu!r} has no closed form. Give 0.5, 1.5 or 2.5.")
+
+    def finish(self, T):
+        """T holds -rho^2 / 2."""
+        xp = array_namespace(T)
+        T *= -4 * self.nu
+        # Rounding leaves small negative squares where rows meet themselves.
+        s = inplace(xp.sqrt, xp.clip(T, min=0))
+        T[...] = -s
+        T = inplace(xp.exp, T)
+        if self.nu == 0.5:
+            return T
+        if self.nu == 2.5:
+            s = s + s * s / 3
+        s += 1
+        T *= s
+        return T
+
+
+class RationalQuadratic(StationaryKernel):
+    """``(1 + gamma |x - z|^2 / alpha)^-alpha``, a mixture of Gaussians of many widths.
+
+    alpha = 1 is the Cauchy kernel.
+
+    Parameters
+    ----------
+    gamma : float, "median", "mean" or None
+        As in `RBF`, which is the limit of large alpha.
+    alpha : float
+        Weight of the far tail; smaller is heavier.
+    """
+
+    live_tiles = 2
+
+    def __init__(self, gamma=None, alpha=1.0):
+        self.gamma = gamma
+        self.alpha = alpha
+
+    def check(self, X):
+        """alpha must be positive."""
+        if not self.alpha > 0:
+            raise ValueError(f"RationalQuadratic: alpha={self.alpha!r} must be positive.")
+
+    def finish(self, T):
+        """T holds -gamma d^2."""
+        xp = array_namespace(T)
+        T *= -1 / self.alpha
+        T[...] = xp.clip(T, min=0)
+        T = inplace(xp.log1p, T)
+        T *= -self.alpha
+        return inplace(xp.exp, T)

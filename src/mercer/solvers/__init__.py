@@ -1,0 +1,32 @@
+"""Solvers: the leading eigenpairs of a symmetric operator.
+
+A solver sees an operator and nothing else. `Dense` forms the matrix and is best when all
+or many components are wanted; `BlockKrylov` touches it only through a handful of block
+products and is best for a few components of many points; `Arpack` and `Randomized` are
+scikit-learn's choices, kept for those who compare; `GramPower` is the covariance-free
+method of Shi, Guo and Xue.
+"""
+
+from .base import Eigenpairs, PassState, Solver, canonical
+from .block_krylov import BlockKrylov
+from .dense import Dense
+from .peers import Arpack, Randomized
+
+SOLVERS: dict[str, type[Solver]] = {
+    "dense": Dense,
+    "krylov": BlockKrylov,
+    "arpack": Arpack,
+    "randomized": Randomized,
+}
+
+__all__ = [
+    "SOLVERS",
+    "Arpack",
+    "BlockKrylov",
+    "Dense",
+    "Eigenpairs",
+    "PassState",
+    "Randomized",
+    "Solver",
+    "canonical",
+]

@@ -1,0 +1,129 @@
+"""What solvers share: the result, the report after each pass, order and sign.
+
+Ordering, clipping and signing happen here and nowhere else.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+
+@dataclass(frozen=True)
+class Eigenpairs:
+    """Leading eigenpairs of a symmetric operator, largest first.
+
+    Attributes
+    ----------
+    values : array of shape (r,)
+    vectors : array of shape (n, r)
+        Orthonormal columns.
+    residuals : array of shape (r,)
+        ``|A u - l u|``: a true eigenvalue lies within it of each value.
+    converged : bool
+    n_passes : int
+        Products with the operator, drafts included.
+    least : float or None
+        The smallest eigenvalue estimate met on the way: negative for an indefinite operator.
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    residuals: np.ndarray
+    converged: bool = True
+    n_passes: int = 1
+    least: float | None = None
+
+
+@dataclass(frozen=True)
+class PassState:
+    """What a solver knows after a pass; handed to the progress bar and to the callback.
+
+    Attributes
+    ----------
+    n_passes : int
+    values : array of shape (r,)
+        Current eigenvalue estimates.
+    residual : float
+        Largest residual of the wanted pairs as a share of the largest eigenvalue.
+    tol : float
+        What the residual is to fall below.
+    """
+
+    n_passes: int
+    values: np.ndarray
+    residual: float
+    tol: float
+
+
+#: Called after each pass; True asks the solver to stop.
+Report = Callable[[PassState], bool]
+
+
+def silent(state: PassState) -> bool:
+    """A report that says nothing and never stops."""
+    return False
+
+
+class Solver(BaseEstimator, ABC):
+    """A recipe for eigenpairs: parameters only."""
+
+    @abstractmethod
+    def solve(self, operator, n_components: int, rng, tol: float = 0.0, report: Report = silent):
+        """The `n_components` largest eigenpairs of a symmetric operator.
+
+        Parameters
+        ----------
+        operator : SymmetricOperator
+        n_components : int
+        rng : numpy.random.Generator
+        tol : float
+            Residual to reach as a share of the largest eigenvalue; 0 for what the
+            arithmetic allows.
+        report : callable
+
+        Returns
+        -------
+        Eigenpairs
+        """
+
+
+# Negative eigenvalues above this share of the largest are rounding of a zero, smaller
+# ones a property of the matrix. The shares are scikit-learn's.
+NEGATIVE_SHARE = {"f": 5e-3, "d": 1e-5}
+# Positive ones below this share are zeros as well.
+ZERO_SHARE = {"f": 2e-7, "d": 1e-12}
+
+
+def canonical(pairs: Eigenpairs, precision: str = "d") -> Eigenpairs:
+    """Sorted, rounding clipped to zero, each vector's largest entry positive.
+
+    Raises
+    ------
+    ValueError
+        If a wanted eigenvalue is negative beyond rounding: its direction has no
+        variance, and the operator is not positive semidefinite.
+    """
+    values = clip_rounding(pairs.values, precision)
+    order = np.argsort(-values, kind="stable")
+    vectors = pairs.vectors[:, order]
+    peaks = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(vectors.shape[1])]
+    signs = np.where(peaks < 0, -1.0, 1.0)
+    return replace(
+        pairs, values=values[order], vectors=vectors * signs, residuals=pairs.residuals[order]
+    )
+
+
+def clip_rounding(values, precision: str = "d") -> np.ndarray:
+    """Eigenvalues with rounding set to zero; negative ones beyond rounding are an error."""
+    top = float(np.max(values, initial=0.0))
+    least = float(np.min(values, initial=0.0))
+    if least < -NEGATIVE_SHARE[precision] * max(top, np.finfo(float).tiny):
+        raise ValueError(
+            f"There are significant negative eigenvalues ({least:.3g} against a largest of "
+            f"{top:.3g}): the kernel matrix is not positive semidefinite. Ask for fewer "
+            "components, or use a positive semidefinite kernel."
+        )
+    return np.where(values > ZERO_SHARE[precision] * top, values, 0.0)

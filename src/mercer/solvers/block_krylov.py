@@ -1,0 +1,189 @@
+"""Block Krylov: a few eigenpairs from a handful of block products.
+
+Block Lanczos with full reorthogonalisation, Rayleigh-Ritz on the whole basis after each
+pass and thick restart, run on the operator's draft where it has one (single precision is
+enough to find a subspace to 1e-6). Passes in full precision follow: the first measures
+the true residuals, and where these are not yet small enough the directions
+
+    (l_i - A)^{-1} (A u_i - l_i u_i),
+
+solved for on the draft, join the subspace: each such pass gains several digits.
+
+References: Golub & Underwood 1977; Wu & Simon 2000 (thick restart); Davidson 1975.
+"""
+
+import numpy as np
+
+from ._linalg import column_norms, orthonormal_against, small_eigh
+from .base import Eigenpairs, PassState, Solver, silent
+from .dense import Dense
+
+# Residuals, as shares of the largest eigenvalue, below which float64 passes gain nothing
+# for eigenvalues (their error is the square) ...
+FULL_FLOOR = 1e-9
+# ... and below which single-precision passes stop gaining.
+DRAFT_FLOOR = 1e-6
+# Blocks wider than this cost more per pass than they save in passes.
+WIDEST_BLOCK = 128
+# Blocks in the basis before it is restarted.
+BASIS_BLOCKS = 8
+# Products spent at most on one correction, and corrections at most.
+CORRECTION_DEPTH = 10
+MAX_CORRECTIONS = 12
+
+
+class BlockKrylov(Solver):
+    """The leading eigenpairs by block Krylov iteration; the matrix is never formed.
+
+    Cost: one block product a pass, typically 4 to 6 in single precision and one or two
+    in double. Memory: at most `max_columns` vectors.
+
+    Parameters
+    ----------
+    block : int or None
+        Vectors a product; None for the number of components plus `oversampling`.
+    oversampling : int
+        Vectors carried beyond those asked for, so that the last of these converge too.
+    max_columns : int or None
+        Vectors kept before a restart; None for eight blocks.
+    max_passes : int
+        Products in all; when they are used up the result says that it has not converged.
+    """
+
+    def __init__(self, block=None, oversampling=8, max_columns=None, max_passes=100):
+        self.block = block
+        self.oversampling = oversampling
+        self.max_columns = max_columns
+        self.max_passes = max_passes
+
+    def solve(self, operator, n_components, rng, tol=0.0, report=silent):
+        """Subspace on the draft, then Rayleigh-Ritz and corrections in full precision."""
+        n = operator.shape[0]
+        carried = n_components + self.oversampling
+        block = self.block or min(carried, WIDEST_BLOCK)
+        if 4 * max(block, carried) >= n:
+            return Dense().solve(operator, n_components, rng, tol, report)
+        inner = operator.draft or operator
+        watch = Watch(n_components, self.max_passes, max(tol, FULL_FLOOR), report)
+        columns = max(self.max_columns or carried + BASIS_BLOCKS * block, carried + 2 * block)
+        goal = max(watch.tol / 2, DRAFT_FLOOR if operator.draft else FULL_FLOOR)
+        U = krylov(inner, inner.start(block, rng), carried, columns, goal, watch)
+        return refine(operator, inner, U, columns, watch)
+
+
+class Watch:
+    """Counts passes, reports each, and remembers that somebody asked to stop."""
+
+    def __init__(self, wanted, max_passes, tol, report):
+        self.wanted, self.max_passes, self.tol, self.report = wanted, max_passes, tol, report
+        self.n_passes = 0
+        self.stopped = False
+        self.least = 0.0
+
+    def __call__(self, values, residuals) -> float:
+        """Note a pass; the largest wanted residual as a share of the largest eigenvalue."""
+        self.n_passes += 1
+        self.least = min(self.least, float(values[-1]))
+        top = max(float(np.max(np.abs(values))), np.finfo(float).tiny)
+        residual = float(np.max(residuals[: self.wanted])) / top
+        state = PassState(self.n_passes, values[: self.wanted].copy(), residual, self.tol)
+        self.stopped |= bool(self.report(state))
+        return residual
+
+    @property
+    def over(self) -> bool:
+        """Whether to finish with what there is. One pass is left for the true residuals."""
+        return self.stopped or self.n_passes >= self.max_passes - 1
+
+
+def krylov(A, V, carried, columns, goal, watch):
+    """Ritz vectors of A, (n, carried), whose wanted residuals are below `goal`."""
+    n, b = V.shape
+    Q = np.empty((n, columns), order="F")
+    T = np.zeros((columns, columns))
+    Q[:, :b], _ = np.linalg.qr(V)
+    q = b
+    while True:
+        new = slice(q - b, q)
+        V, C, B = orthonormal_against(A @ Q[:, new], Q[:, :q])
+        T[:q, new], T[new, :q] = C, C.T
+        values, Y = small_eigh(T[:q, :q])
+        # What leaves the basis does so through the last block alone.
+        residual = watch(values, column_norms(B @ Y[new]))
+        if (q >= carried and residual <= goal) or watch.over:
+            return Q[:, :q] @ Y[:, :carried]
+        if q + b > columns:
+            q = restart(Q, T, values, Y, q, min(carried, q))
+        Q[:, q : q + b] = V
+        q += b
+
+
+def restart(Q, T, values, Y, q, kept):
+    """Compress the basis to its leading Ritz vectors, on which T is diagonal."""
+    Q[:, :kept] = Q[:, :q] @ Y[:, :kept]
+    T[...] = 0.0
+    T[np.arange(kept), np.arange(kept)] = values[:kept]
+    return kept
+
+
+def refine(operator, inner, U, columns, watch) -> Eigenpairs:
+    """Rayleigh-Ritz in full precision, with corrections until the residuals are small."""
+    k, r = U.shape[1], watch.wanted
+    V, _ = np.linalg.qr(U)
+    AV = operator @ V
+    previous = np.inf
+    for _ in range(MAX_CORRECTIONS):
+        values, Y = small_eigh(V.T @ AV)
+        U, AU, values = V @ Y[:, :k], AV @ Y[:, :k], values[:k]
+        R = AU - U * values
+        residuals = column_norms(R)
+        residual = watch(values, residuals)
+        if residual <= watch.tol or watch.over or residual > previous / 2:
+            break
+        previous = residual
+        shrink = watch.tol / residual / 4
+        D = corrections(inner, U, values[:r], R[:, :r], shrink, columns, watch)
+        D, _, _ = orthonormal_against(D, U)
+        V, AV = np.hstack([U, D]), np.hstack([AU, operator @ D])
+    return Eigenpairs(
+        values[:r],
+        U[:, :r],
+        residuals[:r],
+        converged=residual <= watch.tol,
+        n_passes=watch.n_passes,
+        least=watch.least,
+    )
+
+
+def corrections(A, U, values, R, shrink, columns, watch):
+    """Approximate (l_i - A)^{-1} r_i for every residual, orthogonal to U, by block Krylov.
+
+    Stops when the equations' own residuals have shrunk by `shrink`.
+    """
+    n, r = R.shape
+    V, _, size = orthonormal_against(R, U)
+    depth = min(CORRECTION_DEPTH, max(2, columns // r))
+    Q = np.empty((n, depth * r), order="F")
+    T = np.zeros((depth * r, depth * r))
+    right = np.zeros((depth * r, r))
+    right[:r] = size
+    for q in range(r, depth * r + 1, r):
+        new = slice(q - r, q)
+        Q[:, new] = V
+        V, C, B = orthonormal_against(A @ V, np.hstack([U, Q[:, :q]]))
+        C = C[U.shape[1] :]
+        T[:q, new], T[new, :q] = C, C.T
+        watch.n_passes += 1
+        Y = shifted_solve(T[:q, :q], values, right[:q])
+        if np.max(column_norms(B @ Y[new])) <= shrink * np.max(column_norms(right)) or watch.over:
+            break
+    return Q[:, :q] @ Y
+
+
+def shifted_solve(T, values, right):
+    """Solve (l_i - T) y_i = right_i for all i with one decomposition of T."""
+    w, P = small_eigh(T)
+    gaps = values[None, :] - w[:, None]
+    # A shift inside the spectrum of T would blow a direction up that U already holds.
+    gaps = np.maximum(gaps, 1e-2 * np.abs(values))
+    return P @ ((P.T @ right) / gaps)

@@ -1,0 +1,87 @@
+"""The other two solvers of scikit-learn's KernelPCA, on operators: ARPACK and randomized."""
+
+import numpy as np
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+from ._linalg import column_norms, descending, small_eigh
+from .base import Eigenpairs, PassState, Solver, silent
+
+
+class Arpack(Solver):
+    """Implicitly restarted Lanczos (ARPACK), one vector at a time.
+
+    Many single products where `BlockKrylov` needs a few block ones: choose it only to
+    compare, or when the matrix is in memory and small.
+
+    Parameters
+    ----------
+    max_iter : int or None
+        Restarts; None for ARPACK's own choice.
+    """
+
+    def __init__(self, max_iter=None):
+        self.max_iter = max_iter
+
+    def solve(self, operator, n_components, rng, tol=0.0, report=silent):
+        """eigsh on the operator; the residuals cost one more block product."""
+        n = operator.shape[0]
+        if n_components >= n:
+            raise ValueError(
+                f"eigen_solver='arpack' finds fewer than n_samples={n} components and "
+                f"n_components={n_components} were asked for. Use eigen_solver='dense'."
+            )
+        count = [0]
+
+        def product(v):
+            count[0] += 1
+            return (operator @ v.reshape(-1, 1)).ravel()
+
+        A = LinearOperator(operator.shape, matvec=product, dtype=float)
+        start = rng.uniform(-1, 1, n)
+        try:
+            found = eigsh(A, n_components, which="LA", tol=tol, maxiter=self.max_iter, v0=start)
+        except ArpackNoConvergence as error:
+            raise ValueError(
+                f"ARPACK found {len(error.eigenvalues)} of {n_components} components within "
+                f"max_iter={self.max_iter}. Raise max_iter or tol, or use eigen_solver='krylov'."
+            ) from error
+        values, U = descending(*found)
+        residuals = column_norms(operator @ U - U * values)
+        report(PassState(count[0], values, float(residuals.max() / max(values[0], 1e-300)), tol))
+        return Eigenpairs(values, U, residuals, n_passes=count[0] + 1)
+
+
+class Randomized(Solver):
+    """Randomized subspace iteration (Halko, Martinsson & Tropp 2011).
+
+    A fixed number of power iterations and no stopping rule: the residuals say how far it
+    got. Ritz values are chosen by modulus, as scikit-learn does.
+
+    Parameters
+    ----------
+    iterated_power : int or "auto"
+        Power iterations; "auto" is 7 for few components and 4 otherwise.
+    oversampling : int
+    """
+
+    def __init__(self, iterated_power="auto", oversampling=10):
+        self.iterated_power = iterated_power
+        self.oversampling = oversampling
+
+    def solve(self, operator, n_components, rng, tol=0.0, report=silent):
+        """Orthonormalize after every product, then Rayleigh-Ritz."""
+        n = operator.shape[0]
+        passes = self.iterated_power
+        if passes == "auto":
+            passes = 7 if n_components < 0.1 * n else 4
+        V = rng.standard_normal((n, min(n, n_components + self.oversampling)))
+        for _ in range(passes + 1):
+            V, _ = np.linalg.qr(operator @ V)
+        AV = operator @ V
+        values, Q = small_eigh(V.T @ AV)
+        kept = np.argsort(-np.abs(values), kind="stable")[:n_components]
+        kept = kept[np.argsort(-values[kept], kind="stable")]
+        U, AU, values = V @ Q[:, kept], AV @ Q[:, kept], values[kept]
+        residuals = column_norms(AU - U * values)
+        report(PassState(passes + 2, values, float(residuals.max() / max(values[0], 1e-300)), tol))
+        return Eigenpairs(values, U, residuals, n_passes=passes + 2, least=float(values[-1]))
