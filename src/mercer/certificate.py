@@ -6,6 +6,9 @@ import numpy as np
 
 from ._tables import html_table, text_table
 
+# Eigenvalues below minus this share of the largest are no rounding.
+INDEFINITE_SHARE = 1e-5
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -75,27 +78,68 @@ class Certificate:
         return html_table([], rows, caption="Certificate")
 
 
-def residual_certificate(pairs, values, total, n_passes=None) -> Certificate:
+def residual_certificate(pairs, total: float) -> Certificate:
     """The certificate of an exact method: every eigenvalue within its residual of a true one.
 
     Parameters
     ----------
     pairs : Eigenpairs
-    values : array of shape (r,)
-        The eigenvalues reported, rounding clipped.
+        In order, rounding clipped.
     total : float
         The trace.
     """
+    values = pairs.values
     lower, upper = values - pairs.residuals, values + pairs.residuals
-    indefinite = bool(pairs.least is not None and pairs.least < -1e-5 * max(values[:1].sum(), 0))
+    top = float(np.max(values, initial=0.0))
+    indefinite = pairs.least is not None and pairs.least < -INDEFINITE_SHARE * top
     if not indefinite:
         lower = np.maximum(lower, 0.0)
-    share = (0.0, 0.0)
-    if total > 0:
-        share = (float(lower.sum()) / total, min(1.0, float(upper.sum()) / total))
+    share = _share(lower.sum(), total), _share(upper.sum(), total)
     return Certificate(
-        "bound", lower, upper, pairs.residuals, share, pairs.converged, pairs.n_passes, indefinite
+        "bound",
+        lower,
+        upper,
+        pairs.residuals,
+        share,
+        pairs.converged,
+        pairs.n_passes,
+        bool(indefinite),
     )
+
+
+def projection_certificate(
+    pairs, total: float, lost: float, exact: bool = True, rounding: float = 0.0
+) -> Certificate:
+    """The certificate of a method that works in a subspace of feature space.
+
+    What the subspace leaves out of the Gram matrix is positive semidefinite with trace
+    `lost`, so each exact eigenvalue lies between the one found and that plus `lost`. The
+    directions lie in the subspace, so the variance found along them is exact; the total
+    is known up to the share of the mean that the subspace leaves out.
+
+    Parameters
+    ----------
+    pairs : Eigenpairs
+    total : float
+        Trace of the centred Gram matrix, or at most `lost` more.
+    lost : float
+    exact : bool
+        False where the subspace's inner products are themselves approximations, as those of
+        random features are: the same numbers are then estimates.
+    rounding : float
+        Share of the total that the arithmetic of the rows may have got wrong.
+    """
+    values = pairs.values
+    slack = rounding * total
+    lower, upper = np.maximum(values - slack, 0.0), values + lost + slack
+    kept, missed = float(lower.sum()), lost + slack
+    share = _share(kept, total + slack), _share(float(values.sum()) + slack, total - missed)
+    kind = "bound" if exact else "estimate"
+    return Certificate(kind, lower, upper, None, share, pairs.converged)
+
+
+def _share(part: float, total: float) -> float:
+    return min(1.0, float(part) / float(total)) if total > 0 else 0.0
 
 
 def _interval(low: float, high: float) -> str:

@@ -5,17 +5,19 @@ three speeds. A fit uses stored speeds, since only their ratios decide; `plan` m
 them first, in a fraction of a second, to predict seconds.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh
+from sklearn.base import clone
 
 from ._tables import html_table, text_table
 from .compute import LocalEngine, format_bytes, parse_bytes
 from .kernels import KERNELS
-from .solvers import SOLVERS, BlockKrylov, Dense, Solver
+from .solvers import BlockKrylov, Dense, Solver
 from .solvers.block_krylov import BASIS_BLOCKS, WIDEST_BLOCK
 
 # Products a block Krylov fit was seen to take on covtype, USPS and MNIST with 16
@@ -125,6 +127,12 @@ class Plan:
     def solver(self) -> Solver:
         """The chosen solver."""
         return self.chosen.solver
+
+    def fallback(self) -> Estimate | None:
+        """The dense method, where it is left to "auto" and could step in for an iterative one."""
+        dense = self.estimates[0]
+        left_to_us = self.chosen in self.estimates and self.reason.startswith(self.method)
+        return dense if left_to_us and dense.fits and dense is not self.chosen else None
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Headings and rows, the chosen method marked."""
@@ -263,22 +271,62 @@ def plan(X, n_components=16, *, kernel="rbf", memory=None, device=None, tol=0.0,
     return choose(work, speeds=calibrate(kernel.resolve(sample), np.asarray(sample), engine))
 
 
-def choose(work: Workload, eigen_solver="auto", speeds: Speeds | None = None) -> Plan:
-    """The plan of a fit: the fastest method within the budget, or the one asked for."""
+def choose(
+    work: Workload, solver="auto", basis="points", rows: int | None = None, speeds=None
+) -> Plan:
+    """The plan of a fit: the fastest solver within the budget, or the one asked for.
+
+    Parameters
+    ----------
+    work : Workload
+        Its n is the size of the eigenproblem.
+    solver : "auto" or Solver
+    basis : str or BasisRecipe
+        What was asked for, for the reason given.
+    rows : int or None
+        Rows of the data, where the eigenproblem is smaller than they are.
+    speeds : Speeds or None
+    """
     speeds = speeds or Speeds.typical(work.d)
     estimates = tuple(method(work, speeds) for method in METHODS)
-    if isinstance(eigen_solver, Solver):
-        return _asked(work, estimates, type(eigen_solver).__name__, eigen_solver)
-    if eigen_solver == "krylov":
-        name = "krylov, tiles kept" if estimates[1].fits else "krylov, matrix-free"
-        return Plan(work, estimates, _named(estimates, name), "asked for by eigen_solver")
-    if eigen_solver != "auto":
-        return _asked(work, estimates, eigen_solver, SOLVERS[eigen_solver]())
-    possible = [e for e in estimates if e.fits]
-    if not possible:
-        possible = [_last_resort(work, estimates)]
+    if (rows is not None and rows != work.n) or basis not in ("auto", "points"):
+        return _reduced(work, solver, basis, rows or work.n, speeds)
+    if isinstance(solver, Solver):
+        return _asked(work, estimates, solver)
+    possible = [e for e in estimates if e.fits] or [_last_resort(work, estimates)]
     best = min(possible, key=lambda e: e.seconds)
     return Plan(work, estimates, best, f"{best.method}: {_why(best, possible)}")
+
+
+def _asked(work, estimates, solver) -> Plan:
+    """The solver asked for, with the settings that the budget needs where it has none."""
+    if isinstance(solver, BlockKrylov):
+        kept, free = estimates[1], estimates[2]
+        like = kept if kept.fits else free
+        if solver.max_columns is None:
+            solver = clone(solver).set_params(max_columns=like.solver.max_columns)
+        chosen = replace(like, solver=solver)
+    elif isinstance(solver, Dense):
+        chosen = replace(estimates[0], solver=solver)
+    else:
+        # What it costs is not known: it meets the matrix through products alone.
+        name = type(solver).__name__
+        size = tile_memory(work) + 16 * work.n * work.r
+        chosen = Estimate(name, solver, math.nan, size, math.nan, True)
+    return Plan(work, estimates, chosen, "asked for by eigen_solver")
+
+
+def _reduced(work, solver, basis, rows, speeds) -> Plan:
+    """A small basis: one pass over the rows, then a dense problem of its size."""
+    name = basis if isinstance(basis, str) else type(basis).__name__
+    m = work.n
+    if not isinstance(solver, Solver):
+        solver = Dense() if work.r > m // 8 or m <= 2000 else BlockKrylov()
+    seconds = rows * m * (speeds.evaluate + 2 * m * speeds.multiply) / work.threads
+    chosen = Estimate(
+        name, solver, rows * m, 8 * 4 * m * m, seconds, True, "one pass over the rows"
+    )
+    return Plan(work, (chosen,), chosen, f"asked for by basis, with {m} basis vectors")
 
 
 def check_budget(plan: Plan) -> None:
@@ -319,16 +367,6 @@ def _seconds(work: Callable) -> float:
         work()
         best = min(best, time.perf_counter() - start)
     return best
-
-
-def _asked(work, estimates, name, solver) -> Plan:
-    known = {"Dense": "dense", "BlockKrylov": "krylov, matrix-free"}
-    like = _named(estimates, known.get(name, name), missing=estimates[0])
-    chosen = replace(like, method=name, solver=solver)
-    if like.method != known.get(name, name):
-        # ARPACK and the randomized solver work on the matrix in memory or on its products.
-        chosen = replace(chosen, bytes=8 * work.n * work.r, seconds=np.nan, fits=True)
-    return Plan(work, estimates, chosen, "asked for by eigen_solver")
 
 
 def _named(estimates, name, missing=None):

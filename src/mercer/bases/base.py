@@ -1,29 +1,46 @@
 """The contract of a basis: m vectors of feature space and their inner products."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+
+from ..compute import format_bytes
+from ..kernels import Kernel
+from ..kernels.base import float_dtype
+
+# Rows of a streamed block: enough for GEMM to run at full speed.
+STREAM_ROWS = 2048
 
 
 class BasisRecipe(BaseEstimator, ABC):
     """How to build a basis for given data: parameters only."""
 
     @abstractmethod
-    def build(self, kernel, X, engine, rng) -> "Basis":
-        """The basis for the rows of X."""
+    def build(self, kernel, X, engine, rng, n_components=None) -> "Basis":
+        """The basis for the rows of X; `n_components` helps to choose a size."""
 
 
 class Basis(ABC):
     """m vectors of feature space. `W` is always (m, b): b sums of basis vectors."""
 
     size: int
-    #: The same basis in single precision, for passes that need no more; None if there is none.
-    draft: "Basis | None" = None
+    engine: Any
+    kernel: Kernel
+    #: Whether the basis vectors are the data themselves.
+    spans_data = False
+    #: Whether inner products in the basis are those of the kernel, not approximations.
+    exact_norms = True
 
     @abstractmethod
-    def project(self, X, W) -> np.ndarray:
-        """Inner products of phi(X) with the sums W, (n, b). The n x m matrix is never kept."""
+    def stream(self, X, W=None) -> Callable[[slice], np.ndarray]:
+        """A function from a block of X's rows to their inner products with the sums W."""
+
+    @abstractmethod
+    def stream_width(self) -> int:
+        """Numbers alive for one row while `stream` works on it."""
 
     @abstractmethod
     def gram(self, W) -> np.ndarray:
@@ -32,6 +49,44 @@ class Basis(ABC):
     @abstractmethod
     def norms(self, X) -> np.ndarray:
         """k(x, x) for every row of X, (n,)."""
+
+    @abstractmethod
+    def whitener(self, dtype) -> np.ndarray | None:
+        """W with W' G W = I, for coordinates in an orthonormal basis; None if G = I."""
+
+    def project(self, X, W) -> np.ndarray:
+        """Inner products of phi(X) with the sums W, (n, b). The n x m matrix is never kept."""
+        out = np.empty((X.shape[0], W.shape[1]))
+        self.engine.map_rows(self.stream(X, W), X.shape[0], self.stream_rows(X), out)
+        return out
+
+    def stream_rows(self, X) -> int:
+        """Rows a block may have so that every thread stays inside the budget."""
+        width = 8 * (self.stream_width() + 2 * X.shape[1])
+        rows = self.engine.memory // (2 * self.engine.threads * width)
+        if rows < 1:
+            raise ValueError(
+                f"memory={format_bytes(self.engine.memory)} cannot hold one row of the kernel "
+                f"against {self.size} basis vectors. Give at least "
+                f"{format_bytes(2 * self.engine.threads * width)}."
+            )
+        return int(min(rows, STREAM_ROWS))
+
+    def precision(self, X):
+        """The type to compute X's inner products in."""
+        return float_dtype(X)
+
+    def release(self) -> None:
+        """Let go of work arrays; they come back when needed."""
+        return
+
+
+class GramBasis(Basis):
+    """A basis that is the data, so that its Gram matrix is the problem itself."""
+
+    spans_data = True
+    #: The same basis in single precision, for passes that need no more; None if there is none.
+    draft: "GramBasis | None" = None
 
     @abstractmethod
     def diagonal(self) -> np.ndarray:
@@ -52,7 +107,3 @@ class Basis(ABC):
     @abstractmethod
     def minor(self, index) -> np.ndarray:
         """G[index][:, index]."""
-
-    def release(self) -> None:
-        """Let go of work arrays; they come back when needed."""
-        return

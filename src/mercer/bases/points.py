@@ -1,10 +1,11 @@
 """Points as the basis: phi(z) for the rows of Z, so that G = k(Z, Z)."""
 
 import numpy as np
+from scipy.linalg import eigh
 
 from ..compute import TileStore
 from ..kernels.base import float_dtype
-from .base import Basis, BasisRecipe
+from .base import Basis, BasisRecipe, GramBasis
 
 # Largest spread (see `Kernel.spread`) at which single-precision tiles still give
 # eigenvalues to 1e-5: rounding is about eps * spread, and eps is 6e-8.
@@ -13,17 +14,13 @@ DRAFT_SPREAD = 100.0
 # Share of the budget that prepared rows may take. Kept tiles save more per byte.
 ROWS_SHARE = 0.25
 
-
-class AllPoints(BasisRecipe):
-    """Every training row is a basis vector: exact kernel PCA."""
-
-    def build(self, kernel, X, engine, rng):
-        """The points of X, with a single-precision draft where rounding allows it."""
-        return PointBasis(kernel, X, engine, draft=kernel.spread(X) <= DRAFT_SPREAD)
+# Eigenvalues of G below this share of the largest are rounding when rows are in single
+# precision; smaller shares were seen to give eigenvalues 36 times too large.
+SINGLE_RCOND = 1e-6
 
 
 class PointBasis(Basis):
-    """phi(z) for the rows of `points`, all products by tiles.
+    """phi(z) for the rows of `points`.
 
     Parameters
     ----------
@@ -31,22 +28,95 @@ class PointBasis(Basis):
         With numbers for all parameters.
     points : array of shape (m, d)
     engine : LocalEngine
-    draft : bool
-        Offer the same basis in single precision, whose tiles are kept from one product
-        to the next while they fit the budget.
+    single : bool
+        Whether single-precision rows may be computed in single precision.
+    """
+
+    def __init__(self, kernel, points, engine, single=True):
+        self.kernel, self.points, self.engine = kernel, points, engine
+        self.single = single
+        self.size = points.shape[0]
+
+    def precision(self, X):
+        """The type to compute X's kernel in: its own where rounding allows."""
+        return float_dtype(X) if self.single else np.float64
+
+    def stream(self, X, W=None):
+        """k(rows, Z) W for a block of rows."""
+        dtype = self.precision(X)
+        pairs = self.kernel.pairs(X, self.points, dtype=dtype, store=self.engine.memory // 4)
+        W = None if W is None else W.astype(dtype)
+        everything = slice(0, self.size)
+
+        def coordinates(block):
+            K = np.empty((len(range(*block.indices(X.shape[0]))), self.size), dtype)
+            K = pairs.tile(block, everything, K)
+            return K if W is None else K @ W
+
+        return coordinates
+
+    def stream_width(self):
+        """The kernel row, what the kernel needs beside it, and the result."""
+        return self.size * (1 + getattr(self.kernel, "live_tiles", 1))
+
+    def gram(self, W):
+        """k(Z, Z) W."""
+        return self.project(self.points, W)
+
+    def norms(self, X):
+        """k(x, x)."""
+        return self.kernel.diag(X)
+
+    def whitener(self, dtype):
+        """V L^{-1/2} over the eigenvalues of G that are not rounding.
+
+        Never a Cholesky factor: smooth kernels are numerically rank-deficient.
+        """
+        G = np.asarray(self.kernel(np.asarray(self.points, dtype=float)))
+        with self.engine.single_blas():
+            values, V = eigh((G + G.T) / 2)
+        rcond = SINGLE_RCOND if dtype == np.float32 else self.size * np.finfo(float).eps
+        kept = values > rcond * max(values[-1], 0.0)
+        return V[:, kept] / np.sqrt(values[kept])
+
+    def lost_share(self, X) -> float:
+        """The share of energy outside the span of the basis, tr(K - K_nys) / tr K."""
+        stream = self.stream(X, self.whitener(self.precision(X)))
+        kept = self.engine.sum_rows(
+            lambda block: float(np.square(stream(block), dtype=float).sum()),
+            X.shape[0],
+            self.stream_rows(X),
+        )
+        return max(0.0, 1.0 - kept / float(np.sum(self.norms(X))))
+
+
+class AllPoints(BasisRecipe):
+    """Every training row is a basis vector: exact kernel PCA."""
+
+    def build(self, kernel, X, engine, rng, n_components=None):
+        """The points of X, with a single-precision draft where rounding allows it."""
+        return PointGram(kernel, X, engine, kernel.spread(X) <= DRAFT_SPREAD)
+
+
+class PointGram(GramBasis, PointBasis):
+    """All points as the basis, products with G by symmetric tiles.
+
+    Parameters
+    ----------
+    kernel, points, engine, single
+        As in `PointBasis`; with `single` there is a draft, whose tiles are kept from one
+        product to the next while they fit the budget.
     dtype : dtype
         Precision of the tiles; sums are always in float64.
     """
 
-    def __init__(self, kernel, points, engine, draft=False, dtype=np.float64):
-        self.kernel, self.points, self.engine = kernel, points, engine
-        self.size = points.shape[0]
+    def __init__(self, kernel, points, engine, single=True, dtype=np.float64):
+        super().__init__(kernel, points, engine, single)
         self.dtype = dtype
-        self.drafts = draft
         self._pairs = None
         self._store: TileStore | None = None
-        if draft:
-            self.draft = PointBasis(kernel, points, engine, dtype=np.float32)
+        if single and dtype == np.float64:
+            self.draft = PointGram(kernel, points, engine, dtype=np.float32)
             self.draft.keep_tiles()
 
     def keep_tiles(self):
@@ -70,18 +140,13 @@ class PointBasis(Basis):
         return self._pairs
 
     def project(self, X, W):
-        """k(X, Z) W, in the precision of X where single precision is enough."""
-        dtype = float_dtype(X) if self.drafts else self.dtype
-        pairs = self.kernel.pairs(X, self.points, dtype=dtype)
+        """k(X, Z) W, tile by tile."""
+        pairs = self.kernel.pairs(X, self.points, dtype=self.precision(X))
         return self.engine.pair_rows(pairs, W)
 
     def gram(self, W):
         """k(Z, Z) W, each tile above the diagonal used for both sides."""
         return self.engine.pair_rows(self.pairs, W, self._store)
-
-    def norms(self, X):
-        """k(x, x)."""
-        return self.kernel.diag(X)
 
     def diagonal(self):
         """k(z, z)."""

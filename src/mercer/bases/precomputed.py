@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from ..compute import is_sparse
 from ..kernels import Precomputed
-from .base import Basis
+from .base import GramBasis
 
 
-class PrecomputedBasis(Basis):
+class PrecomputedBasis(GramBasis):
     """The rows behind a given kernel matrix G, (m, m).
 
     New rows are given as their inner products with the basis, (n, m).
@@ -17,9 +18,17 @@ class PrecomputedBasis(Basis):
         self.size = G.shape[0]
         self.kernel = Precomputed()
 
-    def project(self, X, W):
+    def stream(self, X, W=None):
         """X W: the rows are the inner products already."""
-        return np.asarray(X @ W, dtype=float)
+        return lambda block: X[block] if W is None else X[block] @ W
+
+    def stream_width(self):
+        """Nothing but the result."""
+        return 1
+
+    def whitener(self, dtype):
+        """Not used: the Gram matrix is the problem itself."""
+        raise NotImplementedError("A precomputed kernel is decomposed as a Gram matrix.")
 
     def gram(self, W):
         """G W."""
@@ -43,8 +52,13 @@ class PrecomputedBasis(Basis):
 
     def rows(self, index):
         """G[index]."""
-        return np.asarray(self.G[index], dtype=float)
+        return dense(self.G[index])
 
     def minor(self, index):
         """G[index][:, index]."""
-        return np.asarray(self.G[np.ix_(index, index)], dtype=float)
+        return dense(self.G[index][:, index])
+
+
+def dense(G) -> np.ndarray:
+    """Some of the matrix as an array of float64."""
+    return np.asarray(G.toarray() if is_sparse(G) else G, dtype=float)

@@ -5,12 +5,14 @@ scale without compiled code. BLAS's own threads would fight with ours, and on a 
 machine they wait for each other: a 400 x 400 eigenproblem was seen to take seconds.
 """
 
+import operator
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import reduce
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -20,6 +22,9 @@ from .memory import format_bytes
 # Tile sides to try, largest first. About 1024 keeps a tile inside the cache and the
 # small GEMMs efficient; below 64 the overhead of Python per tile takes over.
 TILE_SIDES = (1024, 512, 256, 128, 64)
+
+# Side below which tiles are not cut only to share them out between threads.
+SMALL_SIDE = 192
 
 
 class TileStore:
@@ -111,6 +116,9 @@ class LocalEngine:
         array of shape (n, b)
         """
         side, threads = self.tiling(pairs)
+        if pairs.symmetric:
+            # Enough tiles that no thread waits long for the last one.
+            side = min(side, max(SMALL_SIDE, -(-pairs.shape[0] // (4 * threads))))
         V = np.ascontiguousarray(V, dtype=pairs.dtype)
         with self.single_blas():
             if pairs.symmetric:
@@ -144,16 +152,24 @@ class LocalEngine:
             self._run(row_blocks(n, rows), work, self.threads)
 
     def sum_rows(self, function: Callable, n: int, rows: int):
-        """The sum of ``function(block)`` over slices of at most `rows` of n rows."""
-        parts: list = []
+        """The sum of ``function(block)`` over slices of at most `rows` of n rows.
 
-        def work(block, _):
-            parts.append((block.start, function(block)))
+        Every thread keeps one running sum, so memory does not grow with n.
+        """
+        sums: list[list] = []
+
+        def begin():
+            sums.append([])
+            return sums[-1]
+
+        def work(block, total):
+            part = function(block)
+            total[:] = [total[0] + part] if total else [part]
 
         with self.single_blas():
-            self._run(row_blocks(n, rows), work, self.threads)
-        # Summed in the order of the rows, so that threads do not change the rounding.
-        return sum(part for _, part in sorted(parts, key=lambda pair: pair[0]))
+            self._run(row_blocks(n, rows), work, self.threads, begin)
+        parts = [total[0] for total in sums if total]
+        return reduce(operator.add, parts)
 
     def __getstate__(self):
         # Handles of thread pools and progress bars do not travel.

@@ -10,7 +10,7 @@ FREE_SHARE = 0.5
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY = {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
-_PATTERN = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][0-9]+)?)\s*([KMGT]?I?)B?\s*", re.IGNORECASE)
+_PATTERN = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+]?[0-9]+)?)\s*([KMGT]?I?)B?\s*", re.IGNORECASE)
 
 
 def parse_bytes(memory) -> int:
@@ -48,7 +48,7 @@ def available_memory() -> int:
 def format_bytes(count: float) -> str:
     """A byte count for people: ``"1.5 GB"``."""
     for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
+        if count < 999.5:  # what rounds to 1000 belongs to the next unit
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} TB"

@@ -5,7 +5,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..compute import LocalEngine, is_sparse, parse_bytes, to_numpy
+from ..compute import LocalEngine, parse_bytes, restore, to_numpy
 from ..compute.arrays import is_foreign
 from ..kernels import KERNELS, Callable, Kernel, Precomputed
 
@@ -40,8 +40,8 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             copy=reset and self.copy_X,
             **least,
         )
-        if is_sparse(X):
-            X.sum_duplicates()
+        if reset:
+            self._dtype = X.dtype
         return X
 
     def _validate_file(self, X, reset):
@@ -54,6 +54,8 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         for start in range(0, X.shape[0], CHECK_ROWS):
             if not np.isfinite(X[start : start + CHECK_ROWS]).all():
                 raise ValueError("Input X contains NaN or infinity.")
+        if reset:
+            self._dtype = X.dtype
         return X
 
     def _make_engine(self, progress=None) -> LocalEngine:
@@ -64,13 +66,14 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         return np.random.default_rng(seed)
 
-    def _make_kernel(self, X, rng) -> Kernel:
+    def _make_kernel(self, X) -> Kernel:
         """The kernel asked for, with numbers for its parameters, checked against X."""
         kernel = self._named_kernel(X)
         gamma = getattr(kernel, "gamma", None)
         if gamma is not None and not isinstance(gamma, str) and gamma < 0:
             raise ValueError(f"gamma={gamma!r} must not be negative.")
-        resolved = kernel.resolve(X, rng)
+        # The same rows always settle a width, so that it does not move with random_state.
+        resolved = kernel.resolve(X)
         resolved.check(X)
         return resolved
 
@@ -123,3 +126,13 @@ def check_gram(K) -> None:
             f"A precomputed kernel must be symmetric, and entries across the diagonal differ by "
             f"up to {gap:.3g}. Pass (K + K.T) / 2 if that is rounding."
         )
+
+
+def float_type(X):
+    """The type of results for X: float32 stays, all else is float64."""
+    return np.float32 if X.dtype == np.float32 else np.float64
+
+
+def as_source(result, source):
+    """A result in the array library of the input it came from."""
+    return restore(result, source) if is_foreign(source) else result

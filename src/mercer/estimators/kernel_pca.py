@@ -6,18 +6,20 @@ from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
-from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BASES, Basis, BasisRecipe, PrecomputedBasis
-from ..compute import format_bytes, is_sparse, restore
-from ..compute.arrays import is_foreign
+from ..compute import format_bytes, is_sparse, to_numpy
 from ..kernels import KERNELS, Kernel
 from ..planning import Workload, check_budget, choose
-from ..problems import GramProblem
-from ..solvers import SOLVERS, Arpack, BlockKrylov, Dense, Randomized, Solver, canonical
-from .base import KernelEstimator, check_gram
+from ..preimage import ridge_inverse
+from ..problems import make_problem
+from ..solvers import SOLVERS, Dense, Solver, canonical
+from ..solvers.block_krylov import FULL_FLOOR, MAX_PASSES
+from .base import KernelEstimator, as_source, check_gram, float_type
 from .progress import FitProgress
 
 # Components to try first when a share of variance is asked for.
@@ -25,6 +27,8 @@ FIRST_COMPONENTS = 16
 # LAPACK on matrices up to this size is faster with one BLAS thread: several wait for
 # each other, for seconds when another process holds a core.
 SINGLE_BLAS_ROWS = 1500
+# Variance below this share of the kernel's own size is rounding.
+ZERO_VARIANCE = 1e-14
 
 
 class KernelPCA(KernelEstimator):
@@ -93,9 +97,10 @@ class KernelPCA(KernelEstimator):
     n_jobs : int or None, default=None
         Threads; None for all cores.
 
-    basis : "auto", "points" or BasisRecipe, default="auto"
+    basis : "auto", "points", "landmarks", "features" or BasisRecipe, default="auto"
         What the directions are written in: "points" is every training row, the exact
-        method, and what "auto" takes.
+        method, and what "auto" takes; "landmarks" a few chosen rows (Nystroem), "features"
+        random features, both in one pass over the data.
 
     center : bool, default=True
         Centre the data in feature space. False is the uncentred variant of some papers.
@@ -145,7 +150,11 @@ class KernelPCA(KernelEstimator):
         The learned inverse transform, with ``fit_inverse_transform``.
 
     X_fit_ : array of shape (n_samples, n_features)
-        The training data.
+        The training data, where the basis is all points.
+
+    landmarks_ : array of shape (m, n_features)
+        The landmarks, where the basis is landmarks; the training data are then not kept,
+        and there are no `eigenvectors_`.
 
     n_features_in_ : int
         Columns of X.
@@ -259,32 +268,30 @@ class KernelPCA(KernelEstimator):
         """
         source, X = X, self._validate(X, reset=True)
         rng = self._make_rng()
-        self.kernel_ = self._make_kernel(X, rng)
+        self.kernel_ = self._make_kernel(X)
         with FitProgress(self.verbose, self.callback) as progress:
             engine = self._make_engine(progress.tiles)
             basis = self._build_basis(X, engine, rng)
-            problem = GramProblem(basis, self.center)
+            problem = make_problem(basis, X, self.center)
             pairs = self._solve(problem, engine, rng, progress.report)
-        pairs = self._select(
-            canonical(pairs, X.dtype.char if X.dtype.kind == "f" else "d"), problem
-        )
         self.expansion_, self.certificate_ = problem.assemble(pairs)
         basis.release()
-        self._warn()
         self._set_results(pairs, problem, X, source)
+        self._warn(problem)
         if self.fit_inverse_transform:
-            self._learn_inverse(X)
+            self._learn_inverse(X, engine)
         return self
 
     def fit_transform(self, X, y=None):
         """Fit to X and return its scores, (n_samples, n_components).
 
-        Cheaper than `fit` and `transform`: the scores of the training rows are the scaled
-        eigenvectors.
+        With all points as the basis this is cheaper than `fit` and `transform`: the scores
+        of the training rows are the scaled eigenvectors.
         """
         self.fit(X, y)
-        scores = self._training_scores()
-        return restore(scores, X) if is_foreign(X) else scores
+        if not self.expansion_.basis.spans_data:
+            return self.transform(X)
+        return as_source(self._training_scores(), X)
 
     def transform(self, X):
         """Scores of the rows of X along the components.
@@ -300,8 +307,7 @@ class KernelPCA(KernelEstimator):
         array of shape (n, n_components)
         """
         source, X = X, self._validate(X, reset=False)
-        scores = self.expansion_.scores(X).astype(self._output_dtype(X), copy=False)
-        return restore(scores, source) if is_foreign(source) else scores
+        return as_source(self.expansion_.scores(X).astype(float_type(X), copy=False), source)
 
     def inverse_transform(self, X):
         """Rows whose scores are near X, by the ridge regression that fit learned.
@@ -314,21 +320,23 @@ class KernelPCA(KernelEstimator):
         -------
         array of shape (n, n_features)
         """
+        check_is_fitted(self)
         if not self.fit_inverse_transform:
             raise NotFittedError(
                 "inverse_transform needs KernelPCA(fit_inverse_transform=True), which learns it "
                 "during fit."
             )
-        return self.kernel_(np.asarray(X), self.X_transformed_fit_) @ self.dual_coef_
+        S = check_array(to_numpy(X), dtype=[np.float64, np.float32])
+        return as_source(self.kernel_(S, self.X_transformed_fit_) @ self.dual_coef_, X)
 
     def reconstruction_error(self, X):
         """Squared feature-space distance of every row to its reconstruction, (n,).
 
-        Rows unlike the training data have large errors. It is at most k(x, x) for a
-        centred kernel near its mean and zero for rows that the components explain.
+        Zero for rows that the components explain, large for rows unlike the training data.
         """
-        X = self._validate(X, reset=False)
-        return self.expansion_.squared_errors(X).astype(self._output_dtype(X), copy=False)
+        source, X = X, self._validate(X, reset=False)
+        errors = self.expansion_.squared_errors(X).astype(float_type(X), copy=False)
+        return as_source(errors, source)
 
     def score(self, X, y=None):
         """Minus the mean reconstruction error of X in feature space.
@@ -336,149 +344,128 @@ class KernelPCA(KernelEstimator):
         Compares methods at one kernel. It must not be used to choose gamma: the error
         falls without end as the kernel widens, whatever the data.
         """
-        return -float(np.mean(self.reconstruction_error(X)))
+        return -float(to_numpy(self.reconstruction_error(X)).mean())
 
     def _build_basis(self, X, engine, rng) -> Basis:
         if self._is_precomputed():
             if self.fit_inverse_transform:
                 raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
+            if self.basis not in ("auto", "points"):
+                raise ValueError(
+                    f"basis={self.basis!r} needs points, and a precomputed kernel has none. "
+                    "Use basis='auto', or a kernel that is computed from the data."
+                )
             check_gram(X)
             return PrecomputedBasis(X, engine)
-        recipe = (
-            BASES["points" if self.basis == "auto" else self.basis]()
-            if isinstance(self.basis, str)
-            else self.basis
-        )
-        return recipe.build(self.kernel_, X, engine, rng)
+        recipe = self.basis
+        if isinstance(recipe, str):
+            recipe = BASES["points" if recipe == "auto" else recipe]()
+        r = self.n_components if isinstance(self.n_components, Integral) else None
+        return recipe.build(self.kernel_, X, engine, rng, r)
 
     def _solve(self, problem, engine, rng, report):
-        """Eigenpairs of the problem: as many as asked for, or as the share of variance needs."""
-        if not isinstance(self.n_components, Real) or isinstance(self.n_components, Integral):
-            r = problem.size if self.n_components is None else self.n_components
-            return self._solve_for(min(r, problem.size), problem, engine, rng, report)
-        r = FIRST_COMPONENTS
+        """Canonical eigenpairs: as many as asked for, or as hold the share of variance."""
+        share = self._share()
+        r = FIRST_COMPONENTS if share else self.n_components or problem.size
         while True:
             r = min(r, problem.size)
-            pairs = self._solve_for(r, problem, engine, rng, report)
-            if r == problem.size or pairs.values.sum() >= self.n_components * problem.total():
-                return pairs
+            pairs = canonical(self._solve_for(r, problem, engine, rng, report), self._precision())
+            if share is None or r == problem.size or pairs.values.sum() >= share * problem.total:
+                break
             r *= 2
+        if share:
+            pairs = pairs.leading(1 + int(np.sum(np.cumsum(pairs.values) < share * problem.total)))
+        if self.remove_zero_eig or self.n_components is None:
+            pairs = pairs.leading(int(np.sum(pairs.values > 0)))
+        return pairs
 
     def _solve_for(self, r, problem, engine, rng, report):
         work = Workload(
             problem.size, self.n_features_in_, r, engine.memory, engine.threads, float(self.tol)
         )
-        plan = self.plan_ = self._with_options(choose(work, self.eigen_solver))
+        plan = self.plan_ = choose(work, self._solver(), self.basis, problem.count)
         check_budget(plan)
         pairs = run(plan.solver, problem, engine, r, rng, self.tol, report)
-        if pairs.converged or self.eigen_solver != "auto" or self.callback is not None:
-            return pairs
-        dense = next(e for e in plan.estimates if e.method == "dense")
-        if not dense.fits:
+        dense = plan.fallback()
+        if pairs.converged or dense is None or self.callback is not None:
             return pairs
         reason = f"dense: block Krylov had not converged after {pairs.n_passes} passes"
         self.plan_ = replace(plan, chosen=dense, reason=reason)
         return run(dense.solver, problem, engine, r, rng, self.tol, report)
 
-    def _with_options(self, plan):
-        """The plan with this estimator's settings in its solver."""
-        solver = plan.solver
-        if solver is self.eigen_solver:
-            return plan
-        if isinstance(solver, BlockKrylov) and self.max_iter is not None:
-            solver.set_params(max_passes=self.max_iter)
-        elif isinstance(solver, Arpack):
-            solver.set_params(max_iter=self.max_iter)
-        elif isinstance(solver, Randomized):
-            solver.set_params(iterated_power=self.iterated_power)
-        return plan
+    def _solver(self):
+        """The solver asked for, with this estimator's settings where it is asked for by name."""
+        options = {
+            "krylov": {"max_passes": self.max_iter or MAX_PASSES},
+            "arpack": {"max_iter": self.max_iter},
+            "randomized": {"iterated_power": self.iterated_power},
+        }
+        if not isinstance(self.eigen_solver, str) or self.eigen_solver == "auto":
+            return self.eigen_solver
+        return SOLVERS[self.eigen_solver](**options.get(self.eigen_solver, {}))
 
-    def _select(self, pairs, problem):
-        """The pairs to keep: those with variance, or up to the share asked for."""
-        kept = pairs.values.size
-        if isinstance(self.n_components, Real) and not isinstance(self.n_components, Integral):
-            share = np.cumsum(pairs.values) / max(problem.total(), np.finfo(float).tiny)
-            kept = min(kept, int(np.searchsorted(share, self.n_components)) + 1)
-        if self.remove_zero_eig or self.n_components is None:
-            kept = min(kept, int(np.sum(pairs.values > 0)))
-        return replace(
-            pairs,
-            values=pairs.values[:kept],
-            vectors=pairs.vectors[:, :kept],
-            residuals=pairs.residuals[:kept],
-        )
-
-    def _warn(self):
-        n = self.expansion_.basis.size
-        if isinstance(self.n_components, Integral) and self.n_components > n:
-            warnings.warn(
-                f"n_components={self.n_components} is more than n_samples={n}: "
-                f"{n} components are kept.",
-                UserWarning,
-                stacklevel=3,
-            )
-        if not self.certificate_.converged and self.callback is None:
-            warnings.warn(
-                f"Not converged after {self.certificate_.n_passes} passes: the largest residual "
-                f"is {self.certificate_.relative_residual:.1e} of the first eigenvalue, and "
-                f"{max(self.tol, 1e-9):.1e} was asked for. Raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+    def _share(self) -> float | None:
+        """The share of variance asked for, if it was one."""
+        whole = self.n_components is None or isinstance(self.n_components, Integral)
+        return None if whole else float(self.n_components)
 
     def _set_results(self, pairs, problem, X, source):
-        n = problem.size
-        dtype = self._output_dtype(X)
-        total = problem.total()
-        degrees = n - 1 if self.center else n
-        if total <= np.finfo(float).eps * n * max(problem.operator.basis.diagonal().max(), 0):
-            total = 0.0
-            warnings.warn(
-                "The data have no variance in feature space, as when all rows are equal: "
-                "every component is zero.",
-                UserWarning,
-                stacklevel=3,
-            )
+        basis = self.expansion_.basis
+        degrees = problem.count - 1 if self.center else problem.count
+        total = max(problem.total, np.finfo(float).tiny)
 
         def out(array):
-            array = np.asarray(array, dtype=dtype)
-            return restore(array, source) if is_foreign(source) else array
+            return as_source(np.asarray(array, dtype=float_type(X)), source)
 
         self.eigenvalues_ = out(pairs.values)
-        self.eigenvectors_ = out(pairs.vectors)
         self.explained_variance_ = out(pairs.values / degrees)
-        self.explained_variance_ratio_ = out(pairs.values / total if total else 0 * pairs.values)
-        self.gamma_ = getattr(self.kernel_, "gamma", None)
-        if self.gamma_ is None:
-            unset = self.gamma is None or isinstance(self.gamma, str)
-            self.gamma_ = 1.0 / X.shape[1] if unset else self.gamma
-        self.X_fit_ = X
+        self.explained_variance_ratio_ = out(np.minimum(pairs.values / total, 1.0))
+        if basis.spans_data:
+            self.eigenvectors_ = out(pairs.vectors)
+            self.X_fit_ = X
+        elif hasattr(basis, "points"):
+            self.landmarks_ = basis.points
+        fallback = 1.0 / X.shape[1] if not isinstance(self.gamma, Real) else self.gamma
+        self.gamma_ = getattr(self.kernel_, "gamma", fallback)
+
+    def _warn(self, problem):
+        """Say what the user may not expect of the result."""
+        r, n = self.expansion_.n_components, problem.size
+        if isinstance(self.n_components, Integral) and self.n_components > n:
+            what = "n_samples" if problem.basis.spans_data else "the rank of the basis"
+            tell(f"n_components={self.n_components} is more than {what}={n}: {r} are kept.")
+        if problem.total <= ZERO_VARIANCE * problem.scale:
+            tell(
+                "The data have no variance in feature space, as when all rows are equal: "
+                "every component is zero."
+            )
+        if not self.certificate_.converged and self.callback is None:
+            tell(
+                f"Not converged after {self.certificate_.n_passes} passes: the largest residual "
+                f"is {self.certificate_.relative_residual:.1e} of the first eigenvalue, and "
+                f"{max(self.tol, FULL_FLOOR):.1e} was asked for. Raise max_iter or tol.",
+                ConvergenceWarning,
+            )
 
     def _training_scores(self):
-        from ..compute import to_numpy
-
         return to_numpy(self.eigenvectors_) * np.sqrt(to_numpy(self.eigenvalues_))
 
-    def _learn_inverse(self, X):
-        """Kernel ridge regression of the rows on their scores (Bakir, Weston & Schoelkopf)."""
+    def _learn_inverse(self, X, engine):
         if is_sparse(X):
             raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
-        scores = self._training_scores()
-        n, budget = scores.shape[0], self._make_engine().memory
-        if 2 * n * n * scores.itemsize > budget:
+        S = self._training_scores() if hasattr(self, "eigenvectors_") else self.transform(X)
+        need = 2 * S.shape[0] ** 2 * S.itemsize
+        if need > engine.memory:
             raise ValueError(
                 f"fit_inverse_transform=True solves an n x n system, which needs "
-                f"{format_bytes(2 * n * n * scores.itemsize)} for {n:,} rows, and memory allows "
-                f"{format_bytes(budget)}. Raise memory or leave it out."
+                f"{format_bytes(need)} for {S.shape[0]:,} rows, and memory allows "
+                f"{format_bytes(engine.memory)}. Raise memory, or fit without it."
             )
-        K = self.kernel_(scores)
-        K.flat[:: n + 1] += self.alpha
-        self.dual_coef_ = linalg.solve(K, X, assume_a="pos", overwrite_a=True)
-        self.X_transformed_fit_ = scores
+        self.dual_coef_ = ridge_inverse(self.kernel_, S, X, self.alpha)
+        self.X_transformed_fit_ = S
 
-    @staticmethod
-    def _output_dtype(X):
-        return np.float32 if X.dtype == np.float32 else np.float64
+    def _precision(self) -> str:
+        return "f" if self._dtype == np.float32 else "d"
 
     @property
     def _n_features_out(self):
@@ -492,3 +479,8 @@ def run(solver, problem, engine, r, rng, tol, report):
         return solver.solve(problem.operator, r, rng, tol, report)
     with engine.single_blas():
         return solver.solve(problem.operator, r, rng, tol, report)
+
+
+def tell(message, category=UserWarning):
+    """Warn at the line that called fit."""
+    warnings.warn(message, category, stacklevel=4)

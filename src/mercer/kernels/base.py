@@ -160,11 +160,11 @@ class FactoredPairs(Pairs):
         super().__init__(kernel, X, Z, dtype)
         self.origin = kernel.origin(self.Z)
         width = X.shape[1] + kernel.extra_columns()
-        kept = self.itemsize * width * (self.shape[0] if self.symmetric else sum(self.shape))
         self._left = self._right = None
-        if kept <= store and not is_sparse(X):
-            self._left = self._embed(self.X, slice(0, self.shape[0]))
-            self._right = self._left if self.symmetric else self._embed(self.Z, slice(0, None))
+        # Every column is met by many rows; the rows of a wide matrix come only once.
+        if self.itemsize * width * self.shape[1] <= store and not is_sparse(X):
+            self._right = self._embed(self.Z, slice(0, self.shape[1]))
+            self._left = self._right if self.symmetric else None
 
     def tile(self, i, j, out):
         """One GEMM, one map."""
@@ -176,7 +176,16 @@ class FactoredPairs(Pairs):
     def tile_bytes(self, side):
         """The tile, what `finish` needs beside it, and four blocks of prepared rows."""
         width = self.X.shape[1] + self.kernel.extra_columns()
+        if is_sparse(self.X):
+            return self._sparse_bytes(side)
         return self.itemsize * (side * side * self.kernel.live_tiles + 4 * side * width)
+
+    def _sparse_bytes(self, side):
+        # The product of sparse rows is itself sparse, values and indices, before it fills
+        # the tile, and rows take what they hold and not their width.
+        fullest = max(int(np.diff(A.indptr).max(initial=0)) for A in (self.X, self.Z))
+        rows = 4 * side * (fullest + self.kernel.extra_columns()) * (self.itemsize + 8)
+        return side * side * (self.itemsize * (self.kernel.live_tiles + 2) + 8) + rows
 
     @property
     def kept_bytes(self):
@@ -206,8 +215,9 @@ class DirectPairs(Pairs):
         return out
 
     def tile_bytes(self, side):
-        """The tile and two blocks of rows."""
-        return self.itemsize * (side * side + 2 * side * self.X.shape[1])
+        """The tile and two blocks of rows; sparse rows are there twice, as they are and dense."""
+        blocks = 6 if is_sparse(self.X) else 2
+        return self.itemsize * (side * side + blocks * side * self.X.shape[1])
 
 
 def rows_of(X, block, dtype, origin=None):
@@ -239,6 +249,16 @@ def row_squares(X):
     if isinstance(X, np.ndarray):
         return np.einsum("ij,ij->i", X, X)
     return array_namespace(X).sum(X * X, axis=1)
+
+
+def wide_row_squares(X):
+    """|x|^2 for every row in float64, whatever X holds: integers and halves would overflow."""
+    if is_sparse(X):
+        return row_squares(X.astype(np.float64))
+    if isinstance(X, np.ndarray):
+        return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    xp = array_namespace(X)
+    return row_squares(xp.asarray(X, dtype=xp.float64))
 
 
 def append_columns(X, *columns):

@@ -1,6 +1,7 @@
 """Kernels that are sums over coordinates, and the user's own function of two rows."""
 
 import numpy as np
+from scipy.special import ndtr
 from sklearn.base import clone
 from sklearn.metrics.pairwise import pairwise_kernels
 
@@ -34,6 +35,10 @@ class Laplacian(WidthMixin, DirectKernel):
         l1_distances(dense(X), dense(Z), out)
         out *= -self.gamma
         np.exp(out, out=out)
+
+    def frequencies(self, G, rng):
+        """Independent Cauchy coordinates, as quantiles of Gaussian ones."""
+        return self.gamma * np.tan(np.pi * (ndtr(G) - 0.5))
 
     def diag(self, X):
         """Ones."""

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..compute import array_namespace, inplace, is_sparse
-from .base import FactoredKernel, Kernel, row_squares
+from .base import FactoredKernel, Kernel, row_squares, wide_row_squares
 
 
 class DotProductKernel(FactoredKernel):
@@ -33,9 +33,7 @@ class DotProductKernel(FactoredKernel):
 
     def diag(self, X):
         """f(gamma |x|^2)."""
-        squares = row_squares(X) * getattr(self, "gamma", 1.0)
-        xp = array_namespace(squares)
-        return self.finish(xp.asarray(squares, dtype=xp.float64))
+        return self.finish(wide_row_squares(X) * getattr(self, "gamma", 1.0))
 
 
 class Linear(DotProductKernel):
@@ -71,6 +69,15 @@ class Polynomial(DotProductKernel):
         """Add the constant, take the power."""
         T += self.coef0
         return power(T, self.degree)
+
+    def sketch_terms(self):
+        """Degree, scale and constant for a tensor sketch."""
+        if not self.definite or self.degree < 1:
+            raise ValueError(
+                f"A tensor sketch needs a whole degree above 0 and coef0 >= 0, not "
+                f"degree={self.degree!r} and coef0={self.coef0!r}."
+            )
+        return int(self.degree), self.gamma, self.coef0
 
 
 class Sigmoid(DotProductKernel):
@@ -108,7 +115,7 @@ class Cosine(DotProductKernel):
 
     def diag(self, X):
         """One, or zero for a zero row."""
-        squares = row_squares(X)
+        squares = wide_row_squares(X)
         xp = array_namespace(squares)
         return xp.asarray(squares > 0, dtype=xp.float64)
 

@@ -76,6 +76,10 @@ class RBF(StationaryKernel):
         """exp."""
         return inplace(array_namespace(T).exp, T)
 
+    def frequencies(self, G, rng):
+        """Draws of the spectral density from Gaussian rows G: a Gaussian again."""
+        return np.sqrt(2 * self.gamma) * G
+
 
 class Matern(StationaryKernel):
     """Matern kernel of smoothness nu, with rho = sqrt(2 gamma) |x - z|.
@@ -113,10 +117,17 @@ class Matern(StationaryKernel):
         if self.nu == 0.5:
             return T
         if self.nu == 2.5:
-            s = s + s * s / 3
+            square = s * s
+            square /= 3
+            s += square
         s += 1
         T *= s
         return T
+
+    def frequencies(self, G, rng):
+        """The spectral density is a multivariate t of 2 nu degrees of freedom."""
+        stretch = np.sqrt(2 * self.nu / rng.chisquare(2 * self.nu, size=(G.shape[0], 1)))
+        return np.sqrt(2 * self.gamma) * stretch * G
 
 
 class RationalQuadratic(StationaryKernel):
@@ -151,3 +162,8 @@ class RationalQuadratic(StationaryKernel):
         T = inplace(xp.log1p, T)
         T *= -self.alpha
         return inplace(xp.exp, T)
+
+    def frequencies(self, G, rng):
+        """A mixture of Gaussians whose gammas follow a gamma distribution."""
+        mixed = self.gamma * rng.gamma(self.alpha, 1 / self.alpha, size=(G.shape[0], 1))
+        return np.sqrt(2 * mixed) * G

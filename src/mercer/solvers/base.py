@@ -36,6 +36,15 @@ class Eigenpairs:
     n_passes: int = 1
     least: float | None = None
 
+    def leading(self, count: int) -> "Eigenpairs":
+        """The first `count` pairs."""
+        return replace(
+            self,
+            values=self.values[:count],
+            vectors=self.vectors[:, :count],
+            residuals=self.residuals[:count],
+        )
+
 
 @dataclass(frozen=True)
 class PassState:

@@ -30,6 +30,8 @@ BASIS_BLOCKS = 8
 # Products spent at most on one correction, and corrections at most.
 CORRECTION_DEPTH = 10
 MAX_CORRECTIONS = 12
+# Products in all before the solver gives up.
+MAX_PASSES = 100
 
 
 class BlockKrylov(Solver):
@@ -50,7 +52,7 @@ class BlockKrylov(Solver):
         Products in all; when they are used up the result says that it has not converged.
     """
 
-    def __init__(self, block=None, oversampling=8, max_columns=None, max_passes=100):
+    def __init__(self, block=None, oversampling=8, max_columns=None, max_passes=MAX_PASSES):
         self.block = block
         self.oversampling = oversampling
         self.max_columns = max_columns
