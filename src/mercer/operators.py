@@ -13,6 +13,8 @@ from scipy.linalg import eigh
 # Landmarks for the start block: a few hundred bring the first Ritz values within
 # percents, and cost less than a tenth of one product for n above 10,000.
 START_LANDMARKS = 300
+# For few points a share of them, or the landmarks would cost more than a product.
+START_SHARE = 10
 
 # Eigenvalues of the landmarks' matrix below this share of the largest are rounding.
 START_RCOND = 1e-7
@@ -89,9 +91,18 @@ class CenteredGram(SymmetricOperator):
             self._draft = CenteredGram(self.basis.draft, self.center)
         return self._draft
 
+    def rows_times(self, index, V) -> np.ndarray:
+        """Some rows of the product with V, (len(index), b)."""
+        if self.center:
+            V = V - V.mean(axis=0)
+        AV = self.basis.rows_times(index, V)
+        return AV - self.row_means @ V if self.center else AV
+
     @property
     def row_means(self) -> np.ndarray:
-        """Means of the rows of G, (n,)."""
+        """Means of the rows of G, (n,); those of the draft will do."""
+        if self._row_means is None and self.draft is not None:
+            self._row_means = self.draft.row_means
         if self._row_means is None:
             self._row_means = self.basis.gram(np.full((self.shape[0], 1), 1 / self.shape[0]))[:, 0]
         return self._row_means
@@ -127,7 +138,7 @@ class CenteredGram(SymmetricOperator):
     def start(self, k, rng):
         """Eigenvectors of a sample of the points, extended to all of them (Nystroem)."""
         n = self.shape[0]
-        m = min(n, max(START_LANDMARKS, 2 * k))
+        m = min(n, max(min(START_LANDMARKS, n // START_SHARE), 2 * k))
         index = np.sort(rng.choice(n, m, replace=False))
         K = self.basis.minor(index).astype(float)
         if self.center:

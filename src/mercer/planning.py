@@ -18,7 +18,7 @@ from ._tables import html_table, text_table
 from .compute import LocalEngine, format_bytes, parse_bytes
 from .kernels import KERNELS
 from .solvers import BlockKrylov, Dense, Solver
-from .solvers.block_krylov import BASIS_BLOCKS, WIDEST_BLOCK
+from .solvers.block_krylov import BASIS_BLOCKS, DRAFT_FLOOR, WIDEST_BLOCK
 
 # Products a block Krylov fit was seen to take on covtype, USPS and MNIST with 16
 # components: to residual 1e-6, and the further ones down to 1e-9.
@@ -188,8 +188,8 @@ def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
     block = min(carried, WIDEST_BLOCK)
     columns = krylov_columns(work, carried, block)
     solver.set_params(max_columns=columns)
-    draft, full = DRAFT_PASSES, 1
-    if work.tol < 1e-7:
+    draft, full = DRAFT_PASSES, 0
+    if work.tol < DRAFT_FLOOR:
         draft, full = draft + CORRECTION_PASSES, 2
     # Wide problems need more blocks before their last component converges.
     draft += 2 * (carried // WIDEST_BLOCK)

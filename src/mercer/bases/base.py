@@ -104,6 +104,10 @@ class GramBasis(Basis):
     def rows(self, index) -> np.ndarray:
         """G[index], (b, m)."""
 
+    def rows_times(self, index, W) -> np.ndarray:
+        """G[index] W, (b, c)."""
+        return self.rows(index) @ W
+
     @abstractmethod
     def minor(self, index) -> np.ndarray:
         """G[index][:, index]."""

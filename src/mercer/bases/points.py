@@ -4,7 +4,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from ..compute import TileStore
-from ..kernels.base import float_dtype
+from ..kernels.base import Pairs, float_dtype
 from .base import Basis, BasisRecipe, GramBasis
 
 # Largest spread (see `Kernel.spread`) at which single-precision tiles still give
@@ -12,7 +12,10 @@ from .base import Basis, BasisRecipe, GramBasis
 DRAFT_SPREAD = 100.0
 
 # Share of the budget that prepared rows may take. Kept tiles save more per byte.
-ROWS_SHARE = 0.25
+ROWS_SHARE = 0.1
+
+# Blocks of vectors that the solver was seen to hold at its peak, at least.
+SOLVER_BLOCKS = 12
 
 # Eigenvalues of G below this share of the largest are rounding when rows are in single
 # precision; smaller shares were seen to give eigenvalues 36 times too large.
@@ -95,7 +98,10 @@ class AllPoints(BasisRecipe):
 
     def build(self, kernel, X, engine, rng, n_components=None):
         """The points of X, with a single-precision draft where rounding allows it."""
-        return PointGram(kernel, X, engine, kernel.spread(X) <= DRAFT_SPREAD)
+        # The solver's vectors come out of the same budget as the tiles.
+        vectors = SOLVER_BLOCKS * 8 * X.shape[0] * ((n_components or 0) + 8)
+        single = kernel.spread(X) <= DRAFT_SPREAD
+        return PointGram(kernel, X, engine, single, reserve=vectors)
 
 
 class PointGram(GramBasis, PointBasis):
@@ -108,22 +114,29 @@ class PointGram(GramBasis, PointBasis):
         product to the next while they fit the budget.
     dtype : dtype
         Precision of the tiles; sums are always in float64.
+    reserve : int
+        Bytes of the budget that the solver needs, so that kept tiles leave them alone.
     """
 
-    def __init__(self, kernel, points, engine, single=True, dtype=np.float64):
+    def __init__(self, kernel, points, engine, single=True, dtype=np.float64, reserve=0):
         super().__init__(kernel, points, engine, single)
         self.dtype = dtype
-        self._pairs = None
+        self._pairs: Pairs | None = None
         self._store: TileStore | None = None
         if single and dtype == np.float64:
+            # Double precision needs the larger tiles: a budget too small for them fails here,
+            # with a message that names what is enough for both.
+            engine.tiling(kernel.pairs(points, dtype=dtype))
             self.draft = PointGram(kernel, points, engine, dtype=np.float32)
-            self.draft.keep_tiles()
+            self.draft.keep_tiles(reserve)
 
-    def keep_tiles(self):
-        """Keep tiles between products, in what the budget leaves beside prepared rows."""
+    def keep_tiles(self, reserve=0):
+        """Keep tiles between products, in what the budget leaves beside everything else."""
         side, threads = self.engine.tiling(self.pairs)
-        flight = threads * self.pairs.tile_bytes(side)
-        self._store = TileStore(self.engine.memory - flight - self.pairs.kept_bytes)
+        # Passes in double precision, whose tiles are twice as large, have the same tiles
+        # in flight and may keep prepared rows too.
+        flight = 2 * threads * self.pairs.tile_bytes(side)
+        self._store = TileStore(self.engine.memory - flight - 3 * self.pairs.kept_bytes - reserve)
 
     def release(self):
         """Forget the draft, kept tiles and prepared rows."""
@@ -165,6 +178,10 @@ class PointGram(GramBasis, PointBasis):
         """k(Z[index], Z)."""
         some = self.pairs.of_rows(index)
         return self.engine.fill(some, np.empty(some.shape))
+
+    def rows_times(self, index, W):
+        """k(Z[index], Z) W, without keeping the rows."""
+        return self.project(self.points[index], W)
 
     def minor(self, index):
         """k(Z[index], Z[index])."""

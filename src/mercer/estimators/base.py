@@ -35,7 +35,7 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             self,
             X,
             reset=reset,
-            accept_sparse="csr",
+            accept_sparse="csr" if self._takes_sparse() else False,
             dtype=[np.float64, np.float32],
             copy=reset and self.copy_X,
             **least,
@@ -99,9 +99,13 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def _is_precomputed(self) -> bool:
         return self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
 
+    def _takes_sparse(self) -> bool:
+        """A learned inverse transform gives dense rows, so it needs dense ones."""
+        return not getattr(self, "fit_inverse_transform", False)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not getattr(self, "fit_inverse_transform", False)
+        tags.input_tags.sparse = self._takes_sparse()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.pairwise = self._is_precomputed()
         return tags

@@ -12,13 +12,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BASES, Basis, BasisRecipe, PrecomputedBasis
-from ..compute import format_bytes, is_sparse, to_numpy
+from ..compute import format_bytes, to_numpy
 from ..kernels import KERNELS, Kernel
 from ..planning import Workload, check_budget, choose
 from ..preimage import ridge_inverse
 from ..problems import make_problem
 from ..solvers import SOLVERS, Dense, Solver, canonical
-from ..solvers.block_krylov import FULL_FLOOR, MAX_PASSES
+from ..solvers.block_krylov import DRAFT_FLOOR, FULL_FLOOR, MAX_PASSES
 from .base import KernelEstimator, as_source, check_gram, float_type
 from .progress import FitProgress
 
@@ -76,8 +76,9 @@ class KernelPCA(KernelEstimator):
         brings its own settings.
 
     tol : float, default=0
-        Largest residual |K'u - l u| as a share of the largest eigenvalue; 0 is 1e-9, where
-        float64 arithmetic has nothing more to give for eigenvalues.
+        Largest residual |K'u - l u| as a share of the largest eigenvalue. 0 is 1e-9 for
+        float64 data, whose eigenvalues are then right to far more digits, and 1e-6 for
+        float32. From 1e-6 upwards all passes are in single precision.
 
     max_iter : int or None, default=None
         Passes over the kernel matrix at most; None is 100.
@@ -381,17 +382,21 @@ class KernelPCA(KernelEstimator):
 
     def _solve_for(self, r, problem, engine, rng, report):
         work = Workload(
-            problem.size, self.n_features_in_, r, engine.memory, engine.threads, float(self.tol)
+            problem.size, self.n_features_in_, r, engine.memory, engine.threads, self._tol()
         )
         plan = self.plan_ = choose(work, self._solver(), self.basis, problem.count)
         check_budget(plan)
-        pairs = run(plan.solver, problem, engine, r, rng, self.tol, report)
+        pairs = run(plan.solver, problem, engine, r, rng, self._tol(), report)
         dense = plan.fallback()
         if pairs.converged or dense is None or self.callback is not None:
             return pairs
         reason = f"dense: block Krylov had not converged after {pairs.n_passes} passes"
         self.plan_ = replace(plan, chosen=dense, reason=reason)
-        return run(dense.solver, problem, engine, r, rng, self.tol, report)
+        return run(dense.solver, problem, engine, r, rng, self._tol(), report)
+
+    def _tol(self) -> float:
+        """The residual to reach: single-precision data deserve no more than their own."""
+        return max(float(self.tol), DRAFT_FLOOR if self._dtype == np.float32 else 0.0)
 
     def _solver(self):
         """The solver asked for, with this estimator's settings where it is asked for by name."""
@@ -443,7 +448,7 @@ class KernelPCA(KernelEstimator):
             tell(
                 f"Not converged after {self.certificate_.n_passes} passes: the largest residual "
                 f"is {self.certificate_.relative_residual:.1e} of the first eigenvalue, and "
-                f"{max(self.tol, FULL_FLOOR):.1e} was asked for. Raise max_iter or tol.",
+                f"{max(self._tol(), FULL_FLOOR):.1e} was asked for. Raise max_iter or tol.",
                 ConvergenceWarning,
             )
 
@@ -451,8 +456,6 @@ class KernelPCA(KernelEstimator):
         return to_numpy(self.eigenvectors_) * np.sqrt(to_numpy(self.eigenvalues_))
 
     def _learn_inverse(self, X, engine):
-        if is_sparse(X):
-            raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
         S = self._training_scores() if hasattr(self, "eigenvectors_") else self.transform(X)
         need = 2 * S.shape[0] ** 2 * S.itemsize
         if need > engine.memory:

@@ -6,6 +6,11 @@ from sklearn.base import clone
 from ..compute import array_namespace, inplace, is_sparse
 from .base import FactoredKernel, Kernel, row_squares, wide_row_squares
 
+# Rows from which the cancellation in a centred matrix is judged.
+SPREAD_SAMPLE = 256
+# Largest entry for which single-precision sums over many rows stay finite.
+SINGLE_RANGE = 1e30
+
 
 class DotProductKernel(FactoredKernel):
     """A function of gamma x . z + coef0."""
@@ -34,6 +39,26 @@ class DotProductKernel(FactoredKernel):
     def diag(self, X):
         """f(gamma |x|^2)."""
         return self.finish(wide_row_squares(X) * getattr(self, "gamma", 1.0))
+
+
+    def spread(self, X):
+        """The largest entry against the leading eigenvalue per row, from a sample.
+
+        Centring cancels what all rows share: far from the origin, single precision keeps
+        that and loses the rest. Entries beyond its range leave it nothing.
+        """
+        rows = X[:: -(-X.shape[0] // SPREAD_SAMPLE)]
+        rows = rows.astype(float) if is_sparse(rows) else np.asarray(rows, dtype=float)
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = self(rows)
+            largest = float(np.abs(self.diag(X)).max())
+        if not largest < SINGLE_RANGE:
+            return np.inf
+        K -= K.mean(axis=0)
+        K -= K.mean(axis=1)[:, None]
+        energy, trace = float(np.sum(K * K)), float(np.abs(np.trace(K)))
+        # The first eigenvalue is at least energy / trace.
+        return largest * K.shape[0] * trace / energy if energy > 0 else np.inf
 
 
 class Linear(DotProductKernel):

@@ -2,8 +2,10 @@
 
 Block Lanczos with full reorthogonalisation, Rayleigh-Ritz on the whole basis after each
 pass and thick restart, run on the operator's draft where it has one (single precision is
-enough to find a subspace to 1e-6). Passes in full precision follow: the first measures
-the true residuals, and where these are not yet small enough the directions
+enough to find a subspace to 1e-6). If that is all that was asked for, some rows of the
+product in full precision measure what rounding did, and the residuals allow for it.
+Otherwise passes in full precision follow: the first measures the true residuals, and where
+these are not yet small enough the directions
 
     (l_i - A)^{-1} (A u_i - l_i u_i),
 
@@ -11,6 +13,8 @@ solved for on the draft, join the subspace: each such pass gains several digits.
 
 References: Golub & Underwood 1977; Wu & Simon 2000 (thick restart); Davidson 1975.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,6 +36,8 @@ CORRECTION_DEPTH = 10
 MAX_CORRECTIONS = 12
 # Products in all before the solver gives up.
 MAX_PASSES = 100
+# Rows on which rounding is measured, and the factor by which the sample is not trusted.
+ROUNDING_ROWS, ROUNDING_FACTOR = 256, 2.0
 
 
 class BlockKrylov(Solver):
@@ -45,14 +51,15 @@ class BlockKrylov(Solver):
     block : int or None
         Vectors a product; None for the number of components plus `oversampling`.
     oversampling : int
-        Vectors carried beyond those asked for, so that the last of these converge too.
+        Vectors carried beyond those asked for. 16 in place of 8 save one pass in six, and
+        GEMM likes blocks of 32.
     max_columns : int or None
         Vectors kept before a restart; None for eight blocks.
     max_passes : int
         Products in all; when they are used up the result says that it has not converged.
     """
 
-    def __init__(self, block=None, oversampling=8, max_columns=None, max_passes=MAX_PASSES):
+    def __init__(self, block=None, oversampling=16, max_columns=None, max_passes=MAX_PASSES):
         self.block = block
         self.oversampling = oversampling
         self.max_columns = max_columns
@@ -68,9 +75,28 @@ class BlockKrylov(Solver):
         inner = operator.draft or operator
         watch = Watch(n_components, self.max_passes, max(tol, FULL_FLOOR), report)
         columns = max(self.max_columns or carried + BASIS_BLOCKS * block, carried + 2 * block)
-        goal = max(watch.tol / 2, DRAFT_FLOOR if operator.draft else FULL_FLOOR)
-        U = krylov(inner, inner.start(block, rng), carried, columns, goal, watch)
+        goal = max(watch.tol, DRAFT_FLOOR if operator.draft else FULL_FLOOR) / 2
+        ritz = krylov(inner, inner.start(block, rng), carried, columns, goal, watch)
+        U = ritz.vectors
+        short = n_components - U.shape[1]
+        if operator.draft and watch.tol >= DRAFT_FLOOR and short <= 0:
+            pairs = with_rounding(operator, ritz, rng, watch)
+            if pairs.converged or watch.over:
+                return pairs
+        if short > 0:
+            # Stopped before the basis was as wide as the result.
+            U = np.hstack([U, rng.standard_normal((n, short))])
         return refine(operator, inner, U, columns, watch)
+
+
+@dataclass(frozen=True)
+class Ritz:
+    """Ritz pairs, and the residual vectors as factors: A U = U L + V B."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+    V: np.ndarray
+    B: np.ndarray
 
 
 class Watch:
@@ -99,7 +125,7 @@ class Watch:
 
 
 def krylov(A, V, carried, columns, goal, watch):
-    """Ritz vectors of A, (n, carried), whose wanted residuals are below `goal`."""
+    """Ritz pairs of A, as many as `carried`, whose wanted residuals are below `goal`."""
     n, b = V.shape
     Q = np.empty((n, columns), order="F")
     T = np.zeros((columns, columns))
@@ -113,7 +139,8 @@ def krylov(A, V, carried, columns, goal, watch):
         # What leaves the basis does so through the last block alone.
         residual = watch(values, column_norms(B @ Y[new]))
         if (q >= carried and residual <= goal) or watch.over:
-            return Q[:, :q] @ Y[:, :carried]
+            kept = Y[:, :carried]
+            return Ritz(values[:carried], Q[:, :q] @ kept, V, B @ kept[new])
         if q + b > columns:
             q = restart(Q, T, values, Y, q, min(carried, q))
         Q[:, q : q + b] = V
@@ -126,6 +153,22 @@ def restart(Q, T, values, Y, q, kept):
     T[...] = 0.0
     T[np.arange(kept), np.arange(kept)] = values[:kept]
     return kept
+
+
+def with_rounding(operator, ritz, rng, watch) -> Eigenpairs:
+    """The draft's pairs with residuals that allow for its rounding.
+
+    Rows of A U in full precision, less those of the draft, sample the vectors by which
+    rounding changed the product; their norms are added to the draft's residuals.
+    """
+    r, n = watch.wanted, operator.shape[0]
+    index = np.sort(rng.choice(n, min(n, ROUNDING_ROWS), replace=False))
+    U, values, B = ritz.vectors[:, :r], ritz.values[:r], ritz.B[:, :r]
+    change = operator.rows_times(index, U) - U[index] * values - ritz.V[index] @ B
+    rounding = ROUNDING_FACTOR * np.sqrt(n / index.size) * column_norms(change)
+    residuals = column_norms(B) + rounding
+    converged = bool(np.max(residuals) <= watch.tol * np.max(np.abs(ritz.values)))
+    return Eigenpairs(values, U, residuals, converged, watch.n_passes, watch.least)
 
 
 def refine(operator, inner, U, columns, watch) -> Eigenpairs:

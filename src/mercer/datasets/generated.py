@@ -1,0 +1,122 @@
+"""Generated data sets."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import DTypeLike
+from sklearn.utils import Bunch
+
+Rng = np.random.Generator | int | None
+
+
+def make_signal_in_noise(
+    n: int = 1500, snr: float = 1.0, rng: Rng = None, *, dtype: DTypeLike = np.float64
+) -> Bunch:
+    """Generate a 5-d Gaussian signal in 20-d isotropic noise of unit variance.
+
+    Parameters
+    ----------
+    n : int, default=1500
+        Number of rows.
+    snr : float, default=1.0
+        Expected squared norm of a row's signal over that of its noise.
+    rng : Generator, int or None
+        Source of randomness, or a seed for it.
+    dtype : dtype, default=float64
+        Type of the arrays.
+
+    Returns
+    -------
+    Bunch
+        `data` (n, 20), `signal` (n, 20) without the noise, `directions` (20, 5), an orthonormal
+        basis of the signal's span, `DESCR`.
+    """
+    rng = np.random.default_rng(rng)
+    d, q = 20, 5
+    directions = np.linalg.qr(rng.standard_normal((d, q)))[0]
+    signal = np.sqrt(snr * d / q) * rng.standard_normal((n, q)) @ directions.T
+    return Bunch(
+        data=(signal + rng.standard_normal((n, d))).astype(dtype),
+        signal=signal.astype(dtype),
+        directions=directions.astype(dtype),
+        DESCR=f"{q}-d Gaussian signal in {d}-d isotropic noise, signal to noise ratio {snr:g}.",
+    )
+
+
+def make_unbalanced_clusters(
+    n: int = 1500,
+    rng: Rng = None,
+    *,
+    n_clusters: int = 20,
+    n_features: int = 10,
+    dtype: DTypeLike = np.float64,
+) -> Bunch:
+    """Generate Gaussian clusters whose sizes follow Zipf's law, the k-th in proportion to 1/k.
+
+    Centers are standard normal and clusters have deviation 0.2 in each coordinate, so uniform
+    landmarks see the large ones many times and may miss the small ones.
+
+    Parameters
+    ----------
+    n : int, default=1500
+        Number of rows.
+    rng : Generator, int or None
+        Source of randomness, or a seed for it.
+    n_clusters, n_features : int, default=20 and 10
+        Number of clusters and of columns.
+    dtype : dtype, default=float64
+        Type of the arrays.
+
+    Returns
+    -------
+    Bunch
+        `data` (n, n_features), `target` (the cluster, 0 the most frequent), `centers`,
+        `weights` (the clusters' probabilities), `DESCR`.
+    """
+    rng = np.random.default_rng(rng)
+    weights = 1 / np.arange(1, n_clusters + 1)
+    weights /= weights.sum()
+    target = rng.choice(n_clusters, size=n, p=weights)
+    centers = rng.standard_normal((n_clusters, n_features))
+    X = centers[target] + 0.2 * rng.standard_normal((n, n_features))
+    return Bunch(
+        data=X.astype(dtype),
+        target=target,
+        centers=centers.astype(dtype),
+        weights=weights,
+        DESCR=f"{n_clusters} Gaussian clusters in {n_features} dimensions with Zipf weights.",
+    )
+
+
+def make_three_clusters(
+    n_per_cluster: int = 30, rng: Rng = None, *, dtype: DTypeLike = np.float64
+) -> Bunch:
+    """Generate the three plane clusters on which Shi, Guo and Xue test the Gram power method.
+
+    Centers (-0.5, -0.2), (0, 0.6), (0.5, 0), deviation 0.1. The eigenvalues they print belong
+    to the centered kernel exp(-|x - y|^2 / 0.1), that is gamma = 10.
+
+    Parameters
+    ----------
+    n_per_cluster : int, default=30
+        Rows of each cluster; the paper has 30.
+    rng : Generator, int or None
+        Source of randomness, or a seed for it.
+    dtype : dtype, default=float64
+        Type of the arrays.
+
+    Returns
+    -------
+    Bunch
+        `data` (3 n_per_cluster, 2), `target`, `centers`, `DESCR`.
+    """
+    rng = np.random.default_rng(rng)
+    centers = np.array([[-0.5, -0.2], [0.0, 0.6], [0.5, 0.0]])
+    target = np.repeat(np.arange(3), n_per_cluster)
+    X = centers[target] + 0.1 * rng.standard_normal((len(target), 2))
+    return Bunch(
+        data=X.astype(dtype),
+        target=target,
+        centers=centers.astype(dtype),
+        DESCR="Three Gaussian clusters in the plane, deviation 0.1.",
+    )

@@ -1,0 +1,45 @@
+"""scikit-learn's own tests of KernelPCA, run against ours: the drop-in promise.
+
+The functions are collected here under their own names with their own parametrization; while one
+runs, the name `KernelPCA` that it looks up is ours.
+"""
+
+import pytest
+from sklearn.decomposition.tests import test_kernel_pca as suite
+
+from mercer import KernelPCA
+
+globals().update({name: test for name, test in vars(suite).items() if name.startswith("test_")})
+
+pytestmark = [
+    # Their grid search and perceptron tests stop after five epochs on purpose.
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    # One of theirs has only equal rows, of which ours warns.
+    pytest.mark.filterwarnings("ignore:The data have no variance:UserWarning"),
+]
+
+
+@pytest.fixture(autouse=True)
+def drop_in(monkeypatch):
+    monkeypatch.setattr(suite, "KernelPCA", KernelPCA)
+
+
+@pytest.fixture(params=[0, 7, 42])
+def global_random_seed(request):
+    """The fixture of scikit-learn's own conftest, over a few seeds."""
+    return request.param
+
+
+@pytest.mark.parametrize("solver", ["auto", "dense", "arpack", "randomized"])
+def test_kernel_pca_precomputed_non_symmetric(solver):
+    """The one deviation: a Gram matrix is symmetric, so one that is not is a mistake upstream.
+
+    scikit-learn accepts it, and its solvers then each read another part of the matrix.
+    """
+    kpca = KernelPCA(kernel="precomputed", eigen_solver=solver, n_components=1)
+    with pytest.raises(ValueError, match="symmetric"):
+        kpca.fit([[1, 2], [3, 40]])
+
+
+def test_suite_is_found():
+    assert len([name for name in vars(suite) if name.startswith("test_")]) >= 20
