@@ -1,12 +1,13 @@
 """mercer: kernel PCA that scales, with a certificate of error on every result."""
 
 from . import bases, datasets, kernels, metrics, selectors, solvers
-from .estimators import KernelPCA
+from .estimators import HebbianKernelPCA, KernelPCA
 from .planning import plan
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "HebbianKernelPCA",
     "KernelPCA",
     "__version__",
     "bases",

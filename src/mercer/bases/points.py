@@ -177,7 +177,7 @@ class PointGram(GramBasis, PointBasis):
     def rows(self, index):
         """k(Z[index], Z)."""
         some = self.pairs.of_rows(index)
-        return self.engine.fill(some, np.empty(some.shape))
+        return self.engine.fill(some, np.empty(some.shape, self.dtype))
 
     def rows_times(self, index, W):
         """k(Z[index], Z) W, without keeping the rows."""

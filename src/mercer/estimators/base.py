@@ -1,24 +1,82 @@
-"""What the estimators share: checked input, a kernel with numbers, an engine."""
+"""What the estimators share: checked input, a kernel with numbers, an engine, the expansion.
+
+Every method ends in the same object, so scores, errors and shares of variance are here.
+"""
+
+import warnings
+from numbers import Integral, Real
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..compute import LocalEngine, parse_bytes, restore, to_numpy
+from ..compute import LocalEngine, parse_bytes, to_numpy
 from ..compute.arrays import is_foreign
 from ..kernels import KERNELS, Callable, Kernel, Precomputed
+from .validation import as_source, check_file, float_type
 
 # Kernel names whose parameters scikit-learn's KernelPCA ignores in kernel_params; ours
 # beyond those take them.
 OWN_KERNELS = {"matern", "rational_quadratic"}
 
-# Rows checked at a time when a file on disk is too large to check at once.
-CHECK_ROWS = 65536
+# Variance below this share of the kernel's own size is rounding.
+ZERO_VARIANCE = 1e-14
 
 
 class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Input checks, kernel, engine and random state of every kernel method."""
+    """Input checks, kernel, engine, scores and errors of every kernel method."""
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
+        "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"median", "mean"}), None],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "kernel_params": [dict, None],
+        "random_state": ["random_state"],
+        "n_jobs": [None, Integral],
+        "copy_X": ["boolean"],
+        "center": ["boolean"],
+        "memory": [Interval(Real, 0, None, closed="neither"), str, None],
+        "verbose": ["verbose"],
+        "callback": [callable, None],
+    }
+
+    def transform(self, X):
+        """Scores of the rows of X along the components.
+
+        Parameters
+        ----------
+        X : array-like, sparse CSR matrix or memmap of shape (n, n_features)
+            With ``kernel="precomputed"`` the kernel between new and training rows,
+            (n, n_samples).
+
+        Returns
+        -------
+        array of shape (n, n_components)
+        """
+        source, X = X, self._validate(X, reset=False)
+        return as_source(self.expansion_.scores(X).astype(float_type(X), copy=False), source)
+
+    def reconstruction_error(self, X):
+        """Squared feature-space distance of every row to its reconstruction, (n,).
+
+        Zero for rows that the components explain, large for rows unlike the training data.
+        """
+        source, X = X, self._validate(X, reset=False)
+        errors = self.expansion_.squared_errors(X).astype(float_type(X), copy=False)
+        return as_source(errors, source)
+
+    def score(self, X, y=None):
+        """Minus the mean reconstruction error of X in feature space.
+
+        Compares methods at one kernel. It must not be used to choose gamma: the error
+        falls without end as the kernel widens, whatever the data.
+        """
+        return -float(to_numpy(self.reconstruction_error(X)).mean())
 
     def _validate(self, X, *, reset: bool):
         """X as a NumPy array, memmap or CSR matrix of floats, checked once and for all."""
@@ -46,14 +104,8 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _validate_file(self, X, reset):
         """Check a memmap in blocks, without a copy."""
-        if X.ndim != 2 or X.dtype.kind not in "biuf":
-            raise ValueError(
-                f"Expected a 2D array of numbers, got {X.ndim}D of type {X.dtype} instead."
-            )
+        check_file(X)
         X = validate_data(self, X, reset=reset, skip_check_array=True)
-        for start in range(0, X.shape[0], CHECK_ROWS):
-            if not np.isfinite(X[start : start + CHECK_ROWS]).all():
-                raise ValueError("Input X contains NaN or infinity.")
         if reset:
             self._dtype = X.dtype
         return X
@@ -96,6 +148,39 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         known = kind._get_param_names()
         return kind(**{name: value for name, value in given.items() if name in known})
 
+    def _set_results(self, pairs, problem, X, source):
+        """Set the fitted attributes that follow from canonical eigenpairs."""
+        basis = self.expansion_.basis
+        degrees = problem.count - 1 if self.center else problem.count
+        total = max(problem.total, np.finfo(float).tiny)
+
+        def out(array):
+            return as_source(np.asarray(array, dtype=float_type(X)), source)
+
+        self.eigenvalues_ = out(pairs.values)
+        self.explained_variance_ = out(pairs.values / degrees)
+        self.explained_variance_ratio_ = out(np.minimum(pairs.values / total, 1.0))
+        if basis.spans_data:
+            self.eigenvectors_ = out(pairs.vectors)
+            self.X_fit_ = X
+        elif hasattr(basis, "points"):
+            self.landmarks_ = basis.points
+        self._set_gamma(X)
+        if problem.total <= ZERO_VARIANCE * problem.scale:
+            tell(
+                "The data have no variance in feature space, as when all rows are equal: "
+                "every component is zero."
+            )
+
+    def _set_gamma(self, X):
+        fallback = self.gamma if isinstance(self.gamma, Real) else 1.0 / X.shape[1]
+        self.gamma_ = getattr(self.kernel_, "gamma", fallback)
+
+    @property
+    def _n_features_out(self):
+        """Columns of the scores."""
+        return self.eigenvalues_.shape[0]
+
     def _is_precomputed(self) -> bool:
         return self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
 
@@ -111,32 +196,6 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return tags
 
 
-def check_gram(K) -> None:
-    """Raise ValueError unless K is a square symmetric matrix."""
-    if K.shape[0] != K.shape[1]:
-        raise ValueError(
-            f"A precomputed kernel must be a square matrix, n_samples x n_samples, and X has "
-            f"shape {K.shape}."
-        )
-    largest = gap = 0.0
-    for start in range(0, K.shape[0], 1024):
-        rows = slice(start, start + 1024)
-        block, mirror = K[rows], K[:, rows].T
-        difference = abs(block - mirror)
-        gap = max(gap, difference.max())
-        largest = max(largest, abs(block).max())
-    if gap > 1e-5 * largest:
-        raise ValueError(
-            f"A precomputed kernel must be symmetric, and entries across the diagonal differ by "
-            f"up to {gap:.3g}. Pass (K + K.T) / 2 if that is rounding."
-        )
-
-
-def float_type(X):
-    """The type of results for X: float32 stays, all else is float64."""
-    return np.float32 if X.dtype == np.float32 else np.float64
-
-
-def as_source(result, source):
-    """A result in the array library of the input it came from."""
-    return restore(result, source) if is_foreign(source) else result
+def tell(message, category=UserWarning):
+    """Warn at the line that called fit."""
+    warnings.warn(message, category, stacklevel=4)

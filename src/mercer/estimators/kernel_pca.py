@@ -1,6 +1,5 @@
 """Kernel PCA as a scikit-learn estimator."""
 
-import warnings
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import ClassVar
@@ -13,22 +12,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BASES, Basis, BasisRecipe, PrecomputedBasis
 from ..compute import format_bytes, to_numpy
-from ..kernels import KERNELS, Kernel
 from ..planning import Workload, check_budget, choose
 from ..preimage import ridge_inverse
 from ..problems import make_problem
 from ..solvers import SOLVERS, Dense, Solver, canonical
 from ..solvers.block_krylov import DRAFT_FLOOR, FULL_FLOOR, MAX_PASSES
-from .base import KernelEstimator, as_source, check_gram, float_type
+from .base import KernelEstimator, tell
 from .progress import FitProgress
+from .validation import as_source, check_gram
 
 # Components to try first when a share of variance is asked for.
 FIRST_COMPONENTS = 16
 # LAPACK on matrices up to this size is faster with one BLAS thread: several wait for
 # each other, for seconds when another process holds a core.
 SINGLE_BLAS_ROWS = 1500
-# Variance below this share of the kernel's own size is rounding.
-ZERO_VARIANCE = 1e-14
 
 
 class KernelPCA(KernelEstimator):
@@ -180,16 +177,12 @@ class KernelPCA(KernelEstimator):
     """
 
     _parameter_constraints: ClassVar[dict] = {
+        **KernelEstimator._parameter_constraints,
         "n_components": [
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0, 1, closed="neither"),
             None,
         ],
-        "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
-        "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"median", "mean"}), None],
-        "degree": [Interval(Real, 0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "kernel_params": [dict, None],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "fit_inverse_transform": ["boolean"],
         "eigen_solver": [StrOptions({"auto", *SOLVERS}), Solver],
@@ -197,14 +190,7 @@ class KernelPCA(KernelEstimator):
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "iterated_power": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
         "remove_zero_eig": ["boolean"],
-        "random_state": ["random_state"],
-        "copy_X": ["boolean"],
-        "n_jobs": [None, Integral],
         "basis": [StrOptions({"auto", *BASES}), BasisRecipe],
-        "center": ["boolean"],
-        "memory": [Interval(Real, 0, None, closed="neither"), str, None],
-        "verbose": ["verbose"],
-        "callback": [callable, None],
     }
 
     def __init__(
@@ -294,22 +280,6 @@ class KernelPCA(KernelEstimator):
             return self.transform(X)
         return as_source(self._training_scores(), X)
 
-    def transform(self, X):
-        """Scores of the rows of X along the components.
-
-        Parameters
-        ----------
-        X : array-like, sparse CSR matrix or memmap of shape (n, n_features)
-            With ``kernel="precomputed"`` the kernel between new and training rows,
-            (n, n_samples).
-
-        Returns
-        -------
-        array of shape (n, n_components)
-        """
-        source, X = X, self._validate(X, reset=False)
-        return as_source(self.expansion_.scores(X).astype(float_type(X), copy=False), source)
-
     def inverse_transform(self, X):
         """Rows whose scores are near X, by the ridge regression that fit learned.
 
@@ -329,23 +299,6 @@ class KernelPCA(KernelEstimator):
             )
         S = check_array(to_numpy(X), dtype=[np.float64, np.float32])
         return as_source(self.kernel_(S, self.X_transformed_fit_) @ self.dual_coef_, X)
-
-    def reconstruction_error(self, X):
-        """Squared feature-space distance of every row to its reconstruction, (n,).
-
-        Zero for rows that the components explain, large for rows unlike the training data.
-        """
-        source, X = X, self._validate(X, reset=False)
-        errors = self.expansion_.squared_errors(X).astype(float_type(X), copy=False)
-        return as_source(errors, source)
-
-    def score(self, X, y=None):
-        """Minus the mean reconstruction error of X in feature space.
-
-        Compares methods at one kernel. It must not be used to choose gamma: the error
-        falls without end as the kernel widens, whatever the data.
-        """
-        return -float(to_numpy(self.reconstruction_error(X)).mean())
 
     def _build_basis(self, X, engine, rng) -> Basis:
         if self._is_precomputed():
@@ -414,36 +367,12 @@ class KernelPCA(KernelEstimator):
         whole = self.n_components is None or isinstance(self.n_components, Integral)
         return None if whole else float(self.n_components)
 
-    def _set_results(self, pairs, problem, X, source):
-        basis = self.expansion_.basis
-        degrees = problem.count - 1 if self.center else problem.count
-        total = max(problem.total, np.finfo(float).tiny)
-
-        def out(array):
-            return as_source(np.asarray(array, dtype=float_type(X)), source)
-
-        self.eigenvalues_ = out(pairs.values)
-        self.explained_variance_ = out(pairs.values / degrees)
-        self.explained_variance_ratio_ = out(np.minimum(pairs.values / total, 1.0))
-        if basis.spans_data:
-            self.eigenvectors_ = out(pairs.vectors)
-            self.X_fit_ = X
-        elif hasattr(basis, "points"):
-            self.landmarks_ = basis.points
-        fallback = 1.0 / X.shape[1] if not isinstance(self.gamma, Real) else self.gamma
-        self.gamma_ = getattr(self.kernel_, "gamma", fallback)
-
     def _warn(self, problem):
         """Say what the user may not expect of the result."""
         r, n = self.expansion_.n_components, problem.size
         if isinstance(self.n_components, Integral) and self.n_components > n:
             what = "n_samples" if problem.basis.spans_data else "the rank of the basis"
             tell(f"n_components={self.n_components} is more than {what}={n}: {r} are kept.")
-        if problem.total <= ZERO_VARIANCE * problem.scale:
-            tell(
-                "The data have no variance in feature space, as when all rows are equal: "
-                "every component is zero."
-            )
         if not self.certificate_.converged and self.callback is None:
             tell(
                 f"Not converged after {self.certificate_.n_passes} passes: the largest residual "
@@ -470,11 +399,6 @@ class KernelPCA(KernelEstimator):
     def _precision(self) -> str:
         return "f" if self._dtype == np.float32 else "d"
 
-    @property
-    def _n_features_out(self):
-        """Columns of the scores."""
-        return self.eigenvalues_.shape[0]
-
 
 def run(solver, problem, engine, r, rng, tol, report):
     """Solve with BLAS held at one thread, except for large dense matrices."""
@@ -482,8 +406,3 @@ def run(solver, problem, engine, r, rng, tol, report):
         return solver.solve(problem.operator, r, rng, tol, report)
     with engine.single_blas():
         return solver.solve(problem.operator, r, rng, tol, report)
-
-
-def tell(message, category=UserWarning):
-    """Warn at the line that called fit."""
-    warnings.warn(message, category, stacklevel=4)

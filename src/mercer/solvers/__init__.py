@@ -10,11 +10,13 @@ method of Shi, Guo and Xue.
 from .base import Eigenpairs, PassState, Solver, canonical
 from .block_krylov import BlockKrylov
 from .dense import Dense
+from .gram_power import GramPower
 from .peers import Arpack, Randomized
 
 SOLVERS: dict[str, type[Solver]] = {
     "dense": Dense,
     "krylov": BlockKrylov,
+    "gram-power": GramPower,
     "arpack": Arpack,
     "randomized": Randomized,
 }
@@ -25,6 +27,7 @@ __all__ = [
     "BlockKrylov",
     "Dense",
     "Eigenpairs",
+    "GramPower",
     "PassState",
     "Randomized",
     "Solver",

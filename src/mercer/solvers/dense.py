@@ -21,9 +21,9 @@ class Dense(Solver):
         few = r <= n // 4
         copy = A.copy() if few else A
         if r == n:
-            values, U = descending(*eigh(A, overwrite_a=True, driver="evd"))
+            values, U = descending(*eigh(A.T, overwrite_a=True, driver="evd"))
         else:
-            values, U = descending(*eigh(A, overwrite_a=True, subset_by_index=(n - r, n - 1)))
+            values, U = descending(*eigh(A.T, overwrite_a=True, subset_by_index=(n - r, n - 1)))
         residuals = column_norms(copy @ U - U * values) if few else backward_error(values, n)
         report(PassState(1, values, float(np.max(residuals) / max(values[0], 1e-300)), tol))
         least = float(values[-1]) if r == n else None

@@ -1,0 +1,54 @@
+"""Checks of input, and the way results go back to where the input came from."""
+
+import numpy as np
+
+from ..compute import restore
+from ..compute.arrays import is_foreign
+
+# Rows checked at a time when a file on disk is too large to check at once.
+CHECK_ROWS = 65536
+
+
+def check_file(X) -> None:
+    """Raise ValueError unless a memmap is a matrix of finite numbers; read in blocks."""
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise ValueError(
+            f"Expected a 2D array of numbers, got a {X.ndim}D array of type {X.dtype} instead."
+        )
+    for start in range(0, X.shape[0], CHECK_ROWS):
+        if not np.isfinite(X[start : start + CHECK_ROWS]).all():
+            raise ValueError(
+                f"Input X contains NaN or infinity in rows {start} to {start + CHECK_ROWS}. "
+                "Remove or fill those rows first."
+            )
+
+
+def check_gram(K) -> None:
+    """Raise ValueError unless K is a square symmetric matrix."""
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"A precomputed kernel must be a square matrix, n_samples x n_samples, and X has "
+            f"shape {K.shape}."
+        )
+    largest = gap = 0.0
+    for start in range(0, K.shape[0], 1024):
+        rows = slice(start, start + 1024)
+        block, mirror = K[rows], K[:, rows].T
+        difference = abs(block - mirror)
+        gap = max(gap, difference.max())
+        largest = max(largest, abs(block).max())
+    if gap > 1e-5 * largest:
+        raise ValueError(
+            f"A precomputed kernel must be symmetric, and entries across the diagonal differ by "
+            f"up to {gap:.3g}. Pass (K + K.T) / 2 if that is rounding."
+        )
+
+
+def float_type(X):
+    """The type of results for X: float32 stays, all else is float64."""
+    return np.float32 if X.dtype == np.float32 else np.float64
+
+
+def as_source(result, source):
+    """A result in the array library of the input it came from."""
+    return restore(result, source) if is_foreign(source) else result

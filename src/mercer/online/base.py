@@ -1,0 +1,255 @@
+"""Passes of a Hebbian rule over the data: start, loop, stopping, history, result.
+
+    start -> A, V, Z = K' V          one product
+    pass: for each block of a random permutation
+        rule.step(rows); rows @ V    one product each
+    read-out -> eigenpairs           at most one more
+
+Eigenvalues are estimated by the sum of y_i^2 over a pass, which is equation 13 to a few
+percent and costs nothing; equation 13 itself would cost a second product each pass.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..solvers._linalg import column_norms
+from ..solvers.base import Eigenpairs, PassState, silent
+from .gains import Scale, make_gain
+from .readout import READOUTS, nystroem_values, orthonormal, rotate
+
+SAMPLE = 512  # rows for the norm of K': a few percent of it on every kernel tried
+
+
+@dataclass(frozen=True)
+class History:
+    """What was seen pass by pass; arrays have one row a pass.
+
+    Attributes
+    ----------
+    gains : array (p, q)
+        Effective gains at the end of the pass, adaptation included.
+    eigenvalues : array (p, q)
+        Sum of squared outputs.
+    residuals : array (p, r)
+        |K'u - l u| of the Ritz pairs in the span of the outputs with which the pass began.
+    changes : array (p,)
+        Sine of the largest angle between the spans of the r leading outputs before and after.
+    excess : array (p,) or None
+        What `measure` returned.
+    recoveries : int
+        Blocks taken back because a value overflowed; 0 in normal runs.
+    interrupted : bool
+    """
+
+    gains: np.ndarray
+    eigenvalues: np.ndarray
+    residuals: np.ndarray
+    changes: np.ndarray
+    excess: np.ndarray | None = None
+    recoveries: int = 0
+    interrupted: bool = False
+
+
+def hebbian_eigenpairs(
+    gram,
+    n_components,
+    gain="auto",
+    *,
+    n_passes=10,
+    oversampling=None,
+    block=128,
+    tol=0.0,
+    scale=None,
+    start=None,
+    readout="ritz",
+    rng=None,
+    report=silent,
+    measure=None,
+):
+    """Leading eigenpairs of a centered Gram operator by a Kernel Hebbian rule.
+
+    Parameters
+    ----------
+    gram : operator (n, n)
+        With ``rows``, ``@``, ``trace`` and, for gain "auto", ``start``.
+    n_components : int
+        r.
+    gain : str or gain, default="auto"
+        One of `GAINS` or an instance, see `mercer.online.gains`.
+    n_passes : int, default=10
+        Most passes over the data.
+    oversampling : int, optional
+        Further directions carried and dropped at the end; 10 for "auto", else 0.
+    block : int, default=128
+        Rows fetched at once. Changes the rounding of the result, and for "auto" how often the
+        directions are made orthonormal.
+    tol : float, default=0.0
+        Stop when the span of the outputs turns by less than this (sine) in a pass.
+    scale : float, optional
+        Start from A ~ scale N(0, 1 / (r n)), as published for scale 1. By default the rows
+        are scaled to unit norm in the feature space, without which polynomial kernels diverge.
+    start : array (n, q), optional
+        Start from these coefficients as they are, for "auto" from their span.
+    readout : {"ritz", "nystroem", "carried", "free"}
+        See `mercer.online.readout`.
+    rng : numpy.random.Generator, optional
+    report : callable
+        Called with a `PassState` after each pass; True stops.
+    measure : callable, optional
+        Called with the r leading rows of A after each pass, e.g. the excess error.
+
+    Returns
+    -------
+    pairs : Eigenpairs
+        `n_passes` counts all products with the operator; `converged` says that `tol` was met.
+    history : History
+
+    Notes
+    -----
+    A pass costs n^2 kernel evaluations. Memory 6 q n (7 q n for "smd") + block n, with
+    q = r + oversampling. An interrupt (Ctrl-C) ends the passes, not the call.
+    """
+    gain = make_gain(gain)
+    rng = np.random.default_rng() if rng is None else rng
+    n = gram.shape[0]
+    q = min(n, n_components + (gain.oversampling if oversampling is None else oversampling))
+    # The start comes before anything else is asked of the operator, which learns its row
+    # means from the first product.
+    begin = _start(gram, gain, q, scale, start, rng)
+    variance = gram.trace() / n
+    if not variance > 0:
+        return _nothing(gram, n_components), _no_history(q, n_components)
+    size = Scale(n, variance, sampled_norm(gram, rng) if gain.needs_norm else np.nan)
+    run = _Run(gram, gain, size, n_components, block)
+    run.begin(*begin)
+    converged = run.passes(n_passes, tol, rng, report, measure)
+    pairs = READOUTS[readout](gram, run, n_components)
+    products = 1 + len(run.records) + pairs.n_passes
+    return replace(pairs, converged=converged, n_passes=products), run.history()
+
+
+class _Run:
+    """The state of a run: always a valid model, whatever stopped it."""
+
+    def __init__(self, gram, gain, size, r, block):
+        self.gram, self.gain = gram, gain
+        self.size, self.r, self.block = size, r, block
+        self.records = []
+        self.interrupted = False
+
+    def begin(self, A, S, V, Z):
+        """Coefficients A (q, n) with outputs S = A K', and a product Z = K' V to carry."""
+        self.rule = self.gain.rule(A, S, self.size)
+        lengths = np.maximum(column_norms(A.T), np.finfo(A.dtype).tiny)
+        self.eigenvalues = column_norms(S.T) / lengths
+        self.V, self.Z, self.outputs = V, Z, orthonormal(S.T)
+
+    def passes(self, n_passes, tol, rng, report, measure):
+        """Up to n_passes passes; True if the subspace came to rest."""
+        try:
+            for _ in range(n_passes):
+                record = self._pass(rng, measure)
+                self.records.append(record)
+                stop = report(self._state(record, tol))
+                if record["changes"] <= tol or stop:
+                    return record["changes"] <= tol
+        except KeyboardInterrupt:
+            self.interrupted = True
+        return False
+
+    def _pass(self, rng, measure):
+        """Visit all points once in random order."""
+        n, V = self.size.n, self.outputs
+        t = 1 + n * len(self.records)
+        rates, decay = self.gain.rates(self.eigenvalues, self.size), self.gain.decay(n)
+        Y, Z = np.empty_like(self.rule.A), np.empty_like(V)
+        order = rng.permutation(n)
+        for first in range(0, n, self.block):
+            index = order[first : first + self.block]
+            rows = self.gram.rows(index)
+            Y[:, index] = self.rule.step(index, rows, rates, decay, t + first)
+            Z[index] = rows @ V
+        eigenvalues, outputs = np.sum(Y**2, axis=1, dtype=np.float64), orthonormal(Y.T)
+        self.eigenvalues, self.outputs, self.V, self.Z = eigenvalues, outputs, V, Z
+        return self._record(rates / (1 + decay * (t + n)), measure)
+
+    def _record(self, gains, measure):
+        """One line of the history."""
+        values, U, Z = rotate(self.V, self.Z)
+        alive = self.eigenvalues[: self.r] > 1e-12 * self.eigenvalues.max()
+        before, after = self.V[:, : self.r][:, alive], self.outputs[:, : self.r][:, alive]
+        boost = np.exp(getattr(self.rule, "rho", 0.0)) * self.rule.brake
+        return {
+            "gains": gains * boost,
+            "eigenvalues": self.eigenvalues,
+            "residuals": column_norms(Z - U * values)[: self.r],
+            "changes": float(np.linalg.norm(after - before @ (before.T @ after), 2)),
+            "excess": None if measure is None else measure(self.rule.A[: self.r]),
+        }
+
+    def _state(self, record, tol):
+        share = record["residuals"].max() / max(self.eigenvalues.max(), 1e-300)
+        done = 1 + len(self.records)
+        return PassState(done, self.eigenvalues[: self.r].copy(), float(share), tol)
+
+    def history(self):
+        """The records as arrays."""
+        if not self.records:
+            return _no_history(len(self.rule.A), self.r, self.interrupted)
+        columns = {name: np.array([x[name] for x in self.records]) for name in self.records[0]}
+        if self.records[0]["excess"] is None:
+            columns["excess"] = None
+        recoveries = round(-np.log2(self.rule.brake))
+        return History(**columns, recoveries=recoveries, interrupted=self.interrupted)
+
+
+def sampled_norm(gram, rng, size=SAMPLE):
+    """Frobenius norm of K' from a sample of its rows; exact for n <= size."""
+    n = gram.shape[0]
+    total = 0.0
+    index = rng.permutation(n)[:size]
+    for first in range(0, len(index), 128):
+        total += float(np.sum(gram.rows(index[first : first + 128]) ** 2, dtype=np.float64))
+    return np.sqrt(total * n / len(index))
+
+
+def _start(gram, gain, q, scale, start, rng):
+    """Coefficients A (q, n), outputs S = A K', and the product Z = K' V (n, q) they came from."""
+    B = _first_block(gram, gain, q, rng) if start is None else np.asarray(start)[:, :q]
+    V = orthonormal(B)
+    Z = gram @ V
+    if gain.orthonormal:
+        _, M = nystroem_values(V, Z)
+    else:
+        M = V.T @ B
+        if scale is not None:
+            M = M * scale
+        elif start is None:
+            M = M * unit_norms(M, V, Z)
+    return np.ascontiguousarray((V @ M).T), np.ascontiguousarray((Z @ M).T), V, Z
+
+
+def _first_block(gram, gain, q, rng):
+    """The operator's own start, or a normal one of variance 1 / (q n) as published."""
+    if gain.orthonormal:
+        return gram.start(q, rng)
+    return rng.standard_normal((gram.shape[0], q)) / np.sqrt(q * gram.shape[0])
+
+
+def unit_norms(M, V, Z):
+    """Factors (q,) that make the columns of V M unit vectors of the feature space."""
+    norms = np.einsum("ij,ij->j", V @ M, Z @ M)
+    return 1.0 / np.sqrt(np.where(norms > 0, norms, np.inf))
+
+
+def _nothing(gram, r):
+    """Eigenpairs of a matrix without variance; the residuals say whether it is zero."""
+    U = np.eye(gram.shape[0], r)
+    return Eigenpairs(np.zeros(r), U, column_norms(gram @ U))
+
+
+def _no_history(q, r, interrupted=False):
+    empty = np.empty((0, q))
+    residuals, changes = np.empty((0, r)), np.empty(0)
+    return History(empty, empty, residuals, changes, interrupted=interrupted)

@@ -1,0 +1,226 @@
+"""The Kernel Hebbian rules in exact blocks: rows by GEMM, the recursion in small matrices.
+
+A rule holds the coefficients A (r, n) of the directions W = A Phi' and moves them by one block
+of samples at a time, with the same iterates as the rule that visits one sample at a time.
+A block takes its b Gram rows, C = A K'[:, P], a sweep in matrices of size r + b (`_numba`), and
+A <- T A + D E': 4 r b n operations besides the rows, against 2 d b n for the rows themselves.
+A block is accepted whole or not at all, so that an overflow or an interrupt leaves A valid.
+
+References
+----------
+Schraudolph, Günter, Vishwanathan (2007), Fast iterative kernel PCA, NIPS 19 (equation numbers).
+Kim, Franz, Schölkopf (2005), Iterative kernel principal component analysis, IEEE TPAMI 27.
+"""
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+
+RETRIES = 40  # 2^-40 of a gain moves nothing: past this the rows themselves are at fault
+GROWTH = 1e6  # a block that multiplies A by more than this is running away
+
+
+class HebbianRule:
+    """Equations 7 to 11: A <- A + diag(gain) (y e' - lt(y y') A), sample by sample.
+
+    Parameters
+    ----------
+    A : array (r, n)
+        Start.
+    cap : float
+        Largest effective gain of row i times the sum of y_j^2, j <= i. At 1 it keeps a step from
+        overshooting, seldom acts and so leaves the limit of the rule alone; infinity turns it off.
+
+    Attributes
+    ----------
+    brake : float
+        Factor on the gains, halved each time a block had to be taken back.
+    """
+
+    def __init__(self, A, cap=1.0):
+        self.A = A
+        self.cap = cap
+        self.brake = 1.0
+
+    def step(self, index, rows, rates, decay, t):
+        """Visit the points `index`, whose Gram rows are `rows` (b, n); return the outputs (r, b).
+
+        rates (r,) are the gains at time zero, which fall as 1 / (1 + decay time); t is the time
+        of the first sample.
+        """
+        C = self._outputs(rows)
+        K = np.ascontiguousarray(rows[:, index], dtype=np.float64)
+        for _ in range(RETRIES):
+            move, Y = self._propose(C, K, self.brake * rates, decay, t)
+            if _tame(move):
+                self._accept(move, index)
+                return Y
+            self.brake /= 2
+            self.cap = min(self.cap, 1.0)
+        return C[:, : len(rates)].T
+
+    def _outputs(self, rows):
+        """Outputs of the current rows of A for the block, (b, r)."""
+        return np.ascontiguousarray(rows @ self.A.T, dtype=np.float64)
+
+    def _propose(self, C, K, rates, decay, t):
+        return sweep(C, K, rates, decay, t, self.cap)
+
+    def _accept(self, move, index):
+        self.A = _combine(move[0], self.A, move[1], index)
+
+
+class MetaDescentRule(HebbianRule):
+    """Equations 15 to 21: the gains are multiplied by exp(rho), and rho follows its own gradient.
+
+    Parameters
+    ----------
+    A, cap
+        As for `HebbianRule`.
+    N : array (r, r)
+        A K' A'.
+    settings : tuple
+        mu, xi, the largest step of rho, its lowest and its highest value.
+    rho0 : float
+        Start of rho.
+
+    Notes
+    -----
+    B holds the derivative of A with respect to the log-gains. Memory 2 r n.
+    """
+
+    def __init__(self, A, cap, N, settings, rho0=0.0):
+        super().__init__(A, cap)
+        self.settings = settings
+        self.B = np.zeros_like(A)
+        self.N, self.S = np.array(N, dtype=np.float64), np.zeros((len(A), len(A)))
+        self.rho = np.full(len(A), float(rho0))
+
+    def _outputs(self, rows):
+        return np.hstack([super()._outputs(rows), np.asarray(rows @ self.B.T, dtype=np.float64)])
+
+    def _propose(self, C, K, rates, decay, t):
+        from ._numba import smd_sweep
+
+        b, r = len(C), len(rates)
+        X, Y = np.eye(2 * r, 2 * r + b), np.empty((r, b))
+        XA, XB = X[:r], X[r:]
+        N, S, rho = self.N.copy(), self.S.copy(), self.rho.copy()
+        smd_sweep(C, K, rates, decay, t, self.cap, self.settings, XA, XB, N, S, rho, Y)
+        return (XA, XB, N, S, rho), Y
+
+    def _accept(self, move, index):
+        XA, XB, self.N, self.S, self.rho = move
+        r = len(self.A)
+        B = _combine(XB[:, :r], self.A, XB[:, 2 * r :], index)
+        B += np.asarray(XB[:, r : 2 * r], dtype=B.dtype) @ self.B
+        self.A, self.B = _combine(XA[:, :r], self.A, XA[:, 2 * r :], index), B
+
+
+class OrthonormalRule(HebbianRule):
+    """The Hebbian rule with the directions made orthonormal after each block: it cannot diverge.
+
+    G = A K' A' is carried through the block by G <- T G T' + T C' D' + D C T' + D K'_PP D',
+    without kernel evaluations, and A <- L^-1 A with G = L L'. The lower triangle keeps the order
+    of the components, as the rule itself does. Rows that became dependent start again from the
+    point of the block that the others explain least.
+
+    Parameters
+    ----------
+    A : array (r, n)
+        Orthonormal directions; some may be zero.
+    cap : float
+        As for `HebbianRule`.
+    """
+
+    def __init__(self, A, cap=1.0):
+        super().__init__(A, cap)
+        # The rows come orthonormal, or zero where there was nothing to find.
+        self.G = np.diag((A != 0).any(axis=1).astype(np.float64))
+
+    def _propose(self, C, K, rates, decay, t):
+        (T, D), Y = super()._propose(C, K, rates, decay, t)
+        return orthonormalize(T, D, self.G, C, K, self.A.dtype), Y
+
+    def _accept(self, move, index):
+        super()._accept(move, index)
+        self.G = move[2]
+
+
+def sweep(C, K, rates, decay, t, cap):
+    """The steps of one block as A <- T A + D E': (T (r, r), D (r, b)), outputs Y (r, b)."""
+    from ._numba import hebbian_sweep  # numba takes half a second to import
+
+    b, r = C.shape
+    T, D, Y = np.eye(r), np.zeros((r, b)), np.empty((r, b))
+    hebbian_sweep(C, K, rates, decay, t, cap, T, D, Y)
+    return (T, D), Y
+
+
+def orthonormalize(T, D, G, C, K, dtype):
+    """T and D whose directions are orthonormal, and their Gram matrix (1 or 0 on its diagonal).
+
+    G is the Gram matrix of the directions before the block, C (b, r) their outputs.
+    """
+    cross = T @ C.T @ D.T
+    G = T @ G @ T.T + cross + cross.T + D @ K @ D.T
+    if not _tame((T, D, G)):
+        return T, D, G
+    L = whiten(G, dtype)
+    return reseed(L @ T, L @ D, C, K, dtype)
+
+
+def whiten(G, dtype):
+    """Lower triangular L with L G L' = I, by Cholesky; rows of dependent directions are zero."""
+    try:
+        R = cholesky(G, lower=True)
+        if (np.diag(R) ** 2 > _dependent(dtype) * np.diag(G)).all():
+            return solve_triangular(R, np.eye(len(G)), lower=True)
+    except LinAlgError:
+        pass
+    return _gram_schmidt(G, _dependent(dtype))
+
+
+def reseed(T, D, C, K, dtype):
+    """Replace zero directions of (T, D) by the worst explained points of the block, in order."""
+    alive = (T != 0).any(axis=1) | (D != 0).any(axis=1)
+    for i in np.flatnonzero(~alive):
+        Y = T @ C.T + D @ K
+        left = np.diag(K) - np.sum(Y**2, axis=0)
+        s = int(np.argmax(left))
+        if left[s] <= np.finfo(dtype).eps ** 0.5 * K[s, s]:
+            break
+        scale = left[s] ** -0.5
+        T[i], D[i] = -scale * (Y[:, s] @ T), -scale * (Y[:, s] @ D)
+        D[i, s] += scale
+        alive[i] = True
+    return T, D, np.diag(alive.astype(np.float64))
+
+
+def _gram_schmidt(G, tolerance):
+    """Modified Gram-Schmidt of the unit vectors in the inner product G."""
+    L = np.zeros_like(G)
+    for i in range(len(G)):
+        v = np.eye(len(G))[i]
+        for _ in range(2):
+            v = v - (L @ (G @ v)) @ L
+        norm = v @ G @ v
+        if norm > tolerance * abs(G[i, i]):
+            L[i] = v / norm**0.5
+    return L
+
+
+def _dependent(dtype):
+    """Share of its norm below which what is left of a direction is rounding."""
+    return 1e3 * np.finfo(dtype).eps
+
+
+def _combine(T, A, D, index):
+    """T A + D E' in the dtype of A."""
+    A = np.asarray(T, dtype=A.dtype) @ A
+    A[:, index] += D.astype(A.dtype)
+    return A
+
+
+def _tame(move):
+    """Whether a proposed block is finite and its first factor, the one on A, of sane size."""
+    return all(np.isfinite(X).all() for X in move) and np.abs(move[0]).max() <= GROWTH

@@ -1,0 +1,97 @@
+"""From a Hebbian run to eigenpairs: the coefficients as they are, Nystroem, or Rayleigh-Ritz.
+
+The coefficients A are the noisiest thing a run has. Its outputs over a pass are A K', one power
+step further, and every pass multiplies the outputs of the pass before by the rows it reads
+anyway: V orthonormal (n, q) and Z = K' V, without a kernel evaluation. From these Nystroem gives
+the eigenpairs of Z (V'Z)^+ Z', a second power step. K' minus that matrix is positive
+semidefinite and vanishes on V, so its norm is at most its trace and
+
+    |K'u - l u| <= (tr K' - sum of all q Nystroem values) |u - P_V u|,
+
+a bound on the residuals that needs no further product. On USPS digits after ten passes of
+"auto" (r = 16) the excess error is 2e-4 from A and 3e-6 from Nystroem.
+"""
+
+import numpy as np
+from scipy.linalg import qr
+
+from ..solvers._linalg import column_norms, small_eigh
+from ..solvers.base import Eigenpairs
+
+RANK = {"f": 1e-5, "d": 1e-13}  # eigenvalues of V'Z below this share of the largest are rounding
+
+
+def free(gram, run, r):
+    """The first r rows of A, as published (no product); residuals are unknown and infinite."""
+    values = run.eigenvalues[:r]
+    order = np.argsort(-values, kind="stable")
+    U = run.rule.A[:r].T * np.sqrt(values)
+    return Eigenpairs(values[order], U[:, order], np.full(r, np.inf), n_passes=0)
+
+
+def carried(gram, run, r):
+    """Nystroem from the product carried through the last pass (no product), with bounds."""
+    return nystroem_pairs(gram, run.V, run.Z, r)
+
+
+def nystroem(gram, run, r):
+    """Nystroem from a product with the outputs of the last pass (1 product), with bounds."""
+    return nystroem_pairs(gram, run.outputs, gram @ run.outputs, r, n_passes=1)
+
+
+def ritz(gram, run, r):
+    """Rayleigh-Ritz in the span of the carried Nystroem vectors (1 product), exact residuals."""
+    V = orthonormal(scores(run.Z, *nystroem_values(run.V, run.Z)))
+    values, U, Z = rotate(V, gram @ V)
+    residuals = column_norms(Z - U * values)
+    return Eigenpairs(values[:r], U[:, :r], residuals[:r], n_passes=1, least=float(values[-1]))
+
+
+READOUTS = {"free": free, "carried": carried, "nystroem": nystroem, "ritz": ritz}
+
+
+def nystroem_pairs(gram, V, Z, r, n_passes=0):
+    """Eigenpairs of Z (V'Z)^+ Z' for orthonormal V, with bounds on the residuals."""
+    values, M = nystroem_values(V, Z)
+    U = orthonormal(scores(Z, values, M))[:, :r]
+    outside = column_norms(U - V @ (V.T @ U))
+    # Both factors are differences: rounding must not make a bound of zero.
+    rounding = 10 * np.finfo(Z.dtype).eps
+    rest = max(gram.trace() - float(values.sum()), 0.0)
+    bounds = rest * outside + rounding * max(float(values[0]), 0.0)
+    return Eigenpairs(values[:r], U, bounds, n_passes=n_passes)
+
+
+def nystroem_values(V, Z):
+    """Eigenvalues (q,) of Z (V'Z)^+ Z', largest first, and the M (q, q) with M'V'ZM = I.
+
+    The rows of M'V' are the best directions of the feature space within the span of V; their
+    outputs are M'Z'. Columns of M beyond the rank are zero.
+    """
+    w, Q = small_eigh(np.asarray(V.T @ Z, dtype=np.float64))
+    kept = w > RANK[np.dtype(Z.dtype).char] * max(w[0], 0)
+    B = Q[:, kept] / np.sqrt(w[kept])
+    values, M = np.zeros(len(w)), np.zeros((len(w), len(w)))
+    k = int(kept.sum())
+    if k:
+        P = small_eigh(B.T @ np.asarray(Z.T @ Z, dtype=np.float64) @ B)
+        values[:k], M[:, :k] = np.maximum(P[0], 0), B @ P[1]
+    return values, M
+
+
+def scores(Z, values, M):
+    """Nystroem eigenvectors Z M / sqrt(values), (n, q); zero beyond the rank."""
+    inverse = np.divide(1.0, np.sqrt(values), out=np.zeros_like(values), where=values > 0)
+    return (Z @ M) * inverse
+
+
+def rotate(V, Z):
+    """Ritz values, vectors U = V Q and K'U = Z Q for orthonormal V with Z = K' V."""
+    values, Q = small_eigh(np.asarray(V.T @ Z, dtype=np.float64))
+    return values, V @ Q, Z @ Q
+
+
+def orthonormal(V):
+    """An orthonormal basis (n, q) whose leading columns span those of V, without sign flips."""
+    Q, R = qr(V, mode="economic", check_finite=False)
+    return Q * np.where(np.diag(R) < 0, -1.0, 1.0).astype(Q.dtype)
