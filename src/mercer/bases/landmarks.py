@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from ..selectors import Selector, TwoStage
+from ..selectors import TwoStage
 from .base import BasisRecipe
 from .points import DRAFT_SPREAD, PointBasis
 
@@ -55,7 +55,7 @@ class Landmarks(BasisRecipe):
         if self.error is not None:
             return self._grow(kernel, X, engine, rng, single)
         size = self.count(X.shape[0], n_components)
-        return PointBasis(kernel, self._choose(kernel, X, size, rng), engine, single=single)
+        return PointBasis(kernel, self._choose(kernel, X, size, rng, engine), engine, single=single)
 
     def count(self, n: int, n_components: int | None = None) -> int:
         """Number of landmarks for n rows."""
@@ -86,24 +86,27 @@ class Landmarks(BasisRecipe):
             )
         return points
 
-    def _choose(self, kernel, X, size, rng):
+    def _choose(self, kernel, X, size, rng, engine):
         selector = self.selector or TwoStage()
-        chosen = selector.select(kernel, X, size, rng)
-        if len(chosen) < size:
+        with engine.single_blas():
+            chosen = selector.select(kernel, X, size, rng)
+        if len(chosen) < size and not getattr(selector, "replace", False):
             warnings.warn(
                 f"Only {len(chosen)} of {size} landmarks were chosen: the data have no more "
                 "distinct or independent rows.",
                 UserWarning,
                 stacklevel=6,
             )
-        return chosen if isinstance(selector, Selector) and selector.returns_points else X[chosen]
+        return chosen if selector.returns_points else X[chosen]
 
     def _grow(self, kernel, X, engine, rng, single):
         if not 0 < self.error < 1:
             raise ValueError(f"Landmarks: error={self.error!r} must be a share in (0, 1).")
         size = min(FIRST_SIZE, X.shape[0])
         while True:
-            basis = PointBasis(kernel, self._choose(kernel, X, size, rng), engine, single=single)
+            basis = PointBasis(
+                kernel, self._choose(kernel, X, size, rng, engine), engine, single=single
+            )
             if basis.lost_share(X) <= self.error or basis.size < size or size == X.shape[0]:
                 return basis
             size = min(GROWTH * size, X.shape[0])

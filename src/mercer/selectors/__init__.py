@@ -1,0 +1,95 @@
+"""Selectors: which rows of the data, called atoms or landmarks, should stand for all of them.
+
+Landmarks D span a subspace of the feature space, and whatever of the data lies outside is lost:
+``tr R / tr K`` with R = K - K_XD K_DD^+ K_DX. No d directions lose less than those of kernel PCA,
+the share of the eigenvalues beyond the d-th; every selector pays a factor on top for using points.
+All have ``select(kernel, X, size, rng)`` and return row indices in the order of choice (k-means:
+points). A nested selector's first k atoms are its choice for size k, so one selection serves every
+smaller size. Rows that are equal enter once, and where the data have no more distinct or
+independent rows than that, fewer than `size` come back.
+
+How to choose:
+
+- `TwoStage`, the default, lets `FullGreedy` choose within a uniform pool. No parameter, no
+  eigenpairs, nested, and close to the best there is.
+- `SubspaceGreedy` in the second stage where the spectrum decays fast, or for the leading
+  components (``n_targets`` = their number, weighted, centered).
+- `KMeans` where landmarks need not be rows: the lowest error of all for Gaussian kernels on
+  continuous data, and the best leading components.
+- `RPCholesky` where no pool is wanted: all n rows are candidates, K is never formed.
+- `Novelty` for streams: each row is seen once.
+- `GroupLasso`, `ComponentLasso`, `SparseBayes`, `SparseGreedy`, `RidgeLeverage`, `NormWeighted`: by
+  their papers, for comparison. `GreedyCholesky` and `FarthestPoint` chase outliers and are no
+  better than chance on noisy data.
+
+Measured loss over the smallest possible, geometric mean of eleven data sets, 10 and 50 atoms of
+600 rows, Gaussian kernel of the mean distance (``benchmarks/selectors.py --quick``):
+
+    1.44  KMeans                      1.86  GroupLasso(norm="rkhs")   2.44  FarthestPoint
+    1.55  SubspaceGreedy              2.07  SparseBayes               2.64  RidgeLeverage
+    1.60  FullGreedy                  2.09  RPCholesky                2.65  GreedyCholesky
+    1.67  SparseGreedy                2.11  RPCholesky("plain")       2.66  Uniform
+    1.75  KMeans(snap=True)           2.13  GroupLasso(unit=False)    2.67  NormWeighted
+    1.78  SparseGreedy(gain="subset") 2.19  RPCholesky("block")       2.71  ComponentLasso
+    1.81  GroupLasso                  2.34  Novelty
+
+Sparse kernel PCA as a result of its own, loadings with their zero pattern, is `sparse_components`.
+A new selector is a subclass of `Selector` and a line in `SELECTORS`, which is also the list that
+the tests run over.
+"""
+
+from .base import Selector
+from .bayes import SparseBayes
+from .cholesky import GreedyCholesky, RPCholesky
+from .clustering import FarthestPoint, KMeans
+from .greedy import FullGreedy, SparseGreedy, SubspaceGreedy
+from .lasso import ComponentLasso, GroupLasso
+from .leverage import RidgeLeverage
+from .novelty import Novelty, NoveltyRule
+from .random import NormWeighted, Uniform
+from .sparse import SparseComponents, sparse_components
+from .two_stage import TwoStage
+
+SELECTORS: dict[str, type[Selector]] = {
+    cls.__name__: cls
+    for cls in (
+        Uniform,
+        NormWeighted,
+        SparseGreedy,
+        Novelty,
+        SparseBayes,
+        ComponentLasso,
+        GroupLasso,
+        FullGreedy,
+        SubspaceGreedy,
+        RPCholesky,
+        GreedyCholesky,
+        RidgeLeverage,
+        KMeans,
+        FarthestPoint,
+        TwoStage,
+    )
+}
+
+__all__ = [
+    "SELECTORS",
+    "ComponentLasso",
+    "FarthestPoint",
+    "FullGreedy",
+    "GreedyCholesky",
+    "GroupLasso",
+    "KMeans",
+    "NormWeighted",
+    "Novelty",
+    "NoveltyRule",
+    "RPCholesky",
+    "RidgeLeverage",
+    "Selector",
+    "SparseBayes",
+    "SparseComponents",
+    "SparseGreedy",
+    "SubspaceGreedy",
+    "TwoStage",
+    "Uniform",
+    "sparse_components",
+]

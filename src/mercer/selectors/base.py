@@ -1,0 +1,144 @@
+"""The contract of a selector, and what most of them need: distinct rows, eigenpairs.
+
+With D the atoms chosen so far, ``R = K - K_XD K_DD^+ K_DX`` is what they leave of the Gram
+matrix; its trace is the projection error that every selector tries to make small.
+"""
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+
+# Up to this size a dense eigensolver beats iterations on a block.
+DENSE_EIGENPAIRS = 2500
+# Passes over K of the block iteration. Kernel spectra decay, so four leave the wanted
+# directions right to far more digits than the choice of atoms can feel.
+SUBSPACE_PASSES = 4
+
+
+class Selector(BaseEstimator):
+    """A recipe that chooses landmarks among rows.
+
+    `select` returns row indices in the order of choice, without copies of equal rows, and
+    fewer than asked where the data have no more distinct (or independent) rows to give.
+    ``kernel(X, Z)`` must be a fresh array each time: it may be overwritten.
+    """
+
+    #: The first k atoms are what `select` would return for size k and the same generator.
+    nested: bool = True
+    #: Coordinates are needed, so a precomputed kernel matrix will not do.
+    needs_points: bool = False
+    #: `select` returns points instead of row indices.
+    returns_points: bool = False
+    #: Atoms are linearly independent in feature space, so rank K limits their number.
+    independent: bool = False
+
+    def select(self, kernel, X, size, rng):
+        """Choose at most `size` landmarks among the rows of X."""
+        raise NotImplementedError
+
+
+def row_keys(rows):
+    """One hashable value per row, equal where the rows are."""
+    if issparse(rows):
+        rows = rows.tocsr(copy=True)
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+        cuts = rows.indptr[1:-1]
+        parts = zip(np.split(rows.indices, cuts), np.split(rows.data, cuts), strict=True)
+        return [(index.tobytes(), value.tobytes()) for index, value in parts]
+    # Adding zero turns -0.0 into 0.0, whose bytes differ though the numbers are equal.
+    return [row.tobytes() for row in np.ascontiguousarray(rows + 0)]
+
+
+class Distinct:
+    """The rows admitted so far; a copy of one of them is turned away."""
+
+    def __init__(self, X):
+        self.X = X
+        self._keys = set()
+
+    def fresh(self, indices):
+        """Which of these rows differ from all admitted ones, as a mask."""
+        keys = row_keys(self.X[indices])
+        return np.array([key not in self._keys for key in keys], dtype=bool)
+
+    def admit(self, index):
+        """True the first time a row with these values is seen."""
+        (key,) = row_keys(self.X[[index]])
+        if key in self._keys:
+            return False
+        self._keys.add(key)
+        return True
+
+
+def first_distinct(X, order, size):
+    """The first `size` entries of `order` whose rows differ from each other."""
+    chosen, seen = [], set()
+    # Stops early, so that a small sample of many rows never looks at all of them.
+    for start in range(0, len(order), max(size, 256)):
+        block = order[start : start + max(size, 256)]
+        for index, key in zip(block, row_keys(X[block]), strict=True):
+            if len(chosen) == size:
+                return as_indices(chosen)
+            if key not in seen:
+                seen.add(key)
+                chosen.append(index)
+    return as_indices(chosen)
+
+
+def distinct_rows(X):
+    """First index and multiplicity of every distinct row, and which of them each row is."""
+    places: dict = {}
+    group = np.array([places.setdefault(key, len(places)) for key in row_keys(X)], dtype=np.intp)
+    first = np.full(len(places), X.shape[0], dtype=np.intp)
+    np.minimum.at(first, group, np.arange(len(group)))
+    return first, np.bincount(group, minlength=len(places)), group
+
+
+def as_indices(chosen):
+    """Row indices as an array, (k,)."""
+    return np.asarray(chosen, dtype=np.intp)
+
+
+def rank_tolerance(dtype):
+    """Share of k(x, x) below which a residual is rounding: 1e-11, in single precision 1e-5."""
+    return 1e-5 if np.dtype(dtype).itemsize < 8 else 1e-11
+
+
+def residual_floor(diagonal, dtype):
+    """Residuals not above this are rounding, (n,); rows of small norm feel that of the large."""
+    largest = 100 * np.finfo(dtype).eps * diagonal.max(initial=0)
+    return np.maximum(rank_tolerance(dtype) * diagonal, largest)
+
+
+def gram(kernel, X):
+    """The Gram matrix of a pool of rows, contiguous, (m, m)."""
+    return np.ascontiguousarray(kernel(X, X))
+
+
+def top_eigenpairs(K, p, rng):
+    """The p largest eigenpairs of a Gram matrix that rise above rounding, largest first."""
+    m, eps = len(K), np.finfo(K.dtype).eps
+    p = min(p, m)
+    K = K.astype(np.float64, copy=False)
+    if p == 0:
+        return np.zeros(0), np.zeros((m, 0))
+    if m <= DENSE_EIGENPAIRS:
+        values, U = eigh(K, subset_by_index=[m - p, m - 1], check_finite=False)
+    else:
+        values, U = _subspace_iteration(K, p, rng)
+    values, U = values[::-1], U[:, ::-1]
+    rank = int(np.sum(values > m * eps * max(values[0], 0)))
+    return values[:rank], U[:, :rank]
+
+
+def _subspace_iteration(K, p, rng):
+    """Largest eigenpairs by repeated products with a block, ascending."""
+    width = min(len(K), p + p // 4 + 16)
+    V = rng.standard_normal((len(K), width))
+    for _ in range(SUBSPACE_PASSES):
+        V, _ = np.linalg.qr(K @ V)
+    T = V.T @ (K @ V)
+    values, Q = eigh((T + T.T) / 2, check_finite=False)
+    return values[-p:], V @ Q[:, -p:]

@@ -1,0 +1,282 @@
+"""Landmarks by Tipping's sparse kernel PCA, a Gaussian model with one weight for each row.
+
+The covariance of phi(x) is modeled as ``C = sigma^2 I + sum_i w_i phi_i phi_i'``; most w_i are zero
+where the likelihood is largest. With S the sample covariance and N rows,
+
+    2 log p / N = -log |C / sigma^2| - tr C^-1 S + const,   phi_i' C^-1 phi_j = R_ij / sigma^2,
+
+R being what the atoms leave of K under a ridge sigma^2 / w. Rows that occur c times count c-fold.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, cholesky, get_blas_funcs, solve_triangular
+
+from .base import Selector, distinct_rows, gram, rank_tolerance
+
+# sigma^2 falls by this factor from the largest that has an atom, each model starting the next.
+ANNEAL, BISECTIONS = 0.7, 24
+# Gain in the mean log-likelihood below which a change of one weight is not worth its pass.
+GAIN_TOLERANCE = 1e-6
+# Rank-one terms that wait before they are subtracted as one GEMM: enough for GEMM to run at
+# full speed, few enough that the recurrences in between lose no digits.
+PENDING = 32
+# EM never sets a weight to zero: those below this share of the largest count as zero.
+PRUNE = 1e-6
+
+
+class SparseBayes(Selector):
+    """The rows with nonzero weight in Tipping's sparse kernel PCA.
+
+    A thresholded, shrunken greedy choice: between `Uniform` and `FullGreedy` in error, poor where
+    the spectrum decays fast. For fidelity to the literature.
+
+    Parameters
+    ----------
+    noise : float or None
+        sigma^2; larger is sparser. None anneals it until `size` weights are left ("em": takes
+        the eigenvalue after the first `size`, and keeps the `size` largest weights).
+    solver : {"sequential", "em"}
+        "sequential" changes the one weight that gains most, exactly, each time. "em" is the
+        published iteration; it needs thousands of passes and prunes next to nothing.
+    max_iter : int
+        Passes of EM, or changes of weight at one sigma^2.
+
+    References
+    ----------
+    Tipping (2001), Sparse kernel principal component analysis; Tipping & Faul (2003), Fast marginal
+    likelihood maximisation for sparse Bayesian models.
+    """
+
+    nested = False
+
+    def __init__(self, noise=None, solver="sequential", max_iter=None):
+        self.noise = noise
+        self.solver = solver
+        self.max_iter = max_iter
+
+    def select(self, kernel, X, size, rng):
+        """Choose `size` of the m rows, largest weight first; O(m^2) for each change of weight."""
+        first, counts, _ = distinct_rows(X)
+        model = self.fit(gram(kernel, X[first]), counts, size)
+        order = np.argsort(-model.weights, kind="stable")
+        return first[order[: min(size, np.count_nonzero(model.weights))]]
+
+    def fit(self, K, counts, size, center=False):
+        """The model of a Gram matrix, with about `size` weights where `noise` is None."""
+        least = rank_tolerance(K.dtype)
+        K = K.astype(np.float64, copy=False)
+        if self.solver == "em":
+            noise = self.noise or _tail_noise(K, counts, size, least)
+            return em(K, counts, noise, self.max_iter or 100, center)
+        steps = self.max_iter or 50 * min(size, len(K)) + 1000
+        if self.noise is None:
+            return anneal(K, counts, size, steps, center, least)
+        return sequential(K, counts, SparseModel(np.zeros(len(K)), self.noise), steps, center)
+
+
+class SparseModel(NamedTuple):
+    """Weights w (m,) and sigma^2."""
+
+    weights: np.ndarray
+    noise: float
+
+
+def anneal(K, counts, size, max_iter, center=False, least=1e-11):
+    """The model with `size` weights, its sigma^2 found by annealing and bisection.
+
+    Below the share `least` of the first sigma^2 it would model the rounding of K.
+    """
+    size = min(size, len(K))
+    power, norm = data_power(K, counts, center), K.diagonal()
+    good = norm > 0
+    noise = (power[good] / norm[good]).max(initial=0) / counts.sum()
+    model = SparseModel(np.zeros(len(K)), noise)
+    if noise <= 0:
+        return model
+    for _ in range(int(np.log(least) / np.log(ANNEAL))):
+        trial = sequential(K, counts, model._replace(noise=model.noise * ANNEAL), max_iter, center)
+        if np.count_nonzero(trial.weights) >= size:
+            return _bisect(K, counts, size, max_iter, center, model, trial)
+        model = trial
+    return model
+
+
+def _bisect(K, counts, size, max_iter, center, sparse, dense):
+    """Between a model of too few weights and one of enough, the first with `size`."""
+    for _ in range(BISECTIONS):
+        if np.count_nonzero(dense.weights) == size:
+            break
+        noise = np.sqrt(sparse.noise * dense.noise)
+        trial = sequential(K, counts, sparse._replace(noise=noise), max_iter, center)
+        if np.count_nonzero(trial.weights) < size:
+            sparse = trial
+        else:
+            dense = trial
+    # Two weights can appear at one sigma^2: the smaller goes.
+    smallest = np.argsort(-dense.weights, kind="stable")[size:]
+    weights = dense.weights.copy()
+    weights[smallest] = 0
+    return dense._replace(weights=weights)
+
+
+def sequential(K, counts, model, max_iter, center=False):
+    """Maximize the likelihood one weight at a time, always the one that gains most.
+
+    With s and q the leave-one-out values of phi' C^-1 phi and phi' C^-1 S C^-1 phi, the best weight
+    is (q - s) / s^2 if q > s and else zero, and gains are known without trying.
+    """
+    w, noise, total = model.weights.copy(), model.noise, counts.sum()
+    residual = ResidualGram(model_residual(K, w, noise), counts, center)
+    usable = K.diagonal() > 0
+    # Rounding may leave an atom's own residual at or below zero.
+    floor = np.finfo(float).eps * np.where(usable, K.diagonal(), 1)
+    for _ in range(max_iter):
+        S = np.maximum(residual.diagonal, floor) / noise
+        Q = residual.power / (total * noise**2)
+        # 1 - w S is the share of the model's variance along phi_i that is not its own.
+        own = np.maximum(1 - w * S, np.finfo(float).eps)
+        s, q = S / own, Q / own**2
+        new = np.where((q > s) & usable, (q - s) / s**2, 0)
+        gain = _mean_likelihood(new, s, q) - _mean_likelihood(w, s, q)
+        i = int(np.argmax(gain))
+        if gain[i] <= GAIN_TOLERANCE:
+            break
+        change = new[i] - w[i]
+        residual.subtract(change / (noise + change * residual.diagonal[i]), residual.column(i))
+        w[i] = new[i]
+    return SparseModel(w, noise)
+
+
+class ResidualGram:
+    """R = K - sum_j kappa_j r_j r_j' under rank-one changes, one pass over R for each.
+
+    Keeps the diagonal and, for every column i, its power ``sum_n c_n (R_ni - center_i)^2`` with
+    c the multiplicities of the rows and the mean over them, or zero, as the center.
+
+    Parameters
+    ----------
+    K : ndarray (m, m)
+        Overwritten.
+    counts : ndarray (m,)
+        Multiplicity of each row.
+    center : bool
+    """
+
+    def __init__(self, K, counts, center=False):
+        m = len(K)
+        self.R = K
+        self.counts = counts.astype(K.dtype)
+        self.center = center
+        self._V = np.empty((PENDING, m), dtype=K.dtype)
+        self._kappa = np.zeros(PENDING, dtype=K.dtype)
+        self._pending = 0
+        self._symv, self._gemm = get_blas_funcs(("symv", "gemm"), (K,))
+        self._measure()
+
+    def column(self, i):
+        """R_:i, (m,)."""
+        j = self._pending
+        return self.R[i] - (self._kappa[:j] * self._V[:j, i]) @ self._V[:j]
+
+    def subtract(self, kappa, r):
+        """R <- R - kappa r r', with r a column of R."""
+        weighted = self.counts * r
+        norm, total = weighted @ r, self.counts.sum()
+        Rr = self._product(weighted)
+        if self.center:
+            mean = weighted.sum() / total
+            Rr -= (mean * total) * self.mean
+            norm -= total * mean**2
+            self.mean -= (kappa * mean) * r
+        self.power += (kappa * r) * (kappa * norm * r - 2 * Rr)
+        self.diagonal -= kappa * r * r
+        self._V[self._pending], self._kappa[self._pending] = r, kappa
+        self._pending += 1
+        if self._pending == PENDING:
+            self._flush()
+
+    def _product(self, v):
+        j = self._pending
+        Rv = self._symv(1.0, self.R.T, v)
+        return Rv - (self._kappa[:j] * (self._V[:j] @ v)) @ self._V[:j]
+
+    def _flush(self):
+        V = self._V
+        self._gemm(-1.0, V.T, self._kappa[:, None] * V, beta=1.0, c=self.R.T, overwrite_c=True)
+        self._pending = 0
+        self._measure()
+
+    def _measure(self):
+        self.diagonal = self.R.diagonal().copy()
+        self.power = self.R**2 @ self.counts
+        if self.center:
+            total = self.counts.sum()
+            self.mean = (self.counts @ self.R) / total
+            self.power -= total * self.mean**2
+
+
+def _mean_likelihood(w, s, q):
+    """What a weight adds to the mean log-likelihood."""
+    return 0.5 * (w * q / (1 + w * s) - np.log1p(w * s))
+
+
+def em(K, counts, noise, max_iter, center=False):
+    """The published EM iteration, all weights at once from the posterior of their factors."""
+    m, total = len(K), counts.sum()
+    D = (K - (K @ counts / total)[:, None] if center else K) * np.sqrt(counts)
+    trace = K.diagonal().sum()
+    # All weights equal, the model's total variance that of the data.
+    w = np.full(m, 1 / m if trace > 0 else 0.0)
+    for _ in range(max_iter if trace > 0 else 0):
+        root = np.sqrt(w)
+        B = root[:, None] * K * root
+        B[np.diag_indices(m)] += noise
+        inverse = cho_solve(cho_factor(B, check_finite=False), np.eye(m), check_finite=False)
+        means = root[:, None] * (inverse @ (root[:, None] * D))
+        variances = noise * w * inverse.diagonal()
+        w = np.einsum("ij,ij->i", means, means) / total + variances
+    return SparseModel(np.where(w > PRUNE * w.max(initial=0), w, 0), noise)
+
+
+def log_likelihood(K, counts, model, center=False):
+    """Mean log-likelihood up to a constant that depends on sigma^2 alone."""
+    w, noise = model.weights, model.noise
+    A = np.flatnonzero(w)
+    root = np.sqrt(w[A])
+    B = np.eye(len(A)) + root[:, None] * K[np.ix_(A, A)] * root / noise
+    C = cholesky(B, lower=True)
+    V = solve_triangular(C, root[:, None] * K[A], lower=True) / np.sqrt(noise)
+    left, total = K.diagonal() - np.einsum("ij,ij->j", V, V), counts.sum()
+    trace = counts @ left
+    if center:
+        mean = V @ counts / total
+        trace -= (counts @ K @ counts) / total - total * (mean @ mean)
+    return -np.log(C.diagonal()).sum() - 0.5 * trace / (total * noise)
+
+
+def model_residual(K, weights, noise):
+    """R = K - K_A (sigma^2 W^-1 + K_AA)^-1 K_A' of the atoms with a weight, (m, m)."""
+    A = np.flatnonzero(weights)
+    if not len(A):
+        return K.copy()
+    root = np.sqrt(weights[A])
+    B = root[:, None] * K[np.ix_(A, A)] * root
+    B[np.diag_indices(len(A))] += noise
+    V = solve_triangular(cholesky(B, lower=True), root[:, None] * K[A], lower=True)
+    return np.ascontiguousarray(K - V.T @ V)
+
+
+def data_power(K, counts, center):
+    """sum_n c_n <phi_n, phi_i>^2, with centered phi_n if asked, (m,)."""
+    total = counts.sum()
+    mean = K @ counts / total if center else 0
+    return K**2 @ counts - total * np.square(mean)
+
+
+def _tail_noise(K, counts, size, least):
+    """The first eigenvalue of the sample covariance that `size` directions leave out."""
+    root = np.sqrt(counts)
+    values = np.linalg.eigvalsh(root[:, None] * K * root)[::-1]
+    return max(values[min(size, len(K) - 1)], least * values[0]) / counts.sum()

@@ -1,0 +1,202 @@
+"""Landmarks as the pivots of a partial Cholesky factorization, K ~ L' L.
+
+After k pivots the diagonal of R = K - L'L holds every row's squared distance to their span.
+Only n k entries of K are ever formed; memory is the factor, k x n.
+"""
+
+import numpy as np
+from scipy.linalg import get_blas_funcs
+
+from .base import Distinct, Selector, as_indices, distinct_rows, residual_floor
+
+# Columns of the factor worked on at once: a tile of a hundred rows stays in cache.
+TILE = 4096
+# Bounds of a block of proposals, and its share of the atoms chosen so far. It must not depend
+# on the size asked for, or prefixes would differ. Few atoms: large blocks are mostly
+# rejected. Many: GEMM wants at least a few dozen rows, and more than that gains nothing.
+MIN_BLOCK, MAX_BLOCK, BLOCK_SHARE = 8, 128, 0.25
+
+
+class RPCholesky(Selector):
+    """Pivots drawn with probability proportional to their residual, R_ii / tr R.
+
+    Needs no pool and no full matrix: the choice when all n rows should be candidates, or when
+    more than a third of a pool would be chosen. Between `Uniform` and `FullGreedy` in error.
+
+    Parameters
+    ----------
+    method : {"accelerated", "block", "plain"}
+        "plain" updates after every pivot. "accelerated" proposes a block, thins it by
+        rejection so that the survivors have exactly the law of "plain", and adds them by
+        GEMM. "block" keeps the whole block, which is a little worse where rows crowd.
+    block : int or None
+        Proposals in a block; None lets them grow with the number of atoms.
+
+    References
+    ----------
+    Chen, Epperly, Tropp & Webber (2025), Randomly pivoted Cholesky. Epperly, Tropp & Webber
+    (2024), Embrace rejection: kernel matrix approximation by accelerated randomly pivoted Cholesky.
+    """
+
+    independent = True
+
+    def __init__(self, method="accelerated", block=None):
+        self.method = method
+        self.block = block
+
+    def select(self, kernel, X, size, rng):
+        """Draw `size` pivots; O(n size^2) flops, n size kernel values and as much memory."""
+        factor, distinct = PartialCholesky.of_kernel(kernel, X, size), Distinct(X)
+        pivots = []
+        while len(pivots) < min(size, X.shape[0]) and factor.residual.any():
+            proposals = draw(factor.residual, self._width(factor.rank), rng)
+            fresh = distinct.fresh(proposals)
+            factor.residual[proposals[~fresh]] = 0
+            chosen, C = self._thin(factor, X, proposals[fresh], rng)
+            b = min(len(chosen), size - len(pivots))
+            if b == 1:
+                factor.append(chosen[0])
+            elif b:
+                factor.extend(chosen[:b], C[:b, :b])
+            pivots.extend(p for p in chosen[:b] if distinct.admit(p))
+        return as_indices(pivots)
+
+    def _thin(self, factor, X, proposals, rng):
+        """Pivots to add next, (b,), and the Cholesky factor of R among them, (b, b)."""
+        if len(proposals) < 2:
+            return proposals, None
+        floor, H = factor.floor[proposals], factor.block(proposals)
+        # In single precision R computed afresh can be at rounding where its recurrence is not.
+        factor.residual[proposals[H.diagonal() <= floor]] = 0
+        share = rng.random(len(proposals)) if self.method == "accelerated" else 0
+        thresholds = np.maximum(share * factor.residual[proposals], floor)
+        kept, C = thinned_cholesky(H, thresholds, distinct_rows(X[proposals])[2])
+        return proposals[kept], C
+
+    def _width(self, rank):
+        if self.method == "plain":
+            return 1
+        return self.block or int(np.clip(BLOCK_SHARE * rank, MIN_BLOCK, MAX_BLOCK))
+
+
+class GreedyCholesky(Selector):
+    """Pivots of largest residual: complete pivoting, deterministic.
+
+    Chases outliers: on noisy data worse than drawing rows at random. For interpolation of
+    smooth kernels in few dimensions, where its bound on the largest residual matters.
+
+    References
+    ----------
+    Fine & Scheinberg (2001), Efficient SVM training using low-rank kernel representations.
+    """
+
+    independent = True
+
+    def select(self, kernel, X, size, rng):
+        """Choose `size` pivots; cost as for `RPCholesky`."""
+        factor, distinct = PartialCholesky.of_kernel(kernel, X, size), Distinct(X)
+        pivots = []
+        while len(pivots) < min(size, X.shape[0]) and factor.residual.any():
+            pivot = int(np.argmax(factor.residual))
+            if distinct.admit(pivot):
+                factor.append(pivot)
+                pivots.append(pivot)
+            else:
+                factor.residual[pivot] = 0
+        return as_indices(pivots)
+
+
+def draw(weights, count, rng):
+    """`count` independent indices with probability proportional to `weights`."""
+    sums = np.cumsum(weights)
+    places = np.searchsorted(sums, rng.random(count) * sums[-1], side="right")
+    # A product that rounds up to the total would fall behind the last weight.
+    return np.minimum(places, np.flatnonzero(weights)[-1])
+
+
+def thinned_cholesky(H, thresholds, group):
+    """Cholesky of H that passes over pivots not above their threshold, and copies of earlier ones.
+
+    Returns the mask of the pivots kept and the lower factor among them.
+    """
+    b = len(H)
+    kept, C = np.zeros(b, dtype=bool), np.zeros((b, b))
+    for i in range(b):
+        if H[i, i] <= thresholds[i] or np.any(kept & (group == group[i])):
+            continue
+        kept[i] = True
+        C[i:, i] = H[i:, i] / np.sqrt(H[i, i])
+        H[i + 1 :, i + 1 :] -= np.outer(C[i + 1 :, i], C[i + 1 :, i])
+    return kept, C[np.ix_(kept, kept)]
+
+
+class PartialCholesky:
+    """A factor L (k, n) grown by pivots, and the diagonal of what it leaves.
+
+    Parameters
+    ----------
+    columns : callable
+        ``columns(pivots, rows)`` gives a fresh K[pivots][:, rows], rows a slice or indices.
+    diagonal : ndarray (n,)
+    capacity : int
+        Most pivots that will be added.
+    dtype : dtype
+        Of the factor; the residual is kept in double precision.
+    """
+
+    def __init__(self, columns, diagonal, capacity, dtype):
+        n = len(diagonal)
+        self.columns = columns
+        self.L = np.empty((min(capacity, n), n), dtype=dtype)
+        self.rank = 0
+        self.residual = np.maximum(np.array(diagonal, dtype=np.float64), 0)
+        self.floor = residual_floor(self.residual, dtype)
+        self._trsm = get_blas_funcs("trsm", dtype=dtype)
+
+    @classmethod
+    def of_kernel(cls, kernel, X, capacity):
+        """Columns computed from the rows of X when they are asked for."""
+        dtype = kernel(X[:1], X[:1]).dtype
+        return cls(lambda p, rows: kernel(X[p], X[rows]), kernel.diag(X), capacity, dtype)
+
+    @classmethod
+    def of_matrix(cls, K, capacity):
+        """Columns of a Gram matrix at hand."""
+        return cls(lambda p, rows: K[p][:, rows], K.diagonal(), capacity, K.dtype)
+
+    def block(self, pivots):
+        """R among the pivots, (b, b), in double precision."""
+        A = self.L[: self.rank, pivots]
+        return self.columns(pivots, pivots).astype(np.float64) - A.T @ A
+
+    def append(self, pivot):
+        """Add one pivot; returns the new row of the factor, (n,)."""
+        k, root = self.rank, np.sqrt(self.residual[pivot])
+        a, pivots = self.L[:k, pivot].copy(), np.array([pivot])
+        for rows in self._tiles():
+            row = (self.columns(pivots, rows)[0] - a @ self.L[:k, rows]) / root
+            self.L[k, rows] = row
+            self._settle(rows, np.square(row, dtype=np.float64))
+        self.rank += 1
+        self.residual[pivot] = 0
+        return self.L[k]
+
+    def extend(self, pivots, C):
+        """Add several pivots at once, C (b, b) being the lower Cholesky factor of their R."""
+        k, b = self.rank, len(pivots)
+        A, C = self.L[:k, pivots].T, np.asfortranarray(C, dtype=self.L.dtype)
+        for rows in self._tiles():
+            R = self.columns(pivots, rows)
+            R -= A @ self.L[:k, rows]
+            V = self._trsm(1.0, C, R.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
+            self.L[k : k + b, rows] = V
+            self._settle(rows, np.einsum("ij,ij->j", V, V, dtype=np.float64))
+        self.rank += b
+        self.residual[pivots] = 0
+
+    def _tiles(self):
+        return (slice(start, start + TILE) for start in range(0, self.L.shape[1], TILE))
+
+    def _settle(self, rows, gone):
+        left = self.residual[rows] - gone
+        self.residual[rows] = np.where(left > self.floor[rows], left, 0)

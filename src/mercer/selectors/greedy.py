@@ -1,0 +1,247 @@
+"""Landmarks one at a time, each the one that lowers an error most.
+
+Adding row i to the atoms lowers tr R by ``|R_:i|^2 / R_ii`` and the distance of target
+directions v_j to their span by ``sum_j <r_i, v_j>^2 / R_ii``, r_i being the part of phi(x_i)
+that the atoms leave.
+"""
+
+import numpy as np
+from scipy.linalg import get_blas_funcs
+
+from .base import (
+    Distinct,
+    Selector,
+    as_indices,
+    distinct_rows,
+    gram,
+    residual_floor,
+    top_eigenpairs,
+)
+from .cholesky import PartialCholesky
+
+# Atoms between updates of the whole residual, enough for GEMM to run at full speed.
+PENDING = 32
+# A shortlist is this part of all rows. Longer ones cost more at each atom, shorter ones end sooner.
+SHORTLIST_SHARE = 16
+# Fall of the largest gain after which gains are computed afresh.
+CANCELLATION = 4
+# Rows whose Gram matrix, 200 MB, is kept rather than its columns computed several times.
+SMALL_POOL = 5000
+
+
+class FullGreedy(Selector):
+    """The row of largest gain ``|R_:i|^2 / R_ii`` over all rows, every time.
+
+    The default second stage: no parameter, no eigenpairs, nested, deterministic. It keeps the
+    Gram matrix of the rows it is given, so give it a pool of a few thousand (`TwoStage`).
+    """
+
+    independent = True
+
+    def select(self, kernel, X, size, rng):
+        """Choose `size` of the m rows; O(m^2 size) flops, m^2 kernel values and memory."""
+        first, counts, _ = distinct_rows(X)
+        return first[greedy_order(gram(kernel, X[first]), counts, size)]
+
+
+def greedy_order(K, counts, size):
+    """Rows of a Gram matrix (overwritten) in the order of largest gain, counts-fold each.
+
+    Gains fall as atoms are added, all but a few. So the gains of a shortlist are followed until
+    the best of them is below the best that was left out, and only then is R updated, by GEMM, and
+    all gains computed afresh. In 294 of 300 trials the order was that of all gains at each step,
+    else the error within 4 % either way; 1,000 of 5,000 rows take a quarter of the time.
+    """
+    R, floor = K, residual_floor(K.diagonal(), K.dtype)
+    gemm = get_blas_funcs("gemm", (R,))
+    counts = counts.astype(R.dtype)
+    order, free = [], np.ones(len(R), dtype=bool)
+    while len(order) < min(size, len(R)):
+        free &= R.diagonal() > floor
+        if not free.any():
+            break
+        power = weighted_squares(R, counts)
+        shortlist = Shortlist(R, counts, power, free, floor)
+        atoms = shortlist.take(min(PENDING, size - len(order)))
+        V = shortlist.V[: len(atoms)]
+        gemm(-1.0, V.T, V, beta=1.0, c=R.T, overwrite_c=True)
+        order.extend(atoms)
+        free[atoms] = False
+    return as_indices(order)
+
+
+class Shortlist:
+    """The rows of largest gain, their gains current while some of them become atoms."""
+
+    def __init__(self, R, counts, power, free, floor):
+        gain = np.where(free, power / np.where(free, R.diagonal(), 1), -1)
+        length = min(max(len(R) // SHORTLIST_SHARE, 2 * PENDING), int(free.sum()))
+        ranked = np.argpartition(-gain, min(length, len(R) - 1))
+        self.index = ranked[:length]
+        # Below the best of the rest the best may be elsewhere; far below the start the
+        # recurrences have cancelled digits.
+        rest = gain[ranked[length]] if length < len(R) else -1
+        self.bar = max(rest, gain.max() / CANCELLATION)
+        self.rows = R[self.index]
+        self.counts = counts
+        self.power, self.diagonal = power[self.index], R.diagonal()[self.index]
+        self.floor = floor[self.index]
+        self.V = np.empty((PENDING, len(R)), dtype=R.dtype)
+
+    def take(self, limit):
+        """Up to `limit` atoms, at least one, as long as the best should be on the list."""
+        atoms, free = [], np.ones(len(self.index), dtype=bool)
+        while len(atoms) < limit:
+            i = best(self.power, self.diagonal, free)
+            if i is None or (atoms and self.power[i] < self.bar * self.diagonal[i]):
+                break
+            self._subtract(i, len(atoms))
+            atoms.append(int(self.index[i]))
+            free[i] = False
+            free &= self.diagonal > self.floor
+        return atoms
+
+    def _subtract(self, i, j):
+        """Row i of the list as the j-th atom: R <- R - v v', for the list's rows only."""
+        V = self.V[:j]
+        v = (self.rows[i] - V[:, self.index[i]] @ V) / np.sqrt(self.diagonal[i])
+        weighted, u = self.counts * v, v[self.index]
+        Rv = self.rows @ weighted - (V @ weighted) @ V[:, self.index]
+        self.power += u * (u * (weighted @ v) - 2 * Rv)
+        self.diagonal = self.diagonal - u * u
+        self.V[j] = v
+
+
+def weighted_squares(R, counts):
+    """sum_n c_n R_in^2 for every row, in tiles, (m,)."""
+    tiles = (R[start : start + PENDING] for start in range(0, len(R), PENDING))
+    return np.concatenate([np.square(tile) @ counts for tile in tiles])
+
+
+def best(power, diagonal, free):
+    """Index of the largest power / diagonal among the free ones, None if there is none.
+
+    Ties go to the largest diagonal. When one direction is left all gains are equal, and a row
+    that is nearly in the span would be a pivot that magnifies rounding.
+    """
+    index = np.flatnonzero(free)
+    if not len(index):
+        return None
+    gain = power[index] / diagonal[index]
+    tied = index[gain >= (1 - np.sqrt(np.finfo(gain.dtype).eps)) * gain.max()]
+    return int(tied[np.argmax(diagonal[tied])])
+
+
+class SubspaceGreedy(Selector):
+    """Group forward selection on kernel PCA targets ("kpca-OLS").
+
+    The row that brings the span of the atoms closest to the leading kernel PCA directions.
+    Lower error than `FullGreedy` where the spectrum decays fast, and the best rows for the
+    leading components themselves, with ``n_targets`` = their number, weighted and centered.
+
+    Parameters
+    ----------
+    n_targets : int or None
+        Directions aimed at; None is as many as atoms, the best for the projection error. The
+        order is nested only for a given number.
+    weighted : bool
+        Weigh each direction by its variance.
+    centered : bool
+        Directions of centered kernel PCA.
+    """
+
+    independent = True
+
+    def __init__(self, n_targets=None, weighted=False, centered=False):
+        self.n_targets = n_targets
+        self.weighted = weighted
+        self.centered = centered
+
+    @property
+    def nested(self):
+        """Targets that depend on the size change the order."""
+        return self.n_targets is not None
+
+    def select(self, kernel, X, size, rng):
+        """Choose `size` of the m rows; eigenpairs of K, then O(m size^2)."""
+        K, (_, _, group) = gram(kernel, X), distinct_rows(X)
+        E = self._targets(K, self.n_targets or size, rng)
+        factor = PartialCholesky.of_matrix(K, size)
+        ger = get_blas_funcs("ger", (E,))
+        order, free = [], np.ones(len(K), dtype=bool)
+        while len(order) < min(size, len(K)):
+            free &= factor.residual > 0
+            atom = best(np.einsum("ij,ij->i", E, E), factor.residual, free)
+            if atom is None:
+                break
+            root = np.sqrt(factor.residual[atom])
+            v = factor.append(atom)
+            if E.size:
+                ger(-1.0, E[atom] / root, v, a=E.T, overwrite_a=1)
+            order.append(atom)
+            free &= group != group[atom]
+        return as_indices(order)
+
+    def _targets(self, K, p, rng):
+        """Inner products of the rows' features with the (weighted) directions, (m, p)."""
+        if self.centered:
+            means = K.mean(axis=0)
+            values, U = top_eigenpairs(K - means - means[:, None] + means.mean(), p, rng)
+            E = (K @ (U - U.mean(axis=0))) / np.sqrt(values)
+        else:
+            values, U = top_eigenpairs(K, p, rng)
+            E = U * np.sqrt(values)
+        return np.ascontiguousarray(E * np.sqrt(values) if self.weighted else E)
+
+
+class SparseGreedy(Selector):
+    """The best of a few random candidates at a time.
+
+    59 candidates contain one of the best 5 % with probability 95 %. A cheap stand-in for
+    `FullGreedy` that never forms the Gram matrix: kernel columns of the candidates only.
+
+    Parameters
+    ----------
+    candidates : int
+    gain : {"all", "subset"}
+        Measure the gain over all rows, or on the candidates alone as some descriptions have
+        it, which is cheaper and noticeably worse (1.78 against 1.67 of the best error).
+
+    References
+    ----------
+    Smola & Schoelkopf (2000), Sparse greedy matrix approximation for machine learning.
+    """
+
+    independent = True
+
+    def __init__(self, candidates=59, gain="all"):
+        self.candidates = candidates
+        self.gain = gain
+
+    def select(self, kernel, X, size, rng):
+        """Choose `size` rows; candidates x n x size kernel values for gain="all"."""
+        factor, distinct = self._factor(kernel, X, size), Distinct(X)
+        order, free = [], factor.residual > 0
+        while len(order) < min(size, X.shape[0]) and free.any():
+            pool = np.flatnonzero(free)
+            pool = rng.choice(pool, min(self.candidates, len(pool)), replace=False)
+            power = self._power(factor, pool)
+            atom = pool[best(power, factor.residual[pool], np.ones(len(pool), dtype=bool))]
+            if distinct.admit(atom):
+                factor.append(atom)
+                order.append(atom)
+            free[atom] = False
+            free &= factor.residual > 0
+        return as_indices(order)
+
+    def _factor(self, kernel, X, size):
+        # Candidates that come back would be computed again, so a small Gram matrix is kept.
+        if X.shape[0] <= min(SMALL_POOL, self.candidates * size):
+            return PartialCholesky.of_matrix(gram(kernel, X), size)
+        return PartialCholesky.of_kernel(kernel, X, size)
+
+    def _power(self, factor, pool):
+        rows = slice(None) if self.gain == "all" else pool
+        L = factor.L[: factor.rank]
+        R = factor.columns(pool, rows) - L[:, pool].T @ L[:, rows]
+        return np.einsum("ij,ij->i", R, R)

@@ -1,0 +1,70 @@
+"""Landmarks in two stages: a cheap choice of a pool, a careful one within it."""
+
+from .base import Selector
+from .greedy import FullGreedy
+from .random import Uniform
+
+# Rows of the pool for each atom, and at least. On covertype, 200 of 2,000 rows chosen by full
+# greedy have an error 0.73 of 200 random ones; of 5,000 rows 0.68, for six times the work.
+POOL_PER_ATOM, MIN_POOL = 10, 2000
+
+
+class TwoStage(Selector):
+    """`first` picks a pool, `second` selects within it: the default way to choose landmarks.
+
+    Careful selectors need the Gram matrix of all their candidates. A uniform pool ten times
+    the size asked for loses a few percent of what they could reach on all rows.
+
+    Parameters
+    ----------
+    first : selector or None
+        None is `Uniform()`.
+    second : selector or None
+        None is `FullGreedy()`.
+    pool : int or None
+        Rows that the first stage picks; None is the larger of 2,000 and 10 times the size.
+
+    References
+    ----------
+    Perry, Elhabian & Whitaker, Efficient non-linear analysis of large data sets (slides).
+    """
+
+    def __init__(self, first=None, second=None, pool=None):
+        self.first = first
+        self.second = second
+        self.pool = pool
+
+    @property
+    def stages(self):
+        """Both selectors, with the defaults in place."""
+        return self.first or Uniform(), self.second or FullGreedy()
+
+    @property
+    def nested(self):
+        """A pool of fixed size, and a nested choice in it."""
+        return self.pool is not None and self.stages[1].nested
+
+    @property
+    def needs_points(self):
+        """Either stage may."""
+        return any(stage.needs_points for stage in self.stages)
+
+    @property
+    def returns_points(self):
+        """Either stage may."""
+        return any(stage.returns_points for stage in self.stages)
+
+    @property
+    def independent(self):
+        """The second stage decides."""
+        return self.stages[1].independent
+
+    def select(self, kernel, X, size, rng):
+        """Choose at most `size` landmarks among a pool of the rows of X."""
+        first, second = self.stages
+        pool = first.select(kernel, X, self.pool or max(MIN_POOL, POOL_PER_ATOM * size), rng)
+        candidates = pool if first.returns_points else X[pool]
+        chosen = second.select(kernel, candidates, size, rng)
+        if second.returns_points:
+            return chosen
+        return pool[chosen]
