@@ -88,6 +88,10 @@ class GramBasis(Basis):
     #: The same basis in single precision, for passes that need no more; None if there is none.
     draft: "GramBasis | None" = None
 
+    def is_constant(self) -> bool:
+        """Whether all basis vectors are known to be equal."""
+        return False
+
     @abstractmethod
     def diagonal(self) -> np.ndarray:
         """The diagonal of G, (m,)."""

@@ -3,7 +3,9 @@
 import warnings
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
+from ..compute import is_sparse, to_numpy
 from ..selectors import TwoStage
 from .base import BasisRecipe
 from .points import DRAFT_SPREAD, PointBasis
@@ -18,23 +20,59 @@ FIRST_SIZE, GROWTH = 64, 2
 class Landmarks(BasisRecipe):
     """A basis of chosen points: Nystroem kernel PCA.
 
-    One pass over the data, memory for m x m moments, and a model that transforms new
-    rows from the m landmarks alone.
+    With Z the landmarks and K_ZZ = V L V', a row has the coordinates ``L^{-1/2} V' k(Z, x)`` in an
+    orthonormal basis of their span. Kernel PCA of the projected rows, correctly centered, is PCA
+    of these coordinates: one pass over the data for their mean and m x m scatter, and a model
+    that transforms new rows from the m landmarks alone. What the span leaves out, tr(K - K_nys),
+    is known exactly and bounds the error of every eigenvalue (`certificate_`).
+
+    Give one of `size`, `error`, `points` and `indices`, or none.
 
     Parameters
     ----------
     size : int, float or None
         Number of landmarks, or their share of the rows; None for ten a component and at
-        least 200.
+        least 200. Fewer come back, with a warning, where the data have no more distinct or
+        linearly independent rows.
     selector : Selector or None
-        How they are chosen; None is `TwoStage()`: full greedy within a uniform pool.
+        How they are chosen, see `mercer.selectors`; None is `TwoStage()`: full greedy within a
+        uniform pool. `KMeans()` has the lowest error where landmarks need not be rows.
     error : float or None
         Instead of a size: grow until the certified share of energy that is lost,
-        ``tr(K - K_nys) / tr K``, is at most this.
-    points : array of shape (m, d) or None
-        The landmarks themselves.
+        ``tr(K - K_nys) / tr K``, is at most this. Each trial is a pass over the data.
+    points : array or sparse matrix of shape (m, d), or None
+        The landmarks themselves. They need not be rows of the data, nor independent.
     indices : array of int or None
         The landmarks as rows of the training data.
+
+    Notes
+    -----
+    Time O(n m (d + m)) and memory for the pool of the selector (its Gram matrix, 32 MB for
+    2,000 rows), m x m moments and a few blocks of rows; the n x m kernel matrix is never kept.
+    Dense and sparse rows, memmaps and arrays of other libraries are taken; eigenvalues of G
+    below rounding are dropped, so that equal or dependent landmarks do no harm. For float32 rows
+    the moments are summed in double precision. After the fit the landmarks are in `landmarks_`.
+
+    References
+    ----------
+    Williams & Seeger (2001), Using the Nystroem method to speed up kernel machines.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from mercer import KernelPCA
+    >>> from mercer.bases import Landmarks
+    >>> X = load_digits().data
+    >>> model = KernelPCA(10, kernel="rbf", gamma="mean", basis=Landmarks(100), random_state=0)
+    >>> model.fit_transform(X).shape
+    (1797, 10)
+    >>> model.landmarks_.shape
+    (100, 64)
+    >>> wanted = Landmarks(error=0.05)
+    >>> model = KernelPCA(10, kernel="rbf", gamma="mean", basis=wanted, random_state=0).fit(X)
+    >>> low, high = model.certificate_.captured_variance
+    >>> high - low < 0.1
+    True
     """
 
     def __init__(self, size=None, selector=None, *, error=None, points=None, indices=None):
@@ -76,17 +114,34 @@ class Landmarks(BasisRecipe):
         return int(self.size)
 
     def _given(self, X):
+        """The landmarks that the user chose, checked against X and in its type."""
         if self.indices is not None:
-            return X[np.asarray(self.indices)]
-        points = np.asarray(self.points, dtype=X.dtype)
+            return X[self._checked_indices(X.shape[0])]
+        points = self.points if is_sparse(self.points) else np.asarray(to_numpy(self.points))
         if points.ndim != 2 or points.shape[1] != X.shape[1] or points.shape[0] == 0:
             raise ValueError(
                 f"Landmarks: points have shape {points.shape} and the data have "
                 f"{X.shape[1]} columns. Give an array of shape (m, {X.shape[1]})."
             )
-        return points
+        if not np.isfinite(points.data if is_sparse(points) else points).all():
+            raise ValueError("Landmarks: points contain NaN or infinity. Leave those rows out.")
+        if is_sparse(X):
+            return csr_matrix(points, dtype=X.dtype)
+        return np.asarray(points.toarray() if is_sparse(points) else points, dtype=X.dtype)
+
+    def _checked_indices(self, n):
+        """Row numbers below n; negative ones are more often a mistake than a wish."""
+        indices = np.asarray(to_numpy(self.indices))
+        whole = indices.ndim == 1 and indices.size and indices.dtype.kind in "iu"
+        if not whole or indices.min() < 0 or indices.max() >= n:
+            raise ValueError(
+                f"Landmarks: indices must be whole numbers from 0 to {n - 1}, the rows of the "
+                "data, at least one."
+            )
+        return indices
 
     def _choose(self, kernel, X, size, rng, engine):
+        """The points that the selector picks, with a word where they are fewer than asked."""
         selector = self.selector or TwoStage()
         with engine.single_blas():
             chosen = selector.select(kernel, X, size, rng)
@@ -100,6 +155,7 @@ class Landmarks(BasisRecipe):
         return chosen if selector.returns_points else X[chosen]
 
     def _grow(self, kernel, X, engine, rng, single):
+        """The first basis of doubling sizes that loses no more than asked."""
         if not 0 < self.error < 1:
             raise ValueError(f"Landmarks: error={self.error!r} must be a share in (0, 1).")
         size = min(FIRST_SIZE, X.shape[0])

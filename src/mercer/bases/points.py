@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.linalg import eigh
 
-from ..compute import TileStore
+from ..compute import TileStore, is_sparse
 from ..kernels.base import Pairs, float_dtype
 from .base import Basis, BasisRecipe, GramBasis
 
@@ -44,9 +44,9 @@ class PointBasis(Basis):
         """The type to compute X's kernel in: its own where rounding allows."""
         return float_dtype(X) if self.single else np.float64
 
-    def stream(self, X, W=None):
-        """k(rows, Z) W for a block of rows."""
-        dtype = self.precision(X)
+    def stream(self, X, W=None, dtype=None):
+        """k(rows, Z) W for a block of rows, in the precision of X or another."""
+        dtype = self.precision(X) if dtype is None else dtype
         pairs = self.kernel.pairs(X, self.points, dtype=dtype, store=self.engine.memory // 4)
         W = None if W is None else W.astype(dtype)
         everything = slice(0, self.size)
@@ -75,7 +75,7 @@ class PointBasis(Basis):
 
         Never a Cholesky factor: smooth kernels are numerically rank-deficient.
         """
-        G = np.asarray(self.kernel(np.asarray(self.points, dtype=float)))
+        G = np.asarray(self.kernel(self.points.astype(float)))
         with self.engine.single_blas():
             values, V = eigh((G + G.T) / 2)
         rcond = SINGLE_RCOND if dtype == np.float32 else self.size * np.finfo(float).eps
@@ -84,9 +84,9 @@ class PointBasis(Basis):
 
     def lost_share(self, X) -> float:
         """The share of energy outside the span of the basis, tr(K - K_nys) / tr K."""
-        stream = self.stream(X, self.whitener(self.precision(X)))
+        stream = self.stream(X, self.whitener(np.float64), dtype=np.float64)
         kept = self.engine.sum_rows(
-            lambda block: float(np.square(stream(block), dtype=float).sum()),
+            lambda block: float(np.square(stream(block)).sum()),
             X.shape[0],
             self.stream_rows(X),
         )
@@ -160,6 +160,13 @@ class PointGram(GramBasis, PointBasis):
     def gram(self, W):
         """k(Z, Z) W, each tile above the diagonal used for both sides."""
         return self.engine.pair_rows(self.pairs, W, self._store)
+
+    def is_constant(self):
+        """Whether all points are equal."""
+        if is_sparse(self.points):
+            return False
+        blocks = (self.points[i : i + 1024] for i in range(0, self.size, 1024))
+        return all(bool((block == self.points[0]).all()) for block in blocks)
 
     def diagonal(self):
         """k(z, z)."""

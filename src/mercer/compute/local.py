@@ -64,14 +64,14 @@ class LocalEngine:
     memory : int
         Bytes that work arrays may take, kept tiles included.
     threads : int or None
-        Threads over tiles; None for all cores this process may use.
+        Threads over tiles; None or -1 for all cores this process may use, -2 for all but one.
     progress : callable or None
         ``progress(done, total)`` after tiles of the calling thread.
     """
 
     def __init__(self, memory: int, threads: int | None = None, progress=None):
         self.memory = memory
-        self.threads = threads or usable_cores()
+        self.threads = count_threads(threads)
         self.progress = progress
         self._controller: ThreadpoolController | None = None
 
@@ -262,6 +262,15 @@ class LocalEngine:
 def row_blocks(n: int, rows: int) -> list[slice]:
     """Slices of at most `rows` that cover n rows."""
     return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
+
+
+def count_threads(n_jobs: int | None) -> int:
+    """Threads from scikit-learn's way to ask for them."""
+    if n_jobs is None:
+        return usable_cores()
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 has no meaning. Give a number of threads, or None for all.")
+    return n_jobs if n_jobs > 0 else max(1, usable_cores() + 1 + n_jobs)
 
 
 def usable_cores() -> int:

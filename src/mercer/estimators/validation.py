@@ -9,11 +9,16 @@ from ..compute.arrays import is_foreign
 CHECK_ROWS = 65536
 
 
-def check_file(X) -> None:
+def check_file(X, least_rows: int = 1) -> None:
     """Raise ValueError unless a memmap is a matrix of finite numbers; read in blocks."""
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         raise ValueError(
             f"Expected a 2D array of numbers, got a {X.ndim}D array of type {X.dtype} instead."
+        )
+    if X.shape[0] < least_rows or X.shape[1] < 1:
+        raise ValueError(
+            f"Found array with shape {X.shape} while a minimum of {least_rows} rows and 1 column "
+            "is required."
         )
     for start in range(0, X.shape[0], CHECK_ROWS):
         if not np.isfinite(X[start : start + CHECK_ROWS]).all():
@@ -28,7 +33,8 @@ def check_gram(K) -> None:
     if K.shape[0] != K.shape[1]:
         raise ValueError(
             f"A precomputed kernel must be a square matrix, n_samples x n_samples, and X has "
-            f"shape {K.shape}."
+            f"shape {K.shape}. Pass the kernel between all training rows, or name a kernel to "
+            "have it computed from the rows."
         )
     largest = gap = 0.0
     for start in range(0, K.shape[0], 1024):

@@ -16,6 +16,10 @@ from ..compute import array_namespace, is_sparse
 # Rows on which the median or mean distance is taken: half a million pairs settle
 # either to a third digit.
 WIDTH_SAMPLE = 1000
+# Rows from which the cancellation in a centred matrix is judged.
+SPREAD_SAMPLE = 256
+# Steps of the power method for the leading eigenvalue of that sample.
+POWER_STEPS = 8
 
 
 class Kernel(BaseEstimator, ABC):
@@ -48,8 +52,8 @@ class Kernel(BaseEstimator, ABC):
         return clone(self)
 
     def spread(self, X) -> float:
-        """The largest term that cancels when a tile is formed; rounding grows with it."""
-        return 1.0
+        """How much rounding of a tile grows in the result, by terms that cancel."""
+        return centering_spread(self, X)
 
     def check(self, X) -> None:
         """Raise ValueError if this kernel is not defined on X."""
@@ -227,8 +231,9 @@ def rows_of(X, block, dtype, origin=None):
         return rows.astype(dtype)
     xp = array_namespace(rows)
     if origin is not None:
-        # The difference is taken before rounding, which is what the shift is for.
-        rows = rows - origin
+        # The difference is taken in the wider type, before any rounding: that is its use.
+        wide = xp.float64 if dtype == xp.float64 else float_dtype(rows)
+        rows = xp.asarray(rows, dtype=wide) - origin
     return xp.asarray(rows, dtype=dtype)
 
 
@@ -259,6 +264,29 @@ def wide_row_squares(X):
         return np.einsum("ij,ij->i", X, X, dtype=np.float64)
     xp = array_namespace(X)
     return row_squares(xp.asarray(X, dtype=xp.float64))
+
+
+def centering_spread(kernel, X) -> float:
+    """|K| / l_1(H K H) on a sample: how much rounding of K grows in what centring leaves.
+
+    Large where all rows share most of their kernel, as in wide Gaussians and in linear
+    kernels far from the origin.
+    """
+    rows = X[:: -(-X.shape[0] // SPREAD_SAMPLE)]
+    rows = rows.astype(float) if is_sparse(rows) else np.asarray(rows, dtype=float)
+    K = kernel(rows)
+    size = float(np.linalg.norm(K))
+    K = K - K.mean(axis=0)
+    K -= K.mean(axis=1)[:, None]
+    v = K[:, np.argmax(np.abs(np.diag(K)))]
+    # The power method never overestimates the first eigenvalue, so the spread errs to the
+    # safe side.
+    for _ in range(POWER_STEPS):
+        length = np.linalg.norm(v)
+        if not length > 0:
+            return np.inf
+        v = K @ (v / length)
+    return size / float(np.linalg.norm(v))
 
 
 def append_columns(X, *columns):

@@ -127,6 +127,10 @@ class Callable(DirectKernel):
         """Call it for every pair."""
         out[...] = pairwise_kernels(X, Z, metric=self.function, **(self.params or {}))
 
+    def spread(self, X):
+        """The function costs the same in any precision, so there is no use for a draft."""
+        return np.inf
+
     def diag(self, X):
         """Call it for every row with itself."""
         params = self.params or {}

@@ -4,10 +4,8 @@ import numpy as np
 from sklearn.base import clone
 
 from ..compute import array_namespace, inplace, is_sparse
-from .base import FactoredKernel, Kernel, row_squares, wide_row_squares
+from .base import FactoredKernel, Kernel, centering_spread, row_squares, wide_row_squares
 
-# Rows from which the cancellation in a centred matrix is judged.
-SPREAD_SAMPLE = 256
 # Largest entry for which single-precision sums over many rows stay finite.
 SINGLE_RANGE = 1e30
 
@@ -40,25 +38,11 @@ class DotProductKernel(FactoredKernel):
         """f(gamma |x|^2)."""
         return self.finish(wide_row_squares(X) * getattr(self, "gamma", 1.0))
 
-
     def spread(self, X):
-        """The largest entry against the leading eigenvalue per row, from a sample.
-
-        Centring cancels what all rows share: far from the origin, single precision keeps
-        that and loses the rest. Entries beyond its range leave it nothing.
-        """
-        rows = X[:: -(-X.shape[0] // SPREAD_SAMPLE)]
-        rows = rows.astype(float) if is_sparse(rows) else np.asarray(rows, dtype=float)
+        """What centring cancels; entries beyond its range leave single precision nothing."""
         with np.errstate(over="ignore", invalid="ignore"):
-            K = self(rows)
             largest = float(np.abs(self.diag(X)).max())
-        if not largest < SINGLE_RANGE:
-            return np.inf
-        K -= K.mean(axis=0)
-        K -= K.mean(axis=1)[:, None]
-        energy, trace = float(np.sum(K * K)), float(np.abs(np.trace(K)))
-        # The first eigenvalue is at least energy / trace.
-        return largest * K.shape[0] * trace / energy if energy > 0 else np.inf
+            return centering_spread(self, X) if largest < SINGLE_RANGE else np.inf
 
 
 class Linear(DotProductKernel):
@@ -149,7 +133,9 @@ def power(T, degree):
     """T to a power, by repeated multiplication for whole degrees: far faster than pow."""
     if float(degree).is_integer() and 0 <= degree <= 64:
         return _whole_power(T, int(degree))
-    T[...] = array_namespace(T).pow(T, float(degree))
+    # A broken power of a negative number has no value: the product that meets it says so.
+    with np.errstate(invalid="ignore"):
+        T[...] = array_namespace(T).pow(T, float(degree))
     return T
 
 

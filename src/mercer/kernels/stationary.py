@@ -7,7 +7,14 @@ grows, so a gamma found for one is a fair start for the others.
 import numpy as np
 
 from ..compute import array_namespace, inplace, is_sparse
-from .base import FactoredKernel, WidthMixin, append_columns, float_dtype, row_squares
+from .base import (
+    FactoredKernel,
+    WidthMixin,
+    append_columns,
+    centering_spread,
+    float_dtype,
+    row_squares,
+)
 
 
 class StationaryKernel(WidthMixin, FactoredKernel):
@@ -50,13 +57,13 @@ class StationaryKernel(WidthMixin, FactoredKernel):
         return xp.ones(X.shape[0], dtype=xp.float64)
 
     def spread(self, X):
-        """gamma |x|^2 of the row farthest from the mean: terms of that size cancel."""
+        """gamma |x|^2 of the row farthest from the mean, or what centring cancels."""
         origin = self.origin(X)
         far = 0.0
         for start in range(0, X.shape[0], 4096):
             rows = X[start : start + 4096]
             far = max(far, float(row_squares(rows if origin is None else rows - origin).max()))
-        return self.gamma * far
+        return max(self.gamma * far, centering_spread(self, X))
 
 
 class RBF(StationaryKernel):

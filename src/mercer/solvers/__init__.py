@@ -7,7 +7,7 @@ scikit-learn's choices, kept for those who compare; `GramPower` is the covarianc
 method of Shi, Guo and Xue.
 """
 
-from .base import Eigenpairs, PassState, Solver, canonical
+from .base import Eigenpairs, PassState, Solver, canonical, no_variance
 from .block_krylov import BlockKrylov
 from .dense import Dense
 from .gram_power import GramPower
@@ -32,4 +32,5 @@ __all__ = [
     "Randomized",
     "Solver",
     "canonical",
+    "no_variance",
 ]

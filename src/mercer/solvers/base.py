@@ -26,7 +26,7 @@ class Eigenpairs:
     n_passes : int
         Products with the operator, drafts included.
     least : float or None
-        The smallest eigenvalue estimate met on the way: negative for an indefinite operator.
+        Some eigenvalue is at most about this: negative for an indefinite operator.
     """
 
     values: np.ndarray
@@ -99,6 +99,11 @@ class Solver(BaseEstimator, ABC):
         """
 
 
+def no_variance(n: int, r: int) -> Eigenpairs:
+    """The pairs of a zero operator."""
+    return Eigenpairs(np.zeros(r), np.eye(n, r), np.zeros(r), n_passes=0)
+
+
 # Negative eigenvalues above this share of the largest are rounding of a zero, smaller
 # ones a property of the matrix. The shares are scikit-learn's.
 NEGATIVE_SHARE = {"f": 5e-3, "d": 1e-5}
@@ -116,13 +121,13 @@ def canonical(pairs: Eigenpairs, precision: str = "d") -> Eigenpairs:
         variance, and the operator is not positive semidefinite.
     """
     values = clip_rounding(pairs.values, precision)
+    # A value set to zero moves away from the true one it was near.
+    residuals = pairs.residuals + np.abs(values - pairs.values)
     order = np.argsort(-values, kind="stable")
     vectors = pairs.vectors[:, order]
     peaks = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(vectors.shape[1])]
     signs = np.where(peaks < 0, -1.0, 1.0)
-    return replace(
-        pairs, values=values[order], vectors=vectors * signs, residuals=pairs.residuals[order]
-    )
+    return replace(pairs, values=values[order], vectors=vectors * signs, residuals=residuals[order])
 
 
 def clip_rounding(values, precision: str = "d") -> np.ndarray:

@@ -75,6 +75,8 @@ class BlockKrylov(Solver):
         inner = operator.draft or operator
         watch = Watch(n_components, self.max_passes, max(tol, FULL_FLOOR), report)
         columns = max(self.max_columns or carried + BASIS_BLOCKS * block, carried + 2 * block)
+        # The block beside a full basis needs room to be orthogonal to it.
+        columns = min(columns, n - block)
         goal = max(watch.tol, DRAFT_FLOOR if operator.draft else FULL_FLOOR) / 2
         ritz = krylov(inner, inner.start(block, rng), carried, columns, goal, watch)
         U = ritz.vectors
@@ -207,7 +209,8 @@ def corrections(A, U, values, R, shrink, columns, watch):
     """
     n, r = R.shape
     V, _, size = orthonormal_against(R, U)
-    depth = min(CORRECTION_DEPTH, max(2, columns // r))
+    # The last block, too, must find room orthogonal to all the others.
+    depth = min(CORRECTION_DEPTH, max(2, columns // r), (n - U.shape[1]) // r - 1)
     Q = np.empty((n, depth * r), order="F")
     T = np.zeros((depth * r, depth * r))
     right = np.zeros((depth * r, r))

@@ -1,10 +1,10 @@
 """Dense eigen-decomposition by LAPACK: n^2 memory, n^3 time, all components at once."""
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import LinAlgError, cholesky, eigh
 
 from ._linalg import column_norms, descending
-from .base import Eigenpairs, PassState, Solver, silent
+from .base import NEGATIVE_SHARE, Eigenpairs, PassState, Solver, silent
 
 
 class Dense(Solver):
@@ -24,10 +24,26 @@ class Dense(Solver):
             values, U = descending(*eigh(A.T, overwrite_a=True, driver="evd"))
         else:
             values, U = descending(*eigh(A.T, overwrite_a=True, subset_by_index=(n - r, n - 1)))
+        if values.size < r:
+            # LAPACK's choice for a few pairs loses some where all are equal to rounding.
+            values, U = descending(*eigh(operator.to_dense().T, overwrite_a=True, driver="evd"))
+            values, U = values[:r], U[:, :r]
         residuals = column_norms(copy @ U - U * values) if few else backward_error(values, n)
         report(PassState(1, values, float(np.max(residuals) / max(values[0], 1e-300)), tol))
-        least = float(values[-1]) if r == n else None
+        least = float(values[-1])
+        if few and not operator.definite:
+            least = min(least, negative_bound(copy, NEGATIVE_SHARE["d"] * values[0]))
         return Eigenpairs(values, U, residuals, least=least)
+
+
+def negative_bound(A, shift):
+    """-shift if A has an eigenvalue below it, else 0: whether A + shift has a Cholesky factor."""
+    A[np.diag_indices_from(A)] += shift
+    try:
+        cholesky(A, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return -2 * shift
+    return 0.0
 
 
 def backward_error(values, n):

@@ -89,6 +89,8 @@ class GramPower(Solver):
 
     def _pass(self, operator, U, L, seen, r, rng):
         n, amnesic = operator.shape[0], self.amnesic or 0.0
+        # A pass is not the last word on the vectors: single-precision rows will do for it.
+        operator = getattr(operator, "draft", None) or operator
         if self.block == 1:
             return sequential_pass(operator, U, L, seen, r, amnesic)
         q = min(n, r + self.oversampling)

@@ -84,4 +84,6 @@ class Randomized(Solver):
         U, AU, values = V @ Q[:, kept], AV @ Q[:, kept], values[kept]
         residuals = column_norms(AU - U * values)
         report(PassState(passes + 2, values, float(residuals.max() / max(values[0], 1e-300)), tol))
-        return Eigenpairs(values, U, residuals, n_passes=passes + 2, least=float(values[-1]))
+        # Without a tolerance there is nothing to reach: the residuals say how far it got.
+        converged = tol == 0 or bool(residuals.max() <= tol * values[0])
+        return Eigenpairs(values, U, residuals, converged, passes + 2, float(values[-1]))

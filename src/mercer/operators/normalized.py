@@ -1,0 +1,119 @@
+"""D^{-1/2} G D^{-1/2}: the Gram matrix of a basis, normalized by its degrees."""
+
+import numpy as np
+
+from .base import SymmetricOperator, padded, sample_weights, start_sample
+
+
+class NormalizedGram(SymmetricOperator):
+    """D^{-1/2} G D^{-1/2} for the Gram matrix G of a basis, D the diagonal of its row sums.
+
+    The affinities of spectral clustering (Ng, Jordan & Weiss 2002). The degrees take a
+    product of their own, and `start` lets its vectors ride along in it: what would be the
+    first power step is free. A row without any affinity keeps degree one.
+
+    Parameters
+    ----------
+    basis : GramBasis
+    degrees : array of shape (n,) or None
+        Row sums of G; None to take them from the first product.
+    """
+
+    def __init__(self, basis, degrees=None):
+        self.basis = basis
+        self.shape = (basis.size, basis.size)
+        self._draft: NormalizedGram | None = None
+        #: The smallest row sum: negative where the entries of G are no affinities.
+        self.least_degree = 0.0
+        self._degrees = None if degrees is None else self._taken(degrees)
+
+    def __matmul__(self, V):
+        scale = self.scale[:, None]
+        return scale * self.basis.gram(scale * V)
+
+    @property
+    def draft(self):
+        """The operator over the basis's single-precision tiles, with degrees of its own."""
+        if self._draft is None and self.basis.draft is not None:
+            self._draft = NormalizedGram(self.basis.draft)
+        return self._draft
+
+    @property
+    def degrees(self) -> np.ndarray:
+        """Row sums of G in the operator's own precision, (n,)."""
+        if self._degrees is None:
+            self._degrees = self._taken(self.basis.gram(np.ones((self.shape[0], 1)))[:, 0])
+        return self._degrees
+
+    @property
+    def known_degrees(self) -> np.ndarray:
+        """The degrees without a product in double precision: those of the draft will do."""
+        if self._degrees is None and self.draft is not None:
+            self.least_degree = self.draft.least_degree
+            return self.draft.degrees
+        return self.degrees
+
+    @property
+    def scale(self) -> np.ndarray:
+        """D^{-1/2}, (n,)."""
+        return 1.0 / np.sqrt(self.degrees)
+
+    def rows_times(self, index, V) -> np.ndarray:
+        """Some rows of the product with V, (len(index), b), by the degrees that are known."""
+        scale = 1.0 / np.sqrt(self.known_degrees)
+        return scale[index, None] * self.basis.rows_times(index, scale[:, None] * V)
+
+    def rows(self, index) -> np.ndarray:
+        """Some rows, (b, n)."""
+        scale = self.scale
+        return scale[index, None] * self.basis.rows(index) * scale
+
+    def diagonal(self) -> np.ndarray:
+        """The diagonal, (n,)."""
+        return self.basis.diagonal() / self.degrees
+
+    def trace(self) -> float:
+        """The sum of all eigenvalues."""
+        return float(self.diagonal().sum())
+
+    def to_dense(self):
+        """The matrix; the degrees are taken on the way."""
+        K = self.basis.to_dense()
+        if self._degrees is None:
+            self._degrees = self._taken(K.sum(axis=0))
+        K *= self.scale
+        K *= self.scale[:, None]
+        return K
+
+    def start(self, k, rng):
+        """One product with eigenvectors of a sample of the points, extended to all of them.
+
+        With W the extension over its degrees, D^{-1/2} G W is the operator's product with
+        D^{1/2} W: nothing in it needs the degrees before G W and G 1 are there together.
+        """
+        n = self.shape[0]
+        W = padded(self._extended_sample(k, rng), k, rng)
+        if self._degrees is not None:
+            return self.scale[:, None] * self.basis.gram(W)
+        GW = self.basis.gram(np.hstack([W, np.ones((n, 1))]))
+        self._degrees = self._taken(GW[:, -1].copy())
+        return self.scale[:, None] * GW[:, :-1]
+
+    def _taken(self, sums):
+        self.least_degree = float(sums.min())
+        return nonzero_degrees(sums)
+
+    def _extended_sample(self, k, rng):
+        """Eigenvectors of the normalized sample at all points, over their degrees' roots."""
+        index = start_sample(self.shape[0], k, rng)
+        K = self.basis.minor(index).astype(float)
+        scale = 1.0 / np.sqrt(nonzero_degrees(K.sum(axis=0)))
+        W = sample_weights(scale[:, None] * K * scale, k)
+        ones = np.ones((index.size, 1))
+        V = self.basis.columns(index, np.hstack([scale[:, None] * W, ones]))
+        return V[:, :-1] / nonzero_degrees(V[:, -1])[:, None]
+
+
+def nonzero_degrees(sums) -> np.ndarray:
+    """Row sums, with one in place of those that have no root; a zero row stays zero."""
+    return np.where(sums > 0, sums, 1.0)

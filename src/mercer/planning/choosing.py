@@ -1,0 +1,194 @@
+"""Choosing a method: for a fit by stored speeds, for `plan` by measured ones."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.base import clone
+
+from ..compute import LocalEngine, format_bytes, is_sparse, parse_bytes
+from ..kernels import KERNELS, Precomputed
+from ..solvers import BlockKrylov, Dense, GramPower, Solver
+from .costs import METHODS, OTHERS, gram_power, power_block, tile_memory
+from .types import Estimate, Plan, Speeds, Workload
+
+
+def plan(X, n_components=16, *, kernel="rbf", memory=None, device=None, tol=0.0, n_jobs=None):
+    """What each method of kernel PCA would cost for given data, the best one marked.
+
+    Measures the speed of this machine for a moment; the data are not decomposed.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), or the shape itself
+    n_components : int or None
+        None for all.
+    kernel : str or Kernel
+    memory : int, str or None
+        Byte budget, as in `KernelPCA`.
+    device : None or "cpu"
+        Where to compute.
+    tol : float
+    n_jobs : int or None
+        Threads; None for all cores.
+
+    Returns
+    -------
+    Plan
+        With a table as its repr; ``plan.method`` is the recommended method.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> mercer.plan((100_000, 54), n_components=16, memory="2GB").method
+    'krylov, matrix-free'
+    """
+    if device not in (None, "cpu"):
+        raise ValueError(f"device={device!r} is not supported. Give None or 'cpu'.")
+    n, d = X if isinstance(X, tuple) else X.shape
+    sample = np.random.default_rng(0).random((512, d)) if isinstance(X, tuple) else X[:512]
+    if isinstance(kernel, str):
+        if kernel not in KERNELS:
+            raise ValueError(f"kernel={kernel!r} is unknown. Choose one of {sorted(KERNELS)}.")
+        kernel = KERNELS[kernel]()
+    engine = LocalEngine(parse_bytes(memory), n_jobs)
+    r = n if n_components is None else min(n, n_components)
+    work = Workload(n, d, r, engine.memory, engine.threads, tol)
+    speeds = calibrate(kernel.resolve(sample), sample, engine)
+    exact = choose(work, speeds=speeds)
+    others = tuple(method(work, speeds) for method in OTHERS)
+    return replace(exact, estimates=exact.estimates + others)
+
+
+def choose(
+    work: Workload, solver="auto", basis="points", rows: int | None = None, speeds=None
+) -> Plan:
+    """The plan of a fit: the fastest solver within the budget, or the one asked for.
+
+    Parameters
+    ----------
+    work : Workload
+        Its n is the size of the eigenproblem.
+    solver : "auto" or Solver
+    basis : str or BasisRecipe
+        What was asked for, for the reason given.
+    rows : int or None
+        Rows of the data, where the eigenproblem is smaller than they are.
+    speeds : Speeds or None
+    """
+    speeds = speeds or Speeds.typical(work.d)
+    estimates = tuple(method(work, speeds) for method in METHODS)
+    if (rows is not None and rows != work.n) or basis not in ("auto", "points"):
+        return _reduced(work, solver, basis, rows or work.n, speeds)
+    if isinstance(solver, Solver):
+        return _asked(work, estimates, solver)
+    possible = [e for e in estimates if e.fits] or [_last_resort(work, estimates)]
+    best = min(possible, key=lambda e: e.seconds)
+    return Plan(work, estimates, best, f"{best.method}: {_why(best, possible)}")
+
+
+def _asked(work, estimates, solver) -> Plan:
+    """The solver asked for, with the settings that the budget needs where it has none."""
+    if isinstance(solver, BlockKrylov):
+        kept, free = estimates[1], estimates[2]
+        like = kept if kept.fits else free
+        if solver.max_columns is None:
+            solver = clone(solver).set_params(max_columns=like.solver.max_columns)
+        chosen = replace(like, solver=solver)
+    elif isinstance(solver, Dense):
+        chosen = replace(estimates[0], solver=solver)
+    elif isinstance(solver, GramPower):
+        solver = clone(solver).set_params(block=power_block(work, solver.block))
+        chosen = replace(gram_power(work, Speeds.typical(work.d)), solver=solver, fits=True)
+    else:
+        # What it costs is not known: it meets the matrix through products alone.
+        name = type(solver).__name__
+        size = tile_memory(work) + 16 * work.n * work.r
+        chosen = Estimate(name, solver, math.nan, size, math.nan, True)
+    return Plan(work, estimates, chosen, "asked for by eigen_solver")
+
+
+def _reduced(work, solver, basis, rows, speeds) -> Plan:
+    """A small basis: one pass over the rows, then a dense problem of its size."""
+    name = basis if isinstance(basis, str) else type(basis).__name__
+    m = work.n
+    if not isinstance(solver, Solver):
+        solver = Dense() if work.r > m // 8 or m <= 2000 else BlockKrylov()
+    seconds = rows * m * (speeds.evaluate + 2 * m * speeds.multiply) / work.threads
+    chosen = Estimate(
+        name, solver, rows * m, 8 * 4 * m * m, seconds, True, "one pass over the rows"
+    )
+    return Plan(work, (chosen,), chosen, f"asked for by basis, with {m} basis vectors")
+
+
+def check_budget(plan: Plan) -> None:
+    """Raise ValueError when the chosen method needs more memory than the budget."""
+    if isinstance(plan.solver, BlockKrylov):
+        # Matrix-free needs no budget of its own, but so many components fall to LAPACK.
+        few = 4 * (plan.workload.r + plan.solver.oversampling) < plan.workload.n
+        dense = plan.estimates[0]
+        if few or dense.fits:
+            return
+        plan = replace(plan, chosen=dense)
+    if plan.chosen.fits:
+        return
+    raise ValueError(
+        f"{plan.method} needs {format_bytes(plan.chosen.bytes)} for "
+        f"{plan.workload.n:,} rows and {plan.workload.r:,} components, and memory allows "
+        f"{format_bytes(plan.workload.memory)}. Ask for fewer components "
+        f"(n_components up to {max(1, plan.workload.n // 4 - 8):,} need no n x n matrix with "
+        "eigen_solver='krylov'), or raise memory."
+    )
+
+
+def calibrate(kernel, X, engine: LocalEngine) -> Speeds:
+    """Speeds of this machine for this kernel, from a few tiles and a small eigenproblem."""
+    if isinstance(kernel, Precomputed):
+        return replace(Speeds.typical(X.shape[1]), evaluate=0.0)
+    rows = X[: min(512, X.shape[0])]
+    rows = rows if is_sparse(rows) else np.asarray(rows)
+    pairs = kernel.pairs(rows, dtype=np.float32, store=10**9)
+    n = rows.shape[0]
+    whole, out = slice(0, n), np.empty((n, n), np.float32)
+    V = np.ones((n, 24), np.float32)
+    with engine.single_blas():
+        evaluate = _seconds(lambda: pairs.tile(whole, whole, out)) / n**2
+        multiply = _seconds(lambda: (out @ V, out.T @ V)) / (2 * n**2 * V.shape[1])
+        S = np.asarray(out[:256, :256], dtype=float)
+        S = S + S.T
+        few = (0, min(15, S.shape[0] - 1))
+        decompose = _seconds(lambda: eigh(S, subset_by_index=few)) / S.shape[0] ** 3
+    return Speeds(evaluate, multiply, decompose)
+
+
+def _seconds(work: Callable) -> float:
+    """The best of three runs after a warm-up."""
+    work()
+    best = np.inf
+    for _ in range(3):
+        start = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def _named(estimates, name, missing=None):
+    return next((e for e in estimates if e.method == name), missing)
+
+
+def _last_resort(work, estimates):
+    """When nothing fits: matrix-free needs the least, if it can give that many components."""
+    free = _named(estimates, "krylov, matrix-free")
+    few = 4 * (work.r + free.solver.oversampling) < work.n
+    return free if few else _named(estimates, "dense")
+
+
+def _why(best, possible) -> str:
+    if len(possible) == 1:
+        return "the only method that can do this within the memory budget"
+    second = sorted(possible, key=lambda e: e.seconds)[1]
+    ratio = second.seconds / max(best.seconds, 1e-12)
+    return f"predicted {ratio:.2g} times faster than {second.method}"

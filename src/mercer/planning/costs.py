@@ -1,0 +1,153 @@
+"""What each method costs: kernel evaluations, bytes and seconds, counted from its steps."""
+
+from collections.abc import Callable
+
+from ..solvers import BlockKrylov, Dense, GramPower
+from ..solvers.block_krylov import BASIS_BLOCKS, DRAFT_FLOOR, WIDEST_BLOCK
+from .types import Estimate, Speeds, Workload
+
+# Products a block Krylov fit was seen to take on covtype, USPS and MNIST with 16
+# components: to residual 1e-6, and the further ones down to 1e-9.
+DRAFT_PASSES, CORRECTION_PASSES = 5, 4
+# Double precision tiles and products against single ones.
+FULL_COST = 2.3
+# Defaults of the methods that are only listed: rows at once, passes, landmarks, features.
+ROW_BLOCK, HEBBIAN_PASSES, SPARE = 128, 10, 10
+LANDMARKS_EACH, LEAST_LANDMARKS, POOL, FEATURES = 10, 200, 2000, 500
+
+
+def dense(work: Workload, speeds: Speeds) -> Estimate:
+    """The whole matrix and LAPACK."""
+    n, r = work.n, work.r
+    few = r <= n // 4
+    size = 8 * n * n * (2 if few else 4 if r == n else 1) + 16 * n * r
+    evaluate = FULL_COST * speeds.evaluate * n * n / 2 / work.threads
+    # All vectors cost about four times the values alone, and LAPACK scales poorly.
+    decompose = speeds.decompose * n**3 * (1 + 3 * r / n)
+    note = "every component at once"
+    return Estimate(
+        "dense", Dense(), n * n / 2, size, evaluate + decompose, size <= work.memory, note
+    )
+
+
+def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
+    """Block Krylov, with all tiles kept in single precision or all made anew each pass."""
+    n = work.n
+    solver = BlockKrylov()
+    carried = work.r + solver.oversampling
+    block = min(carried, WIDEST_BLOCK)
+    columns = krylov_columns(work, carried, block)
+    solver.set_params(max_columns=columns)
+    draft, full = DRAFT_PASSES, 0
+    if work.tol < DRAFT_FLOOR:
+        draft, full = draft + CORRECTION_PASSES, 2
+    # Wide problems need more blocks before their last component converges.
+    draft += 2 * (carried // WIDEST_BLOCK)
+    tiles = n * n / 2 * ((1 if kept else draft) + FULL_COST * full)
+    products = n * n * block * (draft + FULL_COST * full)
+    seconds = (speeds.evaluate * tiles + speeds.multiply * products) / work.threads
+    size = tile_memory(work) + (2 * n * n if kept else 0)
+    name = "krylov, tiles kept" if kept else "krylov, matrix-free"
+    note = "one pass over the data, the rest in memory" if kept else "memory does not grow with n^2"
+    evaluations = n * n / 2 * ((1 if kept else draft) + full)
+    few = 4 * carried < n
+    if not few:
+        note = "too many components for a Krylov method"
+    fits = few and size <= work.memory
+    return Estimate(name, solver, evaluations, int(size), seconds, fits, note)
+
+
+def krylov_columns(work: Workload, carried: int, block: int) -> int:
+    """Basis vectors that a fourth of the budget holds, at least two blocks and the kept ones."""
+    room = work.memory // 4 // (8 * work.n)
+    return int(max(carried + 2 * block, min(carried + BASIS_BLOCKS * block, room)))
+
+
+def tile_memory(work: Workload) -> int:
+    """Tiles in flight."""
+    side = min(1024, work.n)
+    return 4 * work.threads * (side * side + 4 * side * (work.d + 2))
+
+
+def gram_power(work: Workload, speeds: Speeds) -> Estimate:
+    """One pass over whole rows between a product for the means and one for the residuals."""
+    n, q = work.n, work.r + SPARE
+    steps = n * n * (2 * ROW_BLOCK + 5 * q)
+    seconds = FULL_COST * (speeds.evaluate * 2 * n * n + speeds.multiply * steps) / work.threads
+    size = 8 * n * (3 * q + 3 * power_block(work, ROW_BLOCK))
+    note = "near exact in two readings of the kernel where the spectrum decays"
+    return Estimate("gram-power", GramPower(), 2 * n * n, size, seconds, size <= work.memory, note)
+
+
+def power_block(work: Workload, block: int) -> int:
+    """Rows at once that half of the budget holds three times; 1 is another algorithm."""
+    return 1 if block == 1 else max(2, min(block, work.memory // (2 * 3 * 8 * work.n)))
+
+
+def hebbian(work: Workload, speeds: Speeds) -> Estimate:
+    """Ten passes over whole rows, a start and a read-out."""
+    n, q = work.n, work.r + SPARE
+    readings = HEBBIAN_PASSES + 1
+    seconds = FULL_COST * readings * n * n * (speeds.evaluate + 3 * q * speeds.multiply)
+    size = 8 * n * (6 * q + ROW_BLOCK)
+    note = "for data that arrive or drift; on fixed data the others are better"
+    return Estimate(
+        "HebbianKernelPCA",
+        None,
+        readings * n * n,
+        size,
+        seconds / work.threads,
+        size <= work.memory,
+        note,
+    )
+
+
+def landmarks(work: Workload, speeds: Speeds) -> Estimate:
+    """A pool's Gram matrix for the selection, two readings of the rows against the landmarks."""
+    n, m = work.n, min(work.n, max(LEAST_LANDMARKS, LANDMARKS_EACH * work.r))
+    pool = min(n, max(POOL, 10 * m))
+    select = pool * pool * (speeds.evaluate + 4 * m * speeds.multiply)
+    stream = n * m * (2 * speeds.evaluate + 2 * m * speeds.multiply) / work.threads
+    size = 8 * (pool * pool + 4 * m * m)
+    note = f"approximate, error certified; {m} landmarks, one pass over the data"
+    return Estimate(
+        'basis="landmarks"',
+        Dense(),
+        2 * n * m + pool * pool,
+        size,
+        FULL_COST * (select + stream),
+        size <= work.memory,
+        note,
+    )
+
+
+def features(work: Workload, speeds: Speeds) -> Estimate:
+    """Two readings of the rows through the feature map."""
+    n, m = work.n, FEATURES
+    stream = n * m * (2 * speeds.evaluate + m * speeds.multiply) / work.threads
+    size = 8 * 4 * m * m
+    note = f"approximate, error estimated; {m} features; landmarks are closer at equal size"
+    return Estimate(
+        'basis="features"',
+        Dense(),
+        2 * n * m,
+        size,
+        FULL_COST * stream,
+        size <= work.memory,
+        note,
+    )
+
+
+#: The exact methods that "auto" chooses from.
+METHODS: tuple[Callable[[Workload, Speeds], Estimate], ...] = (
+    dense,
+    lambda work, speeds: krylov(work, speeds, kept=True),
+    lambda work, speeds: krylov(work, speeds, kept=False),
+)
+#: Methods that a user may ask for, listed by `plan` for comparison.
+OTHERS: tuple[Callable[[Workload, Speeds], Estimate], ...] = (
+    gram_power,
+    hebbian,
+    landmarks,
+    features,
+)

@@ -1,0 +1,240 @@
+"""What every part must satisfy, whatever it is: functions that take one and assert mathematics.
+
+The registries drive the parametrization of the tests that call these, so a new part is tested
+for being listed. Random data come from `generator`, which a seed in the environment moves.
+"""
+
+import os
+import pickle
+import threading
+import tracemalloc
+
+import numpy as np
+from sklearn.base import clone
+
+from mercer.kernels.stationary import StationaryKernel
+
+SEED = int(os.environ.get("MERCER_TEST_SEED", "0"))
+
+EPS = {np.dtype(np.float64): 2.3e-16, np.dtype(np.float32): 1.2e-7}
+
+
+def generator(*key):
+    """A random generator of its own for every test."""
+    return np.random.default_rng([SEED, *key])
+
+
+def check_recipe(part):
+    """Parameters only: clone, repr and pickle are free, and equal parts print equally."""
+    copy = clone(part)
+    assert copy is not part and repr(copy) == repr(part)
+    assert repr(pickle.loads(pickle.dumps(part))) == repr(part)
+    assert set(part.get_params(deep=False)) == set(part._get_param_names())
+
+
+def check_kernel(kernel, formula, X, Z, rtol=None):
+    """The matrix, its tiles in both precisions, its diagonal and its definiteness.
+
+    `formula(X, Z)` is the kernel in float64; X and Z may be sparse or of another library.
+    """
+    check_recipe(kernel)
+    A, B = dense(X), dense(Z)
+    K, G = formula(A, B), formula(A, A)
+    # A tile in precision eps has the rounding of the terms that cancel in it.
+    spread = min(kernel.spread(X), 1e3) if isinstance(kernel, StationaryKernel) else 1.0
+    terms = max(1.0, spread) * max(1.0, np.abs(G).max())
+    rounding = 50 * A.shape[1] * EPS[A.dtype] * terms if rtol is None else rtol * np.abs(G).max()
+
+    np.testing.assert_allclose(to_float(kernel(X, Z)), K, rtol=0, atol=rounding)
+    np.testing.assert_allclose(to_float(kernel(X)), G, rtol=0, atol=rounding)
+    np.testing.assert_allclose(to_float(kernel.diag(X)), np.diag(G), rtol=0, atol=rounding)
+    assert str(kernel(X, Z).dtype).endswith(A.dtype.name)
+
+    n, m = K.shape
+    i, j = slice(n // 3, n), slice(0, m // 2)
+    some = np.array([1, 0, n - 1])
+    for dtype in (np.float32, np.float64):
+        loose = max(rounding, 50 * A.shape[1] * EPS[np.dtype(dtype)] * terms)
+        for store in (0, 10**9):
+            pairs = kernel.pairs(numpy(X), numpy(Z), dtype=dtype, store=store)
+            assert pairs.shape == (n, m) and not pairs.symmetric
+            out = np.empty((i.stop - i.start, j.stop), dtype)
+            tile = pairs.tile(i, j, out)
+            assert tile is out, "a tile is made in the array given for it"
+            np.testing.assert_allclose(tile, K[i, j], rtol=0, atol=loose)
+            rows = pairs.of_rows(some)
+            tile = rows.tile(slice(0, 3), j, np.empty((3, j.stop), dtype))
+            np.testing.assert_allclose(tile, K[some, j], rtol=0, atol=loose)
+
+    if kernel.definite:
+        assert np.linalg.eigvalsh(G).min() > -1e-10 * np.trace(G)
+    assert all(isinstance(value, int | float) for value in kernel.get_params().values()), (
+        "a resolved kernel has numbers only"
+    )
+
+
+def check_tile_bytes(kernel, X, side=256, slack=1.05):
+    """A tile takes no more work memory than `tile_bytes` says: the budget rests on it."""
+    i, j = slice(0, side), slice(side, 2 * side)
+    for dtype in (np.float32, np.float64):
+        pairs = kernel.pairs(X, dtype=dtype)
+        pairs.tile(i, j, np.empty((side, side), dtype))  # compiles and imports
+        peak = peak_bytes(
+            lambda i=i, j=j, p=pairs, t=dtype: p.tile(i, j, np.empty((side, side), t))
+        )
+        told = pairs.tile_bytes(side)
+        assert peak <= slack * told + 20_000, f"{kernel}: {peak} bytes used, {told} told"
+
+
+def check_basis(basis, X, atol=1e-8):
+    """The verbs of any basis: linear in W, a Gram matrix, and no projection longer than its row.
+
+    X holds rows as `project` takes them.
+    """
+    m = basis.size
+    W = generator(m).standard_normal((m, 3))
+    G, P = basis.gram(np.eye(m)), basis.project(X, np.eye(m))
+    norms = np.asarray(basis.norms(X))
+    scale = np.abs(G).max()
+    assert P.shape == (X.shape[0], m) and norms.shape == (X.shape[0],)
+    np.testing.assert_allclose(G, G.T, rtol=0, atol=atol * scale)
+    assert np.linalg.eigvalsh(G).min() >= -atol * m * scale
+    np.testing.assert_allclose(basis.gram(W), G @ W, rtol=0, atol=atol * m * scale)
+    np.testing.assert_allclose(basis.project(X, W), P @ W, rtol=0, atol=atol * m * scale)
+    if basis.exact_norms:
+        # Bessel: the part of phi(x) in the span of the basis is no longer than phi(x).
+        inside = np.einsum("ij,jk,ik->i", P, np.linalg.pinv(G, rcond=1e-10, hermitian=True), P)
+        assert np.all(inside <= norms + 1e-4 * norms.max())
+    again = pickle.loads(pickle.dumps(basis))
+    np.testing.assert_allclose(again.project(X, W), P @ W, rtol=0, atol=atol * m * scale)
+
+
+def check_gram_basis(basis, K, X_new, K_new, atol=1e-12):
+    """A basis that is the data, with its short cuts, against K (m, m) and K_new (n, m)."""
+    m = K.shape[0]
+    rng = generator(m)
+    W = rng.standard_normal((m, 3))
+    index = np.sort(rng.choice(m, 5, replace=False))
+    w = rng.standard_normal((5, 2))
+
+    assert basis.size == m and basis.spans_data
+
+    def close(a, b):
+        assert isinstance(a, np.ndarray) and a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=0, atol=atol * m * max(1, np.abs(b).max()))
+
+    close(basis.gram(W), K @ W)
+    close(basis.project(X_new, W), K_new @ W)
+    close(basis.diagonal(), np.diag(K))
+    close(basis.to_dense(), K)
+    close(basis.columns(index, w), K[:, index] @ w)
+    close(basis.rows(index), K[index])
+    close(basis.minor(index), K[np.ix_(index, index)])
+    dense = basis.to_dense()
+    dense[...] = 0
+    close(basis.to_dense(), K)  # in an array of its own
+    if basis.draft is not None:
+        draft = basis.draft.gram(W)
+        np.testing.assert_allclose(draft, K @ W, rtol=0, atol=1e-4 * np.abs(K @ W).max())
+        np.testing.assert_allclose(basis.draft.gram(W), draft, rtol=0, atol=1e-6 * m)
+    basis.release()
+    close(basis.gram(W), K @ W)
+    close(pickle.loads(pickle.dumps(basis)).project(X_new, W), K_new @ W)
+
+
+def check_operator(operator, A, atol=1e-11):
+    """Products, the matrix and its symmetry."""
+    n = A.shape[0]
+    assert operator.shape == (n, n) and operator.dtype == np.float64
+    scale = max(np.abs(A).max(), np.finfo(float).tiny)
+    V = generator(n).standard_normal((n, 4))
+    before = V.copy()
+    for _ in range(2):  # the first product may fill caches
+        np.testing.assert_allclose(operator @ V, A @ V, rtol=0, atol=atol * n * scale)
+    np.testing.assert_array_equal(V, before)
+    np.testing.assert_allclose(operator.to_dense(), A, rtol=0, atol=atol * n * scale)
+    S = operator.start(5, generator(n, 1))
+    assert S.shape == (n, 5) and np.isfinite(S).all()
+    assert np.linalg.matrix_rank(S) == 5
+
+
+def check_eigenpairs(pairs, A, r, tol=1e-8, exact=None):
+    """True residuals, orthonormal vectors, the largest eigenvalues in falling order."""
+    n = A.shape[0]
+    values, U = pairs.values, pairs.vectors
+    assert values.shape == (r,) and U.shape == (n, r) and pairs.residuals.shape == (r,)
+    assert np.all(np.diff(values) <= 1e-9 * np.abs(values).max())
+    np.testing.assert_allclose(U.T @ U, np.eye(r), rtol=0, atol=1e-10)
+    top = np.abs(values).max()
+    rounding = 100 * n * 2.3e-16 * np.linalg.norm(A, 2)
+    true = np.linalg.norm(A @ U - U * values, axis=0)
+    assert np.all(true <= pairs.residuals * 1.001 + rounding), "residuals are the true ones"
+    exact = np.linalg.eigvalsh(A)[::-1] if exact is None else exact
+    # Weyl: each value is within its residual of an eigenvalue, and never above the exact one.
+    assert np.all(np.abs(values[:, None] - exact[None, :]).min(axis=1) <= true + rounding)
+    assert np.all(values <= exact[:r] + rounding)
+    if pairs.converged:
+        assert true.max() <= tol * top + rounding
+        np.testing.assert_allclose(values, exact[:r], rtol=0, atol=tol * top + rounding)
+
+
+def check_solver(solver, operator, A, r, tol=1e-8):
+    """The contract of a solver on one operator with matrix A."""
+    check_recipe(solver)
+    before = repr(solver)
+    states = []
+    pairs = solver.solve(operator, r, generator(r), report=lambda s: states.append(s) or False)
+    check_eigenpairs(pairs, A, r, tol)
+    assert repr(solver) == before, "solving leaves the recipe alone"
+    assert states, "every solver reports"
+    for state in states:
+        assert state.values.size <= r and np.isfinite(state.residual)
+    numbers = [state.n_passes for state in states]
+    assert numbers == sorted(numbers) and numbers[-1] <= pairs.n_passes
+    again = solver.solve(operator, r, generator(r))
+    np.testing.assert_allclose(again.values, pairs.values, rtol=0, atol=1e-9 * pairs.values[0])
+    return pairs
+
+
+def check_engine(engine, pairs, K, atol=1e-11):
+    """All verbs of an engine for one kernel matrix K."""
+    n, m = K.shape
+    V = generator(n, m).standard_normal((m, 3))
+    threads = threading.active_count()
+    scale = np.abs(K).sum(axis=1).max() * 4
+    np.testing.assert_allclose(engine.pair_rows(pairs, V), K @ V, rtol=0, atol=atol * scale)
+    np.testing.assert_allclose(engine.fill(pairs, np.empty((n, m))), K, rtol=0, atol=atol * scale)
+    X = generator(n).standard_normal((n, 2))
+    out = np.empty((n, 2))
+    engine.map_rows(lambda block: X[block] * 2, n, 7, out)
+    np.testing.assert_array_equal(out, X * 2)
+    total = engine.sum_rows(lambda block: X[block].sum(axis=0), n, 7)
+    np.testing.assert_allclose(total, X.sum(axis=0), atol=1e-12 * n)
+    assert threading.active_count() == threads
+
+
+def peak_bytes(work):
+    """The most memory that NumPy and Python held beyond the start while `work()` ran."""
+    tracemalloc.start()
+    try:
+        tracemalloc.reset_peak()
+        start = tracemalloc.get_traced_memory()[0]
+        work()
+        return tracemalloc.get_traced_memory()[1] - start
+    finally:
+        tracemalloc.stop()
+
+
+def numpy(X):
+    """X as NumPy or SciPy know it."""
+    return X if hasattr(X, "tocsr") else np.asarray(X)
+
+
+def dense(X):
+    """X as a NumPy array."""
+    return X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+
+
+def to_float(X):
+    """X as a NumPy array of float64."""
+    return dense(X).astype(np.float64)

@@ -1,0 +1,296 @@
+"""Every bad input ends in a message that names what was wrong and what to do."""
+
+import numpy as np
+import pytest
+from contracts import generator
+from scipy import sparse
+
+import mercer
+from mercer import KernelPCA
+from mercer.kernels import RBF, Chi2, Laplacian, Polynomial
+from mercer.solvers import BlockKrylov
+
+X = generator(1).standard_normal((30, 4))
+
+
+def fails(match, data=X, error=ValueError, **params):
+    with pytest.raises(error, match=match):
+        KernelPCA(**{"n_components": 2, "kernel": "rbf"} | params).fit(data)
+
+
+def spoiled(value):
+    Y = X.copy()
+    Y[3, 1] = value
+    return Y
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_nan_and_infinity(kind):
+    fails("contains NaN", kind(spoiled(np.nan)))
+    fails("contains infinity", kind(spoiled(np.inf)))
+    model = KernelPCA(2, kernel="rbf").fit(X)
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.transform(kind(spoiled(np.nan)))
+
+
+def memmap(tmp_path, array):
+    path = tmp_path / "rows.bin"
+    rows = np.memmap(path, array.dtype, "w+", shape=array.shape)
+    rows[...] = array
+    rows.flush()
+    return np.memmap(path, array.dtype, "r", shape=array.shape)
+
+
+def test_bad_files(tmp_path):
+    fails("NaN or infinity", memmap(tmp_path, spoiled(np.nan)))
+    fails("NaN or infinity", memmap(tmp_path, spoiled(np.inf)))
+    fails(r"2D array.*3D", memmap(tmp_path, np.ones((4, 3, 2))))
+    fails(r"2D array.*complex", memmap(tmp_path, np.ones((4, 3), complex)))
+    model = KernelPCA(2, kernel="rbf").fit(X)
+    with pytest.raises(ValueError, match=r"3 features.*expecting 4"):
+        model.transform(memmap(tmp_path, np.ones((4, 3))))
+
+
+def test_a_file_of_one_row(tmp_path):
+    fails("minimum of 2", memmap(tmp_path, np.ones((1, 3))))
+
+
+def test_empty():
+    fails(r"0 sample\(s\).*minimum of 2", np.empty((0, 4)))
+    fails(r"0 feature\(s\).*minimum of 1", np.empty((5, 0)))
+
+
+def test_one_row():
+    fails(r"1 sample.*minimum of 2", X[:1])
+
+
+def test_one_column_is_fine():
+    scores = KernelPCA(2, kernel="rbf").fit_transform(X[:, :1])
+    assert scores.shape == (30, 2) and np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("solver", ["auto", "dense", "krylov", "arpack", "randomized"])
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "laplacian"])
+@pytest.mark.parametrize("n", [12, 120])
+def test_all_rows_equal(solver, kernel, n):
+    model = KernelPCA(2, kernel=kernel, eigen_solver=solver, random_state=0)
+    Y = np.full((n, 3), 0.7)
+    with pytest.warns(UserWarning, match="no variance.*all rows are equal"):
+        scores = model.fit_transform(Y)
+    np.testing.assert_allclose(scores, 0, atol=1e-7)
+    np.testing.assert_array_equal(model.explained_variance_ratio_, 0)
+    np.testing.assert_allclose(model.transform(Y), 0, atol=1e-6)
+    assert not model.certificate_.indefinite
+    assert repr(model.certificate_)
+
+
+def test_constant_rows():
+    """Rows of one value each: rank one for a linear kernel, no trouble for any."""
+    Y = np.repeat(np.arange(12.0)[:, None], 3, axis=1)
+    model = KernelPCA(3, kernel="linear").fit(Y)
+    np.testing.assert_allclose(model.eigenvalues_[1:], 0, atol=1e-9)
+    np.testing.assert_allclose(model.explained_variance_ratio_[0], 1)
+    assert np.isfinite(KernelPCA(3, kernel="rbf").fit_transform(Y)).all()
+    with pytest.warns(UserWarning, match="no variance"):  # all of one direction
+        KernelPCA(3, kernel="cosine").fit(Y + 1)
+
+
+def test_objects_and_strings():
+    fails("could not convert string to float", np.array([["a", "b"], ["c", "d"]], dtype=object))
+    fails("could not convert string|dtype='numeric'", np.array([["a", "b"], ["c", "d"]]))
+    fails("float|number|object", np.array([[{}, 1], [2, 3]], dtype=object), (ValueError, TypeError))
+    # numbers in an object array are numbers
+    same = KernelPCA(2, kernel="rbf").fit_transform(X.astype(object))
+    np.testing.assert_allclose(same, KernelPCA(2, kernel="rbf").fit_transform(X))
+
+
+def test_complex():
+    fails("[Cc]omplex data not supported", X + 1j)
+
+
+@pytest.mark.parametrize("bad", [X[0], X[None]])
+def test_dimensions(bad):
+    fails("Expected 2D|dim 3", bad)
+    with pytest.raises(ValueError, match=r"Expected 2D|dim 3"):
+        KernelPCA(2).fit(X).transform(bad)
+
+
+def test_more_components_than_rows():
+    model = KernelPCA(50, kernel="rbf")
+    with pytest.warns(UserWarning, match=r"n_components=50 is more than n_samples=30.*30.* kept"):
+        model.fit(X)
+    assert model.eigenvalues_.shape == (30,)
+
+
+def test_more_components_than_arpack_finds():
+    fails(
+        "arpack.*fewer than n_samples=30.*Use eigen_solver='dense'",
+        eigen_solver="arpack",
+        n_components=30,
+    )
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"kernel": "gauss"}, r"'kernel'.*must be.*'rbf'.*'gauss'"),
+        ({"eigen_solver": "lobpcg"}, r"'eigen_solver'.*must be.*'krylov'.*'lobpcg'"),
+        ({"basis": "wavelets"}, r"'basis'.*must be.*'points'.*'wavelets'"),
+        ({"gamma": -1.0}, r"'gamma'.*\[0.*-1"),
+        ({"gamma": "mode"}, r"'gamma'.*'median'.*'mode'"),
+        ({"n_components": 0}, r"'n_components'.*0"),
+        ({"n_components": 1.5}, r"'n_components'.*1\.5"),
+        ({"n_components": -0.5}, r"'n_components'.*-0\.5"),
+        ({"n_components": "all"}, r"'n_components'.*'all'"),
+        ({"tol": -1}, r"'tol'.*-1"),
+        ({"max_iter": 0}, r"'max_iter'.*0"),
+        ({"alpha": -1}, r"'alpha'.*-1"),
+        ({"degree": -1}, r"'degree'.*-1"),
+        ({"center": "yes"}, r"'center'.*'yes'"),
+        ({"memory": 0}, r"'memory'.*0"),
+        ({"memory": "lots"}, r"memory='lots' is not an amount.*'300MB'"),
+        ({"callback": 3}, r"'callback'.*3"),
+        ({"kernel": RBF(gamma=-2.0)}, r"gamma=-2.* negative"),
+        ({"kernel": RBF(), "gamma": 1.0}, r"gamma was given twice.*RBF\(gamma"),
+        ({"kernel": Polynomial(gamma="median")}, r"gamma='median'.*Polynomial.*Give a number"),
+        ({"kernel": "poly", "gamma": "median"}, r"gamma='median'.*Polynomial.*Give a number"),
+        ({"kernel": "chi2"}, r"Chi2 needs non-negative data.*-\d.*Shift or clip"),
+        ({"kernel": "additive_chi2"}, r"AdditiveChi2 needs non-negative"),
+        ({"kernel": "matern", "kernel_params": {"nu": 3}}, r"nu=3.*0\.5, 1\.5 or 2\.5"),
+    ],
+    ids=str,
+)
+def test_parameters(params, match):
+    fails(match, **params)
+
+
+@pytest.mark.parametrize("gamma", [np.nan, np.inf])
+@pytest.mark.parametrize("kernel", [RBF, Laplacian])
+def test_gamma_of_a_kernel_object_is_a_number(kernel, gamma):
+    fails("gamma", kernel=kernel(gamma=gamma))
+
+
+def test_broken_powers_of_negative_numbers():
+    """(x.z + c)^2.5 has no value where the base is negative."""
+    fails("degree", kernel=Polynomial(degree=2.5, gamma=1.0, coef0=0.0))
+
+
+def test_new_data_is_checked_by_the_kernel():
+    model = KernelPCA(2, kernel=Chi2()).fit(np.abs(X))
+    with pytest.raises(ValueError, match="non-negative"):
+        model.transform(X)
+
+
+def test_precomputed_must_be_square_and_symmetric():
+    fails(r"square matrix.*\(30, 4\)", kernel="precomputed")
+    fails(
+        r"symmetric.*differ by.*\(K \+ K.T\) / 2",
+        X @ generator(2).random((4, 30)),
+        kernel="precomputed",
+    )
+    K = sparse.csr_array(np.triu(np.ones((6, 6))))
+    fails("symmetric", K, kernel="precomputed")
+    KernelPCA(2, kernel="precomputed").fit(X @ X.T * (1 + 1e-9))
+
+
+def test_precomputed_cannot_do_everything():
+    fails(
+        "fit_inverse_transform.*precomputed",
+        X @ X.T,
+        kernel="precomputed",
+        fit_inverse_transform=True,
+    )
+    model = KernelPCA(2, kernel="precomputed").fit(X @ X.T)
+    with pytest.raises(ValueError, match=r"reconstruction error is unknown.*Use a kernel"):
+        model.reconstruction_error(X @ X.T)
+    with pytest.raises(ValueError, match="features"):
+        model.transform(np.ones((3, 7)))
+
+
+def test_negative_eigenvalues():
+    K = np.diag(np.r_[3.0, 2.0, -2.5, np.zeros(9)])
+    fails(
+        r"significant negative eigenvalues.*-2.*Ask for fewer components",
+        K,
+        kernel="precomputed",
+        n_components=None,
+        center=False,
+    )
+
+
+@pytest.mark.parametrize("n", [200, 900])
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "laplacian", "matern"])
+def test_budget_too_small_names_the_least_that_does(n, kernel):
+    Y = generator(n).standard_normal((n, 3))
+    model = KernelPCA(2, kernel=kernel, memory="1kB", n_jobs=1)
+    with pytest.raises(ValueError, match=r"memory=1 kB cannot hold one tile.*ive at least") as e:
+        model.fit(Y)
+    least = int(str(e.value).rsplit("memory=", 1)[1].rstrip("."))
+    model.set_params(memory=least).fit(Y)
+    assert model.certificate_.converged
+
+
+def test_budget_too_small_for_every_component():
+    Y = generator(3).standard_normal((600, 3))
+    fails(
+        r"needs .*MB for 600 rows and 600 components.*memory allows 1 MB.*fewer",
+        Y,
+        n_components=None,
+        memory="1MB",
+    )
+    fails(r"needs .*MB.*memory allows 1 MB", Y, eigen_solver="dense", memory="1MB")
+    fails(r"fit_inverse_transform.*MB.*memory", Y, memory="1MB", fit_inverse_transform=True)
+
+
+def test_budget_too_small_for_krylov_of_most_components():
+    """So many components need the matrix, whoever asks for them."""
+    Y = generator(3).standard_normal((600, 3))
+    fails("memory", Y, n_components=200, eigen_solver="krylov", memory="1MB")
+
+
+def test_other_columns():
+    model = KernelPCA(2, kernel="rbf").fit(X)
+    with pytest.raises(ValueError, match="X has 3 features, but KernelPCA is expecting 4"):
+        model.transform(X[:, :3])
+    with pytest.raises(ValueError, match="X has 3 features"):
+        model.reconstruction_error(X[:, :3])
+
+
+def test_other_column_names():
+    pd = pytest.importorskip("pandas")
+    model = KernelPCA(2, kernel="rbf").fit(pd.DataFrame(X, columns=list("abcd")))
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.transform(pd.DataFrame(X, columns=list("abcz")))
+
+
+def test_not_fitted():
+    from sklearn.exceptions import NotFittedError
+
+    for method in ("transform", "reconstruction_error", "score", "inverse_transform"):
+        with pytest.raises(NotFittedError):
+            getattr(KernelPCA(fit_inverse_transform=True), method)(X)
+
+
+def test_not_converged_warns_with_what_to_do():
+    from sklearn.exceptions import ConvergenceWarning
+
+    Y = generator(4).standard_normal((400, 30))
+    model = KernelPCA(8, kernel="rbf", gamma=1.0, eigen_solver="krylov", max_iter=3)
+    with pytest.warns(ConvergenceWarning, match=r"Not converged after 3 passes.*Raise max_iter"):
+        model.fit(Y)
+    assert not model.certificate_.converged
+
+
+def test_plan_messages():
+    with pytest.raises(ValueError, match=r"kernel='gauss' is unknown.*'rbf'"):
+        mercer.plan((100, 3), kernel="gauss")
+    with pytest.raises(ValueError, match=r"device='tpu'"):
+        mercer.plan((100, 3), device="tpu")
+    with pytest.raises(ValueError, match="not an amount of memory"):
+        mercer.plan((100, 3), memory="lots")
+
+
+def test_solver_object_on_few_rows_is_no_matter_of_memory():
+    """BlockKrylov hands small problems to LAPACK; the budget has nothing to do with it."""
+    scores = KernelPCA(5, kernel="rbf", eigen_solver=BlockKrylov()).fit_transform(X)
+    assert scores.shape == (30, 5)

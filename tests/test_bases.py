@@ -1,0 +1,86 @@
+"""Bases: the contract over the registry, points and matrices against the oracle."""
+
+import numpy as np
+import oracle
+import pytest
+from contracts import check_basis, check_gram_basis, check_recipe, generator
+from scipy import sparse
+
+from mercer.bases import BASES, AllPoints, PrecomputedBasis
+from mercer.compute import LocalEngine
+from mercer.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid
+
+ENGINES = [LocalEngine(200_000, 1), LocalEngine(10**8, 4)]
+KERNELS = [
+    (RBF(gamma=0.3), "rbf"),
+    (Linear(), "linear"),
+    (Laplacian(gamma=0.2), "laplacian"),
+    (Polynomial(degree=2, gamma=0.2, coef0=1), "polynomial"),
+    (Sigmoid(gamma=0.1, coef0=0.2), "sigmoid"),
+]
+
+
+def points(m=150, n=20, d=4):
+    rng = generator(m, n, d)
+    return rng.standard_normal((m, d)), rng.standard_normal((n, d))
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_contract(name):
+    recipe = BASES[name]()
+    check_recipe(recipe)
+    X, X_new = points()
+    basis = recipe.build(RBF(gamma=0.3), X, ENGINES[1], generator(1))
+    check_basis(basis, X_new)
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=["tight", "wide"])
+@pytest.mark.parametrize(("kernel", "name"), KERNELS, ids=[name for _, name in KERNELS])
+def test_all_points_are_the_kernel(kernel, name, engine):
+    X, X_new = points()
+    K = oracle.kernel_matrix(name, X, **kernel.get_params())
+    K_new = oracle.kernel_matrix(name, X_new, X, **kernel.get_params())
+    basis = AllPoints().build(kernel, X, engine, generator(1))
+    np.testing.assert_allclose(basis.norms(X_new), kernel.diag(X_new))
+    check_gram_basis(basis, K, X_new, K_new)
+
+
+def test_sparse_points():
+    X, X_new = points()
+    X[X < 0.3], X_new[X_new < 0.3] = 0, 0
+    K = oracle.kernel_matrix("rbf", X, gamma=0.3)
+    K_new = oracle.kernel_matrix("rbf", X_new, X, gamma=0.3)
+    basis = AllPoints().build(RBF(gamma=0.3), sparse.csr_array(X), ENGINES[0], generator(1))
+    check_gram_basis(basis, K, sparse.csr_array(X_new), K_new)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [np.asarray, sparse.csr_array, np.asfortranarray, lambda K: K.astype(np.float32)],
+    ids=["dense", "sparse", "fortran", "single"],
+)
+def test_precomputed(kind):
+    X, X_new = points()
+    K = oracle.kernel_matrix("rbf", X, gamma=0.3).astype(np.float32).astype(float)
+    K_new = oracle.kernel_matrix("rbf", X_new, X, gamma=0.3).astype(np.float32).astype(float)
+    basis = PrecomputedBasis(kind(K), LocalEngine(10**8, 2))
+    check_gram_basis(basis, K, kind(K_new), K_new)
+
+
+def test_draft_only_where_single_precision_is_enough():
+    """float32 keeps exp(-g|x - z|^2) to eps times the size of the terms that cancel."""
+    X, _ = points()
+    near = AllPoints().build(RBF(gamma=0.3), X, ENGINES[1], generator(1))
+    assert near.draft is not None
+    far = AllPoints().build(RBF(gamma=1e5), X, ENGINES[1], generator(1))
+    assert far.draft is None
+
+
+def test_draft_keeps_tiles_inside_its_room():
+    X, _ = points(m=700)
+    for memory in (2 * 10**5, 10**6, 10**7):
+        basis = AllPoints().build(RBF(gamma=0.3), X, LocalEngine(memory, 2), generator(1))
+        basis.draft.gram(np.ones((700, 2)))
+        kept = sum(T.nbytes for T in basis.draft._store._tiles.values())
+        assert kept <= memory
+    assert kept > 700 * 700 * 4 / 2, "all of the upper half is kept where it fits"

@@ -1,0 +1,309 @@
+"""Kernels: the contract over the registry against the oracle, then gamma, flags and traps."""
+
+import numpy as np
+import oracle
+import pytest
+from contracts import check_kernel, check_tile_bytes, generator
+from scipy import sparse
+from scipy.spatial.distance import pdist
+
+from mercer import KernelPCA
+from mercer.kernels import (
+    KERNELS,
+    RBF,
+    AdditiveChi2,
+    Callable,
+    Chi2,
+    Cosine,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Precomputed,
+    RationalQuadratic,
+    Sigmoid,
+)
+
+# Kernel, name in the oracle. The oracle takes the kernel's own parameters.
+CASES = [
+    (Linear(), "linear"),
+    (Polynomial(degree=3, gamma=0.4, coef0=0.7), "polynomial"),
+    (Polynomial(degree=0, gamma=0.4, coef0=1), "polynomial"),
+    (Polynomial(degree=1, gamma=0.4, coef0=-1), "polynomial"),
+    (Polynomial(degree=6, gamma=0.2, coef0=0), "polynomial"),
+    (Polynomial(degree=2.5, gamma=0.1, coef0=3), "polynomial"),
+    (RBF(gamma=0.3), "rbf"),
+    (RBF(gamma=0.0), "rbf"),
+    (Sigmoid(gamma=0.2, coef0=-0.5), "sigmoid"),
+    (Cosine(), "cosine"),
+    (Laplacian(gamma=0.3), "laplacian"),
+    (Matern(gamma=0.3, nu=0.5), "matern"),
+    (Matern(gamma=0.3, nu=1.5), "matern"),
+    (Matern(gamma=0.3, nu=2.5), "matern"),
+    (RationalQuadratic(gamma=0.3, alpha=0.7), "rational_quadratic"),
+    (Chi2(gamma=0.3), "chi2"),
+    (AdditiveChi2(), "additive_chi2"),
+]
+IDS = [f"{kernel}" for kernel, _ in CASES]
+WIDTHS = [RBF, Matern, RationalQuadratic, Laplacian]
+cases = pytest.mark.parametrize(("kernel", "name"), CASES, ids=IDS)
+
+
+def formula(kernel, name):
+    return lambda X, Z: oracle.kernel_matrix(name, X, Z, **kernel.get_params())
+
+
+def data(kernel, n=40, m=17, d=5, dtype=np.float64, *, holes=False):
+    rng = generator(n, m, d)
+    X, Z = rng.random((n, d)) - 0.3, rng.random((m, d)) - 0.3
+    if isinstance(kernel, AdditiveChi2):
+        X, Z = np.abs(X), np.abs(Z)
+    if holes:
+        X, Z = (np.where(rng.random(A.shape) < 0.6, 0, A) for A in (X, Z))
+        X[3] = 0
+    return X.astype(dtype), Z.astype(dtype)
+
+
+def test_every_kernel_has_a_case():
+    assert {type(kernel) for kernel, _ in CASES} == set(KERNELS.values()) - {Precomputed}
+
+
+@cases
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_formula(kernel, name, dtype):
+    X, Z = data(kernel, dtype=dtype)
+    # sqrt of a rounded zero distance is the root of eps: the price of distances by GEMM.
+    rough = isinstance(kernel, Matern) and kernel.nu == 0.5
+    rtol = 5 * np.sqrt(np.finfo(dtype).eps) if rough else None
+    check_kernel(kernel, formula(kernel, name), X, Z, rtol)
+
+
+@cases
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array])
+def test_sparse(kernel, name, kind):
+    X, Z = data(kernel, holes=True)
+    rough = isinstance(kernel, Matern)
+    check_kernel(kernel, formula(kernel, name), kind(X), kind(Z), 1e-7 if rough else None)
+
+
+@cases
+def test_zero_rows_and_equal_rows(kernel, name):
+    X, _ = data(kernel, holes=True)
+    X[5] = X[6]
+    K = kernel(X)
+    np.testing.assert_allclose(K, formula(kernel, name)(X, X), atol=1e-7)
+    assert np.isfinite(K).all()
+
+
+@cases
+def test_one_column_and_one_row(kernel, name):
+    X, Z = data(kernel, n=3, m=1, d=1)
+    np.testing.assert_allclose(kernel(X, Z), formula(kernel, name)(X, Z), atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [
+        c
+        for c in CASES
+        if c[1]
+        in {"linear", "polynomial", "rbf", "matern", "rational_quadratic", "sigmoid", "cosine"}
+    ],
+    ids=str,
+)
+def test_torch_namespace(kernel, name):
+    torch = pytest.importorskip("torch")
+    X, Z = data(kernel)
+    K = kernel(torch.asarray(X), torch.asarray(Z))
+    assert isinstance(K, torch.Tensor)
+    np.testing.assert_allclose(K.numpy(), formula(kernel, name)(X, Z), atol=1e-7)
+    diagonal = kernel.diag(torch.asarray(X))
+    np.testing.assert_allclose(diagonal.numpy(), np.diag(formula(kernel, name)(X, X)), atol=1e-7)
+
+
+@cases
+def test_inputs_stay_as_they_are(kernel, name):
+    X, Z = data(kernel)
+    before = X.copy(), Z.copy()
+    X.flags.writeable = Z.flags.writeable = False
+    kernel(X, Z)
+    kernel.diag(X)
+    np.testing.assert_array_equal(X, before[0])
+    np.testing.assert_array_equal(Z, before[1])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.int8])
+@cases
+def test_integers_are_computed_in_float64(kernel, name, dtype):
+    X = generator(3).integers(0, 100, (12, 4)).astype(dtype)
+    if isinstance(kernel, Polynomial | Sigmoid):
+        kernel = type(kernel)(**kernel.get_params() | {"gamma": 1e-4})
+    K = formula(kernel, name)(X, X)
+    tolerance = 1e-6 * np.abs(K).max()
+    assert kernel(X).dtype == np.float64
+    np.testing.assert_allclose(kernel(X), K, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(kernel.diag(X), np.diag(K), rtol=0, atol=tolerance)
+
+
+def test_large_offset_in_float32_keeps_stationary_kernels_exact():
+    """Rows 1e3 sigma from the origin: |x|^2 + |z|^2 - 2 x.z would lose all digits."""
+    rng = generator(5)
+    X = (rng.standard_normal((60, 4)) + 1e3).astype(np.float32)
+    for kernel, name in [
+        (RBF(gamma=0.2), "rbf"),
+        (Matern(gamma=0.2, nu=2.5), "matern"),
+        (RationalQuadratic(gamma=0.2), "rational_quadratic"),
+    ]:
+        np.testing.assert_allclose(kernel(X), formula(kernel, name)(X, X), atol=3e-6)
+        assert kernel.spread(X) < 100
+
+
+def test_spread_sees_what_cancels():
+    X = generator(6).standard_normal((50, 3))
+    assert RBF(gamma=2e3).spread(X) == pytest.approx(2 * RBF(gamma=1e3).spread(X))
+    assert RBF(gamma=1e-5).spread(X) > 1e3 > 100 > RBF(gamma=0.3).spread(X)  # centring
+    far = np.vstack([X, [[1e4, 0, 0]]])
+    assert RBF(gamma=1.0).spread(far) > 1e7
+    offset = sparse.csr_array(X + 100)  # sparse rows cannot be shifted
+    assert RBF(gamma=1.0).spread(offset) > 1e4 > RBF(gamma=1.0).spread(X + 100)
+    # Centring cancels the offset of a linear kernel; entries beyond float32 have no draft.
+    assert Linear().spread(X + 1e3) > 1e4 > 50 > Linear().spread(X)
+    assert Polynomial(degree=12, gamma=1.0).spread(1e4 * X) == np.inf
+    assert Linear().spread(sparse.csr_array(X)) == pytest.approx(Linear().spread(X))
+
+
+@pytest.mark.parametrize("kind", WIDTHS)
+@pytest.mark.parametrize("word", ["median", "mean"])
+def test_gamma_from_distances(kind, word):
+    X = generator(7).standard_normal((80, 3))
+    kernel = kind(gamma=word)
+    metric = "cityblock" if kind is Laplacian else "euclidean"
+    distance = {"median": np.median, "mean": np.mean}[word](pdist(X, metric))
+    expected = 1 / distance if kind is Laplacian else 1 / (2 * distance**2)
+    assert kernel.resolve(X).gamma == pytest.approx(expected)
+    assert kernel.resolve(sparse.csr_array(X)).gamma == pytest.approx(expected)
+    assert kernel.gamma == word, "the recipe stays"
+    # A sample of a large set is near the whole.
+    big = generator(8).standard_normal((3000, 3))
+    near = kernel.resolve(big, np.random.default_rng(1)).gamma
+    assert near == pytest.approx(kernel.resolve(big[:1000]).gamma, rel=0.15)
+
+
+@pytest.mark.parametrize("kind", [*WIDTHS, Polynomial, Sigmoid])
+def test_gamma_none_is_one_over_columns(kind):
+    kernel = kind()
+    assert kernel.resolve(np.ones((4, 8))).gamma == 1 / 8
+    assert kernel.gamma is None
+
+
+def test_equal_rows_have_no_scale():
+    kernel = RBF(gamma="median").resolve(np.ones((5, 3)))
+    assert np.isfinite(kernel.gamma) and kernel.gamma > 0
+
+
+def test_chi2_gamma_none_is_one():
+    assert Chi2().resolve(np.ones((4, 8))).gamma == 1
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [Polynomial(gamma="median"), Sigmoid(gamma="mean"), Chi2(gamma="median"), RBF(gamma="mode")],
+)
+def test_words_a_kernel_does_not_know(kernel):
+    with pytest.raises(ValueError, match=r"gamma='\w+'.*Give a number"):
+        kernel.resolve(np.ones((4, 2)))
+
+
+def test_bad_parameters_of_kernels():
+    X = np.ones((4, 2))
+    with pytest.raises(ValueError, match=r"nu=1.*Give 0.5, 1.5 or 2.5"):
+        Matern(nu=1).check(X)
+    with pytest.raises(ValueError, match=r"alpha=0.* positive"):
+        RationalQuadratic(alpha=0).check(X)
+    with pytest.raises(ValueError, match=r"non-negative.*-1.*Shift or clip"):
+        Chi2().check(-X)
+    with pytest.raises(ValueError, match=r"non-negative.*-1"):
+        AdditiveChi2().check(sparse.csr_array(-X))
+    AdditiveChi2().check(sparse.csr_array((3, 2)))
+
+
+def test_definite_flags():
+    flags = {type(kernel): kernel.definite for kernel, _ in CASES}
+    assert not flags[Sigmoid] and not flags[AdditiveChi2] and flags[Chi2] and flags[RBF]
+    assert Polynomial(degree=3, coef0=1).definite
+    assert not Polynomial(degree=3, coef0=-1).definite
+    assert not Polynomial(degree=2.5).definite
+    assert not Precomputed.definite and not Callable(min).definite
+    # and the flag is needed: these do have negative eigenvalues
+    X = generator(9).standard_normal((30, 2))
+    for kernel in (Sigmoid(gamma=1.0, coef0=-1.0), Polynomial(degree=3, gamma=1.0, coef0=-1.0)):
+        assert np.linalg.eigvalsh(kernel(X))[0] < -1e-3
+
+
+def test_additive_chi2_is_definite_once_centered():
+    X = generator(10).random((30, 4))
+    K = oracle.center(AdditiveChi2()(X))
+    assert np.linalg.eigvalsh(K)[0] > -1e-12 * np.trace(K)
+
+
+def test_shape_parameters_tend_to_the_gaussian():
+    """One width for all: each kernel tends to exp(-gamma d^2) as its shape grows."""
+    X, _ = data(None)
+    gaussian = RBF(gamma=0.5)(X)
+    gaps = [np.abs(Matern(gamma=0.5, nu=nu)(X) - gaussian).max() for nu in (0.5, 1.5, 2.5)]
+    assert gaps[0] > gaps[1] > gaps[2]
+    np.testing.assert_allclose(RationalQuadratic(gamma=0.5, alpha=1e6)(X), gaussian, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [np.asarray, sparse.csr_array])
+def test_callable(shape):
+    X, Z = data(None, n=9, m=4)
+
+    def function(x, z, scale=1.0):
+        x, z = (v.toarray().ravel() if sparse.issparse(v) else v for v in (x, z))
+        return scale * np.minimum(x, z).sum()
+
+    K = 2 * np.minimum(X[:, None], Z[None]).sum(axis=2)
+    kernel = Callable(function, {"scale": 2.0})
+    np.testing.assert_allclose(kernel(shape(X), shape(Z)), K)
+    np.testing.assert_allclose(kernel.diag(shape(X)), 2 * X.sum(axis=1))
+
+
+def test_precomputed_has_no_points():
+    with pytest.raises(TypeError, match="no points"):
+        Precomputed().pairs(np.eye(3))
+    with pytest.raises(ValueError, match=r"k\(x, x\).*Use a kernel object"):
+        Precomputed().diag(np.eye(3))
+
+
+@cases
+def test_tile_bytes_hold(kernel, name):
+    X = generator(11).random((600, 20))
+    check_tile_bytes(kernel, X)
+
+
+def test_tile_bytes_hold_for_many_columns():
+    """With d far above the tile side, rows and not tiles are the cost."""
+    X = generator(11).random((600, 2000))
+    for kernel in (
+        RBF(gamma=1e-3),
+        Linear(),
+        Polynomial(gamma=1e-3),
+        Cosine(),
+        Laplacian(gamma=1e-3),
+    ):
+        check_tile_bytes(kernel, X, side=64)
+
+
+def test_tile_bytes_hold_for_sparse_rows():
+    X = sparse.random_array((600, 50), density=0.3, format="csr", rng=generator(12))
+    for kernel in (RBF(gamma=0.1), Linear(), Laplacian(gamma=0.1)):
+        check_tile_bytes(kernel, X)
+
+
+def test_kernel_objects_are_checked_by_the_estimator():
+    X = generator(13).standard_normal((20, 3))
+    with pytest.raises(ValueError, match=r"gamma=-1.* negative"):
+        KernelPCA(2, kernel=RBF(gamma=-1.0)).fit(X)
+    with pytest.raises(ValueError, match="nu=3"):
+        KernelPCA(2, kernel=Matern(nu=3)).fit(X)

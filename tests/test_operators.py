@@ -1,0 +1,94 @@
+"""Operators: products, matrices, traces and starts against dense centering."""
+
+import numpy as np
+import oracle
+import pytest
+from contracts import check_operator, generator
+
+from mercer.bases import AllPoints, PrecomputedBasis
+from mercer.compute import LocalEngine
+from mercer.kernels import RBF, Polynomial
+from mercer.operators import CenteredGram, DenseOperator
+
+ENGINE = LocalEngine(10**6, 2)
+
+
+def gram(n=130, center=True, d=3, gamma=0.3):
+    X = generator(n, d).standard_normal((n, d))
+    K = oracle.kernel_matrix("rbf", X, gamma=gamma)
+    basis = AllPoints().build(RBF(gamma=gamma), X, ENGINE, generator(1))
+    return CenteredGram(basis, center), oracle.center(K) if center else K, K
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("n", [6, 64, 130, 400])
+def test_contract(n, center):
+    operator, A, _ = gram(n, center)
+    check_operator(operator, A)
+
+
+def test_dense_operator():
+    A = generator(1).standard_normal((20, 20))
+    A = A + A.T
+    operator = DenseOperator(A)
+    check_operator(operator, A)
+    operator.to_dense()[...] = 0
+    assert np.abs(operator.A).max() > 0
+    assert operator.draft is None
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("first", ["product", "means", "dense", "trace"])
+def test_row_means_come_from_wherever(center, first):
+    """The means ride along with the first product, or come by themselves: the same numbers."""
+    operator, A, K = gram(center=center)
+    if first == "product":
+        operator @ generator(2).standard_normal((130, 2))
+    elif first == "dense":
+        operator.to_dense()
+    elif first == "trace":
+        operator.trace()
+    # Asked for before any product in double precision, the draft's means are given.
+    atol = 1e-12 if center and first in ("product", "dense") else 1e-6
+    np.testing.assert_allclose(operator.row_means, K.mean(axis=0), rtol=0, atol=atol)
+    np.testing.assert_allclose(operator.diagonal(), np.diag(A), rtol=0, atol=4 * atol)
+    assert operator.trace() == pytest.approx(np.trace(A), rel=max(atol, 1e-12))
+    index = np.array([5, 0, 17])
+    np.testing.assert_allclose(operator.rows(index), A[index], rtol=0, atol=4 * atol)
+
+
+def test_centered_operator_annihilates_constants():
+    operator, _, _ = gram()
+    ones = np.ones((130, 1))
+    assert np.abs(operator @ ones).max() < 1e-12
+    V = generator(3).standard_normal((130, 3))
+    np.testing.assert_allclose((operator @ V).mean(axis=0), 0, atol=1e-13)
+    np.testing.assert_allclose(operator @ (V + 7), operator @ V, atol=1e-11)
+
+
+def test_draft_is_the_same_operator_in_single_precision():
+    operator, A, _ = gram(300)
+    V = generator(4).standard_normal((300, 3))
+    assert operator.draft is operator.draft
+    gap = np.abs(operator.draft @ V - A @ V).max() / np.abs(A @ V).max()
+    assert 1e-12 < gap < 1e-5
+
+
+def test_nystroem_start_is_near_the_leading_subspace():
+    operator, A, _ = gram(600, d=2)
+    V = operator.start(6, generator(5))
+    _, U = oracle.eigenpairs(A, 2, centered=False)
+    Q, _ = np.linalg.qr(V)
+    assert np.linalg.norm(U - Q @ (Q.T @ U), 2) < 0.2
+    np.testing.assert_allclose(V.mean(axis=0), 0, atol=1e-10 * np.abs(V).max())
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_start_of_a_rank_deficient_operator_is_full(center):
+    X = generator(6).standard_normal((90, 1))
+    basis = AllPoints().build(Polynomial(degree=1, gamma=1.0, coef0=0), X, ENGINE, generator(1))
+    V = CenteredGram(basis, center).start(12, generator(7))
+    assert V.shape == (90, 12) and np.linalg.matrix_rank(V) == 12
+    zero = CenteredGram(PrecomputedBasis(np.zeros((30, 30)), ENGINE), center)
+    V = zero.start(4, generator(8))
+    assert np.linalg.matrix_rank(V) == 4

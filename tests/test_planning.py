@@ -1,0 +1,152 @@
+"""Planning: the choice by size and budget, and how it is told."""
+
+import numpy as np
+import pytest
+from contracts import generator
+from scipy import sparse
+
+import mercer
+from mercer import KernelPCA
+from mercer.kernels import RBF
+from mercer.planning import Plan, Speeds, Workload, check_budget, choose
+from mercer.solvers import SOLVERS, Arpack, BlockKrylov, Dense
+
+GB = 10**9
+
+
+def chosen(n, r, memory=4 * GB, d=20, **kwargs):
+    return choose(Workload(n, d, r, memory, 2), **kwargs).method
+
+
+def test_choice_by_size():
+    assert chosen(60, 20) == "dense"
+    assert chosen(20_000, 16) == "krylov, tiles kept"
+    assert chosen(200_000, 16) == "krylov, matrix-free"
+    assert chosen(2_000, 1_900) == "dense"
+
+
+def test_choice_by_memory():
+    """Less memory never leads to a method that needs more."""
+    needs = {"dense": 3, "krylov, tiles kept": 2, "krylov, matrix-free": 1}
+    for n in (3_000, 12_000):
+        methods = [chosen(n, 8, memory) for memory in (10**7, 10**8, GB, 10 * GB, 100 * GB)]
+        order = [needs[m] for m in methods]
+        assert order[0] == 1
+        assert order == sorted(order) or "dense" not in methods
+
+
+def test_chosen_fits_and_is_the_fastest():
+    for n in (100, 1_000, 10_000, 100_000):
+        for memory in (10**8, GB, 50 * GB):
+            plan = choose(Workload(n, 30, 10, memory, 2))
+            possible = [e for e in plan.estimates if e.fits]
+            if possible:
+                assert plan.chosen in possible
+                assert plan.chosen.seconds == min(e.seconds for e in possible)
+                assert plan.chosen.bytes <= memory
+
+
+def test_nothing_fits():
+    plan = choose(Workload(5_000, 10, 8, 10**6))
+    assert plan.method == "krylov, matrix-free"  # the engine then makes its tiles small
+    check_budget(plan)
+    plan = choose(Workload(5_000, 10, 5_000, 10**6))
+    with pytest.raises(ValueError, match=r"dense needs .*5,000 rows.*memory allows 1 MB.*fewer"):
+        check_budget(plan)
+
+
+def test_costs_grow_as_they_should():
+    def estimates(n, r=8):
+        return {e.method: e for e in choose(Workload(n, 10, r, 100 * GB, 2)).estimates}
+
+    small, large = estimates(5_000), estimates(10_000)
+    assert large["dense"].seconds / small["dense"].seconds == pytest.approx(8, rel=0.2)
+    free = "krylov, matrix-free"
+    assert large[free].seconds / small[free].seconds == pytest.approx(4, rel=0.1)
+    assert large[free].evaluations / small[free].evaluations == pytest.approx(4, rel=0.01)
+    assert large["krylov, tiles kept"].bytes / small["krylov, tiles kept"].bytes > 3
+    assert large[free].bytes < 2.5 * small[free].bytes, "does not grow with n^2"
+    assert small["krylov, tiles kept"].evaluations < small[free].evaluations
+
+
+@pytest.mark.parametrize("solver", [Dense(), BlockKrylov(block=3, max_columns=60), Arpack()])
+def test_solver_objects_are_taken_as_they_are(solver):
+    before = repr(solver)
+    plan = choose(Workload(1_000, 5, 4, GB), solver)
+    assert repr(plan.solver) == before == repr(solver)
+    assert plan.reason == "asked for by eigen_solver"
+
+
+@pytest.mark.parametrize("name", ["dense", "krylov", "arpack", "randomized"])
+def test_names(name):
+    X = generator(6).standard_normal((400, 4))
+    plan = KernelPCA(3, kernel="rbf", eigen_solver=name).fit(X).plan_
+    assert plan.method.lower().startswith(name) and "asked" in plan.reason
+    assert type(plan.solver) is SOLVERS[name]
+
+
+def test_plan_of_a_shape():
+    plan = mercer.plan((100_000, 54), n_components=16, memory="2GB", n_jobs=2)
+    assert isinstance(plan, Plan) and plan.method == "krylov, matrix-free"
+    assert plan.workload == Workload(100_000, 54, 16, 2 * GB, 2, 0.0)
+    text = repr(plan)
+    assert "100,000 rows, 54 columns, 16 components in 2 GB on 2 threads" in text
+    for estimate in plan.estimates:
+        assert estimate.method in text and estimate.seconds > 0
+    marked = [line for line in text.splitlines() if line.startswith("*")]
+    assert plan.method in marked[0] and len(marked) == 2  # the row, and the reason
+    assert "over the memory budget" in text
+    html = plan._repr_html_()
+    assert html.startswith("<table>") and plan.method in html
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "chi2", RBF(gamma="median")])
+def test_plan_of_data(kernel):
+    X = generator(1).random((700, 6))
+    plan = mercer.plan(X, n_components=3, kernel=kernel, memory="1GB")
+    assert plan.workload.n == 700 and plan.workload.d == 6
+    assert all(np.isfinite(e.seconds) and e.seconds > 0 for e in plan.estimates)
+
+
+def test_plan_of_all_components():
+    assert mercer.plan((1_000, 5), n_components=None, memory="1GB").workload.r == 1_000
+    assert mercer.plan((100, 5), n_components=500, memory="1GB").workload.r == 100
+
+
+def test_plan_does_not_touch_the_data():
+    X = generator(2).random((600, 3))
+    X.flags.writeable = False
+    mercer.plan(X, n_components=3, memory="100MB")
+
+
+def test_plan_with_all_jobs():
+    plan = mercer.plan((1_000, 5), memory="1GB", n_jobs=-1)
+    assert plan.workload.threads >= 1
+    assert all(e.seconds > 0 for e in plan.estimates)
+
+
+def test_plan_of_few_rows():
+    assert mercer.plan(generator(3).random((9, 3)), n_components=2).method == "dense"
+
+
+def test_plan_of_sparse_data():
+    X = sparse.random_array((600, 20), density=0.2, format="csr", rng=generator(4))
+    assert mercer.plan(X, n_components=3, memory="1GB").workload.n == 600
+
+
+def test_plan_of_a_precomputed_kernel():
+    assert mercer.plan((600, 600), n_components=3, kernel="precomputed").method
+
+
+def test_typical_speeds_grow_with_columns():
+    assert Speeds.typical(800).evaluate > Speeds.typical(4).evaluate > 0
+
+
+def test_fit_follows_the_plan():
+    X = generator(5).standard_normal((400, 4))
+    plan = KernelPCA(3, kernel="rbf").fit(X).plan_
+    assert plan.method == choose(plan.workload).method
+    assert plan.workload.n == 400 and plan.workload.d == 4 and plan.workload.r == 3
+    small = KernelPCA(3, kernel="rbf", memory="400kB").fit(X).plan_
+    assert small.method == "krylov, matrix-free"
+    assert repr(small).count("over the memory budget") >= 1

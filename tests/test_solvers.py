@@ -1,0 +1,334 @@
+"""Solvers: one table of all solvers x operators, then the corners of each."""
+
+import numpy as np
+import pytest
+from contracts import check_eigenpairs, check_solver, generator
+from scipy.stats import ortho_group
+from threadpoolctl import threadpool_limits
+
+from mercer.operators import DenseOperator
+from mercer.solvers import SOLVERS, Arpack, BlockKrylov, Dense, Eigenpairs, Randomized, canonical
+from mercer.solvers._linalg import column_norms, orthonormal_against, small_eigh
+from mercer.solvers.base import NEGATIVE_SHARE, ZERO_SHARE, clip_rounding
+from mercer.solvers.block_krylov import FULL_FLOOR, Watch, refine
+
+N, R = 140, 6
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_blas_thread():
+    """Small matrices: several threads wait for each other, for seconds on a busy machine."""
+    with threadpool_limits(1):
+        yield
+
+
+def rotated(values, seed=0):
+    """A symmetric matrix with the given eigenvalues."""
+    Q = ortho_group.rvs(len(values), random_state=np.random.RandomState(seed + 17))
+    A = (Q * values) @ Q.T
+    return (A + A.T) / 2
+
+
+def spectrum(name, n=N):
+    k = np.arange(n)
+    return {
+        "easy": 0.6**k,
+        "slow": 1.0 / (1 + k),
+        "clustered": np.r_[5.0, 4 + 1e-7 * np.arange(4), 0.9 ** np.arange(n - 5)],
+        "equal pairs": np.repeat(0.7 ** np.arange(n // 2), 2),
+        "flat": 1 + 0.01 * np.cos(k),
+        "rank deficient": np.r_[3.0, 2.0, 1.0, np.zeros(n - 3)],
+        "indefinite": np.r_[0.6 ** np.arange(n // 2), -0.8 * 0.7 ** np.arange(n - n // 2)],
+        "near identity": 1 + 1e-9 * np.sin(k),
+        "identity": np.ones(n),
+        "one giant": np.r_[1e8, 0.8 ** np.arange(n - 1)],
+    }[name]
+
+
+SPECTRA = [
+    "easy",
+    "slow",
+    "clustered",
+    "equal pairs",
+    "flat",
+    "rank deficient",
+    "indefinite",
+    "near identity",
+    "identity",
+    "one giant",
+]
+# Halko's fixed number of passes cannot resolve these; its residuals must still be true.
+HARD_FOR_RANDOMIZED = {"slow", "flat", "clustered"}
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_contract(solver, name):
+    A = rotated(spectrum(name))
+    recipe = SOLVERS[solver]()
+    if solver == "randomized" and name == "indefinite":
+        # It chooses by modulus, as scikit-learn does: small negative values only.
+        A = rotated(np.maximum(spectrum(name), -0.05))
+    rough = {"randomized": HARD_FOR_RANDOMIZED, "gram-power": SPECTRA}  # a fixed number of passes
+    if name not in rough.get(solver, ()):
+        r = 3 if name == "indefinite" else R
+        tol = 1e-8 if solver != "randomized" else 0.1
+        check_solver(recipe, DenseOperator(A), A, r, tol)
+    else:
+        pairs = recipe.solve(DenseOperator(A), R, generator(1))
+        true = np.linalg.norm(A @ pairs.vectors - pairs.vectors * pairs.values, axis=0)
+        np.testing.assert_allclose(pairs.residuals, true, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_krylov_says_whether_it_converged(name):
+    A = rotated(spectrum(name))
+    pairs = BlockKrylov().solve(DenseOperator(A), R, generator(2), tol=1e-6)
+    top = np.abs(pairs.values).max()
+    assert pairs.converged == (pairs.residuals.max() <= 1e-6 * top)
+    if name not in ("flat",):
+        assert pairs.converged
+
+
+class Counted(DenseOperator):
+    """Counts products, and may offer a float32 draft that counts into the same list."""
+
+    def __init__(self, A, draft=False, log=None):
+        super().__init__(A)
+        self.products = [] if log is None else log
+        self._draft = Counted(A.astype(np.float32), log=self.products) if draft else None
+
+    def __matmul__(self, V):
+        self.products.append(V.shape[1])
+        return (self.A @ V.astype(self.A.dtype)).astype(float)
+
+    @property
+    def draft(self):
+        return self._draft
+
+
+@pytest.mark.parametrize("draft", [False, True])
+@pytest.mark.parametrize("name", ["easy", "slow", "clustered", "indefinite"])
+def test_krylov_counts_its_products(name, draft):
+    A = Counted(rotated(spectrum(name)), draft)
+    states = []
+    pairs = BlockKrylov().solve(A, 3, generator(3), report=lambda s: states.append(s))
+    assert pairs.n_passes == len(A.products)
+    check_eigenpairs(pairs, A.A, 3)
+    residuals = [s.residual for s in states]
+    assert residuals[-1] <= FULL_FLOOR and states[-1].tol == FULL_FLOOR
+    assert [s.n_passes for s in states] == sorted({s.n_passes for s in states})
+
+
+@pytest.mark.parametrize("draft", [False, True])
+def test_draft_does_not_limit_accuracy(draft):
+    """Single-precision passes find the subspace; the result has double precision."""
+    values = 0.8 ** np.arange(N)
+    A = Counted(rotated(values), draft)
+    pairs = BlockKrylov().solve(A, R, generator(4))
+    assert pairs.converged
+    np.testing.assert_allclose(pairs.values, values[:R], rtol=1e-12)
+    assert pairs.residuals.max() <= 1e-9
+
+
+def test_tolerance_saves_passes():
+    A = rotated(spectrum("slow"))
+    passes = [
+        BlockKrylov().solve(DenseOperator(A), R, generator(5), tol=tol).n_passes
+        for tol in (1e-2, 1e-5, 0)
+    ]
+    assert passes[0] < passes[1] < passes[2]
+
+
+@pytest.mark.parametrize("max_columns", [1, 45, 60])
+def test_thick_restart_with_few_columns(max_columns):
+    """Restarts keep the wanted Ritz vectors: the same answer in a tiny basis."""
+    A = rotated(spectrum("slow"))
+    solver = BlockKrylov(max_columns=max_columns)
+    pairs = solver.solve(DenseOperator(A), R, generator(6))
+    assert pairs.converged
+    check_eigenpairs(pairs, A, R)
+    plain = BlockKrylov(max_columns=200).solve(DenseOperator(A), R, generator(6))
+    assert pairs.n_passes >= plain.n_passes
+
+
+@pytest.mark.parametrize("block", [1, 2, 5, 14, 40])
+def test_any_block_width(block):
+    A = rotated(spectrum("easy", 260))
+    pairs = BlockKrylov(block=block).solve(DenseOperator(A), R, generator(7))
+    assert pairs.converged
+    check_eigenpairs(pairs, A, R)
+
+
+@pytest.mark.parametrize("max_passes", [1, 2, 3, 5, 8, 12])
+@pytest.mark.parametrize("draft", [False, True])
+def test_passes_are_capped(max_passes, draft):
+    A = Counted(rotated(spectrum("flat")), draft)
+    pairs = BlockKrylov(max_passes=max_passes).solve(A, R, generator(8))
+    assert not pairs.converged
+    assert len(A.products) <= max(max_passes, 2), "one pass and one for the true residuals"
+    check_eigenpairs(pairs, A.A, R)
+
+
+@pytest.mark.parametrize("stop", [1, 2, 4])
+@pytest.mark.parametrize("block", [None, 2])
+def test_report_can_stop(stop, block):
+    A = Counted(rotated(spectrum("flat")))
+    states = []
+
+    def report(state):
+        states.append(state)
+        return len(states) == stop
+
+    pairs = BlockKrylov(block=block).solve(A, R, generator(9), report=report)
+    assert not pairs.converged
+    assert pairs.values.shape == (R,), "as many components as asked for, however early the stop"
+    assert len(A.products) <= stop + 1 + 7
+    check_eigenpairs(pairs, A.A, R)
+
+
+def test_wide_problems_have_blocks_narrower_than_the_result():
+    n, r = 700, 150
+    values = 0.97 ** np.arange(n)
+    A = np.diag(values)
+    pairs = BlockKrylov().solve(DenseOperator(A), r, generator(10), tol=1e-6)
+    assert pairs.converged
+    np.testing.assert_allclose(pairs.values, values[:r], atol=1e-6)
+    stopped = BlockKrylov().solve(DenseOperator(A), r, generator(10), report=lambda s: True)
+    assert stopped.values.shape == (r,)
+
+
+def test_krylov_of_most_components_is_dense():
+    A = rotated(spectrum("slow", 60))
+    pairs = BlockKrylov().solve(DenseOperator(A), 40, generator(11))
+    check_eigenpairs(pairs, A, 40)
+
+
+@pytest.mark.parametrize("r", [1, 2, 15, 16, 59, 60, 61])
+def test_dense_any_count(r):
+    A = rotated(spectrum("slow", 60))
+    pairs = Dense().solve(DenseOperator(A), r, generator(12))
+    check_eigenpairs(pairs, A, min(r, 60))
+
+
+@pytest.mark.parametrize("solver", [Dense(), BlockKrylov(), Randomized()])
+def test_zero_operator(solver):
+    A = np.zeros((80, 80))
+    pairs = solver.solve(DenseOperator(A), 3, generator(13))
+    np.testing.assert_allclose(pairs.values, 0, atol=1e-300)
+    np.testing.assert_allclose(pairs.vectors.T @ pairs.vectors, np.eye(3), atol=1e-12)
+
+
+@pytest.mark.parametrize("solver", [Dense(), BlockKrylov()])
+def test_indefinite_is_noticed(solver):
+    A = rotated(spectrum("indefinite", 60 if isinstance(solver, Dense) else N))
+    r = A.shape[0] if isinstance(solver, Dense) else 3
+    assert solver.solve(DenseOperator(A), r, generator(14)).least < -0.5
+    definite = rotated(spectrum("easy"))
+    least = solver.solve(DenseOperator(definite), min(r, 3), generator(15)).least
+    assert least is None or least > -1e-12
+
+
+def test_scale_does_not_matter():
+    A = rotated(spectrum("slow"))
+    for scale in (1e-50, 1e-8, 1e12, 1e50):
+        pairs = BlockKrylov().solve(DenseOperator(A * scale), R, generator(16))
+        assert pairs.converged
+        np.testing.assert_allclose(pairs.values / scale, spectrum("slow")[:R], rtol=1e-9)
+
+
+def test_arpack_says_what_it_cannot_do():
+    A = DenseOperator(rotated(spectrum("flat", 60)))
+    with pytest.raises(ValueError, match=r"fewer than n_samples=60.*Use eigen_solver='dense'"):
+        Arpack().solve(A, 60, generator(17))
+    with pytest.raises(ValueError, match=r"ARPACK found \d+ of 5.*max_iter=1\. Raise max_iter"):
+        Arpack(max_iter=1).solve(A, 5, generator(17))
+
+
+def test_randomized_chooses_by_modulus():
+    A = rotated(spectrum("indefinite"))
+    pairs = Randomized(iterated_power=30).solve(DenseOperator(A), 3, generator(18))
+    np.testing.assert_allclose(pairs.values, [1, 0.6, -0.8], atol=1e-8)
+
+
+def test_randomized_does_not_call_large_residuals_converged():
+    A = DenseOperator(rotated(spectrum("flat")))
+    pairs = Randomized(iterated_power=0).solve(A, R, generator(18), tol=1e-8)
+    assert pairs.residuals.max() > 1e-4
+    assert not pairs.converged
+
+
+# --- order, sign, clipping
+
+
+def test_canonical_sorts_and_signs():
+    rng = generator(20)
+    U, _ = np.linalg.qr(rng.standard_normal((30, 4)))
+    pairs = canonical(Eigenpairs(np.array([1.0, 3, 2, 5]), U, np.array([1.0, 2, 3, 4])))
+    np.testing.assert_array_equal(pairs.values, [5, 3, 2, 1])
+    np.testing.assert_array_equal(pairs.residuals, [4, 2, 3, 1])
+    peaks = pairs.vectors[np.abs(pairs.vectors).argmax(axis=0), range(4)]
+    assert (peaks > 0).all()
+    np.testing.assert_allclose(np.abs(pairs.vectors), np.abs(U[:, [3, 1, 2, 0]]))
+    flipped = canonical(Eigenpairs(np.array([1.0, 3, 2, 5]), -U, np.zeros(4)))
+    np.testing.assert_array_equal(flipped.vectors, pairs.vectors)
+
+
+@pytest.mark.parametrize("precision", "fd")
+def test_rounding_is_clipped(precision):
+    zero, negative = ZERO_SHARE[precision], NEGATIVE_SHARE[precision]
+    values = np.array([2.0, 1.0, 3 * zero, zero, -zero, -negative])
+    np.testing.assert_array_equal(clip_rounding(values, precision), [2, 1, 3 * zero, 0, 0, 0])
+    with pytest.raises(ValueError, match=r"significant negative eigenvalues.*fewer components"):
+        clip_rounding(np.array([2.0, -4 * negative]), precision)
+    with pytest.raises(ValueError, match="negative"):
+        clip_rounding(np.array([-1.0, -2.0]), precision)
+    np.testing.assert_array_equal(clip_rounding(np.zeros(3)), np.zeros(3))
+
+
+def test_clipping_does_not_change_the_order_of_vectors():
+    U = np.eye(5)
+    pairs = canonical(Eigenpairs(np.array([1.0, -1e-15, 1e-14, 0.5, -1e-14]), U, np.zeros(5)))
+    np.testing.assert_array_equal(pairs.values, [1, 0.5, 0, 0, 0])
+    np.testing.assert_array_equal(pairs.vectors[:, :2], U[:, [0, 3]])
+
+
+# --- small steps
+
+
+@pytest.mark.parametrize("case", ["plain", "in the span", "repeated", "zero"])
+def test_orthonormal_against(case):
+    rng = generator(21)
+    Q, _ = np.linalg.qr(rng.standard_normal((50, 8)))
+    W = rng.standard_normal((50, 4))
+    if case == "in the span":
+        W[:, 1:] = Q[:, :3] * 1e3 + 1e-13 * W[:, 1:]
+    elif case == "repeated":
+        W[:, 2] = W[:, 1]
+    elif case == "zero":
+        W[:, 0] = 0
+    V, C, B = orthonormal_against(W, Q)
+    np.testing.assert_allclose(V.T @ V, np.eye(4), atol=1e-12)
+    np.testing.assert_allclose(Q.T @ V, 0, atol=1e-12)
+    np.testing.assert_allclose(Q @ C + V @ B, W, atol=1e-10 * max(1, np.abs(W).max()))
+
+
+def test_small_eigh_reads_both_triangles():
+    T = np.array([[2.0, 1e-3], [0.0, 1.0]])
+    values, vectors = small_eigh(T)
+    S = (T + T.T) / 2
+    np.testing.assert_allclose(S @ vectors, vectors * values, atol=1e-15)
+    assert values[0] > values[1]
+    np.testing.assert_allclose(column_norms(vectors), 1)
+
+
+def test_refine_gains_digits_by_corrections():
+    """From a rough subspace, corrections on the draft reach double precision in few passes."""
+    values = 0.7 ** np.arange(N)
+    A = Counted(rotated(values), draft=True)
+    U = np.linalg.eigh(A.A)[1][:, ::-1][:, :10]
+    U = U + 1e-4 * generator(22).standard_normal(U.shape)
+    watch = Watch(4, 100, 1e-9, lambda state: False)
+    pairs = refine(A, A.draft, U, 80, watch)
+    assert pairs.converged and pairs.residuals.max() <= 1e-9
+    check_eigenpairs(pairs, A.A, 4)
