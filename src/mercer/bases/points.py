@@ -11,6 +11,9 @@ from .base import Basis, BasisRecipe, GramBasis
 # eigenvalues to 1e-5: rounding is about eps * spread, and eps is 6e-8.
 DRAFT_SPREAD = 100.0
 
+# Rows of a block in a sum over all points.
+SUM_ROWS = 512
+
 # Share of the budget that prepared rows may take. Kept tiles save more per byte.
 ROWS_SHARE = 0.1
 
@@ -154,7 +157,8 @@ class PointGram(GramBasis, PointBasis):
 
     def project(self, X, W):
         """k(X, Z) W, tile by tile."""
-        pairs = self.kernel.pairs(X, self.points, dtype=self.precision(X))
+        room = int(ROWS_SHARE * self.engine.memory)
+        pairs = self.kernel.pairs(X, self.points, dtype=self.precision(X), store=room)
         return self.engine.pair_rows(pairs, W)
 
     def gram(self, W):
@@ -178,7 +182,8 @@ class PointGram(GramBasis, PointBasis):
 
     def columns(self, index, W):
         """k(Z, Z[index]) W."""
-        some = self.kernel.pairs(self.points, self.points[index], dtype=self.dtype)
+        room = int(ROWS_SHARE * self.engine.memory)
+        some = self.kernel.pairs(self.points, self.points[index], dtype=self.dtype, store=room)
         return self.engine.pair_rows(some, W)
 
     def rows(self, index):
@@ -187,8 +192,16 @@ class PointGram(GramBasis, PointBasis):
         return self.engine.fill(some, np.empty(some.shape, self.dtype))
 
     def rows_times(self, index, W):
-        """k(Z[index], Z) W, without keeping the rows."""
-        return self.project(self.points[index], W)
+        """k(Z[index], Z) W, as a sum over blocks of Z so that each is prepared once."""
+        some = self.points[index]
+        pairs = self.kernel.pairs(self.points, some, self.dtype, store=self.engine.memory // 4)
+        everything = slice(0, some.shape[0])
+
+        def part(block):
+            T = np.empty((block.stop - block.start, some.shape[0]), self.dtype)
+            return pairs.tile(block, everything, T).T @ W[block]
+
+        return self.engine.sum_rows(part, self.size, SUM_ROWS)
 
     def minor(self, index):
         """k(Z[index], Z[index])."""

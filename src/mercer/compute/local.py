@@ -220,8 +220,8 @@ class LocalEngine:
                 total += T @ V[j]
             out[i] = total
 
-        # Strips narrow enough that every thread gets some.
-        strip = min(side, max(1, -(-n // (4 * threads))))
+        # Every thread gets a strip, and strips wide enough to be worth preparing columns for.
+        strip = min(side, max(SMALL_SIDE, -(-n // threads)))
         self._run(row_blocks(n, strip), work, threads, lambda: np.empty((side, side), pairs.dtype))
         return out
 

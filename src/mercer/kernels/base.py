@@ -16,6 +16,8 @@ from ..compute import array_namespace, is_sparse
 # Rows on which the median or mean distance is taken: half a million pairs settle
 # either to a third digit.
 WIDTH_SAMPLE = 1000
+# Rows prepared at once.
+EMBED_ROWS = 512
 # Rows from which the cancellation in a centred matrix is judged.
 SPREAD_SAMPLE = 256
 # Steps of the power method for the leading eigenvalue of that sample.
@@ -166,16 +168,25 @@ class FactoredPairs(Pairs):
         width = X.shape[1] + kernel.extra_columns()
         self._left = self._right = None
         # Every column is met by many rows; the rows of a wide matrix come only once.
-        if self.itemsize * width * self.shape[1] <= store and not is_sparse(X):
-            self._right = self._embed(self.Z, slice(0, self.shape[1]))
-            self._left = self._right if self.symmetric else None
+        kept = self.itemsize * width * self.shape[1] * (2 if self.symmetric else 1)
+        if kept <= store and not is_sparse(X):
+            rows = self._embed_all(width)
+            self._left = rows if self.symmetric else None
+            self._right = kernel.turn(rows)
 
     def tile(self, i, j, out):
         """One GEMM, one map."""
         left = self._embed(self.X, i) if self._left is None else self._left[i]
-        right = self._embed(self.Z, j) if self._right is None else self._right[j]
-        T = multiply(left, self.kernel.turn(right), out)
-        return self.kernel.finish(T)
+        if self._right is None:
+            right = self._embed(self.Z, j)
+            # x . turn(z) is symmetric in x and z: the copy is made of the side with fewer rows.
+            if left.shape[0] < right.shape[0]:
+                left = self.kernel.turn(left)
+            else:
+                right = self.kernel.turn(right)
+        else:
+            right = self._right[j]
+        return self.kernel.finish(multiply(left, right, out))
 
     def tile_bytes(self, side):
         """The tile, what `finish` needs beside it, and four blocks of prepared rows."""
@@ -204,6 +215,15 @@ class FactoredPairs(Pairs):
         some.shape = (some.X.shape[0], self.shape[1])
         some._left = None if self._left is None else self._left[index]
         return some
+
+    def _embed_all(self, width):
+        """Every row of Z prepared, a block at a time: temporaries stay in the cache."""
+        xp, m = array_namespace(self.Z), self.shape[1]
+        rows = xp.empty((m, width), dtype=self.dtype)
+        for start in range(0, m, EMBED_ROWS):
+            block = slice(start, min(start + EMBED_ROWS, m))
+            rows[block] = self._embed(self.Z, block)
+        return rows
 
     def _embed(self, X, block):
         return self.kernel.embed(rows_of(X, block, self.dtype, self.origin), self.origin)

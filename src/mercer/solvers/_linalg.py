@@ -1,7 +1,12 @@
 """Small dense steps that solvers share; big arrays are (n, b), small ones live on the host."""
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import LinAlgError, cholesky, eigh
+from scipy.linalg.lapack import dtrtri
+
+# Least pivot of the scaled Gram matrix of a block: below, its condition number squared
+# leaves fewer than half of the digits.
+CHOLESKY_LEAST = 1e-4
 
 
 def descending(values, vectors):
@@ -23,10 +28,10 @@ def column_norms(V):
 
 
 def orthonormal_against(W, Q):
-    """An orthonormal basis V of W's columns orthogonal to Q's, with W = Q (Q'W) + V B.
+    """An orthonormal basis V of W's columns orthogonal to Q's, with W = Q C + V B.
 
-    Twice is enough for the projection; the second QR repairs columns that were almost
-    in the span of Q and so are mostly rounding.
+    Twice is enough: the second projection repairs columns that were almost in the span of
+    Q and so are mostly rounding.
 
     Returns
     -------
@@ -35,10 +40,26 @@ def orthonormal_against(W, Q):
     B : array of shape (b, b)
     """
     C = Q.T @ W
-    W = W - Q @ C
-    again = Q.T @ W
-    W -= Q @ again
-    V, B = np.linalg.qr(W)
-    V -= Q @ (Q.T @ V)
-    V, R = np.linalg.qr(V)
-    return V, C + again, R @ B
+    V, B = orthonormalize(W - Q @ C)
+    again = Q.T @ V
+    V, R = orthonormalize(V - Q @ again)
+    return V, C + again @ B, R @ B
+
+
+def orthonormalize(W):
+    """An orthonormal basis V of the columns of W, (n, b), with W = V R.
+
+    By the Cholesky factor of W'W, which is all GEMM, where W is well enough conditioned for
+    it, else by Householder reflections. Call it twice for orthogonality to rounding.
+    """
+    scale = column_norms(W)
+    scale[scale == 0] = 1.0
+    try:
+        R = cholesky(W.T @ W / np.outer(scale, scale), check_finite=False)
+    except LinAlgError:
+        return np.linalg.qr(W)
+    if np.min(np.diag(R)) < CHOLESKY_LEAST:
+        return np.linalg.qr(W)
+    R *= scale
+    inverse, _ = dtrtri(R)
+    return W @ inverse, R

@@ -33,7 +33,8 @@ class GramPower(Solver):
 
     A pass costs n^2 kernel evaluations (rows are read whole, so symmetry saves nothing), the
     Rayleigh-Ritz product after it n^2 again, or n^2 / 2 where the operator uses symmetry, and
-    centering, which rows need first, as much. Memory: 3 (r + oversampling) n + 2 block n.
+    centering, which rows need first, as much. Rows are in single precision where the operator
+    has a draft. Memory: 3 (r + oversampling) n + 3 block n.
     Choose it when the spectrum decays and two readings of the kernel are all one can afford:
     on USPS digits it is 10^-7 from the best reconstruction. Flat spectra want `BlockKrylov`.
 

@@ -1,0 +1,115 @@
+"""Affinities without those of points with themselves: a zero diagonal, wherever it comes from.
+
+Spectral clustering is about ties between points. With k(x, x) on the diagonal a point that is far
+from the others is tied to itself above all, and makes a cluster of its own. Taken off a sum, the
+diagonal would leave rounding in its place, which for such a point is all there is; so tiles are
+made without it.
+"""
+
+import numpy as np
+
+from ..compute import is_sparse
+from ..kernels import Kernel
+from .precomputed import PrecomputedBasis
+
+
+class Hollow(Kernel):
+    """k(x_i, x_j) for i != j, and 0 for i = j; between two sets of points just k.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    """
+
+    definite = False
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def pairs(self, X, Z=None, dtype=None, store: int = 0):
+        """Tiles of the kernel, with zeros where a point meets itself."""
+        pairs = self.kernel.pairs(X, Z, dtype, store)
+        return HollowPairs(pairs, np.arange(X.shape[0])) if Z is None else pairs
+
+    def diag(self, X):
+        """Zeros."""
+        return np.zeros(X.shape[0])
+
+    def own(self, X):
+        """k(x, x), which products between two sets of points contain, (n,)."""
+        return np.asarray(self.kernel.diag(X))
+
+    def spread(self, X):
+        """As without the zeros."""
+        return self.kernel.spread(X)
+
+    @property
+    def live_tiles(self) -> int:
+        """Tile-sized arrays alive at once."""
+        return getattr(self.kernel, "live_tiles", 1)
+
+
+class HollowPairs:
+    """Tiles of a matrix whose row i has a zero in column ``own[i]``."""
+
+    def __init__(self, pairs, own):
+        self.pairs, self.own = pairs, own
+        self.shape, self.dtype, self.symmetric = pairs.shape, pairs.dtype, pairs.symmetric
+
+    def tile(self, i, j, out):
+        """The tile, then its zeros."""
+        T = self.pairs.tile(i, j, out)
+        own = self.own[i]
+        rows = np.flatnonzero((own >= j.start) & (own < j.stop))
+        T[rows, own[rows] - j.start] = 0
+        return T
+
+    def tile_bytes(self, side):
+        """As without the zeros."""
+        return self.pairs.tile_bytes(side)
+
+    @property
+    def kept_bytes(self) -> int:
+        """As without the zeros."""
+        return self.pairs.kept_bytes
+
+    def of_rows(self, index):
+        """The same matrix for only some of its rows."""
+        return HollowPairs(self.pairs.of_rows(index), self.own[index])
+
+
+class HollowMatrix(PrecomputedBasis):
+    """A given matrix without its diagonal, which is never copied."""
+
+    def gram(self, W):
+        """(G - diag G) W."""
+        return super().gram(W) - super().diagonal()[:, None] * W
+
+    def diagonal(self):
+        """Zeros."""
+        return np.zeros(self.size)
+
+    def to_dense(self):
+        """A copy of G with zeros on its diagonal."""
+        G = super().to_dense()
+        np.fill_diagonal(G, 0)
+        return G
+
+    def columns(self, index, W):
+        """(G - diag G)[:, index] W."""
+        out = super().columns(index, W)
+        out[index] -= super().diagonal()[index, None] * W
+        return out
+
+    def rows(self, index):
+        """G[index] with zeros where a point meets itself."""
+        G = np.array(super().rows(index))
+        G[np.arange(len(index)), index] = 0
+        return G
+
+    def minor(self, index):
+        """G[index][:, index] with zeros on its diagonal."""
+        G = self.G[index][:, index]
+        G = np.array(G.toarray() if is_sparse(G) else G, dtype=float)
+        np.fill_diagonal(G, 0)
+        return G
