@@ -7,7 +7,8 @@ other rows; the leading components are those of centered kernel PCA on the pool.
 one thread (OMP_NUM_THREADS=1): selections are short, and threads that meet a busy core cost more
 than they bring.
 
-Needs MERCER_DATA for the published sets; those that are missing are left out with a word.
+Cells are written as they are measured: a study that was stopped goes on where it was, in the same
+folder. Needs MERCER_DATA for the published sets; those that are missing are left out with a word.
 """
 
 import argparse
@@ -126,14 +127,24 @@ class Pool:
     def best(self, d):
         return max(self.spectrum[d:].sum(), 0) / self.spectrum.sum()
 
+    def coordinates(self, X, Z):
+        """Rows of X in an orthonormal basis of the span of Z, (n, rank)."""
+        values, V = eigh(self.kernel(Z, Z))
+        keep = values > len(Z) * np.finfo(float).eps * values[-1]
+        return self.kernel(X, Z) @ (V[:, keep] / np.sqrt(values[keep]))
+
+    def leading(self, Z, r):
+        """Variance and coordinates of the top r components within the span of Z."""
+        Y = self.coordinates(self.X, Z)
+        Y = Y - Y.mean(axis=0)
+        # Only the leading directions are wanted, and the covariance gives those to all digits.
+        values, V = eigh(Y.T @ Y)
+        return values[-r:].sum() / len(Y), Y @ V[:, -r:] / np.sqrt(values[-r:])
+
     def errors(self, Z):
         """Projection error, that of held-out rows, lost leading variance, sine of the angles."""
-        G = self.kernel(Z, Z)
-        values, V = eigh(G)
-        keep = values > len(G) * np.finfo(float).eps * values[-1]
-        W = V[:, keep] / np.sqrt(values[keep])
-        Y, rest = self.kernel(self.X, Z) @ W, self.kernel(self.rest, Z) @ W
-        Q = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)[0][:, :LEADING]
+        Y, rest = (self.coordinates(X, Z) for X in (self.X, self.rest))
+        Q = self.leading(Z, LEADING)[1]
         return {
             "projection": 1 - np.sum(Y**2) / len(Y),
             "held_out": 1 - np.sum(rest**2) / len(rest),
@@ -157,28 +168,77 @@ def measure(selector, pool, size, seed):
     }
 
 
-def study(plan, names):
-    """One record for each data set, subset, selector, size and seed."""
-    records = []
-    for name in names:
-        for subset in range(plan["subsets"]):
+class Log:
+    """Records in a file of JSON lines, a cell at a time, so that a stopped study goes on."""
+
+    def __init__(self, path, plan):
+        self.path = path
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        # What follows the last newline is a line that was never finished.
+        lines = [json.loads(line) for line in text.split("\n")[:-1]]
+        if lines and lines[0] != plan:
+            raise SystemExit(f"{path} holds a study of another plan: choose another folder.")
+        self.records = [record for cell in lines[1:] for record in cell]
+        self.done = {cell_of(record) for record in self.records}
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines or [plan]))
+
+    def write(self, cell):
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(cell) + "\n")
+        self.records += cell
+        self.done.add(cell_of(cell[0]))
+
+
+def cell_of(record):
+    return tuple(record[key] for key in ("data", "subset", "selector", "size"))
+
+
+def study(plan, names, log, subsets):
+    """One record for each data set, subset, selector, size and seed; cells in the log are kept."""
+    names = list(names)
+    for subset in range(subsets):
+        for name in list(names):
             rng = np.random.default_rng([subset, 17])
+            cells = [(name, subset, label, size) for label in SELECTORS for size in plan["sizes"]]
+            if log.done.issuperset(cells):
+                continue
             try:
                 X = DATA[name](rng)
             except (FileNotFoundError, OSError) as missing:
                 print(f"{name} left out: {missing}")
-                break
+                names.remove(name)
+                continue
             pool = Pool(np.asarray(X, dtype=np.float64), plan["m"], plan["held_out"], rng)
-            for label, (selector, random) in SELECTORS.items():
-                for size in plan["sizes"]:
-                    runs = [measure(selector, pool, size, seed)
-                            for seed in range(plan["seeds"] if random else 1)]  # fmt: skip
-                    key = {"data": name, "subset": subset, "selector": label, "size": size}
-                    records += [key | {"seed": seed} | run for seed, run in enumerate(runs)]
-                    if runs[0]["seconds"] > PATIENCE:
-                        break
+            compare(pool, name, subset, plan, log)
             print(f"{name}, subset {subset}: done", flush=True)
-    return records
+    return log.records
+
+
+def finished(records, plan):
+    """The records of pools on which every selector has been run at every size."""
+    cells = {cell_of(r) for r in records}
+    found: dict = {}
+    for data, subset, _, _ in cells:
+        found[data, subset] = found.get((data, subset), 0) + 1
+    whole = len(SELECTORS) * len(plan["sizes"])
+    for name in DATA:
+        pools = sum(data == name and count == whole for (data, _), count in found.items())
+        print(f"{name}: {pools} pools")
+    return [r for r in records if found[r["data"], r["subset"]] == whole]
+
+
+def compare(pool, name, subset, plan, log):
+    """Every selector at every size on one pool."""
+    for label, (selector, random) in SELECTORS.items():
+        for size in plan["sizes"]:
+            key = {"data": name, "subset": subset, "selector": label, "size": size}
+            if cell_of(key) in log.done:
+                continue
+            runs = [measure(selector, pool, size, seed)
+                    for seed in range(plan["seeds"] if random else 1)]  # fmt: skip
+            log.write([key | {"seed": seed} | run for seed, run in enumerate(runs)])
+            if runs[0]["seconds"] > PATIENCE:
+                break
 
 
 def cells(records, field):
@@ -224,43 +284,124 @@ def win_rates(records, field, title):
     return rates
 
 
+# Lines of the figures: name in the legend, shade and dashes, so that they read in grey.
+LINES = {
+    "Uniform": ("uniform", "0.55", "-", ""),
+    "Novelty": ("Ouimet & Bengio", "tab:brown", ":", "v"),
+    "SparseGreedy subset": ("Smola, gain on the subset", "tab:olive", "-.", "s"),
+    "SparseBayes": ("Tipping", "tab:pink", "--", "D"),
+    "ComponentLasso": ("independent lasso", "tab:purple", ":", "x"),
+    "GroupLasso": ("joint lasso", "tab:red", "-", "o"),
+    "RPCholesky": ("RPCholesky", "tab:cyan", "-.", ""),
+    "FullGreedy": ("full greedy", "tab:blue", "-", "^"),
+    "SubspaceGreedy": ("subspace greedy", "black", "-", "P"),
+    "KMeans": ("k-means centroids", "tab:green", "--", "*"),
+}
+TICKS = [step * 10.0**power for power in range(-7, 3) for step in (1, 2, 5)]
+TITLES = {
+    "snr0.1": "Synthetic Gaussian, SNR 0.1",
+    "snr1": "Synthetic Gaussian, SNR 1",
+    "snr10": "Synthetic Gaussian, SNR 10",
+    "cloud": "Cloud",
+    "covtype": "Forest cover type",
+    "solar_flare": "Solar flare",
+    "clusters": "Unbalanced clusters",
+    "digits": "Digits",
+    "usps": "USPS",
+    "covtype_raw": "Forest cover type, raw",
+    "covtype_z54": "Forest cover type, all z-scored",
+}
+
+
 def figures(records, folder):
-    """Error against dictionary size, a panel for each data set of the slides that is there."""
+    """Error against dictionary size as the slides have it, and over the best for all data."""
     import matplotlib
 
     matplotlib.use("Agg")
+
+    present = [name for name in DATA if any(r["data"] == name for r in records)]
+    slides = [name for name in SLIDES if name in present]
+    if slides:
+        draw(records, slides, "projection", folder / "selectors-error-by-size.png")
+    draw(records, present, "ratio", folder / "selectors-ratio-by-size.png")
+    dictionaries(folder / "landmarks-over-data.png")
+
+
+def draw(records, names, field, path):
+    """A panel for each data set, a line for each selector."""
     import matplotlib.pyplot as plt
 
-    means, best = cells(records, "projection"), cells(records, "best")
-    present = {r["data"] for r in records}
-    for file, names in (("slides", SLIDES), ("all", tuple(DATA))):
-        names = [name for name in names if name in present]
-        columns = 3
-        rows = -(-len(names) // columns)
-        figure, axes = plt.subplots(
-            rows, columns, figsize=(4.2 * columns, 3.4 * rows), squeeze=False
-        )
-        shown = ("Uniform", "SparseGreedy subset", "Novelty", "SparseBayes", "ComponentLasso",
-                 "GroupLasso", "RPCholesky", "FullGreedy", "SubspaceGreedy", "KMeans")  # fmt: skip
-        for axis, name in zip(axes.flat, names, strict=False):
-            for label in shown:
-                sizes = sorted(d for who, data, d in means if (who, data) == (label, name))
-                axis.loglog(sizes, [means[label, name, d] for d in sizes], label=label, lw=1.2)
-            sizes = sorted({d for _, data, d in best if data == name})
-            axis.loglog(
-                sizes, [best["Uniform", name, d] for d in sizes], "k--", lw=1, label="best rank"
-            )
-            axis.set(title=name, xlabel="dictionary size", ylabel="projection error")
-        for axis in list(axes.flat)[len(names) :]:
-            axis.set_axis_off()
-        axes.flat[0].legend(fontsize=6)
-        figure.tight_layout()
-        figure.savefig(folder / f"error_by_size_{file}.png", dpi=150)
-        plt.close(figure)
+    means, best = cells(records, field), cells(records, "best")
+    columns = 3 if len(names) <= 6 else 4
+    rows = -(-len(names) // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(3.5 * columns, 2.9 * rows + 0.6),
+                                squeeze=False, layout="constrained")  # fmt: skip
+    for axis, name in zip(axes.flat, names, strict=False):
+        for label, (text, color, dashes, marker) in LINES.items():
+            sizes = sorted(d for who, data, d in means if (who, data) == (label, name))
+            values = [means[label, name, d] for d in sizes]
+            axis.plot(sizes, values, color=color, ls=dashes, marker=marker, ms=4, lw=1.2,
+                      label=text)  # fmt: skip
+        sizes = sorted(d for who, data, d in best if (who, data) == ("Uniform", name))
+        lowest = [1.0 if field == "ratio" else best["Uniform", name, d] for d in sizes]
+        axis.plot(sizes, lowest, color="black", ls=(0, (1, 1)), lw=1, label="best rank d")
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_xticks(sizes, [str(d) for d in sizes])
+        ticks = [t for t in TICKS if axis.get_ylim()[0] <= t <= axis.get_ylim()[1]]
+        ticks = ticks if len(ticks) < 7 else [t for t in ticks if np.log10(t) % 1 == 0]
+        axis.set_yticks(ticks, [f"{t:g}" for t in ticks])
+        axis.minorticks_off()
+        axis.set_title(TITLES.get(name, name), fontsize="medium")
+    for axis in list(axes.flat)[len(names) :]:
+        axis.set_axis_off()
+    for axis in axes[-1]:
+        axis.set_xlabel("dictionary size d")
+    label = "projection error" + (" / best of rank d" if field == "ratio" else "")
+    for axis in axes[:, 0]:
+        axis.set_ylabel(label)
+    handles, texts = axes.flat[0].get_legend_handles_labels()
+    figure.legend(handles, texts, loc="outside lower center", ncols=6, fontsize="small")
+    save_small(figure, path)
+    plt.close(figure)
+
+
+def dictionaries(path):
+    """Three dictionaries of one size over the same two-dimensional clusters."""
+    import matplotlib.pyplot as plt
+
+    from mercer import plot
+
+    X = datasets.make_unbalanced_clusters(2000, 3, n_clusters=12, n_features=2).data
+    kernel = RBF(gamma=1 / (2 * pdist(X).mean() ** 2))
+    chosen = {"Uniform": selectors.Uniform(), "FullGreedy": selectors.FullGreedy(),
+              "GreedyCholesky": selectors.GreedyCholesky()}  # fmt: skip
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")
+    K = kernel(X)
+    for axis, (name, selector) in zip(axes, chosen.items(), strict=True):
+        Z = X[selector.select(kernel, X, 20, np.random.default_rng(0))]
+        plot.landmarks(Z, X, ax=axis)
+        inside = np.linalg.lstsq(kernel(Z), kernel(Z, X), rcond=1e-12)[0]
+        error = 1 - np.sum(inside * kernel(Z, X)) / np.trace(K)
+        axis.set_title(f"{name}: error {error:.1e}", fontsize="medium")
+        axis.set_ylabel("column 2" if axis is axes[0] else "")
+    save_small(figure, path)
+    plt.close(figure)
+
+
+def save_small(figure, path):
+    """A PNG of few colors, a third of the size."""
+    import io
+
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=80)
+    Image.open(buffer).convert("RGB").quantize(128).save(path, optimize=True)
 
 
 def speed(quick):
-    """The times that are promised, each in this one process."""
+    """The times that are promised, in seconds of the processor: others may keep it busy."""
     rng = np.random.default_rng(0)
     n, k = (20000, 200) if quick else (100000, 1000)
     X = datasets.make_signal_in_noise(n, 10.0, rng).data
@@ -273,13 +414,41 @@ def speed(quick):
         "SparseBayes, 1,000 rows, 50 atoms": (selectors.SparseBayes(), X[:1000], 50),
     }
     seconds = {}
-    print("\nSeconds")
+    print("\nProcessor seconds")
     for title, (selector, rows, size) in jobs.items():
-        start = time.perf_counter()
+        start = time.process_time()
         selector.select(kernel, rows, size, np.random.default_rng(1))
-        seconds[title] = time.perf_counter() - start
+        seconds[title] = time.process_time() - start
         print(f"{title:50s}{seconds[title]:8.2f}", flush=True)
     return seconds
+
+
+def sparse_components(quick):
+    """Share of the variance of the exact top components that sparse ones keep."""
+    print("\nSparse kernel PCA, top 5: variance kept, rows used, what as many landmarks keep")
+    found: dict = {}
+    for name in ("digits", "usps", "cloud"):
+        try:
+            X = np.asarray(DATA[name](np.random.default_rng(0)), dtype=np.float64)
+        except (FileNotFoundError, OSError):
+            continue
+        pool = Pool(X, 300 if quick else 1000, 10, np.random.default_rng(0))
+        n = len(pool.X)
+        exact = eigh(pool.centered, eigvals_only=True, subset_by_index=[n - 5, n - 1]).sum() / n
+        for method, sparsity in (("lasso", 10), ("lasso", 50), ("bayes", 10), ("bayes", 50)):
+            start = time.perf_counter()
+            sparse = selectors.sparse_components(
+                pool.kernel, pool.X, 5, sparsity, np.random.default_rng(0), method=method
+            )
+            seconds = time.perf_counter() - start
+            kept = float(sparse.variance.sum() / exact)
+            rows = len(sparse.atoms)
+            atoms = selectors.FullGreedy().select(pool.kernel, pool.X, rows, None)
+            landmarks = float(pool.leading(pool.X[atoms], 5)[0] / exact)
+            found[f"{name} {method} {sparsity}"] = [kept, rows, landmarks, seconds]
+            print(f"{name:12s}{method:8s}{sparsity:4d}{kept:8.3f}{rows:6d}{landmarks:8.3f}"
+                  f"{seconds:8.2f} s", flush=True)  # fmt: skip
+    return found
 
 
 def main():
@@ -287,13 +456,18 @@ def main():
     parser.add_argument("--out", type=Path, required=True, help="folder for JSON and figures")
     parser.add_argument("--quick", action="store_true", help="small pools, two sizes, one subset")
     parser.add_argument("--data", nargs="+", choices=list(DATA), default=list(DATA))
+    parser.add_argument("--subsets", type=int, help="pools of each data set, fewer than planned")
+    parser.add_argument("--report", action="store_true", help="of the pools that are finished")
     parser.add_argument("--no-speed", action="store_true", help="skip the timed cases")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
 
     plan = QUICK if options.quick else FULL
-    records = study(plan, options.data)
-    (options.out / "records.json").write_text(json.dumps({"plan": plan, "records": records}))
+    log = Log(options.out / "records.jsonl", plan)
+    if options.report:
+        records = finished(log.records, plan)
+    else:
+        records = study(plan, options.data, log, options.subsets or plan["subsets"])
     small, large = ([d for d in group if d in plan["sizes"]] for group in (SMALL, LARGE))
     leading = [d for d in (50,) if d in plan["sizes"]]
     summary = {
@@ -311,5 +485,6 @@ def main():
         summary["projection_large"] = table(records, "ratio", large, title)
     if not options.no_speed:
         summary["speed"] = speed(options.quick)
+        summary["sparse"] = sparse_components(options.quick)
     (options.out / "summary.json").write_text(json.dumps(summary, indent=1))
     figures(records, options.out)

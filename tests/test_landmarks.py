@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from contracts import generator
 from numpy.testing import assert_allclose
+from scipy import sparse
 from scipy.linalg import subspace_angles
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
@@ -12,7 +14,8 @@ from mercer.bases import Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
 from mercer.kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic, Sigmoid
 from mercer.moments import Moments
-from mercer.selectors import SELECTORS, KMeans, Uniform
+from mercer.problems import LATE_CONDITION, condition, make_problem, stream_moments
+from mercer.selectors import SELECTORS, FullGreedy, KMeans, Uniform
 
 GAMMA = 5e-4
 
@@ -127,6 +130,62 @@ def test_bad_bases(digits, basis, message):
         fit(digits, basis)
 
 
+@pytest.mark.parametrize("size", [-3, 2.5, 0.0])
+def test_size_that_is_no_number_of_landmarks(digits, size):
+    with pytest.raises(ValueError, match=f"size={size} must be a whole number above 0 or a share"):
+        fit(digits, Landmarks(size=size))
+
+
+def test_size_beyond_the_rows_names_the_way_out(digits):
+    with pytest.raises(ValueError, match="size=901 is more than the 900 rows there are"):
+        fit(digits, Landmarks(size=901))
+
+
+def test_size_beyond_the_rank_gives_fewer_landmarks_and_says_so():
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    model = KernelPCA(3, basis=Landmarks(size=50), random_state=0)
+    with pytest.warns(UserWarning, match="Only 3 of 50 landmarks were chosen"):
+        model.fit(X)
+    pca = PCA(3, svd_solver="full").fit(X)
+    # Uncentred rows of rank 3 are spanned by three of them.
+    assert len(model.landmarks_) == 3
+    assert_allclose(model.explained_variance_, pca.explained_variance_, rtol=1e-9)
+
+
+def test_size_beyond_the_distinct_rows_says_so():
+    X = np.repeat(np.random.default_rng(0).standard_normal((6, 3)), 20, axis=0)
+    model = KernelPCA(2, kernel="rbf", basis=Landmarks(size=30, selector=Uniform()))
+    with pytest.warns(UserWarning, match="Only 6 of 30 landmarks were chosen"):
+        model.fit(X)
+    assert len(model.landmarks_) == 6
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (0, 64), (64,)])
+def test_landmarks_of_another_width(digits, shape):
+    text = str(shape).replace("(", r"\(").replace(")", r"\)")
+    with pytest.raises(ValueError, match=f"points have shape {text} and the data have 64 columns"):
+        fit(digits, Landmarks(points=np.zeros(shape)))
+
+
+def test_indices_beyond_the_rows(digits):
+    with pytest.raises(ValueError, match="indices must be whole numbers from 0 to 899"):
+        fit(digits, Landmarks(indices=[3, 900]))
+
+
+def test_given_points_must_be_numbers(digits):
+    Z = digits[:5].copy()
+    Z[2, 1] = np.nan
+    with pytest.raises(ValueError, match="points contain NaN or infinity"):
+        fit(digits, Landmarks(points=Z))
+
+
+@pytest.mark.parametrize("name", SELECTORS)
+def test_no_selector_works_on_a_precomputed_kernel(name):
+    basis = Landmarks(size=2, selector=SELECTORS[name]())
+    with pytest.raises(ValueError, match="needs points"):
+        KernelPCA(2, kernel="precomputed", basis=basis).fit(np.eye(5))
+
+
 def test_precomputed_kernel_has_no_landmarks(digits):
     with pytest.raises(ValueError, match="needs points"):
         KernelPCA(2, kernel="precomputed", basis="landmarks").fit(np.eye(5))
@@ -147,6 +206,95 @@ def test_all_rows_equal():
     assert any("Only 1 of 10 landmarks" in text for text in texts)
     assert any("no variance" in text for text in texts)
     assert model.eigenvalues_[0] == 0
+
+
+def as_memmap(X, folder):
+    path = folder / "X.npy"
+    np.save(path, X)
+    return np.load(path, mmap_mode="r")
+
+
+def as_torch(X, folder):
+    return pytest.importorskip("torch").from_numpy(X)
+
+
+SOURCES = {
+    "csr": lambda X, folder: sparse.csr_matrix(X),
+    "memmap": as_memmap,
+    "torch": as_torch,
+}
+
+
+@pytest.mark.parametrize("selector", [None, Uniform(), KMeans(snap=True)], ids=repr)
+@pytest.mark.parametrize("source", SOURCES)
+def test_other_sources_give_the_same_model(source, selector, digits, tmp_path):
+    X = SOURCES[source](digits, tmp_path)
+    basis = Landmarks(size=40, selector=selector)
+    expected, model = fit(digits, basis), fit(X, basis)
+    # Sparse rows are not shifted by their mean, so that their last digits differ.
+    assert_allclose(np.asarray(model.eigenvalues_), expected.eigenvalues_, rtol=1e-9)
+    S = model.transform(X)
+    assert isinstance(S, np.ndarray if source != "torch" else type(X))
+    assert_allclose(np.asarray(S), expected.transform(digits), atol=1e-8)
+    Z = model.landmarks_.toarray() if source == "csr" else model.landmarks_
+    assert_allclose(Z, expected.landmarks_)
+
+
+def test_sparse_landmarks_given(digits):
+    X, Z = sparse.csr_matrix(digits), digits[:30]
+    expected = fit(digits, Landmarks(points=Z))
+    for points in (Z, sparse.csr_matrix(Z)):
+        model = fit(X, Landmarks(points=points))
+        assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-9)
+        assert_allclose(model.transform(X), expected.transform(digits), atol=1e-8)
+    indexed = fit(X, Landmarks(indices=np.arange(30)))
+    assert_allclose(indexed.eigenvalues_, expected.eigenvalues_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("selector", [None, KMeans()], ids=repr)
+def test_single_precision_stays_single(selector, digits):
+    basis = Landmarks(size=40, selector=selector)
+    double, single = fit(digits, basis), fit(digits.astype(np.float32), basis)
+    S = single.transform(digits.astype(np.float32))
+    assert S.dtype == single.eigenvalues_.dtype == np.float32
+    assert single.landmarks_.dtype == np.float32
+    if selector is None:
+        assert_allclose(single.landmarks_, double.landmarks_)
+        assert_allclose(single.eigenvalues_, double.eigenvalues_, rtol=2e-6)
+        # Signs and all, since the largest loading is positive in both.
+        assert_allclose(S, double.transform(digits), atol=1e-4)
+    low, high = single.certificate_.captured_variance
+    assert low <= double.certificate_.captured_variance[0] + 1e-5 <= high + 2e-5
+
+
+def test_whitening_after_the_sum_is_whitening_before_it(digits, monkeypatch):
+    kernel, engine = RBF(GAMMA), LocalEngine(10**9, threads=2)
+    Z = digits[FullGreedy().select(kernel, digits, 60, None)]
+    basis = Landmarks(points=Z).build(kernel, digits, engine, None)
+    W = basis.whitener(np.float64)
+    assert condition(W) <= LATE_CONDITION
+    late = stream_moments(basis, W, digits)
+    monkeypatch.setattr("mercer.problems.LATE_CONDITION", 0.0)
+    early = stream_moments(basis, W, digits)
+    assert_allclose(late.mean, early.mean, atol=1e-10)
+    assert_allclose(late.scatter, early.scatter, atol=1e-9 * np.trace(early.scatter))
+    assert_allclose(late.lost_energy, early.lost_energy, rtol=1e-9)
+
+
+def test_certificate_knows_the_rounding_of_late_whitening(digits):
+    basis = Landmarks(size=60).build(RBF(GAMMA), digits, LocalEngine(10**9), generator(0))
+    problem = make_problem(basis, digits)
+    assert problem.rounding >= np.finfo(float).eps * condition(problem.whitener)
+    single = make_problem(basis, digits.astype(np.float32))
+    assert problem.rounding < 1e-7 < single.rounding
+
+
+def test_ill_conditioned_landmarks_in_single_precision(digits):
+    # Pairs of nearly equal rows: a condition of 1e13, of which single precision sees none.
+    Z = np.vstack([digits[:40], digits[:40] + 1e-6])
+    exact = fit(digits, Landmarks(points=digits[:40]))
+    model = fit(digits.astype(np.float32), Landmarks(points=Z))
+    assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=1e-3)
 
 
 FEATURE_KERNELS = [
@@ -194,6 +342,26 @@ def test_moments_merge():
     assert_allclose(parts.scatter, whole.scatter, rtol=1e-12)
     assert_allclose(parts.about_zero(), Y.T @ Y, rtol=1e-12)
     assert parts.count == 100 and parts.energy == 7.0
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_moments_of_blocks(dtype):
+    rng = np.random.default_rng(0)
+    Y = (rng.standard_normal((100, 4)) + 3).astype(dtype)
+    whole = Moments.of_blocks((Y[i : i + 30].copy() for i in range(0, 100, 30)), 7.0)
+    centred = Y.astype(float) - Y.mean(axis=0, dtype=float)
+    tolerance = 1e-12 if dtype == np.float64 else 1e-5
+    assert_allclose(whole.mean, Y.mean(axis=0, dtype=float), rtol=tolerance)
+    assert_allclose(whole.scatter, centred.T @ centred, rtol=tolerance, atol=100 * tolerance)
+    assert whole.count == 100 and whole.energy == 7.0
+
+
+def test_moments_of_mapped_rows():
+    rng = np.random.default_rng(0)
+    Y, W = rng.standard_normal((50, 4)) + 2, rng.standard_normal((4, 3))
+    mapped, expected = Moments.of(Y.copy()).mapped(W), Moments.of(Y @ W)
+    assert_allclose(mapped.mean, expected.mean)
+    assert_allclose(mapped.scatter, expected.scatter, atol=1e-10)
 
 
 def test_streaming_stays_in_the_budget():

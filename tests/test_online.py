@@ -22,7 +22,9 @@ from mercer.online import (
     make_gain,
 )
 from mercer.online.hebbian import whiten
+from mercer.online.leaving import novel, project_out
 from mercer.operators import CenteredGram
+from mercer.selectors import NoveltyRule
 
 
 class Gram:
@@ -470,6 +472,44 @@ def test_forgetting_follows_a_change(stream):
     ]
     stays, follows = (captured(model, there) for model in models)
     assert follows > stays and follows > 0.9
+
+
+def test_novel_points_are_those_of_the_selector(stream):
+    X = stream[:300]
+    kernel = RBF(gamma=1 / 8)
+    for threshold in (0.3, 0.05):
+        rule = NoveltyRule(kernel, threshold)
+        first, second = rule.admit(X[:100]), rule.admit(X[100:])
+        stay, L = novel(kernel(X), 0, threshold)
+        np.testing.assert_array_equal(stay, np.concatenate([first, 100 + second]))
+        np.testing.assert_allclose(L @ L.T, kernel(X[stay]), atol=1e-7)
+        known = np.concatenate([X[first], X[100:]])
+        again, _ = novel(kernel(known), len(first), threshold)
+        np.testing.assert_array_equal(again[len(first) :] - len(first), second)
+
+
+def test_what_does_not_join_is_lost_exactly(stream):
+    """The squared distance of each column to its projection, by least squares."""
+    G = RBF(gamma=1 / 8)(stream[:120])
+    F = default().standard_normal((120, 4))
+    stay, L = novel(G, 0, 0.2)
+    kept, _, lost = project_out(F, G, stay, L)
+    whole = np.zeros_like(F)
+    whole[stay] = kept
+    np.testing.assert_allclose(np.diag((F - whole).T @ G @ (F - whole)), lost, rtol=1e-6)
+    np.testing.assert_allclose(G[stay] @ (F - whole), 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_resume_goes_on_from_a_model(stream, center):
+    """A model handed over is the model itself: the same state after the same rows."""
+    one = GrowingHebbian(Rbf(8.0), 5, center=center).partial_fit(stream[:400])
+    two = GrowingHebbian(Rbf(8.0), 5, center=center)
+    two.resume(one.points, one.frame, one.variances, one.variance, one.count)
+    for model in (one, two):
+        model.partial_fit(stream[400:600])
+    np.testing.assert_allclose(two.scores(stream[:50]), one.scores(stream[:50]), atol=1e-8)
+    assert two.count == 600 and bool(one.frame[:, 0].any()) == center
 
 
 def usps():

@@ -4,8 +4,10 @@ The functions are collected here under their own names with their own parametriz
 runs, the name `KernelPCA` that it looks up is ours.
 """
 
+import numpy as np
 import pytest
 from sklearn.decomposition.tests import test_kernel_pca as suite
+from sklearn.exceptions import NotFittedError
 
 from mercer import KernelPCA
 
@@ -32,13 +34,26 @@ def global_random_seed(request):
 
 @pytest.mark.parametrize("solver", ["auto", "dense", "arpack", "randomized"])
 def test_kernel_pca_precomputed_non_symmetric(solver):
-    """The one deviation: a Gram matrix is symmetric, so one that is not is a mistake upstream.
+    """A deviation: a Gram matrix is symmetric, so one that is not is a mistake upstream.
 
     scikit-learn accepts it, and its solvers then each read another part of the matrix.
     """
     kpca = KernelPCA(kernel="precomputed", eigen_solver=solver, n_components=1)
     with pytest.raises(ValueError, match="symmetric"):
         kpca.fit([[1, 2], [3, 40]])
+
+
+def test_kernel_pca_raise_not_fitted_error():
+    """A deviation: inverse_transform needs no fit_inverse_transform, where there is a way back.
+
+    scikit-learn raises for every model without it. Ours raises where nothing can be done: for
+    precomputed kernels here, and for sparse data in their own test.
+    """
+    X = np.random.default_rng(0).standard_normal((5, 3))
+    kpca = KernelPCA().fit(X)
+    np.testing.assert_allclose(kpca.inverse_transform(kpca.transform(X)), X)
+    with pytest.raises(NotFittedError):
+        KernelPCA(kernel="precomputed").fit(X @ X.T).inverse_transform(X)
 
 
 def test_suite_is_found():

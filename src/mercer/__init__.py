@@ -1,14 +1,28 @@
 """mercer: kernel PCA that scales, with a certificate of error on every result."""
 
-from . import bases, datasets, kernels, metrics, selectors, solvers
-from .estimators import HebbianKernelPCA, KernelPCA
+from . import bases, datasets, kernels, metrics, preimage, selectors, solvers
+from .estimators import (
+    ClassicalMDS,
+    HebbianKernelPCA,
+    KernelPCA,
+    KernelPCASearch,
+    NoveltyDetector,
+    PatchDenoiser,
+    SpectralClustering,
+    select,
+)
 from .planning import plan
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ClassicalMDS",
     "HebbianKernelPCA",
     "KernelPCA",
+    "KernelPCASearch",
+    "NoveltyDetector",
+    "PatchDenoiser",
+    "SpectralClustering",
     "__version__",
     "bases",
     "datasets",
@@ -16,6 +30,8 @@ __all__ = [
     "metrics",
     "plan",
     "plot",
+    "preimage",
+    "select",
     "selectors",
     "solvers",
 ]

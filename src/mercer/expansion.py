@@ -37,6 +37,10 @@ class KernelExpansion:
         """Number of directions r."""
         return self.frame.shape[1] - 1
 
+    def leading(self, r: int) -> "KernelExpansion":
+        """The expansion with only the first r directions."""
+        return KernelExpansion(self.basis, self.frame[:, : 1 + r], self.metric[: 1 + r, : 1 + r])
+
     def scores(self, X) -> np.ndarray:
         """Coordinates of phi(X) along the directions, from the mean, (n, r)."""
         return self.basis.project(X, self.frame[:, 1:]) - self.metric[0, 1:]

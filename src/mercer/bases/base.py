@@ -88,6 +88,10 @@ class GramBasis(Basis):
     #: The same basis in single precision, for passes that need no more; None if there is none.
     draft: "GramBasis | None" = None
 
+    def keep_nothing(self) -> None:
+        """Keep nothing between products, for solvers that make one or two."""
+        return
+
     def is_constant(self) -> bool:
         """Whether all basis vectors are known to be equal."""
         return False

@@ -17,6 +17,10 @@ SUM_ROWS = 512
 # Share of the budget that prepared rows may take. Kept tiles save more per byte.
 ROWS_SHARE = 0.1
 
+# Columns from which tiles in double precision, of which there are two passes, are kept as
+# well: with fewer they are made as fast as memory for them is found.
+KEPT_COLUMNS = 64
+
 # Blocks of vectors that the solver was seen to hold at its peak, at least.
 SOLVER_BLOCKS = 12
 
@@ -102,7 +106,7 @@ class AllPoints(BasisRecipe):
     def build(self, kernel, X, engine, rng, n_components=None):
         """The points of X, with a single-precision draft where rounding allows it."""
         # The solver's vectors come out of the same budget as the tiles.
-        vectors = SOLVER_BLOCKS * 8 * X.shape[0] * ((n_components or 0) + 8)
+        vectors = SOLVER_BLOCKS * 8 * X.shape[0] * ((n_components or 0) + 16)
         single = kernel.spread(X) <= DRAFT_SPREAD
         return PointGram(kernel, X, engine, single, reserve=vectors)
 
@@ -113,33 +117,49 @@ class PointGram(GramBasis, PointBasis):
     Parameters
     ----------
     kernel, points, engine, single
-        As in `PointBasis`; with `single` there is a draft, whose tiles are kept from one
-        product to the next while they fit the budget.
+        As in `PointBasis`; with `single` there is a draft.
     dtype : dtype
         Precision of the tiles; sums are always in float64.
     reserve : int
-        Bytes of the budget that the solver needs, so that kept tiles leave them alone.
+        Bytes of the budget that others need, so that kept tiles leave them alone.
+
+    Attributes
+    ----------
+    keeps : bool
+        Whether tiles are kept from one product to the next while they fit the budget.
     """
+
+    keeps = True
 
     def __init__(self, kernel, points, engine, single=True, dtype=np.float64, reserve=0):
         super().__init__(kernel, points, engine, single)
-        self.dtype = dtype
+        self.dtype, self.reserve = dtype, reserve
         self._pairs: Pairs | None = None
         self._store: TileStore | None = None
         if single and dtype == np.float64:
             # Double precision needs the larger tiles: a budget too small for them fails here,
             # with a message that names what is enough for both.
             engine.tiling(kernel.pairs(points, dtype=dtype))
-            self.draft = PointGram(kernel, points, engine, dtype=np.float32)
-            self.draft.keep_tiles(reserve)
+            self.draft = PointGram(kernel, points, engine, dtype=np.float32, reserve=reserve)
+            # What the draft keeps comes first: it is read more often.
+            self.reserve += 2 * self.size**2
+            self.keeps = points.shape[1] >= KEPT_COLUMNS
 
-    def keep_tiles(self, reserve=0):
-        """Keep tiles between products, in what the budget leaves beside everything else."""
-        side, threads = self.engine.tiling(self.pairs)
-        # Passes in double precision, whose tiles are twice as large, have the same tiles
-        # in flight and may keep prepared rows too.
-        flight = 2 * threads * self.pairs.tile_bytes(side)
-        self._store = TileStore(self.engine.memory - flight - 3 * self.pairs.kept_bytes - reserve)
+    @property
+    def store(self):
+        """Room for kept tiles: what the budget leaves beside everything else."""
+        if self._store is None and self.keeps:
+            side, threads = self.engine.tiling(self.pairs)
+            # The other precision has tiles in flight and prepared rows as well.
+            others = 2 * threads * self.pairs.tile_bytes(side) + 3 * self.pairs.kept_bytes
+            self._store = TileStore(self.engine.memory - others - self.reserve)
+        return self._store
+
+    def keep_nothing(self):
+        """Make every tile anew."""
+        self.keeps = False
+        if self.draft is not None:
+            self.draft.keep_nothing()
 
     def release(self):
         """Forget the draft, kept tiles and prepared rows."""
@@ -163,7 +183,7 @@ class PointGram(GramBasis, PointBasis):
 
     def gram(self, W):
         """k(Z, Z) W, each tile above the diagonal used for both sides."""
-        return self.engine.pair_rows(self.pairs, W, self._store)
+        return self.engine.pair_rows(self.pairs, W, self.store)
 
     def is_constant(self):
         """Whether all points are equal."""

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..compute import LocalEngine, parse_bytes, to_numpy
 from ..compute.arrays import is_foreign
 from ..kernels import KERNELS, Callable, Kernel, Precomputed
+from .inverse import InverseMixin
 from .validation import as_source, check_file, float_type
 
 # Kernel names whose parameters scikit-learn's KernelPCA ignores in kernel_params; ours
@@ -26,8 +27,101 @@ OWN_KERNELS = {"matern", "rational_quadratic"}
 ZERO_VARIANCE = 1e-14
 
 
-class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Input checks, kernel, engine, scores and errors of every kernel method."""
+class KernelInput(BaseEstimator):
+    """Checked input, the kernel with numbers, the engine and the generator of a fit.
+
+    A subclass has the parameters ``kernel, gamma, degree, coef0, kernel_params, memory, n_jobs,
+    random_state``.
+    """
+
+    def _validate(self, X, *, reset: bool):
+        """X as a NumPy array, memmap or CSR matrix of floats, checked once and for all."""
+        if reset:
+            self._validate_params()
+        else:
+            check_is_fitted(self)
+        X = to_numpy(X) if is_foreign(X) else X
+        check = self._check_file if isinstance(X, np.memmap) else self._check_array
+        X = check(X, reset)
+        if reset:
+            self._dtype = X.dtype
+        elif hasattr(self, "kernel_"):
+            self.kernel_.check(X)
+        return X
+
+    def _check_array(self, X, reset):
+        """Check an array in memory; a copy where one was asked for."""
+        least = {"ensure_min_samples": 2} if reset else {}
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr" if self._takes_sparse() else False,
+            dtype=[np.float64, np.float32],
+            copy=reset and getattr(self, "copy_X", False),
+            **least,
+        )
+
+    def _check_file(self, X, reset):
+        """Check a memmap in blocks, without a copy."""
+        check_file(X, 2 if reset else 1)
+        return validate_data(self, X, reset=reset, skip_check_array=True)
+
+    def _make_engine(self, progress=None) -> LocalEngine:
+        return LocalEngine(parse_bytes(self.memory), self.n_jobs, progress)
+
+    def _make_rng(self) -> np.random.Generator:
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        return np.random.default_rng(seed)
+
+    def _make_kernel(self, X) -> Kernel:
+        """The kernel asked for, with numbers for its parameters, checked against X."""
+        kernel = self._named_kernel(X)
+        gamma = getattr(kernel, "gamma", None)
+        if gamma is not None and not isinstance(gamma, str) and not 0 <= gamma < np.inf:
+            raise ValueError(
+                f"gamma={gamma!r} must be a finite number that is not negative, such as 0.1."
+            )
+        # The same rows always settle a width, so that it does not move with random_state.
+        resolved = kernel.resolve(X)
+        resolved.check(X)
+        return resolved
+
+    def _named_kernel(self, X) -> Kernel:
+        if isinstance(self.kernel, Kernel):
+            if self.gamma is not None:
+                raise ValueError(
+                    "gamma was given twice, to the estimator and with a kernel object. "
+                    f"Write kernel={type(self.kernel).__name__}(gamma=...) and leave the other out."
+                )
+            return self.kernel
+        if callable(self.kernel):
+            return Callable(self.kernel, self.kernel_params)
+        kind = KERNELS[self.kernel]
+        given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        if given["gamma"] is None:
+            given["gamma"] = 1.0 / X.shape[1]
+        if self.kernel in OWN_KERNELS:
+            given |= self.kernel_params or {}
+        known = kind._get_param_names()
+        return kind(**{name: value for name, value in given.items() if name in known})
+
+    def _is_precomputed(self) -> bool:
+        return self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
+
+    def _takes_sparse(self) -> bool:
+        """A learned inverse transform gives dense rows, so it needs dense ones."""
+        return not getattr(self, "fit_inverse_transform", False)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._takes_sparse()
+        tags.input_tags.pairwise = self._is_precomputed()
+        return tags
+
+
+class KernelEstimator(InverseMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelInput):
+    """Scores and errors of every method that ends in a kernel expansion."""
 
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -78,76 +172,6 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         return -float(to_numpy(self.reconstruction_error(X)).mean())
 
-    def _validate(self, X, *, reset: bool):
-        """X as a NumPy array, memmap or CSR matrix of floats, checked once and for all."""
-        if reset:
-            self._validate_params()
-        else:
-            check_is_fitted(self)
-        if is_foreign(X):
-            X = to_numpy(X)
-        if isinstance(X, np.memmap):
-            return self._validate_file(X, reset)
-        least = {"ensure_min_samples": 2} if reset else {}
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr" if self._takes_sparse() else False,
-            dtype=[np.float64, np.float32],
-            copy=reset and self.copy_X,
-            **least,
-        )
-        if reset:
-            self._dtype = X.dtype
-        return X
-
-    def _validate_file(self, X, reset):
-        """Check a memmap in blocks, without a copy."""
-        check_file(X)
-        X = validate_data(self, X, reset=reset, skip_check_array=True)
-        if reset:
-            self._dtype = X.dtype
-        return X
-
-    def _make_engine(self, progress=None) -> LocalEngine:
-        threads = None if self.n_jobs is None or self.n_jobs < 0 else self.n_jobs
-        return LocalEngine(parse_bytes(self.memory), threads, progress)
-
-    def _make_rng(self) -> np.random.Generator:
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        return np.random.default_rng(seed)
-
-    def _make_kernel(self, X) -> Kernel:
-        """The kernel asked for, with numbers for its parameters, checked against X."""
-        kernel = self._named_kernel(X)
-        gamma = getattr(kernel, "gamma", None)
-        if gamma is not None and not isinstance(gamma, str) and gamma < 0:
-            raise ValueError(f"gamma={gamma!r} must not be negative.")
-        # The same rows always settle a width, so that it does not move with random_state.
-        resolved = kernel.resolve(X)
-        resolved.check(X)
-        return resolved
-
-    def _named_kernel(self, X) -> Kernel:
-        if isinstance(self.kernel, Kernel):
-            if self.gamma is not None:
-                raise ValueError(
-                    "gamma was given twice, to the estimator and with a kernel object. "
-                    f"Write kernel={type(self.kernel).__name__}(gamma=...) and leave the other out."
-                )
-            return self.kernel
-        if callable(self.kernel):
-            return Callable(self.kernel, self.kernel_params)
-        kind = KERNELS[self.kernel]
-        given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        if given["gamma"] is None:
-            given["gamma"] = 1.0 / X.shape[1]
-        if self.kernel in OWN_KERNELS:
-            given |= self.kernel_params or {}
-        known = kind._get_param_names()
-        return kind(**{name: value for name, value in given.items() if name in known})
-
     def _set_results(self, pairs, problem, X, source):
         """Set the fitted attributes that follow from canonical eigenpairs."""
         basis = self.expansion_.basis
@@ -163,8 +187,10 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         if basis.spans_data:
             self.eigenvectors_ = out(pairs.vectors)
             self.X_fit_ = X
-        elif hasattr(basis, "points"):
-            self.landmarks_ = basis.points
+        else:
+            self._keep_sample(X)
+            if hasattr(basis, "points"):
+                self.landmarks_ = basis.points
         self._set_gamma(X)
         if problem.total <= ZERO_VARIANCE * problem.scale:
             tell(
@@ -181,18 +207,9 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """Columns of the scores."""
         return self.eigenvalues_.shape[0]
 
-    def _is_precomputed(self) -> bool:
-        return self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
-
-    def _takes_sparse(self) -> bool:
-        """A learned inverse transform gives dense rows, so it needs dense ones."""
-        return not getattr(self, "fit_inverse_transform", False)
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._takes_sparse()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.input_tags.pairwise = self._is_precomputed()
         return tags
 
 

@@ -1,27 +1,29 @@
 """Kernel PCA by Hebbian rules, as a scikit-learn estimator."""
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
 
-from ..bases import AllPoints, PointBasis, PrecomputedBasis
-from ..certificate import Certificate
-from ..compute import to_numpy
-from ..compute.arrays import is_foreign
-from ..expansion import KernelExpansion
+from ..bases import PrecomputedBasis
+from ..bases.points import DRAFT_SPREAD, PointGram
+from ..compute import format_bytes
 from ..metrics import excess_reconstruction_error, minimal_reconstruction_error
-from ..online import GAINS, READOUTS, GrowingHebbian, hebbian_eigenpairs, make_gain
+from ..online import GAINS, READOUTS, AutoGain, ConstantGain, hebbian_eigenpairs, make_gain
+from ..operators import CenteredGram
 from ..problems import GramProblem
+from ..selectors import Novelty
 from ..solvers import canonical
 from .base import KernelEstimator, tell
 from .progress import FitProgress
-from .validation import as_source, check_gram, float_type
+from .streams import StreamMixin
+from .validation import check_gram
 
 
-class HebbianKernelPCA(KernelEstimator):
+class HebbianKernelPCA(StreamMixin, KernelEstimator):
     """Kernel PCA that learns from one sample at a time: KHA, KHA/t, KHA/et, KHA-SMD.
 
     The Kernel Hebbian Algorithm of Kim, Franz and Schoelkopf with the gains of Schraudolph,
@@ -37,21 +39,18 @@ class HebbianKernelPCA(KernelEstimator):
     kernel, gamma, degree, coef0, kernel_params
         As in `KernelPCA`.
 
-    gain : "auto", "constant", "t", "et" or "smd", default="auto"
+    gain : "auto", "constant", "t", "et", "smd" or a gain of mercer.online, default="auto"
         The rule: "auto" keeps the directions orthonormal, carries a few more than asked for
-        and has nothing to tune; the others are as published.
+        and has nothing to tune; the others are as published, with a cap on steps that would
+        overshoot. An object brings its own settings, the cap among them.
 
     eta0 : float or None, default=None
-        Gain of the published rules; None for a safe one from the size of the kernel.
+        Gain of the published rules; None for a safe one from the size of the kernel. Not
+        used by "auto".
 
-    mu : float or None, default=None
-        Rate of the meta-descent of "smd"; None for a safe one.
-
-    xi : float, default=0.99
-        Its memory.
-
-    rho0 : float, default=0.0
-        Its start. The paper's 1 diverges on its own data.
+    mu, xi, rho0 : float, default=None, 0.99 and 0.0
+        Rate, memory and start of the meta-descent of "smd"; None is a safe rate. The paper's
+        start, 1, diverges on its own data.
 
     scale : float or None, default=None
         Scale of the random start; 1 is the published one, None makes unit vectors of feature
@@ -64,19 +63,22 @@ class HebbianKernelPCA(KernelEstimator):
         Directions carried beyond those asked for; None is 10 for "auto" and 0 otherwise.
 
     block : int, default=128
-        Rows of the kernel matrix made at once.
+        Rows of the kernel matrix made at once, at most: fewer where `memory` is short.
 
     readout : "ritz", "nystroem", "carried" or "free", default="ritz"
-        How the result is read after the last pass: "free" takes the directions as they are;
-        "carried" improves them at no cost; "nystroem" and "ritz" spend one more product,
-        and "ritz" certifies the result.
+        How the result is read after the last pass: "ritz" spends one product on orthonormal
+        directions and certifies them. The others are as published or for study: "free" takes
+        the directions as they are, "carried" those of a Nystroem step that the passes paid
+        for, "nystroem" those of one more product; where these are orthonormal only in the
+        limit, their inner products take a product of their own.
 
     tol : float, default=0.0
-        Stop when the subspace turns by less than this (sine of the angle) in a pass.
+        Stop when the subspace turns by less than this (sine of the angle) in a pass; 0 for
+        all of `n_passes`.
 
     track_excess : bool, default=False
         Record the excess reconstruction error of each pass. Needs the exact eigenvalues, and
-        so an exact fit first: for study, not for work.
+        so the whole matrix: for study, not for work.
 
     forgetting : float, default=0.0
         For `partial_fit`: weight of a new sample, at least; f > 0 is a memory of 1 / f samples.
@@ -84,8 +86,13 @@ class HebbianKernelPCA(KernelEstimator):
     budget : int or None, default=None
         For `partial_fit`: points the model may hold.
 
-    random_state, n_jobs, center, memory, verbose, callback
-        As in `KernelPCA`.
+    novelty : float, Novelty or None, default=None
+        For `partial_fit`: a row joins the points if more than this share of k(x, x) lies
+        outside their span. The others are learned from without joining. None lets all join.
+
+    random_state, copy_X, n_jobs, center, memory, verbose, callback
+        As in `KernelPCA`; the last two are for `fit`. A kernel matrix that would fit half of
+        `memory` in double precision is kept from pass to pass.
 
     Attributes
     ----------
@@ -94,12 +101,18 @@ class HebbianKernelPCA(KernelEstimator):
         As in `KernelPCA`.
 
     history_ : History
-        Per pass: gains, eigenvalue estimates, residual estimates, change of the subspace and,
-        where asked for, the excess error.
+        Of `fit`, per pass: gains, eigenvalue estimates, residual estimates, change of the
+        subspace and, where asked for, the excess error; `interrupted` after Ctrl-C.
 
-    budget_loss_ : array of shape (1 + n_components,)
-        After `partial_fit`: the squared norm that the mean and each direction lost to the
-        budget.
+    landmarks_ : array of shape (m, n_features)
+        After `partial_fit`: the points of the model, in place of `X_fit_` and `eigenvectors_`.
+
+    budget_loss_, novelty_loss_ : arrays of shape (1 + n_components,)
+        After `partial_fit`: the squared norm that the mean (relative to the variance) and each
+        direction lost to the budget, and to rows that did not join, summed over the blocks.
+
+    n_samples_seen_ : int
+        Rows learned from.
 
     Examples
     --------
@@ -113,7 +126,7 @@ class HebbianKernelPCA(KernelEstimator):
 
     _parameter_constraints: ClassVar[dict] = {
         **KernelEstimator._parameter_constraints,
-        "gain": [StrOptions(set(GAINS))],
+        "gain": [StrOptions(set(GAINS)), ConstantGain, AutoGain],
         "eta0": [Interval(Real, 0, None, closed="neither"), None],
         "mu": [Interval(Real, 0, None, closed="left"), None],
         "xi": [Interval(Real, 0, 1, closed="both")],
@@ -127,6 +140,7 @@ class HebbianKernelPCA(KernelEstimator):
         "track_excess": ["boolean"],
         "forgetting": [Interval(Real, 0, 1, closed="left")],
         "budget": [Interval(Integral, 2, None, closed="left"), None],
+        "novelty": [Interval(Real, 0, 1, closed="neither"), Novelty, None],
     }
 
     def __init__(
@@ -152,6 +166,7 @@ class HebbianKernelPCA(KernelEstimator):
         track_excess=False,
         forgetting=0.0,
         budget=None,
+        novelty=None,
         random_state=None,
         copy_X=True,
         n_jobs=None,
@@ -180,6 +195,7 @@ class HebbianKernelPCA(KernelEstimator):
         self.track_excess = track_excess
         self.forgetting = forgetting
         self.budget = budget
+        self.novelty = novelty
         self.random_state = random_state
         self.copy_X = copy_X
         self.n_jobs = n_jobs
@@ -194,6 +210,7 @@ class HebbianKernelPCA(KernelEstimator):
         Parameters
         ----------
         X : array-like, sparse CSR matrix or memmap of shape (n_samples, n_features)
+            With ``kernel="precomputed"`` the kernel matrix, (n_samples, n_samples).
         y : ignored
 
         Returns
@@ -203,138 +220,116 @@ class HebbianKernelPCA(KernelEstimator):
         source, X = X, self._validate(X, reset=True)
         self._check_size(X)
         self.kernel_ = self._make_kernel(X)
-        with FitProgress(self.verbose, self.callback) as progress:
-            problem = GramProblem(self._build_basis(X), self.center)
-            with problem.basis.engine.single_blas():
-                pairs, self.history_ = self._learn(problem, progress.report)
-        pairs = canonical(pairs, X.dtype.char if X.dtype == np.float32 else "d")
-        self.expansion_, self.certificate_ = problem.assemble(pairs)
-        problem.basis.release()
+        engine = self._make_engine()
+        with FitProgress(self.verbose, self.callback, 1 + self.n_passes) as progress:
+            problem = self._make_problem(X, engine)
+            with engine.single_blas():
+                pairs, self.history_ = self._learn(problem, engine, progress)
+                pairs = canonical(pairs, "f" if self._dtype == np.float32 else "d")
+                self._assemble(problem, pairs)
+        self._close_stream(problem.total / X.shape[0], X.shape[0])
         self._set_results(pairs, problem, X, source)
-        if self.history_.interrupted:
-            tell(
-                f"Interrupted after {len(self.history_.changes)} passes: the model is what "
-                "they had learned."
-            )
-        self._stream = None
+        self._warn()
         return self
 
     def fit_transform(self, X, y=None):
-        """Fit to X and return its scores, (n_samples, n_components)."""
-        self.fit(X, y)
-        scores = to_numpy(self.eigenvectors_) * np.sqrt(to_numpy(self.eigenvalues_))
-        return as_source(scores, X)
+        """Fit to X and return its scores, (n_samples, n_components).
 
-    def partial_fit(self, X, y=None):
-        """Learn more rows of a stream, in their order.
-
-        The first call starts the stream and must bring more rows than components. New rows
-        join the points of the model; beyond `budget` the least useful leave, and what that
-        costs is in `budget_loss_`. With `forgetting` the model follows data that drift.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-        y : ignored
-
-        Returns
-        -------
-        self
+        The same as `fit` and `transform`: the scaled eigenvectors are the scores only
+        where the passes have converged.
         """
-        first = getattr(self, "_stream", None) is None
-        if first and hasattr(self, "expansion_"):
-            raise ValueError(
-                "This model was fitted with fit, and a stream starts from its own first rows. "
-                "Use a new HebbianKernelPCA for partial_fit."
-            )
-        if first:
-            self._validate_params()
-        X = validate_data(
-            self, to_numpy(X) if is_foreign(X) else X, reset=first, dtype=[np.float64, np.float32]
-        )
-        if first:
-            self._start_stream(X)
-        self._stream.partial_fit(X.astype(float))
-        self._read_stream(X)
-        return self
+        return self.fit(X, y).transform(X)
 
     def _check_size(self, X):
-        if X.shape[0] <= self.n_components:
+        if X.shape[0] < self.n_components:
             raise ValueError(
-                f"n_components={self.n_components} needs more than {X.shape[0]} rows. Give more "
-                "rows or ask for fewer components."
+                f"n_components={self.n_components} needs at least as many rows, and there are "
+                f"{X.shape[0]}. Give more rows or ask for fewer components."
             )
 
-    def _build_basis(self, X):
-        engine = self._make_engine()
+    def _make_problem(self, X, engine) -> GramProblem:
+        """The Gram matrix of the rows: kept where it fits half of the budget, else row by row."""
         if self._is_precomputed():
             check_gram(X)
-            return PrecomputedBasis(X, engine)
-        return AllPoints().build(self.kernel_, X, engine, None, self.n_components)
+            return GramProblem(PrecomputedBasis(X, engine), self.center)
+        # Single-precision rows are computed in their own precision where rounding allows.
+        single = self.kernel_.spread(X) <= DRAFT_SPREAD
+        dtype = np.float32 if single and self._dtype == np.float32 else np.float64
+        basis = PointGram(self.kernel_, X, engine, single, dtype)
+        basis.release()
+        problem = GramProblem(basis, self.center)
+        # Products of a single-precision matrix need a copy in double precision.
+        if 8 * X.shape[0] ** 2 <= engine.memory // 2:
+            K = engine.fill(basis.pairs, np.empty((X.shape[0], X.shape[0]), dtype))
+            problem.operator = CenteredGram(PrecomputedBasis(K, engine), self.center)
+        return problem
 
-    def _learn(self, problem, report):
+    def _learn(self, problem, engine, progress):
         """Passes of the rule over the problem's Gram matrix."""
-        operator = problem.operator
-        if self._dtype == np.float32 and operator.draft is not None:
-            operator = operator.draft
-        gain = make_gain(self.gain, **self._gain_settings())
         return hebbian_eigenpairs(
-            operator,
+            problem.operator,
             self.n_components,
-            gain,
+            self._make_gain(),
             n_passes=self.n_passes,
             oversampling=self.oversampling,
-            block=self.block,
+            block=rows_at_once(self.block, problem.size, engine.memory),
             tol=self.tol,
             scale=self.scale,
             readout=self.readout,
             rng=self._make_rng(),
-            report=report,
-            measure=self._excess(problem) if self.track_excess else None,
+            report=progress.report,
+            tick=progress.tiles,
+            measure=self._excess(problem, engine) if self.track_excess else None,
         )
 
-    def _gain_settings(self) -> dict:
-        """The settings that the chosen gain has."""
+    def _make_gain(self):
+        """The gain with the settings it has."""
+        if not isinstance(self.gain, str):
+            eta0 = getattr(self.gain, "eta0", None)
+            if eta0 is not None and not eta0 > 0:
+                raise ValueError(f"gain={self.gain!r}: eta0 must be positive, or None.")
+            return make_gain(self.gain)
         given = {"eta0": self.eta0, "mu": self.mu, "xi": self.xi, "rho0": self.rho0}
         known = GAINS[self.gain]._get_param_names()
-        return {name: value for name, value in given.items() if name in known}
+        return make_gain(self.gain, **{name: x for name, x in given.items() if name in known})
 
-    def _excess(self, problem):
+    def _excess(self, problem, engine):
         """The excess error of coefficients; the exact eigenvalues are found once."""
+        need = 3 * 8 * problem.size**2
+        if need > engine.memory:
+            raise ValueError(
+                f"track_excess=True forms the kernel matrix, which needs {format_bytes(need)} for "
+                f"{problem.size:,} rows, and memory allows {format_bytes(engine.memory)}. Raise "
+                "memory, or fit without it."
+            )
         K = problem.operator.to_dense()
         least = minimal_reconstruction_error(np.linalg.eigvalsh(K), self.n_components)
         return lambda A: excess_reconstruction_error(K, A, least)
 
-    def _start_stream(self, X):
-        self._check_size(X)
-        if self._is_precomputed():
-            raise ValueError("partial_fit needs points, and a precomputed kernel has none.")
-        if self.budget is not None and self.budget <= self.n_components:
-            raise ValueError(
-                f"budget={self.budget} points cannot hold n_components={self.n_components}. "
-                "Give a larger budget."
-            )
-        self.kernel_ = self._make_kernel(X)
-        self._set_gamma(X)
-        self._dtype = X.dtype
-        extra = 10 if self.oversampling is None else self.oversampling
-        self._stream = GrowingHebbian(
-            self.kernel_, self.n_components, self.forgetting, self.budget, extra, self.block
-        )
+    def _assemble(self, problem, pairs):
+        """The expansion and the certificate; work arrays are let go."""
+        self.expansion_, self.certificate_ = problem.assemble(pairs)
+        exact = self.readout == "ritz" or (self.readout == "free" and self._make_gain().orthonormal)
+        if not exact:
+            # Orthonormal only in the limit: the errors need the true inner products.
+            A, M = self.expansion_.frame[:, 1:], self.expansion_.metric.copy()
+            M[1:, 1:] = A.T @ (problem.operator @ A)
+            self.expansion_ = replace(self.expansion_, metric=(M + M.T) / 2)
+        problem.basis.release()
 
-    def _read_stream(self, X):
-        """The expansion and the shares of variance as the stream has them now."""
-        stream, r = self._stream, self.n_components
-        basis = PointBasis(self.kernel_, stream.points, self._make_engine())
-        frame, metric = stream.frame[:, : 1 + r], stream.metric[: 1 + r, : 1 + r]
-        self.expansion_ = KernelExpansion(basis, frame, metric)
-        values = np.asarray(stream.variances[:r])
-        share = float(min(1.0, values.sum() / max(stream.variance, np.finfo(float).tiny)))
-        dtype = float_type(X)
-        self.eigenvalues_ = (values * stream.count).astype(dtype)
-        self.explained_variance_ = values.astype(dtype)
-        self.explained_variance_ratio_ = (values / max(stream.variance, 1e-300)).astype(dtype)
-        self.budget_loss_ = stream.lost[: 1 + r].copy()
-        self.n_samples_seen_ = stream.count
-        totals = values * stream.count
-        self.certificate_ = Certificate("estimate", totals, totals, None, (share, share), True)
+    def _warn(self):
+        """Say what the user may not expect of the result."""
+        done = len(self.history_.changes)
+        if self.history_.interrupted:
+            tell(f"Interrupted after {done} passes: the model is what they had learned.")
+        elif not self.certificate_.converged and self.callback is None:
+            tell(
+                f"Not converged: the subspace still turned by {self.history_.changes[-1]:.1e} in "
+                f"pass {done}, and tol={self.tol:.1e} was asked for. Raise n_passes or tol.",
+                ConvergenceWarning,
+            )
+
+
+def rows_at_once(block: int, n: int, memory: int) -> int:
+    """Rows of length n that a fourth of the budget holds with a copy, at most `block`."""
+    return max(1, min(block, memory // (4 * 2 * 8 * n)))

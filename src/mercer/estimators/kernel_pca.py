@@ -5,17 +5,15 @@ from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils import check_array
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BASES, Basis, BasisRecipe, PrecomputedBasis
 from ..compute import format_bytes, to_numpy
 from ..planning import Workload, check_budget, choose
-from ..preimage import ridge_inverse
+from ..preimage import PREIMAGES, Preimage, ridge_inverse
 from ..problems import make_problem
-from ..solvers import SOLVERS, Dense, Solver, canonical
+from ..solvers import SOLVERS, Dense, GramPower, Solver, canonical, no_variance
 from ..solvers.block_krylov import DRAFT_FLOOR, FULL_FLOOR, MAX_PASSES
 from .base import KernelEstimator, tell
 from .progress import FitProgress
@@ -66,11 +64,12 @@ class KernelPCA(KernelEstimator):
 
     fit_inverse_transform : bool, default=False
         Learn the inverse transform by kernel ridge regression, exactly as scikit-learn.
+        `preimage` is better and needs no fit.
 
     eigen_solver : str or Solver, default="auto"
         "auto" takes the fastest within the budget and says why in `plan_`; "dense",
-        "krylov", "arpack" and "randomized" ask for one; an object of `mercer.solvers`
-        brings its own settings.
+        "krylov", "gram-power", "arpack" and "randomized" ask for one; an object of
+        `mercer.solvers` brings its own settings.
 
     tol : float, default=0
         Largest residual |K'u - l u| as a share of the largest eigenvalue. 0 is 1e-9 for
@@ -99,6 +98,10 @@ class KernelPCA(KernelEstimator):
         What the directions are written in: "points" is every training row, the exact
         method, and what "auto" takes; "landmarks" a few chosen rows (Nystroem), "features"
         random features, both in one pass over the data.
+
+    preimage : "auto", "fixed-point", "distance", "ridge" or Preimage, default="auto"
+        How `inverse_transform` and `denoise` come back to rows. "auto" is the fixed point for
+        Gaussian and linear kernels and the ridge for all others; see `mercer.preimage`.
 
     center : bool, default=True
         Centre the data in feature space. False is the uncentred variant of some papers.
@@ -154,6 +157,9 @@ class KernelPCA(KernelEstimator):
         The landmarks, where the basis is landmarks; the training data are then not kept,
         and there are no `eigenvectors_`.
 
+    X_sample_ : array of shape (at most 2000, n_features)
+        Some training rows, for pre-images, where the basis is not all points.
+
     n_features_in_ : int
         Columns of X.
 
@@ -191,6 +197,7 @@ class KernelPCA(KernelEstimator):
         "iterated_power": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
         "remove_zero_eig": ["boolean"],
         "basis": [StrOptions({"auto", *BASES}), BasisRecipe],
+        "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage],
     }
 
     def __init__(
@@ -213,6 +220,7 @@ class KernelPCA(KernelEstimator):
         copy_X=True,
         n_jobs=None,
         basis="auto",
+        preimage="auto",
         center=True,
         memory=None,
         verbose=0,
@@ -235,6 +243,7 @@ class KernelPCA(KernelEstimator):
         self.copy_X = copy_X
         self.n_jobs = n_jobs
         self.basis = basis
+        self.preimage = preimage
         self.center = center
         self.memory = memory
         self.verbose = verbose
@@ -259,12 +268,13 @@ class KernelPCA(KernelEstimator):
         with FitProgress(self.verbose, self.callback) as progress:
             engine = self._make_engine(progress.tiles)
             basis = self._build_basis(X, engine, rng)
+            self._preimage_recipe(basis)  # fails before the work if it would fail after it
             problem = make_problem(basis, X, self.center)
             pairs = self._solve(problem, engine, rng, progress.report)
         self.expansion_, self.certificate_ = problem.assemble(pairs)
         basis.release()
         self._set_results(pairs, problem, X, source)
-        self._warn(problem)
+        self._warn(problem, progress.stopped)
         if self.fit_inverse_transform:
             self._learn_inverse(X, engine)
         return self
@@ -279,26 +289,6 @@ class KernelPCA(KernelEstimator):
         if not self.expansion_.basis.spans_data:
             return self.transform(X)
         return as_source(self._training_scores(), X)
-
-    def inverse_transform(self, X):
-        """Rows whose scores are near X, by the ridge regression that fit learned.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_components)
-
-        Returns
-        -------
-        array of shape (n, n_features)
-        """
-        check_is_fitted(self)
-        if not self.fit_inverse_transform:
-            raise NotFittedError(
-                "inverse_transform needs KernelPCA(fit_inverse_transform=True), which learns it "
-                "during fit."
-            )
-        S = check_array(to_numpy(X), dtype=[np.float64, np.float32])
-        return as_source(self.kernel_(S, self.X_transformed_fit_) @ self.dual_coef_, X)
 
     def _build_basis(self, X, engine, rng) -> Basis:
         if self._is_precomputed():
@@ -315,7 +305,10 @@ class KernelPCA(KernelEstimator):
         if isinstance(recipe, str):
             recipe = BASES["points" if recipe == "auto" else recipe]()
         r = self.n_components if isinstance(self.n_components, Integral) else None
-        return recipe.build(self.kernel_, X, engine, rng, r)
+        basis = recipe.build(self.kernel_, X, engine, rng, r)
+        if basis.spans_data and isinstance(self._solver(), GramPower):
+            basis.keep_nothing()
+        return basis
 
     def _solve(self, problem, engine, rng, report):
         """Canonical eigenpairs: as many as asked for, or as hold the share of variance."""
@@ -339,6 +332,8 @@ class KernelPCA(KernelEstimator):
         )
         plan = self.plan_ = choose(work, self._solver(), self.basis, problem.count)
         check_budget(plan)
+        if problem.is_zero():
+            return no_variance(problem.size, r)
         pairs = run(plan.solver, problem, engine, r, rng, self._tol(), report)
         dense = plan.fallback()
         if pairs.converged or dense is None or self.callback is not None:
@@ -349,6 +344,8 @@ class KernelPCA(KernelEstimator):
 
     def _tol(self) -> float:
         """The residual to reach: single-precision data deserve no more than their own."""
+        if self.tol == 0 and isinstance(self._solver(), GramPower):
+            return 0.0  # its passes end it, unless a residual is asked for
         return max(float(self.tol), DRAFT_FLOOR if self._dtype == np.float32 else 0.0)
 
     def _solver(self):
@@ -367,13 +364,13 @@ class KernelPCA(KernelEstimator):
         whole = self.n_components is None or isinstance(self.n_components, Integral)
         return None if whole else float(self.n_components)
 
-    def _warn(self, problem):
+    def _warn(self, problem, stopped):
         """Say what the user may not expect of the result."""
         r, n = self.expansion_.n_components, problem.size
         if isinstance(self.n_components, Integral) and self.n_components > n:
             what = "n_samples" if problem.basis.spans_data else "the rank of the basis"
             tell(f"n_components={self.n_components} is more than {what}={n}: {r} are kept.")
-        if not self.certificate_.converged and self.callback is None:
+        if not self.certificate_.converged and not stopped:
             tell(
                 f"Not converged after {self.certificate_.n_passes} passes: the largest residual "
                 f"is {self.certificate_.relative_residual:.1e} of the first eigenvalue, and "

@@ -20,10 +20,17 @@ class FitProgress:
         0 for silence, 1 for a progress bar on stderr.
     callback : callable or None
         ``callback(state)`` after each pass; True stops the fit.
+    passes : int or None
+        Passes there will be, where that is known beforehand.
+    title : str
+        What the bar says is being done.
     """
 
-    def __init__(self, verbose=0, callback=None):
+    def __init__(self, verbose=0, callback=None, passes=None, title="kernel PCA"):
+        self.title = title
         self.callback = callback
+        self.stopped = False
+        self.passes = passes
         self._bar = _make_bar() if verbose else None
         self._task = None
         self._done = 0
@@ -32,7 +39,7 @@ class FitProgress:
     def __enter__(self):
         if self._bar is not None:
             self._bar.start()
-            self._task = self._bar.add_task("kernel PCA", total=FIRST_GUESS, state="first pass")
+            self._task = self._bar.add_task(self.title, total=self._guess, state="first pass")
         return self
 
     def __exit__(self, *error):
@@ -53,10 +60,17 @@ class FitProgress:
             text = f"pass {state.n_passes}, residual {state.residual:.1e}"
             total = max(self._expected(state), state.n_passes)
             self._bar.update(self._task, completed=state.n_passes, total=total, state=text)
-        return self.callback is not None and self.callback(state) is True
+        self.stopped |= self.callback is not None and bool(self.callback(state))
+        return self.stopped
+
+    @property
+    def _guess(self) -> int:
+        return self.passes or FIRST_GUESS
 
     def _expected(self, state) -> float:
         """Passes in all if the residual keeps falling as it has since the first one."""
+        if self.passes is not None:
+            return self.passes
         if self._first is None:
             self._first = (state.n_passes, state.residual)
             return max(FIRST_GUESS, state.n_passes + 1)

@@ -65,6 +65,7 @@ def hebbian_eigenpairs(
     readout="ritz",
     rng=None,
     report=silent,
+    tick=None,
     measure=None,
 ):
     """Leading eigenpairs of a centered Gram operator by a Kernel Hebbian rule.
@@ -72,7 +73,8 @@ def hebbian_eigenpairs(
     Parameters
     ----------
     gram : operator (n, n)
-        With ``rows``, ``@``, ``trace`` and, for gain "auto", ``start``.
+        With ``rows``, ``@``, ``trace`` and, for gain "auto", ``start``; a ``visit`` of its own
+        where that is faster than rows and their product.
     n_components : int
         r.
     gain : str or gain, default="auto"
@@ -96,13 +98,16 @@ def hebbian_eigenpairs(
     rng : numpy.random.Generator, optional
     report : callable
         Called with a `PassState` after each pass; True stops.
+    tick : callable, optional
+        ``tick(done, n)`` after each block of a pass.
     measure : callable, optional
         Called with the r leading rows of A after each pass, e.g. the excess error.
 
     Returns
     -------
     pairs : Eigenpairs
-        `n_passes` counts all products with the operator; `converged` says that `tol` was met.
+        `n_passes` counts all products with the operator; `converged` says that `tol` was met
+        or, for tol=0, that no one stopped the passes.
     history : History
 
     Notes
@@ -120,8 +125,8 @@ def hebbian_eigenpairs(
     variance = gram.trace() / n
     if not variance > 0:
         return _nothing(gram, n_components), _no_history(q, n_components)
-    size = Scale(n, variance, sampled_norm(gram, rng) if gain.needs_norm else np.nan)
-    run = _Run(gram, gain, size, n_components, block)
+    size = Scale(n, variance, sampled_norm(gram, rng, block) if gain.needs_norm else np.nan)
+    run = _Run(gram, gain, size, n_components, block, tick)
     run.begin(*begin)
     converged = run.passes(n_passes, tol, rng, report, measure)
     pairs = READOUTS[readout](gram, run, n_components)
@@ -132,8 +137,8 @@ def hebbian_eigenpairs(
 class _Run:
     """The state of a run: always a valid model, whatever stopped it."""
 
-    def __init__(self, gram, gain, size, r, block):
-        self.gram, self.gain = gram, gain
+    def __init__(self, gram, gain, size, r, block, tick):
+        self.gram, self.gain, self.tick = gram, gain, tick or (lambda done, n: None)
         self.size, self.r, self.block = size, r, block
         self.records = []
         self.interrupted = False
@@ -156,7 +161,7 @@ class _Run:
                     return record["changes"] <= tol
         except KeyboardInterrupt:
             self.interrupted = True
-        return False
+        return tol == 0 and not self.interrupted
 
     def _pass(self, rng, measure):
         """Visit all points once in random order."""
@@ -167,9 +172,9 @@ class _Run:
         order = rng.permutation(n)
         for first in range(0, n, self.block):
             index = order[first : first + self.block]
-            rows = self.gram.rows(index)
-            Y[:, index] = self.rule.step(index, rows, rates, decay, t + first)
-            Z[index] = rows @ V
+            K, C, Z[index] = visit(self.gram, index, self.rule.factors, V)
+            Y[:, index] = self.rule.advance(index, K, C, rates, decay, t + first)
+            self.tick(min(n, first + self.block), n)
         eigenvalues, outputs = np.sum(Y**2, axis=1, dtype=np.float64), orthonormal(Y.T)
         self.eigenvalues, self.outputs, self.V, self.Z = eigenvalues, outputs, V, Z
         return self._record(rates / (1 + decay * (t + n)), measure)
@@ -204,13 +209,25 @@ class _Run:
         return History(**columns, recoveries=recoveries, interrupted=self.interrupted)
 
 
-def sampled_norm(gram, rng, size=SAMPLE):
+def visit(gram, index, A, V):
+    """The minor of some rows, (b, b), and their products with A and V, in one reading of them."""
+    W = np.hstack([A, V])
+    if hasattr(gram, "visit"):
+        K, P = gram.visit(index, W)
+    else:
+        rows = gram.rows(index)
+        K, P = rows[:, index], rows @ W
+    return K, P[:, : A.shape[1]], P[:, A.shape[1] :]
+
+
+def sampled_norm(gram, rng, block=128, size=SAMPLE):
     """Frobenius norm of K' from a sample of its rows; exact for n <= size."""
     n = gram.shape[0]
     total = 0.0
     index = rng.permutation(n)[:size]
-    for first in range(0, len(index), 128):
-        total += float(np.sum(gram.rows(index[first : first + 128]) ** 2, dtype=np.float64))
+    for first in range(0, len(index), block):
+        K = gram.rows(index[first : first + block])
+        total += float(np.vdot(K, K))
     return np.sqrt(total * n / len(index))
 
 

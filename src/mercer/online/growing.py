@@ -6,28 +6,26 @@ rule; with T, D from the sweep (see `hebbian`)
 
     A <- [T A - (D 1) b' | D],      b <- [(1 - w) b | w / size],
 
-so the new points join. When there are more points than the budget, the least useful leave.
-What leaves is projected on what stays: with F = [b | A'] and D the points that leave, R
-those that stay,
-
-    F_R <- F_R + G_RR^-1 G_RD F_D,   lost = diag F_D' (G_DD - G_DR G_RR^-1 G_RD) F_D,
-
-and `lost` is exactly the squared norm that the mean and the directions lose.
+so the new rows join. Those that are no news leave at once, and when there are more points
+than the budget, the least useful leave (see `leaving`); what both lose is known exactly.
 """
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import eigh
 
+from ..compute import is_sparse
 from .hebbian import orthonormalize, sweep, whiten
+from .leaving import eliminate, novel, project_out
 
 # The gain is this multiple of 1 / (variance of the direction x samples in memory): large enough
 # that directions follow a drift within the memory, small enough not to add noise.
 PACE = 2.0
-# Of the mean norm, so that repeated points leave the Gram matrix invertible: removing one of two
-# equal points cancels 1 / JITTER, and half of the digits should be left.
-JITTER = 1e-9
 # Share of the largest eigenvalue below which a direction of the first rows is rounding.
 RANK = 1e-10
+# Share of the mean norm below which a variance is rounding, and no scale for a gain.
+NOTHING = 1e-14
+TINY = np.finfo(float).tiny
 
 
 class GrowingHebbian:
@@ -48,6 +46,12 @@ class GrowingHebbian:
         Further directions carried.
     block : int, default=128
         Rows learned at once.
+    novelty : float, optional
+        A row joins if more than this share of k(x, x) lies outside the span of the points
+        (Ouimet and Bengio 2005). The others are learned from as well: their part in the mean and
+        the directions is projected on the points. By default all rows join.
+    center : bool, default=True
+        Whether to subtract the mean.
 
     Attributes
     ----------
@@ -57,21 +61,32 @@ class GrowingHebbian:
         variance first once they have settled.
     variances : array (q,)
         Mean squared outputs over the memory.
-    lost : array (1 + q,)
-        Squared norms lost to the budget so far, summed: of the mean, relative to the mean
-        variance, and of each unit direction. The rule heals such losses, so the sum is an
-        upper estimate of the damage.
+    variance : float
+        Mean squared distance to the mean over the memory.
+    lost, missed : arrays (1 + q,)
+        Squared norms lost so far, to the budget and to rows that did not join, summed: of
+        the mean, relative to `variance`, and of each unit direction. The rule heals such losses,
+        so the sums are an upper estimate of the damage.
     count : int
         Samples seen.
 
     Notes
     -----
-    A block of b rows costs b m kernel evaluations and, when points leave, O(m^3 + b m^2)
-    operations. The Gram matrix of the points takes m^2 memory.
+    A block of b rows costs b m kernel evaluations and, with `novelty` or when points leave,
+    O(m^3 + b m^2) operations. The Gram matrix of the points takes m^2 memory. The state changes
+    once a block and as a whole, so that an interrupt leaves the model of the block before.
     """
 
     def __init__(
-        self, kernel, n_components, forgetting=0.0, budget=None, oversampling=10, block=128
+        self,
+        kernel,
+        n_components,
+        forgetting=0.0,
+        budget=None,
+        oversampling=10,
+        block=128,
+        novelty=None,
+        center=True,
     ):
         self.kernel = kernel
         self.n_components = n_components
@@ -79,16 +94,49 @@ class GrowingHebbian:
         self.budget = budget
         self.oversampling = oversampling
         self.block = block
+        self.novelty = novelty
+        self.center = center
         self.count = 0
+        self.lost = self.missed = np.zeros(1 + self._carried)
 
     def partial_fit(self, X):
         """Learn the rows of X (n, d), in their order."""
-        first = 0
+        first, n = 0, X.shape[0]
         if self.count == 0:
-            first = min(len(X), max(self.block, 2 * self._carried))
+            first = min(n, max(self.block, 2 * self._carried))
             self._begin(X[:first])
-        for start in range(first, len(X), self.block):
+        for start in range(first, n, self.block):
             self._learn(X[start : start + self.block])
+        return self
+
+    def resume(self, points, frame, variances, variance, count):
+        """Go on from a model of `count` samples instead of the first rows of the stream.
+
+        Parameters
+        ----------
+        points : array (m, d)
+        frame : array (m, 1 + k)
+            Weights of its mean (zero if not `center`) and, as columns, of its directions.
+        variances : array (k,)
+            Variances along the directions.
+        variance : float
+            The total variance.
+        count : int
+        """
+        q = self._carried
+        k = min(q, frame.shape[1] - 1)
+        F, known = np.zeros((len(frame), 1 + q)), np.zeros(q)
+        F[:, : 1 + k], known[:k] = frame[:, : 1 + k], variances[:k]
+        G = np.asarray(self.kernel(points, points), dtype=np.float64)
+        self._become(
+            points,
+            G,
+            orthonormal_frame(F, G),
+            len(F),
+            variances=known,
+            variance=float(variance),
+            count=int(count),
+        )
         return self
 
     @property
@@ -96,9 +144,14 @@ class GrowingHebbian:
         """Inner products of the frame's vectors, (1 + q, 1 + q)."""
         return self.frame.T @ self.G @ self.frame
 
+    @property
+    def leading(self):
+        """The r directions of largest variance, (r,), largest first."""
+        return np.argsort(-self.variances, kind="stable")[: self.n_components]
+
     def scores(self, X):
         """Coordinates of phi(X) along the r leading directions, from the mean, (n, r)."""
-        return self._outputs(self.kernel(X, self.points))[:, : self.n_components]
+        return self._outputs(self.kernel(X, self.points))[:, self.leading]
 
     @property
     def _carried(self):
@@ -110,100 +163,89 @@ class GrowingHebbian:
 
     def _begin(self, X):
         """Exact kernel PCA of the first rows."""
-        n, q = len(X), self._carried
-        self.points, self.G = X, np.asarray(self.kernel(X, X), dtype=np.float64)
-        K = self.G - self.G.mean(axis=0)
-        K -= K.mean(axis=1)[:, None]
+        n, q = X.shape[0], self._carried
+        G = np.asarray(self.kernel(X, X), dtype=np.float64)
+        K = G
+        if self.center:
+            K = G - G.mean(axis=0)
+            K -= K.mean(axis=1)[:, None]
         values, U = eigh((K + K.T) / 2, subset_by_index=(max(0, n - q), n - 1))
         values, U = values[::-1], U[:, ::-1]
-        alive = values > RANK * max(values[0], 0)
-        self.frame = np.zeros((n, 1 + q))
-        self.frame[:, 0] = 1.0 / n
+        alive = values > max(RANK * values[0], NOTHING * float(np.trace(G)))
         A = U[:, alive] / np.sqrt(values[alive])
-        self.frame[:, 1 : 1 + A.shape[1]] = A - A.mean(axis=0)
-        self.variances = np.zeros(q)
-        self.variances[: A.shape[1]] = values[alive] / n
-        self.variance = max(float(np.trace(K)), 0.0) / n
-        self.count, self.lost = n, np.zeros(1 + q)
-        self._prune()
+        frame, variances = np.zeros((n, 1 + q)), np.zeros(q)
+        if self.center:
+            frame[:, 0] = 1.0 / n
+            A = A - A.mean(axis=0)
+        frame[:, 1 : 1 + A.shape[1]] = A
+        variances[: A.shape[1]] = values[alive] / n
+        variance = max(float(np.trace(K)), 0.0) / n
+        self._become(X, G, frame, 0, variances=variances, variance=variance, count=n)
 
     def _learn(self, X):
         """Visit the rows of one block, let them join, and keep to the budget."""
         K, KX = self.kernel(X, self.points), self.kernel(X, X)
-        b, size = self.frame[:, 0], len(X)
+        b, A, size = self.frame[:, 0], self.frame[:, 1:], X.shape[0]
         C, means = self._outputs(K), K @ b
         KC = np.ascontiguousarray(KX - means[:, None] - means + b @ self.G @ b, dtype=np.float64)
         (T, D), Y = sweep(C, KC, self._rates(), 0.0, 0, 1.0)
         T, D, _ = orthonormalize(T, D, self._gram(), C, KC, np.float64)
-        self._join(X, K, KX, T, D)
         w = self._weight(size)
-        self.frame[:, 0] = np.concatenate([(1 - w) * b, np.full(size, w / size)])
-        self.variances += w * (np.mean(Y**2, axis=1) - self.variances)
-        self.variance += w * (float(np.mean(np.diag(KC))) - self.variance)
-        self.count += size
-        self._prune()
+        mean = np.concatenate([(1 - w) * b, np.full(size, w / size if self.center else 0.0)])
+        A = np.vstack([A @ T.T - np.outer(b, D.sum(axis=1)), D.T])
+        self._become(
+            stacked(self.points, X),
+            np.block([[self.G, K.T], [K, KX]]),
+            np.hstack([mean[:, None], A]),
+            len(b),
+            variances=self.variances + w * (np.mean(Y**2, axis=1) - self.variances),
+            variance=self.variance + w * (float(np.mean(np.diag(KC))) - self.variance),
+            count=self.count + size,
+        )
+
+    def _become(self, points, G, frame, known, **learned):
+        """Take a new state, without the rows after the `known` ones that are no news."""
+        total, lost, missed = max(learned["variance"], TINY), self.lost, self.missed
+        scale = np.concatenate([[1 / total], np.ones(self._carried)])
+        if self.novelty is not None and known < len(frame):
+            frame, stay, loss = project_out(frame, G, *novel(G, known, self.novelty))
+            points, (G, frame) = points[stay], restricted(G, frame, stay)
+            missed = missed + scale * loss
+        if self.budget is not None and len(frame) > self.budget:
+            shares = np.concatenate([[1.0], np.maximum(learned["variances"], 0)]) / total
+            frame, stay, loss = eliminate(frame, G, shares, len(frame) - self.budget)
+            points, (G, frame) = points[stay], restricted(G, frame, stay)
+            lost = lost + scale * loss
+        vars(self).update(learned, points=points, G=G, frame=frame, lost=lost, missed=missed)
 
     def _weight(self, size):
         return max(size / (self.count + size), 1 - (1 - self.forgetting) ** size)
 
     def _rates(self):
         """Gains (q,): PACE / (variance x memory), none above one over the mean variance."""
+        if self.variance <= NOTHING * float(np.mean(np.diag(self.G))):
+            return np.zeros(self._carried)
         pace = PACE * max(1.0 / self.count, self.forgetting)
-        floor = max(self.variance, np.finfo(float).tiny)
-        return 1.0 / np.maximum(self.variances / pace, floor)
+        return 1.0 / np.maximum(self.variances / pace, self.variance)
 
     def _gram(self):
         alive = (self.frame[:, 1:] != 0).any(axis=0)
         return np.diag(alive.astype(np.float64))
 
-    def _join(self, X, K, KX, T, D):
-        b, A = self.frame[:, 0], self.frame[:, 1:]
-        self.points = np.concatenate([self.points, X])
-        self.G = np.block([[self.G, K.T], [K, KX]])
-        A = np.vstack([A @ T.T - np.outer(b, D.sum(axis=1)), D.T])
-        self.frame = np.hstack([np.zeros((len(A), 1)), A])
 
-    def _prune(self):
-        """Let the point leave that costs least, one after the other, down to the budget."""
-        over = 0 if self.budget is None else len(self.points) - self.budget
-        if over <= 0:
-            return
-        F, stay, lost = eliminate(self.frame, self.G, self._shares(), over)
-        lost[0] /= max(self.variance, np.finfo(float).tiny)
-        self.lost += lost
-        self.points, self.G = self.points[stay], self.G[np.ix_(stay, stay)]
-        A = F[:, 1:]
-        F[:, 1:] = A @ whiten(A.T @ self.G @ A, np.float64).T
-        self.frame = F
-
-    def _shares(self):
-        """Weight of the mean and of each direction in what a point is worth."""
-        total = max(self.variance, np.finfo(float).tiny)
-        return np.concatenate([[1.0], np.maximum(self.variances, 0)]) / total
+def restricted(G, frame, stay):
+    """The Gram matrix of the rows that stay, and their frame with orthonormal directions."""
+    G = G[np.ix_(stay, stay)]
+    return G, orthonormal_frame(frame, G)
 
 
-def eliminate(F, G, shares, count):
-    """Remove `count` rows of the frame F (m, k), each projected on those that stay.
+def orthonormal_frame(F, G):
+    """F (m, 1 + q) with its directions orthonormal in the Gram matrix G; zero ones stay zero."""
+    F, A = F.copy(), F[:, 1:]
+    F[:, 1:] = A @ whiten(A.T @ G @ A, np.float64).T
+    return F
 
-    With P = G^-1, the distance of point j to the span of the others is 1 / P_jj and its
-    projection on them has weights -P_ij / P_jj; both follow a removal by a rank-one change of P.
 
-    Returns
-    -------
-    F : array (m - count, k)
-    stay : array (m - count,)
-        Indices kept, ascending.
-    lost : array (k,)
-        Squared norm lost by each column: exact, as the projections are nested.
-    """
-    F, P = F.copy(), np.linalg.inv(G + JITTER * np.mean(np.diag(G)) * np.eye(len(G)))
-    stay, lost = np.ones(len(F), dtype=bool), np.zeros(F.shape[1])
-    for _ in range(count):
-        costs = np.where(stay, (F**2 @ shares) / np.where(stay, np.diag(P), 1.0), np.inf)
-        j = int(np.argmin(costs))
-        p = P[j] / P[j, j]
-        lost += F[j] ** 2 / P[j, j]
-        F -= np.outer(p, F[j])
-        P -= np.outer(p, P[j])
-        stay[j] = False
-    return F[stay], np.flatnonzero(stay), lost
+def stacked(Z, X):
+    """Rows of X under those of Z."""
+    return sparse.vstack([Z, X], format="csr") if is_sparse(Z) else np.concatenate([Z, X])

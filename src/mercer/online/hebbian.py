@@ -41,14 +41,22 @@ class HebbianRule:
         self.cap = cap
         self.brake = 1.0
 
+    @property
+    def factors(self):
+        """What the Gram rows of a block are multiplied with, (n, k)."""
+        return self.A.T
+
     def step(self, index, rows, rates, decay, t):
         """Visit the points `index`, whose Gram rows are `rows` (b, n); return the outputs (r, b).
 
         rates (r,) are the gains at time zero, which fall as 1 / (1 + decay time); t is the time
         of the first sample.
         """
-        C = self._outputs(rows)
-        K = np.ascontiguousarray(rows[:, index], dtype=np.float64)
+        return self.advance(index, rows[:, index], rows @ self.factors, rates, decay, t)
+
+    def advance(self, index, K, C, rates, decay, t):
+        """`step` for rows known by their minor K (b, b) and their product C with `factors`."""
+        C, K = (np.ascontiguousarray(X, dtype=np.float64) for X in (C, K))
         for _ in range(RETRIES):
             move, Y = self._propose(C, K, self.brake * rates, decay, t)
             if _tame(move):
@@ -57,10 +65,6 @@ class HebbianRule:
             self.brake /= 2
             self.cap = min(self.cap, 1.0)
         return C[:, : len(rates)].T
-
-    def _outputs(self, rows):
-        """Outputs of the current rows of A for the block, (b, r)."""
-        return np.ascontiguousarray(rows @ self.A.T, dtype=np.float64)
 
     def _propose(self, C, K, rates, decay, t):
         return sweep(C, K, rates, decay, t, self.cap)
@@ -95,8 +99,10 @@ class MetaDescentRule(HebbianRule):
         self.N, self.S = np.array(N, dtype=np.float64), np.zeros((len(A), len(A)))
         self.rho = np.full(len(A), float(rho0))
 
-    def _outputs(self, rows):
-        return np.hstack([super()._outputs(rows), np.asarray(rows @ self.B.T, dtype=np.float64)])
+    @property
+    def factors(self):
+        """What the Gram rows of a block are multiplied with, (n, 2r)."""
+        return np.vstack([self.A, self.B]).T
 
     def _propose(self, C, K, rates, decay, t):
         from ._numba import smd_sweep

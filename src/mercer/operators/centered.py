@@ -82,6 +82,20 @@ class CenteredGram(SymmetricOperator):
             K += (self.row_means.mean() - self.row_means[index])[:, None]
         return K
 
+    def visit(self, index, W) -> tuple[np.ndarray, np.ndarray]:
+        """The minor of some rows, (b, b), and their product with W, (b, k): one reading of them.
+
+        Rows are centered after the product, which leaves the b x n block itself alone.
+        """
+        K = self.basis.rows(index)
+        minor, product = K[:, index].astype(float), np.asarray(K @ W, dtype=float)
+        if self.center:
+            means = self.row_means
+            shifts = means.mean() - means[index]
+            minor += shifts[:, None] - means[index]
+            product += np.outer(shifts, W.sum(axis=0)) - means @ W
+        return minor, product
+
     def to_dense(self):
         """H G H; the row means are taken on the way."""
         K = self.basis.to_dense()

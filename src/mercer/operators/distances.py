@@ -14,42 +14,55 @@ from .centered import CenteredGram
 
 
 class SquaredDistance(Kernel):
-    """``-d(x, z)^2 / 2`` as a kernel.
+    """``shift - d(x, z)^2 / 2`` as a kernel.
+
+    Centering removes the shift, and with the mean of d^2 / 2 for it the matrix has small
+    entries that single precision can hold: distances in many dimensions are all alike.
 
     Parameters
     ----------
     distance : callable
         ``distance(rows, columns)`` gives the distances, not squared, between two blocks of
         points, (a, b).
+    shift : float
     """
 
     definite = False
 
-    def __init__(self, distance):
+    def __init__(self, distance, shift=0.0):
         self.distance = distance
+        self.shift = shift
 
     def pairs(self, X, Z=None, dtype=None, store: int = 0):
         """Tiles from blocks of distances."""
         return DistancePairs(self, X, Z, dtype)
 
     def diag(self, X):
-        """Zeros."""
-        return np.zeros(X.shape[0])
+        """The shift."""
+        return np.full(X.shape[0], self.shift)
+
+    def resolve(self, X, rng=None):
+        """The shift that makes the entries small, from some of the points."""
+        rows = X[:: -(-X.shape[0] // SPREAD_SAMPLE)]
+        return SquaredDistance(
+            self.distance, float(np.square(self.distance(rows, rows)).mean()) / 2
+        )
 
     def spread(self, X):
         """What centering cancels."""
-        K = self(X[:: -(-X.shape[0] // SPREAD_SAMPLE)])
+        K = np.asarray(self(X[:: -(-X.shape[0] // SPREAD_SAMPLE)]), dtype=float)
         return centering_spread(lambda rows: K, K)
 
 
 class DistancePairs(Pairs):
-    """Tiles of -d^2 / 2. Points go to the function as they are, whatever the precision."""
+    """Tiles of shift - d^2 / 2. Points go to the function as they are, whatever the precision."""
 
     def tile(self, i, j, out):
-        """Ask for a block and square it."""
-        D = np.asarray(self.kernel.distance(self.X[i], self.Z[j]))
-        np.square(D, out=out, casting="same_kind", dtype=out.dtype)
-        out *= -0.5
+        """Ask for a block, square and shift it before it is rounded."""
+        D = np.square(self.kernel.distance(self.X[i], self.Z[j]), dtype=np.float64)
+        D *= -0.5
+        D += self.kernel.shift
+        out[...] = D
         return out
 
     def tile_bytes(self, side):
@@ -88,7 +101,7 @@ class DoubleCentered(CenteredGram):
     @classmethod
     def of_distance(cls, distance, X, engine, rng, n_components=None) -> "DoubleCentered":
         """From a function of two blocks of points, asked for tiles on and above the diagonal."""
-        kernel = SquaredDistance(distance)
+        kernel = SquaredDistance(distance).resolve(X)
         return cls(AllPoints().build(kernel, X, engine, rng, n_components))
 
     @classmethod

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..bases import Hollow
 from .base import SymmetricOperator, padded, sample_weights, start_sample
 
 
@@ -61,7 +62,11 @@ class NormalizedGram(SymmetricOperator):
     def rows_times(self, index, V) -> np.ndarray:
         """Some rows of the product with V, (len(index), b), by the degrees that are known."""
         scale = 1.0 / np.sqrt(self.known_degrees)
-        return scale[index, None] * self.basis.rows_times(index, scale[:, None] * V)
+        V = scale[:, None] * V
+        AV = self.basis.rows_times(index, V)
+        if isinstance(self.basis.kernel, Hollow):
+            AV -= self.basis.kernel.own(self.basis.points[index])[:, None] * V[index]
+        return scale[index, None] * AV
 
     def rows(self, index) -> np.ndarray:
         """Some rows, (b, n)."""

@@ -1,5 +1,52 @@
-"""Pre-images: from feature space back to rows."""
+"""Pre-images: from a point of feature space back to a row.
 
-from .ridge import ridge_inverse
+A reconstruction with scores s is a sum of basis vectors with weights b + A s, and in general
+no row maps onto it. A pre-image is a row whose image is near it. Keeping the mean b is what
+makes this work: the weights then sum to one and the answer is close to a weighted mean of rows.
 
-__all__ = ["ridge_inverse"]
+`FixedPoint` (Mika et al. 1999) finds the row whose image is nearest, by ascent of the inner
+product; it needs points as the basis and a kernel whose gradient is known. `DistanceMDS`
+(Kwok & Tsang 2004) turns inner products with some near training rows into distances and places
+the answer among those rows; it needs a kernel of the distance. `KernelRidge` (Bakir, Weston &
+Schoelkopf 2004) learns rows from scores by regression; it needs nothing but training rows.
+
+Which to choose: nearest in feature space is not nearest to the clean row. For Gaussian
+kernels the fixed point is a good default, for all others the ridge; to invert what was
+transformed, a ridge with a small alpha is closest of all; under impulse noise the distances are
+best. A recipe's ``fit(expansion, X)`` gives a function from scores to `Preimages`.
+
+Noise shrinks scores, whatever the method: `Compensation` undoes that for Gaussian kernels.
+"""
+
+from ..kernels import RBF, Linear
+from .base import FittedPreimage, Preimage, Preimages
+from .compensation import Compensation
+from .distance import DistanceMDS
+from .fixed_point import FixedPoint
+from .ridge import KernelRidge, ridge_inverse
+
+PREIMAGES: dict[str, type[Preimage]] = {
+    "fixed-point": FixedPoint,
+    "distance": DistanceMDS,
+    "ridge": KernelRidge,
+}
+
+
+def choose_preimage(basis) -> Preimage:
+    """What "auto" takes: the fixed point for Gaussian and linear kernels, else the ridge."""
+    known = isinstance(basis.kernel, RBF | Linear) and hasattr(basis, "points")
+    return FixedPoint() if known else KernelRidge()
+
+
+__all__ = [
+    "PREIMAGES",
+    "Compensation",
+    "DistanceMDS",
+    "FittedPreimage",
+    "FixedPoint",
+    "KernelRidge",
+    "Preimage",
+    "Preimages",
+    "choose_preimage",
+    "ridge_inverse",
+]

@@ -22,16 +22,16 @@ How to choose:
   their papers, for comparison. `GreedyCholesky` and `FarthestPoint` chase outliers and are no
   better than chance on noisy data.
 
-Measured loss over the smallest possible, geometric mean of eleven data sets, 10 and 50 atoms of
-600 rows, Gaussian kernel of the mean distance (``benchmarks/selectors.py --quick``):
+Measured loss over the smallest possible, geometric mean of eleven data sets, 10, 20 and 50 atoms of
+1,500 rows, Gaussian kernel of the mean distance (``benchmarks/selectors.py``; more in
+``docs/choosing-landmarks.md``):
 
-    1.44  KMeans                      1.86  GroupLasso(norm="rkhs")   2.44  FarthestPoint
-    1.55  SubspaceGreedy              2.07  SparseBayes               2.64  RidgeLeverage
-    1.60  FullGreedy                  2.09  RPCholesky                2.65  GreedyCholesky
-    1.67  SparseGreedy                2.11  RPCholesky("plain")       2.66  Uniform
-    1.75  KMeans(snap=True)           2.13  GroupLasso(unit=False)    2.67  NormWeighted
-    1.78  SparseGreedy(gain="subset") 2.19  RPCholesky("block")       2.71  ComponentLasso
-    1.81  GroupLasso                  2.34  Novelty
+    1.44  KMeans                      1.74  GroupLasso(norm="rkhs")   2.55  RidgeLeverage
+    1.47  SubspaceGreedy              1.79  SparseGreedy, on subset   2.58  ComponentLasso
+    1.54  FullGreedy                  2.05  SparseBayes               2.61  NormWeighted
+    1.63  SparseGreedy                2.10  RPCholesky                2.68  Uniform
+    1.69  GroupLasso                  2.14  GroupLasso(unit=False)    2.73  FarthestPoint
+    1.69  KMeans(snap=True)           2.47  Novelty                   2.94  GreedyCholesky
 
 Sparse kernel PCA as a result of its own, loadings with their zero pattern, is `sparse_components`.
 A new selector is a subclass of `Selector` and a line in `SELECTORS`, which is also the list that

@@ -158,13 +158,14 @@ def residual_factor(E, K):
 
 def sequential_pass(operator, U, L, seen, r, amnesic):
     """One pass of equations 11 and 12 over the rows in order; the first r rows start it."""
+    from ._numba import ccipca_sweep  # numba takes half a second to import
+
     n = operator.shape[0]
     W = (U * L).T if seen else first_vectors(read_rows(operator, np.arange(min(r, n))))
-    count = seen + len(W)
+    W, count = np.ascontiguousarray(W), seen + len(W)
     for first in range(0, n, FETCH):
-        for x in read_rows(operator, np.arange(first, min(n, first + FETCH))):
-            count += 1
-            ccipca_step(W, x, min(1.0, (1 + amnesic) / count))
+        rows = read_rows(operator, np.arange(first, min(n, first + FETCH)))
+        ccipca_sweep(W, np.array(rows, dtype=np.float64), count + first, amnesic, TINY)
     L = column_norms(W.T)
     return (W / np.maximum(L, TINY)[:, None]).T, L
 
@@ -176,18 +177,6 @@ def first_vectors(X):
         for w in W[:i]:
             x -= (x @ w) / max(w @ w, TINY) * w
     return W
-
-
-def ccipca_step(W, x, g):
-    """Equations 11 and 12 for one sample x (n,), with W (k, n) in place and weight g."""
-    x = np.array(x, dtype=np.float64)
-    for w in W:
-        pull = g * (x @ w) / max(np.sqrt(w @ w), TINY)
-        w *= 1 - g
-        w += pull * x
-        norm = w @ w
-        if norm > 0:
-            x -= (x @ w) / norm * w
 
 
 def filled(U, r, rng):

@@ -1,0 +1,334 @@
+"""Image denoising by kernel PCA of patches."""
+
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.random import sample_without_replacement
+from sklearn.utils.validation import check_is_fitted
+
+from ..bases import Landmarks
+from ..compute import parse_bytes, to_numpy
+from ..kernels import KERNELS, Kernel, Linear
+from ..kernels.base import typical_distance
+from ..kernels.stationary import StationaryKernel
+from ..preimage import PREIMAGES, Preimage
+from .kernel_pca import KernelPCA
+from .validation import as_source
+
+# Default width in median distances of the patches, components, and training patches: of
+# kernels, and of the linear one, which is cheap.
+WIDTH, COMPONENTS, PATCHES, LINEAR_PATCHES = 4.5, 45, 2500, 50_000
+# Patches in work at once at most.
+CHUNK = 4096
+# Median absolute deviation of a standard normal.
+NORMAL_MAD = 0.6745
+
+
+class PatchDenoiser(BaseEstimator):
+    """Denoise images by kernel PCA of their patches; overlapping patches are averaged.
+
+    ``kernel="linear"`` with ``patch_size=11, stride=1`` is the strong setting, better than any
+    other kernel, non-local means, TV and wavelets on the test images, and faster. The other
+    kernels are here because they were published (Kim, Franz & Schoelkopf 2005).
+
+    Parameters
+    ----------
+    patch_size : int, default=7
+        Side of a patch in pixels.
+
+    stride : int, default=2
+        Pixels from one patch to the next. 1 is best and slowest.
+
+    kernel : str or Kernel, default="rbf"
+    gamma : float or None, default=None
+        None for sigma 4.5 times the median distance between patches.
+
+    n_components : int or None, default=None
+        Components kept; None for 45, and for all of them with a linear kernel.
+
+    threshold : float or None, default=2.7
+        Scores below this many standard deviations of the noise become zero; None keeps all
+        scores of the components kept.
+
+    noise : float or None, default=None
+        Standard deviation of the noise; None to estimate it from the image.
+
+    demean : bool, default=True
+        Take the mean of each patch (and channel) out and put it back in the end.
+
+    n_patches : int or None, default=None
+        Patches to learn from, drawn at random; None for 2,500, or 50,000 with a linear kernel.
+
+    preimage : "auto", "fixed-point", "distance", "ridge" or Preimage, default="auto"
+
+    memory : int, str or None, default=None
+        Bytes that work arrays may take beyond the image, the result and the training patches.
+
+    n_jobs : int or None, default=None
+        Threads; None for all cores.
+
+    random_state : int, RandomState or None, default=None
+        Which patches are learned from.
+
+    Attributes
+    ----------
+    model_ : KernelPCA or None
+        Fitted to patches; None if these have no variance.
+
+    noise_ : float
+        Standard deviation of the noise, given or estimated.
+
+    n_channels_ : int or None
+        Channels of a colour image, None for grey ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import PatchDenoiser
+    >>> clean = np.add.outer(np.linspace(0, 1, 48), np.sin(np.linspace(0, 9, 48)))
+    >>> noisy = clean + 0.1 * np.random.default_rng(0).standard_normal(clean.shape)
+    >>> denoiser = PatchDenoiser(kernel="linear", noise=0.1, random_state=0).fit(noisy)
+    >>> error = np.mean((denoiser.denoise(noisy) - clean) ** 2)
+    >>> bool(error < 0.2 * 0.1**2)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "patch_size": [Interval(Integral, 2, None, closed="left")],
+        "stride": [Interval(Integral, 1, None, closed="left")],
+        "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), Kernel],
+        "gamma": [Interval(Real, 0, None, closed="neither"), None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "threshold": [Interval(Real, 0, None, closed="left"), None],
+        "noise": [Interval(Real, 0, None, closed="left"), None],
+        "demean": ["boolean"],
+        "n_patches": [Interval(Integral, 2, None, closed="left"), None],
+        "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        patch_size=7,
+        stride=2,
+        *,
+        kernel="rbf",
+        gamma=None,
+        n_components=None,
+        threshold=2.7,
+        noise=None,
+        demean=True,
+        n_patches=None,
+        preimage="auto",
+        memory=None,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.patch_size = patch_size
+        self.stride = stride
+        self.kernel = kernel
+        self.gamma = gamma
+        self.n_components = n_components
+        self.threshold = threshold
+        self.noise = noise
+        self.demean = demean
+        self.n_patches = n_patches
+        self.preimage = preimage
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, image, y=None):
+        """Learn the patches of an image, the noisy one itself or clean examples.
+
+        Parameters
+        ----------
+        image : array-like of shape (h, w) or (h, w, channels), or a list of such
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        if self.stride > self.patch_size:
+            raise ValueError(
+                f"stride={self.stride} would leave pixels between patches of "
+                f"patch_size={self.patch_size}. Give a stride no larger than that."
+            )
+        images = [self._check(one) for one in (image if isinstance(image, list) else [image])]
+        if len({one.shape[2:] for one in images}) > 1:
+            raise ValueError("Some images have other channels than others. Pass images alike.")
+        self.n_channels_ = images[0].shape[2] if images[0].ndim == 3 else None
+        rng = check_random_state(self.random_state)
+        self.noise_ = self.noise
+        if self.noise is None:
+            self.noise_ = float(np.mean([estimate_noise(one) for one in images]))
+        P = self._without_mean(draw_patches(images, self.patch_size, self._count(), rng))[0]
+        flat = np.ptp(P, axis=0).max() <= 1e-6 * max(np.abs(one).max() for one in images)
+        self.model_ = None if flat else self._model(P, rng).fit(P)
+        return self
+
+    def denoise(self, image):
+        """The image with its patches projected and averaged.
+
+        Parameters
+        ----------
+        image : array-like of shape (h, w) or (h, w, channels)
+
+        Returns
+        -------
+        array of the image's shape
+        """
+        check_is_fitted(self)
+        source, image = image, self._check(image)
+        if image.shape[2:] != (() if self.n_channels_ is None else (self.n_channels_,)):
+            raise ValueError(
+                f"The image has shape {image.shape}, and fit saw "
+                f"{self.n_channels_ or 'no'} channels."
+            )
+        if self.model_ is None:
+            return as_source(image.copy(), source)
+        size = self.patch_size
+        rows, columns = (positions(side, size, self.stride) for side in image.shape[:2])
+        total = np.zeros(image.shape)
+        count = np.zeros(image.shape[:2])
+        step = max(1, self._chunk(image) // len(columns))
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            P = self._clean(patches_at(image, size, some, columns))
+            add_patches(total, count, P, size, some, columns)
+        total /= count if image.ndim == 2 else count[:, :, None]
+        return as_source(total.astype(image.dtype, copy=False), source)
+
+    def _clean(self, P):
+        """Patches (q, p) projected, their small scores dropped, and brought back."""
+        P, means = self._without_mean(P)
+        S = self.model_.expansion_.scores(P)
+        if self.threshold is not None:
+            S[np.abs(S) < self.threshold * self.noise_ * self._slope()] = 0
+        return self.model_._find(S, denoising=True, near=P) + means
+
+    def _without_mean(self, P):
+        """Patches less their means, by channel, and the means to put back."""
+        if not self.demean:
+            return P, 0.0
+        channels = self.n_channels_ or 1
+        pixels = P.reshape(len(P), -1, channels)
+        means = np.broadcast_to(pixels.mean(axis=1, keepdims=True), pixels.shape)
+        return P - means.reshape(P.shape), means.reshape(P.shape)
+
+    def _slope(self) -> float:
+        """Length in feature space of a short unit step in input space."""
+        kernel = self.model_.kernel_
+        return float(np.sqrt(2 * kernel.gamma)) if isinstance(kernel, StationaryKernel) else 1.0
+
+    def _model(self, P, rng) -> KernelPCA:
+        kernel = self.kernel if isinstance(self.kernel, Kernel) else KERNELS[self.kernel]()
+        linear = isinstance(kernel, Linear)
+        if self.threshold is not None and not isinstance(kernel, Linear | StationaryKernel):
+            raise ValueError(
+                f"threshold={self.threshold!r} needs to know how long noise is in feature space, "
+                f"which it does not for {kernel}. Use threshold=None, or an rbf or linear kernel."
+            )
+        kernel = self._with_width(kernel, P)
+        most = P.shape[1] if linear else min(COMPONENTS, len(P) - 1)
+        return KernelPCA(
+            min(self.n_components or most, len(P) - 1, P.shape[1] if linear else len(P)),
+            kernel=kernel,
+            # The unit vectors span the patches, so this is exact at any number of them.
+            basis=Landmarks(points=np.eye(P.shape[1])) if linear else "points",
+            preimage=self.preimage,
+            memory=self.memory,
+            n_jobs=self.n_jobs,
+            random_state=rng.randint(np.iinfo(np.int32).max),
+        )
+
+    def _with_width(self, kernel, P) -> Kernel:
+        """The kernel with a number for gamma: this estimator's, its own, or the default."""
+        if not hasattr(kernel, "gamma"):
+            return kernel
+        gamma = kernel.gamma if self.gamma is None else self.gamma
+        if gamma is None and isinstance(kernel, StationaryKernel):
+            gamma = 1 / (2 * (WIDTH * typical_distance(P, "median")) ** 2)
+        return clone(kernel).set_params(gamma=gamma)
+
+    def _count(self) -> int:
+        if self.n_patches is not None:
+            return self.n_patches
+        linear = self.kernel == "linear" or isinstance(self.kernel, Linear)
+        return LINEAR_PATCHES if linear else PATCHES
+
+    def _chunk(self, image) -> int:
+        """Patches in work at once: themselves, their means, scores and what comes back."""
+        width = 8 * (8 * self.patch_size**2 * (self.n_channels_ or 1) + COMPONENTS)
+        return int(np.clip(parse_bytes(self.memory) // (4 * width), 1, CHUNK))
+
+    def _check(self, image):
+        """A finite image of floats, not smaller than a patch."""
+        image = np.asarray(to_numpy(image))
+        if image.ndim not in (2, 3) or image.dtype.kind not in "biuf":
+            raise ValueError(
+                f"An image has shape (h, w) or (h, w, channels) and holds numbers; this one has "
+                f"shape {image.shape} and type {image.dtype}."
+            )
+        if min(image.shape[:2]) < self.patch_size:
+            raise ValueError(
+                f"The image of {image.shape[0]} x {image.shape[1]} pixels is smaller than a patch "
+                f"of patch_size={self.patch_size}. Give a smaller patch_size."
+            )
+        if image.dtype not in (np.float32, np.float64):
+            image = image.astype(float)
+        if not np.isfinite(image).all():
+            raise ValueError("The image contains NaN or infinity. Fill those pixels first.")
+        return image
+
+
+def positions(side: int, size: int, stride: int) -> np.ndarray:
+    """First pixels of patches that cover a side of the image, its end included."""
+    last = side - size
+    return np.unique(np.append(np.arange(0, last + 1, stride), last))
+
+
+def patches_at(image, size, rows, columns) -> np.ndarray:
+    """Patches (q, size * size * channels), those of the first row first."""
+    windows = np.lib.stride_tricks.sliding_window_view(image, (size, size), axis=(0, 1))
+    chosen = windows[np.ix_(rows, columns)]
+    if image.ndim == 3:
+        chosen = np.moveaxis(chosen, 2, -1)
+    return chosen.reshape(len(rows) * len(columns), -1)
+
+
+def draw_patches(images, size, count, rng) -> np.ndarray:
+    """Random patches, all of them where there are no more than `count`."""
+    share = -(-count // len(images))
+    return np.concatenate([_draw(image, size, share, rng) for image in images])
+
+
+def _draw(image, size, count, rng):
+    h, w = (side - size + 1 for side in image.shape[:2])
+    chosen = np.sort(sample_without_replacement(h * w, min(count, h * w), random_state=rng))
+    windows = np.lib.stride_tricks.sliding_window_view(image, (size, size), axis=(0, 1))
+    some = windows[chosen // w, chosen % w]
+    some = np.moveaxis(some, 1, -1) if image.ndim == 3 else some
+    return some.reshape(len(chosen), -1)
+
+
+def add_patches(total, count, P, size, rows, columns) -> None:
+    """Add patches to where they came from, and one to the count of their pixels."""
+    P = P.reshape(len(rows), len(columns), size, size, *total.shape[2:])
+    for i in range(size):
+        for j in range(size):
+            where = np.ix_(rows + i, columns + j)
+            total[where] += P[:, :, i, j]
+            count[where] += 1
+
+
+def estimate_noise(image) -> float:
+    """Standard deviation of white noise, from the median of diagonal second differences."""
+    corner = image[1:, 1:] - image[1:, :-1] - image[:-1, 1:] + image[:-1, :-1]
+    return float(np.median(np.abs(corner)) / (2 * NORMAL_MAD))

@@ -1,0 +1,187 @@
+"""Where distances come from: data and a metric, a function asked for blocks, or a matrix.
+
+All become one thing, ``distance(rows, columns)`` between two blocks of points, with its points:
+rows of the data, or row numbers of the matrix.
+"""
+
+import numpy as np
+from sklearn.metrics import pairwise_distances
+
+from ..compute.local import row_blocks
+from ..operators import MatrixDistance
+from ..scaling import lifted, squared_distances
+
+EUCLIDEAN = ("euclidean", "l2")
+# Squared distances below this share of a squared norm have lost half of their digits.
+CANCELLED = 1e-8
+# Rows checked at a time, and what rounding leaves between a distance and its mirror image.
+CHECK_ROWS = 1024
+ASYMMETRY = {"f": 1e-5, "d": 1e-8}
+
+
+class EuclideanDistance:
+    """|x - z| by one matrix product a block, about an origin that keeps rounding small."""
+
+    def __init__(self, X):
+        self.origin = np.asarray(X[:: -(-X.shape[0] // 4096)], dtype=float).mean(axis=0)
+
+    def __call__(self, rows, columns):
+        """Distances, (a, b)."""
+        X, Z = rows - self.origin, columns - self.origin
+        D = squared_distances(X, Z)
+        # Where nearly everything cancels the difference itself is taken.
+        close = CANCELLED * np.square(X).sum(axis=1)[:, None] >= D
+        for i in np.flatnonzero(close.any(axis=1)):
+            D[i, close[i]] = np.square(Z[close[i]] - X[i]).sum(axis=1)
+        return np.sqrt(D, out=D)
+
+
+class MetricDistance:
+    """A metric of scikit-learn or SciPy by name, or a function of two rows."""
+
+    def __init__(self, metric, params, X):
+        self.metric = metric
+        self.params = fixed_params(metric, params or {}, X)
+
+    def __call__(self, rows, columns):
+        """Distances, (a, b)."""
+        return pairwise_distances(rows, columns, metric=self.metric, **self.params)
+
+
+class BlockDistance:
+    """The user's ``distance(rows, columns)``, each block checked."""
+
+    def __init__(self, function, name="dissimilarity(rows, columns)"):
+        self.function, self.name = function, name
+
+    def __call__(self, rows, columns):
+        """Distances, (a, b)."""
+        D = np.asarray(self.function(rows, columns), dtype=float)
+        wanted = (len(rows), len(columns))
+        if D.shape != wanted:
+            raise ValueError(
+                f"{self.name} returned shape {D.shape} for {wanted[0]} rows and "
+                f"{wanted[1]} columns. It must return a matrix of shape {wanted}."
+            )
+        check_entries(D, self.name)
+        return D
+
+
+class LiftedDistance:
+    """Distances with an additive constant, copies of a point left together."""
+
+    def __init__(self, distance, kind, constant, same):
+        self.distance, self.kind, self.constant, self.same = distance, kind, constant, same
+
+    def __call__(self, rows, columns):
+        """Distances, (a, b)."""
+        return self.lift(self.distance(rows, columns))
+
+    def lift(self, D):
+        """Given distances with the constant."""
+        return lifted(D, self.kind, self.constant, self.same)
+
+
+def make_distance(metric, params, X):
+    """The distance of a name or of a function of two rows, with its settings from X."""
+    plain = metric in EUCLIDEAN if isinstance(metric, str) else False
+    return EuclideanDistance(X) if plain and not params else MetricDistance(metric, params, X)
+
+
+def choose_landmarks(landmarks, n: int, rng) -> np.ndarray | None:
+    """Row numbers of the landmarks: as given, or drawn at random; None for the exact method.
+
+    Random ones do as well as spread-out ones, and better on data of many dimensions.
+    """
+    if landmarks is None:
+        return None
+    if np.ndim(landmarks) > 0:
+        index = np.asarray(landmarks)
+        whole = index.ndim == 1 and index.dtype.kind in "iu" and index.size > 0
+        if not whole or index.min() < -n or index.max() >= n:
+            raise ValueError(f"landmarks must be row numbers below n_samples={n}.")
+        return index % n
+    m = max(1, round(landmarks * n) if isinstance(landmarks, float) else int(landmarks))
+    if m > n:
+        raise ValueError(
+            f"landmarks={m} is more than n_samples={n}. Give fewer, or None for the exact method."
+        )
+    return np.sort(rng.choice(n, m, replace=False))
+
+
+def matrix_distance(D, checked: bool):
+    """The distance of a matrix, checked as a whole or block by block, and its row numbers."""
+    distance = MatrixDistance(D)
+    return distance if checked else BlockDistance(distance, "X"), np.arange(
+        D.shape[0], dtype=np.intp
+    )[:, None]
+
+
+def fixed_params(metric, params, X) -> dict:
+    """Settings of a metric that come from all the data, which a block must not guess anew."""
+    if metric == "seuclidean" and "V" not in params:
+        return params | {"V": np.var(X, axis=0, ddof=1)}
+    if metric == "mahalanobis" and "VI" not in params:
+        return params | {"VI": np.linalg.inv(np.cov(X.T)).T}
+    return params
+
+
+def check_matrix(D) -> None:
+    """Raise ValueError unless D is a matrix of distances; read in blocks."""
+    check_square(D)
+    largest, gap = 0.0, 0.0
+    for rows in row_blocks(D.shape[0], CHECK_ROWS):
+        # Blocks of the columns too: a file is then read in pieces that fit a cache.
+        for columns in row_blocks(rows.stop, CHECK_ROWS):
+            block, mirror = np.asarray(D[rows, columns]), np.asarray(D[columns, rows]).T
+            check_entries(block, "X")
+            check_entries(mirror, "X")
+            largest = max(largest, float(block.max(initial=0)), float(mirror.max(initial=0)))
+            gap = max(gap, float(np.abs(block - mirror).max(initial=0)))
+    check_symmetry(gap, largest, D)
+
+
+def check_landmark_block(D_ZZ) -> None:
+    """Raise ValueError unless the landmarks' own distances are a distance matrix."""
+    check_entries(D_ZZ, "X")
+    check_symmetry(float(np.abs(D_ZZ - D_ZZ.T).max()), float(D_ZZ.max()), D_ZZ)
+
+
+def check_symmetry(gap, largest, D) -> None:
+    """Raise ValueError for distances that differ across the diagonal or are not zero on it."""
+    tolerance = ASYMMETRY["f" if D.dtype == np.float32 else "d"] * largest
+    if gap > tolerance:
+        raise ValueError(
+            "Array must be symmetric: a distance and its mirror image differ by up to "
+            f"{gap:.3g}. Pass (D + D.T) / 2 if that is rounding."
+        )
+    diagonal = float(np.abs(np.diagonal(D)).max())
+    # Distances from inner products have the root of rounding on their diagonal.
+    if diagonal > np.sqrt(ASYMMETRY["d"]) * largest:
+        raise ValueError(
+            f"The diagonal of a distance matrix must be zero, and holds {diagonal:.3g}. Pass "
+            "distances of points to themselves, not similarities."
+        )
+
+
+def check_square(D) -> None:
+    """Raise ValueError unless D is square."""
+    if D.ndim != 2 or D.shape[0] != D.shape[1]:
+        raise ValueError(
+            f"The distance array must be 2-dimensional and square, and has shape {D.shape}."
+        )
+
+
+def check_entries(D, name) -> None:
+    """Raise ValueError for distances that are negative, infinite or no numbers."""
+    least = float(D.min(initial=0))
+    if np.isnan(least) or not np.isfinite(D.max(initial=0)):
+        raise ValueError(
+            f"{name} holds NaN or infinite distances, as between unconnected parts of a graph. "
+            "Fill them, or scale each part by itself."
+        )
+    if least < 0:
+        raise ValueError(
+            f"{name} holds negative distances, down to {least:.3g}. Distances are expected, "
+            "not similarities and not squared distances."
+        )

@@ -1,0 +1,342 @@
+"""Classical multidimensional scaling as a scikit-learn estimator."""
+
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..compute import LocalEngine, parse_bytes
+from . import distances as given
+from .base import tell
+from .progress import FitProgress
+from .scaling_fit import ROUNDING, LinearMap, Task, describe, measured_by, scale
+from .validation import check_file
+
+
+class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Classical multidimensional scaling: points whose distances are those given.
+
+    A drop-in replacement of `sklearn.manifold.ClassicalMDS` that finds only the eigenpairs
+    asked for, needs no n x n matrix, places new points, and says how well the distances fit.
+    Also known as principal coordinates analysis and Torgerson scaling. For Euclidean
+    distances of data it is PCA. **The input is distances, not squared distances.**
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimensions.
+
+    dissimilarity : str or callable, default="euclidean"
+        A metric of `sklearn.metrics.pairwise_distances`; "precomputed", where X is a matrix of
+        distances; or a function ``distance(rows, columns)`` of two blocks of rows of X that
+        returns the matrix of distances between them. For objects known only by number pass
+        ``X = np.arange(n)[:, None]``.
+
+    metric : str, callable or None, default=None
+        scikit-learn's name for the same, used instead where given; a function here takes two
+        single rows and returns a number.
+
+    metric_params : dict or None, default=None
+        Further arguments of the metric.
+
+    landmarks : int, float, array of int or None, default=None
+        None for the exact result. A number, or a share in (0, 1), of rows drawn at random, or
+        the rows themselves: then only the distances of all rows to these are needed. Take 20
+        or more a dimension. With "precomputed" and an array, X may be (n_samples, m).
+
+    correction : "lingoes", "cailliez" or None, default=None
+        Make distances Euclidean by an additive constant on their squares (Lingoes) or on
+        themselves (Cailliez; up to 1,000 points). It inflates all dimensions alike.
+
+    tol : float, default=0
+        Largest residual of an eigenpair as a share of the largest eigenvalue; 0 is 1e-9.
+
+    random_state : int, RandomState or None, default=None
+        Landmarks, start vectors and the pairs on which the fit is measured.
+
+    memory : int, str or None, default=None
+        Bytes that work arrays may take, e.g. "300MB"; None for half of what is free.
+
+    n_jobs : int or None, default=None
+        Threads; None for all cores.
+
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    embedding_ : array of shape (n_samples, n_components)
+        The coordinates, centered, in falling order of variance. A dimension without a positive
+        eigenvalue is zero.
+
+    eigenvalues_ : array of shape (n_components,)
+        Of the double-centered matrix: the squared norms of the columns of `embedding_`, zero
+        where there was no positive one left.
+
+    strain_ : float
+        Sum over all pairs of the squared error of the inner products, which the embedding
+        makes smallest.
+
+    stress_ : float
+        Kruskal's stress-1 of the distances, 0 for a perfect fit. Beyond 2,000 points this and
+        `strain_` are taken on pairs drawn at random; with landmarks on pairs with these.
+
+    goodness_of_fit_ : tuple of two floats
+        Sum of `eigenvalues_` over the sum of all |l|, and over that of the positive ones: the
+        two numbers of R's cmdscale.
+
+    least_eigenvalue_ : float
+        The smallest eigenvalue; negative where no points have exactly these distances.
+
+    negative_share_ : float
+        Share of the sum of |l| that is negative.
+
+    spectrum_ : Spectrum
+        The same numbers, and whether they are exact (up to 1,000 points, and for Euclidean
+        data) or estimated.
+
+    correction_constant_ : float
+        The constant that was added.
+
+    landmark_indices_ : array of int or None
+        Rows that are landmarks.
+
+    n_features_in_ : int
+        Columns of X.
+
+    feature_names_in_ : array of str
+        Their names, where X has them.
+
+    References
+    ----------
+    Torgerson (1952); Gower (1966, 1968); de Silva & Tenenbaum (2004); Lingoes (1971);
+    Cailliez (1983).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import ClassicalMDS
+    >>> road = np.array([[0.0, 3.0, 4.0], [3.0, 0.0, 5.0], [4.0, 5.0, 0.0]])
+    >>> model = ClassicalMDS(n_components=2, dissimilarity="precomputed").fit(road)
+    >>> Y = model.embedding_
+    >>> float(np.linalg.norm(Y[1] - Y[2]).round(6))
+    5.0
+    >>> np.allclose(model.transform(road), Y)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "dissimilarity": [str, callable],
+        "metric": [str, callable, None],
+        "metric_params": [dict, None],
+        "landmarks": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+            "array-like",
+            None,
+        ],
+        "correction": [StrOptions({"lingoes", "cailliez"}), None],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+        "memory": [Interval(Real, 0, None, closed="neither"), str, None],
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_components=2,
+        *,
+        dissimilarity="euclidean",
+        metric=None,
+        metric_params=None,
+        landmarks=None,
+        correction=None,
+        tol=0,
+        random_state=None,
+        memory=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.n_components = n_components
+        self.dissimilarity = dissimilarity
+        self.metric = metric
+        self.metric_params = metric_params
+        self.landmarks = landmarks
+        self.correction = correction
+        self.tol = tol
+        self.random_state = random_state
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X, y=None):
+        """Find the coordinates of the points.
+
+        Parameters
+        ----------
+        X : array-like or memmap of shape (n_samples, n_features)
+            With "precomputed" the distances, (n_samples, n_samples).
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        X = self._validate(X)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        index = given.choose_landmarks(self.landmarks, X.shape[0], rng)
+        distance, points, anchors = self._make_distance(X, index)
+        with FitProgress(self.verbose, title="scaling") as progress:
+            engine = self._make_engine(progress.tiles)
+            settings = (self.n_components, self.tol, self.correction)
+            task = Task(distance, points, anchors, index, *settings, engine, rng, progress.report)
+            scaling = scale(task)
+        self._set_results(task, scaling)
+        self._warn()
+        return self
+
+    def fit_transform(self, X, y=None):
+        """Find the coordinates of the points and return them, (n_samples, n_components)."""
+        return self.fit(X, y).embedding_
+
+    def transform(self, X):
+        """Coordinates of new points from their distances to the training points (Gower).
+
+        Nothing is fitted again, and a training point gets its place in `embedding_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            With "precomputed" the distances to the training points, (n, n_samples), or with
+            landmarks to these alone, (n, m).
+
+        Returns
+        -------
+        array of shape (n, n_components)
+        """
+        check_is_fitted(self)
+        if not self._is_precomputed():
+            X = validate_data(self, X, reset=False, dtype=self._dtype)
+            return self.map_(X) if isinstance(self.map_, LinearMap) else self._place(X)
+        source, X = X, check_array(X, dtype=np.float64, ensure_all_finite=False)
+        index = self.landmark_indices_
+        if index is None or X.shape[1] != index.size:
+            validate_data(self, source, reset=False, skip_check_array=True)
+            X = X if index is None or self._rectangular else X[:, index]
+        given.check_entries(X, "X")
+        return self.map_(self._distance.lift(X) if self.correction_constant_ > 0 else X)
+
+    def summary(self) -> str:
+        """The fit in words: eigenvalues, goodness of fit, what is negative, stress."""
+        check_is_fitted(self)
+        return describe(self)
+
+    @property
+    def dissimilarity_matrix_(self):
+        """All distances between the training points, (n_samples, n_samples), made on demand."""
+        if self._is_precomputed():
+            return self._points
+        return np.asarray(self._distance(self._points, self._points))
+
+    def _validate(self, X):
+        """X as a matrix of floats, or as it is where a function of the user takes its rows."""
+        self._validate_params()
+        if self.metric is not None and self.dissimilarity != "euclidean":
+            raise ValueError("Give dissimilarity or metric, not both: they mean the same.")
+        if self._is_precomputed():
+            return self._validate_matrix(X)
+        self._dtype = "numeric" if self._asks_blocks() else np.float64
+        if isinstance(X, np.memmap):
+            check_file(X)
+            return validate_data(self, X, skip_check_array=True)
+        return validate_data(self, X, dtype=self._dtype, copy=True, ensure_min_samples=2)
+
+    def _validate_matrix(self, X):
+        if isinstance(X, np.memmap):
+            X = validate_data(self, X, skip_check_array=True)
+        else:
+            X = validate_data(
+                self,
+                X,
+                dtype=[np.float64, np.float32],
+                ensure_min_samples=2,
+                ensure_all_finite=False,
+            )
+        self._rectangular = np.ndim(self.landmarks) == 1 and X.shape[1] == len(self.landmarks)
+        if self.landmarks is None:
+            given.check_matrix(X)
+        elif not self._rectangular:
+            given.check_square(X)
+        return X
+
+    def _make_distance(self, X, index):
+        """The distance, its points, and those of them that distances are taken to."""
+        self._points, points = X, X
+        if self._is_precomputed():
+            distance, points = given.matrix_distance(X, checked=self.landmarks is None)
+        elif self._asks_blocks():
+            distance = given.BlockDistance(self.dissimilarity)
+        else:
+            distance = given.make_distance(self._metric(), self.metric_params, X)
+        if index is None:
+            return distance, points, points
+        columns_are_landmarks = self._is_precomputed() and self._rectangular
+        return distance, points, points[: index.size] if columns_are_landmarks else points[index]
+
+    def _set_results(self, task, scaling):
+        self.map_, self.embedding_ = scaling.map, scaling.embedding
+        self.eigenvalues_, self.spectrum_ = scaling.values, scaling.spectrum
+        self.goodness_of_fit_ = scaling.spectrum.goodness_of_fit(scaling.values)
+        self.least_eigenvalue_ = scaling.spectrum.least
+        self.negative_share_ = scaling.spectrum.negative_share
+        self.correction_constant_ = scaling.constant
+        self.strain_, self.stress_ = measured_by(task, scaling)
+        self._distance, self._anchors = scaling.distance, task.anchors
+        self.landmark_indices_ = task.index
+
+    def _place(self, X):
+        """Coordinates of new rows, in blocks within the budget."""
+        out = np.empty((X.shape[0], self.embedding_.shape[1]))
+        rows = max(1, parse_bytes(self.memory) // (32 * len(self._anchors)))
+        for start in range(0, X.shape[0], rows):
+            block = slice(start, start + rows)
+            out[block] = self.map_(self._distance(X[block], self._anchors))
+        return out
+
+    def _warn(self):
+        missing = int(np.sum(self.eigenvalues_ <= 0))
+        if missing and self.negative_share_ > ROUNDING:
+            tell(
+                f"Only {self.n_components - missing} of {self.n_components} dimensions have a "
+                "positive eigenvalue; the others are zero. Ask for fewer, or use "
+                "correction='lingoes'."
+            )
+
+    def _make_engine(self, progress):
+        threads = None if self.n_jobs is None or self.n_jobs < 0 else self.n_jobs
+        return LocalEngine(parse_bytes(self.memory), threads, progress)
+
+    def _metric(self):
+        return self.dissimilarity if self.metric is None else self.metric
+
+    def _asks_blocks(self) -> bool:
+        return self.metric is None and callable(self.dissimilarity)
+
+    def _is_precomputed(self) -> bool:
+        return isinstance(self._metric(), str) and self._metric() == "precomputed"
+
+    @property
+    def _n_features_out(self):
+        """Columns of the embedding."""
+        return self.embedding_.shape[1]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_precomputed()
+        return tags

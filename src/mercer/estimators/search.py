@@ -1,0 +1,285 @@
+"""Choosing the kernel's width and the number of components by the error of pre-images.
+
+Feature-space errors cannot choose: they fall without end as the kernel widens and as components
+are added. What can be compared is the way back: rows held out of the fit are damaged, and the
+choice is what brings them closest to where they were.
+"""
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._tables import html_table, text_table
+from ..kernels import KERNELS, Kernel, Laplacian
+from ..kernels.base import WidthMixin
+from .kernel_pca import KernelPCA
+from .novelty import split
+from .trial import make_trial
+
+# Widths tried, in units of the median distance; and the most components.
+WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
+MOST_COMPONENTS = 128
+# Rows held out: their share and the most of them.
+HOLDOUT, MOST_HELD = 0.2, 200
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Errors of all that was tried, and the best.
+
+    Attributes
+    ----------
+    gammas : array of shape (g,)
+        Widths; NaN for a kernel without one.
+    n_components : array of shape (c,)
+    errors : array of shape (g, c)
+        Mean squared error per coordinate of the rows brought back.
+    reference : float
+        The error of doing nothing: of the noise, or of filling in the mean.
+    criterion : str
+        "injected noise" or "hidden coordinates".
+    """
+
+    gammas: np.ndarray
+    n_components: np.ndarray
+    errors: np.ndarray
+    reference: float
+    criterion: str
+
+    @property
+    def _best(self) -> tuple[int, int]:
+        i, j = np.unravel_index(np.nanargmin(self.errors), self.errors.shape)
+        return int(i), int(j)
+
+    @property
+    def best_gamma(self) -> float:
+        """The width of the smallest error."""
+        return float(self.gammas[self._best[0]])
+
+    @property
+    def best_n_components(self) -> int:
+        """The number of components of the smallest error."""
+        return int(self.n_components[self._best[1]])
+
+    @property
+    def best_error(self) -> float:
+        """The smallest error."""
+        return float(self.errors[self._best])
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        heads = ["gamma", *(f"r={r}" for r in self.n_components)]
+        rows = [
+            [f"{gamma:.3g}", *(f"{e:.4g}" for e in errors)]
+            for gamma, errors in zip(self.gammas, self.errors, strict=True)
+        ]
+        i, j = self._best
+        rows[i][1 + j] += " *"
+        return heads, rows
+
+    def _title(self) -> str:
+        return (
+            f"{self.criterion}: error {self.best_error:.4g} at gamma={self.best_gamma:.4g}, "
+            f"n_components={self.best_n_components} (nothing done: {self.reference:.4g})"
+        )
+
+    def __repr__(self) -> str:
+        return f"{self._title()}\n{text_table(*self._table())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table(), caption=self._title())
+
+
+class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Kernel PCA with the width and the number of components chosen by pre-image error.
+
+    One fit a width on four fifths of the rows; all numbers of components from it by truncation.
+    The model is then fitted to all rows.
+
+    Parameters
+    ----------
+    kernel : str or Kernel, default="rbf"
+        Kernels without a width are searched for the number of components only.
+
+    noise : float, "hidden" or None, default=None
+        Standard deviation per coordinate of the noise to expect; None adds noise of 0.3 of the
+        data's total standard deviation. "hidden" is for data that are noisy themselves: 15 % of
+        the entries are hidden and predicted.
+
+    widths : sequence of float, default=(0.25, 0.5, 1, 2, 4)
+        Values of sigma to try, in units of the median distance between rows.
+
+    n_components : int, sequence of int or None, default=None
+        Numbers of components to try; None for powers of two up to 128.
+
+    model : KernelPCA or None, default=None
+        Settings of the fits (basis, pre-image, memory...); kernel, gamma and n_components are
+        set by the search.
+
+    random_state : int, RandomState or None, default=None
+        Rows held out and noise.
+
+    Attributes
+    ----------
+    selection_ : Selection
+        All errors, as a table; `mercer.plot.selection` draws them.
+
+    best_estimator_ : KernelPCA
+        Fitted to all rows with the best parameters.
+
+    best_params_ : dict
+        Its ``gamma`` (where the kernel has a width) and ``n_components``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelPCASearch
+    >>> angle = np.linspace(0, 6.28, 150)
+    >>> ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> search = KernelPCASearch(noise=0.1, random_state=0).fit(ring)
+    >>> noisy = ring + 0.1 * np.random.default_rng(0).standard_normal(ring.shape)
+    >>> error = np.mean((search.denoise(noisy) - ring) ** 2)
+    >>> bool(error < 0.8 * 0.1**2)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), Kernel],
+        "noise": [Interval(Real, 0, None, closed="neither"), StrOptions({"hidden"}), None],
+        "widths": ["array-like"],
+        "n_components": ["array-like", Interval(Integral, 1, None, closed="left"), None],
+        "model": [KernelPCA, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        kernel="rbf",
+        *,
+        noise=None,
+        widths=WIDTHS,
+        n_components=None,
+        model=None,
+        random_state=None,
+    ):
+        self.kernel = kernel
+        self.noise = noise
+        self.widths = widths
+        self.n_components = n_components
+        self.model = model
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Search, then fit the best to all rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=4)
+        rng = check_random_state(self.random_state)
+        kept, held = split(len(X), min(HOLDOUT, MOST_HELD / len(X)), rng)
+        kernels = widened(self._kernel(), X[kept], self.widths)
+        ranks = self._ranks(len(kept))
+        model = clone(self.model or KernelPCA()).set_params(gamma=None)
+        # Noise is drawn once, so that all candidates meet the same.
+        trial = make_trial(self.noise, X[kept], X[held], rng)
+        errors = [
+            trial.errors(model.set_params(kernel=kernel, n_components=ranks[-1]), ranks)
+            for kernel in kernels
+        ]
+        gammas = np.array([getattr(kernel, "gamma", np.nan) for kernel in kernels], dtype=float)
+        self.selection_ = Selection(
+            gammas, np.array(ranks), np.array(errors), trial.reference, trial.criterion
+        )
+        self._refit(X, model, kernels)
+        return self
+
+    def _refit(self, X, model, kernels):
+        i, r = self.selection_._best[0], self.selection_.best_n_components
+        self.best_params_ = {"n_components": r}
+        if not np.isnan(self.selection_.best_gamma):
+            self.best_params_["gamma"] = self.selection_.best_gamma
+        self.best_estimator_ = clone(model).set_params(kernel=kernels[i], n_components=r).fit(X)
+
+    def transform(self, X):
+        """Scores by the best model, (n, n_components)."""
+        return self._best().transform(X)
+
+    def inverse_transform(self, X):
+        """Pre-images by the best model, (n, n_features)."""
+        return self._best().inverse_transform(X)
+
+    def denoise(self, X):
+        """Rows of X denoised by the best model, (n, n_features); see `KernelPCA.denoise`.
+
+        Shrinkage is compensated unless the training rows are noisy themselves.
+        """
+        return self._best().denoise(X, compensate=self.noise != "hidden")
+
+    def _best(self) -> KernelPCA:
+        check_is_fitted(self)
+        return self.best_estimator_
+
+    def _kernel(self) -> Kernel:
+        return self.kernel if isinstance(self.kernel, Kernel) else KERNELS[self.kernel]()
+
+    def _ranks(self, n) -> list[int]:
+        if self.n_components is None:
+            largest = min(MOST_COMPONENTS, n - 1)
+            return [2**i for i in range(1, 8) if 2**i <= largest] or [1]
+        ranks = sorted(int(r) for r in np.atleast_1d(self.n_components))
+        if not ranks or ranks[0] < 1 or ranks[-1] >= n:
+            raise ValueError(
+                f"n_components={self.n_components!r} must be whole numbers from 1 to {n - 1}."
+            )
+        return ranks
+
+    @property
+    def _n_features_out(self):
+        return self.best_estimator_._n_features_out
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def select(X, noise=None, *, kernel="rbf", random_state=None, **settings) -> Selection:
+    """The kernel's width and the number of components that bring rows back best.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+    noise : float, "hidden" or None
+        As in `KernelPCASearch`.
+    kernel, random_state, **settings
+        As in `KernelPCASearch`.
+
+    Returns
+    -------
+    Selection
+        ``best_gamma``, ``best_n_components`` and a table of all errors.
+    """
+    search = KernelPCASearch(kernel, noise=noise, random_state=random_state, **settings)
+    return search.fit(X).selection_
+
+
+def widened(kernel, X, widths) -> list[Kernel]:
+    """The kernel with sigma at each multiple of the median distance; itself if it has no width."""
+    if not isinstance(kernel, WidthMixin):
+        return [kernel.resolve(X)]
+    base = clone(kernel).set_params(gamma="median").resolve(X).gamma
+    power = 1 if isinstance(kernel, Laplacian) else 2
+    return [clone(kernel).set_params(gamma=base / float(width) ** power) for width in widths]

@@ -1,0 +1,125 @@
+"""Pre-images from distances (Kwok & Tsang 2004): multilateration among near training rows.
+
+Inner products of the reconstruction with training rows give, through the inverse of the kernel's
+profile, distances in input space; the answer is the row of the neighbours' span that has them.
+The paper takes the inner product to be 1 - d^2 / 2, as if the reconstruction had unit norm; it
+is shorter than that, so the inner products are taken as they are.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..expansion import KernelExpansion
+from ..kernels import RBF, Matern, RationalQuadratic
+from ..kernels.stationary import StationaryKernel
+from .base import FittedPreimage, Preimage, Preimages, batch_rows, some_rows, with_mean
+
+# Training rows among which neighbours are sought: each costs one row of the kernel.
+NEIGHBOUR_ROWS = 10_000
+# Kernel values below this are taken as this: the log of smaller ones amplifies noise.
+LEAST_KERNEL = 1e-6
+# Directions in which neighbours vary by less than this share of the widest are left out: they
+# amplify the errors of the distances. 0.01 costs nothing on digits, and rows on a curve need it.
+RCOND = 1e-2
+# Squared distances, in units of 1 / gamma, on which a profile is inverted by interpolation.
+PROFILE = np.concatenate([[0.0], np.geomspace(1e-8, 1e3, 4000)])
+
+
+class DistanceMDS(Preimage):
+    """The row at the right distances from the nearest training rows, kept inside their ball.
+
+    Kernels of the Euclidean distance only. No iteration: O(n r) a row to find the neighbours, and
+    an eigenproblem of their number. Robust to impulse noise.
+
+    Parameters
+    ----------
+    n_neighbors : int
+    """
+
+    def __init__(self, n_neighbors=20):
+        self.n_neighbors = n_neighbors
+
+    def check(self, basis):
+        """A distance must follow from the kernel's value."""
+        if not isinstance(basis.kernel, StationaryKernel):
+            raise ValueError(
+                f"preimage='distance' needs a kernel of the Euclidean distance, and "
+                f"{basis.kernel} is none. Use preimage='ridge'."
+            )
+
+    def fit(self, expansion, X, denoising=False):
+        """Inner products of the training rows with the frame."""
+        rows = some_rows(X, NEIGHBOUR_ROWS)
+        anchors = expansion.basis.project(rows, expansion.frame)
+        return FittedDistance(expansion, rows, anchors, min(self.n_neighbors, len(rows)))
+
+
+@dataclass(frozen=True)
+class FittedDistance(FittedPreimage):
+    """Distances to training rows for one expansion.
+
+    Attributes
+    ----------
+    expansion : KernelExpansion
+    rows : array of shape (n, d)
+    anchors : array of shape (n, 1 + r)
+        Their inner products with the frame.
+    n_neighbors : int
+    """
+
+    expansion: KernelExpansion
+    rows: np.ndarray
+    anchors: np.ndarray
+    n_neighbors: int
+
+    def __call__(self, S, near=None):
+        """Neighbours by inner product, then all places at once."""
+        (n, d), k = self.rows.shape, self.n_neighbors
+        engine, kernel = self.expansion.basis.engine, self.expansion.basis.kernel
+        out = Preimages.empty(len(S), d, self.rows.dtype)
+
+        def batch(block):
+            inner = with_mean(S[block]) @ self.anchors.T
+            chosen = np.argpartition(-inner, k - 1, axis=1)[:, :k]
+            values = np.take_along_axis(inner, chosen, axis=1)
+            return place(self.rows[chosen], squared_distances(kernel, values))
+
+        rows = batch_rows(engine, 3 * n + 4 * k * d + 6 * k * k, 8)
+        engine.map_rows(batch, len(S), rows, out.points)
+        return out
+
+
+def squared_distances(kernel, values):
+    """|x - z|^2 from kernel values."""
+    values = np.clip(values, LEAST_KERNEL, 1.0)
+    if isinstance(kernel, RBF):
+        return -np.log(values) / kernel.gamma
+    if isinstance(kernel, Matern) and kernel.nu == 0.5:
+        return np.log(values) ** 2 / (2 * kernel.gamma)
+    if isinstance(kernel, RationalQuadratic):
+        return (values ** (-1 / kernel.alpha) - 1) * kernel.alpha / kernel.gamma
+    profile = kernel.finish(-PROFILE)
+    # Interpolation wants rising abscissae, and the profile falls.
+    return np.interp(values, profile[::-1], PROFILE[::-1]) / kernel.gamma
+
+
+def place(neighbors, squares):
+    """Rows (q, d) at squared distances (q, k) from neighbours (q, k, d), inside their ball.
+
+    With the neighbours centred, X = Q L^(1/2) V', the row is their mean plus X' Q L^-1 Q' e, where
+    e is half of (distance to the mean)^2 - (distance wanted)^2.
+    """
+    mean = neighbors.mean(axis=1, keepdims=True, dtype=float)
+    X = neighbors - mean
+    own = np.einsum("qkd,qkd->qk", X, X)
+    values, Q = np.linalg.eigh(X @ X.transpose(0, 2, 1))
+    kept = values > RCOND * np.maximum(values[:, -1:], np.finfo(float).tiny)
+    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=kept)
+    e = (own - squares) / 2
+    e -= e.mean(axis=1, keepdims=True)
+    coefficients = (Q @ (inverse[..., None] * (Q.transpose(0, 2, 1) @ e[..., None])))[..., 0]
+    shift = np.einsum("qk,qkd->qd", coefficients, X)
+    ball = np.sqrt(own.max(axis=1, keepdims=True))
+    length = np.linalg.norm(shift, axis=1, keepdims=True)
+    return mean[:, 0] + shift * np.minimum(1, ball / np.maximum(length, np.finfo(float).tiny))

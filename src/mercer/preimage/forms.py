@@ -1,0 +1,160 @@
+"""What the fixed point climbs, kernel by kernel: a value, its rounding and a step.
+
+For a kernel of the distance the squared distance of phi(z) to the reconstruction sum w_i phi(x_i)
+is a constant less 2 f(z), f(z) = sum w_i k(x_i, z), and with the slope c = -dk / d|x - z|^2
+
+    grad f  ~  sum w_i c_i (x_i - z),
+
+so that z + grad f / sum w_i c_i is Mika's fixed-point map. For (gamma x.z + c)^p the norm of
+phi(z) moves with z, f(z) = 2 sum w_i k(x_i, z) - k(z, z), and the map is
+sum w_i ((gamma x_i.z + c) / (gamma z.z + c))^(p-1) x_i.
+"""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from ..kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic
+from ..kernels.base import append_columns, row_squares
+from ..kernels.dot_product import power
+
+# Below this share of their absolute sum, or of one, weights nearly cancel, and the map would leap.
+CANCELLED = 0.05
+# Distances are never taken to be below this share of the data's size in a division.
+NEAREST = 1e-6
+
+
+class Form(ABC):
+    """The function to climb for one kernel and one set of points (m, d), `points` shifted."""
+
+    #: Share of the step to try first.
+    damping = 1.0
+    #: Arrays of the size of the weights that are alive at once.
+    live = 8
+
+    def __init__(self, kernel, X, origin, dtype):
+        self.kernel, self.origin = kernel, origin
+        self.points = np.asarray(X - origin, dtype=dtype)
+
+    @abstractmethod
+    def evaluate(self, Z, W):
+        """Values (q,), their size before cancellation (q,) and steps (q, d) at rows Z."""
+
+
+class DistanceForm(Form):
+    """Kernels of |x - z|: any class that gives kernel values and slopes."""
+
+    def __init__(self, kernel, X, origin, dtype):
+        super().__init__(kernel, X, origin, dtype)
+        # -gamma |x - z|^2 is one product of rows with two more columns, as kernels do it.
+        norms = row_squares(self.points)
+        self.right = append_columns(self.points, np.ones_like(norms), -kernel.gamma * norms)
+
+    def evaluate(self, Z, W):
+        """f = sum w k; the step goes to the mean of the points with weights w c."""
+        K, C = self.profile(Z)
+        C *= W
+        if K is None:
+            value, size = C.sum(axis=1), np.abs(C).sum(axis=1)
+            total, magnitude = value, size
+        else:
+            K *= W
+            value, size = K.sum(axis=1), np.abs(K).sum(axis=1)
+            total, magnitude = C.sum(axis=1), np.abs(C).sum(axis=1)
+        step = C @ self.points - total[:, None] * Z
+        # Few landmarks have large weights of both signs: what counts is then the slope of one.
+        whole = np.minimum(magnitude, 1)
+        by = np.where(total > CANCELLED * whole, total, whole)
+        step /= np.maximum(by, np.finfo(Z.dtype).tiny)[:, None]
+        return value, size, step
+
+    def profile(self, Z):
+        """Kernel values and slopes, (q, m) each; None for the values where the two are equal."""
+        gamma = self.kernel.gamma
+        own = -gamma * row_squares(Z)
+        T = append_columns(2 * gamma * Z, own, np.ones_like(own)) @ self.right.T
+        np.minimum(T, 0, out=T)
+        return slope_of(self.kernel)(self.kernel, T)
+
+
+class LaplacianForm(DistanceForm):
+    """exp(-gamma |x - z|_1): the slope of the Euclidean form with the L1 distance, a heuristic.
+
+    The true gradient needs (q, m, d) numbers; this direction needs a GEMM, and only steps that
+    raise the true value are taken.
+    """
+
+    def profile(self, Z):
+        """k and k / |x - z|_1."""
+        K = np.empty((Z.shape[0], self.points.shape[0]), Z.dtype)
+        self.kernel.fill(Z, self.points, K)
+        distance = -np.log(np.maximum(K, np.finfo(K.dtype).tiny)) / self.kernel.gamma
+        return K, K / np.maximum(distance, NEAREST * distance.max(axis=1, keepdims=True))
+
+
+class PolynomialForm(Form):
+    """(gamma x.z + c)^p, damped: the bare map oscillates from p = 3 on."""
+
+    damping = 0.5
+
+    def evaluate(self, Z, W):
+        """f = 2 sum w k - k(z, z)."""
+        gamma, constant, p = self.kernel.gamma, self.kernel.coef0, float(self.kernel.degree)
+        base = Z @ self.points.T
+        base *= gamma
+        base += constant
+        own = gamma * row_squares(Z) + constant
+        C = power(base.copy(), p - 1)
+        C *= W
+        base *= C
+        value = 2 * base.sum(axis=1) - own**p
+        size = 2 * np.abs(base).sum(axis=1) + np.abs(own**p)
+        by = np.maximum(own ** (p - 1), np.finfo(Z.dtype).tiny)
+        return value, size, C @ self.points / by[:, None] - Z
+
+
+def make_form(kernel, X, dtype) -> Form | None:
+    """The form of a kernel over points X, None where none is known."""
+    if isinstance(kernel, Polynomial) and kernel.definite and kernel.degree >= 1:
+        return PolynomialForm(kernel, X, np.zeros(X.shape[1]), dtype)
+    kind = LaplacianForm if isinstance(kernel, Laplacian) else DistanceForm
+    if isinstance(kernel, Laplacian) or slope_of(kernel) is not None:
+        return kind(kernel, X, np.mean(X, axis=0, dtype=float), dtype)
+    return None
+
+
+def slope_of(kernel):
+    """The function from -gamma |x - z|^2 to values and slopes, None where none is known."""
+    return next((slope for kind, slope in SLOPES.items() if isinstance(kernel, kind)), None)
+
+
+def has_form(kernel) -> bool:
+    """Whether the fixed point is known for a kernel other than the linear one."""
+    return make_form(kernel, np.zeros((1, 1)), float) is not None
+
+
+def gaussian_slope(kernel, T):
+    """exp(T): value and slope are the same, up to gamma."""
+    return None, np.exp(T, out=T)
+
+
+def matern_slope(kernel, T):
+    """With s = sqrt(2 nu) rho: k / s, exp(-s) and (1 + s) exp(-s) up to constants."""
+    s = np.sqrt(T * (-4 * kernel.nu))
+    decay = np.exp(-s)
+    if kernel.nu == 0.5:
+        floor = NEAREST * s.max(axis=1, keepdims=True) + np.finfo(s.dtype).tiny
+        return decay, decay / np.maximum(s, floor)
+    if kernel.nu == 1.5:
+        return (1 + s) * decay, decay
+    return (1 + s + s * s / 3) * decay, (1 + s) * decay
+
+
+def rational_slope(kernel, T):
+    """k and k / (1 + gamma d^2 / alpha)."""
+    base = 1 - T / kernel.alpha
+    K = base**-kernel.alpha
+    return K, K / base
+
+
+SLOPES = {RBF: gaussian_slope, Matern: matern_slope, RationalQuadratic: rational_slope}

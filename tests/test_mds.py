@@ -1,0 +1,387 @@
+"""Classical MDS: distances recovered, scikit-learn's results and tests, landmarks, constants."""
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+import sklearn.manifold
+from contracts import generator, peak_bytes
+from scipy.linalg import orthogonal_procrustes
+from scipy.spatial.distance import cdist
+from sklearn.decomposition import PCA
+from sklearn.manifold.tests import test_classical_mds as suite
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mercer import ClassicalMDS
+from mercer.scaling import cailliez_constant, double_centered, landmark_map, lifted
+
+# scikit-learn's own tests of ClassicalMDS, collected under their names and run against ours.
+globals().update({name: test for name, test in vars(suite).items() if name.startswith("test_")})
+
+
+@pytest.fixture(autouse=True)
+def drop_in(monkeypatch):
+    monkeypatch.setattr(suite, "ClassicalMDS", ClassicalMDS)
+
+
+def test_suite_is_found():
+    assert len([name for name in vars(suite) if name.startswith("test_")]) >= 4
+
+
+@parametrize_with_checks([ClassicalMDS(), ClassicalMDS(dissimilarity="cityblock", landmarks=0.5)])
+def test_estimator(estimator, check):
+    check(estimator)
+
+
+def points(n=200, d=5, seed=0):
+    return generator(seed, n, d).standard_normal((n, d)) * np.arange(d, 0, -1) + 3
+
+
+def cityblock(n=200, d=5):
+    X = points(n, d)
+    return cdist(X, X, "cityblock")
+
+
+def spectrum(D):
+    return np.linalg.eigvalsh(double_centered(D))[::-1]
+
+
+def procrustes(Y, Z):
+    """Error of Y against Z after the best rotation, as a share of Z."""
+    R, _ = orthogonal_procrustes(Y, Z)
+    return np.linalg.norm(Y @ R - Z) / np.linalg.norm(Z)
+
+
+@pytest.fixture(params=["dense", "iterative"])
+def way(request, monkeypatch):
+    """Both ways to the eigenpairs, at one size."""
+    if request.param == "iterative":
+        monkeypatch.setattr("mercer.estimators.scaling_fit.DENSE_ROWS", 10)
+    return request.param
+
+
+@pytest.mark.parametrize("given", ["euclidean", "precomputed", "function"])
+def test_euclidean_distances_come_back(given):
+    X = points(80, 4)
+    D = cdist(X, X)
+    model = ClassicalMDS(4, dissimilarity=cdist if given == "function" else given)
+    Y = model.fit_transform(D if given == "precomputed" else X)
+    np.testing.assert_allclose(cdist(Y, Y), D, atol=1e-12 * D.max())
+    np.testing.assert_allclose(Y.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose((Y**2).sum(axis=0), model.eigenvalues_, rtol=1e-10)
+    assert model.stress_ < 1e-12 and model.negative_share_ < 1e-12
+    np.testing.assert_allclose(model.goodness_of_fit_, 1, atol=1e-12)
+
+
+def test_euclidean_distances_have_nothing_negative(way):
+    X = points(300, 6)
+    model = ClassicalMDS(2, dissimilarity="precomputed", random_state=0).fit(cdist(X, X))
+    assert model.negative_share_ < 1e-12 and model.least_eigenvalue_ > -1e-9
+    first, second = model.goodness_of_fit_
+    share = PCA(2).fit(X).explained_variance_ratio_.sum()
+    assert first == pytest.approx(share) and second == pytest.approx(share)
+    assert "Euclidean" in model.summary()
+
+
+@pytest.mark.parametrize("shape", [(300, 6), (40, 90), (1300, 3)])
+def test_data_is_pca(shape):
+    X = points(*shape)
+    Y, pca = ClassicalMDS(3).fit_transform(X), PCA(3).fit(X)
+    scores = pca.transform(X)
+    scores *= np.sign((Y * scores).sum(axis=0))
+    np.testing.assert_allclose(Y, scores, atol=1e-10 * np.abs(Y).max())
+
+
+def test_the_result_is_that_of_scikit_learn(way):
+    D = cityblock(300)
+    theirs = sklearn.manifold.ClassicalMDS(3, metric="precomputed").fit(D)
+    ours = ClassicalMDS(3, dissimilarity="precomputed", random_state=0).fit(D)
+    scale = np.abs(theirs.embedding_).max()
+    np.testing.assert_allclose(ours.embedding_, theirs.embedding_, atol=1e-7 * scale)
+    np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, rtol=1e-10)
+    np.testing.assert_array_equal(ours.dissimilarity_matrix_, theirs.dissimilarity_matrix_)
+
+
+@pytest.mark.parametrize("metric", ["manhattan", "chebyshev", "cosine", "seuclidean", "minkowski"])
+def test_metrics_are_those_of_scikit_learn(metric, way):
+    X = points(150, 4)
+    params = {"p": 3} if metric == "minkowski" else None
+    theirs = sklearn.manifold.ClassicalMDS(2, metric=metric, metric_params=params).fit(X)
+    ours = ClassicalMDS(2, dissimilarity=metric, metric_params=params, memory="1MB").fit(X)
+    scale = np.abs(theirs.embedding_).max()
+    np.testing.assert_allclose(ours.embedding_, theirs.embedding_, atol=1e-6 * scale)
+    np.testing.assert_allclose(ours.dissimilarity_matrix_, theirs.dissimilarity_matrix_)
+
+
+def test_a_metric_of_two_rows_and_a_function_of_blocks_agree():
+    X = points(40, 3)
+    rows = ClassicalMDS(2, metric=lambda a, b: np.abs(a - b).sum()).fit(X)
+    blocks = ClassicalMDS(2, dissimilarity=lambda a, b: cdist(a, b, "cityblock")).fit(X)
+    np.testing.assert_allclose(rows.embedding_, blocks.embedding_, atol=1e-10)
+
+
+@pytest.mark.parametrize("correction", [None, "lingoes", "cailliez"])
+@pytest.mark.parametrize("landmarks", [None, 40])
+@pytest.mark.parametrize("given", ["euclidean", "cityblock", "precomputed", "function"])
+def test_training_rows_keep_their_place(given, landmarks, correction, way):
+    """To 1e-12, row by row as in one batch, with copies of a point among the rows."""
+    X = points(60, 4)
+    X[5] = X[11]
+    D = cdist(X, X, "cityblock")
+    kind = (lambda a, b: cdist(a, b, "cityblock")) if given == "function" else given
+    model = ClassicalMDS(
+        3, dissimilarity=kind, landmarks=landmarks, correction=correction, random_state=0
+    )
+    source = D if given == "precomputed" else X
+    Y = model.fit(source).embedding_
+    atol = 1e-12 * np.abs(Y).max() * (10 if correction else 1)
+    np.testing.assert_allclose(model.transform(source), Y, rtol=0, atol=atol)
+    single = np.vstack([model.transform(source[i : i + 1]) for i in (0, 5, 59)])
+    np.testing.assert_allclose(single, Y[[0, 5, 59]], rtol=0, atol=atol)
+    again = pickle.loads(pickle.dumps(model)) if given != "function" else model
+    np.testing.assert_array_equal(again.transform(source[:3]), model.transform(source[:3]))
+
+
+def test_new_points_are_placed_by_gower():
+    """Euclidean distances: where the rotation of the data would put them."""
+    X, new = points(150, 3), points(20, 3, seed=1)
+    model = ClassicalMDS(3, dissimilarity="precomputed").fit(cdist(X, X))
+    Y = model.transform(cdist(new, X))
+    np.testing.assert_allclose(cdist(Y, model.embedding_), cdist(new, X), atol=1e-11)
+    linear = ClassicalMDS(3).fit(X)
+    np.testing.assert_allclose(linear.transform(new), Y, atol=1e-10)
+
+
+def test_negative_eigenvalues_are_reported(way):
+    D = cityblock(300)
+    values = spectrum(D)
+    model = ClassicalMDS(2, dissimilarity="precomputed", random_state=0).fit(D)
+    assert model.spectrum_.exact == (way == "dense")
+    loose = 1e-9 if way == "dense" else 0.1
+    absolute, positive = np.abs(values).sum(), values[values > 0].sum()
+    exact = values[:2].sum() / absolute, values[:2].sum() / positive
+    np.testing.assert_allclose(model.goodness_of_fit_, exact, rtol=loose)
+    assert model.negative_share_ == pytest.approx(1 - positive / absolute, rel=loose)
+    assert model.least_eigenvalue_ == pytest.approx(values[-1], rel=min(loose, 1e-2))
+    assert model.strain_ == pytest.approx((values[2:] ** 2).sum(), rel=1e-8)
+    Y = model.embedding_
+    stress = np.sqrt(((cdist(Y, Y) - D) ** 2).sum() / (D**2).sum())
+    assert model.stress_ == pytest.approx(stress)
+    text = model.summary()
+    assert "300 points in 2 dimensions" in text and f"{values[0]:.4g}" in text
+    assert ("estimated" in text) == (way == "iterative") and "of the sum of |l|" in text
+
+
+def test_no_dimension_is_nan():
+    """More dimensions than positive eigenvalues: zeros and a warning, where roots were NaN."""
+    D = np.array([[0, 1, 1, 4.0], [1, 0, 1, 1], [1, 1, 0, 1], [4, 1, 1, 0]])
+    positive = int(np.sum(spectrum(D) > 1e-9))
+    assert positive < 4
+    with pytest.warns(UserWarning, match=f"Only {positive} of 4 dimensions"):
+        model = ClassicalMDS(4, dissimilarity="precomputed").fit(D)
+    assert model.embedding_.shape == (4, 4) and np.isfinite(model.embedding_).all()
+    assert not model.embedding_[:, positive:].any()
+    np.testing.assert_allclose(model.transform(D), model.embedding_, atol=1e-12)
+
+
+@pytest.mark.parametrize("given", ["euclidean", "precomputed", "cityblock"])
+def test_equal_points_are_all_at_zero(given):
+    X = np.ones((6, 2))
+    model = ClassicalMDS(2, dissimilarity=given).fit(cdist(X, X) if given == "precomputed" else X)
+    np.testing.assert_array_equal(model.embedding_, np.zeros((6, 2)))
+    assert np.isfinite([model.stress_, model.strain_, *model.goodness_of_fit_]).all()
+    assert ClassicalMDS(5).fit_transform(points(4, 2)).shape == (4, 5)
+
+
+@pytest.mark.parametrize("kind", ["lingoes", "cailliez"])
+def test_constants_are_the_least_that_make_distances_euclidean(kind, way):
+    D = cityblock(60)
+    model = ClassicalMDS(2, dissimilarity="precomputed", correction=kind, random_state=0).fit(D)
+    c, scale = model.correction_constant_, spectrum(D)[0]
+    assert c > 0
+    assert spectrum(lifted(D, kind, c, 0.0))[-1] > -1e-8 * scale
+    assert spectrum(lifted(D, kind, 0.98 * c, 0.0))[-1] < -1e-8 * scale
+    assert model.negative_share_ < 1e-6
+    Y = ClassicalMDS(59, dissimilarity="precomputed", correction=kind).fit(D).embedding_
+    np.testing.assert_allclose(cdist(Y, Y), lifted(D, kind, c, 0.0), atol=1e-6 * D.max())
+
+
+def test_euclidean_distances_need_no_constant():
+    X = points(40, 3)
+    D = cdist(X, X)
+    assert cailliez_constant(D) < 1e-5 * D.max()
+    for kind in ("lingoes", "cailliez"):
+        plain = ClassicalMDS(2, dissimilarity="precomputed").fit(D)
+        model = ClassicalMDS(2, dissimilarity="precomputed", correction=kind).fit(D)
+        np.testing.assert_allclose(model.embedding_, plain.embedding_, atol=1e-4)
+
+
+def test_landmarks_need_only_their_distances():
+    X = points(500, 4)
+    asked = []
+
+    def distance(rows, columns):
+        asked.append(len(rows) * len(columns))
+        return cdist(rows, columns, "cityblock")
+
+    ClassicalMDS(2, dissimilarity=distance, landmarks=30, random_state=0).fit(X)
+    # Landmarks among themselves, all points once, and the sample that measures the fit.
+    assert sum(asked) <= 30 * 30 + 2 * 500 * 30
+
+
+@pytest.mark.parametrize("given", ["euclidean", "precomputed"])
+def test_one_landmark_more_than_dimensions_is_exact(given):
+    X = points(120, 3)
+    D = cdist(X, X)
+    exact = ClassicalMDS(3).fit(X)
+    model = ClassicalMDS(3, dissimilarity=given, landmarks=[3, 50, 70, 119])
+    Y = model.fit_transform(D if given == "precomputed" else X)
+    assert procrustes(Y, exact.embedding_) < 1e-9
+    np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=1e-8)
+
+
+def test_all_points_as_landmarks_drop_what_is_below_the_noise():
+    D = cityblock(100)
+    values = spectrum(D)
+    map_, _ = landmark_map(D, 2)
+    assert map_.weights.shape[1] == np.sum(values > -values[-1])
+
+
+def test_more_landmark_eigenpairs_are_better_than_the_leading_two():
+    """Triangulation with p pairs alone is the published method; PCA after all is nearer."""
+    X = generator(8).standard_normal((800, 30)) * np.linspace(2, 1, 30)
+    exact = ClassicalMDS(2).fit(X).embedding_
+    index = np.arange(0, 800, 16)
+    Y = ClassicalMDS(2, landmarks=index).fit(X).embedding_
+    B, U = np.linalg.eigh(double_centered(cdist(X[index], X[index])))
+    A = U[:, -2:] / np.sqrt(B[-2:])
+    published = -0.5 * cdist(X, X[index]) ** 2 @ (A - A.mean(axis=0))
+    published -= published.mean(axis=0)
+    assert procrustes(Y, exact) < 0.5 * procrustes(published, exact)
+
+
+def test_landmark_columns_alone():
+    D = cityblock(150)
+    index = np.arange(0, 150, 3)
+    square = ClassicalMDS(2, dissimilarity="precomputed", landmarks=index).fit(D)
+    narrow = ClassicalMDS(2, dissimilarity="precomputed", landmarks=index).fit(D[:, index])
+    np.testing.assert_allclose(narrow.embedding_, square.embedding_, atol=1e-12)
+    for rows in (D[:5], D[:5, index]):
+        np.testing.assert_allclose(square.transform(rows), square.embedding_[:5], atol=1e-12)
+    np.testing.assert_allclose(narrow.transform(D[:5, index]), narrow.embedding_[:5], atol=1e-12)
+
+
+def test_landmarks_on_usps():
+    if "MERCER_DATA" not in os.environ:
+        pytest.skip("MERCER_DATA names no folder with the USPS digits")
+    from mercer.datasets import load_usps
+
+    X = load_usps().data
+    exact = ClassicalMDS(10).fit(X).embedding_
+    Y = ClassicalMDS(10, landmarks=100, random_state=0).fit(X).embedding_
+    assert procrustes(Y, exact) <= 0.06
+
+
+def test_few_bytes_give_the_same_landmark_result():
+    X = points(600, 6)
+    settings = {"n_components": 2, "dissimilarity": "cityblock", "landmarks": 50}
+    large = ClassicalMDS(**settings, random_state=0).fit(X)
+    small = ClassicalMDS(**settings, random_state=0, memory=100_000, n_jobs=1).fit(X)
+    np.testing.assert_allclose(small.embedding_, large.embedding_, atol=1e-10)
+
+
+def test_memory_stays_well_under_the_matrix(monkeypatch):
+    n, memory = 3000, 6 * 10**6
+    X = points(n, 3)
+    model = ClassicalMDS(
+        2, dissimilarity="cityblock", memory=memory, n_jobs=1, tol=1e-5, random_state=0
+    )
+    ClassicalMDS(2, dissimilarity="cityblock").fit(X[:50])
+    used = peak_bytes(lambda: model.fit(X))
+    # The budget and the vectors of the solver and of the quadrature; the matrix has 72 MB.
+    assert used <= memory + 8 * n * 16 * 18 + 10**6 < 8 * n * n / 3
+
+
+def test_a_file_of_distances(tmp_path):
+    D = cityblock(200)
+    np.save(tmp_path / "D.npy", D)
+    file = np.load(tmp_path / "D.npy", mmap_mode="r")
+    model = ClassicalMDS(2, dissimilarity="precomputed", random_state=0).fit(file)
+    memory = ClassicalMDS(2, dissimilarity="precomputed", random_state=0).fit(D)
+    np.testing.assert_array_equal(model.embedding_, memory.embedding_)
+
+
+def test_frames_in_and_out():
+    pandas = pytest.importorskip("pandas")
+    names = [f"town {i}" for i in range(30)]
+    D = pandas.DataFrame(cityblock(30), columns=names)
+    model = ClassicalMDS(2, dissimilarity="precomputed").set_output(transform="pandas").fit(D)
+    Y = model.transform(D)
+    assert list(Y.columns) == ["classicalmds0", "classicalmds1"]
+    np.testing.assert_allclose(Y.to_numpy(), model.embedding_, atol=1e-12)
+
+
+def changed(i, j, value, mirror=True):
+    D = cityblock(12)
+    D[i, j] = value
+    if mirror:
+        D[j, i] = value
+    return D
+
+
+@pytest.mark.parametrize(
+    ("settings", "X", "message"),
+    [
+        ({}, changed(1, 2, -1.0), "negative distances, down to -1"),
+        ({}, changed(1, 2, 9.0, mirror=False), "Array must be symmetric"),
+        ({}, changed(3, 3, 0.5), "diagonal of a distance matrix must be zero, and holds 0.5"),
+        ({}, changed(1, 2, np.inf), "NaN or infinite distances"),
+        ({}, changed(1, 2, np.nan), "NaN or infinite distances"),
+        ({}, cityblock(12)[:, :5], "2-dimensional and square"),
+        ({}, [[0.0]], "minimum of 2 is required"),
+        ({"landmarks": [1, 5]}, changed(1, 2, -1.0), "X holds negative distances"),
+        ({"landmarks": [1, 2]}, changed(1, 2, 9.0, mirror=False), "Array must be symmetric"),
+        ({"landmarks": 13}, cityblock(12), "landmarks=13 is more than n_samples=12"),
+        ({"landmarks": [1, 99]}, cityblock(12), "row numbers below n_samples=12"),
+        ({"landmarks": [0.5, 1.5]}, cityblock(12), "row numbers below n_samples=12"),
+        ({"n_components": 0}, cityblock(12), "'n_components' parameter"),
+        ({"correction": "more"}, cityblock(12), "'correction' parameter"),
+        ({"metric": "cityblock"}, cityblock(12), "not both"),
+    ],
+)
+def test_bad_distances(settings, X, message):
+    with pytest.raises(ValueError, match=message):
+        ClassicalMDS(**{"dissimilarity": "precomputed"} | settings).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("settings", "X", "message"),
+    [
+        ({}, np.ones((1, 3)), "minimum of 2 is required"),
+        ({}, np.full((5, 2), np.nan), "contains NaN"),
+        ({"dissimilarity": "furlong"}, np.ones((5, 2)), "furlong"),
+        ({"dissimilarity": lambda a, b: np.zeros(3)}, points(9), "returned shape"),
+        ({"dissimilarity": lambda a, b: -cdist(a, b)}, points(9), "negative distances"),
+    ],
+)
+def test_bad_data(settings, X, message):
+    with pytest.raises(ValueError, match=message):
+        ClassicalMDS(**settings).fit(X)
+
+
+def test_cailliez_is_capped(monkeypatch):
+    monkeypatch.setattr("mercer.estimators.scaling_fit.CAILLIEZ_ROWS", 10)
+    model = ClassicalMDS(2, dissimilarity="precomputed", correction="cailliez")
+    with pytest.raises(ValueError, match="limited to 10"):
+        model.fit(cityblock(12))
+
+
+def test_transform_checks_its_input():
+    model = ClassicalMDS(2, dissimilarity="precomputed").fit(cityblock(12))
+    with pytest.raises(ValueError, match="5 features, but ClassicalMDS is expecting 12"):
+        model.transform(np.ones((2, 5)))
+    with pytest.raises(ValueError, match="negative distances"):
+        model.transform(-np.ones((2, 12)))
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        model.transform(np.full((2, 12), np.nan))
