@@ -1,6 +1,5 @@
 """Kernel PCA as a scikit-learn estimator."""
 
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import ClassVar
 
@@ -10,20 +9,18 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..bases import BASES, Basis, BasisRecipe, PrecomputedBasis
 from ..compute import format_bytes, to_numpy
-from ..planning import Workload, check_budget, choose
+from ..planning import Workload, choose
 from ..preimage import PREIMAGES, Preimage, ridge_inverse
 from ..problems import make_problem
-from ..solvers import SOLVERS, Dense, GramPower, Solver, canonical, no_variance
+from ..solvers import SOLVERS, GramPower, Solver, canonical
 from ..solvers.block_krylov import DRAFT_FLOOR, FULL_FLOOR, MAX_PASSES
 from .base import KernelEstimator, tell
 from .progress import FitProgress
+from .solving import follow
 from .validation import as_source, check_gram
 
 # Components to try first when a share of variance is asked for.
 FIRST_COMPONENTS = 16
-# LAPACK on matrices up to this size is faster with one BLAS thread: several wait for
-# each other, for seconds when another process holds a core.
-SINGLE_BLAS_ROWS = 1500
 
 
 class KernelPCA(KernelEstimator):
@@ -330,17 +327,9 @@ class KernelPCA(KernelEstimator):
         work = Workload(
             problem.size, self.n_features_in_, r, engine.memory, engine.threads, self._tol()
         )
-        plan = self.plan_ = choose(work, self._solver(), self.basis, problem.count)
-        check_budget(plan)
-        if problem.is_zero():
-            return no_variance(problem.size, r)
-        pairs = run(plan.solver, problem, engine, r, rng, self._tol(), report)
-        dense = plan.fallback()
-        if pairs.converged or dense is None or self.callback is not None:
-            return pairs
-        reason = f"dense: block Krylov had not converged after {pairs.n_passes} passes"
-        self.plan_ = replace(plan, chosen=dense, reason=reason)
-        return run(dense.solver, problem, engine, r, rng, self._tol(), report)
+        plan = choose(work, self._solver(), self.basis, problem.count)
+        pairs, self.plan_ = follow(plan, problem, engine, rng, report, self.callback is None)
+        return pairs
 
     def _tol(self) -> float:
         """The residual to reach: single-precision data deserve no more than their own."""
@@ -395,11 +384,3 @@ class KernelPCA(KernelEstimator):
 
     def _precision(self) -> str:
         return "f" if self._dtype == np.float32 else "d"
-
-
-def run(solver, problem, engine, r, rng, tol, report):
-    """Solve with BLAS held at one thread, except for large dense matrices."""
-    if isinstance(solver, Dense) and problem.size > SINGLE_BLAS_ROWS:
-        return solver.solve(problem.operator, r, rng, tol, report)
-    with engine.single_blas():
-        return solver.solve(problem.operator, r, rng, tol, report)

@@ -5,10 +5,14 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from ..planning import Workload, check_budget, choose
+from ..planning import Plan, Workload, check_budget, choose
+from ..solvers import Dense, no_variance
 from ..solvers.block_krylov import FULL_FLOOR
 from .base import tell
-from .kernel_pca import run
+
+# LAPACK on matrices up to this size is faster with one BLAS thread: several wait for
+# each other, for seconds when another process holds a core.
+SINGLE_BLAS_ROWS = 1500
 
 
 @dataclass(frozen=True)
@@ -22,30 +26,51 @@ class Eigenproblem:
         """Number of eigenpairs there can be."""
         return self.operator.shape[0]
 
+    def is_zero(self) -> bool:
+        """Not known of an operator alone."""
+        return False
+
 
 def solve_planned(problem, work: Workload, rng, engine, report, solver="auto", rows=None):
     """Eigenpairs of ``problem.operator`` by the cheapest solver, and the plan that chose it.
 
-    An iterative solver that has not converged gives way to LAPACK where that fits the budget.
-
     Parameters
     ----------
-    problem : object with ``operator`` and ``size``
+    problem : object with ``operator``, ``size`` and ``is_zero()``
     work : Workload
         Its n is the size of the eigenproblem.
     rows : int or None
         Rows of the data, where the eigenproblem is smaller.
     """
     basis = "points" if rows is None else "landmarks"
-    plan = choose(work, solver, basis, rows)
+    return follow(choose(work, solver, basis, rows), problem, engine, rng, report)
+
+
+def follow(plan: Plan, problem, engine, rng, report, may_fall_back=True):
+    """Eigenpairs by the plan's solver, and the plan as it was carried out.
+
+    An iterative solver that has not converged gives way to LAPACK where that was left to us
+    and fits the budget.
+    """
     check_budget(plan)
-    pairs = run(plan.solver, problem, engine, work.r, rng, work.tol, report)
+    if problem.is_zero():
+        return no_variance(problem.size, plan.workload.r), plan
+    pairs = run(plan, problem, engine, rng, report)
     dense = plan.fallback()
-    if pairs.converged or dense is None:
+    if pairs.converged or dense is None or not may_fall_back:
         return pairs, plan
     reason = f"dense: block Krylov had not converged after {pairs.n_passes} passes"
-    pairs = run(dense.solver, problem, engine, work.r, rng, work.tol, report)
-    return pairs, replace(plan, chosen=dense, reason=reason)
+    plan = replace(plan, chosen=dense, reason=reason)
+    return run(plan, problem, engine, rng, report), plan
+
+
+def run(plan: Plan, problem, engine, rng, report):
+    """Solve with BLAS held at one thread, except for large dense matrices."""
+    solver, work = plan.solver, plan.workload
+    if isinstance(solver, Dense) and problem.size > SINGLE_BLAS_ROWS:
+        return solver.solve(problem.operator, work.r, rng, work.tol, report)
+    with engine.single_blas():
+        return solver.solve(problem.operator, work.r, rng, work.tol, report)
 
 
 def warn_unconverged(pairs, tol):

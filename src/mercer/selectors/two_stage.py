@@ -7,7 +7,7 @@ from .random import Uniform
 # Rows of the pool for each atom, and at least. On covertype, 200 rows that full greedy chose of
 # 2,000 have 0.77 of the error of random ones, of 4,000 0.71 for four times the work; 1,000 rows
 # of 3,000 have 0.62, of 5,000 0.56 for two and a half times the work.
-POOL_PER_ATOM, MIN_POOL = 6, 2000
+POOL_PER_ATOM, MIN_POOL = 8, 2000
 
 
 class TwoStage(Selector):
@@ -23,7 +23,7 @@ class TwoStage(Selector):
     second : selector or None
         None is `FullGreedy()`.
     pool : int or None
-        Rows that the first stage picks; None is the larger of 2,000 and 6 times the size.
+        Rows that the first stage picks; None is the larger of 2,000 and 8 times the size.
 
     References
     ----------
