@@ -55,6 +55,10 @@ class NormalizedProblem:
         """Number of eigenpairs there can be."""
         return self.basis.size
 
+    def is_zero(self) -> bool:
+        """Never: equal rows have affinities too."""
+        return False
+
     @property
     def least_degree(self) -> float:
         """The smallest row sum of K."""
@@ -87,6 +91,10 @@ class ReducedNormalizedProblem:
     def size(self) -> int:
         """Number of eigenpairs there can be: the rank of the basis."""
         return self.operator.shape[0]
+
+    def is_zero(self) -> bool:
+        """Never: equal rows have affinities too."""
+        return False
 
     def assemble(self, pairs: Eigenpairs, X) -> tuple[SpectralMap, np.ndarray]:
         """The map, and the rows of the training points, (n, k)."""

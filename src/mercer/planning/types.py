@@ -104,8 +104,9 @@ class Plan:
         return self.chosen.method
 
     @property
-    def solver(self) -> Solver | None:
-        """The chosen solver."""
+    def solver(self) -> Solver:
+        """The chosen solver; methods of other estimators are listed, never chosen."""
+        assert self.chosen.solver is not None
         return self.chosen.solver
 
     def fallback(self) -> Estimate | None:
