@@ -26,12 +26,12 @@ Measured loss over the smallest possible, geometric mean of eleven data sets, 10
 1,500 rows, Gaussian kernel of the mean distance (``benchmarks/selectors.py``; more in
 ``docs/choosing-landmarks.md``):
 
-    1.44  KMeans                      1.74  GroupLasso(norm="rkhs")   2.55  RidgeLeverage
-    1.47  SubspaceGreedy              1.79  SparseGreedy, on subset   2.58  ComponentLasso
-    1.54  FullGreedy                  2.05  SparseBayes               2.61  NormWeighted
-    1.63  SparseGreedy                2.10  RPCholesky                2.68  Uniform
+    1.44  KMeans                      1.74  GroupLasso(norm="rkhs")   2.54  RidgeLeverage
+    1.48  SubspaceGreedy              1.79  SparseGreedy, on subset   2.60  NormWeighted
+    1.53  FullGreedy                  2.06  SparseBayes               2.61  ComponentLasso
+    1.63  SparseGreedy                2.10  RPCholesky                2.67  Uniform
     1.69  GroupLasso                  2.14  GroupLasso(unit=False)    2.73  FarthestPoint
-    1.69  KMeans(snap=True)           2.47  Novelty                   2.94  GreedyCholesky
+    1.69  KMeans(snap=True)           2.49  Novelty                   2.96  GreedyCholesky
 
 Sparse kernel PCA as a result of its own, loadings with their zero pattern, is `sparse_components`.
 A new selector is a subclass of `Selector` and a line in `SELECTORS`, which is also the list that
