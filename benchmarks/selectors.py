@@ -1,7 +1,7 @@
 """Which selector to choose: every one of them on eleven data sets (see ``_selector_study.py``).
 
 python benchmarks/selectors.py --out results/selectors
-python benchmarks/selectors.py --quick --out /tmp/study
+python benchmarks/selectors.py --quick --out study
 """
 
 import sysconfig
