@@ -332,3 +332,24 @@ def test_refine_gains_digits_by_corrections():
     pairs = refine(A, A.draft, U, 80, watch)
     assert pairs.converged and pairs.residuals.max() <= 1e-9
     check_eigenpairs(pairs, A.A, 4)
+
+
+def test_bias_of_the_draft_is_taken_out_of_the_eigenvalues():
+    """Rows in full precision tell what single precision did to all values alike."""
+
+    class Biased(DenseOperator):
+        @property
+        def draft(self):
+            return DenseOperator((1 - 1e-5) * self.A)
+
+        def rows_times(self, index, V):
+            return self.A[index] @ V
+
+    rng = generator(30)
+    U, _ = np.linalg.qr(rng.standard_normal((200, 200)))
+    values = 0.6 ** np.arange(200)
+    pairs = BlockKrylov().solve(Biased((U * values) @ U.T), 3, rng, tol=1e-4)
+    assert pairs.converged
+    np.testing.assert_allclose(pairs.values, values[:3], rtol=1e-7)
+    # The bias stays in the residuals: it was measured, not removed from the vectors' product.
+    assert np.all(pairs.residuals >= 1e-5 * values[:3])
