@@ -21,7 +21,8 @@ from mercer.compute import (
     to_numpy,
 )
 from mercer.compute.arrays import is_foreign
-from mercer.compute.local import TILE_SIDES, row_blocks, usable_cores
+from mercer.compute import row_blocks
+from mercer.compute.local import TILE_SIDES, usable_cores
 from mercer.kernels import RBF, Laplacian, Linear, Polynomial
 
 PLENTY = 10**9

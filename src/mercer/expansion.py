@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .bases import Basis
+from .compute import array_namespace, like
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ class KernelExpansion:
 
     def scores(self, X) -> np.ndarray:
         """Coordinates of phi(X) along the directions, from the mean, (n, r)."""
-        return self.basis.project(X, self.frame[:, 1:]) - self.metric[0, 1:]
+        P = self.basis.project(X, self.frame[:, 1:])
+        return P - like(self.metric[0, 1:], P)
 
     def weights(self, S) -> np.ndarray:
         """Basis weights of the reconstructions with scores S, (n, m)."""
@@ -55,8 +57,9 @@ class KernelExpansion:
         Small negative values are rounding and become zero.
         """
         P = self.basis.project(X, self.frame)
-        S = P[:, 1:] - self.metric[0, 1:]
-        t = np.hstack([np.ones((S.shape[0], 1)), S])
-        inner = np.einsum("ij,ij->i", t, P)
-        square = np.einsum("ij,jk,ik->i", t, self.metric, t)
-        return np.maximum(self.basis.norms(X) - 2 * inner + square, 0.0)
+        xp, M = array_namespace(P), like(self.metric, P)
+        t = P - M[0]
+        t[:, 0] = 1.0
+        inner = xp.sum(t * P, axis=1)
+        square = xp.sum((t @ M) * t, axis=1)
+        return xp.clip(self.basis.norms(X) - 2 * inner + square, min=0.0)

@@ -8,11 +8,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..compute import format_bytes
+from ..compute.arrays import dtype_name
 from ..kernels import Kernel
 from ..kernels.base import float_dtype
-
-# Rows of a streamed block: enough for GEMM to run at full speed.
-STREAM_ROWS = 2048
 
 
 class BasisRecipe(BaseEstimator, ABC):
@@ -56,7 +54,8 @@ class Basis(ABC):
 
     def project(self, X, W) -> np.ndarray:
         """Inner products of phi(X) with the sums W, (n, b). The n x m matrix is never kept."""
-        out = np.empty((X.shape[0], W.shape[1]))
+        X = self.engine.place(X)
+        out = self.engine.empty((X.shape[0], W.shape[1]))
         self.engine.map_rows(self.stream(X, W), X.shape[0], self.stream_rows(X), out)
         return out
 
@@ -70,11 +69,11 @@ class Basis(ABC):
                 f"against {self.size} basis vectors. Give at least "
                 f"{format_bytes(2 * self.engine.threads * width)}."
             )
-        return int(min(rows, STREAM_ROWS))
+        return int(min(rows, self.engine.stream_block))
 
     def precision(self, X):
-        """The type to compute X's inner products in."""
-        return float_dtype(X)
+        """The NumPy type to compute X's inner products in."""
+        return np.dtype(dtype_name(float_dtype(X)))
 
     def release(self) -> None:
         """Let go of work arrays; they come back when needed."""

@@ -3,16 +3,13 @@
 import numpy as np
 from scipy.linalg import eigh
 
-from ..compute import TileStore, is_sparse
-from ..kernels.base import Pairs, float_dtype
+from ..compute import TileStore, is_sparse, to_numpy
+from ..kernels.base import Pairs
 from .base import Basis, BasisRecipe, GramBasis
 
 # Largest spread (see `Kernel.spread`) at which single-precision tiles still give
 # eigenvalues to 1e-5: rounding is about eps * spread, and eps is 6e-8.
 DRAFT_SPREAD = 100.0
-
-# Rows of a block in a sum over all points.
-SUM_ROWS = 512
 
 # Share of the budget that prepared rows may take. Kept tiles save more per byte.
 ROWS_SHARE = 0.1
@@ -48,18 +45,18 @@ class PointBasis(Basis):
         self.size = points.shape[0]
 
     def precision(self, X):
-        """The type to compute X's kernel in: its own where rounding allows."""
-        return float_dtype(X) if self.single else np.float64
+        """The NumPy type to compute X's kernel in: its own where rounding allows."""
+        return super().precision(X) if self.single else np.dtype(np.float64)
 
     def stream(self, X, W=None, dtype=None):
         """k(rows, Z) W for a block of rows, in the precision of X or another."""
-        dtype = self.precision(X) if dtype is None else dtype
+        dtype, X = self.precision(X) if dtype is None else dtype, self.engine.place(X)
         pairs = self.kernel.pairs(X, self.points, dtype=dtype, store=self.engine.memory // 4)
-        W = None if W is None else W.astype(dtype)
+        W = None if W is None else self.engine.asarray(W, dtype)
         everything = slice(0, self.size)
 
         def coordinates(block):
-            K = np.empty((len(range(*block.indices(X.shape[0]))), self.size), dtype)
+            K = self.engine.empty((len(range(*block.indices(X.shape[0]))), self.size), dtype)
             K = pairs.tile(block, everything, K)
             return K if W is None else K @ W
 
@@ -75,14 +72,15 @@ class PointBasis(Basis):
 
     def norms(self, X):
         """k(x, x)."""
-        return self.kernel.diag(X)
+        return self.kernel.diag(self.engine.place(X))
 
     def whitener(self, dtype):
         """V L^{-1/2} over the eigenvalues of G that are not rounding.
 
         Never a Cholesky factor: smooth kernels are numerically rank-deficient.
         """
-        G = np.asarray(self.kernel(self.points.astype(float)))
+        points = self.points.astype(float) if is_sparse(self.points) else to_numpy(self.points[:])
+        G = np.asarray(self.kernel(points if is_sparse(points) else points.astype(float)))
         with self.engine.single_blas():
             values, V = eigh((G + G.T) / 2)
         rcond = SINGLE_RCOND if dtype == np.float32 else self.size * np.finfo(float).eps
@@ -93,11 +91,11 @@ class PointBasis(Basis):
         """The share of energy outside the span of the basis, tr(K - K_nys) / tr K."""
         stream = self.stream(X, self.whitener(np.float64), dtype=np.float64)
         kept = self.engine.sum_rows(
-            lambda block: float(np.square(stream(block)).sum()),
+            lambda block: float((stream(block) ** 2).sum()),
             X.shape[0],
             self.stream_rows(X),
         )
-        return max(0.0, 1.0 - kept / float(np.sum(self.norms(X))))
+        return max(0.0, 1.0 - kept / float(self.norms(X).sum()))
 
 
 class AllPoints(BasisRecipe):
@@ -107,6 +105,7 @@ class AllPoints(BasisRecipe):
         """The points of X, with a single-precision draft where rounding allows it."""
         # The solver's vectors come out of the same budget as the tiles.
         vectors = SOLVER_BLOCKS * 8 * X.shape[0] * ((n_components or 0) + 16)
+        X = engine.place(X)
         single = kernel.spread(X) <= DRAFT_SPREAD
         return PointGram(kernel, X, engine, single, reserve=vectors)
 
@@ -136,11 +135,12 @@ class PointGram(GramBasis, PointBasis):
         self.dtype, self.reserve = dtype, reserve
         self._pairs: Pairs | None = None
         self._store: TileStore | None = None
-        if single and dtype == np.float64:
+        cheaper = engine.draft(dtype, kernel) if single else None
+        if cheaper is not None:
             # Double precision needs the larger tiles: a budget too small for them fails here,
             # with a message that names what is enough for both.
             engine.tiling(kernel.pairs(points, dtype=dtype))
-            self.draft = PointGram(kernel, points, engine, dtype=np.float32, reserve=reserve)
+            self.draft = PointGram(kernel, points, engine, dtype=cheaper, reserve=reserve)
             # What the draft keeps comes first: it is read more often.
             self.reserve += 2 * self.size**2
             self.keeps = points.shape[1] >= KEPT_COLUMNS
@@ -152,7 +152,7 @@ class PointGram(GramBasis, PointBasis):
             side, threads = self.engine.tiling(self.pairs)
             # The other precision has tiles in flight and prepared rows as well.
             others = 2 * threads * self.pairs.tile_bytes(side) + 3 * self.pairs.kept_bytes
-            self._store = TileStore(self.engine.memory - others - self.reserve)
+            self._store = self.engine.store(self.engine.memory - others - self.reserve)
         return self._store
 
     def keep_nothing(self):
@@ -171,14 +171,18 @@ class PointGram(GramBasis, PointBasis):
     def pairs(self):
         """The tiles of k(Z, Z)."""
         if self._pairs is None:
-            room = int(ROWS_SHARE * self.engine.memory)
-            self._pairs = self.kernel.pairs(self.points, dtype=self.dtype, store=room)
+            self._pairs = self.kernel.pairs(self.points, dtype=self.dtype, store=self._room())
         return self._pairs
+
+    def _room(self) -> int:
+        """Bytes for prepared rows; a fused tile prepares its own."""
+        fused = self.dtype != np.float64 and self.engine.fuses(self.kernel)
+        return 0 if fused else int(ROWS_SHARE * self.engine.memory)
 
     def project(self, X, W):
         """k(X, Z) W, tile by tile."""
-        room = int(ROWS_SHARE * self.engine.memory)
-        pairs = self.kernel.pairs(X, self.points, dtype=self.precision(X), store=room)
+        X = self.engine.place(X)
+        pairs = self.kernel.pairs(X, self.points, dtype=self.precision(X), store=self._room())
         return self.engine.pair_rows(pairs, W)
 
     def gram(self, W):
@@ -190,7 +194,7 @@ class PointGram(GramBasis, PointBasis):
         if is_sparse(self.points):
             return False
         blocks = (self.points[i : i + 1024] for i in range(0, self.size, 1024))
-        return all(bool((block == self.points[0]).all()) for block in blocks)
+        return all(bool((block == self.points[0:1]).all()) for block in blocks)
 
     def diagonal(self):
         """k(z, z)."""
@@ -198,18 +202,19 @@ class PointGram(GramBasis, PointBasis):
 
     def to_dense(self):
         """k(Z, Z), tile by tile."""
-        return self.engine.fill(self.pairs, np.empty(self.pairs.shape))
+        return self.engine.fill(self.pairs, self.engine.empty(self.pairs.shape))
 
     def columns(self, index, W):
         """k(Z, Z[index]) W."""
-        room = int(ROWS_SHARE * self.engine.memory)
-        some = self.kernel.pairs(self.points, self.points[index], dtype=self.dtype, store=room)
+        some = self.kernel.pairs(
+            self.points, self.points[index], dtype=self.dtype, store=self._room()
+        )
         return self.engine.pair_rows(some, W)
 
     def rows(self, index):
         """k(Z[index], Z)."""
         some = self.pairs.of_rows(index)
-        return self.engine.fill(some, np.empty(some.shape, self.dtype))
+        return self.engine.fill(some, self.engine.empty(some.shape, self.dtype))
 
     def rows_times(self, index, W):
         """k(Z[index], Z) W, as a sum over blocks of Z so that each is prepared once."""
@@ -218,14 +223,15 @@ class PointGram(GramBasis, PointBasis):
         everything = slice(0, some.shape[0])
 
         def part(block):
-            T = np.empty((block.stop - block.start, some.shape[0]), self.dtype)
+            T = self.engine.empty((block.stop - block.start, some.shape[0]), self.dtype)
             return pairs.tile(block, everything, T).T @ W[block]
 
-        return self.engine.sum_rows(part, self.size, SUM_ROWS)
+        return self.engine.sum_rows(part, self.size, self.engine.sum_block)
 
     def minor(self, index):
         """k(Z[index], Z[index])."""
-        return self.kernel(self.points[index])
+        rows = self.points[index]
+        return self.kernel(rows if is_sparse(rows) else to_numpy(rows))
 
     def __getstate__(self):
         # Tiles are large and their store has a lock: a copy starts without either.

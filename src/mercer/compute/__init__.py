@@ -1,18 +1,26 @@
 """Where arrays live and how row blocks move: the layer that knows threads, bytes and devices."""
 
-from .arrays import array_namespace, inplace, is_sparse, restore, to_numpy
-from .local import LocalEngine, TileStore
+from .arrays import array_namespace, inplace, is_sparse, like, restore, to_numpy
+from .engines import make_engine
+from .local import LocalEngine
 from .memory import available_memory, format_bytes, parse_bytes
+from .scalar_map import ScalarMap
+from .tiles import TiledEngine, TileStore, row_blocks
 
 __all__ = [
     "LocalEngine",
+    "ScalarMap",
     "TileStore",
+    "TiledEngine",
     "array_namespace",
     "available_memory",
     "format_bytes",
     "inplace",
     "is_sparse",
+    "like",
+    "make_engine",
     "parse_bytes",
     "restore",
+    "row_blocks",
     "to_numpy",
 ]

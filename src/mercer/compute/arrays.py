@@ -1,19 +1,22 @@
 """Array libraries: which one an array belongs to, and the way to NumPy and back.
 
-Arrays that live in main memory (NumPy, torch CPU tensors, any array-API library)
-are computed on as NumPy views, and results go back to the library they came from.
+Arrays that live in main memory (NumPy, torch CPU tensors, any array-API library) are
+computed on as NumPy views, those on a device stay there, and results go back to the library
+they came from.
 """
 
 import numpy as np
 from array_api_compat import array_namespace as _namespace
 from array_api_compat import device as _device
-from array_api_compat import is_array_api_obj, is_cupy_array, is_numpy_array, is_torch_array
+from array_api_compat import is_array_api_obj, is_cupy_array, is_torch_array
 from scipy import sparse
 
 
 def array_namespace(X):
     """The array-API namespace of X, without a look-up for the common case."""
-    return np if isinstance(X, np.ndarray) else _namespace(X)
+    if isinstance(X, np.ndarray):
+        return np
+    return X.namespace if hasattr(X, "namespace") else _namespace(X)
 
 
 def is_sparse(X) -> bool:
@@ -24,6 +27,14 @@ def is_sparse(X) -> bool:
 def is_foreign(X) -> bool:
     """Whether X is an array of a library other than NumPy and SciPy."""
     return not isinstance(X, np.ndarray) and not is_sparse(X) and is_array_api_obj(X)
+
+
+def is_on_device(X) -> bool:
+    """Whether X is an array in the memory of a CUDA device, whatever its library."""
+    if isinstance(X, np.ndarray) or is_sparse(X) or not is_array_api_obj(X):
+        return False
+    device = str(getattr(X, "device", "")).lower()
+    return is_cupy_array(X) or "cuda" in device or "gpu" in device
 
 
 def to_numpy(X):
@@ -41,11 +52,50 @@ def to_numpy(X):
 
 
 def restore(result, template):
-    """The NumPy array `result` in the library and on the device of `template`."""
-    if template is None or is_numpy_array(template) or not is_foreign(template):
-        return result
-    xp = _namespace(template)
-    return xp.asarray(np.ascontiguousarray(result), device=_device(template))
+    """The array `result` in the library and on the device of `template`."""
+    if template is None or not is_foreign(template):
+        return to_numpy(result) if is_torch_array(result) else result
+    xp, device = _namespace(template), _device(template)
+    if is_on_device(template) and is_on_device(result) and not is_torch_array(template):
+        return xp.from_dlpack(result)
+    if is_torch_array(result) and is_torch_array(template):
+        return result.to(device)
+    return xp.asarray(np.ascontiguousarray(to_numpy(result)), device=device)
+
+
+def like(A, template):
+    """A small array in the library and on the device of a large one, in its own type."""
+    if isinstance(template, np.ndarray) or is_sparse(template):
+        return to_numpy(A)
+    if isinstance(A, np.ndarray):
+        # Other libraries share the memory of an array, and only of such ones.
+        A = np.require(A, requirements=["C", "W"])
+    return array_namespace(template).asarray(A, device=_device(template))
+
+
+def on_device_of(X) -> dict:
+    """Arguments that make a new array beside X: empty for NumPy."""
+    if isinstance(X, np.ndarray) or is_sparse(X):
+        return {}
+    return {"device": X.device if hasattr(X, "namespace") else _device(X)}
+
+
+def dtype_in(xp, dtype):
+    """A floating type by its NumPy name in another library."""
+    return dtype if xp is np else getattr(xp, dtype_name(dtype))
+
+
+def dtype_name(dtype) -> str:
+    """The NumPy name of a floating type of any library."""
+    for name in ("float64", "float32", "float16"):
+        if name in str(dtype):
+            return name
+    raise TypeError(f"{dtype} is not a floating type that kernels are computed in.")
+
+
+def itemsize(dtype) -> int:
+    """Bytes of one number of a floating type of any library."""
+    return np.dtype(dtype_name(dtype)).itemsize
 
 
 def inplace(function, T):

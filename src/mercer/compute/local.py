@@ -5,58 +5,25 @@ scale without compiled code. BLAS's own threads would fight with ours, and on a 
 machine they wait for each other: a 400 x 400 eigenproblem was seen to take seconds.
 """
 
-import operator
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import reduce
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from .memory import format_bytes
+from .tiles import TiledEngine
 
-# Tile sides to try, largest first. About 1024 keeps a tile inside the cache and the
-# small GEMMs efficient; below 64 the overhead of Python per tile takes over.
+# About 1024 keeps a tile inside the cache and the small GEMMs efficient; below 64 the
+# overhead of Python per tile takes over.
 TILE_SIDES = (1024, 512, 256, 128, 64)
 
-# Side below which tiles are not cut only to share them out between threads.
 SMALL_SIDE = 192
 
 
-class TileStore:
-    """Tiles kept from one product to the next, first come first kept, within `room` bytes.
-
-    A store outlives no fit: the Gram matrix it belongs to drops it with itself.
-    """
-
-    def __init__(self, room: int = 0):
-        self.room = room
-        self._tiles: dict[tuple[int, int], np.ndarray] = {}
-        self._lock = threading.Lock()
-
-    def get(self, key):
-        """The tile kept under `key`, or None."""
-        return self._tiles.get(key)
-
-    def reserve(self, shape, dtype):
-        """A fresh array to fill and keep, or None when the room is used up."""
-        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        with self._lock:
-            if size > self.room:
-                return None
-            self.room -= size
-        return np.empty(shape, dtype)
-
-    def keep(self, key, tile) -> None:
-        """Keep a filled tile; a tile that was never filled must not come here."""
-        self._tiles[key] = tile
-
-
-class LocalEngine:
+class LocalEngine(TiledEngine):
     """Row blocks and tiles on the cores of this machine.
 
     Parameters
@@ -69,11 +36,25 @@ class LocalEngine:
         ``progress(done, total)`` after tiles of the calling thread.
     """
 
+    sides, small_side = TILE_SIDES, SMALL_SIDE
+
     def __init__(self, memory: int, threads: int | None = None, progress=None):
         self.memory = memory
         self.threads = count_threads(threads)
         self.progress = progress
         self._controller: ThreadpoolController | None = None
+
+    def empty(self, shape, dtype=np.float64):
+        """A NumPy array."""
+        return np.empty(shape, dtype)
+
+    def zeros(self, shape):
+        """A NumPy array of zeros."""
+        return np.zeros(shape)
+
+    def asarray(self, A, dtype=None):
+        """A contiguous NumPy array."""
+        return np.ascontiguousarray(A, dtype=dtype)
 
     @contextmanager
     def single_blas(self):
@@ -83,149 +64,11 @@ class LocalEngine:
         with self._controller.limit(limits=1):
             yield
 
-    def tiling(self, pairs) -> tuple[int, int]:
-        """The tile side and the number of threads that the budget allows.
-
-        A fourth of the budget goes to tiles in flight, so that most of it can keep
-        tiles; the whole of it when that would force tiny tiles.
-        """
-        for share in (4, 1):
-            for threads in dict.fromkeys((self.threads, 1)):
-                for side in TILE_SIDES:
-                    if threads * pairs.tile_bytes(side) <= self.memory // share:
-                        return side, threads
-        least = pairs.tile_bytes(TILE_SIDES[-1])
-        raise ValueError(
-            f"memory={format_bytes(self.memory)} cannot hold one tile of the kernel matrix. "
-            f"Give at least {format_bytes(least)}, for example memory={least}."
-        )
-
-    def pair_rows(self, pairs, V, store: TileStore | None = None):
-        """The product of the kernel matrix between two sets of rows with V, in float64.
-
-        A symmetric matrix is visited in tiles on and above the diagonal, each used for
-        both sides and kept in `store` while it has room.
-
-        Parameters
-        ----------
-        pairs : object with ``shape, dtype, symmetric, tile(rows, columns, out), tile_bytes(side)``
-        V : array of shape (m, b)
-
-        Returns
-        -------
-        array of shape (n, b)
-        """
-        side, threads = self.tiling(pairs)
-        if pairs.symmetric:
-            # Enough tiles that no thread waits long for the last one.
-            side = min(side, max(SMALL_SIDE, -(-pairs.shape[0] // (4 * threads))))
-        V = np.ascontiguousarray(V, dtype=pairs.dtype)
-        with self.single_blas():
-            if pairs.symmetric:
-                return self._symmetric(pairs, V, side, threads, store or TileStore())
-            return self._rectangular(pairs, V, side, threads)
-
-    def fill(self, pairs, out):
-        """The kernel matrix itself, tile by tile into `out`; a symmetric one is mirrored."""
-        side, threads = self.tiling(pairs)
-        rows, columns = (row_blocks(size, side) for size in pairs.shape)
-        tasks = [(i, j) for i in rows for j in columns if not pairs.symmetric or i.start <= j.start]
-
-        def work(task, scratch):
-            i, j = task
-            tile = scratch[: i.stop - i.start, : j.stop - j.start]
-            out[i, j] = pairs.tile(i, j, tile)
-            if pairs.symmetric and i != j:
-                out[j, i] = out[i, j].T
-
-        with self.single_blas():
-            self._run(tasks, work, threads, lambda: np.empty((side, side), pairs.dtype))
-        return out
-
-    def map_rows(self, function: Callable, n: int, rows: int, out) -> None:
-        """Fill ``out[block] = function(block)`` for slices of at most `rows` of n rows."""
-
-        def work(block, _):
-            out[block] = function(block)
-
-        with self.single_blas():
-            self._run(row_blocks(n, rows), work, self.threads)
-
-    def sum_rows(self, function: Callable, n: int, rows: int):
-        """The sum of ``function(block)`` over slices of at most `rows` of n rows.
-
-        Every thread keeps one running sum, so memory does not grow with n.
-        """
-        sums: list[list] = []
-
-        def begin():
-            sums.append([])
-            return sums[-1]
-
-        def work(block, total):
-            part = function(block)
-            total[:] = [total[0] + part] if total else [part]
-
-        with self.single_blas():
-            self._run(row_blocks(n, rows), work, self.threads, begin)
-        parts = [total[0] for total in sums if total]
-        return reduce(operator.add, parts)
-
     def __getstate__(self):
         # Handles of thread pools and progress bars do not travel.
         return self.__dict__ | {"_controller": None, "progress": None}
 
-    def _symmetric(self, pairs, V, side, threads, store):
-        n, b = pairs.shape[0], V.shape[1]
-        blocks = row_blocks(n, side)
-        tasks = [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]
-        sums = []
-
-        def begin():
-            sums.append(np.zeros((n, b)))
-            return sums[-1], np.empty((side, side), pairs.dtype)
-
-        def work(task, local):
-            total, scratch = local
-            i, j = (blocks[k] for k in task)
-            T = store.get(task)
-            if T is None:
-                T = self._fill(pairs, task, i, j, store, scratch)
-            total[i] += T @ V[j]
-            if task[0] != task[1]:
-                total[j] += T.T @ V[i]
-
-        self._run(tasks, work, threads, begin)
-        for other in sums[1:]:
-            sums[0] += other
-        return sums[0]
-
-    def _fill(self, pairs, task, i, j, store, scratch):
-        shape = (i.stop - i.start, j.stop - j.start)
-        kept = store.reserve(shape, pairs.dtype)
-        T = pairs.tile(i, j, scratch[: shape[0], : shape[1]] if kept is None else kept)
-        if kept is not None:
-            store.keep(task, T)
-        return T
-
-    def _rectangular(self, pairs, V, side, threads):
-        n, m = pairs.shape
-        columns = row_blocks(m, side)
-        out = np.empty((n, V.shape[1]))
-
-        def work(i, scratch):
-            total = np.zeros((i.stop - i.start, V.shape[1]))
-            for j in columns:
-                T = pairs.tile(i, j, scratch[: i.stop - i.start, : j.stop - j.start])
-                total += T @ V[j]
-            out[i] = total
-
-        # Every thread gets a strip, and strips wide enough to be worth preparing columns for.
-        strip = min(side, max(SMALL_SIDE, -(-n // threads)))
-        self._run(row_blocks(n, strip), work, threads, lambda: np.empty((side, side), pairs.dtype))
-        return out
-
-    def _run(self, tasks: Iterable, work: Callable, threads: int, begin=lambda: None) -> None:
+    def _run(self, tasks, work, threads, begin=lambda: None):
         """Call ``work(task, local)`` for every task, the calling thread working too.
 
         An interrupt or an error stops every thread after the tile it is in.
@@ -257,11 +100,6 @@ class LocalEngine:
                     future.result()
             finally:
                 stop.set()
-
-
-def row_blocks(n: int, rows: int) -> list[slice]:
-    """Slices of at most `rows` that cover n rows."""
-    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 
 def count_threads(n_jobs: int | None) -> int:

@@ -7,7 +7,7 @@ rows of the data, or row numbers of the matrix.
 import numpy as np
 from sklearn.metrics import pairwise_distances
 
-from ..compute.local import row_blocks
+from ..compute import row_blocks
 from ..operators import MatrixDistance
 from ..scaling import lifted, squared_distances
 

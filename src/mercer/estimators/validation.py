@@ -1,9 +1,10 @@
 """Checks of input, and the way results go back to where the input came from."""
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
-from ..compute import restore
-from ..compute.arrays import is_foreign
+from ..compute import array_namespace, restore
+from ..compute.arrays import dtype_in
 
 # Rows checked at a time when a file on disk is too large to check at once.
 CHECK_ROWS = 65536
@@ -50,11 +51,43 @@ def check_gram(K) -> None:
         )
 
 
+def check_tensor(estimator, X, reset: bool):
+    """A matrix of finite numbers that lives on a device, checked there, as a torch tensor."""
+    import torch
+
+    X = X.detach() if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
+    if X.ndim != 2 or X.dtype.is_complex:
+        raise ValueError(
+            f"Expected a 2D array of numbers, got a {X.ndim}D array of type {X.dtype} instead."
+        )
+    least = 2 if reset else 1
+    if X.shape[0] < least or X.shape[1] < 1:
+        raise ValueError(
+            f"Found array with shape {tuple(X.shape)} while a minimum of {least} rows and 1 "
+            "column is required."
+        )
+    if X.dtype not in (torch.float32, torch.float64):
+        X = X.to(torch.float64)
+    elif reset and getattr(estimator, "copy_X", False):
+        X = X.clone()
+    if not bool(torch.isfinite(X).all()):
+        raise ValueError("Input X contains NaN or infinity. Remove or fill those rows first.")
+    return validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
 def float_type(X):
-    """The type of results for X: float32 stays, all else is float64."""
-    return np.float32 if X.dtype == np.float32 else np.float64
+    """The NumPy type of results for X: float32 stays, all else is float64."""
+    return np.float32 if "float32" in str(X.dtype) else np.float64
 
 
 def as_source(result, source):
-    """A result in the array library of the input it came from."""
-    return restore(result, source) if is_foreign(source) else result
+    """A result in the array library and on the device of the input it came from."""
+    return restore(result, source)
+
+
+def in_type(result, dtype):
+    """An array of any library in one floating type."""
+    xp = array_namespace(result)
+    if xp is np:
+        return result.astype(dtype, copy=False)
+    return xp.astype(result, dtype_in(xp, np.dtype(dtype).name), copy=False)

@@ -11,13 +11,16 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 
-from ..compute import array_namespace, is_sparse
+from ..compute import ScalarMap, array_namespace, is_sparse, to_numpy
+from ..compute.arrays import dtype_in, itemsize, on_device_of
 
 # Rows on which the median or mean distance is taken: half a million pairs settle
 # either to a third digit.
 WIDTH_SAMPLE = 1000
 # Rows prepared at once.
 EMBED_ROWS = 512
+# Rows squared at once in double precision.
+WIDE_ROWS = 65536
 # Rows from which the cancellation in a centred matrix is judged.
 SPREAD_SAMPLE = 256
 # Steps of the power method for the leading eigenvalue of that sample.
@@ -35,7 +38,7 @@ class Kernel(BaseEstimator, ABC):
         pairs = self.pairs(X, Z)
         n, m = pairs.shape
         xp = array_namespace(X) if not is_sparse(X) else np
-        out = xp.empty((n, m), dtype=pairs.dtype)
+        out = xp.empty((n, m), dtype=pairs.dtype, **on_device_of(X))
         return pairs.tile(slice(0, n), slice(0, m), out)
 
     @abstractmethod
@@ -52,6 +55,10 @@ class Kernel(BaseEstimator, ABC):
     def resolve(self, X, rng=None) -> "Kernel":
         """A copy whose parameters are all numbers, derived from X where they were not."""
         return clone(self)
+
+    def scalar_map(self) -> ScalarMap | None:
+        """The kernel as a scalar function that a fused tile knows, or None."""
+        return None
 
     def spread(self, X) -> float:
         """How much rounding of a tile grows in the result, by terms that cancel."""
@@ -127,14 +134,22 @@ class DirectKernel(Kernel):
 
 
 class Pairs(ABC):
-    """The kernel matrix between the rows of X and Z, seen tile by tile."""
+    """The kernel matrix between the rows of X and Z, seen tile by tile.
+
+    `prepared` is where an engine keeps rows in a form of its own.
+    """
+
+    #: What is taken off every row first, or None.
+    origin = None
 
     def __init__(self, kernel, X, Z, dtype):
         self.kernel, self.X = kernel, X
         self.Z = X if Z is None else Z
         self.symmetric = Z is None
         self.shape = (X.shape[0], self.Z.shape[0])
-        self.dtype = float_dtype(X) if dtype is None else dtype
+        xp = np if is_sparse(X) else array_namespace(X)
+        self.dtype = dtype_in(xp, float_dtype(X) if dtype is None else dtype)
+        self.prepared: dict = {}
 
     @abstractmethod
     def tile(self, i: slice, j: slice, out):
@@ -156,7 +171,7 @@ class Pairs(ABC):
     @property
     def itemsize(self) -> int:
         """Bytes of one number."""
-        return 4 if "32" in str(self.dtype) else 8
+        return itemsize(self.dtype)
 
 
 class FactoredPairs(Pairs):
@@ -205,13 +220,13 @@ class FactoredPairs(Pairs):
     @property
     def kept_bytes(self):
         """Bytes of the prepared rows, if they are kept."""
-        kept = {id(E): E.nbytes for E in (self._left, self._right) if E is not None}
-        return sum(kept.values())
+        kept = {id(E): E for E in (self._left, self._right) if E is not None}
+        return sum(self.itemsize * E.shape[0] * E.shape[1] for E in kept.values())
 
     def of_rows(self, index):
         """The same matrix for only some of its rows; prepared rows are shared."""
         some = copy(self)
-        some.X, some.symmetric = self.X[index], False
+        some.X, some.symmetric, some.prepared = self.X[index], False, {}
         some.shape = (some.X.shape[0], self.shape[1])
         some._left = None if self._left is None else self._left[index]
         return some
@@ -219,7 +234,7 @@ class FactoredPairs(Pairs):
     def _embed_all(self, width):
         """Every row of Z prepared, a block at a time: temporaries stay in the cache."""
         xp, m = array_namespace(self.Z), self.shape[1]
-        rows = xp.empty((m, width), dtype=self.dtype)
+        rows = xp.empty((m, width), dtype=self.dtype, **on_device_of(self.Z))
         for start in range(0, m, EMBED_ROWS):
             block = slice(start, min(start + EMBED_ROWS, m))
             rows[block] = self._embed(self.Z, block)
@@ -267,6 +282,12 @@ def multiply(left, right, out):
     return xp.matmul(left, right.T, out=out)
 
 
+def same_for_all(X, value: float):
+    """One number for every row of X, in float64 and where X is, (n,)."""
+    xp = np if is_sparse(X) else array_namespace(X)
+    return xp.full(X.shape[0], value, dtype=xp.float64, **on_device_of(X))
+
+
 def row_squares(X):
     """|x|^2 for every row, (n,)."""
     if is_sparse(X):
@@ -283,7 +304,8 @@ def wide_row_squares(X):
     if isinstance(X, np.ndarray):
         return np.einsum("ij,ij->i", X, X, dtype=np.float64)
     xp = array_namespace(X)
-    return row_squares(xp.asarray(X, dtype=xp.float64))
+    blocks = (X[i : i + WIDE_ROWS] for i in range(0, X.shape[0], WIDE_ROWS))
+    return xp.concat([row_squares(xp.astype(block, xp.float64)) for block in blocks])
 
 
 def centering_spread(kernel, X) -> float:
@@ -293,7 +315,7 @@ def centering_spread(kernel, X) -> float:
     kernels far from the origin.
     """
     rows = X[:: -(-X.shape[0] // SPREAD_SAMPLE)]
-    rows = rows.astype(float) if is_sparse(rows) else np.asarray(rows, dtype=float)
+    rows = rows.astype(float) if is_sparse(rows) else np.asarray(to_numpy(rows), dtype=float)
     K = kernel(rows)
     size = float(np.linalg.norm(K))
     K = K - K.mean(axis=0)
@@ -335,6 +357,7 @@ def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float
     sample = X
     if X.shape[0] > WIDTH_SAMPLE:
         sample = X[np.sort(rng.choice(X.shape[0], WIDTH_SAMPLE, replace=False))]
-    sample = sample.toarray() if is_sparse(sample) else np.asarray(sample)
+    # Blocks that come from elsewhere are brought here by indexing.
+    sample = sample.toarray() if is_sparse(sample) else to_numpy(sample[:])
     distances = pdist(sample.astype(float), metric)
     return float(np.median(distances) if kind == "median" else distances.mean())

@@ -5,8 +5,8 @@ from scipy.special import ndtr
 from sklearn.base import clone
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from ..compute import is_sparse, to_numpy
-from .base import DirectKernel, Kernel, WidthMixin
+from ..compute import array_namespace, inplace, is_sparse, like, to_numpy
+from .base import DirectKernel, Kernel, WidthMixin, same_for_all
 
 
 class Laplacian(WidthMixin, DirectKernel):
@@ -29,12 +29,10 @@ class Laplacian(WidthMixin, DirectKernel):
         return 1.0 / distance if distance > 0 else 1.0
 
     def fill(self, X, Z, out):
-        """L1 distances by a compiled loop, then exp."""
-        from ..compute._numba import l1_distances
-
-        l1_distances(dense(X), dense(Z), out)
+        """L1 distances, then exp."""
+        add_coordinates("l1_distances", abs_difference, X, Z, out)
         out *= -self.gamma
-        np.exp(out, out=out)
+        inplace(array_namespace(out).exp, out)
 
     def frequencies(self, G, rng):
         """Independent Cauchy coordinates, as quantiles of Gaussian ones."""
@@ -42,7 +40,7 @@ class Laplacian(WidthMixin, DirectKernel):
 
     def diag(self, X):
         """Ones."""
-        return np.ones(X.shape[0])
+        return same_for_all(X, 1.0)
 
 
 class AdditiveChi2(DirectKernel):
@@ -55,7 +53,7 @@ class AdditiveChi2(DirectKernel):
 
     def check(self, X):
         """Histograms have no negative entries."""
-        least = X.data.min(initial=0) if is_sparse(X) else X.min()
+        least = float(X.data.min(initial=0) if is_sparse(X) else X.min())
         if least < 0:
             raise ValueError(
                 f"{type(self).__name__} needs non-negative data and found {least:.3g}. "
@@ -64,14 +62,12 @@ class AdditiveChi2(DirectKernel):
 
     def fill(self, X, Z, out):
         """Minus the chi-squared distances."""
-        from ..compute._numba import chi2_distances
-
-        chi2_distances(dense(X), dense(Z), out)
-        np.negative(out, out=out)
+        add_coordinates("chi2_distances", chi2_term, X, Z, out)
+        out *= -1
 
     def diag(self, X):
         """Zeros."""
-        return np.zeros(X.shape[0])
+        return same_for_all(X, 0.0)
 
 
 class Chi2(AdditiveChi2):
@@ -100,11 +96,11 @@ class Chi2(AdditiveChi2):
         """exp of the scaled additive kernel."""
         super().fill(X, Z, out)
         out *= self.gamma
-        np.exp(out, out=out)
+        inplace(array_namespace(out).exp, out)
 
     def diag(self, X):
         """Ones."""
-        return np.ones(X.shape[0])
+        return same_for_all(X, 1.0)
 
 
 class Callable(DirectKernel):
@@ -125,7 +121,9 @@ class Callable(DirectKernel):
 
     def fill(self, X, Z, out):
         """Call it for every pair."""
-        out[...] = pairwise_kernels(X, Z, metric=self.function, **(self.params or {}))
+        X, Z = (rows if is_sparse(rows) else to_numpy(rows) for rows in (X, Z))
+        K = pairwise_kernels(X, Z, metric=self.function, **(self.params or {}))
+        out[...] = like(K, out)
 
     def spread(self, X):
         """The function costs the same in any precision, so there is no use for a draft."""
@@ -133,9 +131,32 @@ class Callable(DirectKernel):
 
     def diag(self, X):
         """Call it for every row with itself."""
-        params = self.params or {}
+        params, X = self.params or {}, X if is_sparse(X) else to_numpy(X)
         rows = (X[i : i + 1] if is_sparse(X) else X[i] for i in range(X.shape[0]))
         return np.array([float(self.function(x, x, **params)) for x in rows])
+
+
+def add_coordinates(compiled, term, X, Z, out):
+    """out[i, j] = sum_k term(x_ik, z_jk), compiled in main memory, over whole tiles elsewhere."""
+    if isinstance(out, np.ndarray):
+        from ..compute import _numba
+
+        getattr(_numba, compiled)(dense(X), dense(Z), out)
+        return
+    out[...] = 0
+    for k in range(X.shape[1]):
+        out += term(X[:, k][:, None], Z[:, k][None, :])
+
+
+def abs_difference(x, z):
+    """|x - z|."""
+    return abs(x - z)
+
+
+def chi2_term(x, z):
+    """(x - z)^2 / (x + z), zero for empty bins."""
+    xp, both = array_namespace(x), x + z
+    return (x - z) ** 2 / xp.where(both > 0, both, 1.0)
 
 
 def dense(X):

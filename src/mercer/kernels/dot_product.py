@@ -3,11 +3,14 @@
 import numpy as np
 from sklearn.base import clone
 
-from ..compute import array_namespace, inplace, is_sparse
+from ..compute import ScalarMap, array_namespace, inplace, is_sparse
 from .base import FactoredKernel, Kernel, centering_spread, row_squares, wide_row_squares
 
 # Largest entry for which single-precision sums over many rows stay finite.
 SINGLE_RANGE = 1e30
+
+# Largest degree of a fused polynomial: the tile multiplies that often.
+FUSED_DEGREE = 16
 
 
 class DotProductKernel(FactoredKernel):
@@ -41,12 +44,16 @@ class DotProductKernel(FactoredKernel):
     def spread(self, X):
         """What centring cancels; entries beyond its range leave single precision nothing."""
         with np.errstate(over="ignore", invalid="ignore"):
-            largest = float(np.abs(self.diag(X)).max())
+            largest = float(abs(self.diag(X)).max())
             return centering_spread(self, X) if largest < SINGLE_RANGE else np.inf
 
 
 class Linear(DotProductKernel):
     """``x . z``: kernel PCA with it is ordinary PCA."""
+
+    def scalar_map(self):
+        """The inner product itself."""
+        return ScalarMap("identity", bounded=False)
 
 
 class Polynomial(DotProductKernel):
@@ -79,6 +86,13 @@ class Polynomial(DotProductKernel):
         T += self.coef0
         return power(T, self.degree)
 
+    def scalar_map(self):
+        """A power by multiplication; others are not fused."""
+        if not float(self.degree).is_integer() or not 1 <= self.degree <= FUSED_DEGREE:
+            return None
+        scale, constant = float(np.sqrt(self.gamma)), float(self.coef0)
+        return ScalarMap("power", scale, (constant,), int(self.degree), bounded=False)
+
     def sketch_terms(self):
         """Degree, scale and constant for a tensor sketch."""
         if not self.definite or self.degree < 1:
@@ -110,6 +124,11 @@ class Sigmoid(DotProductKernel):
         T += self.coef0
         return inplace(array_namespace(T).tanh, T)
 
+    def scalar_map(self):
+        """tanh(t + coef0); rows may be of any size, so float16 is not for them."""
+        scale, constant = float(np.sqrt(self.gamma)), float(self.coef0)
+        return ScalarMap("tanh", scale, (constant,), bounded=False)
+
 
 class Cosine(DotProductKernel):
     """``x . z / (|x| |z|)``, zero for a zero row."""
@@ -121,6 +140,10 @@ class Cosine(DotProductKernel):
         if is_sparse(X):
             return X.multiply((1 / norms)[:, None]).tocsr().astype(X.dtype)
         return X / norms[:, None]
+
+    def scalar_map(self):
+        """The inner product of unit rows."""
+        return ScalarMap("identity", unit=True)
 
     def diag(self, X):
         """One, or zero for a zero row."""

@@ -6,7 +6,7 @@ grows, so a gamma found for one is a fair start for the others.
 
 import numpy as np
 
-from ..compute import array_namespace, inplace, is_sparse
+from ..compute import ScalarMap, array_namespace, inplace, is_sparse
 from .base import (
     FactoredKernel,
     WidthMixin,
@@ -14,7 +14,13 @@ from .base import (
     centering_spread,
     float_dtype,
     row_squares,
+    same_for_all,
 )
+
+# exp(t) = 2^(t log2 e), which is what GPUs compute.
+LOG2E = float(np.log2(np.e))
+# Rows whose squared norms are compared at once.
+NORM_ROWS = 65536
 
 
 class StationaryKernel(WidthMixin, FactoredKernel):
@@ -53,15 +59,15 @@ class StationaryKernel(WidthMixin, FactoredKernel):
 
     def diag(self, X):
         """Ones."""
-        xp = np if is_sparse(X) else array_namespace(X)
-        return xp.ones(X.shape[0], dtype=xp.float64)
+        return same_for_all(X, 1.0)
 
     def spread(self, X):
         """gamma |x|^2 of the row farthest from the mean, or what centring cancels."""
         origin = self.origin(X)
         far = 0.0
-        for start in range(0, X.shape[0], 4096):
-            rows = X[start : start + 4096]
+        step = 4096 if is_sparse(X) or isinstance(X, np.ndarray) else NORM_ROWS
+        for start in range(0, X.shape[0], step):
+            rows = X[start : start + step]
             far = max(far, float(row_squares(rows if origin is None else rows - origin).max()))
         return max(self.gamma * far, centering_spread(self, X))
 
@@ -82,6 +88,11 @@ class RBF(StationaryKernel):
     def finish(self, T):
         """exp."""
         return inplace(array_namespace(T).exp, T)
+
+    def scalar_map(self):
+        """2^(x . z - |x|^2 / 2 - |z|^2 / 2) of scaled rows."""
+        scale = float(np.sqrt(2 * self.gamma * LOG2E))
+        return ScalarMap("exp2", scale, distance=True)
 
     def frequencies(self, G, rng):
         """Draws of the spectral density from Gaussian rows G: a Gaussian again."""
@@ -131,6 +142,13 @@ class Matern(StationaryKernel):
         T *= s
         return T
 
+    def scalar_map(self):
+        """exp(-s) times a polynomial of degree nu - 1/2, s^2 = -4 nu t."""
+        scale, degree = float(np.sqrt(2 * self.gamma)), int(self.nu - 0.5)
+        return ScalarMap(
+            "matern", scale, (4.0 * self.nu,), degree, distance=True, rough=self.nu == 0.5
+        )
+
     def frequencies(self, G, rng):
         """The spectral density is a multivariate t of 2 nu degrees of freedom."""
         stretch = np.sqrt(2 * self.nu / rng.chisquare(2 * self.nu, size=(G.shape[0], 1)))
@@ -169,6 +187,11 @@ class RationalQuadratic(StationaryKernel):
         T = inplace(xp.log1p, T)
         T *= -self.alpha
         return inplace(xp.exp, T)
+
+    def scalar_map(self):
+        """(1 - t / alpha)^-alpha."""
+        scale = float(np.sqrt(2 * self.gamma))
+        return ScalarMap("rational", scale, (float(self.alpha),), distance=True)
 
     def frequencies(self, G, rng):
         """A mixture of Gaussians whose gammas follow a gamma distribution."""

@@ -5,6 +5,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 from scipy.linalg import eigh
 
+from ..compute import array_namespace, like
+
 # Landmarks for the start block: a few hundred bring the first Ritz values within
 # percents, and cost less than a tenth of one product for n above 10,000.
 START_LANDMARKS = 300
@@ -30,6 +32,10 @@ class SymmetricOperator(ABC):
     @abstractmethod
     def to_dense(self) -> np.ndarray:
         """The matrix itself, in an array of its own."""
+
+    def vectors(self, V):
+        """Vectors of the host in the library and on the device of the operator's own."""
+        return V
 
     @property
     def draft(self) -> "SymmetricOperator | None":
@@ -100,4 +106,6 @@ def sample_weights(K, k: int) -> np.ndarray:
 def padded(V, k: int, rng) -> np.ndarray:
     """V with random columns where it has fewer than k."""
     short = k - V.shape[1]
-    return np.hstack([V, rng.standard_normal((V.shape[0], short))]) if short else V
+    if not short:
+        return V
+    return array_namespace(V).concat([V, like(rng.standard_normal((len(V), short)), V)], axis=1)

@@ -1,7 +1,11 @@
-"""H G H: the Gram matrix of a basis, centered."""
+"""H G H: the Gram matrix of a basis, centered.
+
+Vectors are in the array library of the basis; samples and weights are small and on the host.
+"""
 
 import numpy as np
 
+from ..compute import array_namespace, like, to_numpy
 from .base import SymmetricOperator, padded, sample_weights, start_sample
 
 
@@ -24,21 +28,26 @@ class CenteredGram(SymmetricOperator):
             return self._finite(self.basis.gram(V))
         V = V - V.mean(axis=0)
         if self._row_means is None:
-            ones = np.full((self.shape[0], 1), 1.0 / self.shape[0])
-            AV = self.basis.gram(np.hstack([V, ones]))
-            self._row_means, AV = AV[:, -1].copy(), AV[:, :-1]
+            xp = array_namespace(V)
+            ones = xp.full_like(V[:, :1], 1.0 / self.shape[0])
+            AV = self.basis.gram(xp.concat([V, ones], axis=1))
+            self._row_means, AV = xp.asarray(AV[:, -1], copy=True), AV[:, :-1]
         else:
             AV = self.basis.gram(V)
         return self._finite(AV - AV.mean(axis=0))
 
     def _finite(self, AV):
         """AV itself, or an error that names the kernel."""
-        if not np.isfinite(AV).all():
+        if not bool(array_namespace(AV).isfinite(AV).all()):
             raise ValueError(
                 f"{self.basis.kernel!r} gives values that are not finite on these data. Scale "
                 "the data or change the kernel's parameters."
             )
         return AV
+
+    def vectors(self, V):
+        """Vectors where the engine of the basis keeps its own."""
+        return self.basis.engine.asarray(V)
 
     @property
     def draft(self):
@@ -60,7 +69,8 @@ class CenteredGram(SymmetricOperator):
         if self._row_means is None and self.draft is not None:
             self._row_means = self.draft.row_means
         if self._row_means is None:
-            self._row_means = self.basis.gram(np.full((self.shape[0], 1), 1 / self.shape[0]))[:, 0]
+            ones = self.basis.engine.zeros((self.shape[0], 1)) + 1 / self.shape[0]
+            self._row_means = self.basis.gram(ones)[:, 0]
         return self._row_means
 
     def diagonal(self) -> np.ndarray:
@@ -88,12 +98,13 @@ class CenteredGram(SymmetricOperator):
         Rows are centered after the product, which leaves the b x n block itself alone.
         """
         K = self.basis.rows(index)
-        minor, product = K[:, index].astype(float), np.asarray(K @ W, dtype=float)
+        xp = array_namespace(W)
+        minor, product = xp.astype(K[:, index], xp.float64), xp.astype(K @ W, xp.float64)
         if self.center:
             means = self.row_means
             shifts = means.mean() - means[index]
             minor += shifts[:, None] - means[index]
-            product += np.outer(shifts, W.sum(axis=0)) - means @ W
+            product += shifts[:, None] * W.sum(axis=0) - means @ W
         return minor, product
 
     def to_dense(self):
@@ -108,11 +119,11 @@ class CenteredGram(SymmetricOperator):
     def start(self, k, rng):
         """Eigenvectors of a sample of the points, extended to all of them (Nystroem)."""
         index = start_sample(self.shape[0], k, rng)
-        K = self.basis.minor(index).astype(float)
+        K = to_numpy(self.basis.minor(index)).astype(float)
         if self.center:
             K = K - K.mean(axis=0)
             K = K - K.mean(axis=1)[:, None]
         W = sample_weights(K, k)
-        V = self.basis.columns(index, W) if W.shape[1] else np.empty((self.shape[0], 0))
+        V = self.basis.columns(index, W) if W.shape[1] else self.basis.engine.empty((self.shape[0], 0))
         V = padded(V, k, rng)
         return V - V.mean(axis=0) if self.center else V

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import clone
 
-from ..compute import LocalEngine, format_bytes, is_sparse, parse_bytes
+from ..compute import TiledEngine, format_bytes, is_sparse, make_engine
 from ..kernels import KERNELS, Precomputed
 from ..solvers import BlockKrylov, Dense, GramPower, Solver
 from .costs import METHODS, OTHERS, gram_power, power_block, tile_memory
@@ -29,8 +29,9 @@ def plan(X, n_components=16, *, kernel="rbf", memory=None, device=None, tol=0.0,
     kernel : str or Kernel
     memory : int, str or None
         Byte budget, as in `KernelPCA`.
-    device : None or "cpu"
-        Where to compute.
+    device : None, str or torch.device
+        Where to compute, as in `KernelPCA`. Speeds of this machine are measured, those of a
+        GPU are typical ones.
     tol : float
     n_jobs : int or None
         Threads; None for all cores.
@@ -46,18 +47,18 @@ def plan(X, n_components=16, *, kernel="rbf", memory=None, device=None, tol=0.0,
     >>> mercer.plan((100_000, 54), n_components=16, memory="2GB").method
     'krylov, matrix-free'
     """
-    if device not in (None, "cpu"):
-        raise ValueError(f"device={device!r} is not supported. Give None or 'cpu'.")
     n, d = X if isinstance(X, tuple) else X.shape
     sample = np.random.default_rng(0).random((512, d)) if isinstance(X, tuple) else X[:512]
     if isinstance(kernel, str):
         if kernel not in KERNELS:
             raise ValueError(f"kernel={kernel!r} is unknown. Choose one of {sorted(KERNELS)}.")
         kernel = KERNELS[kernel]()
-    engine = LocalEngine(parse_bytes(memory), n_jobs)
+    kernel = kernel.resolve(sample)
+    engine = make_engine(X, memory=memory, device=device, threads=n_jobs)
     r = n if n_components is None else min(n, n_components)
-    work = Workload(n, d, r, engine.memory, engine.threads, tol)
-    speeds = calibrate(kernel.resolve(sample), sample, engine)
+    where, fused = str(getattr(engine, "device", "cpu")), engine.fuses(kernel)
+    work = Workload(n, d, r, engine.memory, engine.threads, tol, where, fused)
+    speeds = calibrate(kernel, sample, engine) if where == "cpu" else Speeds.of_device(d)
     exact = choose(work, speeds=speeds)
     others = tuple(method(work, speeds) for method in OTHERS)
     return replace(exact, estimates=exact.estimates + others)
@@ -79,7 +80,7 @@ def choose(
         Rows of the data, where the eigenproblem is smaller than they are.
     speeds : Speeds or None
     """
-    speeds = speeds or Speeds.typical(work.d)
+    speeds = speeds or (Speeds.typical if work.device == "cpu" else Speeds.of_device)(work.d)
     estimates = tuple(method(work, speeds) for method in METHODS)
     if (rows is not None and rows != work.n) or basis not in ("auto", "points"):
         return _reduced(work, solver, basis, rows or work.n, speeds)
@@ -144,7 +145,7 @@ def check_budget(plan: Plan) -> None:
     )
 
 
-def calibrate(kernel, X, engine: LocalEngine) -> Speeds:
+def calibrate(kernel, X, engine: TiledEngine) -> Speeds:
     """Speeds of this machine for this kernel, from a few tiles and a small eigenproblem."""
     if isinstance(kernel, Precomputed):
         return replace(Speeds.typical(X.shape[1]), evaluate=0.0)

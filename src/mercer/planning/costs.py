@@ -53,7 +53,9 @@ def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
     few = 4 * carried < n
     if not few:
         note = "too many components for a Krylov method"
-    fits = few and size <= work.memory
+    if kept and work.fused:
+        note = "tiles are made faster than memory gives them back"
+    fits = few and size <= work.memory and not (kept and work.fused)
     return Estimate(name, solver, evaluations, int(size), seconds, fits, note)
 
 

@@ -1,8 +1,15 @@
-"""Small dense steps that solvers share; big arrays are (n, b), small ones live on the host."""
+"""Small dense steps that solvers share.
+
+Big arrays are (n, b) and stay in their library and on their device; small ones are on the
+host, in NumPy: a device gains nothing on them.
+"""
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh
 from scipy.linalg.lapack import dtrtri
+
+from ..compute import array_namespace, like, to_numpy
+from ..compute.arrays import on_device_of
 
 # Least pivot of the scaled Gram matrix of a block: below, its condition number squared
 # leaves fewer than half of the digits.
@@ -23,8 +30,43 @@ def small_eigh(T):
 
 
 def column_norms(V):
-    """Euclidean norms of the columns, (b,)."""
-    return np.sqrt(np.einsum("ij,ij->j", V, V))
+    """Euclidean norms of the columns, (b,), on the host."""
+    if isinstance(V, np.ndarray):
+        return np.sqrt(np.einsum("ij,ij->j", V, V))
+    xp = array_namespace(V)
+    return to_numpy(xp.sqrt(xp.sum(V * V, axis=0)))
+
+
+def inner(V, W):
+    """V'W on the host, for tall V and W."""
+    return to_numpy(V.T @ W)
+
+
+def times(V, Y):
+    """V Y for a tall V and a small Y of the host."""
+    return V @ like(Y, V)
+
+
+def random_columns(V, k: int, rng):
+    """k columns of normal numbers beside V."""
+    return like(rng.standard_normal((V.shape[0], k)), V)
+
+
+def beside(operator, V):
+    """Vectors of the host where the operator takes them."""
+    return operator.vectors(V) if hasattr(operator, "vectors") else V
+
+
+def tall(V, k: int):
+    """An array for k columns beside V, each column in one piece."""
+    xp = array_namespace(V)
+    return xp.empty((k, V.shape[0]), dtype=V.dtype, **on_device_of(V)).T
+
+
+def qr(V):
+    """Householder QR of a tall V: Q beside V, R on the host."""
+    Q, R = array_namespace(V).linalg.qr(V)
+    return Q, to_numpy(R)
 
 
 def orthonormal_against(W, Q):
@@ -39,10 +81,10 @@ def orthonormal_against(W, Q):
     C : array of shape (q, b), Q'W
     B : array of shape (b, b)
     """
-    C = Q.T @ W
-    V, B = orthonormalize(W - Q @ C)
-    again = Q.T @ V
-    V, R = orthonormalize(V - Q @ again)
+    C = inner(Q, W)
+    V, B = orthonormalize(W - times(Q, C))
+    again = inner(Q, V)
+    V, R = orthonormalize(V - times(Q, again))
     return V, C + again @ B, R @ B
 
 
@@ -52,14 +94,15 @@ def orthonormalize(W):
     By the Cholesky factor of W'W, which is all GEMM, where W is well enough conditioned for
     it, else by Householder reflections. Call it twice for orthogonality to rounding.
     """
-    scale = column_norms(W)
-    scale[scale == 0] = 1.0
+    G = inner(W, W)
+    scale = np.sqrt(np.diag(G))
+    scale = np.where(scale == 0, 1.0, scale)
     try:
-        R = cholesky(W.T @ W / np.outer(scale, scale), check_finite=False)
+        R = cholesky(G / np.outer(scale, scale), check_finite=False)
     except LinAlgError:
-        return np.linalg.qr(W)
+        return qr(W)
     if np.min(np.diag(R)) < CHOLESKY_LEAST:
-        return np.linalg.qr(W)
+        return qr(W)
     R *= scale
     inverse, _ = dtrtri(R)
-    return W @ inverse, R
+    return times(W, inverse), R

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ..compute import array_namespace, like, to_numpy
+
 
 @dataclass(frozen=True)
 class Eigenpairs:
@@ -124,10 +126,17 @@ def canonical(pairs: Eigenpairs, precision: str = "d") -> Eigenpairs:
     # A value set to zero moves away from the true one it was near.
     residuals = pairs.residuals + np.abs(values - pairs.values)
     order = np.argsort(-values, kind="stable")
-    vectors = pairs.vectors[:, order]
-    peaks = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(vectors.shape[1])]
-    signs = np.where(peaks < 0, -1.0, 1.0)
-    return replace(pairs, values=values[order], vectors=vectors * signs, residuals=residuals[order])
+    vectors = pairs.vectors[:, like(order, pairs.vectors)]
+    vectors = vectors * like(peak_signs(vectors), vectors)
+    return replace(pairs, values=values[order], vectors=vectors, residuals=residuals[order])
+
+
+def peak_signs(vectors) -> np.ndarray:
+    """The sign of every column's entry of largest modulus, (r,), on the host."""
+    xp = array_namespace(vectors)
+    peaks = xp.argmax(xp.abs(vectors), axis=0)
+    peaks = to_numpy(xp.take_along_axis(vectors, peaks[None, :], axis=0))[0]
+    return np.where(peaks < 0, -1.0, 1.0)
 
 
 def clip_rounding(values, precision: str = "d") -> np.ndarray:

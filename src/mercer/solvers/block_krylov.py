@@ -18,7 +18,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._linalg import column_norms, orthonormal_against, small_eigh
+from ..compute import array_namespace, like, to_numpy
+from ._linalg import (
+    column_norms,
+    inner,
+    orthonormal_against,
+    qr,
+    random_columns,
+    small_eigh,
+    tall,
+    times,
+)
 from .base import Eigenpairs, PassState, Solver, silent
 from .dense import Dense
 
@@ -27,6 +37,8 @@ from .dense import Dense
 FULL_FLOOR = 1e-9
 # ... and below which single-precision passes stop gaining.
 DRAFT_FLOOR = 1e-6
+# ... and below which half-precision passes of a device do.
+COARSE_FLOOR = 1e-3
 # Share of the tolerance that the search may use up; rounding was seen to take up to a fourth.
 DRAFT_GOAL = 0.7
 # Blocks wider than this cost more per pass than they save in passes.
@@ -53,15 +65,15 @@ class BlockKrylov(Solver):
     block : int or None
         Vectors a product; None for the number of components plus `oversampling`.
     oversampling : int
-        Vectors carried beyond those asked for. 16 in place of 8 save one pass in six, and
-        GEMM likes blocks of 32.
+        Vectors carried beyond those asked for. 15 in place of 8 save one pass in six, and with
+        16 components and the column of the means a block has 32 columns, which GEMM likes.
     max_columns : int or None
         Vectors kept before a restart; None for eight blocks.
     max_passes : int
         Products in all; when they are used up the result says that it has not converged.
     """
 
-    def __init__(self, block=None, oversampling=16, max_columns=None, max_passes=MAX_PASSES):
+    def __init__(self, block=None, oversampling=15, max_columns=None, max_passes=MAX_PASSES):
         self.block = block
         self.oversampling = oversampling
         self.max_columns = max_columns
@@ -74,13 +86,14 @@ class BlockKrylov(Solver):
         block = self.block or min(carried, WIDEST_BLOCK)
         if 4 * max(block, carried) >= n:
             return Dense().solve(operator, n_components, rng, tol, report)
-        inner = operator.draft or operator
+        draft = operator.draft or operator
         watch = Watch(n_components, self.max_passes, max(tol, FULL_FLOOR), report)
         columns = max(self.max_columns or carried + BASIS_BLOCKS * block, carried + 2 * block)
         # The block beside a full basis needs room to be orthogonal to it.
         columns = min(columns, n - block)
         goal = DRAFT_GOAL * max(watch.tol, DRAFT_FLOOR if operator.draft else FULL_FLOOR)
-        ritz = krylov(inner, inner.start(block, rng), carried, columns, goal, watch)
+        V = warm_start(draft, block, carried, columns, rng, watch)
+        ritz = krylov(draft, V, carried, columns, goal, watch)
         U = ritz.vectors
         short = n_components - U.shape[1]
         if operator.draft and watch.tol >= DRAFT_FLOOR and short <= 0:
@@ -89,8 +102,8 @@ class BlockKrylov(Solver):
                 return pairs
         if short > 0:
             # Stopped before the basis was as wide as the result.
-            U = np.hstack([U, rng.standard_normal((n, short))])
-        return refine(operator, inner, U, columns, watch)
+            U = array_namespace(U).concat([U, random_columns(U, short, rng)], axis=1)
+        return refine(operator, draft, U, columns, watch)
 
 
 @dataclass(frozen=True)
@@ -128,12 +141,21 @@ class Watch:
         return self.stopped or self.n_passes >= self.max_passes - 1
 
 
+def warm_start(A, block, carried, columns, rng, watch):
+    """Vectors to start from, improved on a draft of A where there is one: any start will do."""
+    V = A.start(block, rng)
+    if A.draft is None:
+        return V
+    goal = DRAFT_GOAL * max(watch.tol, COARSE_FLOOR)
+    return krylov(A.draft, V, carried, columns, goal, watch).vectors[:, :block]
+
+
 def krylov(A, V, carried, columns, goal, watch):
     """Ritz pairs of A, as many as `carried`, whose wanted residuals are below `goal`."""
-    n, b = V.shape
-    Q = np.empty((n, columns), order="F")
+    b = V.shape[1]
+    Q = tall(V, columns)
     T = np.zeros((columns, columns))
-    Q[:, :b], _ = np.linalg.qr(V)
+    Q[:, :b], _ = qr(V)
     q = b
     while True:
         new = slice(q - b, q)
@@ -144,7 +166,7 @@ def krylov(A, V, carried, columns, goal, watch):
         residual = watch(values, column_norms(B @ Y[new]))
         if (q >= carried and residual <= goal) or watch.over:
             kept = Y[:, :carried]
-            return Ritz(values[:carried], Q[:, :q] @ kept, V, B @ kept[new])
+            return Ritz(values[:carried], times(Q[:, :q], kept), V, B @ kept[new])
         if q + b > columns:
             q = restart(Q, T, values, Y, q, min(carried, q))
         Q[:, q : q + b] = V
@@ -153,7 +175,7 @@ def krylov(A, V, carried, columns, goal, watch):
 
 def restart(Q, T, values, Y, q, kept):
     """Compress the basis to its leading Ritz vectors, on which T is diagonal."""
-    Q[:, :kept] = Q[:, :q] @ Y[:, :kept]
+    Q[:, :kept] = times(Q[:, :q], Y[:, :kept])
     T[...] = 0.0
     T[np.arange(kept), np.arange(kept)] = values[:kept]
     return kept
@@ -170,33 +192,35 @@ def with_rounding(operator, ritz, rng, watch) -> Eigenpairs:
     r, n = watch.wanted, operator.shape[0]
     index = np.sort(rng.choice(n, min(n, ROUNDING_ROWS), replace=False))
     U, values, B = ritz.vectors[:, :r], ritz.values[:r], ritz.B[:, :r]
-    change = operator.rows_times(index, U) - U[index] * values - ritz.V[index] @ B
-    shift = n / index.size * np.einsum("ij,ij->j", U[index], change)
+    product = to_numpy(operator.rows_times(index, U))
+    some, outside = to_numpy(U[index]), to_numpy(ritz.V[index])
+    change = product - some * values - outside @ B
+    shift = n / index.size * np.einsum("ij,ij->j", some, change)
     rounding = ROUNDING_FACTOR * np.sqrt(n / index.size) * column_norms(change)
     residuals = column_norms(B) + rounding
     converged = bool(np.max(residuals) <= watch.tol * np.max(np.abs(ritz.values)))
     return Eigenpairs(values + shift, U, residuals, converged, watch.n_passes, watch.least)
 
 
-def refine(operator, inner, U, columns, watch) -> Eigenpairs:
+def refine(operator, draft, U, columns, watch) -> Eigenpairs:
     """Rayleigh-Ritz in full precision, with corrections until the residuals are small."""
-    k, r = U.shape[1], watch.wanted
-    V, _ = np.linalg.qr(U)
+    k, r, xp = U.shape[1], watch.wanted, array_namespace(U)
+    V, _ = qr(U)
     AV = operator @ V
     previous = np.inf
     for _ in range(MAX_CORRECTIONS):
-        values, Y = small_eigh(V.T @ AV)
-        U, AU, values = V @ Y[:, :k], AV @ Y[:, :k], values[:k]
-        R = AU - U * values
+        values, Y = small_eigh(inner(V, AV))
+        U, AU, values = times(V, Y[:, :k]), times(AV, Y[:, :k]), values[:k]
+        R = AU - U * like(values, U)
         residuals = column_norms(R)
         residual = watch(values, residuals)
         if residual <= watch.tol or watch.over or residual > previous / 2:
             break
         previous = residual
         shrink = watch.tol / residual / 4
-        D = corrections(inner, U, values[:r], R[:, :r], shrink, columns, watch)
+        D = corrections(draft, U, values[:r], R[:, :r], shrink, columns, watch)
         D, _, _ = orthonormal_against(D, U)
-        V, AV = np.hstack([U, D]), np.hstack([AU, operator @ D])
+        V, AV = xp.concat([U, D], axis=1), xp.concat([AU, operator @ D], axis=1)
     return Eigenpairs(
         values[:r],
         U[:, :r],
@@ -216,21 +240,21 @@ def corrections(A, U, values, R, shrink, columns, watch):
     V, _, size = orthonormal_against(R, U)
     # The last block, too, must find room orthogonal to all the others.
     depth = min(CORRECTION_DEPTH, max(2, columns // r), (n - U.shape[1]) // r - 1)
-    Q = np.empty((n, depth * r), order="F")
+    Q, xp = tall(R, depth * r), array_namespace(R)
     T = np.zeros((depth * r, depth * r))
     right = np.zeros((depth * r, r))
     right[:r] = size
     for q in range(r, depth * r + 1, r):
         new = slice(q - r, q)
         Q[:, new] = V
-        V, C, B = orthonormal_against(A @ V, np.hstack([U, Q[:, :q]]))
+        V, C, B = orthonormal_against(A @ V, xp.concat([U, Q[:, :q]], axis=1))
         C = C[U.shape[1] :]
         T[:q, new], T[new, :q] = C, C.T
         watch.n_passes += 1
         Y = shifted_solve(T[:q, :q], values, right[:q])
         if np.max(column_norms(B @ Y[new])) <= shrink * np.max(column_norms(right)) or watch.over:
             break
-    return Q[:, :q] @ Y
+    return times(Q[:, :q], Y)
 
 
 def shifted_solve(T, values, right):

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh
 
+from ..compute import array_namespace, like, to_numpy
 from ._linalg import column_norms, descending
 from .base import NEGATIVE_SHARE, Eigenpairs, PassState, Solver, silent
 
@@ -17,6 +18,8 @@ class Dense(Solver):
     def solve(self, operator, n_components, rng, tol=0.0, report=silent):
         """LAPACK on the whole matrix; the residuals cost one more product."""
         A = operator.to_dense()
+        if not isinstance(A, np.ndarray):
+            return on_its_device(A, n_components, tol, report)
         n, r = A.shape[0], min(n_components, A.shape[0])
         few = r <= n // 4
         copy = A.copy() if few else A
@@ -34,6 +37,17 @@ class Dense(Solver):
         if few and not operator.definite:
             least = min(least, negative_bound(copy, NEGATIVE_SHARE["d"] * values[0]))
         return Eigenpairs(values, U, residuals, least=least)
+
+
+def on_its_device(A, n_components, tol, report):
+    """All eigenpairs by the device's own LAPACK; values and residuals come to the host."""
+    xp, n = array_namespace(A), A.shape[0]
+    values, U = xp.linalg.eigh((A + A.T) / 2)
+    r = min(n_components, n)
+    values, U = to_numpy(xp.flip(values)), xp.flip(U, axis=1)[:, :r]
+    residuals = column_norms(A @ U - U * like(values[:r], U))
+    report(PassState(1, values[:r], float(np.max(residuals) / max(values[0], 1e-300)), tol))
+    return Eigenpairs(values[:r], U, residuals, least=float(values[-1]))
 
 
 def negative_bound(A, shift):

@@ -20,7 +20,9 @@ large-scale data set, Journal of Software 20(8).
 
 import numpy as np
 
-from ._linalg import column_norms, small_eigh
+from ..compute import array_namespace, like, to_numpy
+from ..compute.arrays import dtype_name
+from ._linalg import beside, column_norms, inner, qr, random_columns, small_eigh, times
 from .base import Eigenpairs, PassState, Solver, silent
 
 FETCH = 128  # rows fetched at once where they are used one at a time
@@ -64,21 +66,21 @@ class GramPower(Solver):
     def solve(self, operator, n_components, rng, tol=0.0, report=silent):
         """Passes over the rows, each followed by Rayleigh-Ritz in the span found."""
         n, r = operator.shape[0], n_components
-        U, L, done = np.zeros((n, 0)), np.zeros(0), 0
+        U, L, done = beside(operator, np.zeros((n, 0))), np.zeros(0), 0
         for step in range(self.n_passes + (MOST_PRODUCTS if tol > 0 else 0)):
             if step < self.n_passes:
                 U, L = self._pass(operator, U, L, step * n, r, rng)
                 done += 1
             values, V, Z = rayleigh_ritz(operator, filled(U, r, rng))
             done += 1
-            residuals = column_norms(Z - V * values)
+            residuals = column_norms(Z - V * like(values, V))
             share = float(residuals[:r].max()) / max(float(values[0]), TINY)
             stop = report(PassState(done, values[:r].copy(), share, tol))
             if share <= tol or stop:
                 break
             if self.block > 1 or step + 1 >= self.n_passes:
                 # The product is a power step: what follows starts from it.
-                U, L = np.linalg.qr(Z)[0], values**2 / n
+                U, L = qr(Z)[0], values**2 / n
         return Eigenpairs(
             values[:r],
             V[:, :r],
@@ -93,7 +95,8 @@ class GramPower(Solver):
         # A pass is not the last word on the vectors: single-precision rows will do for it.
         operator = getattr(operator, "draft", None) or operator
         if self.block == 1:
-            return sequential_pass(operator, U, L, seen, r, amnesic)
+            U, L = sequential_pass(operator, to_numpy(U), L, seen, r, amnesic)
+            return beside(operator, U), L
         q = min(n, r + self.oversampling)
         update = FORMS[self.form]
         order = rng.permutation(n)
@@ -119,17 +122,17 @@ def ipca_update(U, L, K, g, q):
     core[k:, k:] = np.sqrt(g / b) * P * s
     _, w, Vt = np.linalg.svd(core, full_matrices=False)
     V = Vt[:q].T
-    return U @ V[:k] + E.T @ ((P / s) @ V[k:]), w[:q] ** 2
+    return times(U, V[:k]) + times(E.T, (P / s) @ V[k:]), w[:q] ** 2
 
 
 def svd_update(U, L, K, g, q):
     """One power step of (1 - g) U L U' + (g / b) K'K from U; `ipca_update` until U is full."""
     if U.shape[1] < q:
         return ipca_update(U, L, K, g, q)
-    W = (1 - g) * U * L + (g / len(K)) * (K.T @ (K @ U))
-    Q, R = np.linalg.qr(W)
+    W = (1 - g) * U * like(L, U) + (g / len(K)) * (K.T @ (K @ U))
+    Q, R = qr(W)
     P, w, _ = np.linalg.svd(R)
-    return Q @ P, w
+    return times(Q, P), w
 
 
 FORMS = {"ipca": ipca_update, "svd": svd_update}
@@ -141,19 +144,24 @@ def split(K, U):
     E = K - C @ U.T
     more = E @ U
     E -= more @ U.T
-    return C + more, E
+    return to_numpy(C + more), E
 
 
 def residual_factor(E, K):
     """Singular values s (k,) and left vectors P (b, k) of E, those above rounding."""
-    H = np.asarray(E @ E.T, dtype=np.float64)
+    H = np.asarray(to_numpy(E @ E.T), dtype=np.float64)
     w, P = small_eigh(H)
-    eps = np.finfo(E.dtype).eps
+    eps = np.finfo(dtype_name(E.dtype)).eps
     # The Gram matrix of E knows singular values to sqrt(eps) of the largest; rounding of K
     # leaves eps of its norm in E.
-    floor = max(10 * eps * w[0], (10 * eps) ** 2 * float(np.vdot(K, K)), TINY)
+    floor = max(10 * eps * w[0], (10 * eps) ** 2 * squared_norm(K), TINY)
     kept = w > floor
     return np.sqrt(w[kept]), P[:, kept]
+
+
+def squared_norm(K) -> float:
+    """The sum of the squared entries."""
+    return float(np.vdot(K, K)) if isinstance(K, np.ndarray) else float((K * K).sum())
 
 
 def sequential_pass(operator, U, L, seen, r, amnesic):
@@ -161,10 +169,10 @@ def sequential_pass(operator, U, L, seen, r, amnesic):
     from ._numba import ccipca_sweep  # numba takes half a second to import
 
     n = operator.shape[0]
-    W = (U * L).T if seen else first_vectors(read_rows(operator, np.arange(min(r, n))))
+    W = (U * L).T if seen else first_vectors(to_numpy(read_rows(operator, np.arange(min(r, n)))))
     W, count = np.ascontiguousarray(W), seen + len(W)
     for first in range(0, n, FETCH):
-        rows = read_rows(operator, np.arange(first, min(n, first + FETCH)))
+        rows = to_numpy(read_rows(operator, np.arange(first, min(n, first + FETCH))))
         ccipca_sweep(W, np.array(rows, dtype=np.float64), count + first, amnesic, TINY)
     L = column_norms(W.T)
     return (W / np.maximum(L, TINY)[:, None]).T, L
@@ -182,21 +190,26 @@ def first_vectors(X):
 def filled(U, r, rng):
     """U with random columns up to r, where the rows span fewer directions than asked for."""
     short = r - U.shape[1]
-    return U if short <= 0 else np.hstack([U, rng.standard_normal((len(U), short))])
+    if short <= 0:
+        return U
+    return array_namespace(U).concat([U, random_columns(U, short, rng)], axis=1)
 
 
 def rayleigh_ritz(operator, U):
     """Ritz values and vectors V in the span of U, and operator @ V; one product."""
-    V, _ = np.linalg.qr(U)
+    V, _ = qr(U)
     Z = operator @ V
-    values, Q = small_eigh(V.T @ Z)
-    return values, V @ Q, Z @ Q
+    values, Q = small_eigh(inner(V, Z))
+    return values, times(V, Q), times(Z, Q)
 
 
 def read_rows(operator, index):
     """Rows of the operator, from products with unit vectors where it has no other way."""
     if hasattr(operator, "rows"):
-        return operator.rows(index)
+        K = operator.rows(index)
+        # Only NumPy multiplies arrays of two types.
+        xp = array_namespace(K)
+        return K if xp is np else xp.astype(K, xp.float64)
     E = np.zeros((operator.shape[0], len(index)))
     E[index, np.arange(len(index))] = 1.0
     return (operator @ E).T

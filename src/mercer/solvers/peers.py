@@ -3,7 +3,8 @@
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from ._linalg import column_norms, descending, small_eigh
+from ..compute import to_numpy
+from ._linalg import beside, column_norms, descending, inner, qr, small_eigh, times
 from .base import Eigenpairs, PassState, Solver, silent
 
 
@@ -34,7 +35,7 @@ class Arpack(Solver):
 
         def product(v):
             count[0] += 1
-            return (operator @ v.reshape(-1, 1)).ravel()
+            return to_numpy(operator @ beside(operator, v.reshape(-1, 1))).ravel()
 
         A = LinearOperator(operator.shape, matvec=product, dtype=float)
         start = rng.uniform(-1, 1, n)
@@ -46,7 +47,7 @@ class Arpack(Solver):
                 f"max_iter={self.max_iter}. Raise max_iter or tol, or use eigen_solver='krylov'."
             ) from error
         values, U = descending(*found)
-        residuals = column_norms(operator @ U - U * values)
+        residuals = column_norms(to_numpy(operator @ beside(operator, U)) - U * values)
         report(PassState(count[0], values, float(residuals.max() / max(values[0], 1e-300)), tol))
         return Eigenpairs(values, U, residuals, n_passes=count[0] + 1)
 
@@ -74,15 +75,16 @@ class Randomized(Solver):
         passes = self.iterated_power
         if passes == "auto":
             passes = 7 if n_components < 0.1 * n else 4
-        V = rng.standard_normal((n, min(n, n_components + self.oversampling)))
+        V = beside(operator, rng.standard_normal((n, min(n, n_components + self.oversampling))))
         for _ in range(passes + 1):
-            V, _ = np.linalg.qr(operator @ V)
+            V, _ = qr(operator @ V)
         AV = operator @ V
-        values, Q = small_eigh(V.T @ AV)
+        values, Q = small_eigh(inner(V, AV))
         kept = np.argsort(-np.abs(values), kind="stable")[:n_components]
         kept = kept[np.argsort(-values[kept], kind="stable")]
-        U, AU, values = V @ Q[:, kept], AV @ Q[:, kept], values[kept]
-        residuals = column_norms(AU - U * values)
+        values = values[kept]
+        U, AU = times(V, Q[:, kept]), times(AV, Q[:, kept])
+        residuals = column_norms(AU - times(V, Q[:, kept] * values))
         report(PassState(passes + 2, values, float(residuals.max() / max(values[0], 1e-300)), tol))
         # Without a tolerance there is nothing to reach: the residuals say how far it got.
         converged = tol == 0 or bool(residuals.max() <= tol * values[0])

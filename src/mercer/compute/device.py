@@ -1,0 +1,217 @@
+"""The engine of a torch device: tiles by torch, or fused where Triton can.
+
+Everything stays in the device's memory. Rows that do not fit there are streamed to it.
+"""
+
+from contextlib import contextmanager
+from functools import cache
+
+import numpy as np
+import torch
+from array_api_compat import torch as xp
+
+from .arrays import dtype_in, dtype_name, is_sparse, to_numpy
+from .memory import FREE_SHARE, format_bytes, parse_bytes
+from .tiles import TiledEngine
+
+# A GPU likes tiles far larger than a cache; below 256 launches cost more than work.
+TILE_SIDES = (16384, 8192, 4096, 2048, 1024, 512, 256)
+
+# Share of the budget that the rows themselves may take before they are streamed.
+ROWS_SHARE = 0.25
+
+# The oldest GPU whose tensor cores multiply in tf32.
+LEAST_CAPABILITY = (8, 0)
+
+
+class TorchEngine(TiledEngine):
+    """Row blocks and tiles on a torch device.
+
+    Parameters
+    ----------
+    memory : int, str or None
+        Bytes of the device that work arrays may take; None for half of what is free there.
+    device : torch.device or str
+    progress : callable or None
+        ``progress(done, total)`` after tiles.
+    """
+
+    sides, small_side = TILE_SIDES, 2048
+    sum_block, stream_block = 65536, 16384
+
+    def __init__(self, memory=None, device="cuda", progress=None):
+        self.device = check_device(device)
+        self.memory = int(FREE_SHARE * free_memory(self.device)) if memory is None else None
+        if self.memory is None:
+            self.memory = parse_bytes(memory)
+        self.progress = progress
+
+    def empty(self, shape, dtype=np.float64):
+        """A tensor."""
+        return torch.empty(tuple(shape), dtype=dtype_in(xp, dtype), device=self.device)
+
+    def zeros(self, shape):
+        """A tensor of zeros."""
+        return torch.zeros(tuple(shape), dtype=torch.float64, device=self.device)
+
+    def asarray(self, A, dtype=None):
+        """A tensor on the device."""
+        dtype = None if dtype is None else dtype_in(xp, dtype)
+        if isinstance(A, np.ndarray):
+            # Contiguous, since torch knows no negative strides.
+            return torch.tensor(np.ascontiguousarray(A), device=self.device, dtype=dtype)
+        return torch.asarray(A, device=self.device, dtype=dtype)
+
+    def place(self, X):
+        """X on the device, or rows that go there block by block if they are too many."""
+        if isinstance(X, StreamedRows):
+            return X
+        if is_sparse(X):
+            raise ValueError(
+                "Sparse rows are computed on in main memory only. Leave device out, or pass "
+                "X.toarray()."
+            )
+        if isinstance(X, torch.Tensor) and X.device == self.device:
+            return X
+        if X.shape[0] * X.shape[1] * X.dtype.itemsize > ROWS_SHARE * self.memory:
+            return StreamedRows(to_numpy(X), self)
+        return self.asarray(X)
+
+    def draft(self, dtype, kernel):
+        """Single precision for double; half precision where a fused tile exists."""
+        if dtype == np.float64:
+            return np.float32
+        return np.float16 if dtype == np.float32 and self.fuses(kernel) else None
+
+    def fuses(self, kernel) -> bool:
+        """Whether products with this kernel's matrix are made by the fused tile."""
+        return kernel.scalar_map() is not None and can_fuse(self.device)
+
+    def pair_rows(self, pairs, V, store=None):
+        """The product of a kernel matrix with V, fused where it can be; smaller when it must."""
+        with exact_products():
+            while True:
+                try:
+                    return self._product(pairs, V, store)
+                except torch.OutOfMemoryError:
+                    self._shrink(pairs)
+
+    def _product(self, pairs, V, store):
+        if pairs.itemsize < 8 and self.fuses(pairs.kernel):
+            return self._fused_product(pairs, self.asarray(V))
+        return super().pair_rows(pairs, V, store)
+
+    def _fused_product(self, pairs, V):
+        from .fused import product
+
+        columns = self._prepared(pairs, "columns", pairs.Z)
+        rows = columns if pairs.symmetric else self._prepared(pairs, "rows", pairs.X, columns)
+        return product(rows, columns, V, self.progress)
+
+    def _prepared(self, pairs, side, X, other=None):
+        """Rows in the form of the fused tile, made once for a set of pairs."""
+        from .fused import PreparedRows
+
+        if side not in pairs.prepared:
+            precision = None if other is None else other.precision
+            pairs.prepared[side] = PreparedRows(
+                X,
+                pairs.origin,
+                pairs.kernel.scalar_map(),
+                pairs.itemsize == 2,
+                self.device,
+                precision,
+            )
+        return pairs.prepared[side]
+
+    def _shrink(self, pairs):
+        """Halve the budget after the device ran out of memory, down to what cannot be less."""
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        least = pairs.tile_bytes(self.sides[-1])
+        if self.memory // 2 < least:
+            raise MemoryError(
+                f"{self.device} has {format_bytes(free_memory(self.device))} free, too little for "
+                f"one tile of the kernel matrix ({format_bytes(least)}). Free some of it, pass "
+                "fewer rows, or leave device out to compute in main memory."
+            ) from None
+        self.memory //= 2
+
+    def __getstate__(self):
+        return self.__dict__ | {"progress": None}
+
+
+class StreamedRows:
+    """Rows in main memory or in a file whose blocks come to the device when they are asked for."""
+
+    namespace = xp
+
+    def __init__(self, X, engine):
+        self.X, self.engine = X, engine
+        self.shape, self.ndim = X.shape, 2
+        self.dtype = dtype_in(xp, X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
+        self.device = engine.device
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __getitem__(self, rows):
+        """A block of rows as a tensor."""
+        if isinstance(rows, torch.Tensor):
+            rows = rows.cpu().numpy()
+        return self.engine.asarray(np.asarray(self.X[rows], dtype=dtype_name(self.dtype)))
+
+
+def check_device(device) -> torch.device:
+    """The device, or an error that says what there is."""
+    try:
+        device = torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(
+            f"device={device!r} is no device of torch. Give None, 'cpu' or 'cuda'."
+        ) from error
+    if device.type == "cuda":
+        count = torch.cuda.device_count()
+        if count == 0:
+            raise ValueError(
+                f"device={str(device)!r} was asked for, and torch sees no CUDA device. Install a "
+                "CUDA build of torch and a driver, or leave device out."
+            )
+        if (device.index or 0) >= count:
+            raise ValueError(f"device={str(device)!r} was asked for, and there are {count}.")
+        # Tensors name their device with its number, so comparisons need it too.
+        index = torch.cuda.current_device() if device.index is None else device.index
+        device = torch.device("cuda", index)
+    return device
+
+
+def free_memory(device) -> int:
+    """Bytes free on a device, those that torch holds for reuse included."""
+    if device.type != "cuda":
+        return parse_bytes(None)
+    free, _ = torch.cuda.mem_get_info(device)
+    reserved = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return free + reserved
+
+
+@cache
+def can_fuse(device) -> bool:
+    """Whether Triton is there and the device has the tensor cores it needs."""
+    try:
+        import triton
+    except ImportError:
+        return False
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= LEAST_CAPABILITY
+    return bool(getattr(triton.knobs.runtime, "interpret", False))
+
+
+@contextmanager
+def exact_products():
+    """Keep torch from multiplying float32 matrices in tf32, whatever the program has set."""
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before

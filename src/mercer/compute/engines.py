@@ -1,0 +1,45 @@
+"""The engine for given data: threads of this machine, or a device."""
+
+from .arrays import is_on_device
+from .local import LocalEngine
+from .memory import parse_bytes
+from .tiles import TiledEngine
+
+
+def make_engine(X=None, *, memory=None, device=None, threads=None, progress=None) -> TiledEngine:
+    """The engine that computes where the data are, or where it is told to.
+
+    Parameters
+    ----------
+    X : array or None
+        The data; on a CUDA device they are computed on there.
+    memory : int, str or None
+        Byte budget, of main memory or of the device.
+    device : None, str or torch.device
+        None for where X is, "cpu" for the threads of this machine, "cuda" or "cuda:1" for a
+        GPU. A `torch.device` is taken at its word: torch computes there, on the CPU as well.
+    threads : int or None
+    progress : callable or None
+    """
+    if device is None and is_on_device(X):
+        device = f"cuda:{device_index(X)}"
+    if device is None or (isinstance(device, str) and device == "cpu"):
+        return LocalEngine(parse_bytes(memory), threads, progress)
+    try:
+        from .device import TorchEngine
+    except ImportError as error:
+        raise ImportError(
+            f"device={str(device)!r} needs torch. Install it, for example with "
+            "pip install 'mercer[torch]', or leave device out."
+        ) from error
+    return TorchEngine(memory, device, progress)
+
+
+def device_index(X) -> int:
+    """The number of the CUDA device that X is on, as torch, CuPy and JAX write it."""
+    device = X.device
+    for name in ("index", "id"):
+        number = getattr(device, name, None)
+        if isinstance(number, int):
+            return number
+    return 0

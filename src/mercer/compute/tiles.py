@@ -1,0 +1,253 @@
+"""Tiles of a kernel matrix within a byte budget: what every engine on one machine shares."""
+
+import operator
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from .arrays import itemsize
+from .memory import format_bytes
+
+
+class TileStore:
+    """Tiles kept from one product to the next, first come first kept, within `room` bytes.
+
+    A store outlives no fit: the Gram matrix it belongs to drops it with itself.
+    """
+
+    def __init__(self, room: int = 0, empty: Callable = np.empty):
+        self.room = room
+        self._empty = empty
+        self._tiles: dict[tuple[int, int], Any] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key):
+        """The tile kept under `key`, or None."""
+        return self._tiles.get(key)
+
+    def reserve(self, shape, dtype):
+        """A fresh array to fill and keep, or None when the room is used up."""
+        size = shape[0] * shape[1] * itemsize(dtype)
+        with self._lock:
+            if size > self.room:
+                return None
+            self.room -= size
+        return self._empty(shape, dtype=dtype)
+
+    def keep(self, key, tile) -> None:
+        """Keep a filled tile; a tile that was never filled must not come here."""
+        self._tiles[key] = tile
+
+
+class TiledEngine(ABC):
+    """Row blocks and tiles, wherever arrays live: a subclass makes arrays and runs tasks.
+
+    Attributes
+    ----------
+    memory : int
+        Bytes that work arrays may take, kept tiles included.
+    threads : int
+        Tasks at a time.
+    progress : callable or None
+        ``progress(done, total)`` after tiles of the calling thread.
+    """
+
+    memory: int
+    threads = 1
+    progress: Callable | None = None
+    #: Tile sides to try, largest first.
+    sides: tuple[int, ...]
+    #: Side below which tiles are not cut only to share them out between threads.
+    small_side: int
+    #: Rows of a block in a sum over many rows of few columns, and of a streamed block.
+    sum_block = 512
+    stream_block = 2048
+
+    @abstractmethod
+    def empty(self, shape, dtype=np.float64):
+        """A new array where the work is done."""
+
+    @abstractmethod
+    def zeros(self, shape):
+        """A new array of zeros in double precision where the work is done."""
+
+    @abstractmethod
+    def asarray(self, A, dtype=None):
+        """A small array where the work is done."""
+
+    def place(self, X):
+        """Rows where the work is done, or an object whose blocks are."""
+        return X
+
+    def draft(self, dtype, kernel):
+        """The next cheaper precision for passes that need no more than it, or None."""
+        return np.float32 if dtype == np.float64 else None
+
+    def fuses(self, kernel) -> bool:
+        """Whether products with this kernel's matrix need no tiles in memory."""
+        return False
+
+    def single_blas(self) -> AbstractContextManager:
+        """Hold BLAS at one thread, for small problems and inside our own threads."""
+        return nullcontext()
+
+    def store(self, room: int) -> TileStore:
+        """A place for `room` bytes of tiles."""
+        return TileStore(room, self.empty)
+
+    def tiling(self, pairs) -> tuple[int, int]:
+        """The tile side and the number of threads that the budget allows.
+
+        A fourth of the budget goes to tiles in flight, so that most of it can keep
+        tiles; the whole of it when that would force tiny tiles.
+        """
+        for share in (4, 1):
+            for threads in dict.fromkeys((self.threads, 1)):
+                for side in self.sides:
+                    if threads * pairs.tile_bytes(side) <= self.memory // share:
+                        return side, threads
+        least = pairs.tile_bytes(self.sides[-1])
+        raise ValueError(
+            f"memory={format_bytes(self.memory)} cannot hold one tile of the kernel matrix. "
+            f"Give at least {format_bytes(least)}, for example memory={least}."
+        )
+
+    def pair_rows(self, pairs, V, store: TileStore | None = None):
+        """The product of the kernel matrix between two sets of rows with V, in float64.
+
+        A symmetric matrix is visited in tiles on and above the diagonal, each used for
+        both sides and kept in `store` while it has room.
+
+        Parameters
+        ----------
+        pairs : object with ``shape, dtype, symmetric, tile(rows, columns, out), tile_bytes(side)``
+        V : array of shape (m, b)
+
+        Returns
+        -------
+        array of shape (n, b)
+        """
+        side, threads = self.tiling(pairs)
+        if pairs.symmetric:
+            # Enough tiles that no thread waits long for the last one.
+            side = min(side, max(self.small_side, -(-pairs.shape[0] // (4 * threads))))
+        V = self.asarray(V, pairs.dtype)
+        with self.single_blas():
+            if pairs.symmetric:
+                return self._symmetric(pairs, V, side, threads, store or TileStore())
+            return self._rectangular(pairs, V, side, threads)
+
+    def fill(self, pairs, out):
+        """The kernel matrix itself, tile by tile into `out`; a symmetric one is mirrored."""
+        side, threads = self.tiling(pairs)
+        rows, columns = (row_blocks(size, side) for size in pairs.shape)
+        tasks = [(i, j) for i in rows for j in columns if not pairs.symmetric or i.start <= j.start]
+
+        def work(task, scratch):
+            i, j = task
+            tile = scratch[: i.stop - i.start, : j.stop - j.start]
+            out[i, j] = pairs.tile(i, j, tile)
+            if pairs.symmetric and i != j:
+                out[j, i] = out[i, j].T
+
+        with self.single_blas():
+            self._run(tasks, work, threads, lambda: self.empty((side, side), pairs.dtype))
+        return out
+
+    def map_rows(self, function: Callable, n: int, rows: int, out) -> None:
+        """Fill ``out[block] = function(block)`` for slices of at most `rows` of n rows."""
+
+        def work(block, _):
+            out[block] = function(block)
+
+        with self.single_blas():
+            self._run(row_blocks(n, rows), work, self.threads)
+
+    def sum_rows(self, function: Callable, n: int, rows: int):
+        """The sum of ``function(block)`` over slices of at most `rows` of n rows.
+
+        Every thread keeps one running sum, so memory does not grow with n.
+        """
+        sums: list[list] = []
+
+        def begin():
+            sums.append([])
+            return sums[-1]
+
+        def work(block, total):
+            part = function(block)
+            total[:] = [total[0] + part] if total else [part]
+
+        with self.single_blas():
+            self._run(row_blocks(n, rows), work, self.threads, begin)
+        parts = [total[0] for total in sums if total]
+        return reduce(operator.add, parts)
+
+    def _symmetric(self, pairs, V, side, threads, store):
+        n, b = pairs.shape[0], V.shape[1]
+        blocks = row_blocks(n, side)
+        tasks = [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]
+        sums = []
+
+        def begin():
+            sums.append(self.zeros((n, b)))
+            return sums[-1], self.empty((side, side), pairs.dtype)
+
+        def work(task, local):
+            total, scratch = local
+            i, j = (blocks[k] for k in task)
+            T = store.get(task)
+            if T is None:
+                T = self._fill(pairs, task, i, j, store, scratch)
+            total[i] += T @ V[j]
+            if task[0] != task[1]:
+                total[j] += T.T @ V[i]
+
+        self._run(tasks, work, threads, begin)
+        for other in sums[1:]:
+            sums[0] += other
+        return sums[0]
+
+    def _fill(self, pairs, task, i, j, store, scratch):
+        shape = (i.stop - i.start, j.stop - j.start)
+        kept = store.reserve(shape, pairs.dtype)
+        T = pairs.tile(i, j, scratch[: shape[0], : shape[1]] if kept is None else kept)
+        if kept is not None:
+            store.keep(task, T)
+        return T
+
+    def _rectangular(self, pairs, V, side, threads):
+        n, m = pairs.shape
+        columns = row_blocks(m, side)
+        out = self.empty((n, V.shape[1]))
+
+        def work(i, scratch):
+            total = self.zeros((i.stop - i.start, V.shape[1]))
+            for j in columns:
+                T = pairs.tile(i, j, scratch[: i.stop - i.start, : j.stop - j.start])
+                total += T @ V[j]
+            out[i] = total
+
+        # Every thread gets a strip, and strips wide enough to be worth preparing columns for.
+        strip = min(side, max(self.small_side, -(-n // threads)))
+        tasks = row_blocks(n, strip)
+        self._run(tasks, work, threads, lambda: self.empty((side, side), pairs.dtype))
+        return out
+
+    def _run(self, tasks: Iterable, work: Callable, threads: int, begin=lambda: None) -> None:
+        """Call ``work(task, local)`` for every task, one after the other."""
+        tasks, local = list(tasks), begin()
+        for done, task in enumerate(tasks, 1):
+            work(task, local)
+            if self.progress is not None:
+                self.progress(done, len(tasks))
+
+
+def row_blocks(n: int, rows: int) -> list[slice]:
+    """Slices of at most `rows` that cover n rows."""
+    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
