@@ -11,11 +11,14 @@ import torch
 from array_api_compat import torch as xp
 
 from .arrays import dtype_in, dtype_name, is_sparse, to_numpy
-from .memory import FREE_SHARE, format_bytes, parse_bytes
-from .tiles import TiledEngine
+from .memory import FREE_SHARE, available_memory, format_bytes, parse_bytes
+from .tiles import TiledEngine, row_blocks
 
 # A GPU likes tiles far larger than a cache; below 256 launches cost more than work.
 TILE_SIDES = (16384, 8192, 4096, 2048, 1024, 512, 256)
+
+# Share of the budget that one block of streamed rows may take; two are there at a time.
+STREAMED_SHARE = 0.2
 
 # Share of the budget that the rows themselves may take before they are streamed.
 ROWS_SHARE = 0.25
@@ -41,9 +44,9 @@ class TorchEngine(TiledEngine):
 
     def __init__(self, memory=None, device="cuda", progress=None):
         self.device = check_device(device)
-        self.memory = int(FREE_SHARE * free_memory(self.device)) if memory is None else None
-        if self.memory is None:
-            self.memory = parse_bytes(memory)
+        free = free_memory(self.device)
+        # A budget beyond what is free would only fail later.
+        self.memory = min(int(FREE_SHARE * free) if memory is None else parse_bytes(memory), free)
         self.progress = progress
 
     def empty(self, shape, dtype=np.float64):
@@ -102,30 +105,34 @@ class TorchEngine(TiledEngine):
         return super().pair_rows(pairs, V, store)
 
     def _fused_product(self, pairs, V):
-        from .fused import product
+        from .fused import Preparation, product
 
-        columns = self._prepared(pairs, "columns", pairs.Z)
-        rows = columns if pairs.symmetric else self._prepared(pairs, "rows", pairs.X, columns)
+        preparation = Preparation(pairs, self.device)
+        if isinstance(pairs.X, StreamedRows) or isinstance(pairs.Z, StreamedRows):
+            return self._streamed_product(preparation, pairs, V)
+        columns = preparation.columns()
+        rows = columns if pairs.symmetric else preparation.rows()
         return product(rows, columns, V, self.progress)
 
-    def _prepared(self, pairs, side, X, other=None):
-        """Rows in the form of the fused tile, made once for a set of pairs."""
-        from .fused import PreparedRows
+    def _streamed_product(self, preparation, pairs, V):
+        """Blocks of rows against blocks of columns, each prepared when its turn comes."""
+        from .fused import product
 
-        if side not in pairs.prepared:
-            precision = None if other is None else other.precision
-            pairs.prepared[side] = PreparedRows(
-                X,
-                pairs.origin,
-                pairs.kernel.scalar_map(),
-                pairs.itemsize == 2,
-                self.device,
-                precision,
-            )
-        return pairs.prepared[side]
+        (n, m), b = pairs.shape, V.shape[1]
+        block = max(1, int(STREAMED_SHARE * self.memory) // preparation.row_bytes)
+        out, columns = self.zeros((n, b)), row_blocks(m, block)
+        for done, i in enumerate(row_blocks(n, block), 1):
+            rows = preparation.some(pairs.X, i)
+            for j in columns:
+                some = rows if pairs.symmetric and i == j else preparation.some(pairs.Z, j)
+                out[i] += product(rows, some, V[j])
+            if self.progress is not None:
+                self.progress(done, -(-n // block))
+        return out
 
     def _shrink(self, pairs):
         """Halve the budget after the device ran out of memory, down to what cannot be less."""
+        pairs.prepared.clear()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
         least = pairs.tile_bytes(self.sides[-1])
@@ -188,7 +195,7 @@ def check_device(device) -> torch.device:
 def free_memory(device) -> int:
     """Bytes free on a device, those that torch holds for reuse included."""
     if device.type != "cuda":
-        return parse_bytes(None)
+        return available_memory()
     free, _ = torch.cuda.mem_get_info(device)
     reserved = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return free + reserved

@@ -7,6 +7,7 @@ over in panels whose sums are added up in float64, and V is scaled into the rang
 import torch
 
 from ._triton import SLICE, STRIP, launch
+from .tiles import row_blocks
 
 # Columns whose products are summed in float32 before they join the sum in float64: rounding
 # of longer sums would be seen.
@@ -21,53 +22,85 @@ HALF_RANGE = 6e4
 WIDEST = 64
 
 
+class Preparation:
+    """How the rows of one set of pairs are prepared, and those that are kept prepared.
+
+    Parameters
+    ----------
+    pairs : FactoredPairs
+        In half precision one rounding of every number will do, with an error of about 1e-3;
+        in single precision three products for one bring it to 1e-6.
+    """
+
+    def __init__(self, pairs, device):
+        self.pairs, self.device = pairs, device
+        self.map = pairs.kernel.scalar_map()
+
+    @property
+    def precision(self) -> str:
+        """Which of the four precisions, the same for rows and columns."""
+        if "precision" not in self.pairs.prepared:
+            half = self.map.bounded and self._fit_half()
+            names = ("half", "split") if half else ("tf32", "tf32x3")
+            self.pairs.prepared["precision"] = names[0 if self.pairs.itemsize == 2 else 1]
+        return self.pairs.prepared["precision"]
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a prepared row, and of one in float64 on its way."""
+        d = self.pairs.X.shape[1]
+        return 4 * padded_width(d) + 8 * d + 4
+
+    def columns(self) -> "PreparedRows":
+        """All columns, kept."""
+        return self._kept("columns", self.pairs.Z)
+
+    def rows(self) -> "PreparedRows":
+        """All rows, kept."""
+        return self._kept("rows", self.pairs.X)
+
+    def some(self, X, block) -> "PreparedRows":
+        """A block of rows, not kept."""
+        return PreparedRows(X[block], self.pairs.origin, self.map, self.precision, self.device)
+
+    def _kept(self, side, X):
+        prepared = self.pairs.prepared
+        if side not in prepared:
+            prepared[side] = self.some(X, slice(0, X.shape[0]))
+        return prepared[side]
+
+    def _fit_half(self) -> bool:
+        largest = [
+            scaled(X[block], self.pairs.origin, self.map).abs().amax()
+            for X in (self.pairs.X, self.pairs.Z)
+            for block in row_blocks(X.shape[0], PREPARED_ROWS)
+        ]
+        return bool(torch.stack(largest).amax() < HALF_RANGE)
+
+
 class PreparedRows:
     """Rows in the form that the fused tile takes, padded to whole strips.
 
     Parameters
     ----------
-    X : tensor of shape (n, d), or an object whose blocks are
+    X : tensor of shape (n, d)
     origin : tensor of shape (d,) or None
         What is taken off every row.
     scalar_map : ScalarMap
-    coarse : bool
-        Whether one rounding will do, with an error of about 1e-3, or three products are
-        wanted, with one of 1e-6.
-    precision : str or None
-        What other rows were prepared in, so that both fit together.
+    precision : str
+    device : torch.device
     """
 
-    def __init__(self, X, origin, scalar_map, coarse, device, precision=None):
+    def __init__(self, X, origin, scalar_map, precision, device):
         n, d = X.shape
-        self.count = n
-        self.map = scalar_map
-        padded = -(-n // STRIP) * STRIP
-        width = max(16, 1 << (d - 1).bit_length()) if d <= SLICE else -(-d // SLICE) * SLICE
-        blocks = [slice(s, min(s + PREPARED_ROWS, n)) for s in range(0, n, PREPARED_ROWS)]
-        if precision is None:
-            half = scalar_map.bounded and self._fits_half(X, origin, blocks)
-            names = ("half", "split") if half else ("tf32", "tf32x3")
-            precision = names[0 if coarse else 1]
-        self.precision = precision
+        self.count, self.map, self.precision = n, scalar_map, precision
+        padded, width = -(-n // STRIP) * STRIP, padded_width(d)
         dtype = torch.float16 if precision in ("half", "split") else torch.float32
         self.high = torch.zeros((padded, width), dtype=dtype, device=device)
         self.low = torch.zeros_like(self.high) if precision == "split" else self.high
         self.norms = torch.zeros(padded, dtype=torch.float32, device=device)
-        for block in blocks:
-            self._fill(block, self._scaled(X, origin, block), d)
-
-    def _scaled(self, X, origin, block):
-        rows = X[block].to(torch.float64)
-        if origin is not None:
-            rows = rows - origin
-        if self.map.unit:
-            length = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
-            rows = rows / torch.where(length == 0, 1.0, length)
-        return rows * self.map.scale
-
-    def _fits_half(self, X, origin, blocks) -> bool:
-        largest = [self._scaled(X, origin, block).abs().amax() for block in blocks]
-        return bool(torch.stack(largest).amax() < HALF_RANGE)
+        for block in row_blocks(n, PREPARED_ROWS):
+            self._fill(block, scaled(X[block], origin, scalar_map), d)
 
     def _fill(self, block, rows, d):
         self.high[block, :d] = rows.to(self.high.dtype)
@@ -88,6 +121,22 @@ class PreparedRows:
     def part(self, block):
         """Some whole strips of the arrays."""
         return self.high[block], self.low[block], self.norms[block]
+
+
+def padded_width(d: int) -> int:
+    """Columns of prepared rows: a power of two, or whole slices."""
+    return max(16, 1 << (d - 1).bit_length()) if d <= SLICE else -(-d // SLICE) * SLICE
+
+
+def scaled(rows, origin, scalar_map):
+    """Rows as the scalar map takes them, in float64."""
+    rows = rows.to(torch.float64)
+    if origin is not None:
+        rows = rows - origin
+    if scalar_map.unit:
+        length = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+        rows = rows / torch.where(length == 0, 1.0, length)
+    return rows * scalar_map.scale
 
 
 def product(rows: PreparedRows, columns: PreparedRows, V, progress=None):

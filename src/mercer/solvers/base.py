@@ -81,6 +81,11 @@ def silent(state: PassState) -> bool:
 class Solver(BaseEstimator, ABC):
     """A recipe for eigenpairs: parameters only."""
 
+    #: Whether it makes so many products that tiles are worth keeping between them.
+    keeps_tiles = True
+    #: Whether its passes end it where no residual is asked for.
+    ends_by_passes = False
+
     @abstractmethod
     def solve(self, operator, n_components: int, rng, tol: float = 0.0, report: Report = silent):
         """The `n_components` largest eigenpairs of a symmetric operator.

@@ -56,6 +56,8 @@ class GramPower(Solver):
         The block update. "svd" costs less for large blocks and is a little less accurate.
     """
 
+    keeps_tiles, ends_by_passes = False, True
+
     def __init__(self, block=128, amnesic=None, oversampling=10, n_passes=1, form="ipca"):
         self.block = block
         self.amnesic = amnesic

@@ -1,0 +1,341 @@
+"""Torch devices: the same answers as NumPy, tensors in and out, budgets, and the fused tile.
+
+The engine runs on the CPU here and on CUDA where there is a device; the fused tile runs in
+Triton's interpreter where Triton is installed.
+"""
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from contracts import check_engine, generator
+
+from mercer import KernelPCA, plan
+from mercer.compute import make_engine
+from mercer.kernels import RBF, Chi2, Cosine, Laplacian, Linear, Matern, Polynomial, Sigmoid
+from mercer.metrics import subspace_error
+
+torch = pytest.importorskip("torch")
+from mercer.compute.device import StreamedRows, TorchEngine, check_device, exact_products  # noqa: E402
+
+CPU = torch.device("cpu")
+DEVICES = [CPU] + (["cuda"] if torch.cuda.is_available() else [])
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+KERNELS = [
+    RBF(0.2),
+    Matern(0.2, 1.5),
+    Polynomial(2, 0.3, 1.0),
+    Linear(),
+    Sigmoid(0.02, 0.1),
+    Cosine(),
+    Laplacian(0.3),
+    Chi2(0.3),
+]
+
+
+def rows(n=400, d=6, *seed):
+    return np.abs(generator(n, d, *seed).standard_normal((n, d)) * np.linspace(2, 0.3, d))
+
+
+@pytest.fixture(params=DEVICES, ids=str)
+def device(request):
+    return request.param
+
+
+class OnHost(TorchEngine):
+    """An engine whose results are NumPy arrays, for the contract."""
+
+    def pair_rows(self, pairs, V, store=None):
+        return super().pair_rows(pairs, V, store).cpu().numpy()
+
+    def fill(self, pairs, out):
+        return super().fill(pairs, self.asarray(out)).cpu().numpy()
+
+
+@pytest.mark.parametrize("memory", [10**9, 3 * 10**6])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: type(k).__name__)
+def test_engine(kernel, memory, device):
+    X, Z = rows(700), rows(90, 6, 1)
+    engine = OnHost(memory, device)
+    check_engine(engine, kernel.pairs(engine.place(X)), kernel(X))
+    check_engine(engine, kernel.pairs(engine.place(X), engine.place(Z)), kernel(X, Z))
+
+
+@pytest.mark.parametrize("solver", ["krylov", "dense", "gram-power", "arpack", "randomized"])
+def test_solvers_agree_with_numpy(solver, device):
+    X = rows(500)
+    options = {"kernel": "rbf", "gamma": "median", "eigen_solver": solver, "random_state": 0}
+    ours = KernelPCA(4, device=device, **options).fit(X)
+    host = KernelPCA(4, **options).fit(X)
+    assert isinstance(ours.eigenvectors_, np.ndarray)
+    # One pass of Gram power ends where its single-precision rows took it.
+    close = 1e-5 if solver == "gram-power" else 1e-10
+    np.testing.assert_allclose(ours.eigenvalues_, host.eigenvalues_, rtol=close)
+    most = max(1e-7, 100 * close)
+    np.testing.assert_allclose(ours.transform(X[:20]), host.transform(X[:20]), atol=most)
+    np.testing.assert_allclose(
+        ours.reconstruction_error(X[:20]), host.reconstruction_error(X[:20]), atol=most
+    )
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: type(k).__name__)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kernels_agree_with_numpy(kernel, dtype, device):
+    X = rows(600).astype(dtype)
+    ours = KernelPCA(3, kernel=kernel, eigen_solver="krylov", device=device, random_state=0).fit(X)
+    host = KernelPCA(3, kernel=kernel, eigen_solver="dense").fit(X.astype(float))
+    assert ours.eigenvalues_.dtype == dtype
+    close = 1e-9 if dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(ours.eigenvalues_, host.eigenvalues_, rtol=close)
+    assert subspace_error(ours.eigenvectors_, host.eigenvectors_) < 100 * close
+
+
+@pytest.mark.parametrize("basis", ["landmarks", "features"])
+def test_bases_agree_with_numpy(basis, device):
+    X = rows(900)
+    options = {"kernel": "rbf", "gamma": "median", "basis": basis, "random_state": 0}
+    ours = KernelPCA(4, device=device, **options).fit(X)
+    host = KernelPCA(4, **options).fit(X)
+    np.testing.assert_allclose(ours.eigenvalues_, host.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(ours.transform(X[:50]), host.transform(X[:50]), atol=1e-8)
+    np.testing.assert_allclose(
+        ours.certificate_.captured_variance, host.certificate_.captured_variance, rtol=1e-6
+    )
+
+
+def test_rows_that_do_not_fit_are_streamed(device):
+    X = rows(3000, 10)
+    options = {"kernel": "rbf", "gamma": "median", "eigen_solver": "krylov", "random_state": 0}
+    ours = KernelPCA(4, device=device, memory=900_000, **options).fit(X)
+    assert isinstance(ours.expansion_.basis.points, StreamedRows)
+    host = KernelPCA(4, **options).fit(X)
+    np.testing.assert_allclose(ours.eigenvalues_, host.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(ours.transform(X[:20]), host.transform(X[:20]), atol=1e-7)
+
+
+def test_tight_budget_gives_smaller_tiles():
+    X = rows(1200)
+    sides = [TorchEngine(memory, CPU).tiling(RBF(0.2).pairs(X))[0] for memory in (10**9, 10**7)]
+    assert sides[0] > sides[1]
+    with pytest.raises(ValueError, match="cannot hold one tile"):
+        TorchEngine(1000, CPU).tiling(RBF(0.2).pairs(X))
+
+
+def test_out_of_memory_drops_the_tiles_then_says_what_fits(monkeypatch):
+    engine, X = TorchEngine(10**9, CPU), torch.as_tensor(rows(300))
+    calls = []
+    whole = TorchEngine._product
+
+    def short(self, pairs, V, store):
+        calls.append(self.memory)
+        if self.memory > 3 * 10**8:
+            raise torch.OutOfMemoryError("no")
+        return whole(self, pairs, V, store)
+
+    monkeypatch.setattr(TorchEngine, "_product", short)
+    pairs, V = RBF(0.2).pairs(X), torch.ones(300, 2, dtype=torch.float64)
+    expected = torch.as_tensor(RBF(0.2)(X.numpy()) @ V.numpy())
+    assert torch.allclose(engine.pair_rows(pairs, V), expected)
+    assert len(calls) == 3
+
+    def never(self, pairs, V, store):
+        raise torch.OutOfMemoryError("no")
+
+    monkeypatch.setattr(TorchEngine, "_product", never)
+    with pytest.raises(MemoryError, match=r"too little for one tile.*leave device out"):
+        engine.pair_rows(pairs, V)
+
+
+def test_tf32_is_never_silent():
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        with exact_products():
+            assert not torch.backends.cuda.matmul.allow_tf32
+        assert torch.backends.cuda.matmul.allow_tf32
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [
+        ("nowhere", "no device of torch"),
+        pytest.param(
+            "cuda",
+            "no CUDA device",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is one"),
+        ),
+    ],
+)
+def test_unknown_device(device, message):
+    with pytest.raises(ValueError, match=message):
+        KernelPCA(2, device=device).fit(rows(20))
+    with pytest.raises(ValueError, match=message):
+        check_device(device)
+
+
+def test_sparse_rows_stay_in_main_memory():
+    from scipy import sparse
+
+    with pytest.raises(ValueError, match="Sparse rows are computed on in main memory"):
+        KernelPCA(2, kernel="rbf", device=CPU).fit(sparse.csr_matrix(rows(30)))
+
+
+def test_word_cpu_means_threads():
+    assert not isinstance(make_engine(device="cpu", memory=10**7), TorchEngine)
+    assert isinstance(make_engine(device=CPU, memory=10**7), TorchEngine)
+
+
+def test_model_survives_pickling():
+    X = rows(300)
+    model = KernelPCA(3, kernel="rbf", device=CPU).fit(X)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+
+
+def test_plan_names_the_device():
+    found = plan(rows(500), 4, device=CPU)
+    assert "on cpu" in repr(found) or "threads" in repr(found)
+    assert found.method.startswith(("krylov", "dense"))
+
+
+def run_interpreted(code):
+    """Run code in an interpreter whose Triton kernels are interpreted."""
+    pytest.importorskip("triton")
+    environment = os.environ | {"TRITON_INTERPRET": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+FUSED = """
+import numpy as np, torch
+from mercer.compute.device import TorchEngine
+from mercer.kernels import *
+engine = TorchEngine(10**9, torch.device("cpu"))
+rng = np.random.default_rng(0)
+for d in (3, 70):
+    X, Z = rng.normal(size=(60, d)), rng.normal(size=(131, d))
+    V, W = rng.normal(size=(131, 17)), rng.normal(size=(60, 3))
+    for k in (RBF(.5/d), Matern(.5/d, .5), Matern(.5/d, 1.5), Matern(.5/d, 2.5),
+              RationalQuadratic(.5/d, 1.3), Polynomial(3, 1/d, 1), Linear(), Sigmoid(.3/d, .2),
+              Cosine()):
+        assert engine.fuses(k)
+        for dtype, most in (("float32", 2e-6), ("float16", 2e-3)):
+            x, z = engine.place(X), engine.place(Z)
+            for pairs, U, K in ((k.pairs(x, z, dtype=dtype), V, k(X, Z)),
+                                (k.pairs(x, dtype=dtype), W, k(X))):
+                error = np.linalg.norm(engine.pair_rows(pairs, U).numpy() - K @ U)
+                assert error < most * np.linalg.norm(K @ U), (k, dtype, error)
+                assert pairs.prepared
+far = k = RBF(1.0)
+pairs = far.pairs(engine.place(1e6 * X), dtype="float32")
+engine.pair_rows(pairs, W)
+assert pairs.prepared["precision"] == "tf32x3"
+"""
+
+FIT = """
+import numpy as np, torch
+from mercer import KernelPCA
+from mercer.compute.device import StreamedRows
+rng = np.random.default_rng(0)
+X = rng.normal(size=(250, 8)) * np.linspace(2, .3, 8)
+host = KernelPCA(4, kernel="rbf", gamma="median", eigen_solver="dense").fit(X)
+passes = []
+for dtype, tol, most in ((np.float32, 1e-5, 1e-6), (np.float64, 0, 1e-10)):
+    ours = KernelPCA(4, kernel="rbf", gamma="median", eigen_solver="krylov", tol=tol,
+                     random_state=0, device=torch.device("cpu")).fit(X.astype(dtype))
+    assert ours.expansion_.basis.engine.fuses(ours.kernel_)
+    assert ours.certificate_.converged
+    assert np.max(np.abs(ours.eigenvalues_ / host.eigenvalues_ - 1)) < most
+    bound = ours.certificate_.eigenvalue_upper - ours.certificate_.eigenvalue_lower
+    assert np.all(np.abs(ours.eigenvalues_ - host.eigenvalues_) <= bound)
+    scores = ours.transform(X[:30].astype(dtype))
+    assert np.abs(scores - host.transform(X[:30])).max() < 1e-5
+# Rows that do not fit are streamed through the fused tile too.
+engine = type(ours.expansion_.basis.engine)(100_000, torch.device("cpu"))
+some, V = StreamedRows(X, engine), torch.ones(250, 2, dtype=torch.float64)
+pairs = ours.kernel_.pairs(some, dtype="float32")
+K = ours.kernel_(X)
+assert np.abs(engine.pair_rows(pairs, V).numpy() - K @ V.numpy()).max() < 1e-5 * K.sum(1).max()
+assert "columns" not in pairs.prepared
+"""
+
+
+@pytest.mark.parametrize("code", [FUSED, FIT], ids=["products", "fits"])
+def test_fused_tile(code):
+    run_interpreted(code)
+
+
+@needs_cuda
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_cuda_tensors_in_cuda_tensors_out(dtype):
+    X = torch.as_tensor(rows(900).astype(dtype), device="cuda")
+    model = KernelPCA(4, kernel="rbf", gamma="median", random_state=0).fit(X)
+    host = KernelPCA(4, kernel="rbf", gamma="median").fit(X.cpu().numpy().astype(float))
+    for result in (model.eigenvalues_, model.eigenvectors_, model.transform(X[:9])):
+        assert result.is_cuda
+        assert result.dtype == X.dtype
+    scores = np.abs(model.transform(X).cpu().numpy())
+    np.testing.assert_allclose(scores, np.abs(host.transform(X.cpu().numpy())), atol=1e-4)
+    back = model.inverse_transform(model.transform(X[:50]))
+    assert back.is_cuda
+    assert back.shape == (50, X.shape[1])
+    assert model.denoise(X[:20]).is_cuda
+    assert model.score(X) <= 0
+
+
+@needs_cuda
+@pytest.mark.parametrize("basis", ["landmarks", "features"])
+def test_cuda_reduced_bases(basis):
+    X = torch.as_tensor(rows(5000), device="cuda")
+    options = {"kernel": "rbf", "gamma": "median", "basis": basis, "random_state": 0}
+    ours, host = KernelPCA(4, **options).fit(X), KernelPCA(4, **options).fit(X.cpu().numpy())
+    np.testing.assert_allclose(ours.eigenvalues_.cpu().numpy(), host.eigenvalues_, rtol=1e-7)
+    assert ours.inverse_transform(ours.transform(X[:20])).is_cuda
+
+
+@needs_cuda
+@pytest.mark.parametrize("library", ["cupy", "jax.numpy"])
+def test_other_libraries_on_cuda(library):
+    xp = pytest.importorskip(library)
+    X = rows(500).astype(np.float32)
+    model = KernelPCA(3, kernel="rbf", random_state=0).fit(xp.asarray(X))
+    host = KernelPCA(3, kernel="rbf", random_state=0).fit(X)
+    scores = model.transform(xp.asarray(X))
+    assert type(scores) is type(xp.asarray(X))
+    scores = scores.get() if hasattr(scores, "get") else np.asarray(scores)
+    np.testing.assert_allclose(np.abs(scores), np.abs(host.transform(X)), atol=1e-4)
+
+
+@needs_cuda
+def test_cuda_bad_input():
+    X = torch.as_tensor(rows(50), device="cuda")
+    X[3, 2] = torch.nan
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        KernelPCA(2).fit(X)
+    with pytest.raises(ValueError, match="2D array"):
+        KernelPCA(2).fit(X[0])
+    with pytest.raises(ValueError, match="minimum of 2 rows"):
+        KernelPCA(2).fit(X[:1])
+    model = KernelPCA(2).fit(rows(50))
+    with pytest.raises(ValueError, match="6 features"):
+        model.transform(rows(9, 5))
+
+
+@needs_cuda
+def test_cuda_integers_and_constant_rows():
+    X = torch.arange(60, device="cuda").reshape(20, 3)
+    assert KernelPCA(1).fit(X).eigenvalues_[0] > 0
+    with pytest.warns(UserWarning, match="no variance"):
+        KernelPCA(1, kernel="rbf").fit(torch.ones(20, 3, device="cuda"))
