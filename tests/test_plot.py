@@ -9,7 +9,7 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt  # noqa: E402
 
-from mercer import KernelPCA, plot  # noqa: E402
+from mercer import HebbianKernelPCA, KernelPCA, plot  # noqa: E402
 from mercer.bases import Landmarks  # noqa: E402
 
 
@@ -113,3 +113,200 @@ def test_given_axes_are_used(rows, model):
     assert plot.spectrum(model, ax=axes[1]) is axes[1]
     assert plot.landmarks(model, rows, ax=axes[2]) is axes[2]
     assert plt.get_fignums() == [figure.number]
+
+
+def in_grey(figure):
+    """The picture as lightness, (h, w)."""
+    figure.canvas.draw()
+    colors = np.asarray(figure.canvas.buffer_rgba())[:, :, :3]
+    return colors @ np.array([0.299, 0.587, 0.114])
+
+
+@pytest.fixture(scope="module")
+def plane():
+    rng = np.random.default_rng(0)
+    centers = np.array([[-0.5, -0.2], [0.0, 0.6], [0.5, 0.0]])
+    return np.concatenate([rng.normal(center, 0.1, (30, 2)) for center in centers])
+
+
+@pytest.fixture(scope="module")
+def of_plane(plane):
+    return KernelPCA(4, kernel="rbf", gamma=5.0).fit(plane)
+
+
+def test_scores_of_a_component_that_is_not_there(rows, model):
+    with pytest.raises(ValueError, match="component 3 does not exist: the model has 3"):
+        plot.scores(model.transform(rows), components=(0, 3))
+
+
+def test_contours_are_scores_over_the_plane(plane, of_plane):
+    axes = plot.contours(of_plane, plane, components=(0, 2), labels=np.repeat([0, 1, 2], 30))
+    assert [ax.get_title() for ax in axes] == ["component 1", "component 3"]
+    for ax, k in zip(axes, (0, 2), strict=True):
+        levels = ax.collections[1]
+        lines = [
+            (level, path) for level, path in zip(levels.levels, levels.get_paths(), strict=True)
+        ]
+        height = np.ptp(levels.levels)
+        for level, path in lines:
+            if len(path.vertices):
+                found = of_plane.transform(path.vertices)[:, k]
+                assert_allclose(found, level, atol=0.02 * height)
+        shown = np.concatenate(places(ax)[2:])
+        assert_allclose(np.sort(shown, axis=0), np.sort(plane, axis=0))
+        assert len(ax.collections) == 2 + 3
+
+
+def test_contours_of_one_component_on_given_axes(plane, of_plane):
+    ax = plt.subplots()[1]
+    (panel,) = plot.contours(of_plane, plane, components=1, resolution=20, ax=ax)
+    assert panel is ax and ax.get_title() == "component 2"
+
+
+def test_contours_say_what_they_need(rows, plane, model, of_plane):
+    with pytest.raises(ValueError, match="data of two columns"):
+        plot.contours(model, rows)
+    with pytest.raises(ValueError, match="component 7 does not exist"):
+        plot.contours(of_plane, plane, components=7)
+    with pytest.raises(ValueError, match="3 pictures need as many axes, and ax= has 2"):
+        plot.contours(of_plane, plane, ax=plt.subplots(1, 2)[1])
+
+
+def test_convergence_of_a_hebbian_fit(rows):
+    fitted = HebbianKernelPCA(2, kernel="rbf", n_passes=4, track_excess=True, random_state=0)
+    history = fitted.fit(rows).history_
+    ax = plot.convergence(history)
+    (line,) = ax.get_lines()
+    assert_allclose(line.get_xdata(), [1, 2, 3, 4])
+    assert_allclose(line.get_ydata(), history.excess)
+    assert ax.get_yscale() == "log" and ax.get_ylabel() == "excess reconstruction error"
+    assert ax.get_legend() is None
+    ax = plot.convergence(history, quantity="change")
+    assert_allclose(ax.get_lines()[0].get_ydata(), history.changes)
+
+
+def test_convergence_of_several_methods(rows):
+    states = []
+    exact = KernelPCA(2, kernel="rbf", eigen_solver="krylov", tol=1e-8, callback=states.append)
+    exact.fit(rows)
+    history = (
+        HebbianKernelPCA(2, kernel="rbf", track_excess=True, random_state=0).fit(rows).history_
+    )
+    ax = plot.convergence({"krylov": states, "Hebbian": history})
+    krylov, hebbian = ax.get_lines()
+    # A callback knows residuals and not the excess, so that residuals are what both have.
+    assert ax.get_ylabel() == "residual / largest eigenvalue"
+    assert_allclose(krylov.get_ydata(), [state.residual for state in states])
+    tops = history.eigenvalues.max(axis=1)
+    assert_allclose(hebbian.get_ydata(), history.residuals.max(axis=1) / tops)
+    assert krylov.get_marker() != hebbian.get_marker()
+    assert krylov.get_linestyle() != hebbian.get_linestyle()
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["krylov", "Hebbian"]
+
+
+def test_convergence_of_numbers_leaves_a_gap_at_zero():
+    line = plot.convergence({"a": [1.0, 0.0, 0.1]}).get_lines()[0]
+    assert_allclose(line.get_ydata(), [1.0, np.nan, 0.1])
+
+
+@pytest.mark.parametrize(
+    ("histories", "quantity", "match"),
+    [
+        ({}, "auto", "no history to show"),
+        ([], "auto", "is empty"),
+        ({"a": np.ones((2, 2))}, "auto", r"one number a pass, and has shape \(2, 2\)"),
+        ({"a": [1.0]}, "speed", "has no 'speed'"),
+    ],
+)
+def test_convergence_says_what_is_wrong(histories, quantity, match):
+    with pytest.raises(ValueError, match=match):
+        plot.convergence(histories, quantity)
+
+
+def test_preimages_as_curves(rows):
+    model = KernelPCA(3, kernel="rbf", gamma=0.02).fit(rows)
+    ax = plot.preimages(model, component=1, n_steps=5, span=1.5)
+    deviation = np.sqrt(model.explained_variance_[1])
+    S = np.zeros((5, 3))
+    S[:, 1] = np.linspace(-1.5, 1.5, 5) * deviation
+    for line, row in zip(ax.get_lines(), model.inverse_transform(S), strict=True):
+        assert_allclose(line.get_ydata(), row)
+    styles = {(str(line.get_linestyle()), str(line.get_color())) for line in ax.get_lines()}
+    assert len(styles) == 5
+    assert ax.get_title() == "along component 2"
+
+
+def test_preimages_as_images():
+    X = np.random.default_rng(0).uniform(size=(60, 12))
+    model = KernelPCA(2, kernel="rbf", gamma="median").fit(X)
+    ax = plot.preimages(model, images=(4, 3), n_steps=3)
+    picture = np.asarray(ax.get_images()[0].get_array())
+    assert picture.shape == (4 + 1, 3 * (3 + 1))
+    S = np.zeros((3, 2))
+    S[:, 0] = np.array([-2, 0, 2]) * np.sqrt(model.explained_variance_[0])
+    rows = model.inverse_transform(S)
+    scaled = (rows - rows.min()) / np.ptp(rows)
+    for k in range(3):
+        assert_allclose(picture[:4, 4 * k : 4 * k + 3], scaled[k].reshape(4, 3))
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["-2", "+0", "+2"]
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"component": 5}, "component 5 does not exist"),
+        ({"n_steps": 1}, "at least 2 steps"),
+        ({"span": 0}, "positive span"),
+        ({"images": (2, 2)}, "no images of shape"),
+    ],
+)
+def test_preimages_say_what_is_wrong(rows, options, match):
+    model = KernelPCA(2, kernel="rbf").fit(rows)
+    with pytest.raises(ValueError, match=match):
+        plot.preimages(model, **options)
+
+
+def test_denoised_images_line_up():
+    noisy, result, clean = np.random.default_rng(0).uniform(size=(3, 5, 6))
+    ax = plot.denoised(noisy, result, clean, images=(2, 3))
+    picture = np.asarray(ax.get_images()[0].get_array())
+    assert picture.shape == (3 * (2 + 1), 5 * (3 + 1))
+    low, high = min(result.min(), clean.min()), max(result.max(), clean.max())
+    for line, rows in enumerate((noisy, result, clean)):
+        expected = np.clip((rows[1] - low) / (high - low), 0, 1).reshape(2, 3)
+        assert_allclose(picture[3 * line : 3 * line + 2, 4:7], expected)
+    names = [tick.get_text() for tick in ax.get_yticklabels()]
+    assert names == ["noisy", "denoised", "clean"]
+    assert in_grey(ax.figure).std() > 0
+
+
+def test_denoised_pictures_of_one_image():
+    image = np.random.default_rng(0).uniform(size=(6, 4, 3))
+    ax = plot.denoised(image, image / 2, images=image.shape)
+    assert np.asarray(ax.get_images()[0].get_array()).shape == (2 * 7, 5, 3)
+
+
+def test_denoised_curves():
+    noisy, result, clean = np.random.default_rng(0).uniform(size=(3, 2, 9))
+    axes = plot.denoised(noisy, result, clean)
+    assert axes.shape == (2,)
+    for i, ax in enumerate(axes):
+        for line, rows in zip(ax.get_lines(), (noisy, result, clean), strict=True):
+            assert_allclose(line.get_ydata(), rows[i])
+        assert len({(line.get_linestyle(), line.get_color()) for line in ax.get_lines()}) == 3
+    with pytest.raises(ValueError, match="of one shape; they are noisy"):
+        plot.denoised(noisy, result[:1])
+    with pytest.raises(ValueError, match="rows of a 2-D array"):
+        plot.denoised(noisy[0], result[0])
+
+
+def test_groups_differ_in_grey_by_more_than_their_color(rows, model):
+    S = model.transform(rows)
+    ax = plot.scores(S, np.arange(len(rows)) % 3)
+    shades = [points.get_facecolors()[0, :3] @ [0.299, 0.587, 0.114] for points in ax.collections]
+    assert np.min(np.abs(np.diff(shades))) > 0.15
+
+
+def test_landmarks_of_a_model_without_any(rows):
+    with pytest.raises(ValueError, match="was fitted without landmarks"):
+        plot.landmarks(KernelPCA(2, kernel="rbf").fit(rows), rows)

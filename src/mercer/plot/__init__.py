@@ -1,0 +1,32 @@
+"""Pictures of data and fitted models, with matplotlib.
+
+Every function draws one thing, takes ``ax=`` to draw it where you want it, and returns the
+axes for whatever you would like to add. Groups, methods and samples differ by marker, line
+style or place besides color, so that all pictures read in grey.
+
+| function | shows |
+|---|---|
+| `scores` | rows by two of their components |
+| `spectrum` | eigenvalues in the intervals that are certified to hold true ones |
+| `contours` | components as functions over data of two columns |
+| `convergence` | error by pass, several methods |
+| `landmarks` | a dictionary over its data |
+| `preimages` | what a component means: rows met on a walk along it |
+| `denoised` | noisy, denoised and clean rows |
+| `selection` | errors of a search over widths and components |
+"""
+
+from .components import contours, landmarks, scores
+from .fits import convergence, selection, spectrum
+from .rows import denoised, preimages
+
+__all__ = [
+    "contours",
+    "convergence",
+    "denoised",
+    "landmarks",
+    "preimages",
+    "scores",
+    "selection",
+    "spectrum",
+]

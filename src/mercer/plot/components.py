@@ -1,0 +1,151 @@
+"""Rows by their components, components over the plane, landmarks over their data."""
+
+import numpy as np
+
+from .axes import MARKERS, check_component, dense, new_axes, row_of_axes, shades
+
+
+def scores(S, labels=None, components=(0, 1), ax=None):
+    """Scatter of two components, one color and marker a label.
+
+    Parameters
+    ----------
+    S : array of shape (n, r)
+    labels : array of shape (n,) or None
+    components : pair of int
+    ax : matplotlib Axes or None
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = ax or new_axes()
+    S = dense(S)
+    i, j = (check_component(k, S.shape[1]) for k in components)
+    groups = [None] if labels is None else list(np.unique(labels))
+    colors = shades(len(groups))
+    for k, group in enumerate(groups):
+        some = slice(None) if group is None else np.asarray(labels) == group
+        ax.scatter(
+            S[some, i],
+            S[some, j],
+            s=14,
+            alpha=0.7,
+            linewidths=0,
+            color=colors[k],
+            marker=MARKERS[k % len(MARKERS)],
+            label=None if group is None else str(group),
+        )
+    ax.set_xlabel(f"component {i + 1}")
+    ax.set_ylabel(f"component {j + 1}")
+    if labels is not None:
+        ax.legend(fontsize="small", ncols=2, framealpha=0.6)
+    return ax
+
+
+def contours(model, X, components=(0, 1, 2), labels=None, resolution=120, ax=None):
+    """Lines of equal score over data of two columns, a picture a component.
+
+    Figure 1 of Shi, Guo & Xue (2009), after Schoelkopf, Smola & Mueller (1998): where the
+    lines lie close a component tells rows apart, and across them it does not.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Of data with two columns.
+    X : array of shape (n, 2)
+        Rows to show.
+    components : int or sequence of int
+        Components to show, at most as many as the model has.
+    labels : array of shape (n,) or None
+        A marker each.
+    resolution : int
+        Points of the grid along each side.
+    ax : matplotlib Axes, array of Axes or None
+        As many as components.
+
+    Returns
+    -------
+    array of matplotlib Axes
+    """
+    X = dense(X)
+    if X.ndim != 2 or X.shape[1] != 2:
+        raise ValueError(
+            f"Contours are drawn over data of two columns, and X has shape {X.shape}. For other "
+            "data plot.scores shows components against each other."
+        )
+    components = list(np.atleast_1d(components))
+    axes = row_of_axes(ax, len(components))
+    x, y, S = _over_plane(model, X, resolution)
+    for k, panel in zip(components, axes, strict=True):
+        k = check_component(k, S.shape[2])
+        panel.contourf(x, y, S[:, :, k], levels=14, cmap="gray", alpha=0.75)
+        panel.contour(x, y, S[:, :, k], levels=14, colors="0.15", linewidths=0.6)
+        _points(panel, X, labels)
+        panel.set_title(f"component {k + 1}", fontsize="medium")
+    return axes
+
+
+def _over_plane(model, X, resolution):
+    """The sides of a grid around X, and scores (resolution, resolution, r) on it."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    margin = 0.1 * np.where(high > low, high - low, 1.0)
+    x, y = np.linspace(low - margin, high + margin, resolution).T
+    plane = np.stack(np.meshgrid(x, y), axis=-1)
+    S = dense(model.transform(plane.reshape(-1, 2).astype(X.dtype)))
+    return x, y, S.reshape(resolution, resolution, -1)
+
+
+def _points(ax, X, labels):
+    """Rows as ringed markers, which stand out from any shade beneath."""
+    groups = [None] if labels is None else list(np.unique(labels))
+    for k, group in enumerate(groups):
+        rows = X if group is None else X[np.asarray(labels) == group]
+        marker = MARKERS[k % len(MARKERS)]
+        ax.scatter(*rows.T, s=16, color="black", marker=marker, edgecolors="white", linewidths=0.5)
+
+
+def landmarks(model, X, components=(0, 1), ax=None):
+    """A dictionary over its data: rows as pale dots, landmarks as ringed crosses.
+
+    Data of two columns are shown as they are, others by two scores of the model.
+
+    Parameters
+    ----------
+    model : fitted estimator with `landmarks_`, or array of shape (m, d)
+        Landmarks given as points have no scores: their data need two columns.
+    X : array of shape (n, d)
+        A few thousand rows are enough to see.
+    components : pair of int
+        Scores to show where the data have more than two columns.
+    ax : matplotlib Axes or None
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    Z = getattr(model, "landmarks_", model)
+    plane = X.shape[1] == 2
+    if not plane and not hasattr(model, "transform"):
+        raise ValueError(
+            f"Points of {X.shape[1]} columns have no place in a picture. Give the fitted model, "
+            "whose scores show them, or data of two columns."
+        )
+    if Z is model and hasattr(model, "transform"):
+        raise ValueError(
+            f"{type(model).__name__} was fitted without landmarks. Fit with basis='landmarks', or "
+            "give the landmarks as an array."
+        )
+    ax = ax or new_axes()
+    i, j = (0, 1) if plane else components
+    rows, chosen = (dense(A) if plane else dense(model.transform(A)) for A in (X, Z))
+    ax.scatter(rows[:, i], rows[:, j], s=8, color="0.75", linewidths=0, label="data")
+    # A white ring keeps crosses apart from the dots beneath, in grey as in color.
+    ax.scatter(chosen[:, i], chosen[:, j], s=60, color="white", marker="X", linewidths=0)
+    name = f"{len(chosen)} landmarks"
+    ax.scatter(chosen[:, i], chosen[:, j], s=28, color="0.1", marker="X", linewidths=0, label=name)
+    kind = "column" if plane else "component"
+    ax.set_xlabel(f"{kind} {i + 1}")
+    ax.set_ylabel(f"{kind} {j + 1}")
+    ax.legend(fontsize="small", framealpha=0.6)
+    return ax

@@ -1,0 +1,103 @@
+"""How a fit went: its spectrum, its passes, the search that chose it."""
+
+import numpy as np
+
+from .axes import DASHES, MARKERS, dense, log_heights, new_axes, shades
+from .histories import QUANTITIES, curves
+
+
+def spectrum(model, ax=None):
+    """Eigenvalues of a fitted model with the intervals that are certified to hold true ones.
+
+    Parameters
+    ----------
+    model : fitted estimator with `eigenvalues_` and `certificate_`
+    ax : matplotlib Axes or None
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = ax or new_axes()
+    values, certificate = dense(model.eigenvalues_), model.certificate_
+    number = np.arange(1, values.size + 1)
+    low = np.maximum(values - dense(certificate.eigenvalue_lower), 0)
+    high = np.maximum(dense(certificate.eigenvalue_upper) - values, 0)
+    ax.errorbar(number, values, yerr=[low, high], fmt="o-", color="0.2", ms=4, capsize=3, lw=1)
+    if values.size and values.min() > 0:
+        log_heights(ax, values.min(), np.max(values + high))
+    ax.set_xlabel("component")
+    ax.set_ylabel("eigenvalue")
+    low_share, high_share = (100 * share for share in certificate.captured_variance)
+    ax.set_title(f"{low_share:.1f} to {high_share:.1f} % of the variance", fontsize="medium")
+    return ax
+
+
+def convergence(histories, quantity="auto", ax=None):
+    """Error after each pass on a logarithmic scale, a marker and line style a method.
+
+    Parameters
+    ----------
+    histories : history or mapping of str to history
+        A history is `HebbianKernelPCA.history_`, a list of the states that a callback
+        collected (``callback=states.append``), or one number a pass.
+    quantity : "auto", "excess", "residual" or "change", default="auto"
+        What to show. "auto" is the excess error where all histories have it, or else the
+        residual.
+    ax : matplotlib Axes or None
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    quantity, named = curves(histories, quantity)
+    ax = ax or new_axes()
+    colors = shades(len(named))
+    for k, (name, (passes, values)) in enumerate(named.items()):
+        ax.plot(
+            passes,
+            # A logarithm has no place for zero; a gap is drawn there.
+            np.where(values > 0, values, np.nan),
+            color=colors[k],
+            linestyle=DASHES[k % len(DASHES)],
+            marker=MARKERS[k % len(MARKERS)],
+            markersize=5,
+            label=name or None,
+        )
+    ax.set_yscale("log")
+    ax.set_xlabel("pass over the kernel matrix")
+    ax.set_ylabel(QUANTITIES[quantity])
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    if any(named):
+        ax.legend(fontsize="small", framealpha=0.6)
+    return ax
+
+
+def selection(result, ax=None):
+    """Heat map of the errors that a search over widths and components met; the best is ringed.
+
+    Parameters
+    ----------
+    result : Selection or fitted KernelPCASearch
+    ax : matplotlib Axes or None
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = ax or new_axes()
+    result = getattr(result, "selection_", result)
+    shares = result.errors / result.reference
+    picture = ax.imshow(shares, cmap="gray", aspect="auto", vmin=0, vmax=1)
+    for (i, j), share in np.ndenumerate(shares):
+        shade = "white" if share < 0.5 else "black"
+        ax.text(j, i, f"{share:.2f}", ha="center", va="center", fontsize="small", color=shade)
+    i, j = np.unravel_index(np.nanargmin(result.errors), result.errors.shape)
+    ax.plot(j, i, "o", ms=30, mfc="none", mec="tab:orange", mew=2)
+    ax.set_xticks(range(len(result.n_components)), [str(r) for r in result.n_components])
+    ax.set_yticks(range(len(result.gammas)), [f"{gamma:.2g}" for gamma in result.gammas])
+    ax.set_xlabel("components")
+    ax.set_ylabel("gamma")
+    ax.set_title(f"Error by {result.criterion}, 1 = nothing done", fontsize="medium")
+    ax.figure.colorbar(picture, ax=ax)
+    return ax

@@ -1,0 +1,153 @@
+"""Rows as people see them, images or curves: along a component, and before and after denoising."""
+
+import numpy as np
+
+from .axes import DASHES, dense, new_axes, row_of_axes, shades
+from .walking import steps_along, walk
+
+# White pixels between the images of a montage, and inches of its longer side.
+GAP = 1
+MONTAGE = 7.0
+
+
+def preimages(model, component=0, images=None, n_steps=7, span=2.0, ax=None):
+    """What a component means: pre-images on a walk along it through the mean.
+
+    Parameters
+    ----------
+    model : fitted estimator with `inverse_transform`
+    component : int
+        Counted from 0.
+    images : (h, w), (h, w, channels) or None
+        Shape of a row as an image; None draws rows as curves over their columns.
+    n_steps : int
+    span : float
+        The walk goes from -span to span standard deviations of the component.
+    ax : matplotlib Axes or None
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    steps = steps_along(span, n_steps)
+    rows = walk(model, component, steps)
+    if images is None:
+        ax = ax or new_axes()
+        _curves(ax, rows, [f"{step:+.3g}" for step in steps])
+        ax.legend(title="standard deviations", fontsize="small", ncols=2, framealpha=0.6)
+    else:
+        lines = [as_images(rows, images)]
+        ax = _montage(ax, lines, *_range(lines))
+        ax.set_xticks(_centers(images[1], n_steps), [f"{step:+.3g}" for step in steps])
+        ax.set_xlabel("standard deviations")
+    ax.set_title(f"along component {component + 1}", fontsize="medium")
+    return ax
+
+
+def denoised(noisy, result, clean=None, images=None, ax=None):
+    """Noisy rows, what became of them, and what they should be where that is known.
+
+    Parameters
+    ----------
+    noisy, result : arrays of shape (n, d), or images of shape `images`
+    clean : array of the same shape or None
+    images : (h, w), (h, w, channels) or None
+        Shape of a row as an image: one picture, in which a kind is a line of images. None
+        draws rows as curves over their columns, a picture each.
+    ax : matplotlib Axes, array of Axes or None
+        One for images; for curves as many as rows.
+
+    Returns
+    -------
+    matplotlib Axes, or array of them for curves
+    """
+    kinds = {"noisy": noisy, "denoised": result, "clean": clean}
+    kinds = {name: dense(rows) for name, rows in kinds.items() if rows is not None}
+    _check_equal(kinds)
+    if images is None:
+        return _denoised_curves(kinds, ax)
+    lines = [as_images(rows, images) for rows in kinds.values()]
+    # Noise beyond the values of the others is cut off, or it would leave them pale.
+    ax = _montage(ax, lines, *_range(lines[1:]))
+    ax.set_yticks(_centers(images[0], len(kinds)), list(kinds))
+    ax.set_xticks([])
+    return ax
+
+
+def as_images(rows, shape):
+    """Rows (n, d), or one image, as images (n, h, w[, channels])."""
+    shape = tuple(shape)
+    if len(shape) not in (2, 3) or rows.size % int(np.prod(shape)) or not rows.size:
+        raise ValueError(
+            f"Rows of shape {rows.shape} are no images of shape {shape}: images= is (height, "
+            "width) or (height, width, channels), and their product the number of columns."
+        )
+    if rows.shape != shape and rows.shape[-1] != int(np.prod(shape)):
+        raise ValueError(
+            f"Rows of {rows.shape[-1]} columns are no images of shape {shape}, which have "
+            f"{int(np.prod(shape))} values."
+        )
+    return rows.reshape(-1, *shape)
+
+
+def _check_equal(kinds):
+    shapes = {name: rows.shape for name, rows in kinds.items()}
+    if len(set(shapes.values())) > 1:
+        found = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ValueError(f"The rows must be the same, of one shape; they are {found}.")
+
+
+def _denoised_curves(kinds, ax):
+    """A picture a row, a line style a kind."""
+    first = next(iter(kinds.values()))
+    if first.ndim != 2:
+        raise ValueError(f"Curves are rows of a 2-D array, not of one of shape {first.shape}.")
+    axes = row_of_axes(ax, len(first))
+    styles = {"noisy": ("0.65", "-"), "denoised": ("0.0", "-"), "clean": ("C1", "--")}
+    for i, panel in enumerate(axes):
+        for name, rows in kinds.items():
+            color, dash = styles[name]
+            panel.plot(rows[i], color=color, linestyle=dash, label=name)
+        panel.set_xlabel("column")
+    axes[0].legend(fontsize="small", framealpha=0.6)
+    return axes
+
+
+def _curves(ax, rows, labels):
+    colors = shades(len(rows))
+    columns = np.arange(1, rows.shape[1] + 1)
+    for k, (row, label) in enumerate(zip(rows, labels, strict=True)):
+        ax.plot(columns, row, color=colors[k], linestyle=DASHES[k % len(DASHES)], label=label)
+    ax.set_xlabel("column")
+
+
+def _montage(ax, lines, low, high):
+    """Lines of images in one grey or color picture, thin gaps between."""
+    shown = [np.clip((images - low) / (high - low), 0.0, 1.0) for images in lines]
+    picture = np.concatenate([_line(images) for images in shown])
+    h, w = picture.shape[:2]
+    ax = ax or new_axes((MONTAGE, min(MONTAGE, 0.7 + MONTAGE * h / w)))
+    ax.imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+    ax.set_yticks([])
+    ax.tick_params(length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    return ax
+
+
+def _range(lines):
+    """The values that become black and white."""
+    low = min(float(np.min(images)) for images in lines)
+    high = max(float(np.max(images)) for images in lines)
+    return low, high if high > low else low + 1.0
+
+
+def _line(images):
+    """Images side by side, each with a white gap on its right and below."""
+    gaps = [(0, 0), (0, GAP), (0, GAP)] + [(0, 0)] * (images.ndim - 3)
+    return np.concatenate(list(np.pad(images, gaps, constant_values=1.0)), axis=1)
+
+
+def _centers(side, count):
+    """Where the middles of images lie along a montage."""
+    return (side + GAP) * np.arange(count) + (side - 1) / 2

@@ -1,0 +1,156 @@
+/* The page comes to life: arrays are unpacked, parts are made and told of each other. */
+
+const byId = (id) => document.getElementById(id);
+
+function fillSelect(select, options) {
+  select.replaceChildren(...options.map(([value, text]) => {
+    const option = element("option", text);
+    option.value = value;
+    return option;
+  }));
+}
+
+/** What points can be colored by: name and source, `null` for nothing. */
+function colorSources(data) {
+  const sources = [["nothing", null]];
+  if (data.coloring) sources.push([data.coloring.name, data.coloring]);
+  if (data.errors) sources.push(["reconstruction error", { groups: null, values: data.errors }]);
+  data.columns.forEach((name, k) => {
+    if (data.coloring?.name === name) return;
+    const values = Float32Array.from(data.index, (_, i) => data.values[i * data.columns.length + k]);
+    sources.push([name, { groups: null, values }]);
+  });
+  return sources;
+}
+
+function connectAxes(data, scatter) {
+  const selects = ["x", "y", "z"].map((name) => byId(`axis-${name}`));
+  const components = Array.from({ length: data.components }, (_, k) => [k, `component ${k + 1}`]);
+  const choices = [components, components, [["", "none"], ...components]];
+  selects.forEach((select, a) => fillSelect(select, choices[a]));
+  selects[1].value = Math.min(1, data.components - 1);
+  const change = () => {
+    const [x, y, z] = selects.map((select) => (select.value === "" ? null : Number(select.value)));
+    scatter.setAxes(x, y, z);
+    const names = [x, y, z].filter((k) => k !== null).map((k) => `component ${k + 1}`);
+    const label = `Scatter of ${data.count} rows by ${names.join(", ")}`;
+    scatter.canvas.setAttribute("aria-label", label);
+  };
+  for (const select of selects) select.addEventListener("change", change);
+  change();
+}
+
+function connectColors(data, scatter) {
+  const sources = colorSources(data);
+  const select = byId("color");
+  fillSelect(select, sources.map(([name], k) => [k, name]));
+  select.value = data.coloring ? 1 : 0;
+  const change = () => scatter.setColor(sources[select.value][1]);
+  select.addEventListener("change", change);
+  scatter.onPaint = (paint) => showLegend(byId("legend"), scatter, paint);
+  change();
+}
+
+/** Groups as buttons that hide and show them, or the ends of a scale. */
+function showLegend(box, scatter, paint) {
+  const { source } = scatter;
+  if (source === null) return box.replaceChildren();
+  if (source.groups) {
+    const names = [...source.groups];
+    if (paint.code.includes(names.length)) names.push("none");
+    return box.replaceChildren(...names.map((name, code) => {
+      const button = element("button");
+      button.type = "button";
+      button.append(swatch(paint, code), element("span", name));
+      const show = () => button.setAttribute("aria-pressed", String(!scatter.hidden.has(code)));
+      button.addEventListener("click", () => {
+        scatter.toggle(code);
+        show();
+      });
+      show();
+      return button;
+    }));
+  }
+  const [low, high] = extent(source.values);
+  const ends = [low, high].map((end) => element("span", String(Number(end.toPrecision(3)))));
+  box.replaceChildren(ends[0], ramp(paint), ends[1]);
+}
+
+/** One stamp on a small canvas, as in the scatter. */
+function swatch(paint, code) {
+  const canvas = element("canvas");
+  canvas.width = canvas.height = 18;
+  const context = canvas.getContext("2d");
+  context.fillStyle = themeColor("--panel");
+  context.fillRect(0, 0, 18, 18);
+  const image = context.getImageData(0, 0, 18, 18);
+  const one = { ...paint, code: Uint16Array.of(code) };
+  const stamps = SHAPES.map((_, k) => makeStamp(k, 6));
+  stampAll(image, [0], [9], [9], one, stamps, new Set(), { left: 0, right: 18, top: 0, bottom: 18 });
+  context.putImageData(image, 0, 0);
+  canvas.setAttribute("aria-hidden", "true");
+  return canvas;
+}
+
+function ramp(paint) {
+  const canvas = element("canvas");
+  [canvas.width, canvas.height] = [120, 14];
+  const context = canvas.getContext("2d");
+  for (let x = 0; x < 120; x++) {
+    context.fillStyle = `rgb(${paint.colors[Math.floor((x / 120) * SCALE_STEPS)].join(" ")})`;
+    context.fillRect(x, 0, 1, 14);
+  }
+  canvas.setAttribute("aria-hidden", "true");
+  return canvas;
+}
+
+function connectWalk(data, scatter) {
+  byId("walk").hidden = !data.walk;
+  if (!data.walk) return;
+  const names = ["component", "step", "place", "view"];
+  const parts = names.map((name) => [name, byId(`walk-${name}`)]);
+  new Walk(data, scatter, Object.fromEntries(parts));
+}
+
+/** Tooltip, details and what is spoken follow the selection. */
+function connectRows(texts, scatter, selection) {
+  const tooltip = () => showTooltip(byId("tooltip"), texts, scatter, selection);
+  const chosen = () => {
+    const i = selection.place;
+    showDetails(byId("details"), texts, selection);
+    byId("announce").textContent = i === null ? "" : texts.spoken(i, scatter.view.axes);
+  };
+  scatter.onDraw = tooltip;
+  selection.whenHovered.push(tooltip);
+  selection.whenChosen.push(chosen);
+  chosen();
+}
+
+function connectImages(data, scatter) {
+  byId("images-choice").hidden = !data.images;
+  byId("images").addEventListener("change", (event) => scatter.showImages(event.target.checked));
+}
+
+async function main() {
+  const data = await unpackAll(JSON.parse(byId("data").textContent));
+  const selection = new Selection();
+  const texts = new RowTexts(data);
+  const scatter = new Scatter(data, byId("plot"), selection);
+  new Gestures(scatter, selection);
+  connectAxes(data, scatter);
+  connectColors(data, scatter);
+  connectImages(data, scatter);
+  connectWalk(data, scatter);
+  connectOutliers(byId("outliers"), selection, scatter);
+  byId("zoom-in").addEventListener("click", () => scatter.zoom(1.25));
+  byId("zoom-out").addEventListener("click", () => scatter.zoom(0.8));
+  byId("reset").addEventListener("click", () => scatter.reset());
+  connectRows(texts, scatter, selection);
+  document.documentElement.dataset.ready = "true";
+}
+
+main().catch((error) => {
+  byId("trouble").hidden = false;
+  const text = `The scatter could not be drawn: ${error.message}. The browser may be too old.`;
+  byId("trouble").textContent = text;
+});

@@ -1,0 +1,160 @@
+/*
+ * What a point looks like: a color and a shape, so that groups are told apart in grey as well.
+ *
+ * A stamp is a shape as a list of pixels and their coverage. Points are blended into the pixels
+ * of the canvas by hand: for 20,000 of them that is several times faster than paths.
+ */
+
+const GROUP_COLORS = {
+  light: ["#0072b2", "#d55e00", "#009e73", "#b3478c", "#946c00", "#2a9fd6", "#444444", "#b22222"],
+  dark: ["#4db1f0", "#ff8a3d", "#2ed6a5", "#f29ad0", "#f0d040", "#8fd6ff", "#d0d0d0", "#ff7b7b"],
+};
+// Nine colors of viridis. Its pale end would vanish on paper and its dark end at night.
+const SCALE = [
+  "#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725",
+];
+const SCALE_RANGE = { light: [0, 0.86], dark: [0.3, 1] };
+const SCALE_STEPS = 256;
+const OPACITY = 0.8;
+
+const SHAPES = [
+  (x, y) => x * x + y * y < 1,
+  (x, y) => Math.max(Math.abs(x), Math.abs(y)) < 0.86,
+  (x, y) => y < 0.8 && y > 2 * Math.abs(x) - 1.1,
+  (x, y) => Math.abs(x) + Math.abs(y) < 1.15,
+  (x, y) => Math.min(Math.abs(x), Math.abs(y)) < 0.34 && Math.max(Math.abs(x), Math.abs(y)) < 1.1,
+  (x, y) => y > -0.8 && y < 1.1 - 2 * Math.abs(x),
+  (x, y) => x * x + y * y < 1.2 && x * x + y * y > 0.36,
+  (x, y) => Math.abs(Math.abs(x) - Math.abs(y)) < 0.42 && Math.max(Math.abs(x), Math.abs(y)) < 1,
+  (x, y) => Math.abs(y) < 0.45 && Math.abs(x) < 1.2,
+  (x, y) => Math.abs(x) < 0.45 && Math.abs(y) < 1.2,
+];
+
+function darkMode() {
+  return matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+function themeColor(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function rgb(hex) {
+  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+}
+
+function mix(a, b, share) {
+  return a.map((value, k) => Math.round(value + share * (b[k] - value)));
+}
+
+function scaleColor(share, theme) {
+  const [low, high] = SCALE_RANGE[theme];
+  const at = (low + share * (high - low)) * (SCALE.length - 1);
+  const k = Math.min(Math.floor(at), SCALE.length - 2);
+  return mix(rgb(SCALE[k]), rgb(SCALE[k + 1]), at - k);
+}
+
+/** Pixels of a shape of some radius: offsets from its center and coverage. */
+function makeStamp(shape, radius) {
+  const dx = [];
+  const dy = [];
+  const alpha = [];
+  const reach = Math.ceil(radius * 1.25);
+  for (let y = -reach; y <= reach; y++) {
+    for (let x = -reach; x <= reach; x++) {
+      const cover = coverage(SHAPES[shape], x, y, radius);
+      if (cover === 0) continue;
+      dx.push(x);
+      dy.push(y);
+      alpha.push(Math.round(256 * cover * OPACITY));
+    }
+  }
+  return { dx: Int16Array.from(dx), dy: Int16Array.from(dy), alpha: Int32Array.from(alpha) };
+}
+
+/** The share of a pixel that lies inside, by sixteen samples. */
+function coverage(inside, x, y, radius) {
+  let hits = 0;
+  for (let i = 0; i < 4; i++) {
+    for (let j = 0; j < 4; j++) {
+      if (inside((x + (i - 1.5) / 4) / radius, (y + (j - 1.5) / 4) / radius)) hits++;
+    }
+  }
+  return hits / 16;
+}
+
+/**
+ * How every point is painted: `code[i]` chooses among `colors` and `shapes`.
+ * The last code is that of points without a value, which are grey rings.
+ */
+function makePaint(source, count) {
+  const theme = darkMode() ? "dark" : "light";
+  const missing = darkMode() ? [130, 130, 130] : [150, 150, 150];
+  const { code, colors, shapes } = source?.groups
+    ? groupPaint(source, theme)
+    : source
+      ? scalePaint(source, theme)
+      : plainPaint(count, theme);
+  return { code, colors: [...colors, missing], shapes: [...shapes, 6] };
+}
+
+function plainPaint(count, theme) {
+  return { code: new Uint16Array(count), colors: [rgb(GROUP_COLORS[theme][0])], shapes: [0] };
+}
+
+function groupPaint({ groups, values }, theme) {
+  const palette = GROUP_COLORS[theme];
+  return {
+    code: values.map((value) => Math.min(value, groups.length)),
+    colors: groups.map((_, k) => rgb(palette[k % palette.length])),
+    shapes: groups.map((_, k) => k % SHAPES.length),
+  };
+}
+
+function scalePaint({ values }, theme) {
+  const [low, high] = extent(values);
+  const steps = SCALE_STEPS - 1;
+  const step = (value) => (high > low ? Math.round((steps * (value - low)) / (high - low)) : steps >> 1);
+  const colors = Array.from({ length: SCALE_STEPS }, (_, k) => scaleColor(k / steps, theme));
+  return {
+    code: Uint16Array.from(values, (value) => (Number.isNaN(value) ? SCALE_STEPS : step(value))),
+    colors,
+    shapes: colors.map(() => 0),
+  };
+}
+
+/**
+ * Blend stamps at the given places into pixels; places outside the frame are left out, and the
+ * frame lies so far inside the image that no stamp reaches over its edge.
+ */
+function stampAll(image, order, px, py, paint, stamps, hidden, frame) {
+  const pixels = new Uint32Array(image.data.buffer);
+  const { width } = image;
+  const offsets = stamps.map(({ dx, dy }) => Int32Array.from(dx, (x, p) => dy[p] * width + x));
+  for (let k = 0; k < order.length; k++) {
+    const i = order[k];
+    const code = paint.code[i];
+    const x = Math.round(px[i]);
+    const y = Math.round(py[i]);
+    if (!(x >= frame.left && x <= frame.right && y >= frame.top && y <= frame.bottom)) continue;
+    if (hidden.has(code)) continue;
+    const shape = paint.shapes[code];
+    blend(pixels, y * width + x, paint.colors[code], offsets[shape], stamps[shape].alpha);
+  }
+}
+
+/** Blend a color into pixels of 8 bits red, green, blue and opaque; alpha counts to 256. */
+function blend(pixels, center, [red, green, blue], offsets, alpha) {
+  for (let p = 0; p < offsets.length; p++) {
+    const at = center + offsets[p];
+    const old = pixels[at];
+    const a = alpha[p];
+    const r = old & 255;
+    const g = (old >> 8) & 255;
+    const b = (old >> 16) & 255;
+    pixels[at] =
+      0xff000000 |
+      ((b + (((blue - b) * a) >> 8)) << 16) |
+      ((g + (((green - g) * a) >> 8)) << 8) |
+      (r + (((red - r) * a) >> 8));
+  }
+}

@@ -1,0 +1,159 @@
+"""What a report shows, gathered from a model and rows: numbers only, no HTML."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..compute import is_sparse, to_numpy
+from ..kernels import Precomputed
+from ..plot.axes import dense
+from ..plot.histories import QUANTITIES, curves
+from .coloring import Coloring, make_coloring
+from .thumbnails import check_images
+from .walks import Walks, take_walks
+from .words import sentences
+
+# Components among which to choose axes, columns whose values are shown, rows of the table.
+COMPONENTS = 32
+COLUMNS = 32
+OUTLIERS = 20
+
+
+@dataclass(frozen=True)
+class Content:
+    """Everything on the page.
+
+    Attributes
+    ----------
+    title : str
+    sentences : list of str
+    model : fitted estimator
+    total : int
+        Rows given.
+    index : array of shape (n,)
+        Numbers of the rows shown, in order.
+    scores : array of shape (n, at most COMPONENTS)
+    errors : array of shape (n,) or None
+        Squared distance of each row to its reconstruction; None for a precomputed kernel, whose
+        k(x, x) is not known for new rows.
+    outliers : array
+        Places, among the rows shown, of those with the largest errors, largest first.
+    rows : array of shape (n, d) or None
+        The rows shown, where they are images; None otherwise.
+    columns : list of str
+        Names of the columns in `values`.
+    values : array of shape (n, at most COLUMNS)
+    coloring : Coloring or None
+    shape : tuple of int or None
+        Of a row as an image.
+    names : list of str
+        Of all columns.
+    walks : Walks or str
+        Or why there are none.
+    history : (str, dict) or None
+        A label and curves by name.
+    """
+
+    title: str
+    sentences: list[str]
+    model: Any
+    total: int
+    index: np.ndarray
+    scores: np.ndarray
+    errors: np.ndarray | None
+    outliers: np.ndarray
+    rows: np.ndarray | None
+    columns: list[str]
+    values: np.ndarray
+    coloring: Coloring | None
+    shape: tuple[int, ...] | None
+    names: list[str]
+    walks: Walks | str
+    history: tuple[str, dict] | None
+
+
+def gather(model, X, columns, colors, color_name, images, title, max_points, history) -> Content:
+    """The content of a report; all checks of its arguments are here."""
+    if not isinstance(max_points, int | np.integer) or max_points < 1:
+        raise ValueError(f"max_points={max_points!r} must be a whole number of at least 1.")
+    precomputed = isinstance(model.kernel_, Precomputed)
+    S = dense(model.transform(X))
+    errors = None if precomputed else dense(model.reconstruction_error(X))
+    if not S.shape[1]:
+        raise ValueError("The model kept no component, so that there is nothing to show.")
+    names = column_names(model, X, columns)
+    X = plain_rows(X)
+    n, d = X.shape
+    shape = check_images(images, d)
+    coloring = make_coloring(colors, names, X, n, color_name)
+    most = int(max_points)
+    worst = worst_rows(errors, min(OUTLIERS, most))
+    index = rows_to_show(n, worst, most)
+    shown = [] if precomputed or shape else list(range(min(d, COLUMNS)))
+    rows = X[index]
+    return Content(
+        title=title or f"Kernel PCA of {n:,} rows",
+        sentences=sentences(model, n, index.size),
+        model=model,
+        total=n,
+        index=index,
+        scores=S[index, :COMPONENTS],
+        errors=None if errors is None else errors[index],
+        outliers=np.searchsorted(index, worst),
+        rows=dense(rows) if shape else None,
+        columns=[names[k] for k in shown],
+        values=dense(rows[:, shown]),
+        coloring=coloring and coloring.take(index),
+        shape=shape,
+        names=names,
+        walks=take_walks(model),
+        history=recorded(model, history),
+    )
+
+
+def plain_rows(X):
+    """X as a NumPy array, memmap or CSR matrix; the model has checked it already."""
+    return X.tocsr() if is_sparse(X) else np.asarray(to_numpy(X))
+
+
+def column_names(model, X, columns) -> list[str]:
+    """Names given, those of a DataFrame, those of the fit, or numbers from 1."""
+    if columns is None:
+        columns = getattr(X, "columns", getattr(model, "feature_names_in_", None))
+    if columns is None:
+        return [f"column {k + 1}" for k in range(X.shape[1] if hasattr(X, "shape") else len(X[0]))]
+    if isinstance(columns, str):
+        raise TypeError(f"columns={columns!r} must be a sequence of names, one for each column.")
+    names = [str(name) for name in columns]
+    d = model.n_features_in_
+    if len(names) != d:
+        raise ValueError(f"columns has {len(names)} names, and the rows have {d} columns.")
+    return names
+
+
+def worst_rows(errors, most: int) -> np.ndarray:
+    """Rows with the largest errors, largest first; none where errors are not known."""
+    return np.arange(0) if errors is None else np.argsort(-errors, kind="stable")[:most]
+
+
+def rows_to_show(n: int, worst, most: int) -> np.ndarray:
+    """All rows, or the worst and a random sample of the others, in order.
+
+    The same rows each time: the sample is drawn with a fixed seed.
+    """
+    if n <= most:
+        return np.arange(n)
+    others = np.setdiff1d(np.arange(n), worst)
+    drawn = np.random.default_rng(0).choice(others, most - worst.size, replace=False)
+    return np.sort(np.concatenate([worst, drawn]))
+
+
+def recorded(model, history):
+    """A label and the curves of the passes, where some were recorded."""
+    if history is None:
+        history = getattr(model, "history_", None)
+        if history is None or not len(getattr(history, "changes", ())):
+            return None
+    quantity, named = curves(history)
+    return QUANTITIES[quantity], named

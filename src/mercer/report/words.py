@@ -1,0 +1,122 @@
+"""What was fitted and how sure it is, in sentences."""
+
+import numpy as np
+
+from ..plot.axes import dense
+
+KERNELS = {
+    "RBF": "Gaussian",
+    "Linear": "linear",
+    "Polynomial": "polynomial",
+    "Laplacian": "Laplacian",
+    "Matern": "Matérn",
+    "RationalQuadratic": "rational quadratic",
+    "Sigmoid": "sigmoid",
+    "Cosine": "cosine",
+    "Chi2": "chi-squared",
+    "AdditiveChi2": "additive chi-squared",
+    "Precomputed": "precomputed",
+}
+
+
+def sentences(model, rows: int, shown: int) -> list[str]:
+    """The summary, a paragraph each."""
+    texts = [_what(model, rows, shown), _how_much(model), _how_sure(model)]
+    # A number stays on the line of its percent sign.
+    return [text.replace(" %", "\u00a0%") for text in texts]
+
+
+def _what(model, rows, shown) -> str:
+    r = dense(model.eigenvalues_).size
+    text = (
+        f"Kernel PCA with {_count(r, 'component')} and a {kernel_words(model.kernel_)}, "
+        f"{basis_words(model)}."
+    )
+    if shown < rows:
+        return text + (
+            f" Of the {rows:,} rows given, {shown:,} are shown: a random sample and those with the "
+            "largest errors."
+        )
+    return text + f" {_count(rows, 'row')} shown."
+
+
+def kernel_words(kernel) -> str:
+    """A kernel's name and numbers."""
+    name = KERNELS.get(type(kernel).__name__, type(kernel).__name__)
+    numbers = [
+        f"{key} = {value:.4g}"
+        for key, value in kernel.get_params(deep=False).items()
+        if isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    ]
+    return f"{name} kernel ({', '.join(numbers)})" if numbers else f"{name} kernel"
+
+
+def basis_words(model) -> str:
+    """What the components are written in."""
+    basis = model.expansion_.basis
+    if basis.spans_data:
+        text = f"written in all {_count(basis.size, 'training row')}"
+    elif hasattr(basis, "points"):
+        text = f"written in {_count(basis.size, 'landmark')} that stand for all rows"
+    else:
+        text = f"written in {_count(basis.size, 'random feature')} that approximate the kernel"
+    history = getattr(model, "history_", None)
+    if history is not None and hasattr(history, "changes"):
+        text += f", learned by a Hebbian rule in {_count(len(history.changes), 'pass', 'passes')}"
+    elif hasattr(model, "n_samples_seen_"):
+        text += f", learned from a stream of {_count(model.n_samples_seen_, 'row')}"
+    return text
+
+
+def _how_much(model) -> str:
+    shares = 100 * dense(model.explained_variance_ratio_)
+    text = (
+        f"Together the components hold {shares.sum():.3g} % of the variance in feature space; "
+        f"the first alone {shares[0]:.3g} %"
+    )
+    return text + (f", the second {shares[1]:.3g} %." if shares.size > 1 else ".")
+
+
+def _how_sure(model) -> str:
+    certificate = model.certificate_
+    low, high = (100 * share for share in certificate.captured_variance)
+    certain = certificate.kind == "bound"
+    sure = "This is certified" if certain else "This is an estimate, not a bound"
+    text = f"{sure}: the components hold {_between(low, high)} % of the variance"
+    residual = certificate.relative_residual
+    if residual is not None:
+        text += (
+            ", and each eigenvalue found has a true one no further away than "
+            f"{_part(residual)} of the first"
+        )
+    elif certain:
+        width = float(np.max(dense(certificate.eigenvalue_upper - certificate.eigenvalue_lower)))
+        top = max(float(dense(model.eigenvalues_)[0]), np.finfo(float).tiny)
+        text += (
+            ", and no exact eigenvalue lies above the one found by more than "
+            f"{_part(width / top)} of the first"
+        )
+    text += "."
+    if not certificate.converged:
+        text += " The fit stopped before it reached the tolerance asked for."
+    if certificate.indefinite:
+        text += (
+            " The kernel is indefinite (negative eigenvalues were met), so that shares of "
+            "variance lose their meaning."
+        )
+    return text
+
+
+def _part(share: float) -> str:
+    """A share as people read it: percents, or a power of ten where they would be all zeros."""
+    return f"{100 * share:.2g} %" if share >= 1e-4 else f"{share:.1e}"
+
+
+def _between(low, high) -> str:
+    """One number where two agree to the digits shown, else both."""
+    first, last = f"{low:.4g}", f"{high:.4g}"
+    return first if first == last else f"between {first} and {last}"
+
+
+def _count(number, noun, plural=None) -> str:
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -1,0 +1,116 @@
+"""From a fitted model and rows to a file, whole or not at all."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from sklearn.utils.validation import check_is_fitted
+
+from .content import gather
+from .page import render
+
+# What the page asks of a model.
+NEEDED = ("transform", "reconstruction_error", "eigenvalues_", "certificate_")
+
+
+def write_report(
+    model,
+    X,
+    path,
+    *,
+    columns=None,
+    colors=None,
+    color_name=None,
+    images=None,
+    title=None,
+    max_points=20_000,
+    history=None,
+):
+    """Write an interactive report of a fitted model as one HTML file that needs no network.
+
+    The page says in words what was fitted and how sure the numbers are, and shows the rows by
+    any two or three components, the spectrum, the passes where they were recorded, what each
+    component means by a walk of pre-images, and the rows that the components explain worst.
+
+    The file holds values of the rows it shows: share it only with those who may see them.
+
+    Parameters
+    ----------
+    model : fitted KernelPCA, HebbianKernelPCA or StreamingKernelPCA
+        A model loaded from a file serves as well.
+    X : array-like, sparse matrix or DataFrame of shape (n, n_features)
+        Rows to show, those of the fit or others; with a precomputed kernel their kernel with
+        the training rows. Errors are found for all of them.
+    path : str or path
+        The file, replaced if there is one. On failure nothing is left of the new and the old
+        one stays.
+    columns : sequence of str or None, default=None
+        Names of the columns; None takes them from a DataFrame or from the fit.
+    colors : str, int, array-like of shape (n,) or None, default=None
+        What to color the points by at first: a column by name or number, or a value for every
+        row. Words, truth values and few whole numbers are groups; other numbers are a scale.
+    color_name : str or None, default=None
+        What the values in `colors` are called; None for the name of a Series or column.
+    images : (h, w), (h, w, channels) or None, default=None
+        Shape of a row as an image. Rows are then shown as thumbnails.
+    title : str or None, default=None
+        Heading of the page.
+    max_points : int, default=20_000
+        Points shown at most: the rows with the largest errors and a random sample of the rest.
+    history : history, mapping of str to history, or None, default=None
+        Passes to show, as `mercer.plot.convergence` takes them; None for the model's own.
+
+    Returns
+    -------
+    pathlib.Path
+        The file written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import KernelPCA
+    >>> from mercer.report import write_report
+    >>> X, species = load_iris(return_X_y=True)
+    >>> model = KernelPCA(3, kernel="rbf", gamma="median").fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(model, X, folder + "/iris.html", colors=species).name
+    'iris.html'
+    """
+    check_model(model)
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"The folder {path.parent} does not exist. Make it first.")
+    content = gather(model, X, columns, colors, color_name, images, title, max_points, history)
+    write_whole(path, render(content))
+    return path
+
+
+def check_model(model) -> None:
+    """Raise unless the model is fitted and answers what the page asks."""
+    if isinstance(model, type) or not hasattr(model, "fit"):
+        raise TypeError(f"A report needs a fitted model, and got {model!r}.")
+    check_is_fitted(model)
+    missing = [name for name in NEEDED if not hasattr(model, name)]
+    if missing:
+        raise TypeError(
+            f"A report needs a kernel PCA of mercer, such as mercer.KernelPCA; "
+            f"{type(model).__name__} has no {', '.join(missing)}."
+        )
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write beside the file, then move over it, so that no one ever sees half of it."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            # What UTF-8 cannot hold, such as half of a surrogate pair, is named by number.
+            file.write(text.encode("utf-8", "xmlcharrefreplace"))
+        # Temporary files are private; a report has the rights of any new file.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

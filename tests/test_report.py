@@ -1,0 +1,431 @@
+"""The report: what its file holds, in which words, and what it does with bad input."""
+
+import base64
+import hashlib
+import json
+import os
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.decomposition import KernelPCA as PeerKernelPCA
+from sklearn.exceptions import NotFittedError
+
+from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA, load
+from mercer.bases import Landmarks
+from mercer.certificate import Certificate
+from mercer.report import write_report
+from mercer.report.charts import convergence_chart, round_powers, round_steps, spectrum_chart
+from mercer.report.coloring import MISSING, make_coloring
+from mercer.report.content import rows_to_show
+from mercer.report.packing import pack, script_json, unpack
+from mercer.report.thumbnails import thumbnails
+from mercer.report.words import sentences
+
+EVIL = '</script><img src=x onerror="alert(1)"><!-- & \' ]]>'
+
+
+class Page(HTMLParser):
+    """The elements of a file, the texts of its scripts and style, and what people read."""
+
+    def __init__(self, path):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.raw, self.texts, self._open = [], {}, [], None
+        self.source = path.read_text(encoding="utf-8")
+        self.feed(self.source)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        kind = dict(attrs).get("type", tag)
+        self._open = kind if tag in ("script", "style") else None
+
+    def handle_endtag(self, tag):
+        self._open = None
+
+    def handle_data(self, text):
+        if self._open:
+            self.raw[self._open] = self.raw.get(self._open, "") + text
+        else:
+            self.texts.append(text)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.texts).split())
+
+    @property
+    def data(self):
+        return json.loads(self.raw["application/json"])
+
+    @property
+    def policy(self):
+        metas = [attrs for tag, attrs in self.tags if tag == "meta"]
+        name = "Content-Security-Policy"
+        return next(meta["content"] for meta in metas if meta.get("http-equiv") == name)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.random.default_rng(0).standard_normal((90, 4))
+
+
+@pytest.fixture(scope="module")
+def model(rows):
+    return KernelPCA(3, kernel="rbf", gamma=0.2).fit(rows)
+
+
+def report(tmp_path, model, X, **options):
+    return Page(write_report(model, X, tmp_path / "report.html", **options))
+
+
+def test_arrays_come_back():
+    values = np.random.default_rng(0).standard_normal((5, 7)).astype(np.float32)
+    assert_array_equal(unpack(pack(values, "f4")), values.ravel())
+    assert_array_equal(unpack(pack([1, 70000], "i4")), [1, 70000])
+
+
+def test_json_has_nothing_to_end_a_script():
+    text = script_json({EVIL: EVIL})
+    assert not set("<>&") & set(text)
+    assert json.loads(text) == {EVIL: EVIL}
+
+
+def test_the_file_holds_scores_errors_and_values(tmp_path, rows, model):
+    names = ["a", "b", "c", "d"]
+    data = report(tmp_path, model, rows, columns=names).data
+    assert data["count"] == 90 and data["components"] == 3 and data["columns"] == names
+    S = unpack(data["scores"]).reshape(3, 90).T
+    assert_allclose(S, model.transform(rows), atol=1e-6)
+    assert_allclose(unpack(data["errors"]), model.reconstruction_error(rows), rtol=1e-4, atol=1e-6)
+    assert_allclose(unpack(data["values"]).reshape(90, 4), rows, rtol=1e-6)
+    assert_array_equal(unpack(data["index"]), np.arange(90))
+    assert data["coloring"] is None and data["images"] is None
+
+
+def test_the_file_needs_nothing_else_and_says_so(tmp_path, rows, model):
+    page = report(tmp_path, model, rows)
+    policy, script, style = page.policy, page.raw["script"], page.raw["style"]
+    for text, kind in [(script, "script"), (style, "style")]:
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'") and "unsafe" not in policy
+    for tag, attrs in page.tags:
+        assert tag not in {"link", "img", "iframe", "object", "embed", "base", "form"}
+        assert "src" not in attrs and attrs.get("href", "#").startswith("#")
+        assert not any(name.startswith("on") or name == "style" for name in attrs)
+    addresses = set(re.findall(r"\w+://[^\s\"']+", page.source))
+    assert addresses <= {"http://www.w3.org/2000/svg"}
+
+
+def test_what_users_supply_stays_text(tmp_path, rows):
+    X = pd.DataFrame(rows, columns=[EVIL, "b", "<b>c</b>", "d"])
+    model = KernelPCA(2, kernel="rbf", gamma=0.2, kernel_params={EVIL: 1}).fit(X)
+    plain = report(tmp_path, model, X)
+    groups = np.array([EVIL, "other"])[np.arange(90) % 2]
+    page = report(tmp_path, model, X, title=EVIL, colors=groups, color_name=EVIL)
+    assert [tag for tag, _ in page.tags] == [tag for tag, _ in plain.tags]
+    assert page.raw["script"] == plain.raw["script"]
+    assert page.data["columns"][0] == EVIL and page.data["coloring"]["groups"][0] == EVIL
+    assert f"{EVIL}" in page.texts and EVIL in page.text
+
+
+def test_half_a_surrogate_pair_does_no_harm(tmp_path, rows, model):
+    page = report(tmp_path, model, rows, title="a\ud800b", columns=["\udfff", "b", "c", "d"])
+    assert page.data["columns"][0] == "\udfff"
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KernelPCA(3, kernel="rbf", basis="points"),
+        KernelPCA(3, kernel="rbf", basis=Landmarks(size=20), random_state=0),
+        KernelPCA(3, kernel="rbf", basis="features", random_state=0),
+        KernelPCA(3, kernel="poly", degree=2),
+        KernelPCA(0.5, kernel="laplacian"),
+        KernelPCA(3, kernel="rbf", eigen_solver="gram-power", random_state=0),
+        KernelPCA(1, kernel="linear"),
+        KernelPCA(3, kernel="rbf", fit_inverse_transform=True),
+        HebbianKernelPCA(3, kernel="rbf", random_state=0),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_every_method_has_a_report(tmp_path, rows, model, dtype):
+    X = rows.astype(dtype)
+    page = report(tmp_path, model.fit(X), X)
+    r = len(model.eigenvalues_)
+    assert f"Kernel PCA with {r} component" in page.text
+    assert page.data["components"] == r
+    walk = page.data["walk"]
+    points = unpack(walk["rows"]).reshape(len(walk["deviations"]), len(walk["steps"]), 4)
+    # The scores along a walk are the standard deviations of the scores of the training rows.
+    deviations = model.transform(X).std(axis=0, ddof=1)
+    assert_allclose(walk["deviations"], deviations[:8], rtol=0.2)
+    assert np.isfinite(points).all() and np.ptp(points[0], axis=0).max() > 0
+    assert ("Convergence" in page.text) == hasattr(model, "history_")
+
+
+def test_a_walk_is_the_models_own_way_back(tmp_path, rows, model):
+    walk = report(tmp_path, model, rows).data["walk"]
+    S = np.zeros((21, 3))
+    S[:, 1] = np.array(walk["steps"]) * walk["deviations"][1]
+    points = unpack(walk["rows"]).reshape(3, 21, 4)
+    assert_allclose(points[1], model.inverse_transform(S), rtol=1e-5, atol=1e-5)
+
+
+def test_a_stream_has_a_report(tmp_path, rows):
+    model = HebbianKernelPCA(3, kernel="rbf", budget=30, random_state=0)
+    model.partial_fit(rows[:50]).partial_fit(rows[50:])
+    page = report(tmp_path, model, rows)
+    assert "30 landmarks" in page.text and "a stream of 90 rows" in page.text
+    assert "an estimate, not a bound" in page.text and "Convergence" not in page.text
+
+
+def test_streaming_kernel_pca_has_a_report(tmp_path, rows):
+    model = StreamingKernelPCA(3, kernel="rbf", gamma=0.2)
+    for start in range(0, 90, 30):
+        model.partial_fit(rows[start : start + 30])
+    page = report(tmp_path, model, rows)
+    assert "a stream of 90 rows" in page.text and page.data["walk"] is not None
+
+
+@pytest.mark.parametrize("basis", ["points", "landmarks", "features"])
+def test_a_model_from_a_file_has_the_same_report(tmp_path, rows, basis):
+    model = KernelPCA(3, kernel="rbf", gamma=0.2, basis=basis, random_state=0).fit(rows)
+    expected = report(tmp_path, model, rows)
+    model.save(tmp_path / "model.mercer")
+    page = report(tmp_path, load(tmp_path / "model.mercer"), rows)
+    assert page.text == expected.text
+    assert_allclose(unpack(page.data["scores"]), unpack(expected.data["scores"]), atol=1e-6)
+
+
+def test_a_precomputed_kernel_has_no_walk_and_no_values(tmp_path, rows):
+    K = rows @ rows.T
+    page = report(tmp_path, KernelPCA(2, kernel="precomputed").fit(K), K)
+    assert "There is no walk: A precomputed kernel has no rows" in page.text
+    assert page.data["walk"] is None and page.data["columns"] == []
+    assert page.data["errors"] is None and "errors are not known" in page.text
+    few = report(tmp_path, KernelPCA(2, kernel="precomputed").fit(K), K, max_points=25)
+    assert few.data["count"] == 25
+
+
+def test_sparse_rows(tmp_path, rows):
+    X = sparse.csr_matrix(np.maximum(rows, 0))
+    page = report(tmp_path, KernelPCA(2, kernel="rbf").fit(X), X, colors=1)
+    assert_allclose(unpack(page.data["values"]).reshape(90, 4), X.toarray(), rtol=1e-6)
+    assert_allclose(unpack(page.data["coloring"]["values"]), X[:, [1]].toarray().ravel(), rtol=1e-6)
+    assert "There is no walk" in page.text
+
+
+def test_a_data_frame_brings_its_names(tmp_path, rows):
+    X = pd.DataFrame(rows, columns=list("wxyz"))
+    page = report(tmp_path, KernelPCA(2, kernel="rbf").fit(X), X, colors="y")
+    assert page.data["columns"] == list("wxyz") and page.data["coloring"]["name"] == "y"
+
+
+def test_lists_and_tensors_are_rows_too(tmp_path, rows, model):
+    expected = report(tmp_path, model, rows).data
+    assert report(tmp_path, model, rows.tolist()).data == expected
+    torch = pytest.importorskip("torch")
+    assert report(tmp_path, model, torch.tensor(rows)).data == expected
+
+
+def test_new_rows_of_a_fitted_model(tmp_path, rows, model):
+    new = rows[:7] + 1
+    page = report(tmp_path, model, new)
+    assert page.data["count"] == 7 and "7 rows shown" in page.text
+
+
+def test_a_single_row(tmp_path, rows, model):
+    page = report(tmp_path, model, rows[:1])
+    assert "1 row shown" in page.text and page.data["count"] == 1
+
+
+def test_too_many_rows_show_the_worst_and_a_sample(tmp_path, rows, model):
+    errors = model.reconstruction_error(rows)
+    page = report(tmp_path, model, rows, max_points=30)
+    index = unpack(page.data["index"])
+    assert index.size == 30 and np.all(np.diff(index) > 0)
+    assert set(np.argsort(-errors)[:20]) <= set(index)
+    assert "Of the 90 rows given, 30 are shown" in page.text
+    assert report(tmp_path, model, rows, max_points=1).data["count"] == 1
+    assert_array_equal(index, rows_to_show(90, np.argsort(-errors)[:20], 30))
+
+
+def test_the_table_lists_the_worst_rows_first(tmp_path, rows, model):
+    page = report(tmp_path, model, rows)
+    names = [attrs.get("aria-label") for tag, attrs in page.tags if tag == "button"]
+    listed = [int(name.split()[-1]) for name in names if (name or "").startswith("Show row")]
+    assert_array_equal(listed, np.argsort(-model.reconstruction_error(rows), kind="stable")[:20])
+
+
+def test_images_are_thumbnails(tmp_path):
+    X = np.random.default_rng(0).uniform(0, 16, (30, 12))
+    model = KernelPCA(2, kernel="rbf", gamma="median").fit(X)
+    data = report(tmp_path, model, X, images=(4, 3)).data
+    pixels = unpack(data["images"]["pixels"]).reshape(30, 4, 3, 1)
+    assert data["images"]["shape"] == [4, 3, 1] and data["columns"] == []
+    gray = 255 * (X - X.min()) / np.ptp(X)
+    assert_allclose(pixels.reshape(30, 12), gray, atol=0.5)
+    assert data["walk"]["shape"] == [4, 3, 1]
+    colored = report(tmp_path, model, X, images=(2, 2, 3)).data
+    assert colored["images"]["shape"] == [2, 2, 3] == colored["walk"]["shape"]
+
+
+def test_large_images_shrink_by_averages():
+    X = np.arange(2 * 128 * 96, dtype=float).reshape(2, -1)
+    pixels, shape = thumbnails(X, (128, 96), 0.0, X.max())
+    assert shape == (64, 48, 1)
+    means = X.reshape(2, 64, 2, 48, 2).mean(axis=(2, 4)) * 255 / X.max()
+    assert_allclose(pixels[..., 0], means, atol=0.5)
+
+
+def test_colors_are_groups_or_a_scale(rows):
+    def of(colors):
+        return make_coloring(colors, list("abcd"), rows, len(rows))
+
+    assert of(None) is None
+    assert of(np.arange(90) % 12).groups == tuple(str(k) for k in range(12))
+    assert of(np.arange(90)).groups is None
+    assert of(rows[:, 0] > 0).groups == ("False", "True")
+    assert of("c").name == "c" and of(2).name == "c"
+    assert make_coloring(rows[:, 0], list("abcd"), rows, 90, "height").name == "height"
+    words = pd.Series(["b", "a", None] * 30, name="kind")
+    made = of(words)
+    assert made.name == "kind" and made.groups == ("a", "b")
+    assert_array_equal(made.values[:3], [1, 0, MISSING])
+    assert made.text(0) == "b" and made.text(2) == ""
+    numbers = rows[:, 0].copy()
+    numbers[:2] = np.nan, np.inf
+    made = of(numbers)
+    assert made.groups is None and np.isnan(made.values[:2]).all() and made.text(1) == ""
+
+
+def test_words_for_bounds_and_estimates(model):
+    text = " ".join(sentences(model, 90, 90))
+    share = 100 * model.explained_variance_ratio_.sum()
+    assert "Gaussian kernel (gamma = 0.2)" in text and "all 90 training rows" in text
+    assert f"Together the components hold {share:.3g}\u00a0%" in text
+    assert "This is certified" in text
+
+
+def test_words_for_doubt(model):
+    values = model.eigenvalues_
+    doubtful = Certificate("estimate", values, values, values * 0.1, (0.2, 0.4), False, 1, True)
+    copy = KernelPCA(3, kernel="rbf", gamma=0.2)
+    copy.__dict__ |= vars(model) | {"certificate_": doubtful}
+    text = " ".join(sentences(copy, 90, 40))
+    for words in (
+        "estimate, not a bound",
+        "between 20 and 40\u00a0%",
+        "10\u00a0% of the first",
+        "stopped before it reached the tolerance",
+        "indefinite",
+        "40 are shown",
+    ):
+        assert words in text
+
+
+def test_the_passes_of_a_callback(tmp_path, rows):
+    states = []
+    model = KernelPCA(2, kernel="rbf", eigen_solver="krylov", callback=states.append).fit(rows)
+    page = report(tmp_path, model, rows, history={"krylov": states, EVIL: [1.0, 0.1, 0.0]})
+    assert "Convergence" in page.text and "residual / largest eigenvalue" in page.text
+    assert f"{EVIL} pass 2: 1.000e-01" in page.text
+
+
+@pytest.mark.parametrize(
+    "chart",
+    [
+        spectrum_chart([3.0, 2.0, 1e-9], [2.9, 1.9, 0.0], [3.1, 2.2, 1.0]),
+        spectrum_chart([3.0, 0.0], [2.9, 0.0], [3.1, 0.0]),
+        spectrum_chart([0.0], [0.0], [0.0]),
+        convergence_chart({EVIL: (np.array([1, 2]), np.array([0.1, 0.01]))}, EVIL),
+        convergence_chart({"": (np.array([1]), np.array([0.0]))}, "y"),
+    ],
+)
+def test_charts_are_whole_and_inside_their_frame(chart):
+    root = ElementTree.fromstring(chart)
+    _, _, width, height = (float(x) for x in root.attrib["viewBox"].split())
+    for circle in root.iter("circle"):
+        assert 0 <= float(circle.attrib["cx"]) <= width
+        assert 0 <= float(circle.attrib["cy"]) <= height
+
+
+def test_ticks_are_round():
+    assert_allclose(round_steps(-0.7, 0.3), [-0.6, -0.4, -0.2, 0.0, 0.2], atol=1e-12)
+    assert_allclose(round_powers(3, 90), [5, 10, 20, 50])
+    assert_allclose(round_powers(1e-8, 1), [1e-8, 1e-6, 1e-4, 1e-2, 1])
+
+
+def test_the_file_is_small(tmp_path):
+    X = np.random.default_rng(0).standard_normal((20_000, 5))
+    model = KernelPCA(8, kernel="rbf", basis=Landmarks(size=50), random_state=0).fit(X)
+    path = write_report(model, X, tmp_path / "report.html")
+    # 14 numbers of four bytes a row in base64, the page itself and its walks.
+    assert path.stat().st_size < 20_000 * 14 * 4 * 4 / 3 + 150_000
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        ({"columns": ["a"]}, ValueError, "1 names, and the rows have 4 columns"),
+        ({"columns": "abcd"}, TypeError, "sequence of names"),
+        ({"colors": "nothing"}, ValueError, "no column 'nothing'"),
+        ({"colors": 9}, ValueError, "no column 9"),
+        ({"colors": [1, 2]}, ValueError, "one value a row"),
+        ({"colors": [str(k) for k in range(90)]}, ValueError, "90 groups"),
+        ({"images": (3, 3)}, ValueError, "not the shape of a row of 4 columns"),
+        ({"images": (2, 1, 2)}, ValueError, "2 channels"),
+        ({"max_points": 0}, ValueError, "max_points=0"),
+        ({"max_points": 1e4}, ValueError, "max_points"),
+        ({"history": []}, ValueError, "empty"),
+    ],
+)
+def test_bad_options(tmp_path, rows, model, options, error, match):
+    with pytest.raises(error, match=match):
+        write_report(model, rows, tmp_path / "report.html", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("spoil", ["nan", "width", "empty"])
+def test_bad_rows(tmp_path, rows, model, spoil):
+    X = {"nan": np.where(rows > 2, np.nan, rows), "width": rows[:, :2], "empty": rows[:0]}[spoil]
+    with pytest.raises(ValueError, match=r"NaN|features|minimum of 1"):
+        write_report(model, X, tmp_path / "report.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_models(tmp_path, rows):
+    with pytest.raises(NotFittedError):
+        write_report(KernelPCA(2), rows, tmp_path / "report.html")
+    with pytest.raises(TypeError, match="a kernel PCA of mercer"):
+        write_report(PeerKernelPCA(2).fit(rows), rows, tmp_path / "report.html")
+    for thing in (KernelPCA, "model"):
+        with pytest.raises(TypeError, match="needs a fitted model"):
+            write_report(thing, rows, tmp_path / "report.html")
+
+
+def test_a_missing_folder(tmp_path, rows, model):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        write_report(model, rows, tmp_path / "none" / "report.html")
+
+
+def test_whole_or_not_at_all(tmp_path, rows, model, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("the old one")
+
+    def full(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        write_report(model, rows, path)
+    assert path.read_text() == "the old one" and list(tmp_path.iterdir()) == [path]
+    monkeypatch.undo()
+    write_report(model, rows, path)
+    assert path.read_text().startswith("<!doctype html>") and list(tmp_path.iterdir()) == [path]

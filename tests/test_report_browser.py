@@ -1,0 +1,379 @@
+"""The report in a real Chromium, offline: it is pointed at, clicked, typed at and timed."""
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from mercer import KernelPCA
+from mercer.bases import Landmarks
+from mercer.report import write_report
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the path")
+
+EVIL = '</script><img src=x onerror="window.harmed = 1">'
+DESKTOP = {"viewport": {"width": 1200, "height": 900}}
+PHONE = {
+    "viewport": {"width": 390, "height": 844},
+    "device_scale_factor": 2,
+    "has_touch": True,
+    "is_mobile": True,
+}
+NAMES = ["height", EVIL, "width", "depth"]
+# How many pixels of the plot are of neither black, grey nor white, since points have colors, and
+# where the middle one of them is.
+COLORED = """() => {
+  const plot = document.getElementById("plot");
+  const { data, width } = plot.getContext("2d").getImageData(0, 0, plot.width, plot.height);
+  const places = [];
+  for (let p = 0; p < data.length; p += 4) {
+    const [r, g, b] = [data[p], data[p + 1], data[p + 2]];
+    if (Math.max(r, g, b) - Math.min(r, g, b) > 40) {
+      places.push([(p / 4) % width, Math.floor(p / 4 / width)]);
+    }
+  }
+  return { count: places.length, middle: places[Math.floor(places.length / 2)] };
+}"""
+PIXELS = """() => {
+  const plot = document.getElementById("plot");
+  return plot.toDataURL();
+}"""
+SETTLE = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        # The sandbox needs rights that containers do not have; the page is our own.
+        made = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    return np.concatenate([rng.normal(c, 0.6, (60, 4)) for c in (-2, 0, 2)]).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def file(rows, tmp_path_factory):
+    # So wide a kernel is nearly linear: walks are smooth.
+    model = KernelPCA(4, kernel="rbf", gamma=0.005).fit(rows)
+    groups = np.repeat(["low", EVIL, "high"], 60)
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    return write_report(model, rows, path, columns=NAMES, colors=groups, title=EVIL)
+
+
+class Visit:
+    """A page that is open, and all that it complained of or asked for."""
+
+    def __init__(self, browser, path, **options):
+        self.context = browser.new_context(offline=True, **options)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(5000)
+        self.trouble, self.requests = [], []
+        self.page.on("console", lambda message: self.trouble.append(message.text))
+        self.page.on("pageerror", lambda error: self.trouble.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("html[data-ready]", state="attached")
+        self.settle()
+
+    def settle(self):
+        """Wait until what was asked for is drawn."""
+        self.page.evaluate(SETTLE)
+
+    def text(self, selector):
+        return self.page.locator(selector).inner_text()
+
+    def find_row(self):
+        """Point at one of the points, and read what is said of it."""
+        x, y = self.page.evaluate(COLORED)["middle"]
+        box = self.page.locator("#plot").bounding_box()
+        x, y = box["x"] + x, box["y"] + y
+        self.page.mouse.move(x, y)
+        # The tooltip stands beside its point, which is the one pointed at.
+        tip = self.page.locator("#tooltip").bounding_box()
+        assert min(abs(tip["x"] - 16 - x), abs(tip["x"] + tip["width"] + 16 - x)) < 8
+        return self.text("#tooltip")
+
+
+@pytest.fixture
+def visit(browser, file):
+    made = Visit(browser, file, **DESKTOP)
+    yield made
+    trouble, requests = made.trouble, [request.url for request in made.requests]
+    made.context.close()
+    assert trouble == [] and requests == [file.as_uri()]
+
+
+def number_of(text, name):
+    return float(re.search(rf"^{re.escape(name)}\s+(\S+)$", text, re.MULTILINE).group(1))
+
+
+def test_hovering_shows_the_row(visit, rows):
+    text = visit.find_row()
+    row = rows[int(re.match(r"row (\d+)", text).group(1))]
+    assert_allclose([number_of(text, name) for name in NAMES], row, rtol=1e-5)
+    visit.page.mouse.move(2, 2)
+    assert visit.page.locator("#tooltip").is_hidden()
+
+
+def test_clicking_keeps_the_row(visit):
+    name = visit.find_row().splitlines()[0]
+    visit.page.mouse.down()
+    visit.page.mouse.up()
+    assert visit.text("#details").startswith(f"Chosen: {name}")
+    assert visit.text("#details").count("component") == 4
+
+
+def test_arrow_keys_move_among_points(visit):
+    visit.page.focus("#plot")
+    places = []
+    for key in ["ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight"]:
+        visit.page.keyboard.press(key)
+        visit.settle()
+        spoken = visit.page.locator("#announce").text_content()
+        places.append(float(re.search(r"component 1 (\S+?),", spoken).group(1)))
+    assert len(set(places)) == 4 and places == sorted(places)
+    visit.page.keyboard.press("Escape")
+    visit.settle()
+    assert visit.page.locator("#tooltip").is_hidden()
+    assert "Point at a row" in visit.text("#details")
+
+
+def test_an_outlier_is_found_in_the_scatter(visit):
+    before = visit.page.evaluate(PIXELS)
+    button = visit.page.locator("#outliers button").nth(2)
+    button.focus()
+    visit.page.keyboard.press("Enter")
+    visit.settle()
+    assert visit.text("#details").startswith(f"Chosen: row {button.inner_text()}")
+    assert visit.text("#tooltip").startswith(f"row {button.inner_text()}")
+    assert visit.page.locator("#outliers tr[aria-current]").count() == 1
+    assert button.get_attribute("aria-pressed") == "true"
+    assert visit.page.evaluate(PIXELS) != before
+
+
+def test_the_slider_walks_by_keys(visit):
+    visit.page.focus("#walk-step")
+    seen = [visit.text("#walk-view")]
+    assert visit.text("#walk-place") == "0 standard deviations"
+    visit.page.keyboard.press("ArrowRight")
+    assert visit.text("#walk-place") == "+0.25 standard deviations"
+    seen.append(visit.text("#walk-view"))
+    visit.page.keyboard.press("End")
+    assert visit.page.locator("#walk-step").get_attribute("aria-valuetext").startswith("+2.5")
+    seen.append(visit.text("#walk-view"))
+    visit.page.select_option("#walk-component", label="2")
+    seen.append(visit.text("#walk-view"))
+    assert len(set(seen)) == 4 and all("height" in text for text in seen)
+
+
+def test_any_components_in_two_or_three_dimensions(visit):
+    seen = {visit.page.evaluate(PIXELS)}
+    visit.page.select_option("#axis-x", label="component 3")
+    visit.settle()
+    seen.add(visit.page.evaluate(PIXELS))
+    visit.page.select_option("#axis-z", label="component 4")
+    visit.settle()
+    label = visit.page.locator("#plot").get_attribute("aria-label")
+    assert label == "Scatter of 180 rows by component 3, component 2, component 4"
+    seen.add(visit.page.evaluate(PIXELS))
+    visit.page.focus("#plot")
+    visit.page.keyboard.press("Shift+ArrowLeft")
+    visit.settle()
+    seen.add(visit.page.evaluate(PIXELS))
+    box = visit.page.locator("#plot").bounding_box()
+    visit.page.mouse.move(box["x"] + 300, box["y"] + 200)
+    visit.page.mouse.down()
+    visit.page.mouse.move(box["x"] + 360, box["y"] + 260, steps=3)
+    visit.page.mouse.up()
+    visit.settle()
+    seen.add(visit.page.evaluate(PIXELS))
+    assert len(seen) == 5
+    assert visit.text("#details").startswith("Point at a row"), "a drag must not choose"
+    assert visit.find_row().count("component") == 3
+
+
+def test_zoom_by_wheel_button_and_key_and_back(visit):
+    start = visit.page.evaluate(PIXELS)
+    box = visit.page.locator("#plot").bounding_box()
+    visit.page.mouse.move(box["x"] + 300, box["y"] + 200)
+    visit.page.mouse.wheel(0, -300)
+    visit.settle()
+    visit.page.mouse.move(2, 2)
+    assert visit.page.evaluate(PIXELS) == start, "the wheel belongs to the page"
+    visit.page.evaluate("scrollTo(0, 0)")
+    for act in [
+        lambda: visit.page.click("#zoom-in"),
+        lambda: visit.page.keyboard.press("+"),
+        lambda: visit.page.mouse.wheel(0, -300),
+    ]:
+        visit.page.focus("#plot")
+        visit.page.mouse.move(box["x"] + 300, box["y"] + 200)
+        act()
+        visit.settle()
+        visit.page.wait_for_function(f"({PIXELS})() !== {start!r}")
+        visit.page.click("#reset")
+        visit.page.mouse.move(2, 2)
+        visit.settle()
+        assert visit.page.evaluate(PIXELS) == start
+
+
+def test_colors_and_groups(visit):
+    legend = visit.page.locator("#legend button")
+    assert legend.all_inner_texts() == [EVIL, "high", "low"]
+    everything = visit.page.evaluate(COLORED)["count"]
+    legend.nth(1).click()
+    visit.settle()
+    assert legend.nth(1).get_attribute("aria-pressed") == "false"
+    assert visit.page.evaluate(COLORED)["count"] < 0.8 * everything
+    before = visit.page.evaluate(PIXELS)
+    visit.page.select_option("#color", label="width")
+    visit.settle()
+    assert legend.count() == 0 and visit.page.evaluate(PIXELS) != before
+    low, high = (float(text) for text in visit.page.locator("#legend span").all_inner_texts())
+    assert low < -2 < 2 < high
+
+
+def test_everything_can_be_reached_by_tab(visit):
+    order = []
+    for _ in range(14):
+        visit.page.keyboard.press("Tab")
+        order.append(
+            visit.page.evaluate("document.activeElement.id || document.activeElement.className")
+        )
+    chosen = [name for name in order if name]
+    assert chosen[:8] == [
+        "skip",
+        "axis-x",
+        "axis-y",
+        "axis-z",
+        "color",
+        "zoom-in",
+        "zoom-out",
+        "reset",
+    ]
+    assert "plot" in chosen and "walk-component" in chosen and "walk-step" in chosen
+    visit.page.focus("#plot")
+    visit.page.keyboard.press("Tab")
+    visit.page.keyboard.press("Shift+Tab")
+    style = "getComputedStyle(document.activeElement).outlineStyle"
+    assert visit.page.evaluate(style) == "solid"
+
+
+def test_names_do_no_harm(visit):
+    assert visit.page.evaluate("window.harmed") is None
+    assert visit.page.locator("img").count() == 0
+    assert visit.page.title() == EVIL == visit.text("h1")
+    assert EVIL in visit.page.locator("#color option").all_inner_texts()
+
+
+def test_the_policy_forbids_requests_and_scripts(browser, file):
+    visit = Visit(browser, file, **DESKTOP)
+    visit.page.evaluate(
+        """() => {
+          window.broken = [];
+          addEventListener("securitypolicyviolation",
+            (event) => broken.push(event.violatedDirective));
+          for (const [name, key, value] of [
+            ["img", "src", "https://example.org/a.png"],
+            ["script", "textContent", "window.harmed = 1"],
+            ["script", "src", "https://example.org/a.js"],
+          ]) document.body.append(Object.assign(document.createElement(name), { [key]: value }));
+          fetch("https://example.org/").catch(() => {});
+        }"""
+    )
+    visit.page.wait_for_function("broken.length >= 4")
+    broken = sorted(visit.page.evaluate("broken"))
+    assert broken == ["connect-src", "img-src", "script-src-elem", "script-src-elem"]
+    assert visit.page.evaluate("window.harmed") is None
+    page, *others = visit.requests
+    # Chromium counts what the policy stopped as requests that failed.
+    assert page.url == file.as_uri() and {request.failure for request in others} == {"csp"}
+    visit.context.close()
+
+
+def test_a_phone(browser, file):
+    visit = Visit(browser, file, **PHONE)
+    page = visit.page
+    wide, room = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert wide <= room
+    small = page.evaluate(
+        """() => [...document.querySelectorAll("button, select, input[type=range]")]
+          .filter((part) => part.offsetParent && part.getBoundingClientRect().height < 30).length"""
+    )
+    assert small == 0, "too small for a finger"
+    page.locator("#plot").scroll_into_view_if_needed()
+    box = page.locator("#plot").bounding_box()
+    for share in np.linspace(0.2, 0.8, 30):
+        page.touchscreen.tap(box["x"] + share * box["width"], box["y"] + 0.5 * box["height"])
+        if visit.text("#details").startswith("Chosen"):
+            break
+    assert visit.text("#details").startswith("Chosen: row")
+    assert visit.trouble == []
+    visit.context.close()
+
+
+def test_dark_and_light(browser, file):
+    visit = Visit(browser, file, color_scheme="dark", **DESKTOP)
+    corner = """() => [
+      ...document.getElementById("plot").getContext("2d").getImageData(3, 3, 1, 1).data]"""
+    assert max(visit.page.evaluate(corner)[:3]) < 60
+    visit.page.emulate_media(color_scheme="light")
+    visit.settle()
+    assert min(visit.page.evaluate(corner)[:3]) > 200
+    assert visit.trouble == []
+    visit.context.close()
+
+
+def test_images(browser, tmp_path):
+    X = np.random.default_rng(0).uniform(size=(50, 64))
+    model = KernelPCA(2, kernel="rbf", gamma="median").fit(X)
+    path = write_report(model, X, tmp_path / "report.html", images=(8, 8))
+    visit = Visit(browser, path, **DESKTOP)
+    before = visit.page.evaluate(PIXELS)
+    visit.page.check("#images")
+    visit.settle()
+    assert visit.page.evaluate(PIXELS) != before
+    visit.page.click("#outliers button >> nth=0")
+    pictures = visit.page.locator("#details canvas")
+    shown = pictures.evaluate(
+        """(picture) => [...picture.getContext("2d").getImageData(0, 0, 8, 8).data]
+          .filter((_, k) => k % 4 === 0)"""
+    )
+    worst = X[int(visit.page.locator("#outliers button").nth(0).inner_text())]
+    assert_allclose(shown, 255 * (worst - X.min()) / np.ptp(X), atol=0.51)
+    assert visit.page.locator("#walk-view canvas").count() == 1
+    assert visit.trouble == []
+    visit.context.close()
+
+
+def test_twenty_thousand_points_stay_smooth(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 3)) + 3 * rng.integers(0, 3, (20_000, 1))
+    model = KernelPCA(3, kernel="rbf", basis=Landmarks(size=50), random_state=0).fit(X)
+    path = write_report(model, X, tmp_path / "report.html", colors=0)
+    visit = Visit(browser, path, **DESKTOP)
+    visit.page.select_option("#axis-z", label="component 3")
+    times = visit.page.evaluate(
+        """async () => {
+          const frame = () => new Promise((done) => requestAnimationFrame(done));
+          const turn = () => document.getElementById("plot").dispatchEvent(
+            new KeyboardEvent("keydown", { key: "ArrowRight", shiftKey: true }));
+          const times = [await frame()];
+          for (let k = 0; k < 40; k++) { turn(); times.push(await frame()); }
+          return times;
+        }"""
+    )
+    # A quiet machine draws 60 frames a second. The quickest of the frames of a busy one tell how
+    # long drawing takes; the others wait for a core.
+    assert np.quantile(np.diff(times), 0.1) < 30
+    assert re.match(r"row \d+", visit.find_row())
+    visit.context.close()
