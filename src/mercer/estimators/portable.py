@@ -1,0 +1,89 @@
+"""Models that leave the program: a file of their own, and a summary where they are shown."""
+
+from .._tables import html_table
+
+
+class Portable:
+    """`save`, and what a fitted estimator says about itself in a notebook."""
+
+    def save(self, path, *, overwrite=True) -> None:
+        """Write the fitted model to a file that `mercer.load` opens; see `mercer.saving`.
+
+        The file holds no code and is written whole or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+            By convention with the suffix ``.mercer``.
+        overwrite : bool, default=True
+            False raises FileExistsError where there is a file already.
+        """
+        from ..saving import save
+
+        save(self, path, overwrite=overwrite)
+
+    def _repr_html_inner(self):
+        return super()._repr_html_inner() + summary_html(self)  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **kwargs):
+        bundle = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        if "text/html" in bundle:
+            bundle["text/html"] += summary_html(self)
+        return bundle
+
+
+class Exportable(Portable):
+    """A model whose transform can be written as an ONNX graph."""
+
+    def to_onnx(self, path, *, dtype="float32") -> None:
+        """Write the transform as an ONNX graph; see `mercer.saving.export_onnx`.
+
+        For landmarks and random features, with the extra ``mercer[onnx]``.
+
+        Parameters
+        ----------
+        path : str or path
+        dtype : "float32" or "float64", default="float32"
+            Type of the rows that the graph takes and of the scores that it gives.
+        """
+        from ..saving import export_onnx
+
+        export_onnx(self, path, dtype=dtype)
+
+
+def summary_html(model) -> str:
+    """A table of what a fitted model is and how good, escaped; nothing for one not fitted."""
+    rows = summary_rows(vars(model))
+    return html_table([], rows, caption="Fitted") if rows else ""
+
+
+def summary_rows(facts: dict) -> list[list[str]]:
+    """Names and texts of what is known about a fitted model."""
+    rows = [[title, text(facts[name])] for name, title, text in FACTS if name in facts]
+    certificate = facts.get("certificate_")
+    known = [list(pair) for pair in certificate.summary()] if certificate else []
+    return rows + [["certificate" if name == "kind" else name, text] for name, text in known]
+
+
+def kernel_text(kernel) -> str:
+    """A kernel on one line."""
+    return " ".join(repr(kernel).split())
+
+
+def basis_text(basis) -> str:
+    """What the directions are written in, and how many of these there are."""
+    if basis.spans_data:
+        return f"all {basis.size:,} points"
+    return f"{basis.size:,} {'landmarks' if hasattr(basis, 'points') else 'random features'}"
+
+
+# Fitted attributes worth a line, with its title and its text.
+FACTS = (
+    ("kernel_", "kernel", kernel_text),
+    ("expansion_", "basis", lambda expansion: basis_text(expansion.basis)),
+    ("plan_", "method", lambda plan: plan.method),
+    ("embedding_", "points and dimensions", lambda Y: " x ".join(map(str, Y.shape))),
+    ("offset_", "novel from an error of", lambda offset: f"{-offset:.4g}"),
+    ("noise_", "noise", lambda noise: f"{noise:.4g}"),
+    ("stress_", "stress-1", lambda stress: f"{stress:.4g}"),
+)

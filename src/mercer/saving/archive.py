@@ -1,0 +1,245 @@
+"""The container of a model file: one safetensors archive whose metadata is a JSON header.
+
+    8 bytes   length of what follows
+    JSON      names, types and places of the tensors; under "__metadata__" our header
+    bytes     the tensors, one after the other
+
+The header begins with a checksum: the SHA-256 of the whole file with zeros in its own place, so
+that no byte of the file can change unseen. Nothing in a file is ever executed.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+# Version of what the header says. Files of a later one are refused.
+FORMAT_VERSION = 1
+# The name of our header among the metadata of the archive.
+ENTRY = "mercer"
+# What comes before the checksum: JSON within JSON, so that quotes are escaped.
+MARK = b'{\\"checksum\\": \\"'
+BLANK = b"0" * 64
+# Longest header that safetensors reads.
+MOST_HEADER = 100_000_000
+# Bytes read and written at once.
+CHUNK = 1 << 20
+
+DTYPES = {
+    "float64": "F64",
+    "float32": "F32",
+    "float16": "F16",
+    "int64": "I64",
+    "int32": "I32",
+    "int16": "I16",
+    "int8": "I8",
+    "uint64": "U64",
+    "uint32": "U32",
+    "uint16": "U16",
+    "uint8": "U8",
+    "bool": "BOOL",
+}
+
+
+class ModelFileError(ValueError):
+    """A file that is no intact model file, or a model that no file can hold."""
+
+
+class UnavailableDevice(ModelFileError):
+    """A model of a device that this machine has not."""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """What a file holds: the header, and for every tensor its type and shape.
+
+    Attributes
+    ----------
+    header : dict
+    layout : dict of str to (str, tuple of int)
+    file : open safetensors archive
+    size : int
+        Bytes of the file.
+    """
+
+    header: dict[str, Any]
+    layout: dict[str, tuple[str, tuple[int, ...]]]
+    file: Any
+    size: int
+
+    def tensor(self, name: str) -> np.ndarray:
+        """One tensor, read now."""
+        A = self.file.get_tensor(name)
+        return A if A.flags.writeable else A.copy()
+
+
+def write_archive(path, header: dict, tensors: dict[str, np.ndarray], overwrite=True) -> None:
+    """Write the header and the tensors to one file; large arrays are not copied as a whole."""
+    with whole_file(path, overwrite) as file:
+        _write(file, header, tensors)
+
+
+@contextmanager
+def whole_file(path, overwrite=True) -> Iterator[BinaryIO]:
+    """A file that is written whole or not at all.
+
+    The bytes go to a temporary file beside `path`, which takes its place once it is complete.
+    """
+    path = Path(path)
+    if not overwrite and path.exists():
+        raise FileExistsError(f"{path} exists. Choose another name, or pass overwrite=True.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to.")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with open(part, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def open_archive(path, verify=True) -> Iterator[Archive]:
+    """The contents of a model file, checked; tensors are read on demand.
+
+    With `verify` the checksum is computed, for which the whole file is read once.
+    """
+    from safetensors import safe_open
+
+    path = Path(path)
+    size = _check_start(path)
+    try:
+        file = safe_open(path, framework="numpy")
+    except OSError:
+        raise
+    except Exception as error:  # what a damaged file raises is not documented
+        raise _not_readable(path) from error
+    with file:
+        header = _header(path, file)
+        if verify:
+            _verify(path, header["checksum"])
+        yield Archive(header, _layout(file), file, size)
+
+
+def _write(file, header, tensors) -> None:
+    text = json.dumps({"checksum": BLANK.decode(), **header}, allow_nan=False)
+    # Wide types first, as safetensors has it: every tensor is then aligned to its type.
+    names = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
+    entries: dict[str, Any] = {"__metadata__": {ENTRY: text}}
+    end = 0
+    for name in names:
+        A = tensors[name]
+        start, end = end, end + A.nbytes
+        entries[name] = {
+            "dtype": DTYPES[A.dtype.name],
+            "shape": list(A.shape),
+            "data_offsets": [start, end],
+        }
+    head = json.dumps(entries).encode()
+    head += b" " * (-len(head) % 8)
+    if len(head) > MOST_HEADER:
+        raise ModelFileError("This model has more settings than a model file holds: 100 MB.")
+    digest = hashlib.sha256()
+    for chunk in _chunks(head, (tensors[name] for name in names)):
+        digest.update(chunk)
+        file.write(chunk)
+    file.seek(8 + head.index(MARK) + len(MARK))
+    file.write(digest.hexdigest().encode())
+
+
+def _chunks(head: bytes, arrays) -> Iterator[bytes]:
+    """The bytes of a file; a large array is never copied as a whole."""
+    yield len(head).to_bytes(8, "little") + head
+    for A in arrays:
+        rows = max(1, CHUNK // max(1, A[:1].nbytes)) if A.ndim else 1
+        for start in range(0, A.shape[0] if A.ndim else 1, rows):
+            block = A[start : start + rows] if A.ndim else A
+            yield np.ascontiguousarray(block, dtype=A.dtype.newbyteorder("<")).tobytes()
+
+
+def _check_start(path: Path) -> int:
+    """The size of a file that begins like an archive."""
+    with open(path, "rb") as file:
+        start = file.read(8)
+    size = path.stat().st_size
+    if size == 0:
+        raise ModelFileError(f"{path} is empty, and no model file.")
+    if len(start) < 8 or int.from_bytes(start, "little") > MOST_HEADER:
+        raise _not_readable(path)
+    return size
+
+
+def _not_readable(path: Path) -> ModelFileError:
+    """Which of the two it is: not ours, or ours and damaged."""
+    with open(path, "rb") as file:
+        ours = MARK in file.read(CHUNK)
+    if ours:
+        return ModelFileError(
+            f"{path} is damaged: it was cut off or altered after it was written. Save the model "
+            "again, or copy the file again from where it is whole."
+        )
+    return ModelFileError(
+        f"{path} is not a mercer model file. Give a file that model.save(path) wrote."
+    )
+
+
+def _header(path: Path, file) -> dict[str, Any]:
+    """Our header, of a version that is known here."""
+    metadata = file.metadata() or {}
+    if ENTRY not in metadata:
+        raise ModelFileError(
+            f"{path} is a safetensors file, but not one of mercer. Give a file that "
+            "model.save(path) wrote."
+        )
+    try:
+        header = json.loads(metadata[ENTRY])
+        version, library = header["format_version"], str(header["library_version"])
+        if type(version) is not int or type(header["checksum"]) is not str:
+            raise TypeError("version and checksum")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _not_readable(path) from error
+    if version > FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} has format version {version}, written by mercer {library:.40}; this mercer "
+            f"reads versions up to {FORMAT_VERSION}. Upgrade mercer to open it."
+        )
+    return header
+
+
+def _verify(path: Path, checksum: str) -> None:
+    """Raise ModelFileError unless every byte is as it was written."""
+    if checksum != _digest(path):
+        raise ModelFileError(
+            f"{path} is damaged: its checksum does not agree with its contents. Save the model "
+            "again, or copy the file again from where it is whole."
+        )
+
+
+def _digest(path: Path) -> str | None:
+    """The checksum as it should be, or None where there is no place for one."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        start = file.read(8)
+        head = file.read(int.from_bytes(start, "little"))
+        place = head.find(MARK) + len(MARK)
+        if place < len(MARK):
+            return None
+        digest.update(start + head[:place] + BLANK + head[place + len(BLANK) :])
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _layout(file) -> dict[str, tuple[str, tuple[int, ...]]]:
+    parts = ((name, file.get_slice(name)) for name in file.keys())  # noqa: SIM118
+    return {name: (part.get_dtype(), tuple(part.get_shape())) for name, part in parts}

@@ -1,0 +1,339 @@
+"""The estimators that have model files: for each, the attributes that are kept.
+
+Kept is what transform, errors, pre-images, plots and reports need. Not kept is what only a fit
+needs or what follows from the rest: `X_fit_` and `landmarks_` are the points of the basis,
+`eigenvectors_` the frame times the roots of the eigenvalues; a precomputed training matrix is not
+read again, `callback` and random generators belong to the program that ran the fit. A model that
+learns from a stream keeps what it needs to go on.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from types import NoneType
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.cluster import KMeans
+
+from ..certificate import Certificate
+from ..clustering import SpectralMap
+from ..compute import is_sparse
+from ..compute.engines import make_engine
+from ..estimators import (
+    ClassicalMDS,
+    HebbianKernelPCA,
+    KernelPCA,
+    KernelPCASearch,
+    NoveltyDetector,
+    PatchDenoiser,
+    SpectralClustering,
+    StreamingKernelPCA,
+)
+from ..estimators.distances import EuclideanDistance, LiftedDistance, MetricDistance
+from ..estimators.scaling_fit import LinearMap
+from ..estimators.search import Selection
+from ..estimators.streaming import State
+from ..expansion import KernelExpansion
+from ..kernels import Kernel
+from ..online import GrowingHebbian, History
+from ..planning import Plan
+from ..scaling import DistanceMap, Spectrum
+from .archive import ModelFileError, UnavailableDevice
+from .checks import matrix, resolved, vector, width
+from .parts import PARTS, host
+from .values import Part, Reader
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array whose sides have names: equal names mean equal lengths."""
+
+    sides: tuple[str, ...]
+
+    @classmethod
+    def of(cls, *sides: str) -> "Array":
+        """``Array.of("r", "d")``."""
+        return cls(sides)
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is kept of an estimator.
+
+    Attributes
+    ----------
+    cls : type
+    required, optional : dict of str to type, tuple of types or Array
+        Its fitted attributes, and what they must be.
+    adjust : callable
+        ``adjust(model, state)`` gives the attributes to keep where not all of them are.
+    finish : callable
+        ``finish(model)`` sets what follows from the rest.
+    """
+
+    cls: type
+    required: dict[str, Any]
+    optional: dict[str, Any]
+    adjust: Callable[[Any, dict], dict] = lambda model, state: state
+    finish: Callable[[Any], None] = lambda model: None
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """All of them."""
+        return self.required | self.optional
+
+    def part(self) -> Part:
+        """The estimator as a part of a file."""
+        return Part(self.cls, self._fields, self._build, raw=True)
+
+    def _fields(self, model):
+        names = (name for name in self.attributes if hasattr(model, name))
+        state = {name: getattr(model, name) for name in names}
+        state = self.adjust(model, state) if state else {}
+        return {"params": kept_params(model), "state": state}
+
+    def _build(self, reader: Reader, given):
+        params = reader.decode(given["params"])
+        if "device" in params and reader.device != "saved":
+            params["device"] = reader.device
+        model = self.cls(**params)
+        model._validate_params()
+        outer, reader.engine = reader.engine, engine_of(model)
+        state = reader.decode(given["state"])
+        reader.engine = outer
+        if state:  # else it is a parameter of another estimator, and not fitted
+            self._check(state)
+            vars(model).update(state)
+            self.finish(model)
+        return model
+
+    def _check(self, state):
+        missing, unknown = self.required.keys() - state, state.keys() - self.attributes
+        if missing or unknown:
+            raise ModelFileError(f"{self.cls.__name__}: wrong attributes {missing | unknown}")
+        sizes = known_sizes(state)
+        for name, value in state.items():
+            if not fits(value, self.attributes[name], sizes):
+                raise ModelFileError(f"{self.cls.__name__}.{name} is not what it should be")
+
+
+def kept_params(model: BaseEstimator) -> dict[str, Any]:
+    """The parameters, without those that only the running program can have."""
+    params = model.get_params(deep=False) | dict.fromkeys(dropped_params(model))
+    device = params.get("device")
+    return params if device is None else params | {"device": str(device)}
+
+
+def dropped_params(model: BaseEstimator) -> list[str]:
+    """Names of parameters that a file does not keep: callbacks and states of generators."""
+    params = model.get_params(deep=False)
+    generator = isinstance(params.get("random_state"), np.random.RandomState)
+    names = ["random_state"] if generator else []
+    return names + (["callback"] if params.get("callback") is not None else [])
+
+
+def engine_of(model):
+    """The engine that an estimator's own parameters ask for."""
+    params = model.get_params(deep=False)
+    device = params.get("device")
+    try:
+        return make_engine(memory=params.get("memory"), device=device, threads=params.get("n_jobs"))
+    except (ImportError, ValueError, RuntimeError) as error:
+        if device is None:
+            raise
+        raise UnavailableDevice(
+            f"The model computes on device={device!r:.60}, which cannot be used here: {error} "
+            "Open it with mercer.load(path, device='cpu')."
+        ) from error
+
+
+def known_sizes(state) -> dict[str, int]:
+    """Columns d, components r and basis size m, from the attributes that settle them."""
+    sizes = {"d": state["n_features_in_"]} if "n_features_in_" in state else {}
+    holder = state.get("expansion_", state.get("map_"))
+    if isinstance(holder, KernelExpansion | SpectralMap):
+        sizes["m"] = holder.basis.size
+        if width(holder.basis) != sizes.get("d"):
+            raise ModelFileError(f"a basis of {width(holder.basis)} columns for {sizes.get('d')}")
+    if isinstance(holder, KernelExpansion):
+        sizes["r"] = holder.n_components
+        certificate = state.get("certificate_")
+        if isinstance(certificate, Certificate):
+            for bound in (certificate.eigenvalue_lower, certificate.eigenvalue_upper):
+                if bound.shape != (sizes["r"],):
+                    raise ModelFileError("a certificate of another number of components")
+    return sizes
+
+
+def fits(value, kind, sizes: dict[str, int]) -> bool:
+    """Whether a value is what it should be; sides met for the first time are remembered."""
+    if not isinstance(kind, Array):
+        if kind is Kernel:
+            return resolved(value) is value
+        whole = kind is int or (isinstance(kind, tuple) and int in kind)
+        return isinstance(value, kind) and not (whole and isinstance(value, bool))
+    if not is_sparse(value) and not isinstance(value, np.ndarray):
+        return False
+    if value.dtype.kind == "f" and not np.isfinite(value.data if is_sparse(value) else value).all():
+        return False
+    same = len(kind.sides) == value.ndim
+    pairs = zip(kind.sides, value.shape, strict=False)
+    return same and all(sizes.setdefault(side, size) == size for side, size in pairs)
+
+
+def restore_points(model) -> None:
+    """The attributes that are views of the expansion: its points, and its eigenvectors.
+
+    A = U L^{-1/2}, and U is centered as A is.
+    """
+    expansion = model.expansion_
+    points = host(expansion.basis.points) if hasattr(expansion.basis, "points") else None
+    if not expansion.basis.spans_data:
+        if points is not None:
+            model.landmarks_ = points
+        return
+    U = expansion.frame[:, 1:] * np.sqrt(np.maximum(model.eigenvalues_, 0))
+    model.eigenvectors_ = U.astype(model.eigenvalues_.dtype)
+    if points is not None:
+        model.X_fit_ = points
+
+
+def without_distances(model, state) -> dict[str, Any]:
+    """Rows of Euclidean data are placed by a rotation, and matrices of distances are given."""
+    if isinstance(model.map_, LinearMap):
+        return without(state, "_distance", "_anchors")
+    if model._is_precomputed():
+        state = without(state, "_anchors")
+    kept = isinstance(model._distance, EuclideanDistance | MetricDistance | LiftedDistance)
+    return state if kept else without(state, "_distance")
+
+
+def with_centers(model, state) -> dict[str, Any]:
+    """Of k-means only the centers."""
+    return state | {"cluster_centers": model.kmeans_.cluster_centers_}
+
+
+def without(state, *names) -> dict[str, Any]:
+    """A dict without some of its keys."""
+    return {name: value for name, value in state.items() if name not in names}
+
+
+def check_map(model) -> None:
+    """The shapes of a map, and the points that distances are taken to."""
+    map_, p = model.map_, model.embedding_.shape[1]
+    if isinstance(map_, LinearMap):
+        fit = vector(map_.mean).size == model.n_features_in_
+        fit &= matrix(map_.rotation).shape == (model.n_features_in_, p)
+    else:
+        m, k = matrix(map_.weights).shape
+        last = k if map_.rotation is None else matrix(map_.rotation).shape[1]
+        fit = vector(map_.offset).size == k and last == p
+        fit &= map_.rotation is None or map_.rotation.shape[0] == k
+        fit &= model._is_precomputed() or model._anchors.shape == (m, model.n_features_in_)
+    if not fit:
+        raise ModelFileError("the map of new points does not fit the embedding")
+
+
+def restore_kmeans(model) -> None:
+    """k-means from its centers, in an estimator that was fitted to anything of their shape."""
+    basis = model.map_.basis
+    if not basis.spans_data:
+        model.landmarks_ = host(basis.points)
+    centers = matrix(vars(model).pop("cluster_centers"))
+    placeholder = np.arange(centers.size, dtype=float).reshape(centers.shape)
+    model.kmeans_ = KMeans(len(centers), init=placeholder, n_init=1, max_iter=1).fit(placeholder)
+    model.kmeans_.cluster_centers_ = centers
+
+
+COLUMNS = {"n_features_in_": int}
+NAMES = {"feature_names_in_": Array.of("d")}
+EXPANSION = {
+    **COLUMNS,
+    "kernel_": Kernel,
+    "gamma_": Real,
+    "expansion_": KernelExpansion,
+    "certificate_": Certificate,
+    "eigenvalues_": Array.of("r"),
+    "explained_variance_": Array.of("r"),
+    "explained_variance_ratio_": Array.of("r"),
+}
+SAMPLE = {
+    **NAMES,
+    "plan_": Plan,
+    "X_sample_": Array.of("s", "d"),
+    "dual_coef_": Array.of("t", "d"),
+    "X_transformed_fit_": Array.of("t", "r"),
+    "_dtype": np.dtype,
+}
+PASSES = {
+    "history_": History,
+    "n_samples_seen_": int,
+    "budget_loss_": Array.of("1 + r"),
+    "novelty_loss_": Array.of("1 + r"),
+    "_variance": Real,
+    "_stream": (GrowingHebbian, NoneType),
+}
+STREAM = {
+    "history_": list,
+    "n_samples_seen_": int,
+    "lost_share_": Real,
+    "_variance": Real,
+    "_state": State,
+}
+CLUSTERS = {
+    **COLUMNS,
+    "kernel_": Kernel,
+    "map_": SpectralMap,
+    "eigenvalues_": Array.of("k"),
+    "labels_": Array.of("n"),
+    "cluster_centers": Array.of("c", "k"),
+}
+SCALING = {
+    **COLUMNS,
+    "map_": (LinearMap, DistanceMap),
+    "embedding_": Array.of("n", "p"),
+    "eigenvalues_": Array.of("p"),
+    "spectrum_": Spectrum,
+    "goodness_of_fit_": tuple,
+    "least_eigenvalue_": Real,
+    "negative_share_": Real,
+    "correction_constant_": Real,
+    "strain_": Real,
+    "stress_": Real,
+    "landmark_indices_": (np.ndarray, NoneType),
+}
+DISTANCES = {
+    **NAMES,
+    "_distance": (EuclideanDistance, MetricDistance, LiftedDistance),
+    "_anchors": Array.of("a", "d"),
+    "_dtype": (np.dtype, str),
+    "_rectangular": bool,
+}
+DETECTOR = {**COLUMNS, "model_": KernelPCA, "offset_": Real}
+DENOISER = {
+    "model_": (KernelPCA, NoneType),
+    "noise_": Real,
+    "n_channels_": (int, NoneType),
+}
+SEARCH = {
+    **COLUMNS,
+    "best_estimator_": KernelPCA,
+    "best_params_": dict,
+    "selection_": Selection,
+}
+
+_LIST = [
+    Model(KernelPCA, EXPANSION, SAMPLE, finish=restore_points),
+    Model(HebbianKernelPCA, EXPANSION, SAMPLE | PASSES, finish=restore_points),
+    Model(StreamingKernelPCA, EXPANSION, SAMPLE | STREAM, finish=restore_points),
+    Model(NoveltyDetector, DETECTOR, NAMES),
+    Model(PatchDenoiser, DENOISER, {}),
+    Model(KernelPCASearch, SEARCH, NAMES),
+    Model(SpectralClustering, CLUSTERS, SAMPLE, with_centers, restore_kmeans),
+    Model(ClassicalMDS, SCALING, DISTANCES, without_distances, check_map),
+]
+MODELS: dict[str, Model] = {model.cls.__name__: model for model in _LIST}
+#: All that may stand in a file.
+KNOWN: dict[str, Part] = PARTS | {name: model.part() for name, model in MODELS.items()}

@@ -1,0 +1,258 @@
+"""The transform of a model as an ONNX graph: kernel rows against the basis, times the frame.
+
+Every kernel is a few standard operators: one matrix product and a scalar map, or a scan over the
+columns where the kernel is a sum over coordinates. Random features are products and a sine.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..bases import FeatureBasis, PointBasis
+from ..bases.random_features import Fourier, TensorSketch
+from ..compute import is_sparse, to_numpy
+from ..kernels import (
+    RBF,
+    Chi2,
+    Cosine,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    RationalQuadratic,
+    Sigmoid,
+)
+from .archive import ModelFileError, whole_file
+from .graph import Graph
+
+
+def export_onnx(model, path, *, dtype="float32") -> None:
+    """Write the transform of a landmark or random-feature model as an ONNX graph.
+
+    The graph takes rows ``X`` (rows, columns) and gives ``scores`` (rows, components). It computes
+    in the precision that the model itself would choose for such rows. It checks nothing: NaN in,
+    NaN out.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with ``basis="landmarks"`` or ``"features"``, or learned from a stream.
+    path : str or path
+    dtype : "float32" or "float64", default="float32"
+        Type of the rows and of the scores.
+    """
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f"dtype={dtype!r} must be 'float32' or 'float64'.")
+    check_is_fitted(model)
+    onnx = import_onnx()
+    expansion = exportable(model)
+    inner = working_type(expansion.basis, np.dtype(dtype), model.n_features_in_)
+    graph = Graph(onnx, inner)
+    X = graph.cast("X", inner) if inner != dtype else "X"
+    P = project(graph, X, expansion.basis, np.asarray(to_numpy(expansion.frame[:, 1:]), float))
+    offset = np.asarray(to_numpy(expansion.metric[0, 1:]), float)
+    graph.cast(graph.sub(P, offset), np.dtype(dtype), "scores")
+    shapes = (model.n_features_in_, expansion.n_components)
+    content = graph.model(np.dtype(dtype), *shapes, repr(model.kernel_)).SerializeToString()
+    with whole_file(path) as file:
+        file.write(content)
+
+
+def import_onnx():
+    """The onnx package, or an error that says where it comes from."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError(
+            "Export to ONNX needs the onnx package: pip install 'mercer[onnx]'."
+        ) from error
+    return onnx
+
+
+def exportable(model):
+    """The expansion of a model that an ONNX graph can hold, or an error that says why not."""
+    expansion = getattr(model, "expansion_", None)
+    if expansion is None:
+        raise ModelFileError(f"{type(model).__name__} has no transform that ONNX could express.")
+    basis = expansion.basis
+    if basis.spans_data:
+        raise ModelFileError(
+            f"This model is exact: its graph would hold all {basis.size:,} training rows or their "
+            "kernel. Fit with basis='landmarks' or basis='features' to export it."
+        )
+    known = isinstance(basis, FeatureBasis) or type(basis.kernel) in KERNEL_ROWS
+    if not isinstance(basis, PointBasis | FeatureBasis) or not known:
+        raise ModelFileError(
+            f"{basis.kernel} cannot be expressed in ONNX. Those that can: "
+            f"{', '.join(cls.__name__ for cls in KERNEL_ROWS)}."
+        )
+    return expansion
+
+
+def working_type(basis, dtype, d) -> np.dtype:
+    """The precision in which the model computes rows of a type."""
+    if dtype == np.float64:
+        return dtype
+    return np.dtype(basis.precision(np.empty((1, d), np.float32)))
+
+
+def project(graph, X, basis, W) -> str:
+    """Inner products of the rows with the sums W of basis vectors, (n, b)."""
+    if isinstance(basis, FeatureBasis):
+        features = basis.features
+        rows = fourier_rows if isinstance(features, Fourier) else sketch_rows
+        return rows(graph, X, features, W)
+    Z = basis.points.toarray() if is_sparse(basis.points) else to_numpy(basis.points)
+    K = KERNEL_ROWS[type(basis.kernel)](graph, X, np.asarray(Z, float), basis.kernel)
+    return graph.matmul(K, W)
+
+
+def inner_products(graph, X, Z, kernel) -> str:
+    """gamma X Z' + coef0."""
+    K = graph.matmul(X, Z.T * getattr(kernel, "gamma", 1.0))
+    return graph.add(K, kernel.coef0) if hasattr(kernel, "coef0") else K
+
+
+def polynomial(graph, X, Z, kernel) -> str:
+    """The inner products to a power."""
+    return graph.pow(inner_products(graph, X, Z, kernel), float(kernel.degree))
+
+
+def sigmoid(graph, X, Z, kernel) -> str:
+    """Their tanh."""
+    return graph.tanh(inner_products(graph, X, Z, kernel))
+
+
+def cosine(graph, X, Z, kernel) -> str:
+    """Inner products of rows of unit length; a zero row stays zero."""
+    tiny = np.finfo(graph.dtype).tiny
+    lengths = graph.sqrt(graph.row_sums(graph.mul(X, X)))
+    Z = Z / np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), tiny)
+    return graph.matmul(graph.div(X, graph.max(lengths, tiny)), Z.T)
+
+
+def exponents(graph, X, Z, kernel) -> str:
+    """-gamma |x - z|^2 about the mean of the points, never above zero."""
+    origin = Z.mean(axis=0).astype(graph.dtype)
+    X, Z = graph.sub(X, origin), Z - origin.astype(float)
+    norms = graph.add(
+        graph.mul(graph.row_sums(graph.mul(X, X)), kernel.gamma),
+        kernel.gamma * np.square(Z).sum(axis=1)[None],
+    )
+    return graph.min(graph.sub(graph.matmul(X, 2 * kernel.gamma * Z.T), norms), 0.0)
+
+
+def gaussian(graph, X, Z, kernel) -> str:
+    """exp(-gamma |x - z|^2)."""
+    return graph.exp(exponents(graph, X, Z, kernel))
+
+
+def matern(graph, X, Z, kernel) -> str:
+    """(1 + s + s^2 / 3) exp(-s), with as many terms as nu has."""
+    s = graph.sqrt(graph.mul(exponents(graph, X, Z, kernel), -4 * kernel.nu))
+    decay = graph.exp(graph.neg(s))
+    if kernel.nu == 0.5:
+        return decay
+    terms = graph.add(s, 1.0)
+    if kernel.nu == 2.5:
+        terms = graph.add(terms, graph.div(graph.mul(s, s), 3.0))
+    return graph.mul(terms, decay)
+
+
+def rational_quadratic(graph, X, Z, kernel) -> str:
+    """(1 + gamma |x - z|^2 / alpha)^-alpha."""
+    base = graph.sub(1.0, graph.div(exponents(graph, X, Z, kernel), kernel.alpha))
+    return graph.pow(base, -kernel.alpha)
+
+
+def laplacian(graph, X, Z, kernel) -> str:
+    """exp(-gamma |x - z|_1)."""
+
+    def term(body, x, z):
+        return body.abs(body.sub(x, z))
+
+    return graph.exp(graph.mul(column_sums(graph, X, Z, term), -kernel.gamma))
+
+
+def additive_chi2(graph, X, Z, kernel) -> str:
+    """-sum (x - z)^2 / (x + z), with nothing where both are zero."""
+
+    def term(body, x, z):
+        difference, total = body.sub(x, z), body.add(x, z)
+        share = body.div(body.mul(difference, difference), total)
+        return body.where(body.greater(total, 0.0), share, 0.0)
+
+    return graph.neg(column_sums(graph, X, Z, term))
+
+
+def chi2(graph, X, Z, kernel) -> str:
+    """exp of the scaled additive kernel."""
+    return graph.exp(graph.mul(additive_chi2(graph, X, Z, kernel), kernel.gamma))
+
+
+def column_sums(graph, X, Z, term) -> str:
+    """The sum over columns of term(x, z) for all pairs, (n, m), by a scan: n x m memory."""
+    helper, kind = graph.onnx.helper, graph.tensor_type(graph.dtype)
+    body = Graph(graph.onnx, graph.dtype, prefix="column_")
+    x = body.unsqueeze("x", body.constant([1], np.int64))
+    z = body.unsqueeze("z", body.constant([0], np.int64))
+    body.add("before", term(body, x, z), out="after")
+    values = {
+        name: helper.make_tensor_value_info(name, kind, shape)
+        for name, shape in {"before": [None, len(Z)], "x": [None], "z": [len(Z)]}.items()
+    }
+    after = helper.make_tensor_value_info("after", kind, [None, len(Z)])
+    scanned = helper.make_graph(body.nodes, "column", [*values.values()], [after], body.constants)
+    start = graph.add(graph.mul(graph.row_sums(X), 0.0), np.zeros((1, len(Z))))
+    columns = graph.transpose(X, perm=[1, 0])
+    return graph.scan(start, columns, Z.T, body=scanned, num_scan_inputs=2)
+
+
+def fourier_rows(graph, X, features: Fourier, W) -> str:
+    """[cos(X w), sin(X w)] W / sqrt(pairs)."""
+    W = W / np.sqrt(len(features.frequencies))
+    half = len(features.frequencies)
+    angles = graph.matmul(X, features.frequencies.T)
+    cosines = graph.matmul(graph.cos(angles), W[:half])
+    return graph.add(cosines, graph.matmul(graph.sin(angles), W[half:]))
+
+
+def sketch_rows(graph, X, features: TensorSketch, W) -> str:
+    """A product of count sketches in the Fourier domain, whose transforms are folded into W."""
+    m, d = features.size, features.columns.shape[1] - 1
+    waves = np.exp(-2j * np.pi * np.outer(np.arange(m), np.arange(m // 2 + 1)) / m)
+    real = imaginary = None
+    for columns, signs in zip(features.columns, features.signs, strict=True):
+        spectrum = waves[columns] * signs[:, None]
+        row, shift = features.scale * spectrum[:d], features.constant * spectrum[d]
+        a = graph.add(graph.matmul(X, row.real), shift.real[None])
+        b = graph.add(graph.matmul(X, row.imag), shift.imag[None])
+        if real is None:
+            real, imaginary = a, b
+            continue
+        real, imaginary = (
+            graph.sub(graph.mul(real, a), graph.mul(imaginary, b)),
+            graph.add(graph.mul(real, b), graph.mul(imaginary, a)),
+        )
+    # All frequencies but the ends stand for themselves and their mirror image.
+    counts = np.full(m // 2 + 1, 2.0)
+    counts[0] = 1.0
+    counts[-1] = 1.0 if m % 2 == 0 else 2.0
+    back = (counts[:, None] / m) * (waves.T @ W)
+    return graph.add(graph.matmul(real, back.real), graph.matmul(imaginary, back.imag))
+
+
+KERNEL_ROWS: dict[type[Kernel], Callable[[Any, str, np.ndarray, Any], str]] = {
+    Linear: inner_products,
+    Polynomial: polynomial,
+    Sigmoid: sigmoid,
+    Cosine: cosine,
+    RBF: gaussian,
+    Matern: matern,
+    RationalQuadratic: rational_quadratic,
+    Laplacian: laplacian,
+    Chi2: chi2,
+}

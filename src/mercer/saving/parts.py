@@ -1,0 +1,269 @@
+"""The closed list of what a model is made of: recipes, results, bases, maps.
+
+A new recipe that stands in its family's registry is in this list by that alone. Whatever comes
+from a file is checked here, piece by piece, before it is used.
+"""
+
+from inspect import Parameter, signature
+from typing import get_type_hints
+
+import numpy as np
+
+from ..bases import BASES, FeatureBasis, Hollow, HollowMatrix, PointBasis, PointGram
+from ..bases import PrecomputedBasis as GivenBasis
+from ..bases.random_features import Fourier, TensorSketch
+from ..certificate import Certificate
+from ..clustering import SpectralMap
+from ..compute import is_sparse, to_numpy
+from ..estimators.distances import EuclideanDistance, LiftedDistance, MetricDistance
+from ..estimators.scaling_fit import LinearMap
+from ..estimators.search import Selection
+from ..estimators.streaming import BatchRecord, State
+from ..expansion import KernelExpansion
+from ..kernels import KERNELS, Callable
+from ..moments import Moments
+from ..online import GAINS, GrowingHebbian, History
+from ..online.dictionary import GrowingDictionary
+from ..online.sample import RowSample
+from ..online.stream import FixedSpan, Stream
+from ..planning.types import Estimate, Plan, Workload
+from ..preimage import PREIMAGES
+from ..scaling import DistanceMap, Spectrum
+from ..selectors import SELECTORS
+from ..solvers import SOLVERS
+from .archive import ModelFileError
+from .checks import matrix, number, resolved, rows, vector, whole
+from .values import Part, Reader, conforms
+
+
+class AbsentMatrix:
+    """The training kernel matrix that a model file leaves out: only its size is known."""
+
+    def __init__(self, size: int):
+        self.shape = (size, size)
+
+    def _missing(self, *args):
+        raise ValueError(
+            "This model was loaded from a file, which does not hold the training kernel matrix. "
+            "transform needs only the kernel between new and training rows; for all else fit again."
+        )
+
+    __matmul__ = __getitem__ = diagonal = toarray = __array__ = _missing
+
+
+def recipe(cls) -> Part:
+    """A part that is its parameters."""
+    return Part(cls, lambda thing: thing.get_params(deep=False), lambda reader, f: cls(**f))
+
+
+def record(cls) -> Part:
+    """A dataclass or a named tuple, its fields checked against their annotations.
+
+    Fields with a default may be missing: an earlier version may not have had them.
+    """
+    hints, parameters = get_type_hints(cls), signature(cls).parameters
+
+    def build(reader, given):
+        for name, parameter in parameters.items():
+            optional = name not in given and parameter.default is not Parameter.empty
+            if not optional and not (name in given and conforms(given[name], hints[name])):
+                raise ModelFileError(f"{cls.__name__} lacks a valid {name!r}")
+        return cls(**given)
+
+    return Part(cls, named(*parameters), build)
+
+
+def points_of(*names):
+    """The attributes of a basis, its points where they can be written from."""
+
+    def read(basis):
+        return {name: getattr(basis, name) for name in names} | {"points": host(basis.points)}
+
+    return read
+
+
+def host(points):
+    """Rows in main memory, wherever they are."""
+    stays = is_sparse(points) or isinstance(points, np.ndarray)
+    return points if stays else to_numpy(points[:])
+
+
+def expansion(reader: Reader, given) -> KernelExpansion:
+    """An expansion whose frame and metric fit its basis."""
+    basis, F, M = given["basis"], matrix(given["frame"]), matrix(given["metric"])
+    size, width = F.shape
+    if not isinstance(basis, BASIS_TYPES) or size != basis.size or M.shape != (width, width):
+        raise ModelFileError(f"a frame of shape {F.shape} does not fit its basis or its metric")
+    return KernelExpansion(basis, F, M)
+
+
+def spectral_map(reader: Reader, given) -> SpectralMap:
+    """A map whose weights fit its basis."""
+    basis, W = given["basis"], matrix(given["weights"])
+    if not isinstance(basis, BASIS_TYPES) or W.shape[0] != basis.size:
+        raise ModelFileError(f"weights of shape {W.shape} do not fit their basis")
+    return SpectralMap(basis, W)
+
+
+def point_basis(reader: Reader, given) -> PointBasis:
+    """Points and a kernel with numbers."""
+    kernel, points = resolved(given["kernel"]), rows(given["points"])
+    points = reader.engine.place(points)
+    return PointBasis(kernel, points, reader.engine, single=bool(given["single"]))
+
+
+def point_gram(reader: Reader, given) -> PointGram:
+    """All points, without the draft that only a fit needs and that asks for its share of memory."""
+    kernel, points = resolved(given["kernel"]), rows(given["points"])
+    dtype = np.dtype(given["dtype"]).type
+    if dtype not in (np.float32, np.float64):
+        raise ModelFileError(f"a basis cannot be of type {dtype.__name__}")
+    points = reader.engine.place(points)
+    basis = PointGram(kernel, points, reader.engine, single=False, dtype=dtype)
+    basis.single = bool(given["single"])
+    return basis
+
+
+def given_matrix(cls) -> Part:
+    """A basis without points, of which only the size is kept."""
+
+    def build(reader, given):
+        return cls(AbsentMatrix(whole(given["size"])), reader.engine)
+
+    return Part(cls, lambda basis: {"size": basis.size}, build)
+
+
+def feature_basis(reader: Reader, given) -> FeatureBasis:
+    """Random features and the kernel they stand for."""
+    features = given["features"]
+    if not isinstance(features, Fourier | TensorSketch):
+        raise ModelFileError("random features of an unknown kind")
+    return FeatureBasis(resolved(given["kernel"]), features, reader.engine)
+
+
+def fourier(reader: Reader, given) -> Fourier:
+    """Frequencies, one row each."""
+    return Fourier(matrix(given["frequencies"]))
+
+
+def tensor_sketch(reader: Reader, given) -> TensorSketch:
+    """Hashes within the size, and their signs."""
+    columns, signs, size = given["columns"], matrix(given["signs"]), whole(given["size"])
+    fits = isinstance(columns, np.ndarray) and columns.shape == signs.shape and len(columns)
+    if not fits or columns.dtype.kind not in "iu" or columns.min() < 0 or columns.max() >= size:
+        raise ModelFileError("the hashes of a tensor sketch do not fit its size")
+    return TensorSketch(columns, signs, number(given["scale"]), number(given["constant"]), size)
+
+
+def lifted_distance(reader: Reader, given) -> LiftedDistance:
+    """An additive constant, on a distance or on a matrix that is not kept."""
+    if given["kind"] not in ("lingoes", "cailliez"):
+        raise ModelFileError(f"unknown correction {given['kind']!r:.60}")
+    inner = given["distance"]
+    if not isinstance(inner, EuclideanDistance | MetricDistance | None):
+        raise ModelFileError("unknown distance")
+    return LiftedDistance(inner, given["kind"], number(given["constant"]), number(given["same"]))
+
+
+def lifted_fields(distance: LiftedDistance) -> dict:
+    """The constant, and the distance where it is not a matrix."""
+    inner = distance.distance
+    keep = isinstance(inner, EuclideanDistance | MetricDistance)
+    names = ("kind", "constant", "same")
+    return {name: getattr(distance, name) for name in names} | {"distance": inner if keep else None}
+
+
+def metric_distance(reader: Reader, given) -> MetricDistance:
+    """A metric by its name, with the settings that came from the data."""
+    if not isinstance(given["metric"], str) or not isinstance(given["params"], dict):
+        raise ModelFileError("a metric without a name or settings")
+    return MetricDistance(given["metric"], given["params"], None)
+
+
+def growing_hebbian(reader: Reader, given) -> GrowingHebbian:
+    """A stream that can go on; the Gram matrix of its points is made again."""
+    settings = {name: given[name] for name in STREAM_SETTINGS}
+    settings["kernel"] = resolved(settings["kernel"])
+    stream = GrowingHebbian(**settings)
+    points, frame = rows(given["points"]), matrix(given["frame"])
+    variances, losses = (vector(given[name]) for name in ("variances", "lost"))
+    missed, q = vector(given["missed"]), frame.shape[1] - 1
+    shapes = [variances.size, losses.size - 1, missed.size - 1]
+    if shapes != [q, q, q] or frame.shape[0] != points.shape[0]:
+        raise ModelFileError("the state of the stream does not fit its points")
+    vars(stream).update(
+        {name: given[name] for name in STREAM_STATE},
+        G=np.asarray(stream.kernel(points), dtype=float),
+        variance=number(given["variance"]),
+        count=whole(given["count"]),
+    )
+    return stream
+
+
+STREAM_SETTINGS = (
+    "kernel",
+    "n_components",
+    "forgetting",
+    "budget",
+    "oversampling",
+    "block",
+    "novelty",
+    "center",
+)
+STREAM_STATE = ("points", "frame", "variances", "variance", "count", "lost", "missed")
+BASIS_TYPES = (PointBasis, FeatureBasis, GivenBasis)
+
+
+def named(*names):
+    """The attributes of a thing by these names."""
+    return lambda thing: {name: getattr(thing, name) for name in names}
+
+
+RECIPES = (
+    *KERNELS.values(),
+    Callable,
+    Hollow,
+    *BASES.values(),
+    *SELECTORS.values(),
+    *SOLVERS.values(),
+    *PREIMAGES.values(),
+    *GAINS.values(),
+)
+RECORDS = (
+    BatchRecord,
+    Certificate,
+    DistanceMap,
+    Estimate,
+    FixedSpan,
+    GrowingDictionary,
+    History,
+    LinearMap,
+    Moments,
+    Plan,
+    RowSample,
+    Selection,
+    Spectrum,
+    State,
+    Stream,
+    Workload,
+)
+
+_LIST = [
+    *(recipe(cls) for cls in dict.fromkeys(RECIPES)),
+    *(record(cls) for cls in RECORDS),
+    Part(KernelExpansion, named("basis", "frame", "metric"), expansion),
+    Part(SpectralMap, named("basis", "weights"), spectral_map),
+    Part(PointBasis, points_of("kernel", "single"), point_basis),
+    Part(PointGram, points_of("kernel", "single", "dtype"), point_gram),
+    given_matrix(GivenBasis),
+    given_matrix(HollowMatrix),
+    Part(FeatureBasis, named("kernel", "features"), feature_basis),
+    Part(Fourier, named("frequencies"), fourier),
+    Part(TensorSketch, named("columns", "signs", "scale", "constant", "size"), tensor_sketch),
+    Part(EuclideanDistance, named("origin"), lambda r, f: EuclideanDistance(f["origin"][None])),
+    Part(MetricDistance, named("metric", "params"), metric_distance),
+    Part(LiftedDistance, lifted_fields, lifted_distance),
+    Part(GrowingHebbian, named(*STREAM_SETTINGS, *STREAM_STATE), growing_hebbian),
+]
+#: Every part by the name it has in a file.
+PARTS: dict[str, Part] = {part.cls.__name__: part for part in _LIST}
