@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from contracts import check_engine, generator
 
-from mercer import KernelPCA, plan
+from mercer import HebbianKernelPCA, KernelPCA, load, plan
 from mercer.compute import make_engine
 from mercer.kernels import RBF, Chi2, Cosine, Laplacian, Linear, Matern, Polynomial, Sigmoid
 from mercer.metrics import subspace_error
@@ -105,6 +105,20 @@ def test_bases_agree_with_numpy(basis, device):
     np.testing.assert_allclose(
         ours.certificate_.captured_variance, host.certificate_.captured_variance, rtol=1e-6
     )
+
+
+@pytest.mark.parametrize("gain", ["auto", "smd", "et"])
+def test_hebbian_passes_agree_with_numpy(gain, device):
+    X = rows(300)
+    options = {"kernel": "rbf", "gamma": "median", "n_passes": 2, "random_state": 0}
+    ours, host = (
+        HebbianKernelPCA(3, gain=gain, device=where, **options).fit(X) for where in (device, None)
+    )
+    np.testing.assert_allclose(ours.eigenvalues_, host.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(ours.history_.changes, host.history_.changes, rtol=1e-6)
+    np.testing.assert_allclose(ours.transform(X[:9]), host.transform(X[:9]), atol=1e-8)
+    ours.partial_fit(X[:20])
+    assert np.isfinite(ours.transform(X[:9])).all()
 
 
 def test_rows_that_do_not_fit_are_streamed(device):
@@ -293,6 +307,28 @@ def test_cuda_tensors_in_cuda_tensors_out(dtype):
     assert back.shape == (50, X.shape[1])
     assert model.denoise(X[:20]).is_cuda
     assert model.score(X) <= 0
+
+
+@needs_cuda
+def test_models_of_the_host_take_tensors_and_the_other_way_round():
+    X = rows(300)
+    tensor = torch.as_tensor(X, device="cuda")
+    host, ours = KernelPCA(3, kernel="rbf").fit(X), KernelPCA(3, kernel="rbf").fit(tensor)
+    assert host.transform(tensor).is_cuda
+    np.testing.assert_allclose(host.transform(tensor).cpu().numpy(), host.transform(X), atol=1e-9)
+    np.testing.assert_allclose(np.abs(ours.transform(X)), np.abs(host.transform(X)), atol=1e-6)
+
+
+@needs_cuda
+def test_saved_on_a_device_loaded_anywhere(tmp_path):
+    X = rows(300)
+    tensor = torch.as_tensor(X, device="cuda")
+    model = KernelPCA(3, kernel="rbf").fit(tensor)
+    model.save(tmp_path / "model.mercer")
+    again = load(tmp_path / "model.mercer")
+    expected = model.transform(tensor).cpu().numpy()
+    np.testing.assert_allclose(again.transform(X), expected, atol=1e-9)
+    np.testing.assert_allclose(again.transform(tensor).cpu().numpy(), expected, atol=1e-9)
 
 
 @needs_cuda

@@ -17,7 +17,9 @@ from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
 from mercer import KernelPCA
+from mercer.bases import Landmarks
 from mercer.kernels import RBF, Matern, Polynomial
+from mercer.selectors import Uniform
 from mercer.solvers import BlockKrylov, Dense
 
 SOLVERS = ["dense", "krylov", "arpack", "randomized"]
@@ -512,3 +514,21 @@ def test_threads_do_not_matter():
     )
     np.testing.assert_allclose(one.eigenvalues_, four.eigenvalues_, rtol=1e-9)
     np.testing.assert_allclose(one.transform(Y), four.transform(Y), atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "cosine", "laplacian"])
+@pytest.mark.parametrize("basis", ["points", Landmarks(5)])
+def test_sparse_and_dense_rows_meet(kernel, basis):
+    X = generator(60, 5).random((60, 5)) + 3
+    S = sparse.csr_matrix(X)
+    for fitted in (X, S):
+        model = KernelPCA(2, kernel=kernel, basis=basis, random_state=0).fit(fitted)
+        np.testing.assert_allclose(model.transform(X), model.transform(S), atol=1e-10)
+
+
+@pytest.mark.parametrize("selector", [None, Uniform()])
+def test_landmarks_of_a_kernel_without_a_feature_space(selector):
+    X = generator(50, 4).random((50, 4))
+    model = KernelPCA(2, kernel="additive_chi2", basis=Landmarks(8, selector), random_state=0)
+    with pytest.raises(ValueError, match=r"AdditiveChi2.*basis='points'"):
+        model.fit(X)

@@ -40,7 +40,7 @@ class PointBasis(Basis):
     """
 
     def __init__(self, kernel, points, engine, single=True):
-        self.kernel, self.points, self.engine = kernel, points, engine
+        self.kernel, self.points, self.engine = kernel, engine.place(points), engine
         self.single = single
         self.size = points.shape[0]
 
@@ -84,6 +84,12 @@ class PointBasis(Basis):
         with self.engine.single_blas():
             values, V = eigh((G + G.T) / 2)
         rcond = SINGLE_RCOND if dtype == np.float32 else self.size * np.finfo(float).eps
+        if not values[-1] > -values[0]:
+            raise ValueError(
+                f"{self.kernel!r} has no positive semidefinite matrix on these landmarks (its "
+                f"eigenvalues reach from {values[0]:.3g} to {values[-1]:.3g}), so that they span "
+                "no feature space. Choose another kernel, or use basis='points'."
+            )
         kept = values > rcond * max(values[-1], 0.0)
         return V[:, kept] / np.sqrt(values[kept])
 

@@ -38,9 +38,11 @@ def is_on_device(X) -> bool:
 
 
 def to_numpy(X):
-    """X as a NumPy array, a view where the library allows one."""
+    """X as a NumPy array, a view where the library allows one; streamed rows are there already."""
     if isinstance(X, np.ndarray) or is_sparse(X):
         return X
+    if hasattr(X, "namespace"):
+        return to_numpy(X.X)
     if is_torch_array(X):
         return X.detach().cpu().numpy()
     if is_cupy_array(X):
@@ -75,7 +77,7 @@ def like(A, template):
 
 def on_device_of(X) -> dict:
     """Arguments that make a new array beside X: empty for NumPy."""
-    if isinstance(X, np.ndarray) or is_sparse(X):
+    if is_sparse(X) or array_namespace(X) is np:
         return {}
     return {"device": X.device if hasattr(X, "namespace") else _device(X)}
 

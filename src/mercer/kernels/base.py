@@ -143,6 +143,8 @@ class Pairs(ABC):
     origin = None
 
     def __init__(self, kernel, X, Z, dtype):
+        if Z is not None and is_sparse(X) != is_sparse(Z):
+            X, Z = (DenseBlocks(A) if is_sparse(A) else A for A in (X, Z))
         self.kernel, self.X = kernel, X
         self.Z = X if Z is None else Z
         self.symmetric = Z is None
@@ -174,6 +176,19 @@ class Pairs(ABC):
         return itemsize(self.dtype)
 
 
+class DenseBlocks:
+    """Sparse rows whose blocks are dense, for when they meet dense ones."""
+
+    namespace, ndim = np, 2
+
+    def __init__(self, X):
+        self.X, self.shape, self.dtype = X, X.shape, X.dtype
+
+    def __getitem__(self, rows):
+        """A block of rows as a NumPy array."""
+        return self.X[rows].toarray()
+
+
 class FactoredPairs(Pairs):
     """Tiles f(left(x) . right(z)), with the prepared rows kept while they fit `store`."""
 
@@ -184,7 +199,7 @@ class FactoredPairs(Pairs):
         self._left = self._right = None
         # Every column is met by many rows; the rows of a wide matrix come only once.
         kept = self.itemsize * width * self.shape[1] * (2 if self.symmetric else 1)
-        if kept <= store and not is_sparse(X):
+        if kept <= store and not is_sparse(self.X):
             rows = self._embed_all(width)
             self._left = rows if self.symmetric else None
             self._right = kernel.turn(rows)

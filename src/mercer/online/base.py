@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..solvers._linalg import column_norms
+from ..compute import array_namespace, like, to_numpy
+from ..compute.arrays import dtype_name
+from ..solvers._linalg import beside, column_norms, inner, times
 from ..solvers.base import Eigenpairs, PassState, silent
 from .gains import Scale, make_gain
 from .readout import READOUTS, nystroem_values, orthonormal, rotate
@@ -146,7 +148,7 @@ class _Run:
     def begin(self, A, S, V, Z):
         """Coefficients A (q, n) with outputs S = A K', and a product Z = K' V to carry."""
         self.rule = self.gain.rule(A, S, self.size)
-        lengths = np.maximum(column_norms(A.T), np.finfo(A.dtype).tiny)
+        lengths = np.maximum(column_norms(A.T), np.finfo(dtype_name(A.dtype)).tiny)
         self.eigenvalues = column_norms(S.T) / lengths
         self.V, self.Z, self.outputs = V, Z, orthonormal(S.T)
 
@@ -168,14 +170,16 @@ class _Run:
         n, V = self.size.n, self.outputs
         t = 1 + n * len(self.records)
         rates, decay = self.gain.rates(self.eigenvalues, self.size), self.gain.decay(n)
-        Y, Z = np.empty_like(self.rule.A), np.empty_like(V)
+        # Outputs are small block by block and come from the host; the rows' products do not.
+        Y = np.empty(self.rule.A.shape, dtype_name(self.rule.A.dtype))
+        Z = array_namespace(V).empty_like(V)
         order = rng.permutation(n)
         for first in range(0, n, self.block):
             index = order[first : first + self.block]
             K, C, Z[index] = visit(self.gram, index, self.rule.factors, V)
             Y[:, index] = self.rule.advance(index, K, C, rates, decay, t + first)
             self.tick(min(n, first + self.block), n)
-        eigenvalues, outputs = np.sum(Y**2, axis=1, dtype=np.float64), orthonormal(Y.T)
+        eigenvalues, outputs = np.sum(Y**2, axis=1, dtype=np.float64), orthonormal(like(Y, V).T)
         self.eigenvalues, self.outputs, self.V, self.Z = eigenvalues, outputs, V, Z
         return self._record(rates / (1 + decay * (t + n)), measure)
 
@@ -183,13 +187,15 @@ class _Run:
         """One line of the history."""
         values, U, Z = rotate(self.V, self.Z)
         alive = self.eigenvalues[: self.r] > 1e-12 * self.eigenvalues.max()
-        before, after = self.V[:, : self.r][:, alive], self.outputs[:, : self.r][:, alive]
+        kept = like(np.flatnonzero(alive), self.V)
+        before, after = self.V[:, : self.r][:, kept], self.outputs[:, : self.r][:, kept]
+        turned = after - before @ (before.T @ after)
         boost = np.exp(getattr(self.rule, "rho", 0.0)) * self.rule.brake
         return {
             "gains": gains * boost,
             "eigenvalues": self.eigenvalues,
-            "residuals": column_norms(Z - U * values)[: self.r],
-            "changes": float(np.linalg.norm(after - before @ (before.T @ after), 2)),
+            "residuals": column_norms(Z - U * like(values, U))[: self.r],
+            "changes": spectral_norm(turned),
             "excess": None if measure is None else measure(self.rule.A[: self.r]),
         }
 
@@ -211,13 +217,20 @@ class _Run:
 
 def visit(gram, index, A, V):
     """The minor of some rows, (b, b), and their products with A and V, in one reading of them."""
-    W = np.hstack([A, V])
+    W = array_namespace(A).concat([A, V], axis=1)
     if hasattr(gram, "visit"):
         K, P = gram.visit(index, W)
     else:
         rows = gram.rows(index)
         K, P = rows[:, index], rows @ W
-    return K, P[:, : A.shape[1]], P[:, A.shape[1] :]
+    return to_numpy(K), to_numpy(P[:, : A.shape[1]]), P[:, A.shape[1] :]
+
+
+def spectral_norm(A) -> float:
+    """The largest singular value of a tall matrix."""
+    if isinstance(A, np.ndarray):
+        return float(np.linalg.norm(A, 2))
+    return float(np.sqrt(max(np.linalg.eigvalsh(inner(A, A)).max(initial=0.0), 0.0)))
 
 
 def sampled_norm(gram, rng, block=128, size=SAMPLE):
@@ -226,43 +239,50 @@ def sampled_norm(gram, rng, block=128, size=SAMPLE):
     total = 0.0
     index = rng.permutation(n)[:size]
     for first in range(0, len(index), block):
-        K = gram.rows(index[first : first + block])
+        K = to_numpy(gram.rows(index[first : first + block]))
         total += float(np.vdot(K, K))
     return np.sqrt(total * n / len(index))
 
 
 def _start(gram, gain, q, scale, start, rng):
     """Coefficients A (q, n), outputs S = A K', and the product Z = K' V (n, q) they came from."""
-    B = _first_block(gram, gain, q, rng) if start is None else np.asarray(start)[:, :q]
+    B = _first_block(gram, gain, q, rng) if start is None else start[:, :q]
     V = orthonormal(B)
     Z = gram @ V
     if gain.orthonormal:
         _, M = nystroem_values(V, Z)
     else:
-        M = V.T @ B
+        M = inner(V, B)
         if scale is not None:
             M = M * scale
         elif start is None:
             M = M * unit_norms(M, V, Z)
-    return np.ascontiguousarray((V @ M).T), np.ascontiguousarray((Z @ M).T), V, Z
+    return rows_of_columns(times(V, M)), rows_of_columns(times(Z, M)), V, Z
 
 
 def _first_block(gram, gain, q, rng):
     """The operator's own start, or a normal one of variance 1 / (q n) as published."""
     if gain.orthonormal:
         return gram.start(q, rng)
-    return rng.standard_normal((gram.shape[0], q)) / np.sqrt(q * gram.shape[0])
+    return beside(gram, rng.standard_normal((gram.shape[0], q)) / np.sqrt(q * gram.shape[0]))
+
+
+def rows_of_columns(V):
+    """V' with each row in one piece."""
+    if isinstance(V, np.ndarray):
+        return np.ascontiguousarray(V.T)
+    return array_namespace(V).asarray(V.T, copy=True)
 
 
 def unit_norms(M, V, Z):
     """Factors (q,) that make the columns of V M unit vectors of the feature space."""
-    norms = np.einsum("ij,ij->j", V @ M, Z @ M)
+    norms = np.einsum("ij,ij->j", M, inner(V, Z) @ M)
     return 1.0 / np.sqrt(np.where(norms > 0, norms, np.inf))
 
 
 def _nothing(gram, r):
     """Eigenpairs of a matrix without variance; the residuals say whether it is zero."""
-    U = np.eye(gram.shape[0], r)
+    U = beside(gram, np.eye(gram.shape[0], r))
     return Eigenpairs(np.zeros(r), U, column_norms(gram @ U))
 
 

@@ -15,6 +15,9 @@ Kim, Franz, Schölkopf (2005), Iterative kernel principal component analysis, IE
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
+from ..compute import array_namespace, like, to_numpy
+from ..compute.arrays import dtype_name
+
 RETRIES = 40  # 2^-40 of a gain moves nothing: past this the rows themselves are at fault
 GROWTH = 1e6  # a block that multiplies A by more than this is running away
 
@@ -95,14 +98,14 @@ class MetaDescentRule(HebbianRule):
     def __init__(self, A, cap, N, settings, rho0=0.0):
         super().__init__(A, cap)
         self.settings = settings
-        self.B = np.zeros_like(A)
-        self.N, self.S = np.array(N, dtype=np.float64), np.zeros((len(A), len(A)))
+        self.B = array_namespace(A).zeros_like(A)
+        self.N, self.S = np.array(to_numpy(N), dtype=np.float64), np.zeros((len(A), len(A)))
         self.rho = np.full(len(A), float(rho0))
 
     @property
     def factors(self):
         """What the Gram rows of a block are multiplied with, (n, 2r)."""
-        return np.vstack([self.A, self.B]).T
+        return array_namespace(self.A).concat([self.A, self.B], axis=0).T
 
     def _propose(self, C, K, rates, decay, t):
         from ._numba import smd_sweep
@@ -118,7 +121,7 @@ class MetaDescentRule(HebbianRule):
         XA, XB, self.N, self.S, self.rho = move
         r = len(self.A)
         B = _combine(XB[:, :r], self.A, XB[:, 2 * r :], index)
-        B += np.asarray(XB[:, r : 2 * r], dtype=B.dtype) @ self.B
+        B += _in_type_of(XB[:, r : 2 * r], B) @ self.B
         self.A, self.B = _combine(XA[:, :r], self.A, XA[:, 2 * r :], index), B
 
 
@@ -141,11 +144,12 @@ class OrthonormalRule(HebbianRule):
     def __init__(self, A, cap=1.0):
         super().__init__(A, cap)
         # The rows come orthonormal, or zero where there was nothing to find.
-        self.G = np.diag((A != 0).any(axis=1).astype(np.float64))
+        self.G = np.diag(to_numpy((A != 0).any(axis=1)).astype(np.float64))
+        self._dtype = np.dtype(dtype_name(A.dtype))
 
     def _propose(self, C, K, rates, decay, t):
         (T, D), Y = super()._propose(C, K, rates, decay, t)
-        return orthonormalize(T, D, self.G, C, K, self.A.dtype), Y
+        return orthonormalize(T, D, self.G, C, K, self._dtype), Y
 
     def _accept(self, move, index):
         super()._accept(move, index)
@@ -222,9 +226,14 @@ def _dependent(dtype):
 
 def _combine(T, A, D, index):
     """T A + D E' in the dtype of A."""
-    A = np.asarray(T, dtype=A.dtype) @ A
-    A[:, index] += D.astype(A.dtype)
+    A = _in_type_of(T, A) @ A
+    A[:, index] += _in_type_of(D, A)
     return A
+
+
+def _in_type_of(T, A):
+    """A small matrix of the host beside A and in its type."""
+    return like(np.asarray(T, dtype=dtype_name(A.dtype)), A)
 
 
 def _tame(move):

@@ -15,7 +15,9 @@ a bound on the residuals that needs no further product. On USPS digits after ten
 import numpy as np
 from scipy.linalg import qr
 
-from ..solvers._linalg import column_norms, small_eigh
+from ..compute import array_namespace, like, to_numpy
+from ..compute.arrays import dtype_name
+from ..solvers._linalg import column_norms, inner, small_eigh, times
 from ..solvers.base import Eigenpairs
 
 RANK = {"f": 1e-5, "d": 1e-13}  # eigenvalues of V'Z below this share of the largest are rounding
@@ -25,8 +27,9 @@ def free(gram, run, r):
     """The first r rows of A, as published (no product); residuals are unknown and infinite."""
     values = run.eigenvalues[:r]
     order = np.argsort(-values, kind="stable")
-    U = run.rule.A[:r].T * np.sqrt(values)
-    return Eigenpairs(values[order], U[:, order], np.full(r, np.inf), n_passes=0)
+    A = run.rule.A[:r].T
+    U = (A * like(np.sqrt(values), A))[:, like(order, A)]
+    return Eigenpairs(values[order], U, np.full(r, np.inf), n_passes=0)
 
 
 def carried(gram, run, r):
@@ -43,7 +46,7 @@ def ritz(gram, run, r):
     """Rayleigh-Ritz in the span of the carried Nystroem vectors (1 product), exact residuals."""
     V = orthonormal(scores(run.Z, *nystroem_values(run.V, run.Z)))
     values, U, Z = rotate(V, gram @ V)
-    residuals = column_norms(Z - U * values)
+    residuals = column_norms(Z - U * like(values, U))
     return Eigenpairs(values[:r], U[:, :r], residuals[:r], n_passes=1, least=float(values[-1]))
 
 
@@ -56,7 +59,7 @@ def nystroem_pairs(gram, V, Z, r, n_passes=0):
     U = orthonormal(scores(Z, values, M))[:, :r]
     outside = column_norms(U - V @ (V.T @ U))
     # Both factors are differences: rounding must not make a bound of zero.
-    rounding = 10 * np.finfo(Z.dtype).eps
+    rounding = 10 * np.finfo(dtype_name(Z.dtype)).eps
     rest = max(gram.trace() - float(values.sum()), 0.0)
     bounds = rest * outside + rounding * max(float(values[0]), 0.0)
     return Eigenpairs(values[:r], U, bounds, n_passes=n_passes)
@@ -68,13 +71,13 @@ def nystroem_values(V, Z):
     The rows of M'V' are the best directions of the feature space within the span of V; their
     outputs are M'Z'. Columns of M beyond the rank are zero.
     """
-    w, Q = small_eigh(np.asarray(V.T @ Z, dtype=np.float64))
-    kept = w > RANK[np.dtype(Z.dtype).char] * max(w[0], 0)
+    w, Q = small_eigh(np.asarray(inner(V, Z), dtype=np.float64))
+    kept = w > RANK[np.dtype(dtype_name(Z.dtype)).char] * max(w[0], 0)
     B = Q[:, kept] / np.sqrt(w[kept])
     values, M = np.zeros(len(w)), np.zeros((len(w), len(w)))
     k = int(kept.sum())
     if k:
-        P = small_eigh(B.T @ np.asarray(Z.T @ Z, dtype=np.float64) @ B)
+        P = small_eigh(B.T @ np.asarray(inner(Z, Z), dtype=np.float64) @ B)
         values[:k], M[:, :k] = np.maximum(P[0], 0), B @ P[1]
     return values, M
 
@@ -82,16 +85,21 @@ def nystroem_values(V, Z):
 def scores(Z, values, M):
     """Nystroem eigenvectors Z M / sqrt(values), (n, q); zero beyond the rank."""
     inverse = np.divide(1.0, np.sqrt(values), out=np.zeros_like(values), where=values > 0)
-    return (Z @ M) * inverse
+    return times(Z, M) * like(inverse, Z)
 
 
 def rotate(V, Z):
     """Ritz values, vectors U = V Q and K'U = Z Q for orthonormal V with Z = K' V."""
-    values, Q = small_eigh(np.asarray(V.T @ Z, dtype=np.float64))
-    return values, V @ Q, Z @ Q
+    values, Q = small_eigh(np.asarray(inner(V, Z), dtype=np.float64))
+    return values, times(V, Q), times(Z, Q)
 
 
 def orthonormal(V):
     """An orthonormal basis (n, q) whose leading columns span those of V, without sign flips."""
-    Q, R = qr(V, mode="economic", check_finite=False)
-    return Q * np.where(np.diag(R) < 0, -1.0, 1.0).astype(Q.dtype)
+    if isinstance(V, np.ndarray):
+        Q, R = qr(V, mode="economic", check_finite=False)
+    else:
+        Q, R = array_namespace(V).linalg.qr(V)
+        R = to_numpy(R)
+    signs = np.where(np.diag(R) < 0, -1.0, 1.0)
+    return Q * like(signs.astype(dtype_name(Q.dtype)), Q)

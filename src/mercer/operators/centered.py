@@ -99,6 +99,8 @@ class CenteredGram(SymmetricOperator):
         """
         K = self.basis.rows(index)
         xp = array_namespace(W)
+        # Only NumPy multiplies arrays of two types.
+        K = K if xp is np else xp.astype(K, W.dtype)
         minor, product = xp.astype(K[:, index], xp.float64), xp.astype(K @ W, xp.float64)
         if self.center:
             means = self.row_means
@@ -124,6 +126,10 @@ class CenteredGram(SymmetricOperator):
             K = K - K.mean(axis=0)
             K = K - K.mean(axis=1)[:, None]
         W = sample_weights(K, k)
-        V = self.basis.columns(index, W) if W.shape[1] else self.basis.engine.empty((self.shape[0], 0))
+        V = (
+            self.basis.columns(index, W)
+            if W.shape[1]
+            else self.basis.engine.empty((self.shape[0], 0))
+        )
         V = padded(V, k, rng)
         return V - V.mean(axis=0) if self.center else V
