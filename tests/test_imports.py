@@ -11,18 +11,20 @@ import mercer
 
 ROOT = Path(mercer.__file__).parent
 LAYERS = [
-    {"_tables", "compute"},
+    {"_tables", "_whole_file", "compute"},
     {"kernels"},
     {"bases", "selectors"},
     {"operators", "solvers", "moments"},
     {"expansion", "certificate"},
     {"problems", "clustering", "scaling", "online", "planning"},
-    {"preimage"},
+    {"preimage", "files"},
     {"estimators"},
-    {"files", "saving", "plot", "report", "cli", "demo"},
+    {"saving", "plot", "report", "cli", "demo"},
 ]
 # Leaves: only estimators and what follows may import them; they import no estimator.
 LEAVES = {"datasets", "metrics"}
+# `model.save` is a method, and what it calls knows all models: imported when it is called.
+ON_CALL = {"estimators/portable.py": {"saving"}}
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 
@@ -54,7 +56,10 @@ def imported(path):
 def test_imports_point_one_way(path):
     part = path.relative_to(ROOT).parts[0].removesuffix(".py")
     assert part in LEVEL.keys() | LEAVES, f"{part} has no layer: give it one in DESIGN and here"
+    on_call = ON_CALL.get(path.relative_to(ROOT).as_posix(), set())
     for other in imported(path):
+        if other in on_call:
+            continue
         if part in LEAVES:
             assert other not in {"estimators", "cli"}, f"{part} imports {other}"
         elif other in mercer.__all__ and other not in LEVEL.keys() | LEAVES:

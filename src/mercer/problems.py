@@ -5,6 +5,7 @@ from functools import cached_property
 import numpy as np
 
 from .certificate import Certificate, projection_certificate, residual_certificate
+from .compute import like, to_numpy
 from .expansion import KernelExpansion
 from .moments import Moments
 from .operators import CenteredGram, DenseOperator
@@ -26,6 +27,21 @@ def make_problem(basis, X, center: bool = True):
     """The eigenproblem of kernel PCA in a basis: n x n for all points, else m x m."""
     if basis.spans_data:
         return GramProblem(basis, center)
+    return reduced_problem(basis, X, lambda W: stream_moments(basis, W, X), center)
+
+
+def reduced_problem(basis, X, moments_of, center: bool = True):
+    """The m x m eigenproblem of rows that are met in any way.
+
+    Parameters
+    ----------
+    basis : Basis
+    X : array
+        Some of the rows, for their type.
+    moments_of : callable
+        ``moments_of(W)``: moments of the coordinates of all rows, for W with W' G W = I.
+    center : bool
+    """
     whitener = basis.whitener(np.float64)
     rounding = np.finfo(float).eps * basis.size
     if basis.precision(X) == np.float32:
@@ -34,8 +50,7 @@ def make_problem(basis, X, center: bool = True):
         rounding = SINGLE_ROUNDING
     if whitens_late(whitener):
         rounding = max(rounding, np.finfo(float).eps * condition(whitener))
-    moments = stream_moments(basis, whitener, X)
-    return ReducedProblem(basis, whitener, moments, center, rounding)
+    return ReducedProblem(basis, whitener, moments_of(whitener), center, rounding)
 
 
 class GramProblem:
@@ -71,23 +86,24 @@ class GramProblem:
     @property
     def scale(self) -> float:
         """The size of the numbers that the trace is a sum of, for what counts as zero."""
-        return float(np.abs(self.basis.diagonal()).sum())
+        return float(abs(self.basis.diagonal()).sum())
 
     def assemble(self, pairs: Eigenpairs) -> tuple[KernelExpansion, Certificate]:
         """The expansion and the certificate of canonical eigenpairs."""
         n, r = pairs.vectors.shape
-        frame = np.zeros((n, 1 + r))
+        frame = self.basis.engine.zeros((n, 1 + r))
         some = pairs.values > 0
+        frame[:, 1:] = self.basis.engine.asarray(pairs.vectors)
         A = frame[:, 1:]
-        A[:, some] = pairs.vectors[:, some] / np.sqrt(pairs.values[some])
+        A *= like(np.where(some, 1 / np.sqrt(np.where(some, pairs.values, 1.0)), 0.0), frame)
         metric = np.zeros((1 + r, 1 + r))
         metric[1:, 1:] = np.diag(some.astype(float))
         if self.center:
             frame[:, 0] = 1.0 / n
             A -= A.mean(axis=0)
             means = self.operator.row_means
-            metric[0, 0] = means.mean()
-            metric[0, 1:] = metric[1:, 0] = means @ A
+            metric[0, 0] = float(means.mean())
+            metric[0, 1:] = metric[1:, 0] = to_numpy(means @ A)
         certificate = residual_certificate(pairs, self.total)
         return KernelExpansion(self.basis, frame, metric), certificate
 
@@ -162,11 +178,22 @@ class ReducedProblem:
 
 
 def stream_moments(basis, whitener, X) -> Moments:
-    """Moments of the rows' coordinates in the basis, in one pass over X.
+    """Moments of the rows' coordinates in the basis, in one pass over X."""
+    return whitened(whitener, row_moments(basis, whitener, X))
+
+
+def whitened(whitener, moments: Moments) -> Moments:
+    """The moments of coordinates from the sum of `row_moments` over all blocks."""
+    return moments.mapped(whitener) if whitens_late(whitener) else moments
+
+
+def row_moments(basis, whitener, X) -> Moments:
+    """Moments of the rows of X against the basis; those of blocks add up to those of all.
 
     ``W' (sum k k') W`` instead of ``sum (W'k) (W'k)'`` where rounding allows it: the products
     with W, two thirds of the work, are then done once and not for every row.
     """
+    X = basis.engine.place(X)
     late, rows, n = whitens_late(whitener), basis.stream_rows(X), X.shape[0]
     # In single precision the sums would lose what the late product magnifies.
     stream = basis.stream(X, dtype=np.float64) if late else basis.stream(X, whitener)
@@ -174,13 +201,12 @@ def stream_moments(basis, whitener, X) -> Moments:
     def moments(block):
         starts = range(block.start, block.stop, rows)
         parts = (slice(start, min(start + rows, block.stop)) for start in starts)
-        energy = np.sum(basis.kernel.diag(X[block]), dtype=float)
+        energy = float(basis.kernel.diag(X[block]).sum())
         return Moments.of_blocks((stream(part) for part in parts), energy)
 
     # Tasks small enough that every thread gets some.
     most = max(rows, n // (4 * basis.engine.threads))
-    total = basis.engine.sum_rows(moments, n, min(MERGED_BLOCKS * rows, most))
-    return total.mapped(whitener) if late else total
+    return basis.engine.sum_rows(moments, n, min(MERGED_BLOCKS * rows, most)).to_host()
 
 
 def whitens_late(whitener) -> bool:

@@ -1,11 +1,10 @@
 """From a fitted model and rows to a file, whole or not at all."""
 
-import os
-import tempfile
 from pathlib import Path
 
 from sklearn.utils.validation import check_is_fitted
 
+from .._whole_file import whole_file
 from .content import gather
 from .page import render
 
@@ -82,7 +81,7 @@ def write_report(
     if not path.parent.is_dir():
         raise FileNotFoundError(f"The folder {path.parent} does not exist. Make it first.")
     content = gather(model, X, columns, colors, color_name, images, title, max_points, history)
-    write_whole(path, render(content))
+    write_text(path, render(content))
     return path
 
 
@@ -99,18 +98,8 @@ def check_model(model) -> None:
         )
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write beside the file, then move over it, so that no one ever sees half of it."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            # What UTF-8 cannot hold, such as half of a surrogate pair, is named by number.
-            file.write(text.encode("utf-8", "xmlcharrefreplace"))
-        # Temporary files are private; a report has the rights of any new file.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+def write_text(path: Path, text: str) -> None:
+    """Write a page; no one ever sees half of it."""
+    with whole_file(path) as file:
+        # What UTF-8 cannot hold, such as half of a surrogate pair, is named by number.
+        file.write(text.encode("utf-8", "xmlcharrefreplace"))

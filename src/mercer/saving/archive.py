@@ -10,15 +10,15 @@ that no byte of the file can change unseen. Nothing in a file is ever executed.
 
 import hashlib
 import json
-import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
+
+from .._whole_file import whole_file
 
 # Version of what the header says. Files of a later one are refused.
 FORMAT_VERSION = 1
@@ -84,28 +84,6 @@ def write_archive(path, header: dict, tensors: dict[str, np.ndarray], overwrite=
     """Write the header and the tensors to one file; large arrays are not copied as a whole."""
     with whole_file(path, overwrite) as file:
         _write(file, header, tensors)
-
-
-@contextmanager
-def whole_file(path, overwrite=True) -> Iterator[BinaryIO]:
-    """A file that is written whole or not at all.
-
-    The bytes go to a temporary file beside `path`, which takes its place once it is complete.
-    """
-    path = Path(path)
-    if not overwrite and path.exists():
-        raise FileExistsError(f"{path} exists. Choose another name, or pass overwrite=True.")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to.")
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with open(part, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 @contextmanager

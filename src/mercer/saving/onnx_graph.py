@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._whole_file import whole_file
 from ..bases import FeatureBasis, PointBasis
 from ..bases.random_features import Fourier, TensorSketch
 from ..compute import is_sparse, to_numpy
@@ -25,7 +26,7 @@ from ..kernels import (
     RationalQuadratic,
     Sigmoid,
 )
-from .archive import ModelFileError, whole_file
+from .archive import ModelFileError
 from .graph import Graph
 
 

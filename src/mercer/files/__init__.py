@@ -1,0 +1,34 @@
+"""Reading rows in blocks, and writing results whole or not at all.
+
+Data that do not fit into memory are met as a `RowSource`: something with a number of columns that
+yields blocks of rows, as often as asked for or only once. `open_source` makes one of a path, an
+array, an iterator or a function; every source gives even blocks of finite numbers and names the
+rows where it cannot. `read_table` reads a small file whole, with its names and the columns that
+are not numbers. A `Sink` writes blocks of results: beside the target first, and moved into its
+place when all is written, so that a full disk or an interrupt leaves nothing half done.
+
+A new format is a class or function of a path in one line of `opening.TABLES` or `opening.ARRAYS`.
+"""
+
+from .ahead import read_blocks
+from .base import RowSource, of_kind
+from .images import read_image
+from .opening import is_store, is_table, open_source
+from .picking import RowPick
+from .sinks import Sink, open_sink
+from .table import Table, read_table
+
+__all__ = [
+    "RowPick",
+    "RowSource",
+    "Sink",
+    "Table",
+    "is_store",
+    "is_table",
+    "of_kind",
+    "open_sink",
+    "open_source",
+    "read_blocks",
+    "read_image",
+    "read_table",
+]

@@ -1,0 +1,177 @@
+"""Writing results block by block: whole or not at all.
+
+A sink writes to a hidden file beside its target and moves it into place when it is closed
+without an error. Blocks are written, never mapped: on a disk that fills, a write raises, where
+a memory map would end the process.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from pathlib import Path
+from secrets import token_hex
+
+import numpy as np
+
+from .extras import needed
+
+
+class Sink(ABC):
+    """A file that takes blocks of rows, as a context manager.
+
+    Parameters
+    ----------
+    path : Path
+    columns : list of str
+    dtype : dtype
+    """
+
+    def __init__(self, path: Path, columns: list[str], dtype):
+        self.path, self.columns, self.dtype = path, columns, np.dtype(dtype)
+        self.n_rows = 0
+
+    def __enter__(self):
+        folder = self.path.parent
+        if not folder.is_dir():
+            raise FileNotFoundError(f"There is no folder {folder} to write {self.path.name} to.")
+        self._part = folder / f".{self.path.name}.{token_hex(4)}.part"
+        self._file = self._part.open("xb")
+        try:
+            self._begin()
+        except BaseException:
+            self._abandon()
+            raise
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if kind is not None:
+            self._abandon()
+            if isinstance(error, OSError):
+                error.add_note(f"Nothing was written to {self.path}.")
+            return
+        try:
+            self._finish()
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            os.replace(self._part, self.path)
+        except BaseException:
+            self._abandon()
+            raise
+
+    def write(self, rows) -> None:
+        """Append a block, (k, number of columns)."""
+        self._write(np.ascontiguousarray(rows, dtype=self.dtype))
+        self.n_rows += rows.shape[0]
+
+    def _abandon(self):
+        """Leave nothing behind, whatever state the writing is in."""
+        # What is still buffered may not fit the disk, and is not wanted.
+        with suppress(Exception):
+            self._release()
+        with suppress(OSError):
+            self._file.close()
+        self._part.unlink(missing_ok=True)
+
+    def _begin(self) -> None:
+        """Write what comes before the rows."""
+        return
+
+    @abstractmethod
+    def _write(self, rows) -> None:
+        """Write rows of the right type."""
+
+    def _finish(self) -> None:
+        """Write what comes after the rows."""
+        return
+
+    def _release(self) -> None:
+        """Let go of what holds on to the file."""
+        return
+
+
+class NpySink(Sink):
+    """A ``.npy`` file. Its header, which holds the number of rows, is written again at the end."""
+
+    def _begin(self):
+        self._header()
+
+    def _write(self, rows):
+        self._file.write(rows.data)
+
+    def _finish(self):
+        end = self._file.tell()
+        self._file.seek(0)
+        self._header()
+        self._file.seek(end)
+
+    def _header(self):
+        # NumPy leaves room for the number of rows to grow in place.
+        shape = (self.n_rows, len(self.columns))
+        header = {"descr": self.dtype.str, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(self._file, header)
+
+
+class ParquetSink(Sink):
+    """A Parquet file with one column a component."""
+
+    def _begin(self):
+        self._arrow, parquet = needed("pyarrow", "files"), needed("pyarrow.parquet", "files")
+        kind = self._arrow.from_numpy_dtype(self.dtype)
+        schema = self._arrow.schema([(column, kind) for column in self.columns])
+        self._writer = parquet.ParquetWriter(self._file, schema)
+
+    def _write(self, rows):
+        columns = [self._arrow.array(np.ascontiguousarray(column)) for column in rows.T]
+        self._writer.write_batch(self._arrow.RecordBatch.from_arrays(columns, self.columns))
+
+    def _finish(self):
+        self._writer.close()
+
+    def _release(self):
+        self._writer.close()
+
+
+class CSVSink(Sink):
+    """A CSV file with a header; numbers are written so that they read back as they are."""
+
+    def _begin(self):
+        self._file.write((",".join(self.columns) + "\n").encode())
+
+    def _write(self, rows):
+        digits = 9 if self.dtype == np.float32 else 17
+        np.savetxt(self._file, rows, fmt=f"%.{digits}g", delimiter=",")
+
+
+SINKS: dict[str, type[Sink]] = {
+    ".npy": NpySink,
+    ".parquet": ParquetSink,
+    ".pq": ParquetSink,
+    ".csv": CSVSink,
+}
+
+
+def open_sink(path, n_columns: int, dtype=np.float64, columns=None) -> Sink:
+    """A file to write blocks of rows to, by its suffix.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``.npy``, ``.parquet`` or ``.csv``. A file that is there is replaced, at the end.
+    n_columns : int
+    dtype : dtype
+    columns : list of str or None
+        Their names, for Parquet and CSV; None for ``"0"``, ``"1"`` and so on.
+
+    Returns
+    -------
+    Sink
+        ``with open_sink(...) as sink: sink.write(rows)``
+    """
+    path = Path(path)
+    if path.suffix.lower() not in SINKS:
+        raise ValueError(
+            f"{path.name}: scores can be written to files that end in {', '.join(SINKS)}."
+        )
+    names = [str(i) for i in range(n_columns)] if columns is None else list(map(str, columns))
+    return SINKS[path.suffix.lower()](path, names, dtype)
