@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import HebbianKernelPCA, KernelPCA
+from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA
 
 ESTIMATORS = [
     KernelPCA(),
@@ -13,6 +13,9 @@ ESTIMATORS = [
     HebbianKernelPCA(n_components=2),
     HebbianKernelPCA(n_components=2, kernel="rbf", gain="smd", budget=12, novelty=0.01),
     HebbianKernelPCA(n_components=2, kernel="rbf", gain="et", readout="free"),
+    StreamingKernelPCA(n_components=2),
+    StreamingKernelPCA(n_components=2, kernel="rbf", budget=12, forgetting=0.99),
+    StreamingKernelPCA(n_components=2, kernel="rbf", basis="features", budget=20),
 ]
 
 

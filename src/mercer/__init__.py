@@ -1,17 +1,23 @@
 """mercer: kernel PCA that scales, with a certificate of error on every result."""
 
-from . import bases, datasets, kernels, metrics, preimage, selectors, solvers
-from .estimators import (
-    ClassicalMDS,
-    HebbianKernelPCA,
-    KernelPCA,
-    KernelPCASearch,
-    NoveltyDetector,
-    PatchDenoiser,
-    SpectralClustering,
-    select,
-)
-from .planning import plan
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from . import bases, datasets, kernels, metrics, plot, preimage, selectors, solvers
+    from .estimators import (
+        ClassicalMDS,
+        HebbianKernelPCA,
+        KernelPCA,
+        KernelPCASearch,
+        NoveltyDetector,
+        PatchDenoiser,
+        SpectralClustering,
+        StreamingKernelPCA,
+        select,
+    )
+    from .planning import plan
+    from .saving import load
 
 __version__ = "0.1.0"
 
@@ -23,10 +29,12 @@ __all__ = [
     "NoveltyDetector",
     "PatchDenoiser",
     "SpectralClustering",
+    "StreamingKernelPCA",
     "__version__",
     "bases",
     "datasets",
     "kernels",
+    "load",
     "metrics",
     "plan",
     "plot",
@@ -36,11 +44,36 @@ __all__ = [
     "solvers",
 ]
 
+# Public names that are no modules, and the modules they live in. All are imported on first use:
+# the command answers `--help` without waiting for scikit-learn.
+_HOMES = {
+    "ClassicalMDS": "estimators",
+    "HebbianKernelPCA": "estimators",
+    "KernelPCA": "estimators",
+    "KernelPCASearch": "estimators",
+    "NoveltyDetector": "estimators",
+    "PatchDenoiser": "estimators",
+    "SpectralClustering": "estimators",
+    "StreamingKernelPCA": "estimators",
+    "load": "saving",
+    "plan": "planning",
+    "select": "estimators",
+}
+
 
 def __getattr__(name):
-    # Drawing is not needed to compute, and matplotlib is slow to import.
-    if name == "plot":
-        from importlib import import_module
+    if name.startswith("_"):
+        raise AttributeError(f"module 'mercer' has no attribute {name!r}")
+    try:
+        home = import_module(f".{_HOMES.get(name, name)}", __name__)
+    except ModuleNotFoundError as error:
+        if error.name != f"{__name__}.{name}":
+            raise
+        raise AttributeError(f"module 'mercer' has no attribute {name!r}") from None
+    value = getattr(home, name) if name in _HOMES else home
+    globals()[name] = value
+    return value
 
-        return import_module(".plot", __name__)
-    raise AttributeError(f"module 'mercer' has no attribute {name!r}")
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -7,6 +7,7 @@ from .mds import ClassicalMDS
 from .novelty import NoveltyDetector
 from .search import KernelPCASearch, select
 from .spectral import SpectralClustering
+from .streaming import StreamingKernelPCA
 
 __all__ = [
     "ClassicalMDS",
@@ -16,5 +17,6 @@ __all__ = [
     "NoveltyDetector",
     "PatchDenoiser",
     "SpectralClustering",
+    "StreamingKernelPCA",
     "select",
 ]

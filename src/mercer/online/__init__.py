@@ -17,6 +17,11 @@ are the Generalized Hebbian Algorithm on plain data.
 When not to use them: on fixed data `mercer.solvers.BlockKrylov` and `mercer.solvers.GramPower`
 are more accurate for fewer passes over the kernel. Hebbian rules are for data that grow or
 drift (`GrowingHebbian`), and for reproducing the papers.
+
+Streams by moments are the other way to learn from rows as they come (`stream`): a dictionary that
+grows by novelty or a fixed span, the moments of the rows in it, and their eigenvectors whenever
+they are wanted (`reading`). No gain, no order of learning, and a certificate; the price is
+m x m numbers for m points.
 """
 
 from .base import History, hebbian_eigenpairs

@@ -1,0 +1,65 @@
+"""What a stream leaves behind, and what every batch did to it."""
+
+from typing import NamedTuple
+
+from ..expansion import KernelExpansion
+from ..online.sample import RowSample
+from ..online.stream import Stream
+
+# References for the signs while the number of rows doubles: with 2 some were seen to flip.
+PER_OCTAVE = 8
+# Rows of the first: fewer often have equal eigenvalues, whose directions are anyone's guess.
+FIRST_REFERENCE = 16
+
+
+class State(NamedTuple):
+    """What a stream leaves behind: moments, a sample of rows, and what signs follow."""
+
+    stream: Stream
+    sample: RowSample
+    reference: KernelExpansion | None
+
+
+class BatchRecord(NamedTuple):
+    """What one batch did to the model.
+
+    Attributes
+    ----------
+    rows : int
+    n_samples_seen : int
+        With this batch.
+    size : int
+        Coordinates of the model: points of the dictionary or features.
+    joined : int
+        Points that joined.
+    lost_share : float
+        Share of the energy of these rows that lies outside the span: high where the
+        dictionary does not know such rows, as after a drift with the budget used up.
+    """
+
+    rows: int
+    n_samples_seen: int
+    size: int
+    joined: int
+    lost_share: float
+
+
+def record(before: Stream, after: Stream, kept: float) -> BatchRecord:
+    """What the rows between two states of a stream did; the older ones weigh `kept` now."""
+    rows, old, new = after.count - before.count, before.moments, after.moments
+    energy = new.energy - kept * old.energy
+    lost = max(new.lost_energy - kept * old.lost_energy, 0.0)
+    share = min(lost / energy, 1.0) if energy > 0 else 0.0
+    joined = after.span.size - before.span.size
+    return BatchRecord(rows, after.count, after.span.size, joined, share)
+
+
+def to_checkpoint(count: int) -> int:
+    """Rows until the signs get a new reference.
+
+    A function of the number of rows alone, so that signs do not depend on batches.
+    """
+    if count < FIRST_REFERENCE:
+        return FIRST_REFERENCE - count
+    step = 2 ** (count.bit_length() - 1) // PER_OCTAVE
+    return step - count % step

@@ -1,0 +1,384 @@
+"""Kernel PCA of streams, as a scikit-learn estimator."""
+
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..bases import BasisRecipe, RandomFeatures
+from ..compute import to_numpy
+from ..compute.arrays import is_foreign
+from ..online.dictionary import GrowingDictionary
+from ..online.reading import new_reference, read
+from ..online.sample import RowSample
+from ..online.stream import FixedSpan, Stream, as_float, transition
+from ..preimage import PREIMAGES, Preimage
+from ..selectors import Novelty
+from .base import ZERO_VARIANCE, KernelEstimator, tell
+from .batches import as_batches, like
+from .inverse import SAMPLE_ROWS
+from .sources import SourceMixin
+from .stream_state import BatchRecord, State, record, to_checkpoint
+from .validation import as_source, float_type
+
+__all__ = ["BatchRecord", "State", "StreamingKernelPCA"]
+
+# Batches that `history_` remembers: an endless stream must not fill the memory.
+HISTORY = 1000
+
+
+class StreamingKernelPCA(SourceMixin, KernelEstimator):
+    """Kernel PCA of data that never end, in a fixed amount of memory.
+
+    Each row is projected on a small span of feature space, and the moments of the projections
+    are kept: m x m numbers, from which the components follow at any time. The span is that of a
+    dictionary, which rows join that are news to it, of given landmarks, or of random features.
+    If nothing is forgotten, the result depends on the rows and their order, not on how they
+    were cut into batches. What the span leaves out is measured and bounds the error
+    (`certificate_`).
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of components. There are always as many: those that the rows so far are too few
+        for have zero eigenvalues and zero scores.
+
+    kernel, gamma, degree, coef0, kernel_params
+        As in `KernelPCA`. The first batch settles ``gamma="median"`` and ``"mean"``; with a
+        number the result does not depend on what the first batch was.
+
+    basis : "dictionary", "features" or BasisRecipe, default="dictionary"
+        "dictionary" grows by `novelty` up to `budget`; "features" are `budget` random features.
+        ``Landmarks(points=Z)`` are fixed from the start; other recipes choose among the rows of
+        the first batch.
+
+    budget : int, default=500
+        Points the dictionary may hold, or number of features.
+
+    novelty : float or Novelty, default=0.001
+        A row joins the dictionary if more than this share of k(x, x) lies outside the span of
+        the points in it (Ouimet and Bengio 2005). Higher values need fewer points and lose more.
+
+    forgetting : float, default=1.0
+        Weight of a row relative to the one after it. Below 1 the model follows data that drift,
+        with a memory of ``1 / (1 - forgetting)`` rows; the half-life h is
+        ``forgetting=0.5 ** (1 / h)``. (In `HebbianKernelPCA` it is one minus this.)
+
+    random_state : int, RandomState or None, default=None
+        Draws random features, and the rows kept for pre-images.
+
+    n_jobs, preimage, center, memory, verbose
+        As in `KernelPCA`; the last is for files.
+
+    Attributes
+    ----------
+    eigenvalues_, explained_variance_, explained_variance_ratio_, certificate_, expansion_, \
+    kernel_, gamma_, landmarks_, X_sample_
+        As in `KernelPCA`, of the rows so far; with forgetting, of the rows with their weights.
+
+    lost_share_ : float
+        Share of the energy, the sum of k(x, x), that is outside the span.
+
+    n_samples_seen_ : int
+        Rows learned from.
+
+    history_ : list of BatchRecord
+        Of the last 1,000 batches: rows, points that joined, share of energy lost.
+
+    See Also
+    --------
+    HebbianKernelPCA : Learns from streams by gradient steps, with directions in place of moments.
+
+    Notes
+    -----
+    A batch of b rows takes O(b m (d + m)) operations, and reading the components O(m^3).
+    Memory is O(m^2 + m d) for the model and O(m) for each row of a block, whatever the number of
+    rows.
+
+    A point that joins adds a direction along which earlier rows are not known. What they had
+    there was outside the span when they came, so it is counted as lost, and the certificate
+    allows for the worst it can be. Its share falls while nothing joins.
+
+    A component keeps its sign from batch to batch: the one that agrees with the component
+    nearest to it a while before. Order is always that of the eigenvalues.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from mercer import StreamingKernelPCA
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> model = StreamingKernelPCA(5, kernel="rbf", gamma=0.0005, budget=200)
+    >>> for start in range(0, len(X), 100):
+    ...     model = model.partial_fit(X[start : start + 100])
+    >>> model.transform(X).shape
+    (1797, 5)
+    >>> model.n_samples_seen_, len(model.landmarks_)
+    (1797, 200)
+    >>> once = StreamingKernelPCA(5, kernel="rbf", gamma=0.0005, budget=200).fit(X)
+    >>> bool(abs(once.transform(X) - model.transform(X)).max() < 1e-9)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **KernelEstimator._parameter_constraints,
+        "basis": [StrOptions({"dictionary", "features"}), BasisRecipe],
+        "budget": [Interval(Integral, 1, None, closed="left")],
+        "novelty": [Interval(Real, 0, 1, closed="left"), Novelty],
+        "forgetting": [Interval(Real, 0, 1, closed="right")],
+        "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage],
+    }
+
+    def __init__(
+        self,
+        n_components=10,
+        *,
+        kernel="linear",
+        gamma=None,
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        basis="dictionary",
+        budget=500,
+        novelty=0.001,
+        forgetting=1.0,
+        random_state=None,
+        n_jobs=None,
+        preimage="auto",
+        center=True,
+        memory=None,
+        verbose=0,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.basis = basis
+        self.budget = budget
+        self.novelty = novelty
+        self.forgetting = forgetting
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.preimage = preimage
+        self.center = center
+        self.memory = memory
+        self.verbose = verbose
+
+    def fit(self, X, y=None):
+        """Learn from the start, from an array or from batches.
+
+        Parameters
+        ----------
+        X : array-like, sparse CSR matrix or memmap of shape (n_samples, n_features), or batches
+            An iterator, or a list of 2D arrays, is a sequence of batches; empty ones are
+            passed over. A path, or another source that `KernelPCA.fit` takes, is read in blocks.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._learn(as_batches(X, self.memory, self.verbose), afresh=True)
+        self._warn()
+        return self
+
+    def partial_fit(self, X, y=None):
+        """Learn more rows, in their order.
+
+        Parameters
+        ----------
+        X : array-like, sparse CSR matrix or memmap of shape (n, n_features)
+            An empty batch changes nothing. A batch that is refused leaves the model as it was.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._learn([X], afresh=not hasattr(self, "_state"))
+        self._warn()
+        return self
+
+    def merge(self, other):
+        """Take in the rows that another model has learned from.
+
+        Both must have the same kernel and the same landmarks or features: those of
+        ``Landmarks(points=...)``, or random features with equal `random_state`. A dictionary
+        that one model has grown can be given to others: ``Landmarks(points=model.landmarks_)``.
+
+        Parameters
+        ----------
+        other : StreamingKernelPCA
+            Left as it is.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        if not isinstance(other, StreamingKernelPCA):
+            raise TypeError(f"merge takes a StreamingKernelPCA, and got {type(other).__name__}.")
+        check_is_fitted(other)
+        mine, theirs = self._state, other._state
+        engine = self._kept_engine()
+        change = transition(mine.stream.span, theirs.stream.span, engine)
+        rows = theirs.stream if change is None else theirs.stream.mapped(change)
+        stream = mine.stream + rows
+        state = State(stream, mine.sample + theirs.sample, mine.reference)
+        history = [*self.history_, record(mine.stream, stream, kept=1.0)]
+        self._become(state, history, engine, self.X_sample_)
+        return self
+
+    def _learn(self, batches, afresh):
+        """Learn from batches; the model changes as a whole, after the last of them."""
+        self._validate_params()
+        self._check_settings()
+        engine = self._kept_engine()
+        state, history = (None, []) if afresh else (self._renewed(), list(self.history_))
+        source = X = None
+        for source in batches:
+            X = self._checked(source, first=state is None)
+            if state is None:
+                state = self._begin(X, engine)
+            if X.shape[0]:
+                before, state = state.stream, self._follow(state, X, engine)
+                kept = self.forgetting ** X.shape[0]
+                history.append(record(before, state.stream, kept))
+        if X is None:
+            raise ValueError("There were no batches to learn from. Give at least one with rows.")
+        if not state.stream.span.size:
+            raise ValueError(
+                "All rows so far have k(x, x) = 0, as zero rows have in a linear kernel: there is "
+                "no direction to begin with. Start with a batch that has other rows."
+            )
+        self._become(state, history, engine, X, source)
+
+    def _validate(self, X, *, reset: bool):
+        """Rows checked for the model, sparse or dense as it is."""
+        return like(super()._validate(X, reset=reset), self.X_sample_)
+
+    def _kept_engine(self):
+        """The engine of the batches before: making one takes longer than learning a small batch."""
+        settings = self.memory, self.n_jobs
+        if getattr(self, "_engine", (None, None))[0] != settings:
+            self._engine = settings, self._make_engine()
+        return self._engine[1]
+
+    def _checked(self, X, first):
+        """A batch as a NumPy array, memmap or CSR matrix of finite floats."""
+        X = to_numpy(X) if is_foreign(X) else X
+        if isinstance(X, np.memmap):
+            return self._check_file(X, reset=first)
+        return validate_data(
+            self,
+            X,
+            reset=first,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=1 if first else 0,
+        )
+
+    def _check_settings(self):
+        if self._is_precomputed():
+            raise ValueError("A stream needs rows, and a precomputed kernel has none.")
+        if isinstance(self.basis, str) and self.budget < self.n_components:
+            raise ValueError(
+                f"budget={self.budget} cannot give n_components={self.n_components}. Give a "
+                "larger budget, or ask for fewer components."
+            )
+        if isinstance(self.novelty, Novelty) and self.novelty.threshold is None:
+            raise ValueError(
+                "novelty=Novelty() has no threshold to tell new rows by. Give one, for example "
+                "Novelty(threshold=0.001)."
+            )
+
+    def _threshold(self) -> float:
+        return self.novelty.threshold if isinstance(self.novelty, Novelty) else self.novelty
+
+    def _begin(self, X, engine) -> State:
+        """The state before the first row: the kernel and the span are settled."""
+        kernel, rng = self._make_kernel(X), self._make_rng()
+        span = self._make_span(kernel, X, engine, rng)
+        self._preimage_recipe(span.basis(engine))  # fails before the work if it would fail after
+        sample = RowSample(SAMPLE_ROWS, int(rng.integers(2**32)))
+        return State(Stream.start(span, float(self.forgetting)), sample, None)
+
+    def _make_span(self, kernel, X, engine, rng):
+        if self.basis == "dictionary":
+            return GrowingDictionary(kernel, self._threshold(), self.budget, as_float(X[:0]))
+        recipe = RandomFeatures(self.budget) if self.basis == "features" else self.basis
+        basis = recipe.build(kernel, as_float(X), engine, rng, self.n_components)
+        if basis.spans_data:
+            raise ValueError(
+                f"basis={self.basis!r} keeps every row, and a stream has no end of them. Use "
+                "basis='dictionary', Landmarks or RandomFeatures, or KernelPCA for fixed data."
+            )
+        return FixedSpan.of(basis)
+
+    def _renewed(self) -> State:
+        """The state of the model, under the parameters as they are now."""
+        state, span = self._state, self._state.stream.span
+        now = self._threshold(), self.budget
+        if isinstance(span, GrowingDictionary) and (span.novelty, span.budget) != now:
+            span = replace(span, novelty=self._threshold(), budget=self.budget)
+        stream = replace(state.stream, span=span, forgetting=float(self.forgetting))
+        return state._replace(stream=stream)
+
+    def _follow(self, state, X, engine) -> State:
+        """The state after a batch; at fixed numbers of rows the signs get a new reference."""
+        stream, sample, reference = state
+        stream.span.kernel.check(X)
+        X = like(X, sample.rows)
+        start, n = 0, X.shape[0]
+        while start < n:
+            stop = min(n, start + to_checkpoint(stream.count)) if self.forgetting == 1 else n
+            part = X[start:stop]
+            sample = sample.add(part, stream.count, self.forgetting)
+            stream = stream.learn(part, engine)
+            if stream.span.size and to_checkpoint(stream.count - 1) == 1:
+                reference = new_reference(stream, self.n_components, self.center, engine, reference)
+            start = stop
+        return State(stream, sample, reference)
+
+    def _become(self, state, history, engine, X, source=None):
+        """Set the fitted attributes."""
+        reading = read(state.stream, self.n_components, self.center, engine, state.reference)
+        if self.forgetting < 1:
+            state = state._replace(reference=reading.expansion)
+        weight = state.stream.moments.count
+        total = max(reading.total, np.finfo(float).tiny)
+
+        def out(array):
+            return as_source(np.asarray(array, dtype=float_type(X)), source)
+
+        vars(self).update(
+            _state=state,
+            _dtype=X.dtype,
+            _variance=reading.total,
+            kernel_=state.stream.span.kernel,
+            expansion_=reading.expansion,
+            certificate_=reading.certificate,
+            eigenvalues_=out(reading.values),
+            explained_variance_=out(reading.values / max(weight - self.center, 1.0)),
+            explained_variance_ratio_=out(np.minimum(reading.values / total, 1.0)),
+            lost_share_=state.stream.moments.lost_energy / state.stream.moments.energy,
+            X_sample_=state.sample.rows,
+            n_samples_seen_=state.stream.count,
+            history_=history[-HISTORY:],
+        )
+        if hasattr(reading.expansion.basis, "points"):
+            self.landmarks_ = reading.expansion.basis.points
+        self._set_gamma(X)
+
+    def _warn(self):
+        """Say what the user may not expect of the result."""
+        energy = self._state.stream.moments.energy
+        if self.n_samples_seen_ > 1 and self._variance <= ZERO_VARIANCE * energy:
+            tell(
+                "The data have no variance in feature space, as when all rows are equal: "
+                "every component is zero."
+            )
