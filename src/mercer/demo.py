@@ -1,49 +1,64 @@
-"""The demonstration behind ``make demo``: digits, exactly and with landmarks, against scikit-learn.
+"""The demonstration behind `mercer demo` and ``make demo``: digits, exactly and with landmarks.
 
-Run as ``python -m mercer.demo FOLDER``; leaves a picture and a report there.
+It leaves a picture, a report, a model, and the files that the examples of all commands use.
+``python -m mercer.demo FOLDER`` replaces what an earlier run left there.
 """
 
 import sys
 import time
-from html import escape
 from pathlib import Path
 
-import matplotlib
 import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.decomposition import KernelPCA as PeerKernelPCA
-
-from . import KernelPCA, plan
 
 COMPONENTS = 16
+# Standard deviation of the noise on the photograph, in gray levels.
+NOISE = 25
+
+FILES = {
+    "picture": "digits.png",
+    "report": "report.html",
+    "table": "digits.csv",
+    "model": "digits.mercer",
+    "scores": "scores.csv",
+    "distances": "distances.csv",
+    "photograph": "noisy.png",
+}
 
 
-def main(folder: str) -> None:
-    """Fit, compare, draw, and say where the results are."""
-    matplotlib.use("Agg")
-    out = Path(folder)
-    out.mkdir(parents=True, exist_ok=True)
+def demonstrate(folder: Path) -> tuple[list[str], dict[str, str]]:
+    """Fit, compare and draw, with all files in a folder.
+
+    Returns
+    -------
+    said : list of str
+        What was found, in lines.
+    files : dict of str to str
+        What each file is, and its name.
+    """
+    from sklearn.datasets import load_digits
+    from sklearn.decomposition import KernelPCA as PeerKernelPCA
+
+    from . import KernelPCA
+
     X, digit = load_digits(return_X_y=True)
-    exact, seconds = timed(KernelPCA(COMPONENTS, kernel="rbf", gamma="median"), X)
+    rbf = {"n_components": COMPONENTS, "kernel": "rbf"}
+    exact, seconds = timed(KernelPCA(gamma="median", **rbf), X)
     few, few_seconds = timed(
-        KernelPCA(COMPONENTS, kernel="rbf", gamma=exact.gamma_, basis="landmarks", random_state=0),
-        X,
+        KernelPCA(gamma=exact.gamma_, basis="landmarks", random_state=0, **rbf), X
     )
-    peer, peer_seconds = timed(PeerKernelPCA(COMPONENTS, kernel="rbf", gamma=exact.gamma_), X)
-    lines = [
+    peer, peer_seconds = timed(PeerKernelPCA(gamma=exact.gamma_, **rbf), X)
+    said = [
         f"{X.shape[0]} digits of {X.shape[1]} pixels, {COMPONENTS} components, "
         f"gamma = {exact.gamma_:.3g} from the median distance",
         f"exact: {seconds:.2f} s; scikit-learn: {peer_seconds:.2f} s; largest relative "
         f"difference of an eigenvalue: {difference(exact, peer):.1e}",
         f"{len(few.landmarks_)} landmarks: {few_seconds:.2f} s; largest relative difference of "
         f"an eigenvalue: {difference(few, exact):.1e}",
+        str(exact.certificate_),
     ]
-    picture, report = out / "digits.png", out / "report.html"
-    draw(exact, few, X, digit, picture)
-    write_report(report, lines, exact, few, X, picture.name)
-    print("\n".join(lines))
-    print(exact.certificate_)
-    print(f"picture: {picture}\nreport:  {report}")
+    draw(exact, few, X, digit, folder / FILES["picture"])
+    write_files(exact, X, digit, folder)
+    return said, FILES
 
 
 def timed(model, X):
@@ -60,34 +75,63 @@ def difference(model, reference) -> float:
 
 def draw(exact, few, X, digit, path: Path) -> None:
     """Scores and spectra of both models in one picture."""
-    from matplotlib import pyplot as plt
+    from matplotlib.figure import Figure
 
     from . import plot
 
-    figure, axes = plt.subplots(2, 2, figsize=(11, 9), layout="constrained")
+    figure = Figure(figsize=(11, 9), layout="constrained")
+    axes = figure.subplots(2, 2)
     for row, (model, title) in enumerate([(exact, "exact"), (few, "landmarks")]):
         plot.scores(model.transform(X), digit, ax=axes[row, 0]).set_title(title)
         plot.spectrum(model, ax=axes[row, 1])
     figure.savefig(path, dpi=130)
-    plt.close(figure)
 
 
-def write_report(path: Path, lines, exact, few, X, picture: str) -> None:
-    """One page: what was done, what it would cost elsewhere, how sure the result is."""
-    parts = "".join(f"<p>{escape(line)}</p>" for line in lines)
-    costs = plan((100_000, X.shape[1]), COMPONENTS, memory="2GB")
-    path.write_text(
-        "<!doctype html><html lang='en'><meta charset='utf-8'><title>mercer demo</title>"
-        "<style>body{font:16px sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
-        "td,th{padding:.2em .8em .2em 0}img{max-width:100%}caption{text-align:left}</style>"
-        f"<h1>Kernel PCA of the digits</h1>{parts}"
-        f"<h2>Exact</h2>{exact.plan_._repr_html_()}{exact.certificate_._repr_html_()}"
-        f"<h2>Landmarks</h2>{few.certificate_._repr_html_()}"
-        f"<h2>The same for 100,000 rows in 2 GB</h2>{costs._repr_html_()}"
-        f"<h2>Picture</h2><img src='{escape(picture)}' alt='Scores and spectra'></html>",
-        encoding="utf-8",
+def write_files(model, X, digit, folder: Path) -> None:
+    """The report, the model, and the tables and the image that examples start from."""
+    from .cli.delivery import matrix_columns, write_columns
+    from .cli.prepared import PreparedModel
+    from .report import write_report
+
+    pixels = [f"pixel{i}" for i in range(X.shape[1])]
+    title = "Kernel PCA of the digits"
+    write_report(
+        model,
+        X,
+        folder / FILES["report"],
+        columns=pixels,
+        colors=digit,
+        images=(8, 8),
+        title=title,
     )
+    PreparedModel(model, pixels).save(folder / FILES["model"])
+    write_columns(folder / FILES["table"], matrix_columns(X, pixels) | {"digit": digit})
+    scores = matrix_columns(model.transform(X), list(model.get_feature_names_out()))
+    write_columns(folder / FILES["scores"], scores)
+    write_columns(folder / FILES["distances"], digit_distances(X, digit))
+    noisy_photograph().save(folder / FILES["photograph"])
+
+
+def digit_distances(X, digit) -> dict[str, np.ndarray]:
+    """Distances between the ten mean digits, by name."""
+    from sklearn.metrics import pairwise_distances
+
+    names = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+    D = pairwise_distances(np.array([X[digit == k].mean(axis=0) for k in range(10)]))
+    return {"digit": np.array(names), **dict(zip(names, D, strict=True))}
+
+
+def noisy_photograph():
+    """A piece of a photograph, in gray, with noise."""
+    from PIL import Image
+    from sklearn.datasets import load_sample_image
+
+    clean = load_sample_image("china.jpg")[80:208, 200:360].mean(axis=2)
+    noisy = clean + NOISE * np.random.default_rng(0).standard_normal(clean.shape)
+    return Image.fromarray(np.rint(np.clip(noisy, 0, 255)).astype(np.uint8))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "demo-output")
+    from mercer.cli import main
+
+    sys.exit(main(["demo", *sys.argv[1:], "--force"]))

@@ -1,0 +1,19 @@
+"""The `mercer` command: kernel PCA from the shell.
+
+A command is one file: `SUMMARY` and `EXAMPLES` for its help, `configure(parser)` for its options
+and `run(args)`, which returns a `Result`. The frame does the rest, the same for all of them:
+
+- results go to stdout, as text or, with ``--json``, as one JSON document; messages, warnings and
+  progress go to stderr;
+- exit code 0 is success, 1 a job that failed, 2 wrong usage, 130 an interrupt;
+- an error is one line that says what was wrong and what to do, a traceback only with ``--debug``;
+- output files appear whole or not at all, and replace others only with ``--force``.
+
+Commands import numerics inside their functions, so that ``mercer --help`` does not wait for them.
+A new command is a file and a line in `mercer.cli.frame.COMMANDS`, which is also the list that the
+tests run over.
+"""
+
+from .frame import main
+
+__all__ = ["main"]

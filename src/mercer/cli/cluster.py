@@ -1,0 +1,75 @@
+"""``mercer cluster``: the cluster of every row."""
+
+from argparse import ArgumentParser, Namespace
+
+from .messages import verbosity
+from .options import add_budget, add_data, add_kernel, add_output, add_scale, table_path, whole
+from .results import Result
+
+SUMMARY = "Spectral clustering: find the cluster of every row."
+EXAMPLES = """\
+  mercer cluster demo-output/digits.csv --drop digit -k 10 -o labels.csv
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the options."""
+    add_data(parser)
+    parser.add_argument(
+        "-k", "--clusters", type=whole(1), required=True, metavar="K", help="number of clusters"
+    )
+    parser.add_argument(
+        "--landmarks",
+        type=whole(1),
+        metavar="M",
+        help="M chosen rows stand for all; without it all rows up to 20,000, landmarks beyond",
+    )
+    add_scale(parser)
+    add_kernel(parser)
+    add_budget(parser)
+    add_output(parser, table_path, "labels: .npy, .csv or .parquet; stdout if not given")
+
+
+def run(args: Namespace) -> Result:
+    """Cluster the rows."""
+    import numpy as np
+
+    from .. import SpectralClustering
+    from ..bases import Landmarks
+    from .delivery import deliver, draft_of
+    from .methods import width
+    from .scaling import Scaling
+    from .tables import read_rows
+
+    with draft_of(args) as draft:
+        X = read_rows(args).X
+        model = SpectralClustering(
+            args.clusters,
+            affinity=args.kernel,
+            gamma=width(args),
+            degree=args.degree,
+            coef0=args.coef0,
+            basis="auto" if args.landmarks is None else Landmarks(args.landmarks),
+            random_state=args.seed,
+            memory=args.memory,
+            n_jobs=args.threads,
+            verbose=verbosity(args),
+        ).fit(Scaling.of([X], args.scale).apply(X))
+        sizes = np.bincount(model.labels_, minlength=args.clusters)
+        facts = {
+            "rows": len(X),
+            "clusters": args.clusters,
+            "sizes": sizes,
+            "eigenvalues": model.eigenvalues_,
+        }
+        return deliver(args, draft, {"cluster": model.labels_}, facts, summary(model, sizes))
+
+
+def summary(model, sizes) -> list[tuple[str, object]]:
+    """The outcome for people."""
+    values = " ".join(f"{value:.4f}" for value in model.eigenvalues_)
+    return [
+        ("rows", f"{sizes.sum():,}"),
+        ("cluster sizes", " ".join(str(size) for size in sizes)),
+        ("eigenvalues", f"{values} (1 is a cluster apart)"),
+    ]

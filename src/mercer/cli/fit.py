@@ -1,0 +1,80 @@
+"""``mercer fit``: kernel PCA of a table, saved as a model file."""
+
+from argparse import ArgumentParser, Namespace
+
+from .failures import JobError
+from .methods import add_method, make_model, settle_method
+from .options import add_budget, add_data, add_kernel, add_output, add_scale, path_with
+from .results import Result, lines
+
+SUMMARY = "Fit kernel PCA to a table and save the model."
+EXAMPLES = """\
+  mercer fit demo-output/digits.csv --drop digit -o model.mercer
+  mercer fit demo-output/digits.csv --drop digit --scale standard --components 0.8 -o wide.mercer
+  mercer fit demo-output/digits.csv --drop digit --landmarks 300 --json -o small.mercer
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the options."""
+    add_data(parser)
+    add_scale(parser)
+    parser.add_argument(
+        "--strict", action="store_true", help="fail where the method has not converged"
+    )
+    add_method(parser)
+    add_kernel(parser)
+    add_budget(parser, device=True)
+    add_output(parser, path_with(".mercer"), "model file, which ends in .mercer", required=True)
+
+
+def run(args: Namespace) -> Result:
+    """Read, scale, fit, save."""
+    from .outputs import whole_file
+    from .prepared import PreparedModel
+    from .training import training_rows
+
+    method = settle_method(args)
+    with whole_file(args.output, args.force) as draft:
+        rows = training_rows(args, method)
+        model = make_model(args, method).fit(rows.X)
+        if args.strict and not model.certificate_.converged:
+            raise JobError("Not converged, and --strict was given. Raise --passes or --tol.")
+        PreparedModel(model, rows.columns, rows.scaling, rows.image_shape).save(draft)
+    facts = facts_of(model, method, rows) | {"output": str(args.output)}
+    return Result(facts, summary(facts, model))
+
+
+def facts_of(model, method: str, rows) -> dict:
+    """A fit for machines."""
+    certificate = model.certificate_
+    plan = getattr(model, "plan_", None)
+    return {
+        "rows": rows.count,
+        "columns": int(model.n_features_in_),
+        "components": int(model.eigenvalues_.shape[0]),
+        "method": method if plan is None else plan.method,
+        "kernel": " ".join(repr(model.kernel_).split()),
+        "scale": rows.scaling.kind,
+        "eigenvalues": model.eigenvalues_,
+        "explained_variance_ratio": model.explained_variance_ratio_,
+        "certificate": {
+            "kind": certificate.kind,
+            "converged": certificate.converged,
+            "captured_variance": certificate.captured_variance,
+            "relative_residual": certificate.relative_residual,
+            "eigenvalue_lower": certificate.eigenvalue_lower,
+            "eigenvalue_upper": certificate.eigenvalue_upper,
+        },
+    }
+
+
+def summary(facts: dict, model) -> str:
+    """A fit for people."""
+    size = "rows unknown" if facts["rows"] is None else f"{facts['rows']:,} rows"
+    head = [
+        ("table", f"{size}, {facts['columns']} columns, scaling: {facts['scale']}"),
+        ("kernel", facts["kernel"]),
+        ("method", facts["method"]),
+    ]
+    return lines([*head, *model.certificate_.summary(), ("written", facts["output"])])

@@ -1,0 +1,122 @@
+"""A model with what happens to the rows of a table before it: columns chosen, columns scaled.
+
+Both are kept in the model file as its `extra`, so that new tables meet the same treatment.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..files import RowSource
+from ..saving import ModelFileError, load, read_extra, save
+from .scaling import Scaling
+
+
+@dataclass(frozen=True)
+class PreparedModel:
+    """An estimator that takes and gives rows as the table has them.
+
+    All else that it is asked for is the estimator's.
+
+    Attributes
+    ----------
+    model : fitted estimator
+    columns : list of str or None
+        Names of the columns that it was fitted to.
+    scaling : Scaling
+    image_shape : tuple of int or None
+        Shape of the images that its rows are.
+    """
+
+    model: Any
+    columns: list[str] | None = None
+    scaling: Scaling = field(default_factory=Scaling)
+    image_shape: tuple[int, ...] | None = None
+
+    def transform(self, X):
+        """Scores of rows of the table."""
+        return self.model.transform(self.scaling.apply(X))
+
+    def inverse_transform(self, S):
+        """Rows of the table whose scores are near S."""
+        return self.scaling.undo(self.model.inverse_transform(S))
+
+    def reconstruction_error(self, X):
+        """Squared feature-space error of rows of the table."""
+        return self.model.reconstruction_error(self.scaling.apply(X))
+
+    def __getattr__(self, name):
+        return getattr(self.model, name)
+
+    @property  # type: ignore[misc]
+    def __class__(self):
+        # A transparent proxy: what is true of the estimator's class is true of this.
+        return type(self.model)
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def save(self, path: Path) -> None:
+        """Write a model file."""
+        extra = {
+            "columns": self.columns,
+            "scale": self.scaling.kind,
+            "shift": self.scaling.shift,
+            "size": self.scaling.size,
+            "image_shape": self.image_shape,
+        }
+        save(self.model, path, extra=extra)
+
+    @classmethod
+    def load(cls, path: str) -> "PreparedModel":
+        """Open a model file; one of `model.save` has nothing to prepare."""
+        model, extra = load(path), read_extra(path)
+        if not hasattr(model, "transform") or not hasattr(model, "explained_variance_"):
+            raise ModelFileError(
+                f"{path} holds a {type(model).__name__}, and a kernel PCA is needed. Give a file "
+                "that mercer fit wrote."
+            )
+        check_extra(extra, model.n_features_in_, path)
+        scaling = Scaling(extra.get("scale", "none"), extra.get("shift"), extra.get("size"))
+        # Columns are chosen by name here; the estimator would ask arrays for theirs.
+        names = vars(model).pop("feature_names_in_", None)
+        columns = None if names is None else [str(name) for name in names]
+        return cls(model, extra.get("columns") or columns, scaling, extra.get("image_shape"))
+
+
+def check_extra(extra: dict, width: int, path: str) -> None:
+    """Raise ModelFileError unless what was kept with a model fits its columns."""
+    names, shape = extra.get("columns"), extra.get("image_shape")
+    good = names is None or (len(names) == width and all(isinstance(n, str) for n in names))
+    good &= shape is None or prod(shape) == width
+    if extra.get("scale", "none") != "none":
+        vectors = (np.asarray(extra.get(name), dtype=float) for name in ("shift", "size"))
+        good &= all(v.shape == (width,) and np.isfinite(v).all() for v in vectors)
+    if not good:
+        raise ModelFileError(
+            f"{path} keeps columns, a scaling or images that do not fit its model of {width} "
+            "columns. Fit it again with mercer fit."
+        )
+
+
+class ScaledRows(RowSource):
+    """Rows of a source, scaled as they are read.
+
+    Parameters
+    ----------
+    source : RowSource
+    scaling : Scaling
+    """
+
+    def __init__(self, source: RowSource, scaling: Scaling):
+        self.source, self.scaling = source, scaling
+        self.name, self.dtype, self.columns = source.name, source.dtype, source.columns
+        self.n_columns, self.n_rows = source.n_columns, source.n_rows
+
+    def chunks(self, rows: int) -> Iterator:
+        """Blocks of the source, scaled."""
+        return map(self.scaling.apply, self.source.blocks(rows))

@@ -1,0 +1,87 @@
+"""``mercer report``: a model and rows as one interactive page."""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
+
+from .options import add_data, add_output, path_with, whole
+from .results import Result, lines
+
+SUMMARY = "Show a model and the rows of a table as one interactive HTML file."
+EXAMPLES = """\
+  mercer report demo-output/digits.mercer demo-output/digits.csv --color digit -o report.html
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("model", metavar="MODEL", help="file of mercer fit")
+    add_data(parser)
+    parser.add_argument(
+        "--color",
+        metavar="NAME",
+        help="column to color rows by, or a .csv or .parquet file with one, such as labels",
+    )
+    parser.add_argument("--title", metavar="TEXT", help="heading of the page")
+    parser.add_argument(
+        "--image",
+        type=image_shape,
+        metavar="HxW",
+        help="rows are images of this size (of a folder of images it is known)",
+    )
+    parser.add_argument(
+        "--points", type=whole(1), default=20_000, metavar="N", help="at most (default: 20000)"
+    )
+    add_output(parser, path_with(".html"), "page, which ends in .html", required=True)
+
+
+def run(args: Namespace) -> Result:
+    """Read the rows and write the page."""
+    from ..report import write_report
+    from .outputs import whole_file
+    from .prepared import PreparedModel
+    from .tables import check_width, read_rows
+
+    with whole_file(args.output, args.force) as draft:
+        model = PreparedModel.load(args.model)
+        table = read_rows(args, model.columns)
+        check_width(args.data, table.X.shape[1], model)
+        write_report(
+            model,
+            table.X,
+            draft,
+            columns=table.names,
+            colors=color_of(args, table),
+            images=args.image or table.image_shape or model.image_shape,
+            title=args.title,
+            max_points=args.points,
+        )
+    facts = {"rows": table.X.shape[0], "output": str(args.output)}
+    return Result(facts, lines([("rows", f"{facts['rows']:,}"), ("written", args.output)]))
+
+
+def color_of(args: Namespace, table):
+    """What to color rows by: a column by its name, or the values of another column or file."""
+    from ..files import read_table
+    from .failures import JobError
+    from .tables import shown
+
+    if args.color is None or args.color in (table.names or []):
+        return args.color
+    if args.color in table.others:
+        return table.others[args.color]
+    if Path(args.color).suffix in (".csv", ".parquet"):
+        labels = read_table(args.color)
+        return next(iter(labels.others.values()), labels.X[:, 0])
+    known = [*(table.names or []), *table.others]
+    raise JobError(f"{args.data} has no column {args.color!r}. Its columns are {shown(known)}.")
+
+
+def image_shape(text: str) -> tuple[int, ...]:
+    """Height and width, as in 28x28, and channels if there are any."""
+    try:
+        sides = tuple(whole(1)(side) for side in text.split("x"))
+    except ArgumentTypeError:
+        sides = ()
+    if len(sides) not in (2, 3):
+        raise ArgumentTypeError(f"{text!r} is not HEIGHTxWIDTH, such as 28x28")
+    return sides

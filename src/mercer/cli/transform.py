@@ -1,0 +1,34 @@
+"""``mercer transform``: the scores of new rows."""
+
+from argparse import ArgumentParser, Namespace
+
+from .messages import watched
+from .options import add_data, add_output, table_path
+from .results import Result
+
+SUMMARY = "Compute the scores of rows along the components of a model."
+EXAMPLES = """\
+  mercer transform demo-output/digits.mercer demo-output/digits.csv -o scores.csv
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("model", metavar="MODEL", help="file of mercer fit")
+    add_data(parser)
+    add_output(parser, table_path, "scores: .npy, .csv or .parquet; stdout if not given")
+
+
+def run(args: Namespace) -> Result:
+    """Read rows in blocks, and write their scores as they come."""
+    from .delivery import deliver_blocks, draft_of
+    from .prepared import PreparedModel
+    from .tables import open_model_rows, scanned
+
+    with draft_of(args) as draft:
+        model = PreparedModel.load(args.model)
+        names = list(model.get_feature_names_out())
+        source = open_model_rows(args, model)
+        rows = watched(args, scanned(source), "scores", source.n_rows)
+        blocks = (model.transform(block) for block in rows)
+        return deliver_blocks(args, draft, blocks, names)
