@@ -147,7 +147,7 @@ def cluster(job: dict) -> dict:
 
     folder, own = Path(job["folder"]), {**job, "landmarks": None}
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
         Client(workers) as client,
     ):
         rows = dd.read_parquet(job["data"], split_row_groups=1)

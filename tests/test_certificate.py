@@ -143,7 +143,7 @@ def test_repr_reads_well():
 def test_html_is_a_table_and_escapes():
     html = make()._repr_html_()
     assert html.startswith("<table>") and html.endswith("</table>") and "Certificate" in html
-    assert html.count("<tr>") == html.count("</tr>") and html.count("<td>") == html.count("</td>")
+    assert html.count("<tr>") == html.count("</tr>") and html.count("<td") == html.count("</td>")
     evil = html_table(["<b>"], [["a & b", "<script>"]][:1] and [["<script>&"]], caption="x < y")
     assert "<script>" not in evil and "&lt;script&gt;&amp;" in evil
     assert "&lt;b&gt;" in evil and "x &lt; y" in evil

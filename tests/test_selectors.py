@@ -233,7 +233,7 @@ class TestCholesky:
     def test_factor_and_residual(self, dtype, monkeypatch):
         from mercer.selectors import cholesky
 
-        monkeypatch.setattr(cholesky, "TILE", 37)
+        monkeypatch.setattr(base, "TILE", 37)
         X, kernel = blob(120).astype(dtype), RBF(gamma=0.2)
         factor = cholesky.PartialCholesky.of_kernel(kernel, X, 30)
         pivots = np.array([5, 50, 90, 7, 110])

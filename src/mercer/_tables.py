@@ -2,6 +2,10 @@
 
 from html import escape
 
+# Notebooks align cells to the right, which suits no text. No colors: those of the page are
+# readable, light or dark.
+LEFT = "style='text-align:left;padding-right:1em'"
+
 
 def text_table(heads: list[str], rows: list[list[str]]) -> str:
     """Columns aligned with spaces."""
@@ -13,7 +17,8 @@ def text_table(heads: list[str], rows: list[list[str]]) -> str:
 
 def html_table(heads: list[str], rows: list[list[str]], caption: str = "") -> str:
     """A table element; every text escaped."""
-    head = "".join(f"<th style='text-align:left'>{escape(h)}</th>" for h in heads)
-    body = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>" for row in rows)
-    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    head = "".join(f"<th {LEFT}>{escape(h)}</th>" for h in heads)
+    cells = ("".join(f"<td {LEFT}>{escape(c)}</td>" for c in row) for row in rows)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    title = f"<caption {LEFT}><b>{escape(caption)}</b></caption>" if caption else ""
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

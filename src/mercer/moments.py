@@ -6,14 +6,18 @@ files read in blocks, batches of a stream, threads and clusters are all the same
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
 
+from .compute import array_namespace, like, to_numpy
+from .compute.arrays import on_device_of
+
 
 @dataclass(frozen=True)
 class Moments:
-    """Moments of weighted rows.
+    """Moments of weighted rows, in float64 and where the rows were.
 
     Attributes
     ----------
@@ -23,46 +27,53 @@ class Moments:
     scatter : array of shape (m, m)
         Sum of outer products of the rows' differences from the mean.
     energy : float
-        Sum of k(x, x) over the rows: the squared norms before they were projected.
+        Sum of k(x, x) over the rows: the squared norms before they were projected. A number on a
+        device stays there, so that nothing waits for it.
     """
 
     count: float
-    mean: np.ndarray
-    scatter: np.ndarray
-    energy: float = 0.0
+    mean: Any
+    scatter: Any
+    energy: Any = 0.0
 
     @classmethod
-    def of(cls, Y, energy: float = 0.0) -> "Moments":
+    def of(cls, Y, energy: Any = 0.0) -> "Moments":
         """The moments of the rows of Y, (n, m), summed in float64.
 
         Y is overwritten: its own mean is taken out first, so that single precision loses
         nothing to a large mean.
         """
-        mean = Y.mean(axis=0, dtype=float)
-        Y -= mean.astype(Y.dtype)
-        return cls(float(Y.shape[0]), mean, (Y.T @ Y).astype(float), float(energy))
+        xp = array_namespace(Y)
+        mean = xp.mean(Y, axis=0, dtype=xp.float64)
+        Y -= xp.asarray(mean, dtype=Y.dtype)
+        return cls(float(Y.shape[0]), mean, xp.asarray(Y.T @ Y, dtype=xp.float64), energy)
 
     @classmethod
-    def of_blocks(cls, blocks: Iterable[np.ndarray], energy: float = 0.0) -> "Moments":
+    def of_blocks(cls, blocks: Iterable, energy: Any = 0.0) -> "Moments":
         """The moments of rows that come in blocks, which are overwritten.
 
         All are taken about the mean of the first block, which is close enough to their own,
         so that products add up in one array without a temporary of its size.
         """
-        count, shift, total, scatter = 0, np.zeros(0), np.zeros(0), np.zeros((0, 0))
+        count, shift, scatter = 0, np.zeros(0), np.zeros((0, 0))
+        total: Any = np.zeros(0)
         for Y in blocks:
+            xp = array_namespace(Y)
             if not count:
                 # As it is subtracted, so that the mean takes back just that.
-                shift = Y.mean(axis=0, dtype=float).astype(Y.dtype)
-                total = np.zeros(Y.shape[1])
-                scatter = np.zeros((Y.shape[1], Y.shape[1]), order="F")
+                shift = xp.asarray(xp.mean(Y, axis=0, dtype=xp.float64), dtype=Y.dtype)
+                total, scatter = 0.0, _no_products(Y)
             Y -= shift
-            count, total = count + Y.shape[0], total + Y.sum(axis=0, dtype=float)
+            count, total = count + Y.shape[0], total + xp.sum(Y, axis=0, dtype=xp.float64)
             scatter = _add_squares(scatter, Y)
-        offset = total / max(count, 1)
-        scatter = np.triu(scatter) + np.triu(scatter, 1).T
-        scatter -= np.outer(offset, total)
-        return cls(float(count), shift + offset, scatter, float(energy))
+        xp, offset = array_namespace(total), total / max(count, 1)
+        scatter = xp.triu(scatter) + xp.triu(scatter, k=1).T
+        scatter -= outer(offset, total)
+        return cls(float(count), shift + offset, scatter, energy)
+
+    def __sizeof__(self):
+        # A cluster's scheduler asks for it before it moves one.
+        return object.__sizeof__(self) + 8 * (self.mean.size + self.scatter.size)
 
     def __add__(self, other: "Moments") -> "Moments":
         """The moments of both sets of rows together."""
@@ -71,7 +82,7 @@ class Moments:
             return self
         shift = other.mean - self.mean
         scatter = self.scatter + other.scatter
-        scatter += np.outer(shift, shift * (self.count * other.count / count))
+        scatter += outer(shift, shift * (self.count * other.count / count))
         mean = self.mean + shift * (other.count / count)
         return Moments(count, mean, scatter, self.energy + other.energy)
 
@@ -81,28 +92,49 @@ class Moments:
 
     def mapped(self, W) -> "Moments":
         """The moments of the rows y W, for W of shape (m, k)."""
+        W = like(W, self.scatter)
         scatter = W.T @ (self.scatter @ W)
         # Rounding leaves the triangles unequal, and eigensolvers read only one.
         return Moments(self.count, self.mean @ W, (scatter + scatter.T) / 2, self.energy)
 
-    def about_zero(self) -> np.ndarray:
+    def to_host(self) -> "Moments":
+        """The same numbers as NumPy arrays, for the small problem that they are made for."""
+        mean, scatter = to_numpy(self.mean), to_numpy(self.scatter)
+        return Moments(self.count, mean, scatter, float(self.energy))
+
+    def about_zero(self):
         """Sum of outer products of the rows themselves, (m, m)."""
-        return self.scatter + self.count * np.outer(self.mean, self.mean)
+        return self.scatter + self.count * outer(self.mean, self.mean)
 
     @property
     def projected_energy(self) -> float:
         """Sum of the rows' squared norms."""
-        return float(np.trace(self.scatter)) + self.count * float(self.mean @ self.mean)
+        spread = float(array_namespace(self.scatter).linalg.trace(self.scatter))
+        return spread + self.count * float(self.mean @ self.mean)
 
     @property
     def lost_energy(self) -> float:
         """The trace of what the projection left out, never negative."""
-        return max(self.energy - self.projected_energy, 0.0)
+        return max(float(self.energy) - self.projected_energy, 0.0)
+
+
+def outer(a, b):
+    """a b', (m, m)."""
+    return a[:, None] * b[None, :]
+
+
+def _no_products(Y):
+    """Zeros for the sum of the rows' products, beside Y, (m, m)."""
+    shape = (Y.shape[1], Y.shape[1])
+    if isinstance(Y, np.ndarray):
+        return np.zeros(shape, order="F")  # as BLAS adds to it in place
+    xp = array_namespace(Y)
+    return xp.zeros(shape, dtype=xp.float64, **on_device_of(Y))
 
 
 def _add_squares(scatter, Y):
     """scatter + Y'Y in its upper triangle, summed in float64."""
-    if Y.dtype == np.float64 and Y.flags.c_contiguous:
+    if isinstance(Y, np.ndarray) and Y.dtype == np.float64 and Y.flags.c_contiguous:
         return dsyrk(1.0, Y.T, beta=1.0, c=scatter, overwrite_c=1)
     scatter += Y.T @ Y
     return scatter

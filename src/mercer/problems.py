@@ -201,7 +201,7 @@ def row_moments(basis, whitener, X) -> Moments:
     def moments(block):
         starts = range(block.start, block.stop, rows)
         parts = (slice(start, min(start + rows, block.stop)) for start in starts)
-        energy = float(basis.kernel.diag(X[block]).sum())
+        energy = basis.kernel.diag(X[block]).sum()
         return Moments.of_blocks((stream(part) for part in parts), energy)
 
     # Tasks small enough that every thread gets some.

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..compute import is_sparse, to_numpy
+from ..compute import array_namespace, is_sparse, like, to_numpy
 from ..selectors import TwoStage
 from .base import BasisRecipe
 from .points import DRAFT_SPREAD, PointBasis
@@ -84,9 +84,8 @@ class Landmarks(BasisRecipe):
 
     def build(self, kernel, X, engine, rng, n_components=None):
         """Choose the landmarks among the rows of X and make them a basis."""
-        given = [self.size, self.error, self.points, self.indices]
-        if sum(value is not None for value in given) > 1:
-            raise ValueError("Landmarks: give one of size, error, points and indices, not several.")
+        self.check()
+        X = engine.place(X)
         single = kernel.spread(X) <= DRAFT_SPREAD
         if self.points is not None or self.indices is not None:
             return PointBasis(kernel, self._given(X), engine, single=single)
@@ -94,6 +93,12 @@ class Landmarks(BasisRecipe):
             return self._grow(kernel, X, engine, rng, single)
         size = self.count(X.shape[0], n_components)
         return PointBasis(kernel, self._choose(kernel, X, size, rng, engine), engine, single=single)
+
+    def check(self) -> None:
+        """Raise ValueError where parameters contradict each other."""
+        given = [self.size, self.error, self.points, self.indices]
+        if sum(value is not None for value in given) > 1:
+            raise ValueError("Landmarks: give one of size, error, points and indices, not several.")
 
     def count(self, n: int, n_components: int | None = None) -> int:
         """Number of landmarks for n rows."""
@@ -127,7 +132,8 @@ class Landmarks(BasisRecipe):
             raise ValueError("Landmarks: points contain NaN or infinity. Leave those rows out.")
         if is_sparse(X):
             return csr_matrix(points, dtype=X.dtype)
-        return np.asarray(points.toarray() if is_sparse(points) else points, dtype=X.dtype)
+        points = like(points.toarray() if is_sparse(points) else points, X)
+        return array_namespace(X).asarray(points, dtype=X.dtype)
 
     def _checked_indices(self, n):
         """Row numbers below n; negative ones are more often a mistake than a wish."""
@@ -145,6 +151,11 @@ class Landmarks(BasisRecipe):
         selector = self.selector or TwoStage()
         with engine.single_blas():
             chosen = selector.select(kernel, X, size, rng)
+        if len(chosen) == 0:
+            raise ValueError(
+                f"{kernel!r} leaves no row to be a landmark: k(x, x) is zero for all of them. "
+                "Choose another kernel, or use basis='points'."
+            )
         if len(chosen) < size and not getattr(selector, "replace", False):
             warnings.warn(
                 f"Only {len(chosen)} of {size} landmarks were chosen: the data have no more "
@@ -156,13 +167,20 @@ class Landmarks(BasisRecipe):
 
     def _grow(self, kernel, X, engine, rng, single):
         """The first basis of doubling sizes that loses no more than asked."""
-        if not 0 < self.error < 1:
-            raise ValueError(f"Landmarks: error={self.error!r} must be a share in (0, 1).")
-        size = min(FIRST_SIZE, X.shape[0])
-        while True:
+        for size in self.sizes(X.shape[0]):
             basis = PointBasis(
                 kernel, self._choose(kernel, X, size, rng, engine), engine, single=single
             )
-            if basis.lost_share(X) <= self.error or basis.size < size or size == X.shape[0]:
-                return basis
-            size = min(GROWTH * size, X.shape[0])
+            if basis.lost_share(X) <= self.error or basis.size < size:
+                break
+        return basis
+
+    def sizes(self, n: int):
+        """The sizes to try for an error, doubling up to n."""
+        if not 0 < self.error < 1:
+            raise ValueError(f"Landmarks: error={self.error!r} must be a share in (0, 1).")
+        size = FIRST_SIZE
+        while size < n:
+            yield size
+            size *= GROWTH
+        yield n

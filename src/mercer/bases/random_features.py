@@ -9,7 +9,8 @@ better at equal size: they look at the data, these do not.
 import numpy as np
 from scipy.stats import norm, qmc
 
-from ..compute import is_sparse
+from ..compute import array_namespace, is_sparse, like
+from ..compute.arrays import on_device_of
 from ..kernels.base import float_dtype, rows_of
 from .base import Basis, BasisRecipe
 
@@ -57,8 +58,9 @@ class FeatureBasis(Basis):
     kernel : Kernel
         The kernel that the map approximates.
     features : callable
-        ``features(rows) -> (n, m)``, with `size` and `scratch` (floats per row).
-    engine : LocalEngine
+        ``features(rows) -> (n, m)``, with `size`, `scratch` (floats per row) and `beside(rows)`,
+        the same map with its numbers where the rows are and in their type.
+    engine : TiledEngine
     """
 
     exact_norms = False
@@ -69,12 +71,15 @@ class FeatureBasis(Basis):
 
     def stream(self, X, W=None):
         """psi of a block of rows, times W."""
+        X = self.engine.place(X)
         dtype = float_dtype(X)
-        W = None if W is None else W.astype(dtype)
+        # Moved once, not with every block.
+        features = self.features.beside(rows_of(X, slice(0, 1), dtype))
+        W = None if W is None else self.engine.asarray(W, dtype)
 
         def coordinates(block):
             rows = rows_of(X, block, dtype)
-            Y = self.features(rows.toarray() if is_sparse(rows) else rows)
+            Y = features(rows.toarray() if is_sparse(rows) else rows)
             return Y if W is None else Y @ W
 
         return coordinates
@@ -93,14 +98,14 @@ class FeatureBasis(Basis):
 
     def norms(self, X):
         """|psi(x)|^2."""
-        out = np.empty(X.shape[0])
-        stream = self.stream(X)
-        self.engine.map_rows(lambda b: np.square(stream(b)).sum(axis=1), X.shape[0], 1024, out)
+        out, stream = self.engine.empty((X.shape[0],)), self.stream(X)
+        rows = min(self.stream_rows(X), self.engine.stream_block // 2)
+        self.engine.map_rows(lambda block: (stream(block) ** 2).sum(axis=1), X.shape[0], rows, out)
         return out
 
     def diagonal(self):
         """Ones."""
-        return np.ones(self.size)
+        return self.engine.asarray(np.ones(self.size))
 
 
 class Fourier:
@@ -114,14 +119,19 @@ class Fourier:
         self.size = 2 * frequencies.shape[0]
         self.scratch = 2 * self.size
 
+    def beside(self, X):
+        """The same map in the library, on the device and in the type of rows X."""
+        xp = np if is_sparse(X) else array_namespace(X)
+        return Fourier(xp.asarray(like(self.frequencies, X), dtype=X.dtype))
+
     def __call__(self, X):
         """The features of rows, (n, m)."""
-        pairs = self.frequencies.shape[0]
-        angles = X @ self.frequencies.T.astype(X.dtype)
-        Y = np.empty((X.shape[0], self.size), X.dtype)
-        np.cos(angles, out=Y[:, :pairs])
-        np.sin(angles, out=Y[:, pairs:])
-        Y *= 1 / np.sqrt(pairs)
+        xp, pairs = array_namespace(X), self.frequencies.shape[0]
+        angles = X @ self.beside(X).frequencies.T
+        Y = xp.empty((X.shape[0], self.size), dtype=X.dtype, **on_device_of(X))
+        xp.cos(angles, out=Y[:, :pairs])
+        xp.sin(angles, out=Y[:, pairs:])
+        Y *= float(1 / np.sqrt(pairs))
         return Y
 
 
@@ -140,17 +150,33 @@ class TensorSketch:
         signs = rng.choice([-1.0, 1.0], size=(degree, d + 1))
         return cls(columns, signs, np.sqrt(scale), np.sqrt(constant), size)
 
+    def beside(self, X):
+        """The same map in the library, on the device and in the type of rows X."""
+        xp = np if is_sparse(X) else array_namespace(X)
+        columns, signs = (like(A, X) for A in (self.columns, self.signs))
+        signs = xp.asarray(signs, dtype=X.dtype)
+        return TensorSketch(columns, signs, self.scale, self.constant, self.size)
+
     def __call__(self, X):
         """The features of rows, (n, m)."""
-        one = np.full((X.shape[0], 1), self.constant, X.dtype)
-        rows = np.hstack([X * self.scale, one])
+        xp, near, here = array_namespace(X), self.beside(X), on_device_of(X)
+        one = xp.full((X.shape[0], 1), self.constant, dtype=X.dtype, **here)
+        rows = xp.concat([X * float(self.scale), one], axis=1)
         product = None
-        for columns, signs in zip(self.columns, self.signs, strict=True):
-            sketch = np.zeros((X.shape[0], self.size), X.dtype)
-            np.add.at(sketch.T, columns, (rows * signs.astype(X.dtype)).T)
-            spectrum = np.fft.rfft(sketch, axis=1)
+        for columns, signs in zip(near.columns, near.signs, strict=True):
+            sketch = xp.zeros((X.shape[0], self.size), dtype=X.dtype, **here)
+            add_columns(sketch, columns, rows * signs)
+            spectrum = xp.fft.rfft(sketch, axis=1)
             product = spectrum if product is None else product * spectrum
-        return np.fft.irfft(product, n=self.size, axis=1).astype(X.dtype, copy=False)
+        return xp.asarray(xp.fft.irfft(product, n=self.size, axis=1), dtype=X.dtype)
+
+
+def add_columns(out, columns, A):
+    """Add every column of A to the one of `out` that `columns` names, which may be named twice."""
+    if isinstance(out, np.ndarray):
+        np.add.at(out.T, columns, A.T)
+    else:
+        out.index_add_(1, columns, A)
 
 
 def plain(count, d, rng):

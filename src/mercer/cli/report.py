@@ -51,6 +51,7 @@ def run(args: Namespace) -> Result:
             draft,
             columns=table.names,
             colors=color_of(args, table),
+            color_name=args.color,
             images=args.image or table.image_shape or model.image_shape,
             title=args.title,
             max_points=args.points,

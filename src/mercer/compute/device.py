@@ -92,12 +92,15 @@ class TorchEngine(TiledEngine):
 
     def pair_rows(self, pairs, V, store=None):
         """The product of a kernel matrix with V, fused where it can be; smaller when it must."""
+        while True:
+            try:
+                return self._product(pairs, V, store)
+            except torch.OutOfMemoryError:
+                self._shrink(pairs)
+
+    def _run(self, tasks, work, threads, begin=lambda: None):
         with exact_products():
-            while True:
-                try:
-                    return self._product(pairs, V, store)
-                except torch.OutOfMemoryError:
-                    self._shrink(pairs)
+            super()._run(tasks, work, threads, begin)
 
     def _product(self, pairs, V, store):
         if pairs.itemsize < 8 and self.fuses(pairs.kernel):

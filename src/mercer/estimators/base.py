@@ -13,11 +13,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..compute import LocalEngine, parse_bytes, to_numpy
-from ..compute.arrays import is_foreign
+from ..compute import TiledEngine, make_engine, to_numpy
+from ..compute.arrays import is_foreign, is_on_device
+from ..compute.cluster import is_dask
 from ..kernels import KERNELS, Callable, Kernel, Precomputed
+from .cluster_scores import lazy_errors, lazy_scores
 from .inverse import InverseMixin
-from .validation import as_source, check_file, float_type
+from .portable import Exportable
+from .validation import as_source, check_file, check_tensor, float_type, in_type
 
 # Kernel names whose parameters scikit-learn's KernelPCA ignores in kernel_params; ours
 # beyond those take them.
@@ -40,11 +43,14 @@ class KernelInput(BaseEstimator):
             self._validate_params()
         else:
             check_is_fitted(self)
-        X = to_numpy(X) if is_foreign(X) else X
-        check = self._check_file if isinstance(X, np.memmap) else self._check_array
-        X = check(X, reset)
+        if is_on_device(X) and self._computes_on_devices(reset):
+            X = check_tensor(self, X, reset)
+        else:
+            X = to_numpy(X) if is_foreign(X) else X
+            check = self._check_file if isinstance(X, np.memmap) else self._check_array
+            X = check(X, reset)
         if reset:
-            self._dtype = X.dtype
+            self._dtype = np.dtype(float_type(X) if is_foreign(X) else X.dtype)
         elif hasattr(self, "kernel_"):
             self.kernel_.check(X)
         return X
@@ -67,8 +73,17 @@ class KernelInput(BaseEstimator):
         check_file(X, 2 if reset else 1)
         return validate_data(self, X, reset=reset, skip_check_array=True)
 
-    def _make_engine(self, progress=None) -> LocalEngine:
-        return LocalEngine(parse_bytes(self.memory), self.n_jobs, progress)
+    def _computes_on_devices(self, reset: bool) -> bool:
+        """Whether data stay on the device they are on; else they come to main memory."""
+        if reset or not hasattr(self, "expansion_"):
+            return getattr(self, "device", "cpu") != "cpu"
+        return hasattr(self.expansion_.basis.engine, "device")
+
+    def _make_engine(self, X=None, progress=None) -> TiledEngine:
+        device = getattr(self, "device", "cpu")
+        return make_engine(
+            X, memory=self.memory, device=device, threads=self.n_jobs, progress=progress
+        )
 
     def _make_rng(self) -> np.random.Generator:
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -120,7 +135,9 @@ class KernelInput(BaseEstimator):
         return tags
 
 
-class KernelEstimator(InverseMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelInput):
+class KernelEstimator(
+    Exportable, InverseMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelInput
+):
     """Scores and errors of every method that ends in a kernel expansion."""
 
     _parameter_constraints: ClassVar[dict] = {
@@ -152,16 +169,20 @@ class KernelEstimator(InverseMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         -------
         array of shape (n, n_components)
         """
+        if is_dask(X):
+            return lazy_scores(self, X)
         source, X = X, self._validate(X, reset=False)
-        return as_source(self.expansion_.scores(X).astype(float_type(X), copy=False), source)
+        return as_source(in_type(self.expansion_.scores(X), float_type(X)), source)
 
     def reconstruction_error(self, X):
         """Squared feature-space distance of every row to its reconstruction, (n,).
 
         Zero for rows that the components explain, large for rows unlike the training data.
         """
+        if is_dask(X):
+            return lazy_errors(self, X)
         source, X = X, self._validate(X, reset=False)
-        errors = self.expansion_.squared_errors(X).astype(float_type(X), copy=False)
+        errors = in_type(self.expansion_.squared_errors(X), float_type(X))
         return as_source(errors, source)
 
     def score(self, X, y=None):
@@ -179,7 +200,7 @@ class KernelEstimator(InverseMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         total = max(problem.total, np.finfo(float).tiny)
 
         def out(array):
-            return as_source(np.asarray(array, dtype=float_type(X)), source)
+            return as_source(in_type(array, float_type(X)), source)
 
         self.eigenvalues_ = out(pairs.values)
         self.explained_variance_ = out(pairs.values / degrees)
@@ -190,7 +211,7 @@ class KernelEstimator(InverseMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         else:
             self._keep_sample(X)
             if hasattr(basis, "points"):
-                self.landmarks_ = basis.points
+                self.landmarks_ = as_source(basis.points, source)
         self._set_gamma(X)
         if problem.total <= ZERO_VARIANCE * problem.scale:
             tell(

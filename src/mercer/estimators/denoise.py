@@ -17,6 +17,7 @@ from ..kernels.base import typical_distance
 from ..kernels.stationary import StationaryKernel
 from ..preimage import PREIMAGES, Preimage
 from .kernel_pca import KernelPCA
+from .portable import Portable
 from .validation import as_source
 
 # Default width in median distances of the patches, components, and training patches: of
@@ -28,7 +29,7 @@ CHUNK = 4096
 NORMAL_MAD = 0.6745
 
 
-class PatchDenoiser(BaseEstimator):
+class PatchDenoiser(Portable, BaseEstimator):
     """Denoise images by kernel PCA of their patches; overlapping patches are averaged.
 
     ``kernel="linear"`` with ``patch_size=11, stride=1`` is the strong setting, better than any

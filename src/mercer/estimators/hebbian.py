@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..bases import PrecomputedBasis
 from ..bases.points import DRAFT_SPREAD, PointGram
-from ..compute import format_bytes
+from ..compute import LocalEngine, format_bytes, to_numpy
 from ..metrics import excess_reconstruction_error, minimal_reconstruction_error
 from ..online import GAINS, READOUTS, AutoGain, ConstantGain, hebbian_eigenpairs, make_gain
 from ..operators import CenteredGram
@@ -90,9 +90,10 @@ class HebbianKernelPCA(StreamMixin, KernelEstimator):
         For `partial_fit`: a row joins the points if more than this share of k(x, x) lies
         outside their span. The others are learned from without joining. None lets all join.
 
-    random_state, copy_X, n_jobs, center, memory, verbose, callback
-        As in `KernelPCA`; the last two are for `fit`. A kernel matrix that would fit half of
-        `memory` in double precision is kept from pass to pass.
+    random_state, copy_X, n_jobs, center, memory, device, verbose, callback
+        As in `KernelPCA`; the last three are for `fit`. A kernel matrix that would fit half of
+        `memory` in double precision is kept from pass to pass. On a device the rows and their
+        products are made there, and the recursion of a block, which is small, on the host.
 
     Attributes
     ----------
@@ -141,6 +142,7 @@ class HebbianKernelPCA(StreamMixin, KernelEstimator):
         "forgetting": [Interval(Real, 0, 1, closed="left")],
         "budget": [Interval(Integral, 2, None, closed="left"), None],
         "novelty": [Interval(Real, 0, 1, closed="neither"), Novelty, None],
+        "device": "no_validation",  # engines check it and say what there is
     }
 
     def __init__(
@@ -172,6 +174,7 @@ class HebbianKernelPCA(StreamMixin, KernelEstimator):
         n_jobs=None,
         center=True,
         memory=None,
+        device=None,
         verbose=0,
         callback=None,
     ):
@@ -201,6 +204,7 @@ class HebbianKernelPCA(StreamMixin, KernelEstimator):
         self.n_jobs = n_jobs
         self.center = center
         self.memory = memory
+        self.device = device
         self.verbose = verbose
         self.callback = callback
 
@@ -220,9 +224,9 @@ class HebbianKernelPCA(StreamMixin, KernelEstimator):
         source, X = X, self._validate(X, reset=True)
         self._check_size(X)
         self.kernel_ = self._make_kernel(X)
-        engine = self._make_engine()
+        engine = self._make_engine(X)
         with FitProgress(self.verbose, self.callback, 1 + self.n_passes) as progress:
-            problem = self._make_problem(X, engine)
+            problem = self._make_problem(engine.place(X), engine)
             with engine.single_blas():
                 pairs, self.history_ = self._learn(problem, engine, progress)
                 pairs = canonical(pairs, "f" if self._dtype == np.float32 else "d")
@@ -259,7 +263,8 @@ class HebbianKernelPCA(StreamMixin, KernelEstimator):
         basis.release()
         problem = GramProblem(basis, self.center)
         # Products of a single-precision matrix need a copy in double precision.
-        if 8 * X.shape[0] ** 2 <= engine.memory // 2:
+        # A device makes rows about as fast as it reads them.
+        if isinstance(engine, LocalEngine) and 8 * X.shape[0] ** 2 <= engine.memory // 2:
             K = engine.fill(basis.pairs, np.empty((X.shape[0], X.shape[0]), dtype))
             problem.operator = CenteredGram(PrecomputedBasis(K, engine), self.center)
         return problem
@@ -302,9 +307,9 @@ class HebbianKernelPCA(StreamMixin, KernelEstimator):
                 f"{problem.size:,} rows, and memory allows {format_bytes(engine.memory)}. Raise "
                 "memory, or fit without it."
             )
-        K = problem.operator.to_dense()
+        K = to_numpy(problem.operator.to_dense())
         least = minimal_reconstruction_error(np.linalg.eigvalsh(K), self.n_components)
-        return lambda A: excess_reconstruction_error(K, A, least)
+        return lambda A: excess_reconstruction_error(K, to_numpy(A), least)
 
     def _assemble(self, problem, pairs):
         """The expansion and the certificate; work arrays are let go."""
@@ -313,7 +318,7 @@ class HebbianKernelPCA(StreamMixin, KernelEstimator):
         if not exact:
             # Orthonormal only in the limit: the errors need the true inner products.
             A, M = self.expansion_.frame[:, 1:], self.expansion_.metric.copy()
-            M[1:, 1:] = A.T @ (problem.operator @ A)
+            M[1:, 1:] = to_numpy(A.T @ (problem.operator @ A))
             self.expansion_ = replace(self.expansion_, metric=(M + M.T) / 2)
         problem.basis.release()
 

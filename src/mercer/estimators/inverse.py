@@ -5,12 +5,14 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from ..compute import is_sparse, to_numpy
+from ..compute import array_namespace, is_sparse, like, to_numpy
+from ..compute.arrays import is_on_device
+from ..compute.cluster import is_dask
 from ..expansion import KernelExpansion
 from ..kernels import RBF, Precomputed
 from ..preimage import PREIMAGES, Compensation, Preimage, choose_preimage
 from ..preimage.base import row_sample
-from .validation import as_source
+from .validation import as_source, float_type, in_type
 
 # Training rows kept with a model whose basis is not the data, for neighbours and regressions.
 SAMPLE_ROWS = 2000
@@ -36,16 +38,17 @@ class InverseMixin:
         array of shape (n, n_features)
         """
         check_is_fitted(self)
-        S = check_array(to_numpy(X), dtype=[np.float64, np.float32])
+        S = checked_scores(X)
         if getattr(self, "fit_inverse_transform", False):
-            return as_source(self.kernel_(S, self.X_transformed_fit_) @ self.dual_coef_, X)
+            return as_source(self._learned_inverse(S), X)
         if S.shape[1] != self.expansion_.n_components:
             raise ValueError(
                 f"The scores have {S.shape[1]} columns, and the model has "
                 f"{self.expansion_.n_components} components."
             )
-        found = self._find(S.astype(float), denoising=False)
-        return as_source(found.astype(S.dtype, copy=False), X)
+        wide = self.expansion_.basis.engine.asarray(S, np.float64)
+        found = self._find(wide, denoising=False)
+        return as_source(in_type(found, float_type(S)), X)
 
     def denoise(self, X, *, compensate=True):
         """Rows of X projected onto the components and brought back.
@@ -69,7 +72,13 @@ class InverseMixin:
         self._rows_to_learn_from()
         S = self._denoising_scores(X, compensate)
         found = self._find(S, denoising=True, near=X)
-        return as_source(found.astype(X.dtype, copy=False), source)
+        return as_source(in_type(found, float_type(X)), source)
+
+    def _learned_inverse(self, S):
+        """scikit-learn's inverse transform of scores S."""
+        centers = self.X_transformed_fit_
+        K = self.kernel_(like(S, centers), centers)
+        return K @ like(self.dual_coef_, K)
 
     def _denoising_scores(self, X, compensate):
         """Scores, with kernel rows scaled back to what they would be without noise."""
@@ -82,7 +91,7 @@ class InverseMixin:
         )
         factors = undo.factors(X, self.kernel_.gamma, basis.engine)
         products = basis.project(X, expansion.frame[:, 1:])
-        return factors[:, None] * products - expansion.metric[0, 1:]
+        return factors[:, None] * products - like(expansion.metric[0, 1:], products)
 
     def _find(self, S, denoising, near=None):
         """Pre-images of scores, with a warning where some were not found to tolerance."""
@@ -122,6 +131,11 @@ class InverseMixin:
         basis = self.expansion_.basis
         known = self.X_fit_ if basis.spans_data else getattr(self, "X_sample_", None)
         rows = basis.points if known is None else known
+        if is_dask(rows):
+            raise NotFittedError(
+                "The training rows of this model are on a cluster, and pre-images need them here. "
+                "Fit with basis='landmarks', whose model holds all it needs."
+            )
         if is_sparse(rows):
             raise NotFittedError(
                 "Pre-images are dense rows, and this model was fitted to sparse ones. Fit to "
@@ -133,7 +147,12 @@ class InverseMixin:
         """Keep some training rows where the basis is not the data."""
         index = row_sample(X.shape[0], SAMPLE_ROWS)
         rows = X if index is None else X[index]
-        self.X_sample_ = rows.copy() if is_sparse(rows) else np.array(rows)
+        if is_sparse(rows):
+            self.X_sample_ = rows.copy()
+        elif isinstance(rows, np.ndarray):
+            self.X_sample_ = np.array(rows)
+        else:
+            self.X_sample_ = array_namespace(rows).asarray(rows[:], copy=True)
 
     def _remembered(self, key, make):
         """What was made for this expansion before, or make it now."""
@@ -148,3 +167,16 @@ class InverseMixin:
         # What was made for pre-images is made again when needed.
         state: dict = super().__getstate__()  # type: ignore[assignment]
         return {name: value for name, value in state.items() if name != "_kept"}
+
+
+def checked_scores(X):
+    """Scores (n, r) in their own precision and on their device, or an error that says why not."""
+    if not is_on_device(X):
+        return check_array(to_numpy(X), dtype=[np.float64, np.float32])
+    if X.ndim != 2 or not X.shape[0]:
+        raise ValueError(
+            f"Expected scores of shape (n, n_components), at least one row, got {tuple(X.shape)}."
+        )
+    if not bool(array_namespace(X).isfinite(X).all()):
+        raise ValueError("Input X contains NaN or infinity. Leave those rows out.")
+    return X

@@ -9,21 +9,25 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..bases import BASES, Basis, BasisRecipe, PrecomputedBasis
 from ..compute import format_bytes, to_numpy
+from ..compute.cluster import is_dask
 from ..planning import Workload, choose
 from ..preimage import PREIMAGES, Preimage, ridge_inverse
 from ..problems import make_problem
-from ..solvers import SOLVERS, GramPower, Solver, canonical
+from ..solvers import SOLVERS, Solver, canonical
 from ..solvers.block_krylov import DRAFT_FLOOR, FULL_FLOOR, MAX_PASSES
 from .base import KernelEstimator, tell
+from .cluster_fit import fit_cluster
+from .cluster_scores import lazy_training_scores
 from .progress import FitProgress
 from .solving import follow
+from .sources import SourceMixin, fit_source, is_read_in_blocks
 from .validation import as_source, check_gram
 
 # Components to try first when a share of variance is asked for.
 FIRST_COMPONENTS = 16
 
 
-class KernelPCA(KernelEstimator):
+class KernelPCA(SourceMixin, KernelEstimator):
     """Kernel principal component analysis, exact and within a memory budget.
 
     A drop-in replacement of `sklearn.decomposition.KernelPCA`: the same parameters,
@@ -106,6 +110,12 @@ class KernelPCA(KernelEstimator):
     memory : int, str or None, default=None
         Bytes that work arrays may take, e.g. "300MB"; None for half of what is free. The
         data, the result and a few vectors per component are not counted.
+
+    device : None, str or torch.device, default=None
+        Where to compute: None where the data are, so that a torch CUDA tensor stays on its
+        device and tensors come out; "cuda" or "cuda:1" to move NumPy data to a GPU, block by
+        block where they do not fit, and get NumPy back; "cpu" for the threads of this machine.
+        On a device `memory` is a budget of its memory. Needs the extra ``torch``.
 
     verbose : int, default=0
         1 shows a progress bar.
@@ -195,6 +205,7 @@ class KernelPCA(KernelEstimator):
         "remove_zero_eig": ["boolean"],
         "basis": [StrOptions({"auto", *BASES}), BasisRecipe],
         "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage],
+        "device": "no_validation",  # engines check it and say what there is
     }
 
     def __init__(
@@ -220,6 +231,7 @@ class KernelPCA(KernelEstimator):
         preimage="auto",
         center=True,
         memory=None,
+        device=None,
         verbose=0,
         callback=None,
     ):
@@ -243,6 +255,7 @@ class KernelPCA(KernelEstimator):
         self.preimage = preimage
         self.center = center
         self.memory = memory
+        self.device = device
         self.verbose = verbose
         self.callback = callback
 
@@ -252,21 +265,29 @@ class KernelPCA(KernelEstimator):
         Parameters
         ----------
         X : array-like, sparse CSR matrix or memmap of shape (n_samples, n_features)
-            With ``kernel="precomputed"`` the kernel matrix, (n_samples, n_samples).
+            With ``kernel="precomputed"`` the kernel matrix, (n_samples, n_samples). Also a path,
+            an iterator of blocks or whatever else `mercer.files.open_source` takes, which
+            landmarks and random features read in blocks. A Dask array or dataframe is fitted
+            where its chunks are.
         y : ignored
 
         Returns
         -------
         self
         """
+        if is_dask(X):
+            return fit_cluster(self, X)
+        if is_read_in_blocks(self, X):
+            return fit_source(self, X)
         source, X = X, self._validate(X, reset=True)
         rng = self._make_rng()
         self.kernel_ = self._make_kernel(X)
         with FitProgress(self.verbose, self.callback) as progress:
-            engine = self._make_engine(progress.tiles)
-            basis = self._build_basis(X, engine, rng)
+            engine = self._make_engine(X, progress.tiles)
+            rows = engine.place(X)
+            basis = self._build_basis(rows, engine, rng)
             self._preimage_recipe(basis)  # fails before the work if it would fail after it
-            problem = make_problem(basis, X, self.center)
+            problem = make_problem(basis, rows, self.center)
             pairs = self._solve(problem, engine, rng, progress.report)
         self.expansion_, self.certificate_ = problem.assemble(pairs)
         basis.release()
@@ -285,6 +306,8 @@ class KernelPCA(KernelEstimator):
         self.fit(X, y)
         if not self.expansion_.basis.spans_data:
             return self.transform(X)
+        if is_dask(X):
+            return lazy_training_scores(self)
         return as_source(self._training_scores(), X)
 
     def _build_basis(self, X, engine, rng) -> Basis:
@@ -303,7 +326,7 @@ class KernelPCA(KernelEstimator):
             recipe = BASES["points" if recipe == "auto" else recipe]()
         r = self.n_components if isinstance(self.n_components, Integral) else None
         basis = recipe.build(self.kernel_, X, engine, rng, r)
-        if basis.spans_data and isinstance(self._solver(), GramPower):
+        if basis.spans_data and not getattr(self._solver(), "keeps_tiles", True):
             basis.keep_nothing()
         return basis
 
@@ -325,7 +348,14 @@ class KernelPCA(KernelEstimator):
 
     def _solve_for(self, r, problem, engine, rng, report):
         work = Workload(
-            problem.size, self.n_features_in_, r, engine.memory, engine.threads, self._tol()
+            problem.size,
+            self.n_features_in_,
+            r,
+            engine.memory,
+            engine.threads,
+            self._tol(),
+            device=str(getattr(engine, "device", "cpu")),
+            fused=engine.fuses(self.kernel_),
         )
         plan = choose(work, self._solver(), self.basis, problem.count)
         pairs, self.plan_ = follow(plan, problem, engine, rng, report, self.callback is None)
@@ -333,8 +363,8 @@ class KernelPCA(KernelEstimator):
 
     def _tol(self) -> float:
         """The residual to reach: single-precision data deserve no more than their own."""
-        if self.tol == 0 and isinstance(self._solver(), GramPower):
-            return 0.0  # its passes end it, unless a residual is asked for
+        if self.tol == 0 and getattr(self._solver(), "ends_by_passes", False):
+            return 0.0
         return max(float(self.tol), DRAFT_FLOOR if self._dtype == np.float32 else 0.0)
 
     def _solver(self):
@@ -368,10 +398,11 @@ class KernelPCA(KernelEstimator):
             )
 
     def _training_scores(self):
-        return to_numpy(self.eigenvectors_) * np.sqrt(to_numpy(self.eigenvalues_))
+        return self.eigenvectors_ * self.eigenvalues_**0.5
 
     def _learn_inverse(self, X, engine):
         S = self._training_scores() if hasattr(self, "eigenvectors_") else self.transform(X)
+        S, X = to_numpy(S), to_numpy(X)
         need = 2 * S.shape[0] ** 2 * S.itemsize
         if need > engine.memory:
             raise ValueError(

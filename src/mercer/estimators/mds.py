@@ -12,12 +12,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..compute import LocalEngine, parse_bytes
 from . import distances as given
 from .base import tell
+from .portable import Portable
 from .progress import FitProgress
 from .scaling_fit import ROUNDING, LinearMap, Task, describe, measured_by, scale
 from .validation import check_file
 
 
-class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Classical multidimensional scaling: points whose distances are those given.
 
     A drop-in replacement of `sklearn.manifold.ClassicalMDS` that finds only the eigenpairs
@@ -240,6 +241,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     @property
     def dissimilarity_matrix_(self):
         """All distances between the training points, (n_samples, n_samples), made on demand."""
+        if not hasattr(self, "_points"):
+            raise AttributeError("A model file does not keep the points. Fit again to have them.")
         if self._is_precomputed():
             return self._points
         return np.asarray(self._distance(self._points, self._points))

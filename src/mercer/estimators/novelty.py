@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..kernels import KERNELS, Kernel
 from .kernel_pca import KernelPCA
+from .portable import Portable
 
 
-class NoveltyDetector(OutlierMixin, BaseEstimator):
+class NoveltyDetector(Portable, OutlierMixin, BaseEstimator):
     """Rows that the components of normal data do not explain (Hoffmann 2007).
 
     The score of a row is its squared distance, in feature space, to its reconstruction. The

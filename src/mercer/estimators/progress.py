@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ..solvers import PassState
+from .notebook import make_progress
 
 # Passes foreseen before the first residual is known.
 FIRST_GUESS = 6
@@ -17,7 +18,7 @@ class FitProgress:
     Parameters
     ----------
     verbose : int
-        0 for silence, 1 for a progress bar on stderr.
+        0 for silence, 1 for a progress bar on stderr, or in the notebook.
     callback : callable or None
         ``callback(state)`` after each pass; True stops the fit.
     passes : int or None
@@ -81,7 +82,7 @@ class FitProgress:
 
 
 def _make_bar() -> Progress:
-    return Progress(
+    return make_progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.fields[state]}"),
@@ -89,5 +90,4 @@ def _make_bar() -> Progress:
         TextColumn("left"),
         TimeRemainingColumn(),
         console=Console(stderr=True),
-        transient=False,
     )

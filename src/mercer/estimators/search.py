@@ -20,6 +20,7 @@ from ..kernels import KERNELS, Kernel, Laplacian
 from ..kernels.base import WidthMixin
 from .kernel_pca import KernelPCA
 from .novelty import split
+from .portable import Portable
 from .trial import make_trial
 
 # Widths tried, in units of the median distance; and the most components.
@@ -95,7 +96,7 @@ class Selection:
         return html_table(*self._table(), caption=self._title())
 
 
-class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelPCASearch(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Kernel PCA with the width and the number of components chosen by pre-image error.
 
     One fit a width on four fifths of the rows; all numbers of components from it by truncation.

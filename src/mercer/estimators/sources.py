@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BASES, AllPoints
 from ..compute import format_bytes, is_sparse, parse_bytes, to_numpy
+from ..compute.cluster import is_dask
 from ..files import (
     RowSource,
     is_store,
@@ -157,6 +158,11 @@ class SourceMixin:
 
 def write_scores(model, X, out) -> Path:
     """Write the scores of all rows to a file: whole, or not at all."""
+    if is_dask(X):
+        raise ValueError(
+            f"out={str(out)!r} is written from here, and X is on a cluster. Leave it out and write "
+            "from there, for example transform(X).to_zarr('scores.zarr')."
+        )
     if isinstance(X, str | PathLike) and same_file(X, out):
         raise ValueError(f"out={str(out)!r} is the file that is read. Give another name.")
     rows = X if is_source(X) else model._validate(X, reset=False)

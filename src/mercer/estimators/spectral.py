@@ -16,6 +16,7 @@ from ..planning import Workload
 from ..solvers import SOLVERS, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
 from .base import KernelInput
+from .portable import Portable
 from .progress import FitProgress
 from .solving import solve_planned, warn_unconverged
 from .validation import as_source, check_gram
@@ -25,7 +26,7 @@ from .validation import as_source, check_gram
 AUTO_POINTS = 20_000
 
 
-class SpectralClustering(ClusterMixin, KernelInput):
+class SpectralClustering(Portable, ClusterMixin, KernelInput):
     """Clusters from the leading eigenvectors of the normalized affinity matrix.
 
     Ng, Jordan & Weiss: the k leading eigenvectors of D^{-1/2} K D^{-1/2}, rows scaled to unit
@@ -204,7 +205,7 @@ class SpectralClustering(ClusterMixin, KernelInput):
         rng = self._make_rng()
         self.kernel_ = self._make_kernel(X)
         with FitProgress(self.verbose, title="spectral clustering") as progress:
-            engine = self._make_engine(progress.tiles)
+            engine = self._make_engine(progress=progress.tiles)
             basis = self._build_basis(X, engine, rng)
             problem = spectral_problem(basis, X)
             pairs = self._solve(problem, X, engine, rng, progress.report)

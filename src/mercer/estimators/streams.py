@@ -127,7 +127,8 @@ class StreamMixin:
     def _resume(self):
         """A stream that goes on from the fitted model."""
         n, values = self.n_samples_seen_, to_numpy(self.eigenvalues_).astype(float)
-        points, frame = self.X_fit_.astype(float), self.expansion_.frame
+        points, frame = self.X_fit_, to_numpy(self.expansion_.frame)
+        points = (points if is_sparse(points) else to_numpy(points)).astype(float)
         stream = self._make_stream().resume(points, frame, values / n, self._variance, n)
         del self.X_fit_, self.eigenvectors_
         return stream

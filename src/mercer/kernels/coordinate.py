@@ -131,9 +131,10 @@ class Callable(DirectKernel):
 
     def diag(self, X):
         """Call it for every row with itself."""
-        params, X = self.params or {}, X if is_sparse(X) else to_numpy(X)
+        params, source = self.params or {}, X
+        X = X if is_sparse(X) else to_numpy(X)
         rows = (X[i : i + 1] if is_sparse(X) else X[i] for i in range(X.shape[0]))
-        return np.array([float(self.function(x, x, **params)) for x in rows])
+        return like(np.array([float(self.function(x, x, **params)) for x in rows]), source)
 
 
 def add_coordinates(compiled, term, X, Z, out):

@@ -1,13 +1,21 @@
-"""The contract of a pre-image method, and batches of rows within a byte budget."""
+"""The contract of a pre-image method, and batches of rows within a byte budget.
+
+Batches are computed where the points or the training rows are; `Preimages` are found there.
+"""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-# Rows of a batch at most: GEMM runs at full speed, and rows can leave early in good company.
-BATCH_ROWS = 512
+from ..compute import array_namespace, is_sparse, to_numpy
+from ..compute.arrays import dtype_name, on_device_of
+
+# Share of a streamed block that a batch is at most: 512 rows on the cores, where GEMM runs at full
+# speed and rows can leave early in good company, and 4096 on a device.
+BATCH_SHARE = 4
 
 
 @dataclass(frozen=True)
@@ -22,14 +30,15 @@ class Preimages:
         Zero where nothing was iterated.
     """
 
-    points: np.ndarray
+    points: Any
     converged: np.ndarray
     n_iter: np.ndarray
 
     @classmethod
-    def empty(cls, q: int, d: int, dtype) -> "Preimages":
-        """Room for q rows, all of them converged in no step."""
-        return cls(np.empty((q, d), dtype), np.ones(q, bool), np.zeros(q, int))
+    def at_once(cls, points) -> "Preimages":
+        """Rows that are found, or will be, in no step."""
+        q = points.shape[0]
+        return cls(points, np.ones(q, bool), np.zeros(q, int))
 
 
 class Preimage(BaseEstimator, ABC):
@@ -63,14 +72,21 @@ class FittedPreimage(ABC):
 
 def batch_rows(engine, width: int, itemsize: int) -> int:
     """Rows that every thread may hold at `width` numbers a row."""
-    return int(np.clip(engine.memory // (2 * engine.threads * width * itemsize), 1, BATCH_ROWS))
+    most = engine.stream_block // BATCH_SHARE
+    return int(np.clip(engine.memory // (2 * engine.threads * width * itemsize), 1, most))
 
 
-def some_rows(X, size: int) -> np.ndarray:
-    """At most `size` rows of X, dense; always the same ones."""
+def some_rows(X, size: int):
+    """At most `size` rows of X, dense and where X is; always the same ones."""
     index = row_sample(X.shape[0], size)
-    rows = X if index is None else X[index]
-    return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)
+    rows = X[:] if index is None else X[index]
+    rows = rows.toarray() if is_sparse(rows) else rows
+    return np.asarray(rows) if isinstance(rows, np.ndarray) else rows
+
+
+def all_rows(X):
+    """All rows of X, dense; those that a device has no room for in main memory."""
+    return to_numpy(X) if hasattr(X, "namespace") else some_rows(X, X.shape[0])
 
 
 def row_sample(n: int, size: int) -> np.ndarray | None:
@@ -80,11 +96,17 @@ def row_sample(n: int, size: int) -> np.ndarray | None:
     return np.sort(np.random.default_rng(0).choice(n, size, replace=False))
 
 
-def with_mean(S) -> np.ndarray:
+def with_mean(S):
     """[1 | S]: scores with the weight of the mean in front."""
-    return np.hstack([np.ones((S.shape[0], 1), S.dtype), S])
+    xp = array_namespace(S)
+    return xp.concat([xp.ones((S.shape[0], 1), dtype=S.dtype, **on_device_of(S)), S], axis=1)
 
 
 def total_std(X) -> float:
     """Root of the total variance of the rows: the size of the data in input space."""
-    return float(np.sqrt(np.var(X, axis=0, dtype=float).sum()))
+    return float(np.sqrt(np.var(to_numpy(X), axis=0, dtype=float).sum()))
+
+
+def tiny(A) -> float:
+    """The smallest normal number of an array's type."""
+    return float(np.finfo(dtype_name(A.dtype)).tiny)

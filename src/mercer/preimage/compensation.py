@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..compute import array_namespace, to_numpy
+from ..compute.arrays import on_device_of
 from ..kernels.base import row_squares
 from .base import batch_rows, some_rows
 
@@ -27,6 +29,7 @@ class Compensation:
     Attributes
     ----------
     rows : array of shape (n, d)
+        Where the engine computes.
     usual : float
         Median squared distance of a training row to its nearest other.
     """
@@ -37,33 +40,39 @@ class Compensation:
     @classmethod
     def of(cls, X, engine) -> "Compensation":
         """From the training rows, or a sample of many."""
-        rows = some_rows(X, NEIGHBOUR_ROWS)
+        rows = engine.asarray(some_rows(X, NEIGHBOUR_ROWS))
         count = min(len(rows), USUAL_ROWS)
         squares = nearest_squares(rows[:: -(-len(rows) // count)], rows, engine, others=True)
-        return cls(rows, float(np.median(squares)))
+        return cls(rows, float(np.median(to_numpy(squares))))
 
-    def energies(self, Y, engine) -> np.ndarray:
+    def energies(self, Y, engine):
         """Estimated squared norm of the noise of each row, (q,)."""
-        return np.maximum(nearest_squares(Y, self.rows, engine) - self.usual, 0.0)
+        squares = nearest_squares(Y, self.rows, engine)
+        return array_namespace(squares).clip(squares - self.usual, 0.0, None)
 
-    def factors(self, Y, gamma, engine) -> np.ndarray:
+    def factors(self, Y, gamma, engine):
         """exp(gamma |e|^2) for each row, (q,), at most exp(3)."""
-        return np.exp(np.minimum(gamma * self.energies(Y, engine), LARGEST_EXPONENT))
+        energies = self.energies(Y, engine)
+        xp = array_namespace(energies)
+        return xp.exp(xp.clip(gamma * energies, None, LARGEST_EXPONENT))
 
 
-def nearest_squares(Y, X, engine, others=False) -> np.ndarray:
+def nearest_squares(Y, X, engine, others=False):
     """Squared distance of each row of Y to the nearest of X, to the second with `others`."""
-    origin = X.mean(axis=0, dtype=float)
-    X = np.asarray(X - origin, dtype=float)
+    xp, Y = array_namespace(X), engine.place(Y)
+    origin = xp.mean(X, axis=0, dtype=xp.float64)
+    X = X - origin
     norms = row_squares(X)
-    out = np.empty(len(Y))
+    out = engine.empty((len(Y),))
 
     def batch(block):
-        Z = np.asarray(Y[block] - origin, dtype=float)
+        Z = Y[block] - origin
         squares = norms - 2 * (Z @ X.T)
         squares += row_squares(Z)[:, None]
-        nearest = np.partition(squares, 1, axis=1)[:, 1] if others else squares.min(axis=1)
-        return np.maximum(nearest, 0.0)
+        if others:
+            each = xp.arange(len(Z), **on_device_of(Z))
+            squares[each, xp.argmin(squares, axis=1)] = np.inf
+        return xp.clip(xp.min(squares, axis=1), 0.0, None)
 
     engine.map_rows(batch, len(Y), batch_rows(engine, 3 * len(X) + Y.shape[1], 8), out)
     return out

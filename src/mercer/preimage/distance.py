@@ -7,13 +7,15 @@ is shorter than that, so the inner products are taken as they are.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ..compute import array_namespace, like, to_numpy
 from ..expansion import KernelExpansion
 from ..kernels import RBF, Matern, RationalQuadratic
 from ..kernels.stationary import StationaryKernel
-from .base import FittedPreimage, Preimage, Preimages, batch_rows, some_rows, with_mean
+from .base import FittedPreimage, Preimage, Preimages, batch_rows, some_rows, tiny, with_mean
 
 # Training rows among which neighbours are sought: each costs one row of the kernel.
 NEIGHBOUR_ROWS = 10_000
@@ -50,7 +52,7 @@ class DistanceMDS(Preimage):
 
     def fit(self, expansion, X, denoising=False):
         """Inner products of the training rows with the frame."""
-        rows = some_rows(X, NEIGHBOUR_ROWS)
+        rows = expansion.basis.engine.asarray(some_rows(X, NEIGHBOUR_ROWS))
         anchors = expansion.basis.project(rows, expansion.frame)
         return FittedDistance(expansion, rows, anchors, min(self.n_neighbors, len(rows)))
 
@@ -63,26 +65,28 @@ class FittedDistance(FittedPreimage):
     ----------
     expansion : KernelExpansion
     rows : array of shape (n, d)
+        Where the engine computes.
     anchors : array of shape (n, 1 + r)
         Their inner products with the frame.
     n_neighbors : int
     """
 
     expansion: KernelExpansion
-    rows: np.ndarray
-    anchors: np.ndarray
+    rows: Any
+    anchors: Any
     n_neighbors: int
 
     def __call__(self, S, near=None):
         """Neighbours by inner product, then all places at once."""
         (n, d), k = self.rows.shape, self.n_neighbors
         engine, kernel = self.expansion.basis.engine, self.expansion.basis.kernel
-        out = Preimages.empty(len(S), d, self.rows.dtype)
+        out = Preimages.at_once(engine.empty((len(S), d), self.rows.dtype))
+        S = engine.asarray(S)
 
         def batch(block):
             inner = with_mean(S[block]) @ self.anchors.T
-            chosen = np.argpartition(-inner, k - 1, axis=1)[:, :k]
-            values = np.take_along_axis(inner, chosen, axis=1)
+            chosen = largest(inner, k)
+            values = array_namespace(inner).take_along_axis(inner, chosen, axis=1)
             return place(self.rows[chosen], squared_distances(kernel, values))
 
         rows = batch_rows(engine, 3 * n + 4 * k * d + 6 * k * k, 8)
@@ -90,18 +94,27 @@ class FittedDistance(FittedPreimage):
         return out
 
 
+def largest(A, k):
+    """Columns of the k largest numbers of every row, in any order, (n, k)."""
+    if isinstance(A, np.ndarray):
+        return np.argpartition(-A, k - 1, axis=1)[:, :k]
+    return A.topk(k, dim=1).indices
+
+
 def squared_distances(kernel, values):
     """|x - z|^2 from kernel values."""
-    values = np.clip(values, LEAST_KERNEL, 1.0)
+    xp = array_namespace(values)
+    values = xp.clip(values, LEAST_KERNEL, 1.0)
     if isinstance(kernel, RBF):
-        return -np.log(values) / kernel.gamma
+        return -xp.log(values) / kernel.gamma
     if isinstance(kernel, Matern) and kernel.nu == 0.5:
-        return np.log(values) ** 2 / (2 * kernel.gamma)
+        return xp.log(values) ** 2 / (2 * kernel.gamma)
     if isinstance(kernel, RationalQuadratic):
         return (values ** (-1 / kernel.alpha) - 1) * kernel.alpha / kernel.gamma
     profile = kernel.finish(-PROFILE)
     # Interpolation wants rising abscissae, and the profile falls.
-    return np.interp(values, profile[::-1], PROFILE[::-1]) / kernel.gamma
+    squares = np.interp(to_numpy(values), profile[::-1], PROFILE[::-1]) / kernel.gamma
+    return like(squares, values)
 
 
 def place(neighbors, squares):
@@ -110,16 +123,17 @@ def place(neighbors, squares):
     With the neighbours centred, X = Q L^(1/2) V', the row is their mean plus X' Q L^-1 Q' e, where
     e is half of (distance to the mean)^2 - (distance wanted)^2.
     """
-    mean = neighbors.mean(axis=1, keepdims=True, dtype=float)
+    xp = array_namespace(neighbors)
+    mean = xp.mean(neighbors, axis=1, keepdims=True, dtype=xp.float64)
     X = neighbors - mean
-    own = np.einsum("qkd,qkd->qk", X, X)
-    values, Q = np.linalg.eigh(X @ X.transpose(0, 2, 1))
-    kept = values > RCOND * np.maximum(values[:, -1:], np.finfo(float).tiny)
-    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=kept)
+    own = xp.einsum("qkd,qkd->qk", X, X)
+    values, Q = xp.linalg.eigh(X @ xp.matrix_transpose(X))
+    kept = values > RCOND * xp.clip(values[:, -1:], tiny(values), None)
+    inverse = kept / xp.where(kept, values, 1.0)
     e = (own - squares) / 2
-    e -= e.mean(axis=1, keepdims=True)
-    coefficients = (Q @ (inverse[..., None] * (Q.transpose(0, 2, 1) @ e[..., None])))[..., 0]
-    shift = np.einsum("qk,qkd->qd", coefficients, X)
-    ball = np.sqrt(own.max(axis=1, keepdims=True))
-    length = np.linalg.norm(shift, axis=1, keepdims=True)
-    return mean[:, 0] + shift * np.minimum(1, ball / np.maximum(length, np.finfo(float).tiny))
+    e -= xp.mean(e, axis=1, keepdims=True)
+    coefficients = Q @ (inverse[..., None] * (xp.matrix_transpose(Q) @ e[..., None]))
+    shift = xp.einsum("qk,qkd->qd", coefficients[..., 0], X)
+    ball = xp.sqrt(xp.max(own, axis=1, keepdims=True))
+    length = xp.linalg.vector_norm(shift, axis=1, keepdims=True)
+    return mean[:, 0] + shift * xp.clip(ball / xp.clip(length, tiny(length), None), None, 1.0)

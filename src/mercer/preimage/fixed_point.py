@@ -4,10 +4,13 @@ The denominator of the published map is the objective itself, so that the check 
 costs nothing: a step that lowers it is halved. In batches: two GEMMs an iteration for all rows.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from ..compute import array_namespace, like, to_numpy
+from ..compute.arrays import dtype_name, itemsize, on_device_of
 from ..expansion import KernelExpansion
 from ..kernels import Linear, Polynomial
 from ..kernels.base import typical_distance
@@ -16,8 +19,10 @@ from .base import (
     FittedPreimage,
     Preimage,
     Preimages,
+    all_rows,
     batch_rows,
     some_rows,
+    tiny,
     total_std,
     with_mean,
 )
@@ -65,13 +70,17 @@ class FixedPoint(Preimage):
     def fit(self, expansion, X, denoising=False):
         """Bind to an expansion; nothing is learned."""
         basis = expansion.basis
-        points = some_rows(basis.points, basis.size)
+        points = all_rows(basis.points)
+        expansion = replace(expansion, frame=like(expansion.frame, points))
         if isinstance(basis.kernel, Linear):
+            points = array_namespace(points).asarray(points, dtype=expansion.frame.dtype)
             return LinearPreimage(expansion.frame.T @ points)
         form = make_form(basis.kernel, points, basis.precision(points))
         size = total_std(some_rows(points, 10 * SCALE_ROWS)) or 1.0
         narrow = isinstance(basis.kernel, StationaryKernel) and is_narrow(basis.kernel, points)
-        anchors = basis.project(basis.points, expansion.frame) if narrow else None
+        anchors = None
+        if narrow:
+            anchors = like(basis.project(basis.points, expansion.frame), points)
         return FittedFixedPoint(expansion, form, anchors, size, self.tol, self.max_iter)
 
 
@@ -85,12 +94,11 @@ class LinearPreimage(FittedPreimage):
         The mean and the directions as rows.
     """
 
-    rows: np.ndarray
+    rows: Any
 
     def __call__(self, S, near=None):
         """One product."""
-        found = with_mean(S) @ self.rows
-        return Preimages(found, np.ones(len(S), bool), np.zeros(len(S), int))
+        return Preimages.at_once(with_mean(like(S, self.rows)) @ self.rows)
 
 
 @dataclass(frozen=True)
@@ -100,6 +108,7 @@ class FittedFixedPoint(FittedPreimage):
     Attributes
     ----------
     expansion : KernelExpansion
+        With its frame where the points of the form are.
     form : Form
     anchors : array of shape (m, 1 + r) or None
         Inner products of the points with the frame, where a second start is worth while.
@@ -111,32 +120,34 @@ class FittedFixedPoint(FittedPreimage):
 
     expansion: KernelExpansion
     form: Form
-    anchors: np.ndarray | None
+    anchors: Any
     size: float
     tol: float
     max_iter: int
 
     def __call__(self, S, near=None):
         """Climb from W X, and from the nearest point where the kernel is narrow."""
-        engine, (m, d) = self.expansion.basis.engine, self.form.points.shape
-        out = Preimages.empty(len(S), d, self.form.points.dtype)
+        engine, points = self.expansion.basis.engine, self.form.points
+        xp, (m, d), dtype = array_namespace(points), points.shape, points.dtype
+        found = xp.empty((len(S), d), dtype=dtype, **on_device_of(points))
+        out, S = Preimages.at_once(found), like(S, points)
         near = near if self._is_even() else None
 
         def batch(block):
-            W = self.expansion.weights(S[block]).astype(out.points.dtype)
-            start = W @ self.form.points if near is None else near[block] - self.form.origin
-            Z, value, done, steps = self._climb(W, start.astype(W.dtype))
+            W = xp.asarray(self.expansion.weights(S[block]), dtype=dtype)
+            start = W @ points if near is None else like(near[block], points) - self.form.origin
+            Z, value, done, steps = self._climb(W, xp.asarray(start, dtype=dtype))
             if self.anchors is not None:
-                nearest = np.argmax(with_mean(S[block]) @ self.anchors.T, axis=1)
-                again = self._climb(W, self.form.points[nearest])
+                nearest = xp.argmax(with_mean(S[block]) @ self.anchors.T, axis=1)
+                again = self._climb(W, points[nearest])
                 better = again[1] > value
                 Z[better], done[better] = again[0][better], again[2][better]
                 steps += again[3]
-            out.converged[block], out.n_iter[block] = done, steps
+            out.converged[block], out.n_iter[block] = to_numpy(done), to_numpy(steps)
             return Z + self.form.origin
 
-        rows = batch_rows(engine, self.form.live * m + 6 * d, out.points.itemsize)
-        engine.map_rows(batch, len(S), rows, out.points)
+        rows = batch_rows(engine, self.form.live * m + 6 * d, itemsize(dtype))
+        engine.map_rows(batch, len(S), rows, found)
         return out
 
     def _climb(self, W, start):
@@ -158,39 +169,40 @@ def climb(form, W, start, tol, reach, max_iter):
     -------
     rows (q, d), values (q,), converged (q,), iterations (q,)
     """
-    q = start.shape[0]
-    found, values = start.copy(), np.empty(q)
-    converged, n_iter = np.zeros(q, bool), np.full(q, max_iter)
-    active, Z = np.arange(q), start
-    slack = SLACK * np.finfo(start.dtype).eps
+    xp, q, here = array_namespace(start), start.shape[0], on_device_of(start)
+    found, values = xp.asarray(start, copy=True), xp.empty(q, dtype=start.dtype, **here)
+    converged, n_iter = xp.zeros(q, dtype=xp.bool, **here), xp.full(q, max_iter, **here)
+    active, Z = xp.arange(q, **here), start
+    slack = SLACK * float(np.finfo(dtype_name(start.dtype)).eps)
     value, _, step = form.evaluate(Z, W)
     step = shorten(step, reach)
-    t = np.full(q, form.damping, start.dtype)
+    t = xp.full(q, form.damping, dtype=start.dtype, **here)
     for i in range(max_iter):
-        done = t * np.linalg.norm(step, axis=1) <= tol
+        done = t * xp.linalg.vector_norm(step, axis=1) <= tol
         if done.any():
             rows = active[done]
             found[rows], values[rows], converged[rows], n_iter[rows] = Z[done], value[done], True, i
             kept = ~done
             active, Z, W, value = active[kept], Z[kept], W[kept], value[kept]
             step, t = step[kept], t[kept]
-        if not active.size:
+        if not len(active):
             return found, values, converged, n_iter
         trial = Z + t[:, None] * step
         new, size, new_step = form.evaluate(trial, W)
         better = new >= value - slack * size
-        Z = np.where(better[:, None], trial, Z)
-        value = np.where(better, new, value)
-        step = np.where(better[:, None], shorten(new_step, reach), step)
-        t = np.where(better, form.damping, t / 2).astype(t.dtype)
+        Z = xp.where(better[:, None], trial, Z)
+        value = xp.where(better, new, value)
+        step = xp.where(better[:, None], shorten(new_step, reach), step)
+        t = xp.asarray(xp.where(better, form.damping, t / 2), dtype=t.dtype)
     found[active], values[active] = Z, value
     return found, values, converged, n_iter
 
 
 def shorten(step, reach):
     """Steps (q, d) no longer than `reach`."""
-    length = np.linalg.norm(step, axis=1, keepdims=True)
-    return step * np.minimum(1, reach / np.maximum(length, np.finfo(step.dtype).tiny))
+    xp = array_namespace(step)
+    length = xp.linalg.vector_norm(step, axis=1, keepdims=True)
+    return step * xp.clip(reach / xp.clip(length, tiny(step), None), None, 1.0)
 
 
 def is_narrow(kernel, X) -> bool:

@@ -14,9 +14,12 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from ..compute import array_namespace, inplace
+from ..compute.arrays import dtype_in, on_device_of
 from ..kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic
 from ..kernels.base import append_columns, row_squares
 from ..kernels.dot_product import power
+from .base import tiny
 
 # Below this share of their absolute sum, or of one, weights nearly cancel, and the map would leap.
 CANCELLED = 0.05
@@ -25,7 +28,10 @@ NEAREST = 1e-6
 
 
 class Form(ABC):
-    """The function to climb for one kernel and one set of points (m, d), `points` shifted."""
+    """The function to climb for one kernel and one set of points (m, d), `points` shifted.
+
+    Everything is where the points are and in their library.
+    """
 
     #: Share of the step to try first.
     damping = 1.0
@@ -34,7 +40,8 @@ class Form(ABC):
 
     def __init__(self, kernel, X, origin, dtype):
         self.kernel, self.origin = kernel, origin
-        self.points = np.asarray(X - origin, dtype=dtype)
+        xp = array_namespace(X)
+        self.points = xp.asarray(X - origin, dtype=dtype_in(xp, dtype))
 
     @abstractmethod
     def evaluate(self, Z, W):
@@ -48,33 +55,33 @@ class DistanceForm(Form):
         super().__init__(kernel, X, origin, dtype)
         # -gamma |x - z|^2 is one product of rows with two more columns, as kernels do it.
         norms = row_squares(self.points)
-        self.right = append_columns(self.points, np.ones_like(norms), -kernel.gamma * norms)
+        one = array_namespace(norms).ones_like(norms)
+        self.right = append_columns(self.points, one, -kernel.gamma * norms)
 
     def evaluate(self, Z, W):
         """f = sum w k; the step goes to the mean of the points with weights w c."""
-        K, C = self.profile(Z)
+        xp, (K, C) = array_namespace(Z), self.profile(Z)
         C *= W
         if K is None:
-            value, size = C.sum(axis=1), np.abs(C).sum(axis=1)
+            value, size = C.sum(axis=1), abs(C).sum(axis=1)
             total, magnitude = value, size
         else:
             K *= W
-            value, size = K.sum(axis=1), np.abs(K).sum(axis=1)
-            total, magnitude = C.sum(axis=1), np.abs(C).sum(axis=1)
+            value, size = K.sum(axis=1), abs(K).sum(axis=1)
+            total, magnitude = C.sum(axis=1), abs(C).sum(axis=1)
         step = C @ self.points - total[:, None] * Z
         # Few landmarks have large weights of both signs: what counts is then the slope of one.
-        whole = np.minimum(magnitude, 1)
-        by = np.where(total > CANCELLED * whole, total, whole)
-        step /= np.maximum(by, np.finfo(Z.dtype).tiny)[:, None]
+        whole = xp.clip(magnitude, None, 1.0)
+        by = xp.where(total > CANCELLED * whole, total, whole)
+        step /= xp.clip(by, tiny(Z), None)[:, None]
         return value, size, step
 
     def profile(self, Z):
         """Kernel values and slopes, (q, m) each; None for the values where the two are equal."""
-        gamma = self.kernel.gamma
+        xp, gamma = array_namespace(Z), self.kernel.gamma
         own = -gamma * row_squares(Z)
-        T = append_columns(2 * gamma * Z, own, np.ones_like(own)) @ self.right.T
-        np.minimum(T, 0, out=T)
-        return slope_of(self.kernel)(self.kernel, T)
+        T = append_columns(2 * gamma * Z, own, xp.ones_like(own)) @ self.right.T
+        return slope_of(self.kernel)(self.kernel, xp.clip(T, None, 0.0, out=T))
 
 
 class LaplacianForm(DistanceForm):
@@ -86,10 +93,13 @@ class LaplacianForm(DistanceForm):
 
     def profile(self, Z):
         """k and k / |x - z|_1."""
-        K = np.empty((Z.shape[0], self.points.shape[0]), Z.dtype)
+        xp = array_namespace(Z)
+        shape = (Z.shape[0], self.points.shape[0])
+        K = xp.empty(shape, dtype=Z.dtype, **on_device_of(Z))
         self.kernel.fill(Z, self.points, K)
-        distance = -np.log(np.maximum(K, np.finfo(K.dtype).tiny)) / self.kernel.gamma
-        return K, K / np.maximum(distance, NEAREST * distance.max(axis=1, keepdims=True))
+        distance = -xp.log(xp.clip(K, tiny(K), None)) / self.kernel.gamma
+        floor = NEAREST * xp.max(distance, axis=1, keepdims=True)
+        return K, K / xp.maximum(distance, floor)
 
 
 class PolynomialForm(Form):
@@ -100,26 +110,29 @@ class PolynomialForm(Form):
     def evaluate(self, Z, W):
         """f = 2 sum w k - k(z, z)."""
         gamma, constant, p = self.kernel.gamma, self.kernel.coef0, float(self.kernel.degree)
+        xp = array_namespace(Z)
         base = Z @ self.points.T
         base *= gamma
         base += constant
         own = gamma * row_squares(Z) + constant
-        C = power(base.copy(), p - 1)
+        C = power(xp.asarray(base, copy=True), p - 1)
         C *= W
         base *= C
         value = 2 * base.sum(axis=1) - own**p
-        size = 2 * np.abs(base).sum(axis=1) + np.abs(own**p)
-        by = np.maximum(own ** (p - 1), np.finfo(Z.dtype).tiny)
+        size = 2 * abs(base).sum(axis=1) + abs(own**p)
+        by = xp.clip(own ** (p - 1), tiny(Z), None)
         return value, size, C @ self.points / by[:, None] - Z
 
 
 def make_form(kernel, X, dtype) -> Form | None:
     """The form of a kernel over points X, None where none is known."""
+    xp = array_namespace(X)
     if isinstance(kernel, Polynomial) and kernel.definite and kernel.degree >= 1:
-        return PolynomialForm(kernel, X, np.zeros(X.shape[1]), dtype)
+        origin = xp.zeros(X.shape[1], dtype=xp.float64, **on_device_of(X))
+        return PolynomialForm(kernel, X, origin, dtype)
     kind = LaplacianForm if isinstance(kernel, Laplacian) else DistanceForm
     if isinstance(kernel, Laplacian) or slope_of(kernel) is not None:
-        return kind(kernel, X, np.mean(X, axis=0, dtype=float), dtype)
+        return kind(kernel, X, xp.mean(X, axis=0, dtype=xp.float64), dtype)
     return None
 
 
@@ -135,16 +148,17 @@ def has_form(kernel) -> bool:
 
 def gaussian_slope(kernel, T):
     """exp(T): value and slope are the same, up to gamma."""
-    return None, np.exp(T, out=T)
+    return None, inplace(array_namespace(T).exp, T)
 
 
 def matern_slope(kernel, T):
     """With s = sqrt(2 nu) rho: k / s, exp(-s) and (1 + s) exp(-s) up to constants."""
-    s = np.sqrt(T * (-4 * kernel.nu))
-    decay = np.exp(-s)
+    xp = array_namespace(T)
+    s = xp.sqrt(T * (-4 * kernel.nu))
+    decay = xp.exp(-s)
     if kernel.nu == 0.5:
-        floor = NEAREST * s.max(axis=1, keepdims=True) + np.finfo(s.dtype).tiny
-        return decay, decay / np.maximum(s, floor)
+        floor = NEAREST * xp.max(s, axis=1, keepdims=True) + tiny(s)
+        return decay, decay / xp.maximum(s, floor)
     if kernel.nu == 1.5:
         return (1 + s) * decay, decay
     return (1 + s + s * s / 3) * decay, (1 + s) * decay

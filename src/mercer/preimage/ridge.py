@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from ..compute import to_numpy
 from ..kernels import RBF
 from .base import FittedPreimage, Preimage, Preimages, batch_rows, row_sample, some_rows
 
@@ -42,29 +43,30 @@ class KernelRidge(Preimage):
         self.size = size
 
     def fit(self, expansion, X, denoising=False):
-        """Solve for the coefficients of the centers."""
+        """Solve for the coefficients of the centers, in main memory."""
         alpha = (DENOISE if denoising else INVERT) if self.alpha is None else self.alpha
-        rows = some_rows(X, ROWS_PER_CENTER * self.size)
-        S = expansion.scores(rows)
+        engine, rows = expansion.basis.engine, some_rows(X, ROWS_PER_CENTER * self.size)
+        S, rows = to_numpy(expansion.scores(rows)), to_numpy(rows)
         kernel = RBF("median" if self.gamma is None else self.gamma).resolve(S)
         mean = rows.mean(axis=0, dtype=float)
         index = row_sample(len(rows), self.size)
-        with expansion.basis.engine.single_blas():
+        with engine.single_blas():
             if index is None:
                 centers, B = S, ridge_inverse(kernel, S, rows - mean, alpha)
             else:
                 centers = S[index]
                 B = centered_ridge(kernel, centers, S, rows - mean, alpha)
-        return FittedRidge(expansion.basis.engine, kernel, centers, B, mean, rows.dtype)
+        centers, B, mean = (engine.asarray(A) for A in (centers, B, mean))
+        return FittedRidge(engine, kernel, centers, B, mean, rows.dtype)
 
 
 @dataclass(frozen=True)
 class FittedRidge(FittedPreimage):
-    """``mean + k(s, centers) B``.
+    """``mean + k(s, centers) B``, all of it where the engine computes.
 
     Attributes
     ----------
-    engine : LocalEngine
+    engine : TiledEngine
     kernel : RBF
         Of the scores.
     centers : array of shape (c, r)
@@ -76,16 +78,16 @@ class FittedRidge(FittedPreimage):
 
     engine: Any
     kernel: RBF
-    centers: np.ndarray
-    coefficients: np.ndarray
-    mean: np.ndarray
+    centers: Any
+    coefficients: Any
+    mean: Any
     dtype: Any
 
     def __call__(self, S, near=None):
         """One GEMM a batch."""
-        out = Preimages.empty(len(S), len(self.mean), self.dtype)
+        out = Preimages.at_once(self.engine.empty((len(S), len(self.mean)), self.dtype))
         rows = batch_rows(self.engine, 2 * len(self.centers) + len(self.mean), 8)
-        S = np.asarray(S, dtype=float)
+        S = self.engine.asarray(S, np.float64)
         self.engine.map_rows(
             lambda block: self.kernel(S[block], self.centers) @ self.coefficients + self.mean,
             len(S),
@@ -114,8 +116,8 @@ def ridge_inverse(kernel, S, X, alpha):
     """Coefficients B of the regression ``x = k(s, S) B``: (K_S + alpha I) B = X, (n, d).
 
     With the kernel of the data and rows that are not centred this is scikit-learn's inverse
-    transform. n^2 memory, n^3 time.
+    transform. n^2 memory, n^3 time, in main memory.
     """
-    K = kernel(S)
+    K = to_numpy(kernel(S))
     K.flat[:: S.shape[0] + 1] += alpha
-    return linalg.solve(K, X, assume_a="pos", overwrite_a=True)
+    return linalg.solve(K, to_numpy(X), assume_a="pos", overwrite_a=True)

@@ -2,13 +2,20 @@
 
 With D the atoms chosen so far, ``R = K - K_XD K_DD^+ K_DX`` is what they leave of the Gram
 matrix; its trace is the projection error that every selector tries to make small.
+
+Rows may live on a device. What has one number or more for every row is then computed there; the
+order of choice, random numbers and matrices of the size of the choice belong to main memory.
 """
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.sparse import issparse
+from scipy.linalg import eigh, get_blas_funcs
 from sklearn.base import BaseEstimator
 
+from ..compute import array_namespace, is_sparse, like, to_numpy
+from ..compute.arrays import dtype_name
+
+# Rows worked on at once: a tile of a hundred columns stays in the cache, and a device wants more.
+TILE, DEVICE_TILE = 4096, 65536
 # Up to this size a dense eigensolver beats iterations on a block.
 DENSE_EIGENPAIRS = 2500
 # Passes over K of the block iteration. Kernel spectra decay, so four leave the wanted
@@ -20,7 +27,8 @@ class Selector(BaseEstimator):
     """A recipe that chooses landmarks among rows.
 
     `select` returns row indices in the order of choice, without copies of equal rows, and
-    fewer than asked where the data have no more distinct (or independent) rows to give.
+    fewer than asked where the data have no more distinct (or independent) rows to give. X is an
+    array of any library, a sparse matrix, or an object whose blocks of rows are arrays.
     ``kernel(X, Z)`` must be a fresh array each time: it may be overwritten.
     """
 
@@ -40,7 +48,7 @@ class Selector(BaseEstimator):
 
 def row_keys(rows):
     """One hashable value per row, equal where the rows are."""
-    if issparse(rows):
+    if is_sparse(rows):
         rows = rows.tocsr(copy=True)
         rows.sum_duplicates()
         rows.eliminate_zeros()
@@ -48,7 +56,7 @@ def row_keys(rows):
         parts = zip(np.split(rows.indices, cuts), np.split(rows.data, cuts), strict=True)
         return [(index.tobytes(), value.tobytes()) for index, value in parts]
     # Adding zero turns -0.0 into 0.0, whose bytes differ though the numbers are equal.
-    return [row.tobytes() for row in np.ascontiguousarray(rows + 0)]
+    return [row.tobytes() for row in np.ascontiguousarray(to_numpy(rows) + 0)]
 
 
 class Distinct:
@@ -103,18 +111,49 @@ def as_indices(chosen):
 
 def rank_tolerance(dtype):
     """Share of k(x, x) below which a residual is rounding: 1e-11, in single precision 1e-5."""
-    return 1e-5 if np.dtype(dtype).itemsize < 8 else 1e-11
+    return 1e-5 if dtype_name(dtype) != "float64" else 1e-11
 
 
 def residual_floor(diagonal, dtype):
     """Residuals not above this are rounding, (n,); rows of small norm feel that of the large."""
-    largest = 100 * np.finfo(dtype).eps * diagonal.max(initial=0)
-    return np.maximum(rank_tolerance(dtype) * diagonal, largest)
+    top = max(float(diagonal.max()), 0.0) if len(diagonal) else 0.0
+    largest = 100 * np.finfo(dtype_name(dtype)).eps * top
+    return array_namespace(diagonal).clip(rank_tolerance(dtype) * diagonal, largest, None)
+
+
+def row_tiles(X, n):
+    """Slices of n rows whose kernel columns are worked on at once, for data such as X."""
+    tile = TILE if isinstance(X, np.ndarray) or is_sparse(X) else DEVICE_TILE
+    return [slice(start, min(start + tile, n)) for start in range(0, n, tile)]
+
+
+def column_squares(A):
+    """|a|^2 of every column in double precision, (n,)."""
+    if isinstance(A, np.ndarray):
+        return np.einsum("ij,ij->j", A, A, dtype=np.float64)
+    xp = array_namespace(A)
+    wide = xp.asarray(A, dtype=xp.float64)
+    return xp.sum(wide * wide, axis=0)
+
+
+def solve_lower(C, B):
+    """C^-1 B for lower triangular C (b, b) and contiguous B (b, n), which may be overwritten."""
+    if isinstance(B, np.ndarray):
+        C, trsm = np.asarray(C, dtype=B.dtype), get_blas_funcs("trsm", (B,))
+        return trsm(1.0, C, B.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
+    xp = array_namespace(B)
+    return xp.linalg.solve_triangular(xp.asarray(like(C, B), dtype=B.dtype), B, upper=False)
 
 
 def gram(kernel, X):
-    """The Gram matrix of a pool of rows, contiguous, (m, m)."""
-    return np.ascontiguousarray(kernel(X, X))
+    """The Gram matrix of a pool of rows, contiguous and where they are, (m, m)."""
+    K = kernel(X, X)
+    return np.ascontiguousarray(K) if isinstance(K, np.ndarray) else K
+
+
+def host_gram(kernel, X):
+    """The Gram matrix of a pool of rows in main memory, contiguous, (m, m)."""
+    return to_numpy(gram(kernel, X))
 
 
 def top_eigenpairs(K, p, rng):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, get_blas_funcs, solve_triangular
 
-from .base import Selector, distinct_rows, gram, rank_tolerance
+from .base import Selector, distinct_rows, host_gram, rank_tolerance
 
 # sigma^2 falls by this factor from the largest that has an atom, each model starting the next.
 ANNEAL, BISECTIONS = 0.7, 24
@@ -59,7 +59,7 @@ class SparseBayes(Selector):
     def select(self, kernel, X, size, rng):
         """Choose `size` of the m rows, largest weight first; O(m^2) for each change of weight."""
         first, counts, _ = distinct_rows(X)
-        model = self.fit(gram(kernel, X[first]), counts, size)
+        model = self.fit(host_gram(kernel, X[first]), counts, size)
         order = np.argsort(-model.weights, kind="stable")
         return first[order[: min(size, np.count_nonzero(model.weights))]]
 

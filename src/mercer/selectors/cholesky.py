@@ -1,16 +1,24 @@
 """Landmarks as the pivots of a partial Cholesky factorization, K ~ L' L.
 
 After k pivots the diagonal of R = K - L'L holds every row's squared distance to their span.
-Only n k entries of K are ever formed; memory is the factor, k x n.
+Only n k entries of K are ever formed; memory is the factor, k x n, where the rows are.
 """
 
 import numpy as np
-from scipy.linalg import get_blas_funcs
 
-from .base import Distinct, Selector, as_indices, distinct_rows, residual_floor
+from ..compute import array_namespace, like, to_numpy
+from ..compute.arrays import on_device_of
+from .base import (
+    Distinct,
+    Selector,
+    as_indices,
+    column_squares,
+    distinct_rows,
+    residual_floor,
+    row_tiles,
+    solve_lower,
+)
 
-# Columns of the factor worked on at once: a tile of a hundred rows stays in cache.
-TILE = 4096
 # Bounds of a block of proposals, and its share of the atoms chosen so far. It must not depend
 # on the size asked for, or prefixes would differ. Few atoms: large blocks are mostly
 # rejected. Many: GEMM wants at least a few dozen rows, and more than that gains nothing.
@@ -65,11 +73,11 @@ class RPCholesky(Selector):
         """Pivots to add next, (b,), and the Cholesky factor of R among them, (b, b)."""
         if len(proposals) < 2:
             return proposals, None
-        floor, H = factor.floor[proposals], factor.block(proposals)
+        floor, H = to_numpy(factor.floor[proposals]), factor.block(proposals)
         # In single precision R computed afresh can be at rounding where its recurrence is not.
         factor.residual[proposals[H.diagonal() <= floor]] = 0
         share = rng.random(len(proposals)) if self.method == "accelerated" else 0
-        thresholds = np.maximum(share * factor.residual[proposals], floor)
+        thresholds = np.maximum(share * to_numpy(factor.residual[proposals]), floor)
         kept, C = thinned_cholesky(H, thresholds, distinct_rows(X[proposals])[2])
         return proposals[kept], C
 
@@ -97,7 +105,7 @@ class GreedyCholesky(Selector):
         factor, distinct = PartialCholesky.of_kernel(kernel, X, size), Distinct(X)
         pivots = []
         while len(pivots) < min(size, X.shape[0]) and factor.residual.any():
-            pivot = int(np.argmax(factor.residual))
+            pivot = int(factor.residual.argmax())
             if distinct.admit(pivot):
                 factor.append(pivot)
                 pivots.append(pivot)
@@ -108,10 +116,10 @@ class GreedyCholesky(Selector):
 
 def draw(weights, count, rng):
     """`count` independent indices with probability proportional to `weights`."""
-    sums = np.cumsum(weights)
-    places = np.searchsorted(sums, rng.random(count) * sums[-1], side="right")
+    xp, sums = array_namespace(weights), weights.cumsum(0)
+    places = xp.searchsorted(sums, like(rng.random(count), sums) * sums[-1], side="right")
     # A product that rounds up to the total would fall behind the last weight.
-    return np.minimum(places, np.flatnonzero(weights)[-1])
+    return np.minimum(to_numpy(places), int(xp.nonzero(weights)[0][-1]))
 
 
 def thinned_cholesky(H, thresholds, group):
@@ -137,7 +145,8 @@ class PartialCholesky:
     ----------
     columns : callable
         ``columns(pivots, rows)`` gives a fresh K[pivots][:, rows], rows a slice or indices.
-    diagonal : ndarray (n,)
+    diagonal : array (n,)
+        Says where the factor is to be.
     capacity : int
         Most pivots that will be added.
     dtype : dtype
@@ -145,19 +154,18 @@ class PartialCholesky:
     """
 
     def __init__(self, columns, diagonal, capacity, dtype):
-        n = len(diagonal)
+        xp, n = array_namespace(diagonal), diagonal.shape[0]
         self.columns = columns
-        self.L = np.empty((min(capacity, n), n), dtype=dtype)
+        self.L = xp.empty((min(capacity, n), n), dtype=dtype, **on_device_of(diagonal))
         self.rank = 0
-        self.residual = np.maximum(np.array(diagonal, dtype=np.float64), 0)
+        self.residual = xp.clip(xp.asarray(diagonal, dtype=xp.float64), 0, None)
         self.floor = residual_floor(self.residual, dtype)
-        self._trsm = get_blas_funcs("trsm", dtype=dtype)
 
     @classmethod
     def of_kernel(cls, kernel, X, capacity):
         """Columns computed from the rows of X when they are asked for."""
-        dtype = kernel(X[:1], X[:1]).dtype
-        return cls(lambda p, rows: kernel(X[p], X[rows]), kernel.diag(X), capacity, dtype)
+        dtype, diagonal = kernel(X[:1], X[:1]).dtype, like(kernel.diag(X), X)
+        return cls(lambda p, rows: kernel(X[p], X[rows]), diagonal, capacity, dtype)
 
     @classmethod
     def of_matrix(cls, K, capacity):
@@ -165,18 +173,19 @@ class PartialCholesky:
         return cls(lambda p, rows: K[p][:, rows], K.diagonal(), capacity, K.dtype)
 
     def block(self, pivots):
-        """R among the pivots, (b, b), in double precision."""
+        """R among the pivots, (b, b), in double precision and main memory."""
         A = self.L[: self.rank, pivots]
-        return self.columns(pivots, pivots).astype(np.float64) - A.T @ A
+        return to_numpy(self.columns(pivots, pivots)).astype(np.float64) - to_numpy(A.T @ A)
 
     def append(self, pivot):
         """Add one pivot; returns the new row of the factor, (n,)."""
-        k, root = self.rank, np.sqrt(self.residual[pivot])
-        a, pivots = self.L[:k, pivot].copy(), np.array([pivot])
+        xp, k = array_namespace(self.L), self.rank
+        root = xp.sqrt(self.residual[pivot])
+        a, pivots = xp.asarray(self.L[:k, pivot], copy=True), np.array([pivot])
         for rows in self._tiles():
             row = (self.columns(pivots, rows)[0] - a @ self.L[:k, rows]) / root
             self.L[k, rows] = row
-            self._settle(rows, np.square(row, dtype=np.float64))
+            self._settle(rows, xp.asarray(row, dtype=xp.float64) ** 2)
         self.rank += 1
         self.residual[pivot] = 0
         return self.L[k]
@@ -184,19 +193,19 @@ class PartialCholesky:
     def extend(self, pivots, C):
         """Add several pivots at once, C (b, b) being the lower Cholesky factor of their R."""
         k, b = self.rank, len(pivots)
-        A, C = self.L[:k, pivots].T, np.asfortranarray(C, dtype=self.L.dtype)
+        A = self.L[:k, pivots].T
         for rows in self._tiles():
             R = self.columns(pivots, rows)
             R -= A @ self.L[:k, rows]
-            V = self._trsm(1.0, C, R.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
+            V = solve_lower(C, R)
             self.L[k : k + b, rows] = V
-            self._settle(rows, np.einsum("ij,ij->j", V, V, dtype=np.float64))
+            self._settle(rows, column_squares(V))
         self.rank += b
         self.residual[pivots] = 0
 
     def _tiles(self):
-        return (slice(start, start + TILE) for start in range(0, self.L.shape[1], TILE))
+        return row_tiles(self.L, self.L.shape[1])
 
     def _settle(self, rows, gone):
         left = self.residual[rows] - gone
-        self.residual[rows] = np.where(left > self.floor[rows], left, 0)
+        self.residual[rows] = array_namespace(left).where(left > self.floor[rows], left, 0.0)

@@ -2,10 +2,13 @@
 
 import numpy as np
 
+from ..compute import array_namespace, like, to_numpy
 from .base import Distinct, Selector, as_indices, distinct_rows
 
 # Lloyd steps: 300 gained no more than a tenth of a percent in the projection error.
 LLOYD_STEPS = 30
+# Rows whose kernel with one row is computed at once.
+COLUMN_ROWS = 65536
 
 
 class KMeans(Selector):
@@ -44,13 +47,16 @@ class KMeans(Selector):
         from sklearn.cluster import KMeans as Lloyd
 
         rows = rng.permutation(X.shape[0])[: max(self.sample, size)]
-        first, counts, _ = distinct_rows(X[rows])
-        rows = rows[first]
+        sample = to_numpy(X[rows])
+        first, counts, _ = distinct_rows(sample)
+        rows, sample = rows[first], sample[first]
         if size >= len(rows):
             return X[rows] if self.returns_points else rows
         model = Lloyd(size, n_init=1, max_iter=LLOYD_STEPS, random_state=int(rng.integers(2**31)))
-        model.fit(X[rows], sample_weight=counts)
-        return model.cluster_centers_ if self.returns_points else rows[nearest(X[rows], model)]
+        model.fit(sample, sample_weight=counts)
+        if self.returns_points:
+            return like(model.cluster_centers_, X)
+        return rows[nearest(sample, model)]
 
 
 def nearest(X, model):
@@ -76,14 +82,23 @@ class FarthestPoint(Selector):
 
     def select(self, kernel, X, size, rng):
         """Choose `size` rows; n size kernel values, O(n) memory."""
-        diagonal, distinct = np.asarray(kernel.diag(X), dtype=np.float64), Distinct(X)
-        order, gap = [], np.full(X.shape[0], np.inf)
+        diagonal, distinct = like(kernel.diag(X), X), Distinct(X)
+        xp = array_namespace(diagonal)
+        diagonal = xp.asarray(diagonal, dtype=xp.float64)
+        order, gap = [], xp.full_like(diagonal, np.inf)
         z = int(rng.integers(X.shape[0]))
         while len(order) < size and gap[z] > 0:
             gap[z] = 0
             if distinct.admit(z):
-                column = kernel(X, X[[z]])[:, 0]
-                gap = np.clip(diagonal + diagonal[z] - 2 * column, 0, gap)
+                squares = diagonal + diagonal[z] - 2 * kernel_column(kernel, X, z)
+                gap = xp.clip(squares, 0, gap)
                 order.append(z)
-            z = int(np.argmax(gap))
+            z = int(xp.argmax(gap))
         return as_indices(order)
+
+
+def kernel_column(kernel, X, z):
+    """k(x, x_z) for every row, (n,), in blocks of rows."""
+    z = X[[z]]
+    parts = [kernel(X[i : i + COLUMN_ROWS], z)[:, 0] for i in range(0, X.shape[0], COLUMN_ROWS)]
+    return array_namespace(parts[0]).concat(parts)

@@ -8,19 +8,26 @@ that the atoms leave.
 import numpy as np
 from scipy.linalg import get_blas_funcs
 
+from ..compute import array_namespace, like, to_numpy
+from ..compute.arrays import on_device_of
+from ..kernels.base import row_squares
 from .base import (
     Distinct,
     Selector,
     as_indices,
     distinct_rows,
     gram,
+    host_gram,
     residual_floor,
+    row_tiles,
     top_eigenpairs,
 )
 from .cholesky import PartialCholesky
 
 # Atoms between updates of the whole residual, enough for GEMM to run at full speed.
 PENDING = 32
+# Rows of the residual squared at once: few stay in the cache, and a device wants more.
+SQUARED_ROWS, DEVICE_SQUARED_ROWS = 32, 1024
 # A shortlist is this part of all rows. Longer ones cost more at each atom, shorter ones end sooner.
 SHORTLIST_SHARE = 16
 # Fall of the largest gain after which gains are computed afresh.
@@ -52,29 +59,31 @@ def greedy_order(K, counts, size):
     all gains computed afresh. In 294 of 300 trials the order was that of all gains at each step,
     else the error within 4 % either way; 1,000 of 5,000 rows take a quarter of the time.
     """
-    R, floor = K, residual_floor(K.diagonal(), K.dtype)
-    gemm = get_blas_funcs("gemm", (R,))
-    counts = counts.astype(R.dtype)
+    R, floor = K, residual_floor(to_numpy(K.diagonal()), K.dtype)
+    counts = array_namespace(R).asarray(like(counts, R), dtype=R.dtype)
     order, free = [], np.ones(len(R), dtype=bool)
     while len(order) < min(size, len(R)):
-        free &= R.diagonal() > floor
+        free &= to_numpy(R.diagonal()) > floor
         if not free.any():
             break
-        power = weighted_squares(R, counts)
+        power = to_numpy(weighted_squares(R, counts))
         shortlist = Shortlist(R, counts, power, free, floor)
         atoms = shortlist.take(min(PENDING, size - len(order)))
-        V = shortlist.V[: len(atoms)]
-        gemm(-1.0, V.T, V, beta=1.0, c=R.T, overwrite_c=True)
+        subtract_products(R, shortlist.V[: len(atoms)])
         order.extend(atoms)
         free[atoms] = False
     return as_indices(order)
 
 
 class Shortlist:
-    """The rows of largest gain, their gains current while some of them become atoms."""
+    """The rows of largest gain, their gains current while some of them become atoms.
+
+    Numbers of the rows on the list are in main memory, whole rows of R where R is.
+    """
 
     def __init__(self, R, counts, power, free, floor):
-        gain = np.where(free, power / np.where(free, R.diagonal(), 1), -1)
+        diagonal = to_numpy(R.diagonal())
+        gain = np.where(free, power / np.where(free, diagonal, 1), -1)
         length = min(max(len(R) // SHORTLIST_SHARE, 2 * PENDING), int(free.sum()))
         ranked = np.argpartition(-gain, min(length, len(R) - 1))
         self.index = ranked[:length]
@@ -82,11 +91,13 @@ class Shortlist:
         # recurrences have cancelled digits.
         rest = gain[ranked[length]] if length < len(R) else -1
         self.bar = max(rest, gain.max() / CANCELLATION)
-        self.rows = R[self.index]
+        self.places = like(self.index, R)
+        self.rows = R[self.places]
         self.counts = counts
-        self.power, self.diagonal = power[self.index], R.diagonal()[self.index]
+        self.power, self.diagonal = power[self.index], diagonal[self.index]
         self.floor = floor[self.index]
-        self.V = np.empty((PENDING, len(R)), dtype=R.dtype)
+        shape, xp = (PENDING, len(R)), array_namespace(R)
+        self.V = xp.empty(shape, dtype=R.dtype, **on_device_of(R))
 
     def take(self, limit):
         """Up to `limit` atoms, at least one, as long as the best should be on the list."""
@@ -105,17 +116,28 @@ class Shortlist:
         """Row i of the list as the j-th atom: R <- R - v v', for the list's rows only."""
         V = self.V[:j]
         v = (self.rows[i] - V[:, self.index[i]] @ V) / np.sqrt(self.diagonal[i])
-        weighted, u = self.counts * v, v[self.index]
-        Rv = self.rows @ weighted - (V @ weighted) @ V[:, self.index]
-        self.power += u * (u * (weighted @ v) - 2 * Rv)
+        weighted = self.counts * v
+        Rv = to_numpy(self.rows @ weighted - (V @ weighted) @ V[:, self.places])
+        u, norm = to_numpy(v[self.places]), to_numpy(weighted @ v)
+        self.power += u * (u * norm - 2 * Rv)
         self.diagonal = self.diagonal - u * u
         self.V[j] = v
 
 
 def weighted_squares(R, counts):
     """sum_n c_n R_in^2 for every row, in tiles, (m,)."""
-    tiles = (R[start : start + PENDING] for start in range(0, len(R), PENDING))
-    return np.concatenate([np.square(tile) @ counts for tile in tiles])
+    step = SQUARED_ROWS if isinstance(R, np.ndarray) else DEVICE_SQUARED_ROWS
+    tiles = (R[start : start + step] for start in range(0, len(R), step))
+    return array_namespace(R).concat([tile**2 @ counts for tile in tiles])
+
+
+def subtract_products(R, V):
+    """R <- R - V'V in place, for V (k, m)."""
+    if isinstance(R, np.ndarray):
+        gemm = get_blas_funcs("gemm", (R,))
+        gemm(-1.0, V.T, V, beta=1.0, c=R.T, overwrite_c=True)
+    else:
+        R.addmm_(V.T, V, alpha=-1)
 
 
 def best(power, diagonal, free):
@@ -164,7 +186,7 @@ class SubspaceGreedy(Selector):
 
     def select(self, kernel, X, size, rng):
         """Choose `size` of the m rows; eigenpairs of K, then O(m size^2)."""
-        K, (_, _, group) = gram(kernel, X), distinct_rows(X)
+        K, (_, _, group) = host_gram(kernel, X), distinct_rows(X)
         E = self._targets(K, self.n_targets or size, rng)
         factor = PartialCholesky.of_matrix(K, size)
         ger = get_blas_funcs("ger", (E,))
@@ -221,17 +243,18 @@ class SparseGreedy(Selector):
     def select(self, kernel, X, size, rng):
         """Choose `size` rows; candidates x n x size kernel values for gain="all"."""
         factor, distinct = self._factor(kernel, X, size), Distinct(X)
-        order, free = [], factor.residual > 0
+        order, free = [], to_numpy(factor.residual > 0)
         while len(order) < min(size, X.shape[0]) and free.any():
             pool = np.flatnonzero(free)
             pool = rng.choice(pool, min(self.candidates, len(pool)), replace=False)
             power = self._power(factor, pool)
-            atom = pool[best(power, factor.residual[pool], np.ones(len(pool), dtype=bool))]
+            residual = to_numpy(factor.residual[pool])
+            atom = pool[best(power, residual, np.ones(len(pool), dtype=bool))]
             if distinct.admit(atom):
                 factor.append(atom)
                 order.append(atom)
             free[atom] = False
-            free &= factor.residual > 0
+            free &= to_numpy(factor.residual > 0)
         return as_indices(order)
 
     def _factor(self, kernel, X, size):
@@ -241,7 +264,8 @@ class SparseGreedy(Selector):
         return PartialCholesky.of_kernel(kernel, X, size)
 
     def _power(self, factor, pool):
-        rows = slice(None) if self.gain == "all" else pool
+        """Squared norms of the candidates' columns of R, (c,)."""
         L = factor.L[: factor.rank]
-        R = factor.columns(pool, rows) - L[:, pool].T @ L[:, rows]
-        return np.einsum("ij,ij->i", R, R)
+        tiles = row_tiles(L, L.shape[1]) if self.gain == "all" else [pool]
+        parts = (factor.columns(pool, rows) - L[:, pool].T @ L[:, rows] for rows in tiles)
+        return to_numpy(sum(row_squares(R) for R in parts))

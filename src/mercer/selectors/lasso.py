@@ -7,7 +7,7 @@ which rows of W leave zero is used.
 
 import numpy as np
 
-from .base import Selector, as_indices, distinct_rows, gram, top_eigenpairs
+from .base import Selector, as_indices, distinct_rows, host_gram, top_eigenpairs
 from .lars import FeatureAtoms, ScoreAtoms, group_lars, lasso_path
 
 # Corners of a lasso path followed for each atom asked for; drops make more corners than atoms.
@@ -60,7 +60,7 @@ class GroupLasso(Selector):
 
     def path(self, kernel, X, size, rng):
         """The steps of group LARS, each with the correlations that decided it."""
-        K = gram(kernel, X)
+        K = host_gram(kernel, X)
         values, U = top_eigenpairs(K, self.n_targets or size, rng)
         make = ScoreAtoms if self.norm == "score" else FeatureAtoms
         atoms = make(K, size, self.unit)
@@ -92,7 +92,7 @@ class ComponentLasso(Selector):
 
     def select(self, kernel, X, size, rng):
         """Choose `size` of the m rows; eigenpairs of K, then O(m^2 size)."""
-        K, (_, _, group) = gram(kernel, X).astype(np.float64, copy=False), distinct_rows(X)
+        K, (_, _, group) = host_gram(kernel, X).astype(np.float64, copy=False), distinct_rows(X)
         _, U = top_eigenpairs(K, self.n_components, rng)
         paths = [lasso_path(K, u, group, STEPS_PER_ATOM * size) for u in U.T]
         return as_indices(_in_turn(paths, group, size))

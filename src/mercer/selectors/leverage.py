@@ -5,13 +5,11 @@
 """
 
 import numpy as np
-from scipy.linalg import cholesky, eigvalsh, solve_triangular
+from scipy.linalg import cholesky, eigvalsh
 
-from .base import Selector, first_distinct
+from ..compute import array_namespace, like, to_numpy
+from .base import Selector, column_squares, first_distinct, host_gram, row_tiles, solve_lower
 from .random import weighted_order
-
-# Rows whose leverage is computed against the sample at once.
-TILE = 4096
 
 
 class RidgeLeverage(Selector):
@@ -53,18 +51,18 @@ def leverage(kernel, X, rows, sample, weights, size):
     """Approximate ridge leverage of `rows` from a weighted sample."""
     sample, keep = np.unique(sample, return_index=True)
     weights, Z = weights[keep], X[sample]
-    G = np.asarray(kernel(Z, Z), dtype=np.float64)
+    G = np.asarray(host_gram(kernel, Z), dtype=np.float64)
     ridge = _ridge(weights[:, None] * G * weights, size)
     C = cholesky(G + np.diag(ridge / weights**2), lower=True, check_finite=False)
-    scores = np.empty(len(rows))
-    for start in range(0, len(rows), TILE):
-        block = X[rows[start : start + TILE]]
-        K = np.asarray(kernel(Z, block), dtype=np.float64)
-        V = solve_triangular(C, K, lower=True, overwrite_b=True, check_finite=False)
-        inside = np.einsum("ij,ij->j", V, V)
-        scores[start : start + TILE] = (kernel.diag(block) - inside) / ridge
+    scores = []
+    for tile in row_tiles(X, len(rows)):
+        block = X[rows[tile]]
+        K = kernel(Z, block)
+        xp = array_namespace(K)
+        V = solve_lower(C, xp.asarray(K, dtype=xp.float64))
+        scores.append(like(kernel.diag(block), K) - column_squares(V))
     # Rounding can leave a row of the sample a hair below zero; it still counts.
-    return np.clip(scores, np.finfo(float).tiny, 1)
+    return np.clip(to_numpy(xp.concat(scores)) / ridge, np.finfo(float).tiny, 1)
 
 
 def _levels(n, width):

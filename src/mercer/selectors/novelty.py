@@ -5,9 +5,11 @@ admitted before it. Nothing is ever removed, so blocks may arrive one after anot
 """
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy import sparse
 
-from .base import Selector, as_indices, row_keys
+from ..compute import array_namespace, is_sparse, like, to_numpy
+from ..compute.arrays import dtype_name
+from .base import Selector, as_indices, column_squares, host_gram, row_keys, solve_lower
 
 # Halvings of the log-threshold between rounding and one, which settle it to eight digits.
 BISECTIONS = 32
@@ -79,7 +81,7 @@ def least_threshold(dtype):
     A row admitted with share p magnifies the rounding eps of later ones to eps / sqrt(p), which has
     to stay below p: 1e-10, in single precision 1e-4.
     """
-    return 4 * np.finfo(dtype).eps ** (2 / 3)
+    return 4 * np.finfo(dtype_name(dtype)).eps ** (2 / 3)
 
 
 class NoveltyRule:
@@ -102,33 +104,35 @@ class NoveltyRule:
     def admit(self, X, limit=None):
         """Take in a block of rows; returns the indices of those admitted, in order."""
         F, residual = self._project(X)
-        scale = np.asarray(self.kernel.diag(X), dtype=np.float64)
+        scale = np.asarray(to_numpy(self.kernel.diag(X)), dtype=np.float64)
         floor = max(self.threshold, least_threshold(self.kernel(X[:1], X[:1]).dtype)) * scale
         # Residuals only fall as atoms are added, so the rest of the block is settled.
-        open_rows = np.flatnonzero(residual > floor)
-        local, C = self._sequential(X[open_rows], F[:, open_rows], floor[open_rows], limit)
+        open_rows = np.flatnonzero(to_numpy(residual) > floor)
+        F = to_numpy(F[:, open_rows])
+        local, C = self._sequential(X[open_rows], F, floor[open_rows], limit)
         admitted = open_rows[local]
-        self._grow(X[admitted], F[:, admitted], C)
+        self._grow(X[admitted], F[:, local], C)
         return admitted
 
     def residual(self, X):
         """k(x, x) outside the span of the atoms, (n,)."""
-        return self._project(X)[1]
+        return to_numpy(self._project(X)[1])
 
     def _project(self, X):
         """Coordinates of the rows on the orthonormalized atoms, (m, n), and what is left."""
-        diagonal = np.asarray(self.kernel.diag(X), dtype=np.float64)
+        diagonal = like(self.kernel.diag(X), X)
         if self.Z is None:
             return np.empty((0, X.shape[0])), diagonal
-        K = np.asarray(self.kernel(self.Z, X), dtype=np.float64)
-        F = solve_triangular(self.C, K, lower=True, check_finite=False)
-        return F, diagonal - np.einsum("ij,ij->j", F, F)
+        K = self.kernel(self.Z, X)
+        xp = array_namespace(K)
+        F = solve_lower(self.C, xp.asarray(K, dtype=xp.float64))
+        return F, diagonal - column_squares(F)
 
     def _sequential(self, X, F, floor, limit):
         """Admit rows one by one; indices and the Cholesky factor of their residuals."""
         if not X.shape[0]:
             return as_indices([]), np.empty((0, 0))
-        H = np.asarray(self.kernel(X, X), dtype=np.float64) - F.T @ F
+        H = np.asarray(host_gram(self.kernel, X), dtype=np.float64) - F.T @ F
         chosen, rows = [], []
         diagonal, keys = H.diagonal().copy(), row_keys(X)
         for i in range(len(H)):
@@ -151,4 +155,11 @@ class NoveltyRule:
         grown = np.zeros((m + b, m + b))
         grown[:m, :m], grown[m:, :m], grown[m:, m:] = self.C, F.T, C
         self.C = grown
-        self.Z = X if self.Z is None else np.concatenate([self.Z, X])
+        self.Z = X if self.Z is None else stacked(self.Z, X)
+
+
+def stacked(Z, X):
+    """The rows of Z, then those of X."""
+    if is_sparse(X):
+        return sparse.vstack([Z, X], format="csr")
+    return array_namespace(X).concat([Z, X])

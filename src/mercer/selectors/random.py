@@ -6,6 +6,7 @@ equal an earlier one are passed over, which leaves the draw what it is among dis
 
 import numpy as np
 
+from ..compute import to_numpy
 from .base import Selector, first_distinct
 
 
@@ -47,7 +48,8 @@ class NormWeighted(Selector):
 
     def select(self, kernel, X, size, rng):
         """Draw `size` of the rows of X; O(n) and the diagonal of K."""
-        return first_distinct(X, weighted_order(np.square(kernel.diag(X)), rng), size)
+        weights = np.square(to_numpy(kernel.diag(X)))
+        return first_distinct(X, weighted_order(weights, rng), size)
 
 
 def weighted_order(weights, rng):

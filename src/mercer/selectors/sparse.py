@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh, qr
 
-from .base import distinct_rows, gram, top_eigenpairs
+from .base import distinct_rows, host_gram, top_eigenpairs
 from .bayes import SparseBayes
 from .lars import lasso_path
 from .lasso import STEPS_PER_ATOM
@@ -68,7 +68,8 @@ def sparse_components(kernel, X, n_components, sparsity, rng, *, method="lasso",
     SparseComponents
         With fewer directions where the rank is short.
     """
-    K, (first, counts, group) = gram(kernel, X).astype(np.float64, copy=False), distinct_rows(X)
+    K = host_gram(kernel, X).astype(np.float64, copy=False)
+    first, counts, group = distinct_rows(X)
     if method == "lasso":
         W = _lasso_loadings(K, group, n_components, sparsity, rng, center)
     else:

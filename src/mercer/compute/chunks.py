@@ -1,0 +1,183 @@
+"""The rows of a Dask collection, chunk by chunk."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from .arrays import is_sparse, to_numpy
+from .cluster import delayed, run
+
+# Chunk pairs for each core: enough that no core waits long for the last one.
+PAIRS_PER_CORE = 4
+# Share of a core's memory that the two chunks of a pair and their vectors may take.
+CHUNK_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """The rows of a Dask array, chunk by chunk.
+
+    Attributes
+    ----------
+    array : dask.array.Array of shape (n, d)
+        One chunk of columns; float32 or float64. n and the lengths of chunks may be unknown.
+    """
+
+    array: Any
+
+    @classmethod
+    def of(cls, X) -> "Chunks":
+        """The chunks of a Dask array or dataframe, in floating point."""
+        array = _frame_rows(X) if hasattr(X, "columns") else X
+        if not hasattr(array, "rechunk"):
+            raise TypeError(
+                f"X is a {type(X).__name__} of Dask. Pass a Dask array or dataframe, for example "
+                "X.to_dataframe() of a bag."
+            )
+        if array.ndim != 2 or array.dtype.kind not in "biuf":
+            raise ValueError(
+                f"Expected a 2D Dask array of numbers, got a {array.ndim}D one of type "
+                f"{array.dtype} instead."
+            )
+        if is_sparse(array._meta):
+            raise ValueError(
+                "The chunks of X are sparse, and clusters take dense ones. Pass "
+                "X.map_blocks(lambda chunk: chunk.toarray())."
+            )
+        if not isinstance(array._meta, np.ndarray):
+            array = array.map_blocks(to_numpy, dtype=array.dtype, meta=np.empty((0, 0)))
+        if array.numblocks[1] > 1:
+            array = array.rechunk({1: -1})
+        return cls(array if array.dtype in (np.float32, np.float64) else array.astype(float))
+
+    @property
+    def dtype(self):
+        """The type of the rows."""
+        return self.array.dtype
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.array.shape[1]
+
+    @property
+    def lengths(self) -> tuple[int, ...] | None:
+        """Rows of every chunk, or None where that is not known."""
+        lengths = self.array.chunks[0]
+        return None if np.isnan(lengths).any() else tuple(int(n) for n in lengths)
+
+    @property
+    def count(self) -> int | None:
+        """Number of rows, or None where that is not known."""
+        return None if self.lengths is None else sum(self.lengths)
+
+    @cached_property
+    def blocks(self) -> list:
+        """One delayed array of rows for every chunk."""
+        return list(self.array.to_delayed().ravel())
+
+    @property
+    def slices(self) -> list[slice]:
+        """The rows that each chunk holds."""
+        ends = np.cumsum((0, *(self.lengths or ())))
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+    def filled(self) -> list[tuple[slice, Any]]:
+        """Slices and blocks of the chunks that are not empty."""
+        parts = zip(self.slices, self.blocks, strict=True)
+        return [(rows, block) for rows, block in parts if rows.stop > rows.start]
+
+    def map(self, function, **arguments) -> list:
+        """Delayed ``function(rows, chunk, **arguments)`` of every chunk.
+
+        Where Dask can fuse them, one task with what makes the rows, so that these are not sent
+        elsewhere.
+        """
+        results = self.array.map_blocks(
+            _numbered,
+            function=function,
+            arguments=arguments,
+            dtype=object,
+            chunks=((1,) * self.array.numblocks[0], (1,)),
+            meta=np.empty((0, 0), object),
+        )
+        return list(results.to_delayed().ravel())
+
+    def counted(self) -> "Chunks":
+        """The same chunks with known lengths, which may take a pass."""
+        if self.lengths is not None:
+            return self
+        count = delayed(len)
+        return self.with_lengths(run([count(block) for block in self.blocks]))
+
+    def with_lengths(self, lengths) -> "Chunks":
+        """The same chunks with the lengths that were counted."""
+        array = self.array.copy()
+        array._chunks = (tuple(int(n) for n in lengths), array.chunks[1])
+        return Chunks(array)
+
+    def evened(self, cores: int, room: int, columns: int) -> "Chunks":
+        """Chunks of about equal length, as many as keep `cores` busy with pairs of them.
+
+        Fewer chunks move fewer bytes; a pair with `columns` numbers a row must fit the room.
+        """
+        n, longest = self.count or 0, max(self.lengths or (0,))
+        most = max(1, int(CHUNK_SHARE * room / (16 * columns)))
+        number = max(int(np.ceil(np.sqrt(2 * PAIRS_PER_CORE * cores))), -(-n // most))
+        rows = max(1, -(-n // number))
+        if len(self.filled()) <= 2 * number and longest <= min(2 * rows, most):
+            return self
+        return Chunks(self.array.rechunk({0: rows}))
+
+    def persisted(self) -> "Chunks":
+        """The same chunks, computed and kept where they are; lost ones are made again."""
+        return Chunks(self.array.persist())
+
+    def rows(self, index) -> np.ndarray:
+        """Some rows, brought here, in the order of `index`."""
+        index = np.asarray(index)
+        take, places = delayed(_take), []
+        parts = []
+        for rows, block in self.filled():
+            here = np.flatnonzero((index >= rows.start) & (index < rows.stop))
+            if here.size:
+                places.append(here)
+                parts.append(take(block, index[here] - rows.start))
+        found = np.concatenate(run(parts))
+        return found[np.argsort(np.concatenate(places), kind="stable")]
+
+
+def _numbered(rows, function, arguments, block_id):
+    return function(rows, block_id[0], **arguments)
+
+
+def _frame_rows(X):
+    """A dataframe as an array, its columns checked and in one floating type."""
+    import dask.array as da
+
+    names = [str(name) for name, kind in X.dtypes.items() if not _is_number(kind)]
+    if names:
+        raise ValueError(
+            f"Columns {names} of the dataframe are no numbers. Leave them out or encode them "
+            "before fitting."
+        )
+    single = all(kind == np.float32 for kind in X.dtypes)
+    dtype = np.dtype(np.float32 if single else np.float64)
+    convert, shape = delayed(_to_rows), (np.nan, len(X.columns))
+    blocks = [da.from_delayed(convert(part, dtype), shape, dtype) for part in X.to_delayed()]
+    return da.concatenate(blocks, allow_unknown_chunksizes=True)
+
+
+def _is_number(kind) -> bool:
+    return getattr(kind, "kind", "O") in "biuf"
+
+
+def _to_rows(frame, dtype):
+    return frame.to_numpy(dtype=dtype, na_value=np.nan)
+
+
+def _take(block, index):
+    return np.asarray(block)[index]

@@ -1,0 +1,193 @@
+"""The documentation: links lead somewhere, names are listed, code blocks and examples run.
+
+Python blocks of a page run one after the other in one namespace. What a page does not show but
+its blocks need stands in a comment, ``<!-- python`` to ``-->``, and runs in its place. A block
+whose first line is ``# skip: reason`` is not run, one with ``# needs: module`` only where that is
+installed.
+"""
+
+import importlib
+import os
+import pkgutil
+import re
+import runpy
+import sys
+import unicodedata
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import mercer
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt  # noqa: E402
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+SITE = sorted(DOCS.rglob("*.md"))
+PAGES = [*SITE, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+# What examples are called with where that is not `--out FOLDER`.
+ARGUMENTS = {
+    "classification.py": [],
+    "motion.py": ["--out", ".", "--generated", "--frames", "60"],
+}
+
+FENCE = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+CODE = re.compile(
+    r"^```python\n(.*?)^```[ \t]*$|^<!-- python\n(.*?)^-->$", re.MULTILINE | re.DOTALL
+)
+LINK = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^()\s]+)\)")
+REFERENCE = re.compile(r"\]\[(mercer[\w.]*)\]")
+HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+def prose(path):
+    """The text of a page without its code and comments."""
+    return re.sub(r"`[^`\n]*`", "``", COMMENT.sub("", FENCE.sub("", path.read_text())))
+
+
+def anchors(path):
+    """Names of the headings of a page, made as the site makes them."""
+    found = []
+    for title in HEADING.findall(COMMENT.sub("", FENCE.sub("", path.read_text()))):
+        plain = re.sub(r"[`*]|\]\([^)]*\)|\[", "", title)
+        letters = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
+        slug = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", letters).strip().lower())
+        found.append(f"{slug}_{found.count(slug)}" if slug in found else slug)
+    return found
+
+
+def directives():
+    """Full names that the API pages ask docstrings of."""
+    return [name for path in SITE for name in DIRECTIVE.findall(path.read_text())]
+
+
+def public_names():
+    """Where every public name of mercer and of its subpackages is to be found."""
+    for module in pkgutil.iter_modules(mercer.__path__, "mercer."):
+        if not module.name.split(".")[1].startswith("_"):
+            for name in getattr(importlib.import_module(module.name), "__all__", ()):
+                yield module.name, name
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_links_lead_somewhere(path):
+    for link in LINK.findall(prose(path)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (path.parent / file).resolve() if file else path
+        assert target.is_file(), f"{name_of(path)} links to {link}: there is no such file"
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors(target), f"{name_of(path)} links to {link}: no such heading"
+        if path in SITE:
+            assert target.is_relative_to(DOCS), f"{name_of(path)}: {link} is not on the site"
+
+
+@pytest.mark.parametrize("path", SITE, ids=name_of)
+def test_references_are_documented_names(path):
+    for name in REFERENCE.findall(prose(path)):
+        assert name in directives(), f"{name_of(path)} refers to {name}, which no API page has"
+
+
+def test_every_picture_is_used():
+    used = {link for path in SITE for link in LINK.findall(path.read_text())}
+    pictures = {picture.name for picture in (DOCS / "images").iterdir()}
+    assert pictures == {Path(link).name for link in used if link.endswith(".png")}
+
+
+def test_navigation_lists_every_page():
+    navigation = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1]
+    listed = re.findall(r"[\w/-]+\.md", navigation)
+    assert sorted(listed) == [str(path.relative_to(DOCS)) for path in SITE]
+
+
+def test_every_public_name_has_an_entry():
+    # The place a name is listed under may be another module than the one that defines it.
+    known = {id(resolve(name)) for name in directives()}
+    missing = [
+        f"{module}.{name}"
+        for module, name in public_names()
+        if f"{module}.{name}" not in directives()
+        and id(getattr(importlib.import_module(module), name)) not in known
+    ]
+    assert not missing, f"add to docs/api: {missing}"
+    tops = [name for name in mercer.__all__ if not name.startswith("_")]
+    modules = {name.split(".")[1] for name in directives()}
+    assert all(top in modules or id(getattr(mercer, top)) in known for top in tops)
+
+
+def test_entries_have_docstrings():
+    bare = [name for name in directives() if callable(resolve(name)) and not resolve(name).__doc__]
+    assert not bare, f"without a docstring: {bare}"
+
+
+def test_no_entry_twice():
+    names = directives()
+    assert sorted(set(names)) == sorted(names)
+
+
+def resolve(name):
+    """The object of a full name."""
+    parts = name.split(".")
+    found = importlib.import_module(parts[0])
+    for i, part in enumerate(parts[1:], 2):
+        found = getattr(found, part, None) or importlib.import_module(".".join(parts[:i]))
+    return found
+
+
+def blocks(path):
+    """Code of a page that is to be run, with the line it begins in."""
+    text = path.read_text()
+    for match in CODE.finditer(text):
+        code = match[1] or match[2] or ""
+        needed = re.match(r"# needs: (\w+)", code)
+        if not code.startswith("# skip: ") and (needed is None or find_spec(needed[1])):
+            yield text[: match.start()].count("\n") + 1, code
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of its own to work in, and no figure left behind."""
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    plt.close("all")
+
+
+@pytest.mark.parametrize("path", [p for p in PAGES if "```python" in p.read_text()], ids=name_of)
+def test_blocks_run(path, folder):
+    names: dict = {"__name__": "__docs__"}
+    for line, code in blocks(path):
+        # Errors name the page and the line in it.
+        exec(compile("\n" * line + code, name_of(path), "exec"), names)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_examples_run(path, folder, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [str(path), *ARGUMENTS.get(path.name, ["--out", "."])])
+    runpy.run_path(str(path), run_name="__main__")
+    drawn = {name for name in os.listdir(folder) if name.endswith(".png")}
+    if path.name not in ARGUMENTS:
+        assert drawn, f"{path.name} has drawn nothing"
+        assert all((DOCS / "images" / name).is_file() for name in drawn), "not in docs/images"
+
+
+def test_slugs_and_blocks_are_read_as_meant(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A `b`: c, and d\n\n## Twice\n## Twice\n\n```python\nx = 1\n```\n"
+        "\n<!-- python\ny = 2\n-->\n"
+        "\n```python\n# skip: no\nz = 3\n```\n\n```python\n# needs: no_such_module\nz = 4\n```\n"
+        "\n```sh\n# Not a heading\n```\n"
+    )
+    assert anchors(page) == ["a-b-c-and-d", "twice", "twice_1"]
+    assert [code for _, code in blocks(page)] == ["x = 1\n", "y = 2\n"]
