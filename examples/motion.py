@@ -96,10 +96,12 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("results"))
     parser.add_argument("--noise", type=float, default=0.03, help="meters, default 0.03")
     parser.add_argument("--html", action="store_true", help="an HTML page rather than a GIF")
+    parser.add_argument("--frames", type=int, help="take the first so many (default: all)")
     parser.add_argument("--generated", action="store_true", help="do not look for real data")
     options = parser.parse_args()
     matplotlib.use("Agg")
     clean, parents, rate = load(options.generated)
+    clean = clean[: options.frames]
     noisy = clean + options.noise * np.random.default_rng(0).standard_normal(clean.shape)
     model = KernelPCA(25, kernel="rbf", gamma=1 / 3).fit(noisy)
     found = model.denoise(noisy)

@@ -147,9 +147,6 @@ class TorchEngine(TiledEngine):
             ) from None
         self.memory //= 2
 
-    def __getstate__(self):
-        return self.__dict__ | {"progress": None}
-
 
 class StreamedRows:
     """Rows in main memory or in a file whose blocks come to the device when they are asked for."""

@@ -9,10 +9,8 @@ import os
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from .tiles import TiledEngine
 
@@ -42,7 +40,6 @@ class LocalEngine(TiledEngine):
         self.memory = memory
         self.threads = count_threads(threads)
         self.progress = progress
-        self._controller: ThreadpoolController | None = None
 
     def empty(self, shape, dtype=np.float64):
         """A NumPy array."""
@@ -55,18 +52,6 @@ class LocalEngine(TiledEngine):
     def asarray(self, A, dtype=None):
         """A contiguous NumPy array."""
         return np.ascontiguousarray(A, dtype=dtype)
-
-    @contextmanager
-    def single_blas(self):
-        """Hold BLAS at one thread, for small problems and inside our own threads."""
-        if self._controller is None:
-            self._controller = ThreadpoolController()
-        with self._controller.limit(limits=1):
-            yield
-
-    def __getstate__(self):
-        # Handles of thread pools and progress bars do not travel.
-        return self.__dict__ | {"_controller": None, "progress": None}
 
     def _run(self, tasks, work, threads, begin=lambda: None):
         """Call ``work(task, local)`` for every task, the calling thread working too.

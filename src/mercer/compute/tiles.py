@@ -4,11 +4,12 @@ import operator
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from .arrays import itemsize
 from .memory import format_bytes
@@ -67,6 +68,7 @@ class TiledEngine(ABC):
     #: Rows of a block in a sum over many rows of few columns, and of a streamed block.
     sum_block = 512
     stream_block = 2048
+    _controller: ThreadpoolController | None = None
 
     @abstractmethod
     def empty(self, shape, dtype=np.float64):
@@ -92,9 +94,13 @@ class TiledEngine(ABC):
         """Whether products with this kernel's matrix need no tiles in memory."""
         return False
 
-    def single_blas(self) -> AbstractContextManager:
+    @contextmanager
+    def single_blas(self):
         """Hold BLAS at one thread, for small problems and inside our own threads."""
-        return nullcontext()
+        if self._controller is None:
+            self._controller = ThreadpoolController()
+        with self._controller.limit(limits=1):
+            yield
 
     def store(self, room: int) -> TileStore:
         """A place for `room` bytes of tiles."""
@@ -187,6 +193,10 @@ class TiledEngine(ABC):
             self._run(row_blocks(n, rows), work, self.threads, begin)
         parts = [total[0] for total in sums if total]
         return reduce(operator.add, parts)
+
+    def __getstate__(self):
+        # Handles of thread pools and progress bars do not travel.
+        return self.__dict__ | {"_controller": None, "progress": None}
 
     def _symmetric(self, pairs, V, side, threads, store):
         n, b = pairs.shape[0], V.shape[1]
