@@ -18,10 +18,10 @@ from mercer.compute import (
     is_sparse,
     parse_bytes,
     restore,
+    row_blocks,
     to_numpy,
 )
 from mercer.compute.arrays import is_foreign
-from mercer.compute import row_blocks
 from mercer.compute.local import TILE_SIDES, usable_cores
 from mercer.kernels import RBF, Laplacian, Linear, Polynomial
 

@@ -5,7 +5,7 @@ Vectors are in the array library of the basis; samples and weights are small and
 
 import numpy as np
 
-from ..compute import array_namespace, like, to_numpy
+from ..compute import array_namespace, to_numpy
 from .base import SymmetricOperator, padded, sample_weights, start_sample
 
 
