@@ -27,7 +27,8 @@ import numpy as np
 import torch
 from _harness import print_table, write_json
 
-from mercer import KernelPCA, datasets
+from mercer import HebbianKernelPCA, KernelPCA, datasets
+from mercer.bases import Landmarks, RandomFeatures
 from mercer.compute.device import TorchEngine
 from mercer.kernels import RBF
 from mercer.metrics import subspace_error
@@ -39,7 +40,7 @@ COMPONENTS, TOL = 16, 1e-5
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--only", choices=["products", "million", "fits", "agreement"])
+    parser.add_argument("--only", choices=["products", "million", "fits", "methods", "agreement"])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", default="benchmark-results/gpu.json")
     args = parser.parse_args()
@@ -51,6 +52,7 @@ def main() -> None:
         "products": products,
         "million": million,
         "fits": fits,
+        "methods": methods,
         "agreement": agreement,
     }
     for name, part in parts.items():
@@ -254,6 +256,49 @@ def scikit_learn(n: int) -> dict:
         "seconds": seconds,
         "ours": ours,
     }
+
+
+def methods(quick: bool) -> list[dict]:
+    """The other methods on the device and on the cores of the same machine."""
+    size = 20 if quick else 1
+    options = {"kernel": "rbf", "gamma": "mean", "random_state": 0}
+    rows, few = many_rows(581_012 // size), many_rows(20_000 // size)
+    cases = {
+        "1,000 landmarks": (KernelPCA(COMPONENTS, basis=Landmarks(1000), **options), rows),
+        "1,000 random features": (
+            KernelPCA(COMPONENTS, basis=RandomFeatures(1000), **options),
+            rows,
+        ),
+        "Gram power": (KernelPCA(COMPONENTS, eigen_solver="gram-power", **options), few),
+        "Hebbian, two passes": (HebbianKernelPCA(COMPONENTS, n_passes=2, **options), few),
+    }
+    results = []
+    for name, (model, X) in cases.items():
+        model.set_params(device="cuda").fit(X[:3000])
+        seconds = [timed_fit(model.set_params(device=where), X) for where in ("cuda", "cpu")]
+        results.append({"method": name, "rows": len(X), "cuda": seconds[0], "cpu": seconds[1]})
+    print_table(
+        "other methods, float32",
+        ["method", "rows", "GPU, s", "CPU, s", "ratio"],
+        [
+            [
+                r["method"],
+                f"{r['rows']:,}",
+                f"{r['cuda']:.2f}",
+                f"{r['cpu']:.2f}",
+                f"{r['cpu'] / r['cuda']:.1f}",
+            ]
+            for r in results
+        ],
+    )
+    return results
+
+
+def timed_fit(model, X) -> float:
+    """Seconds of a fit."""
+    start = time.perf_counter()
+    model.fit(X)
+    return time.perf_counter() - start
 
 
 def agreement(quick: bool) -> dict:
