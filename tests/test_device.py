@@ -107,6 +107,15 @@ def test_bases_agree_with_numpy(basis, device):
     )
 
 
+@pytest.mark.parametrize("solver", ["krylov", "dense", "gram-power"])
+def test_precomputed_agrees_with_numpy(solver, device):
+    K = RBF(0.2)(rows(300))
+    options = {"kernel": "precomputed", "eigen_solver": solver, "random_state": 0}
+    ours, host = (KernelPCA(3, device=where, **options).fit(K) for where in (device, None))
+    np.testing.assert_allclose(ours.eigenvalues_, host.eigenvalues_, rtol=1e-10)
+    np.testing.assert_allclose(ours.transform(K[:9]), host.transform(K[:9]), atol=1e-9)
+
+
 @pytest.mark.parametrize("gain", ["auto", "smd", "et"])
 def test_hebbian_passes_agree_with_numpy(gain, device):
     X = rows(300)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..compute import is_sparse
+from ..compute import array_namespace, is_sparse, to_numpy
 from ..kernels import Precomputed
 from .base import GramBasis
 
@@ -20,7 +20,9 @@ class PrecomputedBasis(GramBasis):
 
     def stream(self, X, W=None):
         """X W: the rows are the inner products already."""
-        return lambda block: X[block] if W is None else X[block] @ W
+        X = self.engine.place(X)
+        W = None if W is None else self.engine.asarray(W)
+        return lambda block: wide(X[block]) if W is None else product(X[block], W)
 
     def stream_width(self):
         """Nothing but the result."""
@@ -32,7 +34,7 @@ class PrecomputedBasis(GramBasis):
 
     def gram(self, W):
         """G W."""
-        return np.asarray(self.G @ W, dtype=float)
+        return product(self.G, W)
 
     def norms(self, X):
         """Not known for new rows."""
@@ -40,25 +42,40 @@ class PrecomputedBasis(GramBasis):
 
     def diagonal(self):
         """The diagonal of G."""
-        return np.asarray(self.G.diagonal(), dtype=float)
+        if is_sparse(self.G):
+            return np.asarray(self.G.diagonal(), dtype=float)
+        return wide(array_namespace(self.G).linalg.diagonal(self.G))
 
     def to_dense(self):
         """A copy of G."""
-        return np.array(self.G.toarray() if hasattr(self.G, "toarray") else self.G, dtype=float)
+        if is_sparse(self.G):
+            return self.G.toarray().astype(float)
+        xp = array_namespace(self.G)
+        return xp.astype(self.G, xp.float64, copy=True)
 
     def columns(self, index, W):
         """G[:, index] W."""
-        return np.asarray(self.G[:, index] @ W, dtype=float)
+        return product(self.G[:, index], self.engine.asarray(W))
 
     def rows(self, index):
         """G[index]."""
-        return dense(self.G[index])
+        return wide(self.G[index])
 
     def minor(self, index):
         """G[index][:, index]."""
-        return dense(self.G[index][:, index])
+        return to_numpy(wide(self.G[index][:, index]))
 
 
-def dense(G) -> np.ndarray:
-    """Some of the matrix as an array of float64."""
-    return np.asarray(G.toarray() if is_sparse(G) else G, dtype=float)
+def product(G, W):
+    """G W in float64; only NumPy multiplies arrays of two types."""
+    if is_sparse(G) or isinstance(G, np.ndarray):
+        return np.asarray(G @ W, dtype=float)
+    return wide(G @ array_namespace(G).astype(W, G.dtype))
+
+
+def wide(G):
+    """Some of the matrix as a dense array of float64."""
+    if is_sparse(G) or isinstance(G, np.ndarray):
+        return np.asarray(G.toarray() if is_sparse(G) else G, dtype=float)
+    xp = array_namespace(G)
+    return xp.astype(G, xp.float64, copy=False)
