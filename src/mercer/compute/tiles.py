@@ -5,7 +5,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,10 @@ from threadpoolctl import ThreadpoolController
 
 from .arrays import itemsize
 from .memory import format_bytes
+
+
+# Entries of a matrix that is made sooner than a thread is started.
+ALONE = 512**2
 
 
 class TileStore:
@@ -68,7 +72,6 @@ class TiledEngine(ABC):
     #: Rows of a block in a sum over many rows of few columns, and of a streamed block.
     sum_block = 512
     stream_block = 2048
-    _controller: ThreadpoolController | None = None
 
     @abstractmethod
     def empty(self, shape, dtype=np.float64):
@@ -97,9 +100,7 @@ class TiledEngine(ABC):
     @contextmanager
     def single_blas(self):
         """Hold BLAS at one thread, for small problems and inside our own threads."""
-        if self._controller is None:
-            self._controller = ThreadpoolController()
-        with self._controller.limit(limits=1):
+        with blas_threads().limit(limits=1):
             yield
 
     def store(self, room: int) -> TileStore:
@@ -139,7 +140,9 @@ class TiledEngine(ABC):
         array of shape (n, b)
         """
         side, threads = self.tiling(pairs)
-        if pairs.symmetric:
+        if pairs.shape[0] * pairs.shape[1] <= ALONE:
+            threads = 1
+        elif pairs.symmetric:
             # Enough tiles that no thread waits long for the last one.
             side = min(side, max(self.small_side, -(-pairs.shape[0] // (4 * threads))))
         V = self.asarray(V, pairs.dtype)
@@ -195,8 +198,8 @@ class TiledEngine(ABC):
         return reduce(operator.add, parts)
 
     def __getstate__(self):
-        # Handles of thread pools and progress bars do not travel.
-        return self.__dict__ | {"_controller": None, "progress": None}
+        # Progress bars do not travel.
+        return self.__dict__ | {"progress": None}
 
     def _symmetric(self, pairs, V, side, threads, store):
         n, b = pairs.shape[0], V.shape[1]
@@ -256,6 +259,15 @@ class TiledEngine(ABC):
             work(task, local)
             if self.progress is not None:
                 self.progress(done, len(tasks))
+
+
+@cache
+def blas_threads() -> ThreadpoolController:
+    """The switch for the threads of BLAS; looking for it takes some milliseconds."""
+    # Both of them bring a BLAS of their own, and only what is loaded is found.
+    import scipy.linalg  # noqa: F401
+
+    return ThreadpoolController()
 
 
 def row_blocks(n: int, rows: int) -> list[slice]:

@@ -65,15 +65,15 @@ class BlockKrylov(Solver):
     block : int or None
         Vectors a product; None for the number of components plus `oversampling`.
     oversampling : int
-        Vectors carried beyond those asked for. 15 in place of 8 save one pass in six, and with
-        16 components and the column of the means a block has 32 columns, which GEMM likes.
+        Vectors carried beyond those asked for. 16 in place of 8 save one pass in six, and
+        GEMM likes blocks of 32.
     max_columns : int or None
         Vectors kept before a restart; None for eight blocks.
     max_passes : int
         Products in all; when they are used up the result says that it has not converged.
     """
 
-    def __init__(self, block=None, oversampling=15, max_columns=None, max_passes=MAX_PASSES):
+    def __init__(self, block=None, oversampling=16, max_columns=None, max_passes=MAX_PASSES):
         self.block = block
         self.oversampling = oversampling
         self.max_columns = max_columns
