@@ -14,7 +14,6 @@ from threadpoolctl import ThreadpoolController
 from .arrays import itemsize
 from .memory import format_bytes
 
-
 # Entries of a matrix that is made sooner than a thread is started.
 ALONE = 512**2
 
