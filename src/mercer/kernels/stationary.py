@@ -4,6 +4,8 @@ All three share one width: each tends to ``exp(-gamma |x - z|^2)`` as its shape 
 grows, so a gamma found for one is a fair start for the others.
 """
 
+import math
+
 import numpy as np
 
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse
@@ -18,7 +20,7 @@ from .base import (
 )
 
 # exp(t) = 2^(t log2 e), which is what GPUs compute.
-LOG2E = float(np.log2(np.e))
+LOG2E = 1.0 / math.log(2.0)
 # Rows whose squared norms are compared at once.
 NORM_ROWS = 65536
 
