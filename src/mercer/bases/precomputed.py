@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..compute import array_namespace, is_sparse, to_numpy
+from ..compute.arrays import is_foreign
 from ..kernels import Precomputed
 from .base import GramBasis
 
@@ -42,16 +43,16 @@ class PrecomputedBasis(GramBasis):
 
     def diagonal(self):
         """The diagonal of G."""
-        if is_sparse(self.G):
-            return np.asarray(self.G.diagonal(), dtype=float)
-        return wide(array_namespace(self.G).linalg.diagonal(self.G))
+        if is_foreign(self.G):
+            return wide(array_namespace(self.G).linalg.diagonal(self.G))
+        return np.asarray(self.G.diagonal(), dtype=float)
 
     def to_dense(self):
         """A copy of G."""
-        if is_sparse(self.G):
-            return self.G.toarray().astype(float)
-        xp = array_namespace(self.G)
-        return xp.astype(self.G, xp.float64, copy=True)
+        if is_foreign(self.G):
+            xp = array_namespace(self.G)
+            return xp.astype(self.G, xp.float64, copy=True)
+        return np.array(self.G.toarray() if hasattr(self.G, "toarray") else self.G, dtype=float)
 
     def columns(self, index, W):
         """G[:, index] W."""
@@ -68,14 +69,14 @@ class PrecomputedBasis(GramBasis):
 
 def product(G, W):
     """G W in float64; only NumPy multiplies arrays of two types."""
-    if is_sparse(G) or isinstance(G, np.ndarray):
-        return np.asarray(G @ W, dtype=float)
-    return wide(G @ array_namespace(G).astype(W, G.dtype))
+    if is_foreign(G):
+        return wide(G @ array_namespace(G).astype(W, G.dtype))
+    return np.asarray(G @ W, dtype=float)
 
 
 def wide(G):
     """Some of the matrix as a dense array of float64."""
-    if is_sparse(G) or isinstance(G, np.ndarray):
-        return np.asarray(G.toarray() if is_sparse(G) else G, dtype=float)
-    xp = array_namespace(G)
-    return xp.astype(G, xp.float64, copy=False)
+    if is_foreign(G):
+        xp = array_namespace(G)
+        return xp.astype(G, xp.float64, copy=False)
+    return np.asarray(G.toarray() if is_sparse(G) else G, dtype=float)
