@@ -7,6 +7,7 @@ what is loaded here would count as a contender's memory.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -181,6 +182,21 @@ class Race:
         if "seconds" in result or result["error"].startswith("over"):
             self.done[contender] = job["n"], result.get("seconds", limit)
         return result
+
+
+def race_options(parser: argparse.ArgumentParser, work: Callable, patience: float = 0):
+    """The options that races share, read; a process that was started as a worker ends here."""
+    parser.add_argument("--limit", type=float, default=600, help="seconds for one process at most")
+    parser.add_argument(
+        "--patience", type=float, default=patience, help="seconds to wait for quiet"
+    )
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
+    parser.add_argument("--worker", type=json.loads, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        print(json.dumps(work(options.worker)))
+        raise SystemExit
+    return options
 
 
 def run_isolated(script: str, job: dict, limit: float) -> dict:

@@ -42,7 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--only", choices=["products", "million", "fits", "methods", "agreement"])
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", default="benchmark-results/gpu.json")
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/gpu.json"))
     args = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("This benchmark needs a CUDA device and a CUDA build of torch.")
@@ -58,7 +58,7 @@ def main() -> None:
     for name, part in parts.items():
         if args.only in (None, name):
             results[name] = part(args.quick)
-            write_json(Path(args.json), results)
+            write_json(args.json, results)
 
 
 def card() -> dict:

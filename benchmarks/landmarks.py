@@ -18,13 +18,12 @@ landmarks cost and save on USPS, which the exact method can still do, at three k
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from _harness import Race, best, machine, measure, print_table, write_json
+from _harness import Race, best, machine, measure, print_table, race_options, write_json
 
 RANK = 10
 SIZES = (200, 1000)
@@ -206,14 +205,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--types", nargs="+", default=["float64", "float32"])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=600, help="seconds for one process")
-    parser.add_argument("--patience", type=float, default=10, help="seconds to wait for quiet")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
-    parser.add_argument("--worker", type=json.loads, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.worker:
-        print(json.dumps(work(options.worker)))
-        return
+    options = race_options(parser, work, patience=10)
     if options.worth:
         write_json(options.out / "landmarks-worth.json", worth())
         return

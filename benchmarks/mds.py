@@ -19,12 +19,10 @@ distances.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
-from _harness import Race, machine, measure, print_table, write_json
+from _harness import Race, machine, measure, print_table, race_options, write_json
 
 RANK, COLUMNS = 2, 50
 # At 20,000 points fewer columns, so that a pass over the distances takes seconds.
@@ -240,14 +238,7 @@ def main() -> None:
     parser.add_argument("--quality", action="store_true", help="errors instead of times")
     parser.add_argument("--cases", help="comma-separated, of the form data-5000")
     parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--limit", type=float, default=600, help="seconds for one fit at most")
-    parser.add_argument("--patience", type=float, default=0, help="seconds to wait for quiet")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
-    parser.add_argument("--worker", type=json.loads, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.worker:
-        print(json.dumps(work(options.worker)))
-        return
+    options = race_options(parser, work)
     if options.quality:
         landmark_quality()
         constant_quality()

@@ -15,12 +15,10 @@ Rand index against the true labels.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
-from _harness import Race, machine, measure, print_table, write_json
+from _harness import Race, machine, measure, print_table, race_options, write_json
 
 CASES = ["iris-150", "wine-178", "digits-1797", "moons-3000", "blobs-5000", "usps-7291"]
 QUICK_CASES = ["blobs-1500", "moons-1000"]
@@ -144,14 +142,7 @@ def main() -> None:
     parser.add_argument("--large", action="store_true", help="100,000 points, ours only")
     parser.add_argument("--cases", help="comma-separated, of the form blobs-5000")
     parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--limit", type=float, default=600, help="seconds for one fit at most")
-    parser.add_argument("--patience", type=float, default=0, help="seconds to wait for quiet")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
-    parser.add_argument("--worker", type=json.loads, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.worker:
-        print(json.dumps(work(options.worker)))
-        return
+    options = race_options(parser, work)
     race = Race(
         __file__,
         lambda case: labelled(case)[0],
