@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dsyrk
 
 from .compute import array_namespace, like, to_numpy
 from .compute.arrays import on_device_of
@@ -52,22 +51,24 @@ class Moments:
     def of_blocks(cls, blocks: Iterable, energy: Any = 0.0) -> "Moments":
         """The moments of rows that come in blocks, which are overwritten.
 
-        All are taken about the mean of the first block, which is close enough to their own,
-        so that products add up in one array without a temporary of its size.
+        All are taken about the mean of the first block, which is close enough to their own.
+        Products are by matmul: it takes half of the work where both factors are the same rows,
+        and, unlike SciPy's BLAS, it lets other threads run meanwhile.
         """
-        count, shift, scatter = 0, np.zeros(0), np.zeros((0, 0))
+        count, shift = 0, np.zeros(0)
+        scatter: Any = np.zeros((0, 0))
         total: Any = np.zeros(0)
         for Y in blocks:
             xp = array_namespace(Y)
             if not count:
                 # As it is subtracted, so that the mean takes back just that.
                 shift = xp.asarray(xp.mean(Y, axis=0, dtype=xp.float64), dtype=Y.dtype)
-                total, scatter = 0.0, _no_products(Y)
+                shape = (Y.shape[1], Y.shape[1])
+                total, scatter = 0.0, xp.zeros(shape, dtype=xp.float64, **on_device_of(Y))
             Y -= shift
             count, total = count + Y.shape[0], total + xp.sum(Y, axis=0, dtype=xp.float64)
-            scatter = _add_squares(scatter, Y)
-        xp, offset = array_namespace(total), total / max(count, 1)
-        scatter = xp.triu(scatter) + xp.triu(scatter, k=1).T
+            scatter += Y.T @ Y
+        offset = total / max(count, 1)
         scatter -= outer(offset, total)
         return cls(float(count), shift + offset, scatter, energy)
 
@@ -121,20 +122,3 @@ class Moments:
 def outer(a, b):
     """a b', (m, m)."""
     return a[:, None] * b[None, :]
-
-
-def _no_products(Y):
-    """Zeros for the sum of the rows' products, beside Y, (m, m)."""
-    shape = (Y.shape[1], Y.shape[1])
-    if isinstance(Y, np.ndarray):
-        return np.zeros(shape, order="F")  # as BLAS adds to it in place
-    xp = array_namespace(Y)
-    return xp.zeros(shape, dtype=xp.float64, **on_device_of(Y))
-
-
-def _add_squares(scatter, Y):
-    """scatter + Y'Y in its upper triangle, summed in float64."""
-    if isinstance(Y, np.ndarray) and Y.dtype == np.float64 and Y.flags.c_contiguous:
-        return dsyrk(1.0, Y.T, beta=1.0, c=scatter, overwrite_c=1)
-    scatter += Y.T @ Y
-    return scatter

@@ -173,10 +173,12 @@ def check_device(device) -> torch.device:
     """The device, or an error that says what there is."""
     try:
         device = torch.device(device)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:
         raise ValueError(
             f"device={device!r} is no device of torch. Give None, 'cpu' or 'cuda'."
         ) from error
+    if device.type not in ("cpu", "cuda"):
+        raise ValueError(f"device={str(device)!r} is not supported. Give None, 'cpu' or 'cuda'.")
     if device.type == "cuda":
         count = torch.cuda.device_count()
         if count == 0:

@@ -16,8 +16,13 @@ def as_batches(X, memory, verbose):
     """The batches of an iterator, of a list of 2D arrays or of a file; an array is one batch."""
     several = isinstance(X, list | tuple) and X and all(getattr(b, "ndim", 0) == 2 for b in X)
     if several or isinstance(X, Iterator):
-        return X
+        return filter(has_rows, X)
     return file_batches(X, memory, verbose) if is_source(X) else [X]
+
+
+def has_rows(batch) -> bool:
+    """Whether a batch is not plainly empty; what has no shape is for the checks to judge."""
+    return getattr(batch, "shape", ())[:1] != (0,)
 
 
 def file_batches(X, memory, verbose):

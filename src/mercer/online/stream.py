@@ -247,6 +247,8 @@ def weighted_moments(Y, norms, weights) -> Moments:
     if weights[0] == 1.0:  # the oldest row has the least weight
         return Moments.of_blocks([Y], float(norms.sum()))
     count = float(weights.sum())
+    if count == 0.0:  # forgotten so long ago that their weights are below the smallest number
+        return no_rows(Y.shape[1])
     mean = weights @ Y / count
     Y -= mean
     return Moments(count, mean, (Y.T * weights) @ Y, float(weights @ norms))

@@ -82,7 +82,7 @@ def exportable(model):
     if basis.spans_data:
         raise ModelFileError(
             f"This model is exact: its graph would hold all {basis.size:,} training rows or their "
-            "kernel. Fit with basis='landmarks' or basis='features' to export it."
+            "kernel. Export a KernelPCA with basis='landmarks' or basis='features' instead."
         )
     known = isinstance(basis, FeatureBasis) or type(basis.kernel) in KERNEL_ROWS
     if not isinstance(basis, PointBasis | FeatureBasis) or not known:
