@@ -180,7 +180,7 @@ BAD_FILES = {
     "empty.csv": ("", "is empty"),
     "header.csv": ("a,b\n", "no rows"),
     "ragged.csv": ("a,b\n1,2\n3\n", "cells"),
-    "broken.npy": ("not an array", "cannot be read"),
+    "broken.npy": ("not an array", "the magic string is not correct"),
     "broken.parquet": ("not a table", "cannot be read as Parquet"),
     "rows.xyz": ("1,2", "not known"),
 }
@@ -209,6 +209,8 @@ def test_bad_data_is_one_line_and_1(name, here, capsys):
         ("fit rows.csv -o /proc/m.mercer", "cannot be written"),
         ("fit rows.csv --kernel chi2 -o m.mercer", "negative"),
         ("fit rows.npz -o m.mercer", "Name one of these with --array"),
+        ("fit rows.npy --array a -o m.mercer", "--array is for archives, and rows.npy holds one"),
+        ("fit rows.csv --array a -o m.mercer", "--array is for archives, and rows.csv is a table"),
         ("describe rows.csv", "not a mercer model file"),
         ("describe missing.mercer", "missing.mercer"),
         ("transform rows.npy rows.csv", "not a mercer model file"),

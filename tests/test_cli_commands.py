@@ -311,6 +311,9 @@ def test_report_shows_the_rows_as_the_table_has_them(X, run, capsys):
     assert main(["report", "m.mercer", "rows.csv", "--color", "short.csv", "-o", "q.html"]) == 1
     assert main(["report", "m.mercer", "rows.csv", "--color", "z", "-o", "q.html"]) == 1
     assert "Its columns are length" in capsys.readouterr().err and not Path("q.html").exists()
+    np.save("plain.npy", np.ones((2, 4)))
+    assert main(["report", "m.mercer", "plain.npy", "--color", "z", "-o", "q.html"]) == 1
+    assert "Its columns have no names" in capsys.readouterr().err
 
 
 def test_plan_counts_the_rows_of_a_table(X, run):

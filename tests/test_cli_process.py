@@ -87,6 +87,17 @@ def test_output_that_cannot_leave(target, code):
     assert done.returncode == code and done.stderr.count("\n") == code, done.stderr
 
 
+def test_a_name_that_the_terminal_cannot_show_is_spelled_out(tmp_path):
+    X = generator(23).standard_normal((6, 2))
+    table = "\n".join(["größe,b", *(f"{a},{b}" for a, b in X)])
+    (tmp_path / "rows.csv").write_text(table, encoding="utf-8")
+    for line in (["fit", "rows.csv", "-r", "2", "-o", "m.mercer"], ["describe", "m.mercer"]):
+        job = mercer(*line, cwd=tmp_path, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+        out, err = job.communicate(timeout=180)
+        assert job.returncode == 0, err
+    assert r"gr\xf6\xdfe" in out
+
+
 def test_help_waits_for_no_numerics():
     code = (
         "import sys, time; start = time.process_time(); from mercer.cli import main; "

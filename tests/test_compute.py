@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 from contracts import check_engine, generator
+from numba import njit
 from scipy import sparse
 
 from mercer.compute import (
@@ -22,6 +23,7 @@ from mercer.compute import (
     to_numpy,
 )
 from mercer.compute.arrays import is_foreign
+from mercer.compute.compiled import compiled
 from mercer.compute.local import TILE_SIDES, usable_cores
 from mercer.kernels import RBF, Laplacian, Linear, Polynomial
 
@@ -347,3 +349,19 @@ def test_torch_is_viewed_and_gradients_are_left_behind():
 def test_linear_kernel_of_no_columns_of_vectors():
     pairs = Linear().pairs(np.ones((3, 2)))
     assert LocalEngine(PLENTY).pair_rows(pairs, np.empty((3, 0))).shape == (3, 0)
+
+
+def test_loops_compile_where_nothing_can_be_written(monkeypatch):
+    """As in a container whose packages and home are read-only."""
+
+    class ReadOnly:
+        def __init__(self, *_):
+            raise RuntimeError("cannot cache function: no locator available")
+
+    def one_more(number):
+        return number + 1
+
+    monkeypatch.setattr("numba.core.dispatcher.FunctionCache", ReadOnly)
+    with pytest.raises(RuntimeError, match="cannot cache"):
+        njit(cache=True)(one_more)
+    assert compiled()(one_more)(2) == 3

@@ -188,6 +188,8 @@ def test_tf32_is_never_silent():
     ("device", "message"),
     [
         ("nowhere", "no device of torch"),
+        (1.5, "no device of torch"),
+        ("meta", "not supported"),
         pytest.param(
             "cuda",
             "no CUDA device",

@@ -141,6 +141,9 @@ def test_one_array_of_several(X, tmp_path):
         open_source(tmp_path / "two.npz")
     with pytest.raises(ValueError, match="none is called 'third'"):
         open_source(tmp_path / "two.npz", name="third")
+    (tmp_path / "two.npz").rename(tmp_path / "archive.npy")
+    with pytest.raises(ValueError, match=r"archive\.npy cannot be read as a NumPy file"):
+        open_source(tmp_path / "archive.npy")
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "two.h5", "w") as file:
         file["first"], file["g/second"] = X, 2 * X

@@ -532,3 +532,14 @@ def test_landmarks_of_a_kernel_without_a_feature_space(selector):
     model = KernelPCA(2, kernel="additive_chi2", basis=Landmarks(8, selector), random_state=0)
     with pytest.raises(ValueError, match=r"AdditiveChi2.*basis='points'"):
         model.fit(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("solver", ["dense", "krylov"])
+def test_rows_far_apart_for_the_width(dtype, solver):
+    """Rounding of large squared norms must not make a Gaussian of a distance exceed one."""
+    X = (1e5 * generator(7).standard_normal((60, 5))).astype(dtype)
+    K = RBF(gamma=1e8)(X)
+    assert K.max() <= 1.0 + 2e-4
+    model = KernelPCA(2, kernel="rbf", eigen_solver=solver, tol=0.1, random_state=0).fit(X)
+    np.testing.assert_allclose(model.eigenvalues_, 1.0, rtol=1e-3)

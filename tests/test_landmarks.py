@@ -383,3 +383,24 @@ def test_streaming_stays_in_the_budget():
     tracemalloc.stop()
     # 60,000 x 50 doubles would be 24 MB.
     assert peak < 12e6
+
+
+def test_indefinite_kernels_are_told_of():
+    X = generator(5).standard_normal((200, 5))
+    model = KernelPCA(3, kernel="sigmoid", gamma=0.2, basis=Landmarks(50, selector=Uniform()))
+    with pytest.warns(UserWarning, match=r"Sigmoid.*indefinite.*basis='points'"):
+        model.fit(X)
+    assert model.certificate_.kind == "estimate"
+    assert (model.explained_variance_ratio_ <= 1).all()
+
+
+@pytest.mark.parametrize("basis", ["landmarks", "features"])
+def test_the_memory_that_is_asked_for_is_enough(basis):
+    X = generator(6).standard_normal((200, 5))
+    model = KernelPCA(2, kernel="rbf", basis=basis, memory=1, random_state=0)
+    with pytest.raises(ValueError, match=r"Give at least .*, for example memory=\d+\.") as caught:
+        model.fit(X)
+    least = int(str(caught.value).rsplit("=", 1)[1].rstrip("."))
+    model.set_params(memory=least).fit(X)
+    with pytest.raises(ValueError, match="Give at least"):
+        model.set_params(memory=least - 1).fit(X)

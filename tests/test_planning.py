@@ -150,3 +150,24 @@ def test_fit_follows_the_plan():
     small = KernelPCA(3, kernel="rbf", memory="400kB").fit(X).plan_
     assert small.method == "krylov, matrix-free"
     assert repr(small).count("over the memory budget") >= 1
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (([[1.0, 2.0]],), r"array of rows or its shape.*list"),
+        (("rows.npy",), r"array of rows or its shape.*str"),
+        (((5,),), r"shape \(n, d\).*\(5,\)"),
+        (((0, 5),), r"at least one row.*\(0, 5\)"),
+        (((100, 5), 0), r"n_components=0.*at least 1"),
+        (((100, 5), 0.9), r"n_components=0\.9.*after a fit only"),
+    ],
+)
+def test_what_cannot_be_planned(args, message):
+    with pytest.raises(ValueError, match=message):
+        mercer.plan(*args)
+
+
+def test_functions_cannot_be_planned():
+    with pytest.raises(TypeError, match=r"neither a name nor an object of mercer\.kernels"):
+        mercer.plan((100, 5), kernel=lambda x, z: float(x @ z))

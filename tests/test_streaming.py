@@ -414,6 +414,24 @@ def test_empty_batches():
     with pytest.raises(ValueError, match="no batches"):
         model().fit(iter([]))
     assert model().fit(iter([X[:5], X[:0], X[5:]])).n_samples_seen_ == 300
+    assert model().fit([X[:0], X]).n_samples_seen_ == 300
+    with pytest.raises(ValueError, match="no batches"):
+        model().fit([X[:0], X[:0]])
+
+
+@pytest.mark.parametrize("basis", ["dictionary", "features"])
+def test_weights_below_the_smallest_number(basis):
+    """Rows whose weights underflow are forgotten, and the rest is as with smaller batches."""
+    X = rows(3000)
+    params = {"basis": basis, "budget": 20, "forgetting": 0.5, "random_state": 0}
+    whole, parts = learned(X, [], **params), learned(X, range(200, 3000, 200), **params)
+    np.testing.assert_allclose(whole.eigenvalues_, parts.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(whole.lost_share_, parts.lost_share_, atol=1e-9)
+
+
+def test_indefinite_kernels_are_told_of():
+    with pytest.warns(UserWarning, match=r"Sigmoid.*indefinite.*basis='points'"):
+        model(kernel="sigmoid", gamma=0.2, novelty=0.001).fit(rows())
 
 
 def test_bad_settings():

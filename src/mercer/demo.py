@@ -101,6 +101,7 @@ def write_files(model, X, digit, folder: Path) -> None:
         folder / FILES["report"],
         columns=pixels,
         colors=digit,
+        color_name="digit",
         images=(8, 8),
         title=title,
     )

@@ -171,9 +171,9 @@ class ReducedProblem:
         metric[1:, 1:] = np.diag(some.astype(float))
         frame = np.hstack([b[:, None], A])
         lost = self.moments.lost_energy
-        certificate = projection_certificate(
-            pairs, self.total, lost, self.basis.exact_norms, self.rounding
-        )
+        # What a span leaves out of an indefinite kernel bounds nothing.
+        exact = self.basis.exact_norms and self.basis.kernel.definite
+        certificate = projection_certificate(pairs, self.total, lost, exact, self.rounding)
         return KernelExpansion(self.basis, frame, metric), certificate
 
 

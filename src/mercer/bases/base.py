@@ -64,10 +64,11 @@ class Basis(ABC):
         width = 8 * (self.stream_width() + 2 * X.shape[1])
         rows = self.engine.memory // (2 * self.engine.threads * width)
         if rows < 1:
+            least = 2 * self.engine.threads * width
             raise ValueError(
                 f"memory={format_bytes(self.engine.memory)} cannot hold one row of the kernel "
-                f"against {self.size} basis vectors. Give at least "
-                f"{format_bytes(2 * self.engine.threads * width)}."
+                f"against {self.size} basis vectors. Give at least {format_bytes(least)}, for "
+                f"example memory={least}."
             )
         return int(min(rows, self.engine.stream_block))
 

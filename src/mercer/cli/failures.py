@@ -22,6 +22,7 @@ EXPECTED = (JobError, UsageError, ValueError, ImportError, RuntimeError, OSError
 # The library names parameters in its messages; here they are options.
 OPTIONS = (
     ("Give name= one of these", "Name one of these with --array"),
+    ("name= is for archives", "--array is for archives"),
     ("max_iter or tol", "--passes or --tol"),
     ("basis='landmarks'", "--method landmarks"),
     ("basis='points'", "--method exact"),

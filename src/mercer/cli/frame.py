@@ -7,6 +7,7 @@ import warnings
 from argparse import SUPPRESS, Action, ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import TextIOWrapper
 from types import ModuleType
 from typing import NoReturn
 
@@ -48,6 +49,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv : sequence of str or None
         The arguments after the program's name; None for those of this process.
     """
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A name that the terminal's encoding lacks is spelled out, and no reason to fail.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = run(argv)
         if sys.stdout is not None:  # as it is where the shell closed it

@@ -74,7 +74,8 @@ def color_of(args: Namespace, table):
         labels = read_table(args.color)
         return next(iter(labels.others.values()), labels.X[:, 0])
     known = [*(table.names or []), *table.others]
-    raise JobError(f"{args.data} has no column {args.color!r}. Its columns are {shown(known)}.")
+    named = f"are {shown(known)}" if known else "have no names; give a .csv file with one"
+    raise JobError(f"{args.data} has no column {args.color!r}. Its columns {named}.")
 
 
 def image_shape(text: str) -> tuple[int, ...]:

@@ -1,9 +1,9 @@
 """Compiled tiles for kernels that are sums over coordinates and so have no GEMM form."""
 
-import numba
+from .compiled import compiled
 
 
-@numba.njit(nogil=True, fastmath=True, cache=True)
+@compiled(fastmath=True)
 def l1_distances(X, Z, out):
     """out[i, j] = sum_k |x_ik - z_jk|, for X (n, d), Z (m, d)."""
     for i in range(X.shape[0]):
@@ -14,7 +14,7 @@ def l1_distances(X, Z, out):
             out[i, j] = total
 
 
-@numba.njit(nogil=True, fastmath=True, cache=True)
+@compiled(fastmath=True)
 def chi2_distances(X, Z, out):
     """out[i, j] = sum_k (x_ik - z_jk)^2 / (x_ik + z_jk), empty bins left out."""
     for i in range(X.shape[0]):

@@ -167,7 +167,8 @@ def _dot(x, z, PRECISION: tl.constexpr):
 def _scalar_map(T, parameter, MAP: tl.constexpr, DEGREE: tl.constexpr):
     """The kernel of an inner product, or of minus a scaled squared distance."""
     if MAP == "exp2":
-        K = tl.exp2(T)
+        # Rounding leaves T positive where far rows meet themselves.
+        K = tl.exp2(tl.minimum(T, 0.0))
     elif MAP == "matern":
         # T = -gamma |x - z|^2, s = sqrt(-4 nu T); rounding leaves small positive T.
         s = tl.sqrt(tl.maximum(-parameter * T, 0.0))

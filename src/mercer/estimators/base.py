@@ -29,6 +29,14 @@ OWN_KERNELS = {"matern", "rational_quadratic"}
 # Variance below this share of the kernel's own size is rounding.
 ZERO_VARIANCE = 1e-14
 
+# Energy in a span beyond that of the rows themselves, as a share, that spoils results.
+OVERSHOOT = 0.1
+INDEFINITE = (
+    "{} is indefinite on these data: their projections are longer than they are, so eigenvalues, "
+    "scores and bounds from a few points are not to be trusted. Use KernelPCA(basis='points'), or "
+    "a kernel that is positive semidefinite."
+)
+
 
 class KernelInput(BaseEstimator):
     """Checked input, the kernel with numbers, the engine and the generator of a fit.
@@ -204,7 +212,8 @@ class KernelEstimator(
 
         self.eigenvalues_ = out(pairs.values)
         self.explained_variance_ = out(pairs.values / degrees)
-        self.explained_variance_ratio_ = out(np.minimum(pairs.values / total, 1.0))
+        with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
+            self.explained_variance_ratio_ = out(np.minimum(pairs.values / total, 1.0))
         if basis.spans_data:
             self.eigenvectors_ = out(pairs.vectors)
             self.X_fit_ = X
@@ -213,7 +222,10 @@ class KernelEstimator(
             if hasattr(basis, "points"):
                 self.landmarks_ = as_source(basis.points, source)
         self._set_gamma(X)
-        if problem.total <= ZERO_VARIANCE * problem.scale:
+        moments = getattr(problem, "moments", None)
+        if moments is not None and basis.exact_norms and overshoots(moments):
+            tell(INDEFINITE.format(self.kernel_))
+        elif problem.total <= ZERO_VARIANCE * problem.scale:
             tell(
                 "The data have no variance in feature space, as when all rows are equal: "
                 "every component is zero."
@@ -237,3 +249,8 @@ class KernelEstimator(
 def tell(message, category=UserWarning):
     """Warn at the line that called fit."""
     warnings.warn(message, category, stacklevel=4)
+
+
+def overshoots(moments) -> bool:
+    """Whether rows are longer in a span than they are: only an indefinite kernel makes them so."""
+    return moments.projected_energy > (1.0 + OVERSHOOT) * max(float(moments.energy), 0.0)

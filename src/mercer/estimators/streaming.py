@@ -17,7 +17,7 @@ from ..online.sample import RowSample
 from ..online.stream import FixedSpan, Stream, as_float, transition
 from ..preimage import PREIMAGES, Preimage
 from ..selectors import Novelty
-from .base import ZERO_VARIANCE, KernelEstimator, tell
+from .base import INDEFINITE, ZERO_VARIANCE, KernelEstimator, overshoots, tell
 from .batches import as_batches, like
 from .inverse import SAMPLE_ROWS
 from .sources import SourceMixin
@@ -351,6 +351,8 @@ class StreamingKernelPCA(SourceMixin, KernelEstimator):
             state = state._replace(reference=reading.expansion)
         weight = state.stream.moments.count
         total = max(reading.total, np.finfo(float).tiny)
+        with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
+            shares = np.minimum(reading.values / total, 1.0)
 
         def out(array):
             return as_source(np.asarray(array, dtype=float_type(X)), source)
@@ -364,7 +366,7 @@ class StreamingKernelPCA(SourceMixin, KernelEstimator):
             certificate_=reading.certificate,
             eigenvalues_=out(reading.values),
             explained_variance_=out(reading.values / max(weight - self.center, 1.0)),
-            explained_variance_ratio_=out(np.minimum(reading.values / total, 1.0)),
+            explained_variance_ratio_=out(shares),
             lost_share_=state.stream.moments.lost_energy / state.stream.moments.energy,
             X_sample_=state.sample.rows,
             n_samples_seen_=state.stream.count,
@@ -376,8 +378,11 @@ class StreamingKernelPCA(SourceMixin, KernelEstimator):
 
     def _warn(self):
         """Say what the user may not expect of the result."""
-        energy = self._state.stream.moments.energy
-        if self.n_samples_seen_ > 1 and self._variance <= ZERO_VARIANCE * energy:
+        moments = self._state.stream.moments
+        energy = moments.energy
+        if self.expansion_.basis.exact_norms and overshoots(moments):
+            tell(INDEFINITE.format(self.kernel_))
+        elif self.n_samples_seen_ > 1 and self._variance <= ZERO_VARIANCE * energy:
             tell(
                 "The data have no variance in feature space, as when all rows are equal: "
                 "every component is zero."

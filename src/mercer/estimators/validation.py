@@ -34,8 +34,8 @@ def check_gram(K) -> None:
     if K.shape[0] != K.shape[1]:
         raise ValueError(
             f"A precomputed kernel must be a square matrix, n_samples x n_samples, and X has "
-            f"shape {tuple(K.shape)}. Pass the kernel between all training rows, or name a kernel to "
-            "have it computed from the rows."
+            f"shape {tuple(K.shape)}. Pass the kernel between all training rows, or name a "
+            "kernel to have it computed from the rows."
         )
     largest = gap = 0.0
     for start in range(0, K.shape[0], 1024):

@@ -81,8 +81,11 @@ def from_memory(array) -> ArraySource:
 
 def from_npy(path: Path, name=None) -> ArraySource:
     """A ``.npy`` file, mapped and not read."""
+    if name is not None:
+        raise ValueError(f"name= is for archives, and {path.name} holds one array.")
     try:
-        array = np.load(path, mmap_mode="r")
+        # np.load would open an archive too, and take any other file for a pickle.
+        array = np.lib.format.open_memmap(path, mode="r")
     except (ValueError, EOFError, OSError) as error:
         raise ValueError(f"{path.name} cannot be read as a NumPy file: {error}") from error
     return ArraySource(array, path.name)

@@ -90,7 +90,7 @@ def open_path(path: Path, columns=None, name=None) -> RowSource:
         suffix = ".zarr" if is_zarr(path) else ".parquet"
     if suffix in TABLES:
         if name is not None:
-            raise ValueError(f"name={name!r} is for archives, and {path.name} is a table.")
+            raise ValueError(f"name= is for archives, and {path.name} is a table.")
         return TABLES[suffix](path, columns)
     if suffix in ARRAYS:
         if columns is not None:

@@ -10,10 +10,11 @@ term is y_i acc_i: O(r (r + b)) a sample where the plain rule takes O(r n).
 """
 
 import numpy as np
-from numba import njit
+
+from ..compute.compiled import compiled
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def hebbian_sweep(C, K, rates, decay, t, cap, T, D, Y):
     """Equations 7 to 11 over a block; T (r, r), D (r, b) and the outputs Y (r, b) in place.
 
@@ -33,7 +34,7 @@ def hebbian_sweep(C, K, rates, decay, t, cap, T, D, Y):
             Y[i, s] = y[i]
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def smd_sweep(C, K, rates, decay, t, cap, smd, XA, XB, N, S, rho, Y):
     """Equations 15 to 21 over a block: A = XA [A_0; B_0; E'], B = XB [A_0; B_0; E'], in place.
 
@@ -68,7 +69,7 @@ def smd_sweep(C, K, rates, decay, t, cap, smd, XA, XB, N, S, rho, Y):
             Y[i, s] = y[i]
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _dot(x, y, m):
     total = 0.0
     for j in range(m):
@@ -76,7 +77,7 @@ def _dot(x, y, m):
     return total
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _capped(g, rates, decay, y, cap):
     """g_i = decayed rate, at most cap over the sum of y_j^2 up to i."""
     power = 0.0
@@ -87,7 +88,7 @@ def _capped(g, rates, decay, y, cap):
             g[i] = cap / power
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _shrink(X, y, g, m):
     """X <- (I - diag(g) lt(y y')) X for the first m columns, in place."""
     acc = np.zeros(m)
@@ -97,7 +98,7 @@ def _shrink(X, y, g, m):
             X[i, j] -= g[i] * y[i] * acc[j]
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _advance(XA, XB, y, z, g, xi, m):
     """The linear part of equations 15 and 21 on the first m columns, in place."""
     ya, za, yb = np.zeros(m), np.zeros(m), np.zeros(m)
@@ -112,7 +113,7 @@ def _advance(XA, XB, y, z, g, xi, m):
             XA[i, j] -= g[i] * y[i] * ya[j]
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _advance_grams(N, S, y, z, g, v, norm, xi):
     """N <- A+ K' A+' and S <- A+ K' B+' for the A+, B+ of this step, in place."""
     r = y.shape[0]

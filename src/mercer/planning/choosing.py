@@ -4,13 +4,14 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Integral
 
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import clone
 
 from ..compute import TiledEngine, format_bytes, is_sparse, make_engine
-from ..kernels import KERNELS, Precomputed
+from ..kernels import KERNELS, Kernel, Precomputed
 from ..solvers import BlockKrylov, Dense, GramPower, Solver
 from .costs import METHODS, OTHERS, gram_power, power_block, tile_memory
 from .types import Estimate, Plan, Speeds, Workload
@@ -47,12 +48,18 @@ def plan(X, n_components=16, *, kernel="rbf", memory=None, device=None, tol=0.0,
     >>> mercer.plan((100_000, 54), n_components=16, memory="2GB").method
     'krylov, matrix-free'
     """
-    n, d = X if isinstance(X, tuple) else X.shape
+    n, d = _shape(X)
+    _check_count(n_components)
     sample = np.random.default_rng(0).random((512, d)) if isinstance(X, tuple) else X[:512]
     if isinstance(kernel, str):
         if kernel not in KERNELS:
             raise ValueError(f"kernel={kernel!r} is unknown. Choose one of {sorted(KERNELS)}.")
         kernel = KERNELS[kernel]()
+    if not isinstance(kernel, Kernel):
+        raise TypeError(
+            f"kernel={kernel!r} is neither a name nor an object of mercer.kernels, and what a "
+            "function costs is not known. Plan for a kernel like it."
+        )
     kernel = kernel.resolve(sample)
     engine = make_engine(X, memory=memory, device=device, threads=n_jobs)
     r = n if n_components is None else min(n, n_components)
@@ -62,6 +69,29 @@ def plan(X, n_components=16, *, kernel="rbf", memory=None, device=None, tol=0.0,
     exact = choose(work, speeds=speeds)
     others = tuple(method(work, speeds) for method in OTHERS)
     return replace(exact, estimates=exact.estimates + others)
+
+
+def _shape(X) -> tuple[int, int]:
+    """Rows and columns of data, or as they are given."""
+    shape = X if isinstance(X, tuple) else getattr(X, "shape", None)
+    if shape is None or len(shape) != 2 or not all(isinstance(k, Integral) for k in shape):
+        raise ValueError(
+            "plan takes an array of rows or its shape (n, d), and got "
+            f"{type(X).__name__ if shape is None else tuple(shape)}."
+        )
+    n, d = (int(k) for k in shape)
+    if n < 1 or d < 1:
+        raise ValueError(f"plan needs at least one row and one column, and got {(n, d)}.")
+    return n, d
+
+
+def _check_count(n_components) -> None:
+    if n_components is None or (isinstance(n_components, Integral) and int(n_components) > 0):
+        return
+    raise ValueError(
+        f"n_components={n_components!r}: plan needs a number of components, at least 1, or None "
+        "for all. How many hold a share of the variance is known after a fit only."
+    )
 
 
 def choose(

@@ -1,7 +1,8 @@
 """Compiled loops of solvers that visit one row at a time."""
 
 import numpy as np
-from numba import njit
+
+from ..compute.compiled import compiled
 
 # Sums may be taken in any order, which is what lets them use vector instructions.
 LOOSE = {"reassoc", "contract"}
@@ -9,7 +10,7 @@ LOOSE = {"reassoc", "contract"}
 NEAR = 8
 
 
-@njit(nogil=True, cache=True, fastmath=LOOSE)
+@compiled(fastmath=LOOSE)
 def ccipca_sweep(W, X, count, amnesic, tiny):
     """Equations 11 and 12 for the rows of X (b, n), which are used up; W (k, n) in place.
 
@@ -27,7 +28,7 @@ def ccipca_sweep(W, X, count, amnesic, tiny):
                     _deflate(X[t], w, output / norm)
 
 
-@njit(nogil=True, cache=True, fastmath=LOOSE)
+@compiled(fastmath=LOOSE)
 def _moments(x, w):
     output, norm = 0.0, 0.0
     for j in range(x.shape[0]):
@@ -36,7 +37,7 @@ def _moments(x, w):
     return output, norm
 
 
-@njit(nogil=True, cache=True, fastmath=LOOSE)
+@compiled(fastmath=LOOSE)
 def _update(w, x, keep, pull):
     """w <- keep w + pull x; returns x . w and |w|^2 after it."""
     output, norm = 0.0, 0.0
@@ -47,7 +48,7 @@ def _update(w, x, keep, pull):
     return output, norm
 
 
-@njit(nogil=True, cache=True, fastmath=LOOSE)
+@compiled(fastmath=LOOSE)
 def _deflate(x, w, share):
     for j in range(x.shape[0]):
         x[j] -= share * w[j]
