@@ -5,12 +5,12 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from ..compute import array_namespace, is_sparse, like, to_numpy
+from ..compute import array_namespace, format_bytes, is_sparse, like, to_numpy
 from ..compute.arrays import is_on_device
 from ..compute.cluster import is_dask
 from ..expansion import KernelExpansion
 from ..kernels import RBF, Precomputed
-from ..preimage import PREIMAGES, Compensation, Preimage, choose_preimage
+from ..preimage import PREIMAGES, Compensation, Preimage, choose_preimage, ridge_inverse
 from ..preimage.base import row_sample
 from .validation import as_source, float_type, in_type
 
@@ -153,6 +153,20 @@ class InverseMixin:
             self.X_sample_ = np.array(rows)
         else:
             self.X_sample_ = array_namespace(rows).asarray(rows[:], copy=True)
+
+    def _learn_inverse(self, X, engine):
+        """scikit-learn's inverse transform: a ridge regression of the rows on their scores."""
+        S = self._training_scores() if hasattr(self, "eigenvectors_") else self.transform(X)
+        S, X = to_numpy(S), to_numpy(X)
+        need = 2 * S.shape[0] ** 2 * S.itemsize
+        if need > engine.memory:
+            raise ValueError(
+                f"fit_inverse_transform=True solves an n x n system, which needs "
+                f"{format_bytes(need)} for {S.shape[0]:,} rows, and memory allows "
+                f"{format_bytes(engine.memory)}. Raise memory, or fit without it."
+            )
+        self.dual_coef_ = ridge_inverse(self.kernel_, S, X, self.alpha)
+        self.X_transformed_fit_ = S
 
     def _remembered(self, key, make):
         """What was made for this expansion before, or make it now."""

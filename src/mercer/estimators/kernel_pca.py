@@ -8,10 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..bases import BASES, Basis, BasisRecipe, PrecomputedBasis
-from ..compute import format_bytes, to_numpy
 from ..compute.cluster import is_dask
 from ..planning import Workload, choose
-from ..preimage import PREIMAGES, Preimage, ridge_inverse
+from ..preimage import PREIMAGES, Preimage
 from ..problems import make_problem
 from ..solvers import SOLVERS, Solver, canonical
 from ..solvers.block_krylov import DRAFT_FLOOR, FULL_FLOOR, MAX_PASSES
@@ -393,25 +392,18 @@ class KernelPCA(SourceMixin, KernelEstimator):
             tell(
                 f"Not converged after {self.certificate_.n_passes} passes: the largest residual "
                 f"is {self.certificate_.relative_residual:.1e} of the first eigenvalue, and "
-                f"{max(self._tol(), FULL_FLOOR):.1e} was asked for. Raise max_iter or tol.",
+                f"{max(self._tol(), FULL_FLOOR):.1e} was asked for. {self._advice()}",
                 ConvergenceWarning,
             )
 
+    def _advice(self) -> str:
+        """What helps against residuals that are too large."""
+        if self.certificate_.n_passes < (self.max_iter or MAX_PASSES) - 1:
+            return "More passes would not make it smaller: raise tol."
+        return "Raise max_iter or tol."
+
     def _training_scores(self):
         return self.eigenvectors_ * self.eigenvalues_**0.5
-
-    def _learn_inverse(self, X, engine):
-        S = self._training_scores() if hasattr(self, "eigenvectors_") else self.transform(X)
-        S, X = to_numpy(S), to_numpy(X)
-        need = 2 * S.shape[0] ** 2 * S.itemsize
-        if need > engine.memory:
-            raise ValueError(
-                f"fit_inverse_transform=True solves an n x n system, which needs "
-                f"{format_bytes(need)} for {S.shape[0]:,} rows, and memory allows "
-                f"{format_bytes(engine.memory)}. Raise memory, or fit without it."
-            )
-        self.dual_coef_ = ridge_inverse(self.kernel_, S, X, self.alpha)
-        self.X_transformed_fit_ = S
 
     def _precision(self) -> str:
         return "f" if self._dtype == np.float32 else "d"
