@@ -398,7 +398,8 @@ class KernelPCA(SourceMixin, KernelEstimator):
 
     def _advice(self) -> str:
         """What helps against residuals that are too large."""
-        if self.certificate_.n_passes < (self.max_iter or MAX_PASSES) - 1:
+        most = getattr(self.plan_.solver, "max_passes", 0)
+        if self.certificate_.n_passes < most - 1:
             return "More passes would not make it smaller: raise tol."
         return "Raise max_iter or tol."
 
