@@ -169,3 +169,10 @@ def test_certificate_of_nothing():
 def test_results_are_frozen():
     with pytest.raises(AttributeError):
         make().kind = "guess"
+
+
+def test_advice_where_more_passes_do_not_help():
+    X = generator(200, 4).standard_normal((200, 4))
+    model = KernelPCA(3, kernel="rbf", eigen_solver="krylov", random_state=0).fit(X)
+    assert "raise tol" in model._advice()
+    assert "max_iter" not in model._advice()
