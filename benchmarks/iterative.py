@@ -25,9 +25,9 @@ from mercer import HebbianKernelPCA, KernelPCA
 from mercer.bases.points import PointGram
 from mercer.compute import LocalEngine
 from mercer.datasets import load_mnist, load_usps
+from mercer.hebbian import GAINS, hebbian_eigenpairs
 from mercer.kernels import RBF
 from mercer.metrics import excess_reconstruction_error
-from mercer.online import GAINS, hebbian_eigenpairs
 from mercer.operators import CenteredGram
 
 SIGMA = 8.0

@@ -78,7 +78,9 @@ def coordinates(recipe, truth, seed):
     start = time.perf_counter()
     basis = recipe.build(truth.kernel, truth.X, engine, rng)
     seconds = time.perf_counter() - start
-    return basis.stream(truth.X, basis.whitener(np.float64))(slice(0, len(truth.X))), seconds
+    return basis.block_products(truth.X, basis.whitener(np.float64))(
+        slice(0, len(truth.X))
+    ), seconds
 
 
 def compare(name, options):

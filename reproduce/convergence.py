@@ -25,8 +25,8 @@ from threadpoolctl import threadpool_limits
 from mercer.bases.points import PointGram
 from mercer.compute import LocalEngine
 from mercer.datasets import load_usps
+from mercer.hebbian import hebbian_eigenpairs
 from mercer.kernels import RBF
-from mercer.online import hebbian_eigenpairs
 from mercer.operators import CenteredGram
 from mercer.solvers import BlockKrylov, GramPower
 

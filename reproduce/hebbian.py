@@ -23,9 +23,9 @@ from scipy.sparse.linalg import eigsh
 from sklearn.cluster import KMeans
 
 from mercer.datasets import load_usps
+from mercer.hebbian import hebbian_eigenpairs, make_gain
 from mercer.kernels import RBF, Linear
 from mercer.metrics import variation_of_information
-from mercer.online import hebbian_eigenpairs, make_gain
 from mercer.solvers.gram_power import GramPower
 
 MARKS = (1, 5, 10, 20, 50)

@@ -11,8 +11,8 @@ import numpy as np
 from gram_power import PRINTED_1, centered
 from hebbian import MARKS, TUNED, Excess, StoredGram, at_marks, digits_subset, exact
 
+from mercer.hebbian import hebbian_eigenpairs, make_gain
 from mercer.kernels import RBF, Linear, Polynomial
-from mercer.online import hebbian_eigenpairs, make_gain
 
 FREE = {"cap": np.inf}
 UNBOUNDED = FREE | {"clip": np.inf, "bounds": (-np.inf, np.inf)}

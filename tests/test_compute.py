@@ -208,7 +208,7 @@ def test_vectors_of_other_layouts():
 
 def test_progress_counts_to_the_end():
     calls = []
-    engine = LocalEngine(10**5, 1, progress=lambda done, total: calls.append((done, total)))
+    engine = LocalEngine(10**5, 1, on_tiles=lambda done, total: calls.append((done, total)))
     engine.pair_rows(gram(200), np.ones((200, 1)))
     total = calls[0][1]
     assert [done for done, _ in calls] == list(range(1, total + 1))
@@ -227,10 +227,10 @@ def test_blas_is_held_at_one_thread():
 
 
 def test_engine_travels():
-    engine = LocalEngine(10**6, 3, progress=lambda done, total: None)
+    engine = LocalEngine(10**6, 3, on_tiles=lambda done, total: None)
     with engine.single_blas():
         copy = pickle.loads(pickle.dumps(engine))
-    assert (copy.memory, copy.threads, copy.progress) == (10**6, 3, None)
+    assert (copy.memory, copy.threads, copy.on_tiles) == (10**6, 3, None)
     assert LocalEngine(1).threads == usable_cores() >= 1
 
 

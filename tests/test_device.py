@@ -20,7 +20,7 @@ from mercer.kernels import RBF, Chi2, Cosine, Laplacian, Linear, Matern, Polynom
 from mercer.metrics import subspace_error
 
 torch = pytest.importorskip("torch")
-from mercer.compute.device import StreamedRows, TorchEngine, check_device, exact_products  # noqa: E402
+from mercer.compute.device import PagedRows, TorchEngine, check_device, exact_products  # noqa: E402
 
 CPU = torch.device("cpu")
 DEVICES = [CPU] + (["cuda"] if torch.cuda.is_available() else [])
@@ -134,7 +134,7 @@ def test_rows_that_do_not_fit_are_streamed(device):
     X = rows(3000, 10)
     options = {"kernel": "rbf", "gamma": "median", "eigen_solver": "krylov", "random_state": 0}
     ours = KernelPCA(4, device=device, memory=900_000, **options).fit(X)
-    assert isinstance(ours.expansion_.basis.points, StreamedRows)
+    assert isinstance(ours.expansion_.basis.points, PagedRows)
     host = KernelPCA(4, **options).fit(X)
     np.testing.assert_allclose(ours.eigenvalues_, host.eigenvalues_, rtol=1e-9)
     np.testing.assert_allclose(ours.transform(X[:20]), host.transform(X[:20]), atol=1e-7)
@@ -272,7 +272,7 @@ assert pairs.prepared["precision"] == "tf32x3"
 FIT = """
 import numpy as np, torch
 from mercer import KernelPCA
-from mercer.compute.device import StreamedRows
+from mercer.compute.device import PagedRows
 rng = np.random.default_rng(0)
 X = rng.normal(size=(250, 8)) * np.linspace(2, .3, 8)
 host = KernelPCA(4, kernel="rbf", gamma="median", eigen_solver="dense").fit(X)
@@ -289,7 +289,7 @@ for dtype, tol, most in ((np.float32, 1e-5, 1e-6), (np.float64, 0, 1e-10)):
     assert np.abs(scores - host.transform(X[:30])).max() < 1e-5
 # Rows that do not fit are streamed through the fused tile too.
 engine = type(ours.expansion_.basis.engine)(100_000, torch.device("cpu"))
-some, V = StreamedRows(X, engine), torch.ones(250, 2, dtype=torch.float64)
+some, V = PagedRows(X, engine), torch.ones(250, 2, dtype=torch.float64)
 pairs = ours.kernel_.pairs(some, dtype="float32")
 K = ours.kernel_(X)
 assert np.abs(engine.pair_rows(pairs, V).numpy() - K @ V.numpy()).max() < 1e-5 * K.sum(1).max()

@@ -14,7 +14,7 @@ from test_selectors import VARIANTS
 
 from mercer import KernelPCA
 from mercer.bases import FeatureBasis, Landmarks, PointBasis, RandomFeatures
-from mercer.compute import LocalEngine, like, to_numpy
+from mercer.compute import LocalEngine, on_device_of, to_numpy
 from mercer.estimators import inverse
 from mercer.expansion import KernelExpansion
 from mercer.kernels import (
@@ -39,7 +39,7 @@ from mercer.selectors import (
     RPCholesky,
     Uniform,
     base,
-    clustering,
+    centers,
     greedy,
 )
 
@@ -88,7 +88,7 @@ def test_selectors_choose_the_same_rows(selector, kernel, monkeypatch):
     monkeypatch.setattr(greedy, "DEVICE_SQUARED_ROWS", 60)
     X = rows(250)
     expected = choose(selector, kernel, X, 12)
-    for Y in (tensor(X), device.StreamedRows(X, engine())):
+    for Y in (tensor(X), device.PagedRows(X, engine())):
         chosen = choose(selector, kernel, Y, 12)
         assert isinstance(chosen, torch.Tensor if selector.returns_points else np.ndarray)
         close(chosen, expected, rtol=0, atol=1e-12)
@@ -113,11 +113,11 @@ def test_selectors_in_single_precision(selector):
 @pytest.mark.parametrize("selector", PASSES, ids=repr)
 def test_selectors_never_ask_for_all_rows_at_once(selector, monkeypatch):
     monkeypatch.setattr(base, "DEVICE_TILE", 128)
-    monkeypatch.setattr(clustering, "COLUMN_ROWS", 128)
-    X = device.StreamedRows(rows(2000), engine())
+    monkeypatch.setattr(centers, "COLUMN_ROWS", 128)
+    X = device.PagedRows(rows(2000), engine())
     asked = []
 
-    class Watched(device.StreamedRows):
+    class Watched(device.PagedRows):
         def __getitem__(self, index):
             block = super().__getitem__(index)
             asked.append(len(block))
@@ -153,7 +153,7 @@ def test_landmarks_lie_beside_the_rows(recipe, memory):
     X, kernel = rows(3000), KERNELS[0]
     expected = recipe.build(kernel, X, LocalEngine(10**8, 1), np.random.default_rng(0))
     basis = recipe.build(kernel, X, engine(memory), np.random.default_rng(0))
-    assert isinstance(basis.engine.place(X), device.StreamedRows) == (memory < 10**9)
+    assert isinstance(basis.engine.place(X), device.PagedRows) == (memory < 10**9)
     assert isinstance(basis.points, torch.Tensor) and basis.points.dtype == torch.float64
     close(basis.points, expected.points, rtol=0, atol=1e-12)
     W = generator(2).standard_normal((basis.size, 3))
@@ -184,18 +184,18 @@ def test_random_features(kernel, memory):
     close(P, expected.project(X, W), rtol=1e-10, atol=1e-10)
     close(basis.norms(X), expected.norms(X), rtol=1e-12)
     np.testing.assert_array_equal(to_numpy(basis.diagonal()), expected.diagonal())
-    single = basis.stream(tensor(X, dtype=torch.float32))(slice(0, 7))
+    single = basis.block_products(tensor(X, dtype=torch.float32))(slice(0, 7))
     assert single.dtype == torch.float32 and single.shape == (7, 30)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_numbers_of_features_move_once_a_pass(kernel, monkeypatch):
     basis = RandomFeatures(size=30).build(kernel, rows(), engine(), np.random.default_rng(0))
-    stream = basis.stream(rows())
+    stream = basis.block_products(rows())
     moved = []
     monkeypatch.setattr(
-        "mercer.bases.random_features.like",
-        lambda A, X: moved.append(type(A)) or like(A, X),
+        "mercer.bases.random_features.on_device_of",
+        lambda A, X: moved.append(type(A)) or on_device_of(A, X),
     )
     stream(slice(0, 10))
     assert np.ndarray not in moved
@@ -273,7 +273,7 @@ def expansions(kernel, X, memory=10**9):
     frame = np.hstack([np.full((len(X), 1), 1 / len(X)), U[:, -4:] / np.sqrt(values[-4:])])
     metric = frame.T @ K @ frame
     there = engine(memory)
-    points = device.StreamedRows(X, there) if memory < 10**9 else tensor(X)
+    points = device.PagedRows(X, there) if memory < 10**9 else tensor(X)
     bases = PointBasis(kernel, X, LocalEngine(10**9, 1)), PointBasis(kernel, points, there)
     frames = frame, tensor(frame)
     return [KernelExpansion(b, F, metric) for b, F in zip(bases, frames, strict=True)]
@@ -405,7 +405,7 @@ def test_streamed_model_comes_back():
     settings = {"n_components": 3, "kernel": RBF(0.05), "random_state": 0}
     model = KernelPCA(**settings).fit(X)
     other = KernelPCA(**settings, device=WHERE, memory="3.2MB").fit(X)
-    assert isinstance(other.expansion_.basis.points, device.StreamedRows)
+    assert isinstance(other.expansion_.basis.points, device.PagedRows)
     S = model.transform(X[:20])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -416,4 +416,4 @@ def test_streamed_model_comes_back():
 
 def test_streamed_rows_are_in_main_memory_already():
     X = rows()
-    assert to_numpy(device.StreamedRows(X, engine())) is X
+    assert to_numpy(device.PagedRows(X, engine())) is X

@@ -11,13 +11,14 @@ import mercer
 
 ROOT = Path(mercer.__file__).parent
 LAYERS = [
-    {"_tables", "_whole_file", "compute"},
+    {"_tables", "_whole_file", "exceptions", "compute"},
     {"kernels"},
     {"bases", "selectors"},
     {"operators", "solvers", "moments"},
     {"expansion", "certificate"},
-    {"problems", "clustering", "scaling", "online", "planning"},
-    {"preimage", "files"},
+    {"problems", "planning"},
+    {"hebbian", "stream", "mds", "spectral", "preimage"},
+    {"files", "progress"},
     {"estimators"},
     {"saving", "plot", "report", "cli", "demo"},
 ]

@@ -14,7 +14,7 @@ from sklearn.manifold.tests import test_classical_mds as suite
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer import ClassicalMDS
-from mercer.scaling import cailliez_constant, double_centered, landmark_map, lifted
+from mercer.mds.coordinates import cailliez_constant, double_centered, landmark_map, lifted
 
 # scikit-learn's own tests of ClassicalMDS, collected under their names and run against ours.
 globals().update({name: test for name, test in vars(suite).items() if name.startswith("test_")})
@@ -57,7 +57,7 @@ def procrustes(Y, Z):
 def way(request, monkeypatch):
     """Both ways to the eigenpairs, at one size."""
     if request.param == "iterative":
-        monkeypatch.setattr("mercer.estimators.scaling_fit.DENSE_ROWS", 10)
+        monkeypatch.setattr("mercer.mds.fit.DENSE_ROWS", 10)
     return request.param
 
 
@@ -371,7 +371,7 @@ def test_bad_data(settings, X, message):
 
 
 def test_cailliez_is_capped(monkeypatch):
-    monkeypatch.setattr("mercer.estimators.scaling_fit.CAILLIEZ_ROWS", 10)
+    monkeypatch.setattr("mercer.mds.fit.CAILLIEZ_ROWS", 10)
     model = ClassicalMDS(2, dissimilarity="precomputed", correction="cailliez")
     with pytest.raises(ValueError, match="limited to 10"):
         model.fit(cityblock(12))

@@ -7,10 +7,10 @@ from contracts import check_gram_basis, check_operator, check_solver, generator,
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from mercer.bases import AllPoints, Hollow, HollowMatrix, PrecomputedBasis
+from mercer.bases import AllPoints, HollowMatrix, PrecomputedBasis
 from mercer.compute import LocalEngine
-from mercer.kernels import RBF
-from mercer.operators import DoubleCentered, Negated, NormalizedGram, SquaredDistance
+from mercer.kernels import RBF, Hollow, SquaredDistance
+from mercer.operators import DoubleCentered, Negated, NormalizedGram
 from mercer.solvers import BlockKrylov, Dense
 
 ENGINE = LocalEngine(10**6, 2)

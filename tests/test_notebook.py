@@ -12,8 +12,8 @@ from rich.progress import Progress
 
 from mercer import ClassicalMDS, HebbianKernelPCA, KernelPCA, NoveltyDetector, SpectralClustering
 from mercer._tables import html_table
-from mercer.estimators.notebook import NotebookProgress
-from mercer.estimators.progress import FitProgress
+from mercer.progress.notebook import NotebookProgress
+from mercer.progress.passes import PassBar
 
 X = np.random.default_rng(0).random((80, 4))
 VOID = {"input", "br", "meta", "img", "hr", "link"}
@@ -120,7 +120,7 @@ class Notebook:
 def test_a_bar_in_a_notebook(monkeypatch):
     """One display, drawn again and again, without ipywidgets and without a warning."""
     notebook = Notebook(monkeypatch)
-    monkeypatch.setattr("mercer.estimators.notebook.PAUSE", 0.0)
+    monkeypatch.setattr("mercer.progress.notebook.PAUSE", 0.0)
     KernelPCA(3, kernel="rbf", eigen_solver="krylov", verbose=1).fit(X)
     assert len(notebook.shown) == 1
     drawings = notebook.shown[0]
@@ -132,9 +132,9 @@ def test_a_bar_in_a_notebook(monkeypatch):
 
 def test_a_notebook_is_not_flooded(monkeypatch):
     notebook = Notebook(monkeypatch)
-    monkeypatch.setattr("mercer.estimators.notebook.PAUSE", 1000.0)
+    monkeypatch.setattr("mercer.progress.notebook.PAUSE", 1000.0)
     monkeypatch.setattr("time.monotonic", lambda: 5.0)
-    with FitProgress(verbose=1, title="<i>title</i>") as progress:
+    with PassBar(verbose=1, title="<i>title</i>") as progress:
         for i in range(100):
             progress.tiles(i, 100)
     assert len(notebook.shown[0]) <= 3
@@ -149,7 +149,7 @@ def test_silence_in_a_notebook(monkeypatch):
 
 
 def test_a_bar_in_a_terminal(capsys):
-    progress = FitProgress(verbose=1)
+    progress = PassBar(verbose=1)
     assert isinstance(progress._bar, Progress)
     assert not isinstance(progress._bar, NotebookProgress)
     KernelPCA(3, kernel="rbf", eigen_solver="krylov", verbose=1).fit(X)

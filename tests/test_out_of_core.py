@@ -18,9 +18,9 @@ from scipy import sparse
 from mercer import KernelPCA
 from mercer.bases import Landmarks, RandomFeatures
 from mercer.estimators import out_of_core
-from mercer.estimators.row_progress import RowProgress
 from mercer.files import open_source
 from mercer.kernels import Laplacian
+from mercer.progress.rows import RowBar
 from mercer.selectors import KMeans, TwoStage, Uniform
 
 pa = pytest.importorskip("pyarrow")
@@ -461,13 +461,13 @@ def test_memory_stays_inside_and_does_not_grow(tmp_path):
 def test_progress_shows_rows_speed_and_time_left(X):
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=120)
-    with RowProgress(1, console) as progress:
+    with RowBar(1, console) as progress:
         for _ in progress.over(iter(np.array_split(X, 5)), "summing moments", N):
             progress._bar.refresh()
     shown = screen.getvalue()
     assert "summing moments" in shown and "3,001 rows" in shown
     assert "/s" in shown and "left" in shown
-    assert next(RowProgress(0).over(iter([X]), "quiet", None)) is X
+    assert next(RowBar(0).over(iter([X]), "quiet", None)) is X
 
 
 def test_verbose_fits_show_both_passes(X, capfd):

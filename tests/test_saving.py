@@ -28,8 +28,8 @@ from mercer import (
     StreamingKernelPCA,
 )
 from mercer.bases import Landmarks, RandomFeatures
+from mercer.hebbian import GAINS
 from mercer.kernels import KERNELS, RBF, Kernel, Matern
-from mercer.online import GAINS
 from mercer.preimage import PREIMAGES
 from mercer.saving import ModelFileError, load, read_header, save
 from mercer.saving.models import MODELS

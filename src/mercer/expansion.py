@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .bases import Basis
-from .compute import array_namespace, like
+from .compute import array_namespace, on_device_of
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class KernelExpansion:
     def scores(self, X) -> np.ndarray:
         """Coordinates of phi(X) along the directions, from the mean, (n, r)."""
         P = self.basis.project(X, self.frame[:, 1:])
-        return P - like(self.metric[0, 1:], P)
+        return P - on_device_of(self.metric[0, 1:], P)
 
     def weights(self, S) -> np.ndarray:
         """Basis weights of the reconstructions with scores S, (n, m)."""
@@ -57,7 +57,7 @@ class KernelExpansion:
         Small negative values are rounding and become zero.
         """
         P = self.basis.project(X, self.frame)
-        xp, M = array_namespace(P), like(self.metric, P)
+        xp, M = array_namespace(P), on_device_of(self.metric, P)
         t = P - M[0]
         t[:, 0] = 1.0
         inner = xp.sum(t * P, axis=1)

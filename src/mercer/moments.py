@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .compute import array_namespace, like, to_numpy
-from .compute.arrays import on_device_of
+from .compute import array_namespace, on_device_of, to_numpy
+from .compute.arrays import placement_of
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Moments:
                 # As it is subtracted, so that the mean takes back just that.
                 shift = xp.asarray(xp.mean(Y, axis=0, dtype=xp.float64), dtype=Y.dtype)
                 shape = (Y.shape[1], Y.shape[1])
-                total, scatter = 0.0, xp.zeros(shape, dtype=xp.float64, **on_device_of(Y))
+                total, scatter = 0.0, xp.zeros(shape, dtype=xp.float64, **placement_of(Y))
             Y -= shift
             count, total = count + Y.shape[0], total + xp.sum(Y, axis=0, dtype=xp.float64)
             scatter += Y.T @ Y
@@ -93,7 +93,7 @@ class Moments:
 
     def mapped(self, W) -> "Moments":
         """The moments of the rows y W, for W of shape (m, k)."""
-        W = like(W, self.scatter)
+        W = on_device_of(W, self.scatter)
         scatter = W.T @ (self.scatter @ W)
         # Rounding leaves the triangles unequal, and eigensolvers read only one.
         return Moments(self.count, self.mean @ W, (scatter + scatter.T) / 2, self.energy)

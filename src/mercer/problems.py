@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 
 from .certificate import Certificate, projection_certificate, residual_certificate
-from .compute import like, to_numpy
+from .compute import on_device_of, to_numpy
 from .expansion import KernelExpansion
 from .moments import Moments
 from .operators import CenteredGram, DenseOperator
@@ -95,7 +95,9 @@ class GramProblem:
         some = pairs.values > 0
         frame[:, 1:] = self.basis.engine.asarray(pairs.vectors)
         A = frame[:, 1:]
-        A *= like(np.where(some, 1 / np.sqrt(np.where(some, pairs.values, 1.0)), 0.0), frame)
+        A *= on_device_of(
+            np.where(some, 1 / np.sqrt(np.where(some, pairs.values, 1.0)), 0.0), frame
+        )
         metric = np.zeros((1 + r, 1 + r))
         metric[1:, 1:] = np.diag(some.astype(float))
         if self.center:
@@ -194,15 +196,17 @@ def row_moments(basis, whitener, X) -> Moments:
     with W, two thirds of the work, are then done once and not for every row.
     """
     X = basis.engine.place(X)
-    late, rows, n = whitens_late(whitener), basis.stream_rows(X), X.shape[0]
+    late, rows, n = whitens_late(whitener), basis.product_rows(X), X.shape[0]
     # In single precision the sums would lose what the late product magnifies.
-    stream = basis.stream(X, dtype=np.float64) if late else basis.stream(X, whitener)
+    products = (
+        basis.block_products(X, dtype=np.float64) if late else basis.block_products(X, whitener)
+    )
 
     def moments(block):
         starts = range(block.start, block.stop, rows)
         parts = (slice(start, min(start + rows, block.stop)) for start in starts)
         energy = basis.kernel.diag(X[block]).sum()
-        return Moments.of_blocks((stream(part) for part in parts), energy)
+        return Moments.of_blocks((products(part) for part in parts), energy)
 
     # Tasks small enough that every thread gets some.
     most = max(rows, n // (4 * basis.engine.threads))

@@ -9,7 +9,7 @@ need no points at all, which is their only merit: at equal size landmarks are cl
 """
 
 from .base import Basis, BasisRecipe, GramBasis
-from .hollow import Hollow, HollowMatrix
+from .hollow_matrix import HollowMatrix
 from .landmarks import Landmarks
 from .points import AllPoints, PointBasis, PointGram
 from .precomputed import PrecomputedBasis
@@ -28,7 +28,6 @@ __all__ = [
     "BasisRecipe",
     "FeatureBasis",
     "GramBasis",
-    "Hollow",
     "HollowMatrix",
     "Landmarks",
     "PointBasis",

@@ -33,12 +33,12 @@ class Basis(ABC):
     exact_norms = True
 
     @abstractmethod
-    def stream(self, X, W=None) -> Callable[[slice], np.ndarray]:
+    def block_products(self, X, W=None) -> Callable[[slice], np.ndarray]:
         """A function from a block of X's rows to their inner products with the sums W."""
 
     @abstractmethod
     def stream_width(self) -> int:
-        """Numbers alive for one row while `stream` works on it."""
+        """Numbers alive for one row while `block_products` works on it."""
 
     @abstractmethod
     def gram(self, W) -> np.ndarray:
@@ -56,10 +56,10 @@ class Basis(ABC):
         """Inner products of phi(X) with the sums W, (n, b). The n x m matrix is never kept."""
         X = self.engine.place(X)
         out = self.engine.empty((X.shape[0], W.shape[1]))
-        self.engine.map_rows(self.stream(X, W), X.shape[0], self.stream_rows(X), out)
+        self.engine.map_rows(self.block_products(X, W), X.shape[0], self.product_rows(X), out)
         return out
 
-    def stream_rows(self, X) -> int:
+    def product_rows(self, X) -> int:
         """Rows a block may have so that every thread stays inside the budget."""
         width = 8 * (self.stream_width() + 2 * X.shape[1])
         rows = self.engine.memory // (2 * self.engine.threads * width)

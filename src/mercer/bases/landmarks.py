@@ -1,11 +1,10 @@
 """Landmarks as the basis: a few chosen points stand for all (Nystroem)."""
 
-import warnings
-
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..compute import array_namespace, is_sparse, like, to_numpy
+from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
+from ..exceptions import tell
 from ..selectors import TwoStage
 from .base import BasisRecipe
 from .points import DRAFT_SPREAD, PointBasis
@@ -132,7 +131,7 @@ class Landmarks(BasisRecipe):
             raise ValueError("Landmarks: points contain NaN or infinity. Leave those rows out.")
         if is_sparse(X):
             return csr_matrix(points, dtype=X.dtype)
-        points = like(points.toarray() if is_sparse(points) else points, X)
+        points = on_device_of(points.toarray() if is_sparse(points) else points, X)
         return array_namespace(X).asarray(points, dtype=X.dtype)
 
     def _checked_indices(self, n):
@@ -157,11 +156,9 @@ class Landmarks(BasisRecipe):
                 "Choose another kernel, or use basis='points'."
             )
         if len(chosen) < size and not getattr(selector, "replace", False):
-            warnings.warn(
+            tell(
                 f"Only {len(chosen)} of {size} landmarks were chosen: the data have no more "
-                "distinct or independent rows.",
-                UserWarning,
-                stacklevel=6,
+                "distinct or independent rows."
             )
         return chosen if selector.returns_points else X[chosen]
 

@@ -48,7 +48,7 @@ class PointBasis(Basis):
         """The NumPy type to compute X's kernel in: its own where rounding allows."""
         return super().precision(X) if self.single else np.dtype(np.float64)
 
-    def stream(self, X, W=None, dtype=None):
+    def block_products(self, X, W=None, dtype=None):
         """k(rows, Z) W for a block of rows, in the precision of X or another."""
         dtype, X = self.precision(X) if dtype is None else dtype, self.engine.place(X)
         pairs = self.kernel.pairs(X, self.points, dtype=dtype, store=self.engine.memory // 4)
@@ -95,11 +95,11 @@ class PointBasis(Basis):
 
     def lost_share(self, X) -> float:
         """The share of energy outside the span of the basis, tr(K - K_nys) / tr K."""
-        stream = self.stream(X, self.whitener(np.float64), dtype=np.float64)
+        products = self.block_products(X, self.whitener(np.float64), dtype=np.float64)
         kept = self.engine.sum_rows(
-            lambda block: float((stream(block) ** 2).sum()),
+            lambda block: float((products(block) ** 2).sum()),
             X.shape[0],
-            self.stream_rows(X),
+            self.product_rows(X),
         )
         return max(0.0, 1.0 - kept / float(self.norms(X).sum()))
 

@@ -19,7 +19,7 @@ class PrecomputedBasis(GramBasis):
         self.size = G.shape[0]
         self.kernel = Precomputed()
 
-    def stream(self, X, W=None):
+    def block_products(self, X, W=None):
         """X W: the rows are the inner products already."""
         X = self.engine.place(X)
         W = None if W is None else self.engine.asarray(W)

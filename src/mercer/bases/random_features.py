@@ -9,8 +9,8 @@ better at equal size: they look at the data, these do not.
 import numpy as np
 from scipy.stats import norm, qmc
 
-from ..compute import array_namespace, is_sparse, like
-from ..compute.arrays import on_device_of
+from ..compute import array_namespace, is_sparse, on_device_of
+from ..compute.arrays import placement_of
 from ..kernels.base import float_dtype, rows_of
 from .base import Basis, BasisRecipe
 
@@ -69,7 +69,7 @@ class FeatureBasis(Basis):
         self.kernel, self.features, self.engine = kernel, features, engine
         self.size = features.size
 
-    def stream(self, X, W=None):
+    def block_products(self, X, W=None):
         """psi of a block of rows, times W."""
         X = self.engine.place(X)
         dtype = float_dtype(X)
@@ -98,9 +98,11 @@ class FeatureBasis(Basis):
 
     def norms(self, X):
         """|psi(x)|^2."""
-        out, stream = self.engine.empty((X.shape[0],)), self.stream(X)
-        rows = min(self.stream_rows(X), self.engine.stream_block // 2)
-        self.engine.map_rows(lambda block: (stream(block) ** 2).sum(axis=1), X.shape[0], rows, out)
+        out, products = self.engine.empty((X.shape[0],)), self.block_products(X)
+        rows = min(self.product_rows(X), self.engine.stream_block // 2)
+        self.engine.map_rows(
+            lambda block: (products(block) ** 2).sum(axis=1), X.shape[0], rows, out
+        )
         return out
 
     def diagonal(self):
@@ -122,13 +124,13 @@ class Fourier:
     def beside(self, X):
         """The same map in the library, on the device and in the type of rows X."""
         xp = np if is_sparse(X) else array_namespace(X)
-        return Fourier(xp.asarray(like(self.frequencies, X), dtype=X.dtype))
+        return Fourier(xp.asarray(on_device_of(self.frequencies, X), dtype=X.dtype))
 
     def __call__(self, X):
         """The features of rows, (n, m)."""
         xp, pairs = array_namespace(X), self.frequencies.shape[0]
         angles = X @ self.beside(X).frequencies.T
-        Y = xp.empty((X.shape[0], self.size), dtype=X.dtype, **on_device_of(X))
+        Y = xp.empty((X.shape[0], self.size), dtype=X.dtype, **placement_of(X))
         xp.cos(angles, out=Y[:, :pairs])
         xp.sin(angles, out=Y[:, pairs:])
         Y *= float(1 / np.sqrt(pairs))
@@ -153,13 +155,13 @@ class TensorSketch:
     def beside(self, X):
         """The same map in the library, on the device and in the type of rows X."""
         xp = np if is_sparse(X) else array_namespace(X)
-        columns, signs = (like(A, X) for A in (self.columns, self.signs))
+        columns, signs = (on_device_of(A, X) for A in (self.columns, self.signs))
         signs = xp.asarray(signs, dtype=X.dtype)
         return TensorSketch(columns, signs, self.scale, self.constant, self.size)
 
     def __call__(self, X):
         """The features of rows, (n, m)."""
-        xp, near, here = array_namespace(X), self.beside(X), on_device_of(X)
+        xp, near, here = array_namespace(X), self.beside(X), placement_of(X)
         one = xp.full((X.shape[0], 1), self.constant, dtype=X.dtype, **here)
         rows = xp.concat([X * float(self.scale), one], axis=1)
         product = None

@@ -38,7 +38,7 @@ def run(args: Namespace) -> Result:
     from ..bases import Landmarks
     from .delivery import deliver, draft_of
     from .methods import width
-    from .scaling import Scaling
+    from .standardization import Standardization
     from .tables import read_rows
 
     with draft_of(args) as draft:
@@ -54,7 +54,7 @@ def run(args: Namespace) -> Result:
             memory=args.memory,
             n_jobs=args.threads,
             verbose=verbosity(args),
-        ).fit(Scaling.of([X], args.scale).apply(X))
+        ).fit(Standardization.of([X], args.scale).apply(X))
         sizes = np.bincount(model.labels_, minlength=args.clusters)
         facts = {
             "rows": len(X),

@@ -58,12 +58,12 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Result:
     """Fit every method in turn, and measure."""
     from .delivery import draft_of
-    from .scaling import Scaling
+    from .standardization import Standardization
     from .tables import read_rows
 
     with draft_of(args) as draft:
         X = read_rows(args).X
-        X = Scaling.of([X], args.scale).apply(X)
+        X = Standardization.of([X], args.scale).apply(X)
         found = with_differences([measure(args, method, X) for method in args.methods])
         if draft is not None:
             from .pictures import draw_comparison

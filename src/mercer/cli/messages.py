@@ -18,7 +18,7 @@ def verbosity(args: Namespace) -> int:
 
 def watched(args: Namespace, blocks: Iterable, title: str, total: int | None) -> Iterator:
     """The same blocks of rows, with a progress bar where somebody watches."""
-    from ..estimators.row_progress import RowProgress
+    from ..progress.rows import RowBar
 
-    with RowProgress(verbosity(args)) as progress:
+    with RowBar(verbosity(args)) as progress:
         yield from progress.over(blocks, title, total)

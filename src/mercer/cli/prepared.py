@@ -13,7 +13,7 @@ import numpy as np
 
 from ..files import RowSource
 from ..saving import ModelFileError, load, read_extra, save
-from .scaling import Scaling
+from .standardization import Standardization
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class PreparedModel:
 
     model: Any
     columns: list[str] | None = None
-    scaling: Scaling = field(default_factory=Scaling)
+    scaling: Standardization = field(default_factory=Standardization)
     image_shape: tuple[int, ...] | None = None
 
     def transform(self, X):
@@ -81,7 +81,7 @@ class PreparedModel:
                 "that mercer fit wrote."
             )
         check_extra(extra, model.n_features_in_, path)
-        scaling = Scaling(extra.get("scale", "none"), extra.get("shift"), extra.get("size"))
+        scaling = Standardization(extra.get("scale", "none"), extra.get("shift"), extra.get("size"))
         # Columns are chosen by name here; the estimator would ask arrays for theirs.
         names = vars(model).pop("feature_names_in_", None)
         columns = None if names is None else [str(name) for name in names]
@@ -112,7 +112,7 @@ class ScaledRows(RowSource):
     scaling : Scaling
     """
 
-    def __init__(self, source: RowSource, scaling: Scaling):
+    def __init__(self, source: RowSource, scaling: Standardization):
         self.source, self.scaling = source, scaling
         self.name, self.dtype, self.columns = source.name, source.dtype, source.columns
         self.n_columns, self.n_rows = source.n_columns, source.n_rows

@@ -7,7 +7,7 @@ from typing import Any
 from ..files import RowSource
 from .failures import JobError
 from .prepared import ScaledRows
-from .scaling import Scaling
+from .standardization import Standardization
 from .tables import is_images, needs_disk, open_rows, read_rows, scanned
 
 
@@ -29,7 +29,7 @@ class TrainingRows:
     X: Any
     count: int | None
     columns: list[str] | None
-    scaling: Scaling
+    scaling: Standardization
     image_shape: tuple[int, ...] | None = None
 
 
@@ -42,7 +42,7 @@ def training_rows(args: Namespace, method: str) -> TrainingRows:
     table = read_rows(args)
     if table.X.shape[0] < 2:
         raise JobError(f"{args.data} has one row, and kernel PCA needs two at least.")
-    scaling = Scaling.of([table.X], args.scale)
+    scaling = Standardization.of([table.X], args.scale)
     X = scaling.apply(table.X)
     return TrainingRows(X, X.shape[0], table.names, scaling, table.image_shape)
 
@@ -55,6 +55,6 @@ def rows_on_disk(args: Namespace, source: RowSource, method: str) -> TrainingRow
             "in memory. Raise --memory, or take --method landmarks."
         )
     if args.scale == "none":
-        return TrainingRows(source, source.n_rows, source.columns, Scaling())
-    scaling = Scaling.of(scanned(source), args.scale)
+        return TrainingRows(source, source.n_rows, source.columns, Standardization())
+    scaling = Standardization.of(scanned(source), args.scale)
     return TrainingRows(ScaledRows(source, scaling), source.n_rows, source.columns, scaling)

@@ -1,6 +1,6 @@
 """Where arrays live and how row blocks move: the layer that knows threads, bytes and devices."""
 
-from .arrays import array_namespace, inplace, is_sparse, like, restore, to_numpy
+from .arrays import array_namespace, inplace, is_sparse, on_device_of, restore, to_numpy
 from .engines import make_engine
 from .local import LocalEngine
 from .memory import available_memory, format_bytes, parse_bytes
@@ -17,8 +17,8 @@ __all__ = [
     "format_bytes",
     "inplace",
     "is_sparse",
-    "like",
     "make_engine",
+    "on_device_of",
     "parse_bytes",
     "restore",
     "row_blocks",

@@ -65,7 +65,7 @@ def restore(result, template):
     return xp.asarray(np.ascontiguousarray(to_numpy(result)), device=device)
 
 
-def like(A, template):
+def on_device_of(A, template):
     """A small array in the library and on the device of a large one, in its own type."""
     if isinstance(template, np.ndarray) or is_sparse(template):
         return to_numpy(A)
@@ -75,7 +75,7 @@ def like(A, template):
     return array_namespace(template).asarray(A, device=_device(template))
 
 
-def on_device_of(X) -> dict:
+def placement_of(X) -> dict:
     """Arguments that make a new array beside X: empty for NumPy."""
     if is_sparse(X) or array_namespace(X) is np:
         return {}

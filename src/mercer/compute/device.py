@@ -35,19 +35,19 @@ class TorchEngine(TiledEngine):
     memory : int, str or None
         Bytes of the device that work arrays may take; None for half of what is free there.
     device : torch.device or str
-    progress : callable or None
-        ``progress(done, total)`` after tiles.
+    on_tiles : callable or None
+        ``on_tiles(done, total)`` after tiles.
     """
 
     sides, small_side = TILE_SIDES, 2048
     sum_block, stream_block = 65536, 16384
 
-    def __init__(self, memory=None, device="cuda", progress=None):
+    def __init__(self, memory=None, device="cuda", on_tiles=None):
         self.device = check_device(device)
         free = free_memory(self.device)
         # A budget beyond what is free would only fail later.
         self.memory = min(int(FREE_SHARE * free) if memory is None else parse_bytes(memory), free)
-        self.progress = progress
+        self.on_tiles = on_tiles
 
     def empty(self, shape, dtype=np.float64):
         """A tensor."""
@@ -67,7 +67,7 @@ class TorchEngine(TiledEngine):
 
     def place(self, X):
         """X on the device, or rows that go there block by block if they are too many."""
-        if isinstance(X, StreamedRows):
+        if isinstance(X, PagedRows):
             return X
         if is_sparse(X):
             raise ValueError(
@@ -77,7 +77,7 @@ class TorchEngine(TiledEngine):
         if isinstance(X, torch.Tensor) and X.device == self.device:
             return X
         if X.shape[0] * X.shape[1] * X.dtype.itemsize > ROWS_SHARE * self.memory:
-            return StreamedRows(to_numpy(X), self)
+            return PagedRows(to_numpy(X), self)
         return self.asarray(X)
 
     def draft(self, dtype, kernel):
@@ -111,11 +111,11 @@ class TorchEngine(TiledEngine):
         from .fused import Preparation, product
 
         preparation = Preparation(pairs, self.device)
-        if isinstance(pairs.X, StreamedRows) or isinstance(pairs.Z, StreamedRows):
+        if isinstance(pairs.X, PagedRows) or isinstance(pairs.Z, PagedRows):
             return self._streamed_product(preparation, pairs, V)
         columns = preparation.columns()
         rows = columns if pairs.symmetric else preparation.rows()
-        return product(rows, columns, V, self.progress)
+        return product(rows, columns, V, self.on_tiles)
 
     def _streamed_product(self, preparation, pairs, V):
         """Blocks of rows against blocks of columns, each prepared when its turn comes."""
@@ -129,8 +129,8 @@ class TorchEngine(TiledEngine):
             for j in columns:
                 some = rows if pairs.symmetric and i == j else preparation.some(pairs.Z, j)
                 out[i] += product(rows, some, V[j])
-            if self.progress is not None:
-                self.progress(done, -(-n // block))
+            if self.on_tiles is not None:
+                self.on_tiles(done, -(-n // block))
         return out
 
     def _shrink(self, pairs):
@@ -148,7 +148,7 @@ class TorchEngine(TiledEngine):
         self.memory //= 2
 
 
-class StreamedRows:
+class PagedRows:
     """Rows in main memory or in a file whose blocks come to the device when they are asked for."""
 
     namespace = xp

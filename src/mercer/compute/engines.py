@@ -6,7 +6,7 @@ from .memory import parse_bytes
 from .tiles import TiledEngine
 
 
-def make_engine(X=None, *, memory=None, device=None, threads=None, progress=None) -> TiledEngine:
+def make_engine(X=None, *, memory=None, device=None, threads=None, on_tiles=None) -> TiledEngine:
     """The engine that computes where the data are, or where it is told to.
 
     Parameters
@@ -19,12 +19,12 @@ def make_engine(X=None, *, memory=None, device=None, threads=None, progress=None
         None for where X is, "cpu" for the threads of this machine, "cuda" or "cuda:1" for a
         GPU. A `torch.device` is taken at its word: torch computes there, on the CPU as well.
     threads : int or None
-    progress : callable or None
+    on_tiles : callable or None
     """
     if device is None and is_on_device(X):
         device = f"cuda:{device_index(X)}"
     if device is None or (isinstance(device, str) and device == "cpu"):
-        return LocalEngine(parse_bytes(memory), threads, progress)
+        return LocalEngine(parse_bytes(memory), threads, on_tiles)
     try:
         from .device import TorchEngine
     except ImportError as error:
@@ -32,7 +32,7 @@ def make_engine(X=None, *, memory=None, device=None, threads=None, progress=None
             f"device={str(device)!r} needs torch. Install it, for example with "
             "pip install 'mercer[torch]', or leave device out."
         ) from error
-    return TorchEngine(memory, device, progress)
+    return TorchEngine(memory, device, on_tiles)
 
 
 def device_index(X) -> int:

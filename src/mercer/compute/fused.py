@@ -139,17 +139,17 @@ def scaled(rows, origin, scalar_map):
     return rows * scalar_map.scale
 
 
-def product(rows: PreparedRows, columns: PreparedRows, V, progress=None):
+def product(rows: PreparedRows, columns: PreparedRows, V, on_tiles=None):
     """The kernel matrix between prepared rows and columns times V, (n, b) in float64."""
     n, b = rows.count, V.shape[1]
     out = torch.empty((n, b), dtype=torch.float64, device=V.device)
     for first in range(0, b, WIDEST):
         some = slice(first, min(first + WIDEST, b))
-        out[:, some] = _block_product(rows, columns, V[:, some], progress)
+        out[:, some] = _block_product(rows, columns, V[:, some], on_tiles)
     return out
 
 
-def _block_product(rows, columns, V, progress):
+def _block_product(rows, columns, V, on_tiles):
     n, m = rows.high.shape[0], columns.high.shape[0]
     b = V.shape[1]
     width = max(16, 1 << (b - 1).bit_length())
@@ -175,8 +175,8 @@ def _block_product(rows, columns, V, progress):
         )
         for sums in part[:chunks]:
             total += sums
-        if progress is not None:
-            progress(panel.stop, m)
+        if on_tiles is not None:
+            on_tiles(panel.stop, m)
     return total[: rows.count, :b] * scale
 
 

@@ -30,16 +30,16 @@ class LocalEngine(TiledEngine):
         Bytes that work arrays may take, kept tiles included.
     threads : int or None
         Threads over tiles; None or -1 for all cores this process may use, -2 for all but one.
-    progress : callable or None
-        ``progress(done, total)`` after tiles of the calling thread.
+    on_tiles : callable or None
+        ``on_tiles(done, total)`` after tiles of the calling thread.
     """
 
     sides, small_side = TILE_SIDES, SMALL_SIDE
 
-    def __init__(self, memory: int, threads: int | None = None, progress=None):
+    def __init__(self, memory: int, threads: int | None = None, on_tiles=None):
         self.memory = memory
         self.threads = count_threads(threads)
-        self.progress = progress
+        self.on_tiles = on_tiles
 
     def empty(self, shape, dtype=np.float64):
         """A NumPy array."""
@@ -62,7 +62,7 @@ class LocalEngine(TiledEngine):
         total = len(waiting)
         stop = threading.Event()
 
-        def drain(progress=None):
+        def drain(on_tiles=None):
             local = begin()
             while not stop.is_set():
                 try:
@@ -70,17 +70,17 @@ class LocalEngine(TiledEngine):
                 except IndexError:
                     return
                 work(task, local)
-                if progress is not None:
-                    progress(total - len(waiting), total)
+                if on_tiles is not None:
+                    on_tiles(total - len(waiting), total)
 
         helpers = min(threads, total) - 1
         if helpers < 1:
-            drain(self.progress)
+            drain(self.on_tiles)
             return
         with ThreadPoolExecutor(helpers) as pool:
             try:
                 futures = [pool.submit(drain) for _ in range(helpers)]
-                drain(self.progress)
+                drain(self.on_tiles)
                 for future in futures:
                     future.result()
             finally:

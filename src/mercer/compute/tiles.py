@@ -57,13 +57,13 @@ class TiledEngine(ABC):
         Bytes that work arrays may take, kept tiles included.
     threads : int
         Tasks at a time.
-    progress : callable or None
-        ``progress(done, total)`` after tiles of the calling thread.
+    on_tiles : callable or None
+        ``on_tiles(done, total)`` after tiles of the calling thread.
     """
 
     memory: int
     threads = 1
-    progress: Callable | None = None
+    on_tiles: Callable | None = None
     #: Tile sides to try, largest first.
     sides: tuple[int, ...]
     #: Side below which tiles are not cut only to share them out between threads.
@@ -198,7 +198,7 @@ class TiledEngine(ABC):
 
     def __getstate__(self):
         # Progress bars do not travel.
-        return self.__dict__ | {"progress": None}
+        return self.__dict__ | {"on_tiles": None}
 
     def _symmetric(self, pairs, V, side, threads, store):
         n, b = pairs.shape[0], V.shape[1]
@@ -256,8 +256,8 @@ class TiledEngine(ABC):
         tasks, local = list(tasks), begin()
         for done, task in enumerate(tasks, 1):
             work(task, local)
-            if self.progress is not None:
-                self.progress(done, len(tasks))
+            if self.on_tiles is not None:
+                self.on_tiles(done, len(tasks))
 
 
 @cache

@@ -3,7 +3,6 @@
 Every method ends in the same object, so scores, errors and shares of variance are here.
 """
 
-import warnings
 from numbers import Integral, Real
 from typing import ClassVar
 
@@ -16,11 +15,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..compute import TiledEngine, make_engine, to_numpy
 from ..compute.arrays import is_foreign, is_on_device
 from ..compute.cluster import is_dask
+from ..exceptions import tell
 from ..kernels import KERNELS, Callable, Kernel, Precomputed
 from .cluster_scores import lazy_errors, lazy_scores
 from .inverse import InverseMixin
 from .portable import Exportable
-from .validation import as_source, check_file, check_tensor, float_type, in_type
+from .validation import check_file, check_tensor, float_type, in_type, restore_like
 
 # Kernel names whose parameters scikit-learn's KernelPCA ignores in kernel_params; ours
 # beyond those take them.
@@ -87,10 +87,10 @@ class KernelInput(BaseEstimator):
             return getattr(self, "device", "cpu") != "cpu"
         return hasattr(self.expansion_.basis.engine, "device")
 
-    def _make_engine(self, X=None, progress=None) -> TiledEngine:
+    def _make_engine(self, X=None, on_tiles=None) -> TiledEngine:
         device = getattr(self, "device", "cpu")
         return make_engine(
-            X, memory=self.memory, device=device, threads=self.n_jobs, progress=progress
+            X, memory=self.memory, device=device, threads=self.n_jobs, on_tiles=on_tiles
         )
 
     def _make_rng(self) -> np.random.Generator:
@@ -180,7 +180,7 @@ class KernelEstimator(
         if is_dask(X):
             return lazy_scores(self, X)
         source, X = X, self._validate(X, reset=False)
-        return as_source(in_type(self.expansion_.scores(X), float_type(X)), source)
+        return restore_like(in_type(self.expansion_.scores(X), float_type(X)), source)
 
     def reconstruction_error(self, X):
         """Squared feature-space distance of every row to its reconstruction, (n,).
@@ -191,7 +191,7 @@ class KernelEstimator(
             return lazy_errors(self, X)
         source, X = X, self._validate(X, reset=False)
         errors = in_type(self.expansion_.squared_errors(X), float_type(X))
-        return as_source(errors, source)
+        return restore_like(errors, source)
 
     def score(self, X, y=None):
         """Minus the mean reconstruction error of X in feature space.
@@ -208,7 +208,7 @@ class KernelEstimator(
         total = max(problem.total, np.finfo(float).tiny)
 
         def out(array):
-            return as_source(in_type(array, float_type(X)), source)
+            return restore_like(in_type(array, float_type(X)), source)
 
         self.eigenvalues_ = out(pairs.values)
         self.explained_variance_ = out(pairs.values / degrees)
@@ -220,7 +220,7 @@ class KernelEstimator(
         else:
             self._keep_sample(X)
             if hasattr(basis, "points"):
-                self.landmarks_ = as_source(basis.points, source)
+                self.landmarks_ = restore_like(basis.points, source)
         self._set_gamma(X)
         moments = getattr(problem, "moments", None)
         if moments is not None and basis.exact_norms and overshoots(moments):
@@ -244,11 +244,6 @@ class KernelEstimator(
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def tell(message, category=UserWarning):
-    """Warn at the line that called fit."""
-    warnings.warn(message, category, stacklevel=4)
 
 
 def overshoots(moments) -> bool:

@@ -7,8 +7,8 @@ from scipy import sparse
 
 from ..compute import is_sparse, parse_bytes
 from ..files import open_source, read_blocks
+from ..progress.rows import RowBar
 from .out_of_core import block_rows
-from .row_progress import RowProgress
 from .sources import is_source
 
 
@@ -29,11 +29,11 @@ def file_batches(X, memory, verbose):
     """The blocks of a file or another source, with a progress bar."""
     source = open_source(X)
     reading = closing(read_blocks(source, block_rows(source, parse_bytes(memory))))
-    with RowProgress(verbose) as progress, reading as blocks:
+    with RowBar(verbose) as progress, reading as blocks:
         yield from progress.over(blocks, "moments", source.n_rows)
 
 
-def like(X, rows):
+def match_sparsity(X, rows):
     """X sparse or dense as the rows before it."""
     if rows is None or is_sparse(X) == is_sparse(rows):
         return X

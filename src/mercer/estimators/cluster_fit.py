@@ -26,7 +26,7 @@ from ..compute.survey import Survey, survey
 from ..kernels.base import WIDTH_SAMPLE
 from ..moments import Moments
 from ..problems import GramProblem, reduced_problem, row_moments, whitened
-from .progress import FitProgress
+from ..progress.passes import PassBar
 
 # Rows sampled for each landmark, and at least: twice the pool of the default selector, so that
 # equal rows can be passed over.
@@ -53,7 +53,7 @@ def fit_cluster(model, X):
     crew = make_crew(model, chunks)
     rng, recipe = model._make_rng(), make_recipe(model.basis)
     pose = pose_points if isinstance(recipe, AllPoints) else pose_reduced
-    with FitProgress(model.verbose, model.callback) as progress:
+    with PassBar(model.verbose, model.callback) as progress:
         # What is done here is small: devices are those of the workers.
         engine = make_engine(memory=model.memory, threads=model.n_jobs)
         with engine.single_blas():

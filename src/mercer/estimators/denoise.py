@@ -18,7 +18,7 @@ from ..kernels.stationary import StationaryKernel
 from ..preimage import PREIMAGES, Preimage
 from .kernel_pca import KernelPCA
 from .portable import Portable
-from .validation import as_source
+from .validation import restore_like
 
 # Default width in median distances of the patches, components, and training patches: of
 # kernels, and of the linear one, which is cheap.
@@ -193,7 +193,7 @@ class PatchDenoiser(Portable, BaseEstimator):
                 f"{self.n_channels_ or 'no'} channels."
             )
         if self.model_ is None:
-            return as_source(image.copy(), source)
+            return restore_like(image.copy(), source)
         size = self.patch_size
         rows, columns = (positions(side, size, self.stride) for side in image.shape[:2])
         total = np.zeros(image.shape)
@@ -204,7 +204,7 @@ class PatchDenoiser(Portable, BaseEstimator):
             P = self._clean(patches_at(image, size, some, columns))
             add_patches(total, count, P, size, some, columns)
         total /= count if image.ndim == 2 else count[:, :, None]
-        return as_source(total.astype(image.dtype, copy=False), source)
+        return restore_like(total.astype(image.dtype, copy=False), source)
 
     def _clean(self, P):
         """Patches (q, p) projected, their small scores dropped, and brought back."""

@@ -11,14 +11,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..bases import PrecomputedBasis
 from ..bases.points import DRAFT_SPREAD, PointGram
 from ..compute import LocalEngine, format_bytes, to_numpy
+from ..exceptions import tell
+from ..hebbian import GAINS, READOUTS, AutoGain, ConstantGain, hebbian_eigenpairs, make_gain
 from ..metrics import excess_reconstruction_error, minimal_reconstruction_error
-from ..online import GAINS, READOUTS, AutoGain, ConstantGain, hebbian_eigenpairs, make_gain
 from ..operators import CenteredGram
 from ..problems import GramProblem
+from ..progress.passes import PassBar
 from ..selectors import Novelty
 from ..solvers import canonical
-from .base import KernelEstimator, tell
-from .progress import FitProgress
+from .base import KernelEstimator
 from .streams import StreamMixin
 from .validation import check_gram
 
@@ -39,7 +40,7 @@ class HebbianKernelPCA(StreamMixin, KernelEstimator):
     kernel, gamma, degree, coef0, kernel_params
         As in `KernelPCA`.
 
-    gain : "auto", "constant", "t", "et", "smd" or a gain of mercer.online, default="auto"
+    gain : "auto", "constant", "t", "et", "smd" or a gain of mercer.hebbian, default="auto"
         The rule: "auto" keeps the directions orthonormal, carries a few more than asked for
         and has nothing to tune; the others are as published, with a cap on steps that would
         overshoot. An object brings its own settings, the cap among them.
@@ -225,7 +226,7 @@ class HebbianKernelPCA(StreamMixin, KernelEstimator):
         self._check_size(X)
         self.kernel_ = self._make_kernel(X)
         engine = self._make_engine(X)
-        with FitProgress(self.verbose, self.callback, 1 + self.n_passes) as progress:
+        with PassBar(self.verbose, self.callback, 1 + self.n_passes) as progress:
             problem = self._make_problem(engine.place(X), engine)
             with engine.single_blas():
                 pairs, self.history_ = self._learn(problem, engine, progress)

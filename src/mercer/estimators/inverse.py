@@ -5,14 +5,15 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from ..compute import array_namespace, format_bytes, is_sparse, like, to_numpy
+from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import is_on_device
 from ..compute.cluster import is_dask
+from ..exceptions import tell
 from ..expansion import KernelExpansion
 from ..kernels import RBF, Precomputed
 from ..preimage import PREIMAGES, Compensation, Preimage, choose_preimage, ridge_inverse
 from ..preimage.base import row_sample
-from .validation import as_source, float_type, in_type
+from .validation import float_type, in_type, restore_like
 
 # Training rows kept with a model whose basis is not the data, for neighbours and regressions.
 SAMPLE_ROWS = 2000
@@ -40,7 +41,7 @@ class InverseMixin:
         check_is_fitted(self)
         S = checked_scores(X)
         if getattr(self, "fit_inverse_transform", False):
-            return as_source(self._learned_inverse(S), X)
+            return restore_like(self._learned_inverse(S), X)
         if S.shape[1] != self.expansion_.n_components:
             raise ValueError(
                 f"The scores have {S.shape[1]} columns, and the model has "
@@ -48,7 +49,7 @@ class InverseMixin:
             )
         wide = self.expansion_.basis.engine.asarray(S, np.float64)
         found = self._find(wide, denoising=False)
-        return as_source(in_type(found, float_type(S)), X)
+        return restore_like(in_type(found, float_type(S)), X)
 
     def denoise(self, X, *, compensate=True):
         """Rows of X projected onto the components and brought back.
@@ -72,13 +73,13 @@ class InverseMixin:
         self._rows_to_learn_from()
         S = self._denoising_scores(X, compensate)
         found = self._find(S, denoising=True, near=X)
-        return as_source(in_type(found, float_type(X)), source)
+        return restore_like(in_type(found, float_type(X)), source)
 
     def _learned_inverse(self, S):
         """scikit-learn's inverse transform of scores S."""
         centers = self.X_transformed_fit_
-        K = self.kernel_(like(S, centers), centers)
-        return K @ like(self.dual_coef_, K)
+        K = self.kernel_(on_device_of(S, centers), centers)
+        return K @ on_device_of(self.dual_coef_, K)
 
     def _denoising_scores(self, X, compensate):
         """Scores, with kernel rows scaled back to what they would be without noise."""
@@ -91,7 +92,7 @@ class InverseMixin:
         )
         factors = undo.factors(X, self.kernel_.gamma, basis.engine)
         products = basis.project(X, expansion.frame[:, 1:])
-        return factors[:, None] * products - like(expansion.metric[0, 1:], products)
+        return factors[:, None] * products - on_device_of(expansion.metric[0, 1:], products)
 
     def _find(self, S, denoising, near=None):
         """Pre-images of scores, with a warning where some were not found to tolerance."""
@@ -102,8 +103,6 @@ class InverseMixin:
         found = preimage(S, near)
         missed = int(np.sum(~found.converged))
         if missed:
-            from .base import tell
-
             tell(
                 f"{missed} of {len(S)} pre-images had not settled after {found.n_iter.max()} "
                 "iterations; they are the best rows found. Raise max_iter or tol of "

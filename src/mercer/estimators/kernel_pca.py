@@ -9,18 +9,19 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..bases import BASES, Basis, BasisRecipe, PrecomputedBasis
 from ..compute.cluster import is_dask
+from ..exceptions import tell
 from ..planning import Workload, choose
+from ..planning.following import follow
 from ..preimage import PREIMAGES, Preimage
 from ..problems import make_problem
+from ..progress.passes import PassBar
 from ..solvers import SOLVERS, Solver, canonical
 from ..solvers.block_krylov import DRAFT_FLOOR, FULL_FLOOR, MAX_PASSES
-from .base import KernelEstimator, tell
+from .base import KernelEstimator
 from .cluster_fit import fit_cluster
 from .cluster_scores import lazy_training_scores
-from .progress import FitProgress
-from .solving import follow
 from .sources import SourceMixin, fit_source, is_read_in_blocks
-from .validation import as_source, check_gram
+from .validation import check_gram, restore_like
 
 # Components to try first when a share of variance is asked for.
 FIRST_COMPONENTS = 16
@@ -281,7 +282,7 @@ class KernelPCA(SourceMixin, KernelEstimator):
         source, X = X, self._validate(X, reset=True)
         rng = self._make_rng()
         self.kernel_ = self._make_kernel(X)
-        with FitProgress(self.verbose, self.callback) as progress:
+        with PassBar(self.verbose, self.callback) as progress:
             engine = self._make_engine(X, progress.tiles)
             rows = engine.place(X)
             basis = self._build_basis(rows, engine, rng)
@@ -307,7 +308,7 @@ class KernelPCA(SourceMixin, KernelEstimator):
             return self.transform(X)
         if is_dask(X):
             return lazy_training_scores(self)
-        return as_source(self._training_scores(), X)
+        return restore_like(self._training_scores(), X)
 
     def _build_basis(self, X, engine, rng) -> Basis:
         if self._is_precomputed():

@@ -10,11 +10,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..compute import LocalEngine, parse_bytes
-from . import distances as given
-from .base import tell
+from ..exceptions import tell
+from ..mds import distances as given
+from ..mds.fit import ROUNDING, LinearMap, Task, describe, find_coordinates, measured_by
+from ..progress.passes import PassBar
 from .portable import Portable
-from .progress import FitProgress
-from .scaling_fit import ROUNDING, LinearMap, Task, describe, measured_by, scale
 from .validation import check_file
 
 
@@ -193,12 +193,12 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         index = given.choose_landmarks(self.landmarks, X.shape[0], rng)
         distance, points, anchors = self._make_distance(X, index)
-        with FitProgress(self.verbose, title="scaling") as progress:
+        with PassBar(self.verbose, title="scaling") as progress:
             engine = self._make_engine(progress.tiles)
             settings = (self.n_components, self.tol, self.correction)
             task = Task(distance, points, anchors, index, *settings, engine, rng, progress.report)
-            scaling = scale(task)
-        self._set_results(task, scaling)
+            coordinates = find_coordinates(task)
+        self._set_results(task, coordinates)
         self._warn()
         return self
 
@@ -292,15 +292,15 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         columns_are_landmarks = self._is_precomputed() and self._rectangular
         return distance, points, points[: index.size] if columns_are_landmarks else points[index]
 
-    def _set_results(self, task, scaling):
-        self.map_, self.embedding_ = scaling.map, scaling.embedding
-        self.eigenvalues_, self.spectrum_ = scaling.values, scaling.spectrum
-        self.goodness_of_fit_ = scaling.spectrum.goodness_of_fit(scaling.values)
-        self.least_eigenvalue_ = scaling.spectrum.least
-        self.negative_share_ = scaling.spectrum.negative_share
-        self.correction_constant_ = scaling.constant
-        self.strain_, self.stress_ = measured_by(task, scaling)
-        self._distance, self._anchors = scaling.distance, task.anchors
+    def _set_results(self, task, coordinates):
+        self.map_, self.embedding_ = coordinates.map, coordinates.embedding
+        self.eigenvalues_, self.spectrum_ = coordinates.values, coordinates.spectrum
+        self.goodness_of_fit_ = coordinates.spectrum.goodness_of_fit(coordinates.values)
+        self.least_eigenvalue_ = coordinates.spectrum.least
+        self.negative_share_ = coordinates.spectrum.negative_share
+        self.correction_constant_ = coordinates.constant
+        self.strain_, self.stress_ = measured_by(task, coordinates)
+        self._distance, self._anchors = coordinates.distance, task.anchors
         self.landmark_indices_ = task.index
 
     def _place(self, X):

@@ -16,14 +16,14 @@ from sklearn.base import clone
 
 from ..bases import Landmarks, RandomFeatures
 from ..compute import format_bytes, parse_bytes
+from ..exceptions import tell
 from ..files import RowPick, RowSource, of_kind, read_blocks
-from ..online.sample import RowSample
 from ..problems import ReducedProblem, reduced_problem, row_moments, whitened
+from ..progress.passes import PassBar
+from ..progress.rows import RowBar
 from ..selectors import TwoStage
 from ..selectors.two_stage import MIN_POOL, POOL_PER_ATOM
-from .base import tell
-from .progress import FitProgress
-from .row_progress import RowProgress
+from ..stream.sample import RowSample
 
 # Rows of a block at most: far more give no more speed.
 BLOCK_ROWS = 65536
@@ -55,7 +55,7 @@ class SourceFit:
         self.engine, self.rng = model._make_engine(), model._make_rng()
         # Rows are read into main memory also where the engine's budget is that of a device.
         self.memory = parse_bytes(model.memory)
-        self.progress = RowProgress(model.verbose)
+        self.progress = RowBar(model.verbose)
         self.r = int(model.n_components) if isinstance(model.n_components, Integral) else None
         self.count = 0
 
@@ -68,7 +68,7 @@ class SourceFit:
             rows = self._survey() if self._needs_survey() else self._stand_in()
             model.kernel_ = model._make_kernel(rows)
             problem = self._reduce(rows)
-        with FitProgress(0, model.callback) as passes:
+        with PassBar(0, model.callback) as passes:
             pairs = model._solve(problem, self.engine, self.rng, passes.report)
         model.expansion_, model.certificate_ = problem.assemble(pairs)
         problem.basis.release()

@@ -25,8 +25,8 @@ from ..files import (
     read_blocks,
 )
 from ..files.base import joined
+from ..progress.rows import RowBar
 from .out_of_core import SourceFit, block_rows
-from .row_progress import RowProgress
 
 # Share of the budget that rows read from a file may take when all are needed at once.
 ROWS_SHARE = 4
@@ -189,7 +189,7 @@ def scanned(model, X, title: str, function):
             yield to_numpy(function(model.expansion_, block)).astype(source.dtype, copy=False)
 
     reading = closing(read_blocks(source, block_rows(source, parse_bytes(model.memory))))
-    with RowProgress(model.verbose) as progress, reading as blocks:
+    with RowBar(model.verbose) as progress, reading as blocks:
         yield source, results(progress.over(blocks, title, source.n_rows))
 
 

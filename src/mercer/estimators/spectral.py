@@ -9,17 +9,17 @@ from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..bases import BASES, AllPoints, Basis, BasisRecipe, Hollow, HollowMatrix
-from ..clustering import spectral_problem
-from ..kernels import KERNELS, Kernel
+from ..bases import BASES, AllPoints, Basis, BasisRecipe, HollowMatrix
+from ..kernels import KERNELS, Hollow, Kernel
 from ..planning import Workload
+from ..planning.following import solve_planned, warn_unconverged
+from ..progress.passes import PassBar
 from ..solvers import SOLVERS, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
+from ..spectral.problems import spectral_problem
 from .base import KernelInput
 from .portable import Portable
-from .progress import FitProgress
-from .solving import solve_planned, warn_unconverged
-from .validation import as_source, check_gram
+from .validation import check_gram, restore_like
 
 # Rows up to which "auto" is the exact method: seconds on two cores. Beyond, landmarks take as
 # long as k-means, and the exact method grows with the square.
@@ -204,8 +204,8 @@ class SpectralClustering(Portable, ClusterMixin, KernelInput):
         self._check_clusters(X)
         rng = self._make_rng()
         self.kernel_ = self._make_kernel(X)
-        with FitProgress(self.verbose, title="spectral clustering") as progress:
-            engine = self._make_engine(progress=progress.tiles)
+        with PassBar(self.verbose, title="spectral clustering") as progress:
+            engine = self._make_engine(on_tiles=progress.tiles)
             basis = self._build_basis(X, engine, rng)
             problem = spectral_problem(basis, X)
             pairs = self._solve(problem, X, engine, rng, progress.report)
@@ -235,7 +235,7 @@ class SpectralClustering(Portable, ClusterMixin, KernelInput):
             nothing, and gets the cluster whose center is nearest to zero.
         """
         source, X = X, self._validate(X, reset=False)
-        return as_source(self.kmeans_.predict(self.map_.rows(X)), source)
+        return restore_like(self.kmeans_.predict(self.map_.rows(X)), source)
 
     @property
     def kernel(self):
@@ -291,11 +291,11 @@ class SpectralClustering(Portable, ClusterMixin, KernelInput):
         return pairs
 
     def _set_results(self, pairs, rows, source):
-        self.eigenvalues_ = as_source(pairs.values, source)
-        self.embedding_ = as_source(rows, source)
+        self.eigenvalues_ = restore_like(pairs.values, source)
+        self.embedding_ = restore_like(rows, source)
         seed = check_random_state(self.random_state)
         self.kmeans_ = KMeans(self.n_clusters, n_init=self.n_init, random_state=seed).fit(rows)
-        self.labels_ = as_source(self.kmeans_.labels_, source)
+        self.labels_ = restore_like(self.kmeans_.labels_, source)
         basis = self.map_.basis
         if not basis.spans_data and hasattr(basis, "points"):
             self.landmarks_ = basis.points

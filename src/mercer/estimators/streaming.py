@@ -11,18 +11,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..bases import BasisRecipe, RandomFeatures
 from ..compute import to_numpy
 from ..compute.arrays import is_foreign
-from ..online.dictionary import GrowingDictionary
-from ..online.reading import new_reference, read
-from ..online.sample import RowSample
-from ..online.stream import FixedSpan, Stream, as_float, transition
+from ..exceptions import tell
 from ..preimage import PREIMAGES, Preimage
 from ..selectors import Novelty
-from .base import INDEFINITE, ZERO_VARIANCE, KernelEstimator, overshoots, tell
-from .batches import as_batches, like
+from ..stream.components import components_of, new_reference
+from ..stream.dictionary import GrowingDictionary
+from ..stream.moments import FixedSpan, Stream, as_float, transition
+from ..stream.sample import RowSample
+from ..stream.state import BatchRecord, State, record, to_checkpoint
+from .base import INDEFINITE, ZERO_VARIANCE, KernelEstimator, overshoots
+from .batches import as_batches, match_sparsity
 from .inverse import SAMPLE_ROWS
 from .sources import SourceMixin
-from .stream_state import BatchRecord, State, record, to_checkpoint
-from .validation import as_source, float_type
+from .validation import float_type, restore_like
 
 __all__ = ["BatchRecord", "State", "StreamingKernelPCA"]
 
@@ -259,7 +260,7 @@ class StreamingKernelPCA(SourceMixin, KernelEstimator):
 
     def _validate(self, X, *, reset: bool):
         """Rows checked for the model, sparse or dense as it is."""
-        return like(super()._validate(X, reset=reset), self.X_sample_)
+        return match_sparsity(super()._validate(X, reset=reset), self.X_sample_)
 
     def _kept_engine(self):
         """The engine of the batches before: making one takes longer than learning a small batch."""
@@ -332,7 +333,7 @@ class StreamingKernelPCA(SourceMixin, KernelEstimator):
         """The state after a batch; at fixed numbers of rows the signs get a new reference."""
         stream, sample, reference = state
         stream.span.kernel.check(X)
-        X = like(X, sample.rows)
+        X = match_sparsity(X, sample.rows)
         start, n = 0, X.shape[0]
         while start < n:
             stop = min(n, start + to_checkpoint(stream.count)) if self.forgetting == 1 else n
@@ -346,34 +347,34 @@ class StreamingKernelPCA(SourceMixin, KernelEstimator):
 
     def _become(self, state, history, engine, X, source=None):
         """Set the fitted attributes."""
-        reading = read(state.stream, self.n_components, self.center, engine, state.reference)
+        found = components_of(state.stream, self.n_components, self.center, engine, state.reference)
         if self.forgetting < 1:
-            state = state._replace(reference=reading.expansion)
+            state = state._replace(reference=found.expansion)
         weight = state.stream.moments.count
-        total = max(reading.total, np.finfo(float).tiny)
+        total = max(found.total, np.finfo(float).tiny)
         with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
-            shares = np.minimum(reading.values / total, 1.0)
+            shares = np.minimum(found.values / total, 1.0)
 
         def out(array):
-            return as_source(np.asarray(array, dtype=float_type(X)), source)
+            return restore_like(np.asarray(array, dtype=float_type(X)), source)
 
         vars(self).update(
             _state=state,
             _dtype=X.dtype,
-            _variance=reading.total,
+            _variance=found.total,
             kernel_=state.stream.span.kernel,
-            expansion_=reading.expansion,
-            certificate_=reading.certificate,
-            eigenvalues_=out(reading.values),
-            explained_variance_=out(reading.values / max(weight - self.center, 1.0)),
+            expansion_=found.expansion,
+            certificate_=found.certificate,
+            eigenvalues_=out(found.values),
+            explained_variance_=out(found.values / max(weight - self.center, 1.0)),
             explained_variance_ratio_=out(shares),
             lost_share_=state.stream.moments.lost_energy / state.stream.moments.energy,
             X_sample_=state.sample.rows,
             n_samples_seen_=state.stream.count,
             history_=history[-HISTORY:],
         )
-        if hasattr(reading.expansion.basis, "points"):
-            self.landmarks_ = reading.expansion.basis.points
+        if hasattr(found.expansion.basis, "points"):
+            self.landmarks_ = found.expansion.basis.points
         self._set_gamma(X)
 
     def _warn(self):

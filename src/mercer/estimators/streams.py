@@ -9,9 +9,9 @@ from ..certificate import Certificate
 from ..compute import format_bytes, is_sparse, to_numpy
 from ..compute.arrays import is_foreign
 from ..expansion import KernelExpansion
-from ..online import GrowingHebbian
+from ..hebbian import GrowingHebbian
 from ..selectors import Novelty
-from .validation import as_source, float_type
+from .validation import float_type, restore_like
 
 # Copies of the Gram matrix of the points that are alive while points leave.
 GRAM_COPIES = 4
@@ -60,7 +60,7 @@ class StreamMixin:
         if self._stream is None:
             self._stream = self._resume()
         try:
-            self._stream.partial_fit(like(X.astype(float), self._stream))
+            self._stream.partial_fit(match_sparsity(X.astype(float), self._stream))
         finally:
             if self._stream.count:
                 self._read_stream(X, source)
@@ -145,7 +145,7 @@ class StreamMixin:
         share = float(min(1.0, shares.sum()))
 
         def out(array):
-            return as_source(np.asarray(array, dtype=float_type(X)), source)
+            return restore_like(np.asarray(array, dtype=float_type(X)), source)
 
         self.eigenvalues_ = out(values * count)
         self.explained_variance_ = out(values * count / max(count - self.center, 1))
@@ -156,7 +156,7 @@ class StreamMixin:
         self.certificate_ = Certificate("estimate", totals, totals, None, (share, share), True)
 
 
-def like(X, stream):
+def match_sparsity(X, stream):
     """X sparse or dense as the points of the stream are."""
     if not stream.count or is_sparse(X) == is_sparse(stream.points):
         return X

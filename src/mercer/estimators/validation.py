@@ -80,7 +80,7 @@ def float_type(X):
     return np.float32 if "float32" in str(X.dtype) else np.float64
 
 
-def as_source(result, source):
+def restore_like(result, source):
     """A result in the array library and on the device of the input it came from."""
     return restore(result, source)
 

@@ -19,7 +19,9 @@ histograms; `Cosine` for counts and texts; `Linear` is ordinary PCA.
 
 from .base import DirectKernel, FactoredKernel, Kernel, Pairs
 from .coordinate import AdditiveChi2, Callable, Chi2, Laplacian
+from .distance import SquaredDistance
 from .dot_product import Cosine, Linear, Polynomial, Sigmoid
+from .hollow import Hollow
 from .precomputed import Precomputed
 from .stationary import RBF, Matern, RationalQuadratic
 
@@ -47,6 +49,7 @@ __all__ = [
     "Cosine",
     "DirectKernel",
     "FactoredKernel",
+    "Hollow",
     "Kernel",
     "Laplacian",
     "Linear",
@@ -56,4 +59,5 @@ __all__ = [
     "Precomputed",
     "RationalQuadratic",
     "Sigmoid",
+    "SquaredDistance",
 ]

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 
 from ..compute import ScalarMap, array_namespace, is_sparse, to_numpy
-from ..compute.arrays import dtype_in, itemsize, on_device_of
+from ..compute.arrays import dtype_in, itemsize, placement_of
 
 # Rows on which the median or mean distance is taken: half a million pairs settle
 # either to a third digit.
@@ -38,7 +38,7 @@ class Kernel(BaseEstimator, ABC):
         pairs = self.pairs(X, Z)
         n, m = pairs.shape
         xp = array_namespace(X) if not is_sparse(X) else np
-        out = xp.empty((n, m), dtype=pairs.dtype, **on_device_of(X))
+        out = xp.empty((n, m), dtype=pairs.dtype, **placement_of(X))
         return pairs.tile(slice(0, n), slice(0, m), out)
 
     @abstractmethod
@@ -249,7 +249,7 @@ class FactoredPairs(Pairs):
     def _embed_all(self, width):
         """Every row of Z prepared, a block at a time: temporaries stay in the cache."""
         xp, m = array_namespace(self.Z), self.shape[1]
-        rows = xp.empty((m, width), dtype=self.dtype, **on_device_of(self.Z))
+        rows = xp.empty((m, width), dtype=self.dtype, **placement_of(self.Z))
         for start in range(0, m, EMBED_ROWS):
             block = slice(start, min(start + EMBED_ROWS, m))
             rows[block] = self._embed(self.Z, block)
@@ -300,7 +300,7 @@ def multiply(left, right, out):
 def same_for_all(X, value: float):
     """One number for every row of X, in float64 and where X is, (n,)."""
     xp = np if is_sparse(X) else array_namespace(X)
-    return xp.full(X.shape[0], value, dtype=xp.float64, **on_device_of(X))
+    return xp.full(X.shape[0], value, dtype=xp.float64, **placement_of(X))
 
 
 def row_squares(X):

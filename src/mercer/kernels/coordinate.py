@@ -5,7 +5,7 @@ from scipy.special import ndtr
 from sklearn.base import clone
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from ..compute import array_namespace, inplace, is_sparse, like, to_numpy
+from ..compute import array_namespace, inplace, is_sparse, on_device_of, to_numpy
 from .base import DirectKernel, Kernel, WidthMixin, same_for_all
 
 
@@ -123,7 +123,7 @@ class Callable(DirectKernel):
         """Call it for every pair."""
         X, Z = (rows if is_sparse(rows) else to_numpy(rows) for rows in (X, Z))
         K = pairwise_kernels(X, Z, metric=self.function, **(self.params or {}))
-        out[...] = like(K, out)
+        out[...] = on_device_of(K, out)
 
     def spread(self, X):
         """The function costs the same in any precision, so there is no use for a draft."""
@@ -134,7 +134,7 @@ class Callable(DirectKernel):
         params, source = self.params or {}, X
         X = X if is_sparse(X) else to_numpy(X)
         rows = (X[i : i + 1] if is_sparse(X) else X[i] for i in range(X.shape[0]))
-        return like(np.array([float(self.function(x, x, **params)) for x in rows]), source)
+        return on_device_of(np.array([float(self.function(x, x, **params)) for x in rows]), source)
 
 
 def add_coordinates(compiled, term, X, Z, out):

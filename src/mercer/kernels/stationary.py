@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse
-from ..compute.arrays import on_device_of
+from ..compute.arrays import placement_of
 from .base import (
     FactoredKernel,
     WidthMixin,
@@ -97,7 +97,7 @@ class RBF(StationaryKernel):
         # Rounding leaves T positive where wide rows meet themselves. In main memory to look for
         # that costs a seventh of setting it right everywhere.
         if xp is not np or T.max(initial=0.0) > POSITIVE_ROUNDING:
-            zero = xp.zeros((), dtype=T.dtype, **on_device_of(T))
+            zero = xp.zeros((), dtype=T.dtype, **placement_of(T))
             T = inplace(partial(xp.minimum, zero), T)
         return inplace(xp.exp, T)
 

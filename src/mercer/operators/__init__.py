@@ -9,7 +9,7 @@ centering factors, and all three meet G through its products alone.
 
 from .base import DenseOperator, Negated, SymmetricOperator
 from .centered import CenteredGram
-from .distances import DoubleCentered, MatrixDistance, SquaredDistance
+from .double_centered import DoubleCentered, MatrixDistance
 from .normalized import NormalizedGram
 
 __all__ = [
@@ -19,6 +19,5 @@ __all__ = [
     "MatrixDistance",
     "Negated",
     "NormalizedGram",
-    "SquaredDistance",
     "SymmetricOperator",
 ]

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from scipy.linalg import eigh
 
-from ..compute import array_namespace, like
+from ..compute import array_namespace, on_device_of
 
 # Landmarks for the start block: a few hundred bring the first Ritz values within
 # percents, and cost less than a tenth of one product for n above 10,000.
@@ -108,4 +108,6 @@ def padded(V, k: int, rng) -> np.ndarray:
     short = k - V.shape[1]
     if not short:
         return V
-    return array_namespace(V).concat([V, like(rng.standard_normal((len(V), short)), V)], axis=1)
+    return array_namespace(V).concat(
+        [V, on_device_of(rng.standard_normal((len(V), short)), V)], axis=1
+    )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..bases import Hollow
+from ..kernels import Hollow
 from .base import SymmetricOperator, padded, sample_weights, start_sample
 
 

@@ -125,10 +125,10 @@ def _asked(work, estimates, solver) -> Plan:
     """The solver asked for, with the settings that the budget needs where it has none."""
     if isinstance(solver, BlockKrylov):
         kept, free = estimates[1], estimates[2]
-        like = kept if kept.fits else free
+        on_device_of = kept if kept.fits else free
         if solver.max_columns is None:
-            solver = clone(solver).set_params(max_columns=like.solver.max_columns)
-        chosen = replace(like, solver=solver)
+            solver = clone(solver).set_params(max_columns=on_device_of.solver.max_columns)
+        chosen = replace(on_device_of, solver=solver)
     elif isinstance(solver, Dense):
         chosen = replace(estimates[0], solver=solver)
     elif isinstance(solver, GramPower):

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..compute import array_namespace, is_sparse, to_numpy
-from ..compute.arrays import dtype_name, on_device_of
+from ..compute.arrays import dtype_name, placement_of
 
 # Share of a streamed block that a batch is at most: 512 rows on the cores, where GEMM runs at full
 # speed and rows can leave early in good company, and 4096 on a device.
@@ -99,7 +99,7 @@ def row_sample(n: int, size: int) -> np.ndarray | None:
 def with_mean(S):
     """[1 | S]: scores with the weight of the mean in front."""
     xp = array_namespace(S)
-    return xp.concat([xp.ones((S.shape[0], 1), dtype=S.dtype, **on_device_of(S)), S], axis=1)
+    return xp.concat([xp.ones((S.shape[0], 1), dtype=S.dtype, **placement_of(S)), S], axis=1)
 
 
 def total_std(X) -> float:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..compute import array_namespace, to_numpy
-from ..compute.arrays import on_device_of
+from ..compute.arrays import placement_of
 from ..kernels.base import row_squares
 from .base import batch_rows, some_rows
 
@@ -70,7 +70,7 @@ def nearest_squares(Y, X, engine, others=False):
         squares = norms - 2 * (Z @ X.T)
         squares += row_squares(Z)[:, None]
         if others:
-            each = xp.arange(len(Z), **on_device_of(Z))
+            each = xp.arange(len(Z), **placement_of(Z))
             squares[each, xp.argmin(squares, axis=1)] = np.inf
         return xp.clip(xp.min(squares, axis=1), 0.0, None)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compute import array_namespace, like, to_numpy
+from ..compute import array_namespace, on_device_of, to_numpy
 from ..expansion import KernelExpansion
 from ..kernels import RBF, Matern, RationalQuadratic
 from ..kernels.stationary import StationaryKernel
@@ -114,7 +114,7 @@ def squared_distances(kernel, values):
     profile = kernel.finish(-PROFILE)
     # Interpolation wants rising abscissae, and the profile falls.
     squares = np.interp(to_numpy(values), profile[::-1], PROFILE[::-1]) / kernel.gamma
-    return like(squares, values)
+    return on_device_of(squares, values)
 
 
 def place(neighbors, squares):

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..compute import array_namespace, like, to_numpy
-from ..compute.arrays import dtype_name, itemsize, on_device_of
+from ..compute import array_namespace, on_device_of, to_numpy
+from ..compute.arrays import dtype_name, itemsize, placement_of
 from ..expansion import KernelExpansion
 from ..kernels import Linear, Polynomial
 from ..kernels.base import typical_distance
@@ -71,7 +71,7 @@ class FixedPoint(Preimage):
         """Bind to an expansion; nothing is learned."""
         basis = expansion.basis
         points = all_rows(basis.points)
-        expansion = replace(expansion, frame=like(expansion.frame, points))
+        expansion = replace(expansion, frame=on_device_of(expansion.frame, points))
         if isinstance(basis.kernel, Linear):
             points = array_namespace(points).asarray(points, dtype=expansion.frame.dtype)
             return LinearPreimage(expansion.frame.T @ points)
@@ -80,7 +80,7 @@ class FixedPoint(Preimage):
         narrow = isinstance(basis.kernel, StationaryKernel) and is_narrow(basis.kernel, points)
         anchors = None
         if narrow:
-            anchors = like(basis.project(basis.points, expansion.frame), points)
+            anchors = on_device_of(basis.project(basis.points, expansion.frame), points)
         return FittedFixedPoint(expansion, form, anchors, size, self.tol, self.max_iter)
 
 
@@ -98,7 +98,7 @@ class LinearPreimage(FittedPreimage):
 
     def __call__(self, S, near=None):
         """One product."""
-        return Preimages.at_once(with_mean(like(S, self.rows)) @ self.rows)
+        return Preimages.at_once(with_mean(on_device_of(S, self.rows)) @ self.rows)
 
 
 @dataclass(frozen=True)
@@ -129,13 +129,15 @@ class FittedFixedPoint(FittedPreimage):
         """Climb from W X, and from the nearest point where the kernel is narrow."""
         engine, points = self.expansion.basis.engine, self.form.points
         xp, (m, d), dtype = array_namespace(points), points.shape, points.dtype
-        found = xp.empty((len(S), d), dtype=dtype, **on_device_of(points))
-        out, S = Preimages.at_once(found), like(S, points)
+        found = xp.empty((len(S), d), dtype=dtype, **placement_of(points))
+        out, S = Preimages.at_once(found), on_device_of(S, points)
         near = near if self._is_even() else None
 
         def batch(block):
             W = xp.asarray(self.expansion.weights(S[block]), dtype=dtype)
-            start = W @ points if near is None else like(near[block], points) - self.form.origin
+            start = (
+                W @ points if near is None else on_device_of(near[block], points) - self.form.origin
+            )
             Z, value, done, steps = self._climb(W, xp.asarray(start, dtype=dtype))
             if self.anchors is not None:
                 nearest = xp.argmax(with_mean(S[block]) @ self.anchors.T, axis=1)
@@ -169,7 +171,7 @@ def climb(form, W, start, tol, reach, max_iter):
     -------
     rows (q, d), values (q,), converged (q,), iterations (q,)
     """
-    xp, q, here = array_namespace(start), start.shape[0], on_device_of(start)
+    xp, q, here = array_namespace(start), start.shape[0], placement_of(start)
     found, values = xp.asarray(start, copy=True), xp.empty(q, dtype=start.dtype, **here)
     converged, n_iter = xp.zeros(q, dtype=xp.bool, **here), xp.full(q, max_iter, **here)
     active, Z = xp.arange(q, **here), start

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from ..compute import array_namespace, inplace
-from ..compute.arrays import dtype_in, on_device_of
+from ..compute.arrays import dtype_in, placement_of
 from ..kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic
 from ..kernels.base import append_columns, row_squares
 from ..kernels.dot_product import power
@@ -95,7 +95,7 @@ class LaplacianForm(DistanceForm):
         """k and k / |x - z|_1."""
         xp = array_namespace(Z)
         shape = (Z.shape[0], self.points.shape[0])
-        K = xp.empty(shape, dtype=Z.dtype, **on_device_of(Z))
+        K = xp.empty(shape, dtype=Z.dtype, **placement_of(Z))
         self.kernel.fill(Z, self.points, K)
         distance = -xp.log(xp.clip(K, tiny(K), None)) / self.kernel.gamma
         floor = NEAREST * xp.max(distance, axis=1, keepdims=True)
@@ -128,7 +128,7 @@ def make_form(kernel, X, dtype) -> Form | None:
     """The form of a kernel over points X, None where none is known."""
     xp = array_namespace(X)
     if isinstance(kernel, Polynomial) and kernel.definite and kernel.degree >= 1:
-        origin = xp.zeros(X.shape[1], dtype=xp.float64, **on_device_of(X))
+        origin = xp.zeros(X.shape[1], dtype=xp.float64, **placement_of(X))
         return PolynomialForm(kernel, X, origin, dtype)
     kind = LaplacianForm if isinstance(kernel, Laplacian) else DistanceForm
     if isinstance(kernel, Laplacian) or slope_of(kernel) is not None:

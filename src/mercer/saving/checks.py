@@ -4,10 +4,10 @@ from numbers import Real
 
 import numpy as np
 
-from ..bases import FeatureBasis, Hollow, PointBasis
+from ..bases import FeatureBasis, PointBasis
 from ..bases.random_features import Fourier
 from ..compute import is_sparse
-from ..kernels import Kernel
+from ..kernels import Hollow, Kernel
 from .archive import ModelFileError
 from .values import conforms
 

@@ -18,7 +18,6 @@ from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
 
 from ..certificate import Certificate
-from ..clustering import SpectralMap
 from ..compute import is_sparse
 from ..compute.engines import make_engine
 from ..estimators import (
@@ -31,15 +30,16 @@ from ..estimators import (
     SpectralClustering,
     StreamingKernelPCA,
 )
-from ..estimators.distances import EuclideanDistance, LiftedDistance, MetricDistance
-from ..estimators.scaling_fit import LinearMap
 from ..estimators.search import Selection
 from ..estimators.streaming import State
 from ..expansion import KernelExpansion
+from ..hebbian import GrowingHebbian, History
 from ..kernels import Kernel
-from ..online import GrowingHebbian, History
+from ..mds.coordinates import DistanceMap, Spectrum
+from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance
+from ..mds.fit import LinearMap
 from ..planning import Plan
-from ..scaling import DistanceMap, Spectrum
+from ..spectral.problems import SpectralMap
 from .archive import ModelFileError, UnavailableDevice
 from .checks import matrix, resolved, vector, width
 from .parts import PARTS, host

@@ -9,28 +9,28 @@ from typing import get_type_hints
 
 import numpy as np
 
-from ..bases import BASES, FeatureBasis, Hollow, HollowMatrix, PointBasis, PointGram
+from ..bases import BASES, FeatureBasis, HollowMatrix, PointBasis, PointGram
 from ..bases import PrecomputedBasis as GivenBasis
 from ..bases.random_features import Fourier, TensorSketch
 from ..certificate import Certificate
-from ..clustering import SpectralMap
 from ..compute import is_sparse, to_numpy
-from ..estimators.distances import EuclideanDistance, LiftedDistance, MetricDistance
-from ..estimators.scaling_fit import LinearMap
 from ..estimators.search import Selection
 from ..estimators.streaming import BatchRecord, State
 from ..expansion import KernelExpansion
-from ..kernels import KERNELS, Callable
+from ..hebbian import GAINS, GrowingHebbian, History
+from ..kernels import KERNELS, Callable, Hollow
+from ..mds.coordinates import DistanceMap, Spectrum
+from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance
+from ..mds.fit import LinearMap
 from ..moments import Moments
-from ..online import GAINS, GrowingHebbian, History
-from ..online.dictionary import GrowingDictionary
-from ..online.sample import RowSample
-from ..online.stream import FixedSpan, Stream
 from ..planning.types import Estimate, Plan, Workload
 from ..preimage import PREIMAGES
-from ..scaling import DistanceMap, Spectrum
 from ..selectors import SELECTORS
 from ..solvers import SOLVERS
+from ..spectral.problems import SpectralMap
+from ..stream.dictionary import GrowingDictionary
+from ..stream.moments import FixedSpan, Stream
+from ..stream.sample import RowSample
 from .archive import ModelFileError
 from .checks import matrix, number, resolved, rows, vector, whole
 from .values import Part, Reader, conforms

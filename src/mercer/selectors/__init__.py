@@ -40,8 +40,8 @@ the tests run over.
 
 from .base import Selector
 from .bayes import SparseBayes
+from .centers import FarthestPoint, KMeans
 from .cholesky import GreedyCholesky, RPCholesky
-from .clustering import FarthestPoint, KMeans
 from .greedy import FullGreedy, SparseGreedy, SubspaceGreedy
 from .lasso import ComponentLasso, GroupLasso
 from .leverage import RidgeLeverage

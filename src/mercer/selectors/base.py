@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import eigh, get_blas_funcs
 from sklearn.base import BaseEstimator
 
-from ..compute import array_namespace, is_sparse, like, to_numpy
+from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import dtype_name
 
 # Rows worked on at once: a tile of a hundred columns stays in the cache, and a device wants more.
@@ -142,7 +142,7 @@ def solve_lower(C, B):
         C, trsm = np.asarray(C, dtype=B.dtype), get_blas_funcs("trsm", (B,))
         return trsm(1.0, C, B.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
     xp = array_namespace(B)
-    return xp.linalg.solve_triangular(xp.asarray(like(C, B), dtype=B.dtype), B, upper=False)
+    return xp.linalg.solve_triangular(xp.asarray(on_device_of(C, B), dtype=B.dtype), B, upper=False)
 
 
 def gram(kernel, X):

@@ -6,8 +6,8 @@ Only n k entries of K are ever formed; memory is the factor, k x n, where the ro
 
 import numpy as np
 
-from ..compute import array_namespace, like, to_numpy
-from ..compute.arrays import on_device_of
+from ..compute import array_namespace, on_device_of, to_numpy
+from ..compute.arrays import placement_of
 from .base import (
     Distinct,
     Selector,
@@ -117,7 +117,7 @@ class GreedyCholesky(Selector):
 def draw(weights, count, rng):
     """`count` independent indices with probability proportional to `weights`."""
     xp, sums = array_namespace(weights), weights.cumsum(0)
-    places = xp.searchsorted(sums, like(rng.random(count), sums) * sums[-1], side="right")
+    places = xp.searchsorted(sums, on_device_of(rng.random(count), sums) * sums[-1], side="right")
     # A product that rounds up to the total would fall behind the last weight.
     return np.minimum(to_numpy(places), int(xp.nonzero(weights)[0][-1]))
 
@@ -156,7 +156,7 @@ class PartialCholesky:
     def __init__(self, columns, diagonal, capacity, dtype):
         xp, n = array_namespace(diagonal), diagonal.shape[0]
         self.columns = columns
-        self.L = xp.empty((min(capacity, n), n), dtype=dtype, **on_device_of(diagonal))
+        self.L = xp.empty((min(capacity, n), n), dtype=dtype, **placement_of(diagonal))
         self.rank = 0
         self.residual = xp.clip(xp.asarray(diagonal, dtype=xp.float64), 0, None)
         self.floor = residual_floor(self.residual, dtype)
@@ -164,7 +164,7 @@ class PartialCholesky:
     @classmethod
     def of_kernel(cls, kernel, X, capacity):
         """Columns computed from the rows of X when they are asked for."""
-        dtype, diagonal = kernel(X[:1], X[:1]).dtype, like(kernel.diag(X), X)
+        dtype, diagonal = kernel(X[:1], X[:1]).dtype, on_device_of(kernel.diag(X), X)
         return cls(lambda p, rows: kernel(X[p], X[rows]), diagonal, capacity, dtype)
 
     @classmethod

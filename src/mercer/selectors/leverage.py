@@ -7,7 +7,7 @@
 import numpy as np
 from scipy.linalg import cholesky, eigvalsh
 
-from ..compute import array_namespace, like, to_numpy
+from ..compute import array_namespace, on_device_of, to_numpy
 from .base import Selector, column_squares, first_distinct, host_gram, row_tiles, solve_lower
 from .random import weighted_order
 
@@ -60,7 +60,7 @@ def leverage(kernel, X, rows, sample, weights, size):
         K = kernel(Z, block)
         xp = array_namespace(K)
         V = solve_lower(C, xp.asarray(K, dtype=xp.float64))
-        scores.append(like(kernel.diag(block), K) - column_squares(V))
+        scores.append(on_device_of(kernel.diag(block), K) - column_squares(V))
     # Rounding can leave a row of the sample a hair below zero; it still counts.
     return np.clip(to_numpy(xp.concat(scores)) / ridge, np.finfo(float).tiny, 1)
 

@@ -7,7 +7,7 @@ admitted before it. Nothing is ever removed, so blocks may arrive one after anot
 import numpy as np
 from scipy import sparse
 
-from ..compute import array_namespace, is_sparse, like, to_numpy
+from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import dtype_name
 from .base import Selector, as_indices, column_squares, host_gram, row_keys, solve_lower
 
@@ -120,7 +120,7 @@ class NoveltyRule:
 
     def _project(self, X):
         """Coordinates of the rows on the orthonormalized atoms, (m, n), and what is left."""
-        diagonal = like(self.kernel.diag(X), X)
+        diagonal = on_device_of(self.kernel.diag(X), X)
         if self.Z is None:
             return np.empty((0, X.shape[0])), diagonal
         K = self.kernel(self.Z, X)

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh
 from scipy.linalg.lapack import dtrtri
 
-from ..compute import array_namespace, like, to_numpy
-from ..compute.arrays import on_device_of
+from ..compute import array_namespace, on_device_of, to_numpy
+from ..compute.arrays import placement_of
 
 # Least pivot of the scaled Gram matrix of a block: below, its condition number squared
 # leaves fewer than half of the digits.
@@ -44,12 +44,12 @@ def inner(V, W):
 
 def times(V, Y):
     """V Y for a tall V and a small Y of the host."""
-    return V @ like(Y, V)
+    return V @ on_device_of(Y, V)
 
 
 def random_columns(V, k: int, rng):
     """k columns of normal numbers beside V."""
-    return like(rng.standard_normal((V.shape[0], k)), V)
+    return on_device_of(rng.standard_normal((V.shape[0], k)), V)
 
 
 def beside(operator, V):
@@ -60,7 +60,7 @@ def beside(operator, V):
 def tall(V, k: int):
     """An array for k columns beside V, each column in one piece."""
     xp = array_namespace(V)
-    return xp.empty((k, V.shape[0]), dtype=V.dtype, **on_device_of(V)).T
+    return xp.empty((k, V.shape[0]), dtype=V.dtype, **placement_of(V)).T
 
 
 def qr(V):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..compute import array_namespace, like, to_numpy
+from ..compute import array_namespace, on_device_of, to_numpy
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,8 @@ def canonical(pairs: Eigenpairs, precision: str = "d") -> Eigenpairs:
     # A value set to zero moves away from the true one it was near.
     residuals = pairs.residuals + np.abs(values - pairs.values)
     order = np.argsort(-values, kind="stable")
-    vectors = pairs.vectors[:, like(order, pairs.vectors)]
-    vectors = vectors * like(peak_signs(vectors), vectors)
+    vectors = pairs.vectors[:, on_device_of(order, pairs.vectors)]
+    vectors = vectors * on_device_of(peak_signs(vectors), vectors)
     return replace(pairs, values=values[order], vectors=vectors, residuals=residuals[order])
 
 

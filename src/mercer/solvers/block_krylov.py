@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..compute import array_namespace, like, to_numpy
+from ..compute import array_namespace, on_device_of, to_numpy
 from ._linalg import (
     column_norms,
     inner,
@@ -211,7 +211,7 @@ def refine(operator, draft, U, columns, watch) -> Eigenpairs:
     for _ in range(MAX_CORRECTIONS):
         values, Y = small_eigh(inner(V, AV))
         U, AU, values = times(V, Y[:, :k]), times(AV, Y[:, :k]), values[:k]
-        R = AU - U * like(values, U)
+        R = AU - U * on_device_of(values, U)
         residuals = column_norms(R)
         residual = watch(values, residuals)
         if residual <= watch.tol or watch.over or residual > previous / 2:

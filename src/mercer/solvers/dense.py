@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh
 
-from ..compute import array_namespace, like, to_numpy
+from ..compute import array_namespace, on_device_of, to_numpy
 from ._linalg import column_norms, descending
 from .base import NEGATIVE_SHARE, Eigenpairs, PassState, Solver, silent
 
@@ -45,7 +45,7 @@ def on_its_device(A, n_components, tol, report):
     values, U = xp.linalg.eigh((A + A.T) / 2)
     r = min(n_components, n)
     values, U = to_numpy(xp.flip(values)), xp.flip(U, axis=1)[:, :r]
-    residuals = column_norms(A @ U - U * like(values[:r], U))
+    residuals = column_norms(A @ U - U * on_device_of(values[:r], U))
     report(PassState(1, values[:r], float(np.max(residuals) / max(values[0], 1e-300)), tol))
     return Eigenpairs(values[:r], U, residuals, least=float(values[-1]))
 

@@ -20,7 +20,7 @@ large-scale data set, Journal of Software 20(8).
 
 import numpy as np
 
-from ..compute import array_namespace, like, to_numpy
+from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import dtype_name
 from ._linalg import beside, column_norms, inner, qr, random_columns, small_eigh, times
 from .base import Eigenpairs, PassState, Solver, silent
@@ -75,7 +75,7 @@ class GramPower(Solver):
                 done += 1
             values, V, Z = rayleigh_ritz(operator, filled(U, r, rng))
             done += 1
-            residuals = column_norms(Z - V * like(values, V))
+            residuals = column_norms(Z - V * on_device_of(values, V))
             share = float(residuals[:r].max()) / max(float(values[0]), TINY)
             stop = report(PassState(done, values[:r].copy(), share, tol))
             if share <= tol or stop:
@@ -131,7 +131,7 @@ def svd_update(U, L, K, g, q):
     """One power step of (1 - g) U L U' + (g / b) K'K from U; `ipca_update` until U is full."""
     if U.shape[1] < q:
         return ipca_update(U, L, K, g, q)
-    W = (1 - g) * U * like(L, U) + (g / len(K)) * (K.T @ (K @ U))
+    W = (1 - g) * U * on_device_of(L, U) + (g / len(K)) * (K.T @ (K @ U))
     Q, R = qr(W)
     P, w, _ = np.linalg.svd(R)
     return times(Q, P), w

@@ -15,7 +15,7 @@ a bound on the residuals that needs no further product. On USPS digits after ten
 import numpy as np
 from scipy.linalg import qr
 
-from ..compute import array_namespace, like, to_numpy
+from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import dtype_name
 from ..solvers._linalg import column_norms, inner, small_eigh, times
 from ..solvers.base import Eigenpairs
@@ -28,7 +28,7 @@ def free(gram, run, r):
     values = run.eigenvalues[:r]
     order = np.argsort(-values, kind="stable")
     A = run.rule.A[:r].T
-    U = (A * like(np.sqrt(values), A))[:, like(order, A)]
+    U = (A * on_device_of(np.sqrt(values), A))[:, on_device_of(order, A)]
     return Eigenpairs(values[order], U, np.full(r, np.inf), n_passes=0)
 
 
@@ -46,7 +46,7 @@ def ritz(gram, run, r):
     """Rayleigh-Ritz in the span of the carried Nystroem vectors (1 product), exact residuals."""
     V = orthonormal(scores(run.Z, *nystroem_values(run.V, run.Z)))
     values, U, Z = rotate(V, gram @ V)
-    residuals = column_norms(Z - U * like(values, U))
+    residuals = column_norms(Z - U * on_device_of(values, U))
     return Eigenpairs(values[:r], U[:, :r], residuals[:r], n_passes=1, least=float(values[-1]))
 
 
@@ -85,7 +85,7 @@ def nystroem_values(V, Z):
 def scores(Z, values, M):
     """Nystroem eigenvectors Z M / sqrt(values), (n, q); zero beyond the rank."""
     inverse = np.divide(1.0, np.sqrt(values), out=np.zeros_like(values), where=values > 0)
-    return times(Z, M) * like(inverse, Z)
+    return times(Z, M) * on_device_of(inverse, Z)
 
 
 def rotate(V, Z):
@@ -102,4 +102,4 @@ def orthonormal(V):
         Q, R = array_namespace(V).linalg.qr(V)
         R = to_numpy(R)
     signs = np.where(np.diag(R) < 0, -1.0, 1.0)
-    return Q * like(signs.astype(dtype_name(Q.dtype)), Q)
+    return Q * on_device_of(signs.astype(dtype_name(Q.dtype)), Q)

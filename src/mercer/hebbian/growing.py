@@ -15,8 +15,8 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 from ..compute import is_sparse
-from .hebbian import orthonormalize, sweep, whiten
 from .leaving import eliminate, novel, project_out
+from .rule import orthonormalize, sweep, whiten
 
 # The gain is this multiple of 1 / (variance of the direction x samples in memory): large enough
 # that directions follow a drift within the memory, small enough not to add noise.

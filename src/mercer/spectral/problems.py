@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .operators import DenseOperator, NormalizedGram
-from .solvers import Eigenpairs
+from ..operators import DenseOperator, NormalizedGram
+from ..solvers import Eigenpairs
 
 # Eigenvalues of S, whose largest is 1, that say nothing more about any cluster.
 ZERO = 1e-12
@@ -105,7 +105,7 @@ class ReducedNormalizedProblem:
 
 def normalized_scatter(basis, whitener, X) -> np.ndarray:
     """Y' D^{-1} Y for the coordinates Y of the rows of X, d = max(Y Y' 1, k(x, x)), (m, m)."""
-    n, rows, stream = X.shape[0], basis.stream_rows(X), basis.stream(X, whitener)
+    n, rows, stream = X.shape[0], basis.product_rows(X), basis.block_products(X, whitener)
     total = basis.engine.sum_rows(lambda block: stream(block).sum(axis=0, dtype=float), n, rows)
 
     def scatter(block):

@@ -5,10 +5,11 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from ..planning import Plan, Workload, check_budget, choose
+from ..exceptions import tell
 from ..solvers import Dense, no_variance
 from ..solvers.block_krylov import FULL_FLOOR
-from .base import tell
+from .choosing import check_budget, choose
+from .types import Plan, Workload
 
 # LAPACK on matrices up to this size is faster with one BLAS thread: several wait for
 # each other, for seconds when another process holds a core.

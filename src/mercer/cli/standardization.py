@@ -11,7 +11,7 @@ from .failures import UsageError
 
 
 @dataclass(frozen=True)
-class Scaling:
+class Standardization:
     """What is taken from each column, and what the rest is divided by.
 
     Attributes
@@ -26,7 +26,7 @@ class Scaling:
     size: np.ndarray | None = None
 
     @classmethod
-    def of(cls, blocks: Iterable, kind: str) -> "Scaling":
+    def of(cls, blocks: Iterable, kind: str) -> "Standardization":
         """The scaling of all rows, met in blocks."""
         if kind == "none":
             return cls()

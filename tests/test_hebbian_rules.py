@@ -10,8 +10,7 @@ from sklearn.datasets import load_digits
 
 from mercer.bases import AllPoints
 from mercer.compute import LocalEngine
-from mercer.kernels import RBF
-from mercer.online import (
+from mercer.hebbian import (
     GAINS,
     READOUTS,
     GrowingHebbian,
@@ -21,8 +20,9 @@ from mercer.online import (
     hebbian_eigenpairs,
     make_gain,
 )
-from mercer.online.hebbian import whiten
-from mercer.online.leaving import novel, project_out
+from mercer.hebbian.leaving import novel, project_out
+from mercer.hebbian.rule import whiten
+from mercer.kernels import RBF
 from mercer.operators import CenteredGram
 from mercer.selectors import NoveltyRule
 

@@ -10,7 +10,9 @@ from ..compute import LocalEngine
 from ..moments import Moments
 from ..operators import DenseOperator, DoubleCentered, Negated
 from ..planning import Workload
-from ..scaling import (
+from ..planning.following import Eigenproblem, solve_planned, warn_unconverged
+from ..solvers import BlockKrylov, Eigenpairs
+from .coordinates import (
     SAME_POINT,
     DistanceMap,
     Spectrum,
@@ -25,9 +27,7 @@ from ..scaling import (
     positive_part,
     principal_map,
 )
-from ..solvers import BlockKrylov, Eigenpairs
 from .distances import EuclideanDistance, LiftedDistance, check_landmark_block
-from .solving import Eigenproblem, solve_planned, warn_unconverged
 
 # Points up to which all eigenvalues come from one decomposition, where the budget allows: half
 # a second on one core.
@@ -78,7 +78,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Scaling:
+class Coordinates:
     """Coordinates, the map that places new points, and what the eigenvalues say."""
 
     map: Any
@@ -101,15 +101,15 @@ class LinearMap:
         return (X - self.mean) @ self.rotation
 
 
-def scale(task: Task) -> Scaling:
+def find_coordinates(task: Task) -> Coordinates:
     """Coordinates by the way that fits the task."""
     if task.index is not None:
-        return scale_landmarks(task)
+        return landmark_coordinates(task)
     plain = isinstance(task.distance, EuclideanDistance)
-    return scale_euclidean(task) if plain else scale_matrix_free(task)
+    return euclidean_coordinates(task) if plain else matrix_free_coordinates(task)
 
 
-def scale_euclidean(task: Task) -> Scaling:
+def euclidean_coordinates(task: Task) -> Coordinates:
     """PCA by the smaller of the two Gram matrices, which is never larger than the data."""
     X, engine, p = task.points, task.engine, task.n_components
     n, d = X.shape
@@ -130,10 +130,12 @@ def scale_euclidean(task: Task) -> Scaling:
     signs = peak_signs(Y)
     total = float(np.trace(operator.A))
     spectrum = Spectrum(total, total, 0.0)
-    return Scaling(LinearMap(moments.mean, Q * signs), Y * signs, values, spectrum, task.distance)
+    return Coordinates(
+        LinearMap(moments.mean, Q * signs), Y * signs, values, spectrum, task.distance
+    )
 
 
-def scale_matrix_free(task: Task) -> Scaling:
+def matrix_free_coordinates(task: Task) -> Coordinates:
     """Leading eigenpairs of -H D2 H / 2, met tile by tile."""
     p = task.n_components
     distance, constant = corrected(task)
@@ -141,10 +143,10 @@ def scale_matrix_free(task: Task) -> Scaling:
     pairs, spectrum = leading(task, operator)
     values = positive_part(pairs.values)
     map_, Y = gower_map(operator.basis, widened(pairs.vectors, p), widened(values, p))
-    return Scaling(map_, Y, widened(values, p), spectrum, distance, constant)
+    return Coordinates(map_, Y, widened(values, p), spectrum, distance, constant)
 
 
-def scale_landmarks(task: Task) -> Scaling:
+def landmark_coordinates(task: Task) -> Coordinates:
     """All eigenpairs of the landmarks above the noise, then PCA of all points."""
     assert task.index is not None
     engine, p, n = task.engine, task.n_components, task.n
@@ -175,7 +177,7 @@ def scale_landmarks(task: Task) -> Scaling:
     signs = peak_signs(Y)
     map_ = DistanceMap(map_.weights, map_.offset, map_.rotation * signs)
     spectrum = extended(spectrum, float(np.trace(moments.scatter)), first)
-    return Scaling(map_, Y * signs, values, spectrum, distance, constant)
+    return Coordinates(map_, Y * signs, values, spectrum, distance, constant)
 
 
 def extended(spectrum: Spectrum, energy: float, first: DistanceMap) -> Spectrum:
@@ -263,9 +265,9 @@ def measure_misfit(task: Task, Y) -> tuple[float, float]:
     return strain * task.n**2, stress
 
 
-def measured_by(task: Task, scaling: Scaling) -> tuple[float, float]:
+def measured_by(task: Task, coordinates: Coordinates) -> tuple[float, float]:
     """Strain and stress against the distances that were scaled, constant included."""
-    return measure_misfit(replace(task, distance=scaling.distance), scaling.embedding)
+    return measure_misfit(replace(task, distance=coordinates.distance), coordinates.embedding)
 
 
 def widened(A, p: int):

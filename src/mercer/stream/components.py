@@ -27,7 +27,7 @@ from ..expansion import KernelExpansion
 from ..moments import Moments
 from ..problems import ReducedProblem
 from ..solvers import Dense, Eigenpairs, canonical
-from .stream import Stream
+from .moments import Stream
 
 # Agreement of two directions (a cosine) below which it says nothing of their signs.
 LEAST_AGREEMENT = 0.3
@@ -39,7 +39,7 @@ EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
-class Reading:
+class StreamComponents:
     """Kernel PCA of a stream as it is now.
 
     Attributes
@@ -57,7 +57,9 @@ class Reading:
     total: float
 
 
-def read(stream: Stream, n_components: int, center: bool, engine, reference=None) -> Reading:
+def components_of(
+    stream: Stream, n_components: int, center: bool, engine, reference=None
+) -> StreamComponents:
     """The components of a stream; those that it has too few rows for are zero.
 
     Parameters
@@ -74,7 +76,7 @@ def read(stream: Stream, n_components: int, center: bool, engine, reference=None
             certificate = widened(certificate, pairs, stream, center)
     if not stream.span.kernel.definite:
         certificate = replace(certificate, kind="estimate")
-    return Reading(pairs.values, expansion, certificate, problem.total)
+    return StreamComponents(pairs.values, expansion, certificate, problem.total)
 
 
 def new_reference(stream: Stream, n_components: int, center: bool, engine, reference=None):

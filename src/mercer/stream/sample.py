@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .growing import stacked
+from ..hebbian.growing import stacked
 
 
 @dataclass(frozen=True)

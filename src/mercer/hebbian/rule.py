@@ -15,7 +15,7 @@ Kim, Franz, Schölkopf (2005), Iterative kernel principal component analysis, IE
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-from ..compute import array_namespace, like, to_numpy
+from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import dtype_name
 
 RETRIES = 40  # 2^-40 of a gain moves nothing: past this the rows themselves are at fault
@@ -233,7 +233,7 @@ def _combine(T, A, D, index):
 
 def _in_type_of(T, A):
     """A small matrix of the host beside A and in its type."""
-    return like(np.asarray(T, dtype=dtype_name(A.dtype)), A)
+    return on_device_of(np.asarray(T, dtype=dtype_name(A.dtype)), A)
 
 
 def _tame(move):

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..compute import array_namespace, like, to_numpy
+from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import dtype_name
 from ..solvers._linalg import beside, column_norms, inner, times
 from ..solvers.base import Eigenpairs, PassState, silent
-from .gains import Scale, make_gain
+from .gains import GainUnit, make_gain
 from .readout import READOUTS, nystroem_values, orthonormal, rotate
 
 SAMPLE = 512  # rows for the norm of K': a few percent of it on every kernel tried
@@ -80,7 +80,7 @@ def hebbian_eigenpairs(
     n_components : int
         r.
     gain : str or gain, default="auto"
-        One of `GAINS` or an instance, see `mercer.online.gains`.
+        One of `GAINS` or an instance, see `mercer.hebbian.gains`.
     n_passes : int, default=10
         Most passes over the data.
     oversampling : int, optional
@@ -96,7 +96,7 @@ def hebbian_eigenpairs(
     start : array (n, q), optional
         Start from these coefficients as they are, for "auto" from their span.
     readout : {"ritz", "nystroem", "carried", "free"}
-        See `mercer.online.readout`.
+        See `mercer.hebbian.readout`.
     rng : numpy.random.Generator, optional
     report : callable
         Called with a `PassState` after each pass; True stops.
@@ -127,7 +127,7 @@ def hebbian_eigenpairs(
     variance = gram.trace() / n
     if not variance > 0:
         return _nothing(gram, n_components), _no_history(q, n_components)
-    size = Scale(n, variance, sampled_norm(gram, rng, block) if gain.needs_norm else np.nan)
+    size = GainUnit(n, variance, sampled_norm(gram, rng, block) if gain.needs_norm else np.nan)
     run = _Run(gram, gain, size, n_components, block, tick)
     run.begin(*begin)
     converged = run.passes(n_passes, tol, rng, report, measure)
@@ -179,7 +179,10 @@ class _Run:
             K, C, Z[index] = visit(self.gram, index, self.rule.factors, V)
             Y[:, index] = self.rule.advance(index, K, C, rates, decay, t + first)
             self.tick(min(n, first + self.block), n)
-        eigenvalues, outputs = np.sum(Y**2, axis=1, dtype=np.float64), orthonormal(like(Y, V).T)
+        eigenvalues, outputs = (
+            np.sum(Y**2, axis=1, dtype=np.float64),
+            orthonormal(on_device_of(Y, V).T),
+        )
         self.eigenvalues, self.outputs, self.V, self.Z = eigenvalues, outputs, V, Z
         return self._record(rates / (1 + decay * (t + n)), measure)
 
@@ -187,14 +190,14 @@ class _Run:
         """One line of the history."""
         values, U, Z = rotate(self.V, self.Z)
         alive = self.eigenvalues[: self.r] > 1e-12 * self.eigenvalues.max()
-        kept = like(np.flatnonzero(alive), self.V)
+        kept = on_device_of(np.flatnonzero(alive), self.V)
         before, after = self.V[:, : self.r][:, kept], self.outputs[:, : self.r][:, kept]
         turned = after - before @ (before.T @ after)
         boost = np.exp(getattr(self.rule, "rho", 0.0)) * self.rule.brake
         return {
             "gains": gains * boost,
             "eigenvalues": self.eigenvalues,
-            "residuals": column_norms(Z - U * like(values, U))[: self.r],
+            "residuals": column_norms(Z - U * on_device_of(values, U))[: self.r],
             "changes": spectral_norm(turned),
             "excess": None if measure is None else measure(self.rule.A[: self.r]),
         }

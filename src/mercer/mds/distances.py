@@ -9,7 +9,7 @@ from sklearn.metrics import pairwise_distances
 
 from ..compute import row_blocks
 from ..operators import MatrixDistance
-from ..scaling import lifted, squared_distances
+from .coordinates import lifted, squared_distances
 
 EUCLIDEAN = ("euclidean", "l2")
 # Squared distances below this share of a squared norm have lost half of their digits.

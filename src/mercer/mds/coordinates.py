@@ -15,8 +15,8 @@ import numpy as np
 from scipy.linalg import eigvals
 from scipy.spatial.distance import cdist
 
-from .moments import Moments
-from .solvers._linalg import orthonormal_against, small_eigh
+from ..moments import Moments
+from ..solvers._linalg import orthonormal_against, small_eigh
 
 # Eigenvalues below this share of the largest are rounding and have no coordinate.
 ZERO_SHARE = 1e-12

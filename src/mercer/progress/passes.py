@@ -12,7 +12,7 @@ from .notebook import make_progress
 FIRST_GUESS = 6
 
 
-class FitProgress:
+class PassBar:
     """Receives every pass and every tile of a fit.
 
     Parameters

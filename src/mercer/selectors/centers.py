@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..compute import array_namespace, like, to_numpy
+from ..compute import array_namespace, on_device_of, to_numpy
 from .base import Distinct, Selector, as_indices, distinct_rows
 
 # Lloyd steps: 300 gained no more than a tenth of a percent in the projection error.
@@ -55,7 +55,7 @@ class KMeans(Selector):
         model = Lloyd(size, n_init=1, max_iter=LLOYD_STEPS, random_state=int(rng.integers(2**31)))
         model.fit(sample, sample_weight=counts)
         if self.returns_points:
-            return like(model.cluster_centers_, X)
+            return on_device_of(model.cluster_centers_, X)
         return rows[nearest(sample, model)]
 
 
@@ -82,7 +82,7 @@ class FarthestPoint(Selector):
 
     def select(self, kernel, X, size, rng):
         """Choose `size` rows; n size kernel values, O(n) memory."""
-        diagonal, distinct = like(kernel.diag(X), X), Distinct(X)
+        diagonal, distinct = on_device_of(kernel.diag(X), X), Distinct(X)
         xp = array_namespace(diagonal)
         diagonal = xp.asarray(diagonal, dtype=xp.float64)
         order, gap = [], xp.full_like(diagonal, np.inf)

@@ -15,7 +15,7 @@ from rich.text import Text
 from .notebook import make_progress
 
 
-class RowProgress:
+class RowBar:
     """A bar on stderr for each pass over the rows of a source.
 
     Parameters

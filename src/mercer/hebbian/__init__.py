@@ -24,20 +24,20 @@ they are wanted (`reading`). No gain, no order of learning, and a certificate; t
 m x m numbers for m points.
 """
 
-from .base import History, hebbian_eigenpairs
 from .gains import (
     GAINS,
     AutoGain,
     ConstantGain,
     DecayingGain,
     EigenvalueGain,
+    GainUnit,
     MetaDescentGain,
-    Scale,
     make_gain,
 )
 from .growing import GrowingHebbian
-from .hebbian import HebbianRule, MetaDescentRule, OrthonormalRule
+from .passes import History, hebbian_eigenpairs
 from .readout import READOUTS
+from .rule import HebbianRule, MetaDescentRule, OrthonormalRule
 
 __all__ = [
     "GAINS",
@@ -46,13 +46,13 @@ __all__ = [
     "ConstantGain",
     "DecayingGain",
     "EigenvalueGain",
+    "GainUnit",
     "GrowingHebbian",
     "HebbianRule",
     "History",
     "MetaDescentGain",
     "MetaDescentRule",
     "OrthonormalRule",
-    "Scale",
     "hebbian_eigenpairs",
     "make_gain",
 ]

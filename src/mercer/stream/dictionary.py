@@ -15,8 +15,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from ..bases import PointBasis
+from ..hebbian.growing import stacked
 from ..selectors.novelty import least_threshold
-from .growing import stacked
 
 EPS = float(np.finfo(float).eps)
 

@@ -75,7 +75,7 @@ class FixedSpan:
 
     def coordinates(self, X) -> np.ndarray:
         """Coordinates of rows, (n, k)."""
-        return self.vectors.stream(X, self.whitener)(slice(0, X.shape[0]))
+        return self.vectors.block_products(X, self.whitener)(slice(0, X.shape[0]))
 
     def unwhiten(self, A) -> np.ndarray:
         """Coordinates of the sums of basis vectors with weights A = W Q: Q itself, (k, b)."""

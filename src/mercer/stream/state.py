@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from ..expansion import KernelExpansion
-from ..online.sample import RowSample
-from ..online.stream import Stream
+from .moments import Stream
+from .sample import RowSample
 
 # References for the signs while the number of rows doubles: with 2 some were seen to flip.
 PER_OCTAVE = 8

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from .hebbian import HebbianRule, MetaDescentRule, OrthonormalRule
+from .rule import HebbianRule, MetaDescentRule, OrthonormalRule
 
 
 @dataclass(frozen=True)
-class Scale:
+class GainUnit:
     """What the size of a gain is measured by: n, v = tr K' / n and the Frobenius norm of K'."""
 
     n: int
@@ -36,7 +36,7 @@ class ConstantGain(BaseEstimator):
     eta0 : float, optional
         The gain; 0.04 / v by default.
     cap : float, default=1.0
-        See `mercer.online.hebbian.HebbianRule`; ``inf`` for the rule as published.
+        See `mercer.hebbian.rule.HebbianRule`; ``inf`` for the rule as published.
     """
 
     oversampling = 0

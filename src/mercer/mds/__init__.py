@@ -1,0 +1,1 @@
+"""Classical multidimensional scaling: coordinates from distances."""

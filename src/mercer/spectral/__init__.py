@@ -1,0 +1,1 @@
+"""Spectral clustering: the eigenproblem of affinities over their degrees, whole or in a span."""

@@ -1,0 +1,1 @@
+"""Streams by moments: rows join the moments of a span that may grow, and leave as they fade."""
