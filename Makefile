@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.docs-ready
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test test-slow lint bench docs clean
 
 demo: $(READY)
 	$(BIN)/python -m mercer.demo demo-output
@@ -13,6 +13,10 @@ demo: $(READY)
 # Two processes with one BLAS thread each: more threads than cores would wait for each other.
 test: lint
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# The longer studies that `make test` leaves out.
+test-slow: $(READY)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
 
 lint: $(READY)
 	$(BIN)/ruff check .
