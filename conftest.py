@@ -1,4 +1,4 @@
-"""Doctests are collected from every module; those that need an absent library say so and are skipped."""
+"""Doctests are collected from every module; those that need an absent library are skipped."""
 
 import pytest
 from _pytest.doctest import DoctestModule
@@ -9,7 +9,7 @@ OPTIONAL = {"torch", "triton"}
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector):
-    """A doctest module that an absent optional library keeps from loading is skipped, not failed."""
+    """Skip a doctest module that an absent optional library keeps from loading, and say so."""
     report = yield
     if report.failed and isinstance(collector, DoctestModule):
         missing = absent_library(report.call.excinfo.value)
