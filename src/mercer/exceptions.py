@@ -1,19 +1,27 @@
-"""Warnings that name the user's own line, whatever the way in."""
+"""Errors of our own, and warnings that name the user's own line, whatever the way in."""
 
 import sys
 import warnings
 from pathlib import Path
 
-import sklearn
+# Frames of these packages are between the user's line and the warning: ours, and the one through
+# which we may be called (wrapped methods, pipelines, searches).
+_BETWEEN = ("mercer", "sklearn")
 
-# Frames of these packages are between the user's line and the warning: ours, and those through
-# which scikit-learn calls us (wrapped methods, pipelines, searches).
-_OURS = tuple(str(Path(file).parent) for file in (__file__, sklearn.__file__ or ""))
+
+class InvalidParameterError(ValueError, TypeError):
+    """A parameter of an estimator has a type or a value that it cannot have."""
 
 
 def tell(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the innermost line that is neither ours nor scikit-learn's."""
+    ours = tuple(folder_of(name) for name in _BETWEEN if name in sys.modules)
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def folder_of(package: str) -> str:
+    """The folder that an imported package was read from."""
+    return str(Path(sys.modules[package].__file__ or "").parent)

@@ -3,6 +3,7 @@
 import sys
 import traceback
 
+from ..exceptions import InvalidParameterError
 from .signals import Stopped
 
 SUCCESS, FAILED, WRONG_USAGE = 0, 1, 2
@@ -68,7 +69,4 @@ def with_options(text: str) -> str:
 
 def is_wrong_usage(error: BaseException) -> bool:
     """Whether the command line is at fault, rather than the data or the machine."""
-    # Estimators refuse a parameter with an error of its own; without scikit-learn there is none.
-    checks = sys.modules.get("sklearn.utils._param_validation")
-    refused = checks is not None and isinstance(error, checks.InvalidParameterError)
-    return refused or isinstance(error, UsageError)
+    return isinstance(error, UsageError | InvalidParameterError)

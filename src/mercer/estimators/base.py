@@ -7,9 +7,8 @@ from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..compute import TiledEngine, make_engine, to_numpy
@@ -19,6 +18,7 @@ from ..exceptions import tell
 from ..kernels import KERNELS, Callable, Kernel, Precomputed
 from .cluster_scores import lazy_errors, lazy_scores
 from .inverse import InverseMixin
+from .parameters import CheckedEstimator, Interval, StrOptions
 from .portable import Exportable
 from .validation import check_file, check_tensor, float_type, in_type, restore_like
 
@@ -38,7 +38,7 @@ INDEFINITE = (
 )
 
 
-class KernelInput(BaseEstimator):
+class KernelInput(CheckedEstimator):
     """Checked input, the kernel with numbers, the engine and the generator of a fit.
 
     A subclass has the parameters ``kernel, gamma, degree, coef0, kernel_params, memory, n_jobs,
@@ -126,7 +126,7 @@ class KernelInput(BaseEstimator):
             given["gamma"] = 1.0 / X.shape[1]
         if self.kernel in OWN_KERNELS:
             given |= self.kernel_params or {}
-        known = kind._get_param_names()
+        known = kind().get_params(deep=False)
         return kind(**{name: value for name, value in given.items() if name in known})
 
     def _is_precomputed(self) -> bool:

@@ -4,9 +4,8 @@ from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,6 +16,7 @@ from ..kernels.base import typical_distance
 from ..kernels.stationary import StationaryKernel
 from ..preimage import PREIMAGES, Preimage
 from .kernel_pca import KernelPCA
+from .parameters import CheckedEstimator, Interval, StrOptions
 from .portable import Portable
 from .validation import restore_like
 
@@ -29,7 +29,7 @@ CHUNK = 4096
 NORMAL_MAD = 0.6745
 
 
-class PatchDenoiser(Portable, BaseEstimator):
+class PatchDenoiser(Portable, CheckedEstimator):
     """Denoise images by kernel PCA of their patches; overlapping patches are averaged.
 
     ``kernel="linear"`` with ``patch_size=11, stride=1`` is the strong setting, better than any

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..bases import PrecomputedBasis
 from ..bases.points import DRAFT_SPREAD, PointGram
@@ -20,6 +19,7 @@ from ..progress.passes import PassBar
 from ..selectors import Novelty
 from ..solvers import canonical
 from .base import KernelEstimator
+from .parameters import Interval, StrOptions
 from .streams import StreamMixin
 from .validation import check_gram
 
@@ -143,7 +143,6 @@ class HebbianKernelPCA(StreamMixin, KernelEstimator):
         "forgetting": [Interval(Real, 0, 1, closed="left")],
         "budget": [Interval(Integral, 2, None, closed="left"), None],
         "novelty": [Interval(Real, 0, 1, closed="neither"), Novelty, None],
-        "device": "no_validation",  # engines check it and say what there is
     }
 
     def __init__(
@@ -296,7 +295,7 @@ class HebbianKernelPCA(StreamMixin, KernelEstimator):
                 raise ValueError(f"gain={self.gain!r}: eta0 must be positive, or None.")
             return make_gain(self.gain)
         given = {"eta0": self.eta0, "mu": self.mu, "xi": self.xi, "rho0": self.rho0}
-        known = GAINS[self.gain]._get_param_names()
+        known = GAINS[self.gain]().get_params(deep=False)
         return make_gain(self.gain, **{name: x for name, x in given.items() if name in known})
 
     def _excess(self, problem, engine):

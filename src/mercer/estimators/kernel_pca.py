@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..bases import BASES, Basis, BasisRecipe, PrecomputedBasis
 from ..compute.cluster import is_dask
@@ -20,6 +19,7 @@ from ..solvers.block_krylov import DRAFT_FLOOR, FULL_FLOOR, MAX_PASSES
 from .base import KernelEstimator
 from .cluster_fit import fit_cluster
 from .cluster_scores import lazy_training_scores
+from .parameters import Interval, StrOptions
 from .sources import SourceMixin, fit_source, is_read_in_blocks
 from .validation import check_gram, restore_like
 
@@ -205,7 +205,6 @@ class KernelPCA(SourceMixin, KernelEstimator):
         "remove_zero_eig": ["boolean"],
         "basis": [StrOptions({"auto", *BASES}), BasisRecipe],
         "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage],
-        "device": "no_validation",  # engines check it and say what there is
     }
 
     def __init__(

@@ -4,9 +4,8 @@ from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..compute import LocalEngine, parse_bytes
@@ -14,11 +13,12 @@ from ..exceptions import tell
 from ..mds import distances as given
 from ..mds.fit import ROUNDING, LinearMap, Task, describe, find_coordinates, measured_by
 from ..progress.passes import PassBar
+from .parameters import CheckedEstimator, Interval, StrOptions
 from .portable import Portable
 from .validation import check_file
 
 
-class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEstimator):
     """Classical multidimensional scaling: points whose distances are those given.
 
     A drop-in replacement of `sklearn.manifold.ClassicalMDS` that finds only the eigenpairs

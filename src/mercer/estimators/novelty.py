@@ -4,17 +4,17 @@ from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.base import OutlierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..kernels import KERNELS, Kernel
 from .kernel_pca import KernelPCA
+from .parameters import CheckedEstimator, Interval, StrOptions
 from .portable import Portable
 
 
-class NoveltyDetector(Portable, OutlierMixin, BaseEstimator):
+class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
     """Rows that the components of normal data do not explain (Hoffmann 2007).
 
     The score of a row is its squared distance, in feature space, to its reconstruction. The

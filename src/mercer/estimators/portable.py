@@ -22,8 +22,11 @@ class Portable:
 
         save(self, path, overwrite=overwrite)
 
-    def _repr_html_inner(self):
-        return super()._repr_html_inner() + summary_html(self)  # type: ignore[misc]
+    @property
+    def _repr_html_(self):
+        # A property, since scikit-learn has none where diagrams are turned off.
+        diagram = super()._repr_html_  # type: ignore[misc]
+        return lambda: diagram() + summary_html(self)
 
     def _repr_mimebundle_(self, **kwargs):
         bundle = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]

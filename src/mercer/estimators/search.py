@@ -10,9 +10,8 @@ from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._tables import html_table, text_table
@@ -20,6 +19,7 @@ from ..kernels import KERNELS, Kernel, Laplacian
 from ..kernels.base import WidthMixin
 from .kernel_pca import KernelPCA
 from .novelty import split
+from .parameters import CheckedEstimator, Interval, StrOptions
 from .portable import Portable
 from .trial import make_trial
 
@@ -96,7 +96,9 @@ class Selection:
         return html_table(*self._table(), caption=self._title())
 
 
-class KernelPCASearch(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelPCASearch(
+    Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEstimator
+):
     """Kernel PCA with the width and the number of components chosen by pre-image error.
 
     One fit a width on four fifths of the rows; all numbers of components from it by truncation.

@@ -7,7 +7,6 @@ import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..bases import BASES, AllPoints, Basis, BasisRecipe, HollowMatrix
 from ..kernels import KERNELS, Hollow, Kernel
@@ -18,6 +17,7 @@ from ..solvers import SOLVERS, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
 from ..spectral.problems import spectral_problem
 from .base import KernelInput
+from .parameters import Interval, StrOptions
 from .portable import Portable
 from .validation import check_gram, restore_like
 

@@ -5,7 +5,6 @@ from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import BasisRecipe, RandomFeatures
@@ -22,6 +21,7 @@ from ..stream.state import BatchRecord, State, record, to_checkpoint
 from .base import INDEFINITE, ZERO_VARIANCE, KernelEstimator, overshoots
 from .batches import as_batches, match_sparsity
 from .inverse import SAMPLE_ROWS
+from .parameters import Interval, StrOptions
 from .sources import SourceMixin
 from .validation import float_type, restore_like
 
