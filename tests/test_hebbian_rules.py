@@ -23,11 +23,11 @@ from mercer.hebbian import (
 from mercer.hebbian.leaving import novel, project_out
 from mercer.hebbian.rule import whiten
 from mercer.kernels import RBF
-from mercer.operators import CenteredGram
+from mercer.operators import CenteredGram, SymmetricOperator
 from mercer.selectors import NoveltyRule
 
 
-class Gram:
+class Gram(SymmetricOperator):
     """A centered Gram matrix in memory, with the verbs of the library's operator."""
 
     def __init__(self, K):
@@ -40,6 +40,9 @@ class Gram:
 
     def __matmul__(self, V):
         return self.K @ V
+
+    def to_dense(self):
+        return self.K.copy()
 
     def trace(self):
         return float(np.trace(self.K))
@@ -376,8 +379,11 @@ def test_memory_is_linear_in_the_rows(gain):
     n, r, p, b = 6000, 4, 4, 64
     x = default().uniform(0, 3, n)
 
-    class Streamed:
+    class Streamed(SymmetricOperator):
         shape, dtype = (n, n), np.dtype(float)
+
+        def to_dense(self):
+            raise AssertionError("the matrix does not fit")
 
         def rows(self, index):
             return np.exp(-((x[index, None] - x) ** 2))

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -31,14 +32,21 @@ class Basis(ABC):
     spans_data = False
     #: Whether inner products in the basis are those of the kernel, not approximations.
     exact_norms = True
+    #: What its vectors are called in messages.
+    noun = "basis vectors"
+    #: The rows z whose phi(z) are the basis vectors, (m, d), where they are images of rows.
+    points: Any = None
 
     @abstractmethod
-    def block_products(self, X, W=None) -> Callable[[slice], np.ndarray]:
-        """A function from a block of X's rows to their inner products with the sums W."""
+    def block_products(self, X, W=None, dtype=None) -> Callable[[slice], np.ndarray]:
+        """A function from a block of X's rows to their inner products with the sums W.
+
+        In the precision of X, or in `dtype`.
+        """
 
     @abstractmethod
     def stream_width(self) -> int:
-        """Numbers alive for one row while `block_products` works on it."""
+        """Peak floats held per row while `block_products` works on it."""
 
     @abstractmethod
     def gram(self, W) -> np.ndarray:
@@ -79,6 +87,14 @@ class Basis(ABC):
     def release(self) -> None:
         """Let go of work arrays; they come back when needed."""
         return
+
+    def moved(self, engine) -> "Basis":
+        """The same basis where another engine works."""
+        basis = copy(self)
+        basis.engine = engine
+        if self.points is not None:
+            basis.points = engine.place(self.points)
+        return basis
 
 
 class GramBasis(Basis):

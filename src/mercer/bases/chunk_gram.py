@@ -130,7 +130,7 @@ class ChunkGram(GramBasis):
         """k(x, x)."""
         return self.kernel.diag(X)
 
-    def block_products(self, X, W=None):
+    def block_products(self, X, W=None, dtype=None):
         """k(rows, Z) W for a block of rows, W (m, b)."""
         if W is None:
             raise ValueError("Rows of the kernel matrix against a cluster are products: give W.")

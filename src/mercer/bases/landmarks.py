@@ -155,7 +155,7 @@ class Landmarks(BasisRecipe):
                 f"{kernel!r} leaves no row to be a landmark: k(x, x) is zero for all of them. "
                 "Choose another kernel, or use basis='points'."
             )
-        if len(chosen) < size and not getattr(selector, "replace", False):
+        if len(chosen) < size and not selector.replace:
             tell(
                 f"Only {len(chosen)} of {size} landmarks were chosen: the data have no more "
                 "distinct or independent rows."

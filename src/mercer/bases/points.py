@@ -39,6 +39,8 @@ class PointBasis(Basis):
         Whether single-precision rows may be computed in single precision.
     """
 
+    noun = "landmarks"
+
     def __init__(self, kernel, points, engine, single=True):
         self.kernel, self.points, self.engine = kernel, engine.place(points), engine
         self.single = single
@@ -64,7 +66,7 @@ class PointBasis(Basis):
 
     def stream_width(self):
         """The kernel row, what the kernel needs beside it, and the result."""
-        return self.size * (1 + getattr(self.kernel, "live_tiles", 1))
+        return self.size * (1 + self.kernel.live_tiles)
 
     def gram(self, W):
         """k(Z, Z) W."""
@@ -134,6 +136,7 @@ class PointGram(GramBasis, PointBasis):
         Whether tiles are kept from one product to the next while they fit the budget.
     """
 
+    noun = "points"
     keeps = True
 
     def __init__(self, kernel, points, engine, single=True, dtype=np.float64, reserve=0):

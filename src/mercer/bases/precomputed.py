@@ -14,12 +14,14 @@ class PrecomputedBasis(GramBasis):
     New rows are given as their inner products with the basis, (n, m).
     """
 
+    noun = "rows of a kernel matrix"
+
     def __init__(self, G, engine):
         self.G, self.engine = G, engine
         self.size = G.shape[0]
         self.kernel = Precomputed()
 
-    def block_products(self, X, W=None):
+    def block_products(self, X, W=None, dtype=None):
         """X W: the rows are the inner products already."""
         X = self.engine.place(X)
         W = None if W is None else self.engine.asarray(W)
@@ -52,7 +54,7 @@ class PrecomputedBasis(GramBasis):
         if is_foreign(self.G):
             xp = array_namespace(self.G)
             return xp.astype(self.G, xp.float64, copy=True)
-        return np.array(self.G.toarray() if hasattr(self.G, "toarray") else self.G, dtype=float)
+        return np.array(self.G.toarray() if is_sparse(self.G) else self.G, dtype=float)
 
     def columns(self, index, W):
         """G[:, index] W."""

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import norm, qmc
 
 from ..compute import array_namespace, is_sparse, on_device_of
-from ..compute.arrays import placement_of
+from ..compute.arrays import dtype_in, placement_of
 from ..kernels.base import float_dtype, rows_of
 from .base import Basis, BasisRecipe
 
@@ -38,12 +38,12 @@ class RandomFeatures(BasisRecipe):
         if self.size < 2 or self.size != int(self.size):
             raise ValueError(f"RandomFeatures: size={self.size!r} must be a whole number above 1.")
         size, d = int(self.size), X.shape[1]
-        if hasattr(kernel, "frequencies"):
-            G = DRAWS[self.kind](size // 2, d, rng)
-            return FeatureBasis(kernel, Fourier(kernel.frequencies(G, rng)), engine)
-        if hasattr(kernel, "sketch_terms"):
-            sketch = TensorSketch.draw(*kernel.sketch_terms(), d, size, rng)
-            return FeatureBasis(kernel, sketch, engine)
+        terms = kernel.sketch_terms()
+        if terms is not None:
+            return FeatureBasis(kernel, TensorSketch.draw(*terms, d, size, rng), engine)
+        frequencies = kernel.frequencies(DRAWS[self.kind](size // 2, d, rng), rng)
+        if frequencies is not None:
+            return FeatureBasis(kernel, Fourier(frequencies), engine)
         raise ValueError(
             f"No random features are known for {type(kernel).__name__}. Use RBF, Laplacian, "
             "Matern, RationalQuadratic or Polynomial, or basis='landmarks'."
@@ -64,15 +64,17 @@ class FeatureBasis(Basis):
     """
 
     exact_norms = False
+    noun = "random features"
 
     def __init__(self, kernel, features, engine):
         self.kernel, self.features, self.engine = kernel, features, engine
         self.size = features.size
 
-    def block_products(self, X, W=None):
+    def block_products(self, X, W=None, dtype=None):
         """psi of a block of rows, times W."""
         X = self.engine.place(X)
-        dtype = float_dtype(X)
+        xp = np if is_sparse(X) else array_namespace(X)
+        dtype = float_dtype(X) if dtype is None else dtype_in(xp, dtype)
         # Moved once, not with every block.
         features = self.features.beside(rows_of(X, slice(0, 1), dtype))
         W = None if W is None else self.engine.asarray(W, dtype)

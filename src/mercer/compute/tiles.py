@@ -64,6 +64,8 @@ class TiledEngine(ABC):
     memory: int
     threads = 1
     on_tiles: Callable | None = None
+    #: The device that arrays are on; None for main memory.
+    device: Any = None
     #: Tile sides to try, largest first.
     sides: tuple[int, ...]
     #: Side below which tiles are not cut only to share them out between threads.
@@ -83,6 +85,11 @@ class TiledEngine(ABC):
     @abstractmethod
     def asarray(self, A, dtype=None):
         """A small array where the work is done."""
+
+    @property
+    def where(self) -> str:
+        """The device by name, ``"cpu"`` for main memory."""
+        return "cpu" if self.device is None else str(self.device)
 
     def place(self, X):
         """Rows where the work is done, or an object whose blocks are."""

@@ -226,7 +226,11 @@ class PatchDenoiser(Portable, CheckedEstimator):
     def _slope(self) -> float:
         """Length in feature space of a short unit step in input space."""
         kernel = self.model_.kernel_
-        return float(np.sqrt(2 * kernel.gamma)) if isinstance(kernel, StationaryKernel) else 1.0
+        return (
+            float(np.sqrt(2 * float(kernel.gamma or 0)))
+            if isinstance(kernel, StationaryKernel)
+            else 1.0
+        )
 
     def _model(self, P, rng) -> KernelPCA:
         kernel = self.kernel if isinstance(self.kernel, Kernel) else KERNELS[self.kernel]()
@@ -251,7 +255,7 @@ class PatchDenoiser(Portable, CheckedEstimator):
 
     def _with_width(self, kernel, P) -> Kernel:
         """The kernel with a number for gamma: this estimator's, its own, or the default."""
-        if not hasattr(kernel, "gamma"):
+        if "gamma" not in kernel.get_params(deep=False):
             return kernel
         gamma = kernel.gamma if self.gamma is None else self.gamma
         if gamma is None and isinstance(kernel, StationaryKernel):

@@ -77,7 +77,7 @@ def basis_text(basis) -> str:
     """What the directions are written in, and how many of these there are."""
     if basis.spans_data:
         return f"all {basis.size:,} points"
-    return f"{basis.size:,} {'landmarks' if hasattr(basis, 'points') else 'random features'}"
+    return f"{basis.size:,} {basis.noun}"
 
 
 # Fitted attributes worth a line, with its title and its text.

@@ -297,7 +297,7 @@ class SpectralClustering(Portable, ClusterMixin, KernelInput):
         self.kmeans_ = KMeans(self.n_clusters, n_init=self.n_init, random_state=seed).fit(rows)
         self.labels_ = restore_like(self.kmeans_.labels_, source)
         basis = self.map_.basis
-        if not basis.spans_data and hasattr(basis, "points"):
+        if not basis.spans_data and basis.points is not None:
             self.landmarks_ = basis.points
 
     def _width(self) -> int:

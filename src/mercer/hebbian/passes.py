@@ -221,11 +221,7 @@ class _Run:
 def visit(gram, index, A, V):
     """The minor of some rows, (b, b), and their products with A and V, in one reading of them."""
     W = array_namespace(A).concat([A, V], axis=1)
-    if hasattr(gram, "visit"):
-        K, P = gram.visit(index, W)
-    else:
-        rows = gram.rows(index)
-        K, P = rows[:, index], rows @ W
+    K, P = gram.visit(index, W)
     return to_numpy(K), to_numpy(P[:, : A.shape[1]]), P[:, A.shape[1] :]
 
 

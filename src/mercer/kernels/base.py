@@ -32,6 +32,12 @@ class Kernel(BaseEstimator, ABC):
 
     #: False where some parameter values give negative eigenvalues.
     definite = True
+    #: Width, for kernels that have one: a number once the kernel is resolved.
+    gamma: float | str | None = None
+    #: Tile-sized arrays alive at once while a tile is made, the tile included.
+    live_tiles = 1
+    #: Whether "median" and "mean" name a distance that its width can be taken from.
+    measures_distance = False
 
     def __call__(self, X, Z=None):
         """The kernel matrix between the rows of X (n, d) and of Z (m, d)."""
@@ -60,6 +66,14 @@ class Kernel(BaseEstimator, ABC):
         """The kernel as a scalar function that a fused tile knows, or None."""
         return None
 
+    def frequencies(self, G, rng) -> np.ndarray | None:
+        """Draws from the spectral density, made of normal rows G (k, d); None if not known."""
+        return None
+
+    def sketch_terms(self) -> tuple | None:
+        """Degree, scale and constant of a polynomial for the tensor sketch, or None."""
+        return None
+
     def spread(self, X) -> float:
         """How much rounding of a tile grows in the result, by terms that cancel."""
         return centering_spread(self, X)
@@ -72,6 +86,7 @@ class Kernel(BaseEstimator, ABC):
 class WidthMixin:
     """A width ``gamma`` that may be None (1 / number of columns), "median" or "mean"."""
 
+    measures_distance = True
     #: What `"median"` and `"mean"` measure; gamma follows from it in `_width`.
     _metric = "euclidean"
 
@@ -112,9 +127,6 @@ class FactoredKernel(Kernel):
     def extra_columns(self) -> int:
         """Columns that `embed` appends."""
         return 0
-
-    #: Tile-sized arrays alive at once inside `finish`, the tile included.
-    live_tiles = 1
 
     def pairs(self, X, Z=None, dtype=None, store: int = 0):
         """Tiles by GEMM."""

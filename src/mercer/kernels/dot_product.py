@@ -19,19 +19,24 @@ class DotProductKernel(FactoredKernel):
     def resolve(self, X, rng=None) -> Kernel:
         """A copy with gamma as a number, 1 / number of columns for None."""
         resolved = clone(self)
-        if isinstance(getattr(self, "gamma", None), str):
+        if isinstance(self.gamma, str):
             raise ValueError(
                 f"gamma={self.gamma!r} measures a distance, and {type(self).__name__} is no "
                 "kernel of a distance. Give a number or None."
             )
-        if hasattr(self, "gamma") and self.gamma is None:
+        if self.gamma is None and "gamma" in self._get_param_names():
             resolved.gamma = 1.0 / X.shape[1]
         return resolved
 
     def embed(self, X, origin):
         """sqrt(gamma) x."""
-        scale = float(np.sqrt(getattr(self, "gamma", 1.0)))
+        scale = float(np.sqrt(self._scale))
         return X if scale == 1.0 else X * scale
+
+    @property
+    def _scale(self) -> float:
+        """What inner products are multiplied by: gamma, where there is one."""
+        return 1.0 if self.gamma is None else float(self.gamma)
 
     def finish(self, T):
         """The inner product itself."""
@@ -39,7 +44,7 @@ class DotProductKernel(FactoredKernel):
 
     def diag(self, X):
         """f(gamma |x|^2)."""
-        return self.finish(wide_row_squares(X) * getattr(self, "gamma", 1.0))
+        return self.finish(wide_row_squares(X) * self._scale)
 
     def spread(self, X):
         """What centring cancels; entries beyond its range leave single precision nothing."""

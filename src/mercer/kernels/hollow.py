@@ -42,9 +42,9 @@ class Hollow(Kernel):
         return self.kernel.spread(X)
 
     @property
-    def live_tiles(self) -> int:
-        """Tile-sized arrays alive at once."""
-        return getattr(self.kernel, "live_tiles", 1)
+    def live_tiles(self) -> int:  # type: ignore[override]
+        """As of the kernel."""
+        return self.kernel.live_tiles
 
 
 class HollowPairs:

@@ -46,6 +46,31 @@ class SymmetricOperator(ABC):
         """k vectors to start from, (n, k)."""
         return rng.standard_normal((self.shape[0], k))
 
+    def rows(self, index) -> np.ndarray:
+        """Some rows, (b, n); from products with unit vectors where there is no other way."""
+        index = np.arange(self.shape[0])[index]
+        E = np.zeros((self.shape[0], len(index)))
+        E[index, np.arange(len(index))] = 1.0
+        return (self @ self.vectors(E)).T
+
+    def rows_times(self, index, V) -> np.ndarray:
+        """Some rows of the product with V, (len(index), b)."""
+        return self.rows(index) @ V
+
+    def visit(self, index, W) -> tuple[np.ndarray, np.ndarray]:
+        """The minor of some rows, (b, b), and their product with W, (b, k), from one reading."""
+        K = self.rows(index)
+        return K[:, index], K @ W
+
+    def diagonal(self) -> np.ndarray:
+        """The diagonal, (n,); here a row at a time."""
+        n = self.shape[0]
+        return np.array([float(self.rows(slice(i, i + 1))[0, i]) for i in range(n)])
+
+    def trace(self) -> float:
+        """The sum of all eigenvalues."""
+        return float(self.diagonal().sum())
+
 
 class DenseOperator(SymmetricOperator):
     """A symmetric matrix held in memory."""
@@ -61,9 +86,19 @@ class DenseOperator(SymmetricOperator):
         """A copy."""
         return np.array(self.A, dtype=float)
 
+    def rows(self, index):
+        """Some rows, (b, n)."""
+        return self.A[index]
+
+    def diagonal(self):
+        """The diagonal, (n,)."""
+        return np.diagonal(self.A)
+
 
 class Negated(SymmetricOperator):
     """-A: its largest eigenvalues are the smallest of A."""
+
+    definite = False
 
     def __init__(self, operator):
         self.operator = operator
@@ -81,9 +116,30 @@ class Negated(SymmetricOperator):
         """Minus the draft of A."""
         return None if self.operator.draft is None else Negated(self.operator.draft)
 
-    def rows_times(self, index, V) -> np.ndarray:
+    def vectors(self, V):
+        """Vectors where those of A are."""
+        return self.operator.vectors(V)
+
+    def rows(self, index):
+        """Some rows, (b, n)."""
+        return -self.operator.rows(index)
+
+    def rows_times(self, index, V):
         """Some rows of the product with V, (len(index), b)."""
         return -self.operator.rows_times(index, V)
+
+    def visit(self, index, W):
+        """Minus the minor and the product of A."""
+        minor, product = self.operator.visit(index, W)
+        return -minor, -product
+
+    def diagonal(self):
+        """The diagonal, (n,)."""
+        return -self.operator.diagonal()
+
+    def start(self, k, rng):
+        """Random vectors: those that serve A lead to the wrong end of its spectrum."""
+        return self.vectors(super().start(k, rng))
 
 
 def start_sample(n: int, k: int, rng) -> np.ndarray:

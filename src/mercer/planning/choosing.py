@@ -63,7 +63,7 @@ def plan(X, n_components=16, *, kernel="rbf", memory=None, device=None, tol=0.0,
     kernel = kernel.resolve(sample)
     engine = make_engine(X, memory=memory, device=device, threads=n_jobs)
     r = n if n_components is None else min(n, n_components)
-    where, fused = str(getattr(engine, "device", "cpu")), engine.fuses(kernel)
+    where, fused = engine.where, engine.fuses(kernel)
     work = Workload(n, d, r, engine.memory, engine.threads, tol, where, fused)
     speeds = calibrate(kernel, sample, engine) if where == "cpu" else Speeds.of_device(d)
     exact = choose(work, speeds=speeds)
@@ -125,10 +125,10 @@ def _asked(work, estimates, solver) -> Plan:
     """The solver asked for, with the settings that the budget needs where it has none."""
     if isinstance(solver, BlockKrylov):
         kept, free = estimates[1], estimates[2]
-        on_device_of = kept if kept.fits else free
+        nearest = kept if kept.fits else free
         if solver.max_columns is None:
-            solver = clone(solver).set_params(max_columns=on_device_of.solver.max_columns)
-        chosen = replace(on_device_of, solver=solver)
+            solver = clone(solver).set_params(max_columns=nearest.solver.max_columns)
+        chosen = replace(nearest, solver=solver)
     elif isinstance(solver, Dense):
         chosen = replace(estimates[0], solver=solver)
     elif isinstance(solver, GramPower):

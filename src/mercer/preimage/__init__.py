@@ -34,7 +34,7 @@ PREIMAGES: dict[str, type[Preimage]] = {
 
 def choose_preimage(basis) -> Preimage:
     """What "auto" takes: the fixed point for Gaussian and linear kernels, else the ridge."""
-    known = isinstance(basis.kernel, RBF | Linear) and hasattr(basis, "points")
+    known = isinstance(basis.kernel, RBF | Linear) and basis.points is not None
     return FixedPoint() if known else KernelRidge()
 
 

@@ -55,7 +55,7 @@ class FixedPoint(Preimage):
 
     def check(self, basis):
         """Points and a gradient are needed."""
-        if not hasattr(basis, "points"):
+        if basis.points is None:
             raise ValueError(
                 f"preimage='fixed-point' climbs among the points of the basis, and "
                 f"{type(basis).__name__} has none. Use preimage='ridge', which learns from "

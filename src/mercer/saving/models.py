@@ -189,7 +189,7 @@ def restore_points(model) -> None:
     A = U L^{-1/2}, and U is centered as A is.
     """
     expansion = model.expansion_
-    points = host(expansion.basis.points) if hasattr(expansion.basis, "points") else None
+    points = None if expansion.basis.points is None else host(expansion.basis.points)
     if not expansion.basis.spans_data:
         if points is not None:
             model.landmarks_ = points

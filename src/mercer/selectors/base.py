@@ -40,6 +40,10 @@ class Selector(BaseEstimator):
     returns_points: bool = False
     #: Atoms are linearly independent in feature space, so rank K limits their number.
     independent: bool = False
+    #: Rows may be drawn more than once, so that fewer than asked come back.
+    replace: bool = False
+    #: Rows it looks at before it chooses, where that is a number.
+    pool: int | None = None
 
     def select(self, kernel, X, size, rng):
         """Choose at most `size` landmarks among the rows of X."""

@@ -54,7 +54,7 @@ def random_columns(V, k: int, rng):
 
 def beside(operator, V):
     """Vectors of the host where the operator takes them."""
-    return operator.vectors(V) if hasattr(operator, "vectors") else V
+    return operator.vectors(V)
 
 
 def tall(V, k: int):

@@ -6,9 +6,10 @@ Ordering, clipping and signing happen here and nowhere else.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from ..compute import array_namespace, on_device_of, to_numpy
 
@@ -83,8 +84,23 @@ class Solver(BaseEstimator, ABC):
 
     #: Whether it makes so many products that tiles are worth keeping between them.
     keeps_tiles = True
-    #: Whether its passes end it where no residual is asked for.
+    #: With tol=0, stops after a fixed number of passes.
     ends_by_passes = False
+
+    def cap(self, max_iter: int | None) -> "Solver":
+        """The same recipe with at most `max_iter` passes; itself for None or where it has none."""
+        name = self._cap_name
+        if max_iter is None or name is None:
+            return self
+        return clone(self).set_params(**{name: max_iter})
+
+    #: The parameter that limits its passes, or None.
+    _cap_name: ClassVar[str | None] = None
+
+    @property
+    def most_passes(self) -> int | None:
+        """The limit on its passes, or None."""
+        return None if self._cap_name is None else self.get_params(deep=False)[self._cap_name]
 
     @abstractmethod
     def solve(self, operator, n_components: int, rng, tol: float = 0.0, report: Report = silent):

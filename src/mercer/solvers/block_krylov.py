@@ -73,6 +73,8 @@ class BlockKrylov(Solver):
         Products in all; when they are used up the result says that it has not converged.
     """
 
+    _cap_name = "max_passes"
+
     def __init__(self, block=None, oversampling=16, max_columns=None, max_passes=MAX_PASSES):
         self.block = block
         self.oversampling = oversampling

@@ -54,16 +54,23 @@ class GramPower(Solver):
         follow until it is (orthogonal iteration), at most a hundred.
     form : {"ipca", "svd"}
         The block update. "svd" costs less for large blocks and is a little less accurate.
+    max_passes : int or None, default=None
+        Readings of the kernel matrix in all, at least the two of a pass and the product after
+        it; None for no limit but those above.
     """
 
     keeps_tiles, ends_by_passes = False, True
+    _cap_name = "max_passes"
 
-    def __init__(self, block=128, amnesic=None, oversampling=10, n_passes=1, form="ipca"):
+    def __init__(
+        self, block=128, amnesic=None, oversampling=10, n_passes=1, form="ipca", max_passes=None
+    ):
         self.block = block
         self.amnesic = amnesic
         self.oversampling = oversampling
         self.n_passes = n_passes
         self.form = form
+        self.max_passes = max_passes
 
     def solve(self, operator, n_components, rng, tol=0.0, report=silent):
         """Passes over the rows, each followed by Rayleigh-Ritz in the span found."""
@@ -78,7 +85,7 @@ class GramPower(Solver):
             residuals = column_norms(Z - V * on_device_of(values, V))
             share = float(residuals[:r].max()) / max(float(values[0]), TINY)
             stop = report(PassState(done, values[:r].copy(), share, tol))
-            if share <= tol or stop:
+            if share <= tol or stop or done >= (self.max_passes or np.inf):
                 break
             if self.block > 1 or step + 1 >= self.n_passes:
                 # The product is a power step: what follows starts from it.
@@ -95,7 +102,7 @@ class GramPower(Solver):
     def _pass(self, operator, U, L, seen, r, rng):
         n, amnesic = operator.shape[0], self.amnesic or 0.0
         # A pass is not the last word on the vectors: single-precision rows will do for it.
-        operator = getattr(operator, "draft", None) or operator
+        operator = operator.draft or operator
         if self.block == 1:
             U, L = sequential_pass(operator, to_numpy(U), L, seen, r, amnesic)
             return beside(operator, U), L
@@ -206,12 +213,7 @@ def rayleigh_ritz(operator, U):
 
 
 def read_rows(operator, index):
-    """Rows of the operator, from products with unit vectors where it has no other way."""
-    if hasattr(operator, "rows"):
-        K = operator.rows(index)
-        # Only NumPy multiplies arrays of two types.
-        xp = array_namespace(K)
-        return K if xp is np else xp.astype(K, xp.float64)
-    E = np.zeros((operator.shape[0], len(index)))
-    E[index, np.arange(len(index))] = 1.0
-    return (operator @ E).T
+    """Rows of the operator; only NumPy multiplies arrays of two types."""
+    K = operator.rows(index)
+    xp = array_namespace(K)
+    return K if xp is np else xp.astype(K, xp.float64)

@@ -20,6 +20,8 @@ class Arpack(Solver):
         Restarts; None for ARPACK's own choice.
     """
 
+    _cap_name = "max_iter"
+
     def __init__(self, max_iter=None):
         self.max_iter = max_iter
 

@@ -303,7 +303,7 @@ def same_vectors(a, b) -> bool:
     if type(a) is not type(b):
         return False
     mine, theirs = (
-        {"points": basis.points} if hasattr(basis, "points") else vars(basis.features)
+        vars(basis.features) if basis.points is None else {"points": basis.points}
         for basis in (a, b)
     )
     return all(same(value, theirs[name]) for name, value in mine.items())
