@@ -100,7 +100,7 @@ class KernelInput(CheckedEstimator):
     def _make_kernel(self, X) -> Kernel:
         """The kernel asked for, with numbers for its parameters, checked against X."""
         kernel = self._named_kernel(X)
-        gamma = getattr(kernel, "gamma", None)
+        gamma = kernel.gamma
         if gamma is not None and not isinstance(gamma, str) and not 0 <= gamma < np.inf:
             raise ValueError(
                 f"gamma={gamma!r} must be a finite number that is not negative, such as 0.1."
@@ -219,7 +219,7 @@ class KernelEstimator(
             self.X_fit_ = X
         else:
             self._keep_sample(X)
-            if hasattr(basis, "points"):
+            if basis.points is not None:
                 self.landmarks_ = restore_like(basis.points, source)
         self._set_gamma(X)
         moments = getattr(problem, "moments", None)
@@ -233,7 +233,7 @@ class KernelEstimator(
 
     def _set_gamma(self, X):
         fallback = self.gamma if isinstance(self.gamma, Real) else 1.0 / X.shape[1]
-        self.gamma_ = getattr(self.kernel_, "gamma", fallback)
+        self.gamma_ = fallback if self.kernel_.gamma is None else self.kernel_.gamma
 
     @property
     def _n_features_out(self):

@@ -213,7 +213,7 @@ def moved(basis, engine):
     """The basis where an engine works."""
     basis = copy(basis)
     basis.engine = engine
-    if hasattr(basis, "points"):
+    if basis.points is not None:
         basis.points = engine.place(basis.points)
     return basis
 

@@ -202,7 +202,7 @@ class KernelPCASearch(
             trial.errors(model.set_params(kernel=kernel, n_components=ranks[-1]), ranks)
             for kernel in kernels
         ]
-        gammas = np.array([getattr(kernel, "gamma", np.nan) for kernel in kernels], dtype=float)
+        gammas = np.array([kernel.gamma for kernel in kernels], dtype=float)
         self.selection_ = Selection(
             gammas, np.array(ranks), np.array(errors), trial.reference, trial.criterion
         )

@@ -180,7 +180,7 @@ def scanned(model, X, title: str, function):
     check_is_fitted(model)
     source = open_like_training(model, X)
     # Kernel tiles take rows of one kind, and landmarks may be dense where new rows are not.
-    as_sparse = is_sparse(getattr(model.expansion_.basis, "points", None))
+    as_sparse = is_sparse(model.expansion_.basis.points)
 
     def results(blocks):
         for block in blocks:

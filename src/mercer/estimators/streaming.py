@@ -373,7 +373,7 @@ class StreamingKernelPCA(SourceMixin, KernelEstimator):
             n_samples_seen_=state.stream.count,
             history_=history[-HISTORY:],
         )
-        if hasattr(found.expansion.basis, "points"):
+        if found.expansion.basis.points is not None:
             self.landmarks_ = found.expansion.basis.points
         self._set_gamma(X)
 

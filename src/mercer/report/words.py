@@ -56,7 +56,7 @@ def basis_words(model) -> str:
     basis = model.expansion_.basis
     if basis.spans_data:
         text = f"written in all {_count(basis.size, 'training row')}"
-    elif hasattr(basis, "points"):
+    elif basis.points is not None:
         text = f"written in {_count(basis.size, 'landmark')} that stand for all rows"
     else:
         text = f"written in {_count(basis.size, 'random feature')} that approximate the kernel"

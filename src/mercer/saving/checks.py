@@ -56,7 +56,7 @@ def resolved(kernel) -> Kernel:
             resolved(value)
         elif not isinstance(value, Real) or not np.isfinite(float(value)):
             raise ModelFileError(f"the kernel {kernel!r:.60} has parameters that are no numbers")
-    if getattr(kernel, "gamma", 0) < 0:
+    if float(kernel.gamma or 0.0) < 0:
         raise ModelFileError(f"the kernel {kernel!r:.60} has a negative width")
     kernel.check(np.zeros((1, 1)))
     return kernel

@@ -113,7 +113,7 @@ def project(graph, X, basis, W) -> str:
 
 def inner_products(graph, X, Z, kernel) -> str:
     """gamma X Z' + coef0."""
-    K = graph.matmul(X, Z.T * getattr(kernel, "gamma", 1.0))
+    K = graph.matmul(X, Z.T * kernel._scale)
     return graph.add(K, kernel.coef0) if hasattr(kernel, "coef0") else K
 
 
