@@ -1,6 +1,5 @@
 """Readers of rows in blocks, whole tables, and files written whole or not at all."""
 
-import builtins
 import os
 import signal
 import subprocess
@@ -389,20 +388,6 @@ def test_csv_faults(csv_reader, tmp_path):
     path.write_bytes(b"\xff\xfe\x00\x01" * 10)
     with pytest.raises(ValueError, match="cannot be read as"):
         open_source(path).read()
-
-
-def test_without_pyarrow_a_parquet_file_says_what_to_install(X, tmp_path, monkeypatch):
-    write_parquet(X, tmp_path / "x.parquet")
-    real = builtins.__import__
-
-    def without(name, *rest):
-        if name.startswith("pyarrow"):
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr("mercer.files.extras.import_module", without)
-    with pytest.raises(ImportError, match=r"pip install 'mercer\[files\]'"):
-        open_source(tmp_path / "x.parquet")
 
 
 def test_rows_by_number(X):

@@ -1,8 +1,5 @@
 """ONNX export: onnxruntime computes the scores that transform does."""
 
-import builtins
-import sys
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -140,19 +137,3 @@ def test_what_cannot_be_exported(tmp_path):
     with pytest.raises(ValueError, match="dtype='float16'"):
         KernelPCA(2, basis=Landmarks(points=X[:5])).fit(X).to_onnx(path, dtype="float16")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_without_onnx(tmp_path, monkeypatch):
-    """The message names the extra."""
-    model = KernelPCA(2, kernel="rbf", basis=Landmarks(points=X[:5])).fit(X)
-    original = builtins.__import__
-
-    def refuse(name, *args, **kwargs):
-        if name == "onnx":
-            raise ImportError(name)
-        return original(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
-    monkeypatch.delitem(sys.modules, "onnx")
-    with pytest.raises(ImportError, match=r"pip install 'mercer\[onnx\]'"):
-        model.to_onnx(tmp_path / "a.onnx")

@@ -117,7 +117,7 @@ def as_csv(columns: Columns) -> str:
 
 def write_parquet(path: Path, columns: Columns) -> None:
     """A Parquet file with the columns of these names."""
-    from ..files.extras import needed
+    from .._packages import needed
 
     table = needed("pyarrow", "files").table(columns)
     needed("pyarrow.parquet", "files").write_table(table, path)

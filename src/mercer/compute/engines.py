@@ -1,5 +1,6 @@
 """The engine for given data: threads of this machine, or a device."""
 
+from .._packages import needed
 from .arrays import is_on_device
 from .local import LocalEngine
 from .memory import parse_bytes
@@ -25,13 +26,9 @@ def make_engine(X=None, *, memory=None, device=None, threads=None, on_tiles=None
         device = f"cuda:{device_index(X)}"
     if device is None or (isinstance(device, str) and device == "cpu"):
         return LocalEngine(parse_bytes(memory), threads, on_tiles)
-    try:
-        from .device import TorchEngine
-    except ImportError as error:
-        raise ImportError(
-            f"device={str(device)!r} needs torch. Install it, for example with "
-            "pip install 'mercer[torch]', or leave device out."
-        ) from error
+    needed("torch", "torch", f"device={str(device)!r}")
+    from .device import TorchEngine
+
     return TorchEngine(memory, device, on_tiles)
 
 

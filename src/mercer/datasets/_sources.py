@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.utils import Bunch
 
+from .._packages import needed
+
 
 def choose(parameter: str, value: Any, options: dict) -> Any:
     """The option of that name, or an error that lists the names."""
@@ -134,11 +136,7 @@ def sklearn_image(name: str) -> np.ndarray:
 
 
 def skimage_image(name: str) -> np.ndarray:
-    try:
-        from skimage import data
-    except ImportError as error:
-        raise ImportError(f"the image {name!r} comes with scikit-image: install it") from error
-    return getattr(data, name)()
+    return getattr(needed("skimage.data", use=f"The image {name!r}"), name)()
 
 
 def lena(name: str) -> np.ndarray:

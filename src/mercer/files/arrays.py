@@ -8,9 +8,9 @@ from zipfile import BadZipFile, is_zipfile
 import numpy as np
 from scipy import sparse
 
+from .._packages import needed
 from ..compute import is_sparse, to_numpy
 from .base import RowSource, float_of
-from .extras import needed
 
 
 class ArraySource(RowSource):

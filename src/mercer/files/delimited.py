@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from .._packages import has, needed
 from .base import RowSource
-from .extras import has, needed
 from .parquet import choose_columns
 
 # Rows from which the delimiter, the header and the columns of numbers are guessed.

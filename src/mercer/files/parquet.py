@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from .._packages import needed
 from .base import RowSource, float_of
-from .extras import needed
 
 # Bytes of a column that are read at a time, and rows decoded at once: row groups may be larger than
 # the budget. Reading a million rows of 20 columns took 40 MB so, and 260 MB as pyarrow would read.

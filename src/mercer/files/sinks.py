@@ -13,7 +13,7 @@ from secrets import token_hex
 
 import numpy as np
 
-from .extras import needed
+from .._packages import needed
 
 
 class Sink(ABC):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._packages import needed
 from .._whole_file import whole_file
 from ..bases import FeatureBasis, PointBasis
 from ..bases.random_features import Fourier, TensorSketch
@@ -48,7 +49,7 @@ def export_onnx(model, path, *, dtype="float32") -> None:
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype={dtype!r} must be 'float32' or 'float64'.")
     check_is_fitted(model)
-    onnx = import_onnx()
+    onnx = needed("onnx", "onnx", "Export to ONNX")
     expansion = exportable(model)
     inner = working_type(expansion.basis, np.dtype(dtype), model.n_features_in_)
     graph = Graph(onnx, inner)
@@ -60,17 +61,6 @@ def export_onnx(model, path, *, dtype="float32") -> None:
     content = graph.model(np.dtype(dtype), *shapes, repr(model.kernel_)).SerializeToString()
     with whole_file(path) as file:
         file.write(content)
-
-
-def import_onnx():
-    """The onnx package, or an error that says where it comes from."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise ImportError(
-            "Export to ONNX needs the onnx package: pip install 'mercer[onnx]'."
-        ) from error
-    return onnx
 
 
 def exportable(model):
