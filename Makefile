@@ -28,11 +28,11 @@ bench: $(READY)
 
 # Links, anchors, references and loads from elsewhere are warnings, and warnings are errors.
 docs: $(DOCS_READY)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -d docs/.trees docs site
 	@echo site/index.html
 
 clean:
-	rm -rf $(VENV) demo-output site
+	rm -rf $(VENV) demo-output site docs/.trees docs/api/generated docs/gallery
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

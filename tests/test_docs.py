@@ -12,7 +12,6 @@ import pkgutil
 import re
 import runpy
 import sys
-import unicodedata
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,6 +26,9 @@ from matplotlib import pyplot as plt  # noqa: E402
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 SITE = sorted(DOCS.rglob("*.md"))
+sys.path.append(str(DOCS / "_ext"))
+import names  # noqa: E402
+
 PAGES = [*SITE, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # What examples are called with where that is not `--out FOLDER`.
@@ -41,9 +43,9 @@ CODE = re.compile(
     r"^```python\n(.*?)^```[ \t]*$|^<!-- python\n(.*?)^-->$", re.MULTILINE | re.DOTALL
 )
 LINK = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^()\s]+)\)")
-REFERENCE = re.compile(r"\]\[(mercer[\w.]*)\]")
+REFERENCE = re.compile(r"\]\(#(mercer[\w.]*)\)")
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
-DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
+TOCTREE = re.compile(r"^```{toctree}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def name_of(path):
@@ -60,15 +62,9 @@ def anchors(path):
     found = []
     for title in HEADING.findall(COMMENT.sub("", FENCE.sub("", path.read_text()))):
         plain = re.sub(r"[`*]|\]\([^)]*\)|\[", "", title)
-        letters = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
-        slug = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", letters).strip().lower())
-        found.append(f"{slug}_{found.count(slug)}" if slug in found else slug)
+        slug = re.sub(r"[^\w\- ]", "", plain.strip().lower().replace(" ", "-"))
+        found.append(f"{slug}-{found.count(slug)}" if slug in found else slug)
     return found
-
-
-def directives():
-    """Full names that the API pages ask docstrings of."""
-    return [name for path in SITE for name in DIRECTIVE.findall(path.read_text())]
 
 
 def public_names():
@@ -82,7 +78,7 @@ def public_names():
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_links_lead_somewhere(path):
     for link in LINK.findall(prose(path)):
-        if re.match(r"[a-z]+:", link):
+        if re.match(r"[a-z]+:|#mercer\.", link):
             continue
         file, _, anchor = link.partition("#")
         target = (path.parent / file).resolve() if file else path
@@ -96,7 +92,8 @@ def test_links_lead_somewhere(path):
 @pytest.mark.parametrize("path", SITE, ids=name_of)
 def test_references_are_documented_names(path):
     for name in REFERENCE.findall(prose(path)):
-        assert name in directives(), f"{name_of(path)} refers to {name}, which no API page has"
+        assert name in names.documented(), f"{name_of(path)} refers to {name}: no API page has it"
+    assert "][mercer." not in prose(path), f"{name_of(path)}: write [text](#mercer.name)"
 
 
 def test_every_picture_is_used():
@@ -106,43 +103,49 @@ def test_every_picture_is_used():
 
 
 def test_navigation_lists_every_page():
-    navigation = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1]
-    listed = re.findall(r"[\w/-]+\.md", navigation)
-    assert sorted(listed) == [str(path.relative_to(DOCS)) for path in SITE]
+    listed = [DOCS / "index.md"]
+    for path in SITE:
+        lines = "".join(TOCTREE.findall(path.read_text())).split("\n")
+        listed += [path.parent / f"{line}.md" for line in lines if re.match(r"[\w/-]+$", line)]
+    assert sorted(path.resolve() for path in listed) == [path.resolve() for path in SITE]
 
 
 def test_every_public_name_has_an_entry():
     # The place a name is listed under may be another module than the one that defines it.
-    known = {id(resolve(name)) for name in directives()}
+    known = {id(names.resolve(name)) for name in names.documented()}
     missing = [
         f"{module}.{name}"
         for module, name in public_names()
-        if f"{module}.{name}" not in directives()
-        and id(getattr(importlib.import_module(module), name)) not in known
+        if id(getattr(importlib.import_module(module), name)) not in known
+        and not names.is_registry(importlib.import_module(module), name)
     ]
-    assert not missing, f"add to docs/api: {missing}"
+    assert not missing, f"their package has no line in docs/api: {missing}"
     tops = [name for name in mercer.__all__ if not name.startswith("_")]
-    modules = {name.split(".")[1] for name in directives()}
+    modules = {name.split(".")[1] for name in names.documented()}
     assert all(top in modules or id(getattr(mercer, top)) in known for top in tops)
 
 
+@pytest.mark.parametrize(
+    "registry",
+    ["kernels.KERNELS", "bases.BASES", "selectors.SELECTORS", "solvers.SOLVERS"]
+    + ["preimage.PREIMAGES", "hebbian.GAINS"],
+)
+def test_what_joins_a_registry_joins_its_page(registry, monkeypatch):
+    name = f"mercer.{registry}"
+    part = type("Newcomer", (), {"__doc__": "A part that came today."})
+    monkeypatch.setitem(names.resolve(name), "newcomer", part)
+    assert name in names.arguments()
+    assert ["newcomer"] in names.expand(name).values()
+
+
 def test_entries_have_docstrings():
-    bare = [name for name in directives() if callable(resolve(name)) and not resolve(name).__doc__]
+    found = {name: names.resolve(name) for name in names.documented()}
+    bare = [name for name, entry in found.items() if callable(entry) and not entry.__doc__]
     assert not bare, f"without a docstring: {bare}"
 
 
 def test_no_entry_twice():
-    names = directives()
-    assert sorted(set(names)) == sorted(names)
-
-
-def resolve(name):
-    """The object of a full name."""
-    parts = name.split(".")
-    found = importlib.import_module(parts[0])
-    for i, part in enumerate(parts[1:], 2):
-        found = getattr(found, part, None) or importlib.import_module(".".join(parts[:i]))
-    return found
+    assert sorted(set(names.documented())) == sorted(names.documented())
 
 
 def blocks(path):
@@ -189,5 +192,5 @@ def test_slugs_and_blocks_are_read_as_meant(tmp_path):
         "\n```python\n# skip: no\nz = 3\n```\n\n```python\n# needs: no_such_module\nz = 4\n```\n"
         "\n```sh\n# Not a heading\n```\n"
     )
-    assert anchors(page) == ["a-b-c-and-d", "twice", "twice_1"]
+    assert anchors(page) == ["a-b-c-and-d", "twice", "twice-1"]
     assert [code for _, code in blocks(page)] == ["x = 1\n", "y = 2\n"]

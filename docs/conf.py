@@ -1,0 +1,60 @@
+"""The documentation site: `make docs` builds it into site/, to be read from disk, offline."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
+
+import mercer  # noqa: E402
+
+project = "mercer"
+author = "The mercer developers"
+release = version = mercer.__version__
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "mathml",
+    "reference",
+    "docstrings",
+    "offline",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_ext", ".trees"]
+default_role = "py:obj"
+
+# Docstrings: numpydoc sections, long signatures with a line for each parameter.
+autosummary_generate = False  # `reference` writes the pages
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+maximum_signature_line_length = 70
+toc_object_entries_show_parents = "hide"
+numpydoc_show_class_members = False
+
+# Markdown pages
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "attrs_inline", "attrs_block"]
+myst_heading_anchors = 4
+myst_dmath_double_inline = True
+html_math_renderer = "mathml"
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "mercer"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_show_search_summary = False  # summaries would be fetched, which pages on disk may not do
+html_theme_options = {
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 8,
+    "show_nav_level": 1,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
