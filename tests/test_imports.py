@@ -20,7 +20,7 @@ LAYERS = [
     {"hebbian", "stream", "mds", "spectral", "preimage"},
     {"files", "progress"},
     {"estimators"},
-    {"saving", "plot", "report", "cli", "demo"},
+    {"saving", "plot", "report", "cli", "demo", "_versions"},
 ]
 # Leaves: only estimators and what follows may import them; they import no estimator.
 LEAVES = {"datasets", "metrics"}

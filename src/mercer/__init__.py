@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from . import bases, datasets, kernels, metrics, plot, preimage, selectors, solvers
+    from ._versions import show_versions
     from .estimators import (
         ClassicalMDS,
         HebbianKernelPCA,
@@ -41,6 +42,7 @@ __all__ = [
     "preimage",
     "select",
     "selectors",
+    "show_versions",
     "solvers",
 ]
 
@@ -58,6 +60,7 @@ _HOMES = {
     "load": "saving",
     "plan": "planning",
     "select": "estimators",
+    "show_versions": "_versions",
 }
 
 

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import warnings
-from argparse import SUPPRESS, Action, ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
@@ -68,7 +68,15 @@ def run(argv: Sequence[str] | None) -> int:
     """Parse, run and print; whatever goes wrong becomes a line and an exit code."""
     debug = False
     try:
-        args = make_parser().parse_args(argv)
+        parser = make_parser()
+        args = parser.parse_args(argv)
+        if args.version:
+            print(version_text(args.verbose))
+            return SUCCESS
+        if args.verbose:
+            parser.error("--verbose goes with --version")
+        if args.run is None:
+            parser.error("the following arguments are required: COMMAND")
         debug = args.debug
         with stopped_by_signals(), heard_warnings(args.quiet) as heard:
             result = args.run(args)
@@ -87,8 +95,14 @@ def run(argv: Sequence[str] | None) -> int:
 def make_parser() -> ArgumentParser:
     """The parser of all commands."""
     parser = Parser(prog="mercer", description=DESCRIPTION, epilog=EPILOG)
-    parser.add_argument("--version", action=ShowVersion, help="show the version and exit")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
+    parser.add_argument("--version", action="store_true", help="show the version and exit")
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="with --version: libraries, threads, devices and memory as well, for bug reports",
+    )
+    parser.set_defaults(run=None)
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     for name, module in COMMANDS.items():
         one = commands.add_parser(
             name,
@@ -123,18 +137,15 @@ class Parser(ArgumentParser):
         self.exit(WRONG_USAGE, f"mercer: error: {message.rstrip('.')}. See {self.prog} --help\n")
 
 
-class ShowVersion(Action):
-    """Print the version and exit."""
+def version_text(verbose: bool) -> str:
+    """The version, and what a bug report needs besides; imported only when it is asked for."""
+    if verbose:
+        from .._versions import versions_text
 
-    def __init__(self, option_strings, dest, **options):
-        super().__init__(option_strings, SUPPRESS, nargs=0, default=SUPPRESS, **options)
+        return versions_text()
+    from .. import __version__
 
-    def __call__(self, parser, *_rest):
-        """Import the package for its version only when it is asked for."""
-        from .. import __version__
-
-        print(f"mercer {__version__}")
-        parser.exit(SUCCESS)
+    return f"mercer {__version__}"
 
 
 @contextmanager
