@@ -1,15 +1,20 @@
 """Pictures: what is drawn, where, and that given axes are used."""
 
+import re
+from importlib import resources
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
+from scipy.spatial.distance import pdist
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt  # noqa: E402
 
 from mercer import HebbianKernelPCA, KernelPCA, plot  # noqa: E402
+from mercer._colors import GROUP_COLORS  # noqa: E402
 from mercer.bases import Landmarks  # noqa: E402
 
 
@@ -305,6 +310,39 @@ def test_groups_differ_in_grey_by_more_than_their_color(rows, model):
     ax = plot.scores(S, np.arange(len(rows)) % 3)
     shades = [points.get_facecolors()[0, :3] @ [0.299, 0.587, 0.114] for points in ax.collections]
     assert np.min(np.abs(np.diff(shades))) > 0.15
+
+
+def test_ten_groups_have_ten_colors(rows, model):
+    ax = plot.scores(model.transform(rows), np.arange(len(rows)) % 10)
+    assert len({tuple(points.get_facecolors()[0]) for points in ax.collections}) == 10
+
+
+# Machado, Oliveira & Fernandes (2009), severity 1: what eyes make of linear RGB.
+EYES = {
+    "ordinary": np.eye(3),
+    "protan": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "deutan": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "tritan": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+# Ottosson (2020): linear RGB to the cone responses of OKLab, and their cube roots to L, a, b.
+CONES = np.array([[0.412, 0.536, 0.051], [0.212, 0.681, 0.107], [0.088, 0.282, 0.630]])
+OKLAB = np.array([[0.210, 0.794, -0.004], [1.978, -2.429, 0.451], [0.026, 0.783, -0.809]])
+
+
+@pytest.mark.parametrize("eyes", EYES)
+def test_group_colors_differ_to_all_eyes(eyes):
+    linear = matplotlib.colors.to_rgba_array(GROUP_COLORS)[:, :3]
+    linear = np.where(linear <= 0.04045, linear / 12.92, ((linear + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(linear @ np.transpose(EYES[eyes]), 0, 1)
+    lab = np.cbrt(seen @ CONES.T) @ OKLAB.T
+    # matplotlib's ten colors come to 0.01 for protan eyes.
+    assert pdist(lab).min() > 0.09
+
+
+def test_the_report_has_the_colors_of_plots():
+    script = (resources.files("mercer.report") / "assets" / "paint.js").read_text()
+    listed = script.split("GROUP_COLORS = [")[1].split("]")[0]
+    assert tuple(re.findall(r"#\w{6}", listed)) == GROUP_COLORS
 
 
 def test_landmarks_of_a_model_without_any(rows):

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from .axes import MARKERS, check_component, dense, new_axes, row_of_axes, shades
+from .._colors import group_color
+from .axes import MARKERS, check_component, dense, new_axes, row_of_axes
 
 
 def scores(S, labels=None, components=(0, 1), ax=None):
@@ -23,7 +24,6 @@ def scores(S, labels=None, components=(0, 1), ax=None):
     S = dense(S)
     i, j = (check_component(k, S.shape[1]) for k in components)
     groups = [None] if labels is None else list(np.unique(labels))
-    colors = shades(len(groups))
     for k, group in enumerate(groups):
         some = slice(None) if group is None else np.asarray(labels) == group
         ax.scatter(
@@ -32,7 +32,7 @@ def scores(S, labels=None, components=(0, 1), ax=None):
             s=14,
             alpha=0.7,
             linewidths=0,
-            color=colors[k],
+            color=group_color(k),
             marker=MARKERS[k % len(MARKERS)],
             label=None if group is None else str(group),
         )

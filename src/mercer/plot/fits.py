@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from .axes import DASHES, MARKERS, dense, log_heights, new_axes, shades
+from .._colors import group_color
+from .axes import DASHES, MARKERS, dense, log_heights, new_axes
 from .histories import QUANTITIES, curves
 
 
@@ -52,13 +53,12 @@ def convergence(histories, quantity="auto", ax=None):
     """
     quantity, named = curves(histories, quantity)
     ax = ax or new_axes()
-    colors = shades(len(named))
     for k, (name, (passes, values)) in enumerate(named.items()):
         ax.plot(
             passes,
             # A logarithm has no place for zero; a gap is drawn there.
             np.where(values > 0, values, np.nan),
-            color=colors[k],
+            color=group_color(k),
             linestyle=DASHES[k % len(DASHES)],
             marker=MARKERS[k % len(MARKERS)],
             markersize=5,

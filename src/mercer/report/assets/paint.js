@@ -5,10 +5,12 @@
  * of the canvas by hand: for 20,000 of them that is several times faster than paths.
  */
 
-const GROUP_COLORS = {
-  light: ["#0072b2", "#d55e00", "#009e73", "#b3478c", "#946c00", "#2a9fd6", "#444444", "#b22222"],
-  dark: ["#4db1f0", "#ff8a3d", "#2ed6a5", "#f29ad0", "#f0d040", "#8fd6ff", "#d0d0d0", "#ff7b7b"],
-};
+// Those of plots (_colors.py), for paper and night alike.
+const GROUP_COLORS = [
+  "#273bc4", "#d88914", "#008962", "#d83b14", "#b176ff", "#629db1", "#892700", "#62d8b1",
+  "#623b76", "#d8c400", "#8962b1", "#b1b1ff",
+];
+const PLAIN_COLOR = { light: "#0072b2", dark: "#4db1f0" };
 // Nine colors of viridis. Its pale end would vanish on paper and its dark end at night.
 const SCALE = [
   "#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725",
@@ -90,7 +92,7 @@ function makePaint(source, count) {
   const theme = darkMode() ? "dark" : "light";
   const missing = darkMode() ? [130, 130, 130] : [150, 150, 150];
   const { code, colors, shapes } = source?.groups
-    ? groupPaint(source, theme)
+    ? groupPaint(source)
     : source
       ? scalePaint(source, theme)
       : plainPaint(count, theme);
@@ -98,14 +100,13 @@ function makePaint(source, count) {
 }
 
 function plainPaint(count, theme) {
-  return { code: new Uint16Array(count), colors: [rgb(GROUP_COLORS[theme][0])], shapes: [0] };
+  return { code: new Uint16Array(count), colors: [rgb(PLAIN_COLOR[theme])], shapes: [0] };
 }
 
-function groupPaint({ groups, values }, theme) {
-  const palette = GROUP_COLORS[theme];
+function groupPaint({ groups, values }) {
   return {
     code: values.map((value) => Math.min(value, groups.length)),
-    colors: groups.map((_, k) => rgb(palette[k % palette.length])),
+    colors: groups.map((_, k) => rgb(GROUP_COLORS[k % GROUP_COLORS.length])),
     shapes: groups.map((_, k) => k % SHAPES.length),
   };
 }
