@@ -13,7 +13,15 @@ class InvalidParameterError(ValueError, TypeError):
     """A parameter of an estimator has a type or a value that it cannot have."""
 
 
-def tell(message: str, category: type[Warning] = UserWarning) -> None:
+class MercerWarning(UserWarning):
+    """What mercer warns of: the result is valid, and may not be what was meant."""
+
+
+class TableWarning(MercerWarning):
+    """A table was read in one of several ways that make sense."""
+
+
+def tell(message: str, category: type[Warning] = MercerWarning) -> None:
     """Warn at the innermost line that is neither ours nor scikit-learn's."""
     ours = tuple(folder_of(name) for name in _BETWEEN if name in sys.modules)
     level, frame = 1, sys._getframe()

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..bases import BASES, Basis, BasisRecipe, PrecomputedBasis
 from ..compute.cluster import is_dask
 from ..exceptions import tell
+from ..files import is_arrow
 from ..planning import Workload, choose
 from ..planning.following import follow
 from ..preimage import PREIMAGES, Preimage
@@ -20,7 +21,7 @@ from .base import KernelEstimator
 from .cluster_fit import fit_cluster
 from .cluster_scores import lazy_training_scores
 from .parameters import Interval, StrOptions
-from .sources import SourceMixin, fit_source, is_read_in_blocks
+from .sources import SourceMixin, as_table, fit_source, is_read_in_blocks
 from .validation import check_gram, restore_like
 
 # Components to try first when a share of variance is asked for.
@@ -307,7 +308,8 @@ class KernelPCA(SourceMixin, KernelEstimator):
             return self.transform(X)
         if is_dask(X):
             return lazy_training_scores(self)
-        return restore_like(self._training_scores(), X)
+        S = restore_like(self._training_scores(), X)
+        return as_table(self, S, X) if is_arrow(X) else S
 
     def _build_basis(self, X, engine, rng) -> Basis:
         if self._is_precomputed():

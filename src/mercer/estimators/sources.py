@@ -8,21 +8,24 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from sklearn.utils._set_output import _wrap_data_with_container
+from sklearn.utils._set_output import _get_output_config, _wrap_data_with_container
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BASES, AllPoints
 from ..compute import format_bytes, is_sparse, parse_bytes, to_numpy
 from ..compute.cluster import is_dask
+from ..exceptions import TableWarning, tell
 from ..files import (
     RowSource,
+    is_arrow,
     is_store,
     is_table,
     of_kind,
     open_sink,
     open_source,
     read_blocks,
+    table_like,
 )
 from ..files.base import joined
 from ..progress.rows import RowBar
@@ -34,7 +37,7 @@ ROWS_SHARE = 4
 
 def is_source(X) -> bool:
     """Whether X is read in blocks: a path, a store, an iterator or a function, and no array."""
-    if isinstance(X, str | PathLike | RowSource | Iterator) or is_store(X):
+    if isinstance(X, str | PathLike | RowSource | Iterator) or is_store(X) or is_arrow(X):
         return True
     return callable(X) and not hasattr(X, "shape")
 
@@ -58,6 +61,8 @@ def fit_source(model, X):
     """
     model._validate_params()
     source = open_source(X)
+    for note in source.notes:
+        tell(note, TableWarning)
     memory = parse_bytes(model.memory)
     rows = exact_rows(model, source, memory) if wants_points(model) else None
     if rows is not None:
@@ -136,6 +141,8 @@ class SourceMixin:
         Returns
         -------
         array of shape (n, n_components), or the Path of the file
+            Of Arrow data an Arrow table, of a polars frame a polars frame, unless `set_output`
+            asks for something else.
         """
         if out is not None:
             return write_scores(self, X, out)
@@ -143,7 +150,7 @@ class SourceMixin:
             return super().transform(X)  # type: ignore[misc]
         with scanned(self, X, "scores", scores_of) as (source, scores):
             S = gather(scores, (self._n_features_out,), source, parse_bytes(self.memory))
-        return _wrap_data_with_container("transform", S, X, self)
+        return as_table(self, S, X)
 
     def reconstruction_error(self, X):
         """Squared feature-space distance of every row to its reconstruction, (n,).
@@ -154,6 +161,13 @@ class SourceMixin:
             return super().reconstruction_error(X)  # type: ignore[misc]
         with scanned(self, X, "errors", errors_of) as (source, errors):
             return gather(errors, (), source, parse_bytes(self.memory))
+
+
+def as_table(model, S, X):
+    """Scores in the container that `set_output` asks for, else in the kind that the rows had."""
+    if is_arrow(X) and _get_output_config("transform", model)["dense"] == "default":
+        return table_like(S, model.get_feature_names_out(), X)
+    return _wrap_data_with_container("transform", S, X, model)
 
 
 def write_scores(model, X, out) -> Path:

@@ -7,22 +7,34 @@ rows where it cannot. `read_table` reads a small file whole, with its names and 
 are not numbers. A `Sink` writes blocks of results: beside the target first, and moved into its
 place when all is written, so that a full disk or an interrupt leaves nothing half done.
 
+Tables are never read wrongly in silence: a source says which columns it leaves out and why
+(`reasons`) and what may have been meant otherwise (`notes`); `DropMissing` and `FillMissing` are
+what can be done about missing values.
+
 A new format is a class or function of a path in one line of `opening.TABLES` or `opening.ARRAYS`.
 """
 
 from .ahead import read_blocks
+from .arrow import is_arrow, table_like
 from .base import RowSource, of_kind
 from .images import read_image
+from .missing import POLICIES, DropMissing, FillMissing
 from .opening import is_store, is_table, open_source
 from .picking import RowPick
 from .sinks import Sink, open_sink
 from .table import Table, read_table
+from .text import TextFormat
 
 __all__ = [
+    "POLICIES",
+    "DropMissing",
+    "FillMissing",
     "RowPick",
     "RowSource",
     "Sink",
     "Table",
+    "TextFormat",
+    "is_arrow",
     "is_store",
     "is_table",
     "of_kind",
@@ -31,4 +43,5 @@ __all__ = [
     "read_blocks",
     "read_image",
     "read_table",
+    "table_like",
 ]

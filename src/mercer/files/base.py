@@ -1,7 +1,8 @@
 """The contract of a row source, and what all share: even blocks of checked rows."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 from scipy import sparse
@@ -28,6 +29,10 @@ class RowSource(ABC):
         Names of the columns, where they have any.
     left_out : tuple of str
         The other columns of a table: no numbers, or not asked for.
+    reasons : dict of str to str
+        Why each of them is left out.
+    notes : tuple of str
+        What a user should be told of how the rows were read.
     sparse : bool
         Whether blocks are CSR matrices.
     repeatable : bool
@@ -44,6 +49,8 @@ class RowSource(ABC):
     dtype: np.dtype = np.dtype(np.float64)
     columns: list[str] | None = None
     left_out: tuple[str, ...] = ()
+    reasons: Mapping[str, str] = MappingProxyType({})
+    notes: tuple[str, ...] = ()
     sparse: bool = False
     repeatable: bool = True
     threaded: bool = True
@@ -76,9 +83,19 @@ class RowSource(ABC):
         blocks = list(self.blocks(READ_ROWS))
         return joined(blocks) if blocks else np.empty((0, self.n_columns), self.dtype)
 
-    def others(self) -> dict[str, np.ndarray]:
-        """The columns that are left out, by name, each of length n_rows."""
+    def others(self, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+        """Columns of any kind by name, each of length n_rows.
+
+        Parameters
+        ----------
+        names : sequence of str or None
+            None for all that are left out.
+        """
         return {}
+
+    def place_of(self, row: int) -> str:
+        """Where a row stands in its file, for messages, such as "line 7"; empty if unknown."""
+        return ""
 
     def _checked(self, rows):
         """Pieces as floats, each checked with its place in the source known."""
@@ -91,7 +108,7 @@ class RowSource(ABC):
                     f"those before had {self.n_columns}. All rows need the same columns."
                 )
             chunk = of_kind(chunk, self.sparse).astype(self.dtype, copy=False)
-            check_finite(chunk, self.name, start, self.columns)
+            check_finite(chunk, self.name, start, self.columns, self.place_of)
             start += chunk.shape[0]
             yield chunk
 
@@ -125,8 +142,8 @@ def float_of(dtype) -> np.dtype:
     return np.dtype(np.float32 if np.dtype(dtype) == np.float32 else np.float64)
 
 
-def check_finite(rows, name: str, start: int, columns=None) -> None:
-    """Raise ValueError that names the first row that holds NaN or infinity."""
+def check_finite(rows, name: str, start: int, columns=None, place_of=lambda row: "") -> None:
+    """Raise ValueError that names the first row that holds NaN or infinity, and its place."""
     good = np.isfinite(rows.data if is_sparse(rows) else rows)
     if good.all():
         return
@@ -139,9 +156,10 @@ def check_finite(rows, name: str, start: int, columns=None) -> None:
         row = int(np.argmax(bad))
         column, many = int(np.argmin(good[row])), f"{int(bad.sum()):,}"
     label = repr(columns[column]) if columns else str(column)
+    place = f", {found}" if (found := place_of(start + row)) else ""
     raise ValueError(
-        f"{name}: row {start + row:,} (counted from 0) holds NaN or infinity in column {label}; "
-        f"{many} of the rows {start:,} to {start + rows.shape[0] - 1:,} are so. "
+        f"{name}: row {start + row:,} (counted from 0) holds NaN or infinity in column "
+        f"{label}{place}; {many} of the rows {start:,} to {start + rows.shape[0] - 1:,} are so. "
         "Fill or leave out those rows first."
     )
 

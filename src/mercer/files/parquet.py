@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from .._packages import needed
-from .base import RowSource, float_of
+from .arrow import dtype_of, kinds_of, stacked
+from .base import RowSource
+from .columns import choose_columns, reasons_of
 
 # Bytes of a column that are read at a time, and rows decoded at once: row groups may be larger than
 # the budget. Reading a million rows of 20 columns took 40 MB so, and 260 MB as pyarrow would read.
@@ -26,14 +28,15 @@ class ParquetSource(RowSource):
         self.files = parquet_files(path)
         self.name = path.name
         schema, self.n_rows = self._open(self.files[0]).schema_arrow, 0
-        self.columns, self.left_out = choose_columns(kinds_of(schema), columns, path.name)
+        kinds = kinds_of(schema)
+        self.columns, self.left_out = choose_columns(kinds, columns, path.name)
+        self.reasons = reasons_of(kinds, self.left_out)
         for file in self.files:
             opened = self._open(file)
             self._check_schema(opened.schema_arrow, file)
             self.n_rows += opened.metadata.num_rows
         self.n_columns = len(self.columns)
-        types = {schema.field(name).type.to_pandas_dtype() for name in self.columns}
-        self.dtype = np.dtype(np.float64) if len(types) > 1 else float_of(types.pop())
+        self.dtype = dtype_of(schema, self.columns)
 
     def chunks(self, rows):
         """Batches of the files, columns side by side."""
@@ -45,11 +48,11 @@ class ParquetSource(RowSource):
             except OSError as error:
                 raise unreadable(file, error) from error
 
-    def others(self):
-        """The columns that are left out, of all files."""
-        if not self.left_out:
+    def others(self, names=None):
+        """Columns of all files."""
+        names = list(self.left_out if names is None else names)
+        if not names:
             return {}
-        names = list(self.left_out)
         tables = [self._open(file).read(columns=names) for file in self.files]
         return {
             name: np.concatenate([table[name].to_numpy() for table in tables]) for name in names
@@ -64,7 +67,7 @@ class ParquetSource(RowSource):
 
     def _check_schema(self, schema, file):
         kinds = kinds_of(schema)
-        missing = [name for name in self.columns if not kinds.get(name, False)]
+        missing = [name for name in self.columns if kinds.get(name, "missing") is not None]
         if missing:
             raise ValueError(
                 f"{file.name} has no column of numbers called {missing[0]!r}, which "
@@ -84,44 +87,6 @@ def parquet_files(path: Path) -> list[Path]:
     if not found:
         raise ValueError(f"{path.name} is a folder without Parquet files (*.parquet).")
     return found
-
-
-def kinds_of(schema) -> dict[str, bool]:
-    """Whether each column is made of numbers."""
-    types = needed("pyarrow.types", "files")
-
-    def numeric(kind):
-        return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-
-    return {field.name: numeric(field.type) for field in schema}
-
-
-def choose_columns(kinds: dict[str, bool], columns, name: str):
-    """The columns to read, in the order asked for, and those that are left out."""
-    if columns is None:
-        numeric = [column for column, number in kinds.items() if number]
-        if not numeric:
-            raise ValueError(f"{name} has no column of numbers; its columns are {list(kinds)}.")
-        return numeric, tuple(column for column in kinds if column not in numeric)
-    columns = [columns] if isinstance(columns, str) else [str(column) for column in columns]
-    if not columns:
-        raise ValueError("columns is empty. Name at least one column, or leave it out for all.")
-    for column in columns:
-        if column not in kinds:
-            raise ValueError(f"{name} has no column {column!r}; its columns are {list(kinds)}.")
-        if not kinds[column]:
-            raise ValueError(f"{name}: column {column!r} is not made of numbers. Leave it out.")
-    if len(set(columns)) < len(columns):
-        raise ValueError(f"columns={columns} names a column twice.")
-    return columns, tuple(column for column in kinds if column not in columns)
-
-
-def stacked(batch, columns, dtype):
-    """The columns of a record batch as one array, missing values as NaN."""
-    rows = np.empty((batch.num_rows, len(columns)), dtype)
-    for i, column in enumerate(columns):
-        rows[:, i] = batch.column(column).to_numpy(zero_copy_only=False)
-    return rows
 
 
 def unreadable(file: Path, error) -> ValueError:
