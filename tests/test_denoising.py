@@ -1,12 +1,15 @@
 """Patches: every pixel covered, noise removed, memory bounded, bad images refused."""
 
 import os
+import pickle
+import warnings
 
 import numpy as np
 import pytest
 from contracts import check_recipe, generator, peak_bytes
 from sklearn.decomposition import PCA
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import NotFittedError, SkipTestWarning
+from sklearn.utils import estimator_checks, get_tags
 
 from mercer import PatchDenoiser
 from mercer.estimators.denoise import (
@@ -179,6 +182,49 @@ def test_constant_images_stay(kernel, value):
 def test_image_of_one_patch():
     image = generator(55).standard_normal((7, 7))
     assert np.isfinite(PatchDenoiser().fit(image).denoise(image)).all()
+
+
+# Checks of scikit-learn that need no table of rows, which an image is not.
+WITHOUT_ROWS = [
+    estimator_checks.check_estimator_cloneable,
+    estimator_checks.check_estimator_repr,
+    estimator_checks.check_no_attributes_set_in_init,
+    estimator_checks.check_parameters_default_constructible,
+    estimator_checks.check_get_params_invariance,
+    estimator_checks.check_set_params,
+    estimator_checks.check_valid_tag_types,
+    estimator_checks.check_mixin_order,
+    estimator_checks.check_do_not_raise_errors_in_init_or_set_params,
+]
+
+
+@pytest.mark.parametrize("check", WITHOUT_ROWS, ids=lambda check: check.__name__)
+def test_checks_without_rows(check):
+    check("PatchDenoiser", PatchDenoiser())
+
+
+def test_images_are_no_table_of_rows():
+    """Tags say so: scikit-learn's checks of tables are not run, and none fails."""
+    tags = get_tags(PatchDenoiser()).input_tags
+    assert tags.three_d_array and not tags.two_d_array
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SkipTestWarning)
+        outcomes = estimator_checks.check_estimator(PatchDenoiser(), on_fail=None)
+    assert all(one["status"] != "failed" for one in outcomes)
+
+
+def test_what_scikit_learn_asks_of_every_fit():
+    """Images are only read, denoise changes nothing, fits repeat, and pickles are the model."""
+    noisy = picture() + 0.1 * generator(5).standard_normal((64, 56))
+    noisy.setflags(write=False)
+    model = PatchDenoiser(kernel="linear", random_state=0)
+    params = model.get_params()
+    assert model.fit(noisy, y=None) is model and model.get_params() == params
+    fitted = set(vars(model))
+    clean = model.denoise(noisy)
+    assert set(vars(model)) == fitted
+    for other in (pickle.loads(pickle.dumps(model)), model.fit(np.asfortranarray(noisy))):
+        np.testing.assert_allclose(other.denoise(noisy), clean, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.skipif("MERCER_DATA" not in os.environ, reason="MERCER_DATA is not set")

@@ -206,6 +206,13 @@ class PatchDenoiser(Portable, CheckedEstimator):
         total /= count if image.ndim == 2 else count[:, :, None]
         return restore_like(total.astype(image.dtype, copy=False), source)
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # Rows of an image are no samples: one image is.
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
     def _clean(self, P):
         """Patches (q, p) projected, their small scores dropped, and brought back."""
         P, means = self._without_mean(P)
