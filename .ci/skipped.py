@@ -19,7 +19,7 @@ def main(report: str) -> None:
 
 
 def is_skipped(case) -> bool:
-    """Whether a test was skipped; those that are expected to fail are listed under that word too."""
+    """Whether a test was skipped, and is none that is expected to fail, which counts as such."""
     return any(skip.get("type") != "pytest.xfail" for skip in case.iter("skipped"))
 
 
