@@ -18,13 +18,11 @@ import pytest
 from contracts import generator
 
 import mercer
-from mercer.cli import frame, main
+from mercer.cli import frame, main, registries
 from mercer.cli.failures import JobError
-from mercer.cli.options import KERNEL_NAMES
 from mercer.cli.outputs import whole_file, whole_folder
 from mercer.cli.results import Result, to_json
 from mercer.demo import FILES
-from mercer.kernels import KERNELS
 
 COMMANDS = frame.COMMANDS
 FILES_HERE = {"rows.npy", "rows.npz", "rows.csv"}
@@ -125,14 +123,89 @@ def test_version_and_entry_point(capsys):
     assert tomllib.loads(project.read_text())["project"]["scripts"]["mercer"] == "mercer.cli:main"
 
 
-def test_kernel_names_are_those_of_the_library():
-    assert set(KERNEL_NAMES) == set(KERNELS) - {"polynomial"}
+REGISTRIES = [
+    registries.KERNEL_NAMES,
+    registries.SOLVER_NAMES,
+    registries.BASIS_NAMES,
+    registries.SELECTOR_NAMES,
+]
+
+
+@pytest.mark.parametrize("names", REGISTRIES, ids=lambda names: names.registry)
+def test_names_are_those_of_the_registry(names):
+    """They are read from its source, so that help does not wait for numerics."""
+    assert [*names, *names.without] != [] and set(names) | set(names.without) == set(names.load())
+    assert len(names) == len(set(names)) and names[0] in names and "bogus" not in names
+
+
+def test_a_new_part_is_a_new_choice():
+    source = "X: dict[str, int] = {'a': A, 'new': B}\nY: dict[str, int] = {c.n: c for c in (A, B)}"
+    assert registries.keys_in(source, "X") == ["a", "new"]
+    assert registries.keys_in(source, "Y") == ["A", "B"]
+    with pytest.raises(LookupError):
+        registries.keys_in(source, "Z")
+
+
+def test_the_command_alone_shows_help(capsys):
+    assert main([]) == 0
+    out, err = capsys.readouterr()
+    assert "usage: mercer" in out and "fit" in out and err == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "near", "command"),
+    [
+        ("fitt rows.csv", "fit?", "mercer --help"),
+        ("fit rows.csv -o m.mercer --componets 3", "--components?", "mercer fit --help"),
+        ("fit rows.csv -o m.mercer --landmark=3", "--landmarks?", "mercer fit --help"),
+        ("fit rows.csv -o m.mercer --kernel rfb", "rbf?", "mercer fit --help"),
+        ("fit rows.csv -o m.mercer --method krilov", "krylov?", "mercer fit --help"),
+        ("fit rows.csv -o m.mercer --selector kmeens", "KMeans?", "mercer fit --help"),
+        ("compare rows.csv --methods exact,landmark", "landmarks?", "mercer compare --help"),
+        ("cluster rows.csv", "--clusters", "mercer cluster --help"),
+        ("plan", "--shape", "mercer plan --help"),
+    ],
+)
+def test_wrong_words_have_a_near_one_and_help_of_their_own(line, near, command, here, capsys):
+    assert main(line.split()) == 2
+    err = capsys.readouterr().err
+    assert near in err and err.endswith(f"See {command}\n") and err.count("\n") == 1
+
+
+def test_wrong_columns_have_a_near_one(here, capsys):
+    assert main(["fit", "rows.csv", "--drop", "nam", "-o", "m.mercer"]) == 1
+    assert "no column 'nam', which was asked for. Did you mean name?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("fit missing.csv -o m.mercer", 1),
+        ("fit rows.csv -o m.mercer --kernel bogus", 2),
+        ("fit rows.csv -o m.mercer --selector bogus", 2),
+        ("bogus", 2),
+    ],
+)
+def test_errors_are_json_too(line, code, here, capsys):
+    assert main([*line.split(), "--json"]) == code
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert found["error"]["exit_code"] == code and found["warnings"] == []
+    assert err == f"mercer: error: {found['error']['message']}\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_completion_knows_commands_options_and_kernels(shell, capsys):
+    pytest.importorskip("shtab")
+    assert main(["--print-completion", shell]) == 0
+    out = capsys.readouterr().out
+    words = [*COMMANDS, "--landmarks", *(["rational_quadratic"] if shell != "tcsh" else [])]
+    assert all(word.lstrip("-") in out for word in words)
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("", "COMMAND"),
         ("bogus", "'bogus'"),
         ("fit", "DATA"),
         ("fit rows.csv", "--output"),

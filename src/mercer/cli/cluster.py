@@ -3,7 +3,16 @@
 from argparse import ArgumentParser, Namespace
 
 from .messages import verbosity
-from .options import add_budget, add_data, add_kernel, add_output, add_scale, table_path, whole
+from .options import (
+    add_budget,
+    add_data,
+    add_kept,
+    add_kernel,
+    add_output,
+    add_scale,
+    table_path,
+    whole,
+)
 from .results import Result
 
 SUMMARY = "Spectral clustering: find the cluster of every row."
@@ -15,6 +24,7 @@ EXAMPLES = """\
 def configure(parser: ArgumentParser) -> None:
     """Add the options."""
     add_data(parser)
+    add_kept(parser)
     parser.add_argument(
         "-k", "--clusters", type=whole(1), required=True, metavar="K", help="number of clusters"
     )
@@ -36,13 +46,15 @@ def run(args: Namespace) -> Result:
 
     from .. import SpectralClustering
     from ..bases import Landmarks
-    from .delivery import deliver, draft_of
+    from .delivery import beside, deliver, draft_of
     from .methods import width
     from .standardization import Standardization
-    from .tables import read_rows
+    from .tables import kept_of, read_rows, warn_of_scales
 
     with draft_of(args) as draft:
-        X = read_rows(args).X
+        table = read_rows(args)
+        X = table.X
+        warn_of_scales(args, X, table.names)
         model = SpectralClustering(
             args.clusters,
             affinity=args.kernel,
@@ -62,7 +74,8 @@ def run(args: Namespace) -> Result:
             "sizes": sizes,
             "eigenvalues": model.eigenvalues_,
         }
-        return deliver(args, draft, {"cluster": model.labels_}, facts, summary(model, sizes))
+        columns = beside(kept_of(args, table), {"cluster": model.labels_}, len(X))
+        return deliver(args, draft, columns, facts, summary(model, sizes))
 
 
 def summary(model, sizes) -> list[tuple[str, object]]:

@@ -21,6 +21,7 @@ from .options import (
     whole,
 )
 from .results import Result
+from .suggestions import did_you_mean
 
 SUMMARY = "Compare methods on a table: time, memory, certified error."
 EXAMPLES = """\
@@ -59,10 +60,12 @@ def run(args: Namespace) -> Result:
     """Fit every method in turn, and measure."""
     from .delivery import draft_of
     from .standardization import Standardization
-    from .tables import read_rows
+    from .tables import read_rows, warn_of_scales
 
     with draft_of(args) as draft:
-        X = read_rows(args).X
+        table = read_rows(args)
+        X = table.X
+        warn_of_scales(args, X, table.names)
         X = Standardization.of([X], args.scale).apply(X)
         found = with_differences([measure(args, method, X) for method in args.methods])
         if draft is not None:
@@ -163,5 +166,6 @@ def method_names(text: str) -> list[str]:
     found = names(text)
     for name in found:
         if name not in METHODS:
-            raise ArgumentTypeError(f"{name!r} is no method. Choose of {', '.join(METHODS)}")
+            near = did_you_mean(name, METHODS)
+            raise ArgumentTypeError(f"{name!r} is no method.{near} Choose of {', '.join(METHODS)}")
     return found

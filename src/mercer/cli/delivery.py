@@ -50,14 +50,25 @@ def deliver(
 
 
 def deliver_blocks(
-    args: Namespace, draft: Path | None, blocks: Iterable, names: list[str]
+    args: Namespace, draft: Path | None, blocks: Iterable, names: list[str], kept: Columns
 ) -> Result:
-    """The result of a command whose outcome is rows, written as they come."""
+    """The result of a command whose outcome is rows, written as they come.
+
+    Parameters
+    ----------
+    args, draft : Namespace, Path or None
+    blocks : iterable of arrays
+    names : list of str
+        Of their columns.
+    kept : dict of str to array
+        Columns of the table that go before them.
+    """
     if draft is None:
         rows = np.concatenate([*some(blocks, args.data)])
-        columns = matrix_columns(rows, names)
+        columns = beside(kept, matrix_columns(rows, names), len(rows))
         return deliver(args, None, columns, {"rows": len(rows)}, [("rows", f"{len(rows):,}")])
-    count = write_blocks(draft, some(blocks, args.data), names)
+    count = write_blocks(draft, some(blocks, args.data), names, kept)
+    names = [*kept, *names]
     facts = {"rows": count, "names": names, "output": str(args.output)}
     size = f"{count:,} of {len(names)} columns"
     return Result(facts, lines([("rows", size), ("written", args.output)]))
@@ -73,11 +84,19 @@ def some(blocks: Iterable, name: str) -> Iterable:
         raise JobError(f"{name} has no rows.")
 
 
-def write_blocks(path: Path, blocks: Iterable, names: list[str]) -> int:
+def beside(kept: Columns, columns: Columns, rows: int) -> Columns:
+    """Columns of the table and of the result, side by side."""
+    clash = sorted(set(kept) & set(columns))
+    if clash:
+        raise JobError(f"The result would have two columns called {clash[0]!r}. Keep another one.")
+    return {name: column[:rows] for name, column in kept.items()} | columns
+
+
+def write_blocks(path: Path, blocks: Iterable, names: list[str], kept: Columns) -> int:
     """Write rows block by block, and count them."""
     blocks = iter(blocks)
     first = next(blocks)
-    with open_sink(path, len(names), first.dtype, names) as sink:
+    with open_sink(path, len(names), first.dtype, names, kept) as sink:
         sink.write(first)
         for block in blocks:
             sink.write(block)

@@ -2,7 +2,8 @@
 
 from argparse import ArgumentParser, Namespace
 
-from .options import KERNEL_NAMES, add_budget, add_output, image_path, positive, whole
+from .options import add_budget, add_output, image_path, positive, whole
+from .registries import RegistryNames
 from .results import Result, lines
 
 SUMMARY = "Denoise an image by kernel PCA of its patches."
@@ -28,7 +29,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     group.add_argument(
         "--kernel",
-        choices=[name for name in KERNEL_NAMES if name != "precomputed"],
+        choices=RegistryNames("kernels", "KERNELS", without=("polynomial", "precomputed")),
         default="linear",
         metavar="NAME",
         help="default: linear, the best and fastest for images",

@@ -40,7 +40,8 @@ def run(args: Namespace) -> Result:
         model = make_model(args, method).fit(rows.X)
         if args.strict and not model.certificate_.converged:
             raise JobError("Not converged, and --strict was given. Raise --passes or --tol.")
-        PreparedModel(model, rows.columns, rows.scaling, rows.image_shape).save(draft)
+        parts = (rows.columns, rows.scaling, rows.image_shape, rows.fill)
+        PreparedModel(model, *parts).save(draft)
     facts = facts_of(model, method, rows) | {"output": str(args.output)}
     return Result(facts, summary(facts, model))
 

@@ -4,18 +4,23 @@ import os
 import signal
 import sys
 import warnings
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentError, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from io import TextIOWrapper
 from types import ModuleType
 from typing import NoReturn
 
 from . import cluster, compare, demo, denoise, describe, fit, inverse, mds, plan, report, transform
-from .failures import SUCCESS, WRONG_USAGE, one_line, report_failure
+from .completion import SHELLS, completion_script
+from .failures import SUCCESS, WRONG_USAGE, Manner, UsageError, one_line, report_failure
+from .messages import say
 from .options import add_common
-from .results import to_json
+from .results import Result, to_json
 from .signals import Stopped, stopped_by_signals
+from .standard_streams import is_stdout, stdin_as_file
+from .suggestions import did_you_mean
 
 COMMANDS: dict[str, ModuleType] = {
     "fit": fit,
@@ -60,36 +65,64 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The interpreter flushes once more at its end, and that must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         # A reader that has seen enough is no failure of this job.
-        return SUCCESS if isinstance(error, BrokenPipeError) else report_failure(error, False)
+        return SUCCESS if isinstance(error, BrokenPipeError) else report_failure(error, Manner())
     return code
 
 
 def run(argv: Sequence[str] | None) -> int:
     """Parse, run and print; whatever goes wrong becomes a line and an exit code."""
-    debug = False
+    words = sys.argv[1:] if argv is None else argv
+    # Known before the options are parsed, which may fail.
+    manner = Manner(json="--json" in words, debug="--debug" in words)
     try:
         parser = make_parser()
-        args = parser.parse_args(argv)
-        if args.version:
-            print(version_text(args.verbose))
-            return SUCCESS
-        if args.verbose:
-            parser.error("--verbose goes with --version")
+        args = parser.parse_args(words)
         if args.run is None:
-            parser.error("the following arguments are required: COMMAND")
-        debug = args.debug
-        with stopped_by_signals(), heard_warnings(args.quiet) as heard:
-            result = args.run(args)
-        print(to_json(result.facts | {"warnings": heard}) if args.json else result.text)
+            return run_without_command(parser, args)
+        manner.command = args.command
+        args.accounts = []
+        with stopped_by_signals(), heard_warnings(args.quiet, manner.warnings):
+            with stdin_as_file(args):
+                result = args.run(args)
+            show(args, result, manner.warnings)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else WRONG_USAGE
     except BrokenPipeError:
         raise
     except KeyboardInterrupt:  # before or after the command itself
-        return report_failure(Stopped(signal.SIGINT), debug)
+        return report_failure(Stopped(signal.SIGINT), manner)
     except (Exception, Stopped) as error:
-        return report_failure(error, debug)
+        return report_failure(error, manner)
     return SUCCESS
+
+
+def run_without_command(parser: ArgumentParser, args: Namespace) -> int:
+    """Versions, a script for the shell, or the help that a newcomer is after."""
+    if args.version:
+        print(version_text(args.verbose))
+    elif args.verbose:
+        parser.error("--verbose goes with --version")
+    elif args.print_completion:
+        print(completion_script(make_parser(), args.print_completion))
+    else:
+        parser.print_help()
+    return SUCCESS
+
+
+def show(args: Namespace, result: Result, heard: list[str]) -> None:
+    """Say what was made of the tables, and print a result.
+
+    It goes to stdout, or to stderr where stdout holds the output itself.
+    """
+    for line in filter(None, (account.line() for account in args.accounts)):
+        say(args, line)
+    tables = [asdict(account) for account in args.accounts]
+    facts = result.facts | ({"tables": tables} if tables else {}) | {"warnings": heard}
+    text = to_json(facts) if args.json else result.text
+    if is_stdout(vars(args).get("output")):
+        say(args, text)
+    else:
+        print(text)
 
 
 def make_parser() -> ArgumentParser:
@@ -100,6 +133,12 @@ def make_parser() -> ArgumentParser:
         "--verbose",
         action="store_true",
         help="with --version: libraries, threads, devices and memory as well, for bug reports",
+    )
+    parser.add_argument(
+        "--print-completion",
+        choices=SHELLS,
+        metavar="SHELL",
+        help="print a script that completes commands and options in %(choices)s",
     )
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
@@ -112,7 +151,7 @@ def make_parser() -> ArgumentParser:
         )
         module.configure(one)
         add_common(one)
-        one.set_defaults(run=module.run)
+        one.set_defaults(run=module.run, command=one.prog, parser=one)
     return parser
 
 
@@ -132,9 +171,25 @@ class Parser(ArgumentParser):
         # An abbreviation that works today would break with the next option.
         super().__init__(formatter_class=Form, allow_abbrev=False, **options)
 
+    def parse_args(self, args=None, namespace=None):
+        """As usual; what is left over is an error of the command that it was meant for."""
+        found, rest = self.parse_known_args(args, namespace)
+        if rest:
+            parser = vars(found).get("parser", self)
+            options = [name for action in parser._actions for name in action.option_strings]
+            near = did_you_mean(rest[0].partition("=")[0], options)
+            parser.error(f"unrecognized arguments: {' '.join(rest)}.{near}")
+        return found
+
     def error(self, message: str) -> NoReturn:
-        """Say what was wrong and where to read on."""
-        self.exit(WRONG_USAGE, f"mercer: error: {message.rstrip('.')}. See {self.prog} --help\n")
+        """Say what was wrong; the frame says where to read on."""
+        raise UsageError(message, self.prog)
+
+    def _check_value(self, action, value):
+        if action.choices is not None and value not in action.choices:
+            names = ", ".join(map(str, action.choices))
+            near = did_you_mean(str(value), map(str, action.choices))
+            raise ArgumentError(action, f"invalid choice: {value!r}.{near} Choose from {names}")
 
 
 def version_text(verbose: bool) -> str:
@@ -149,12 +204,11 @@ def version_text(verbose: bool) -> str:
 
 
 @contextmanager
-def heard_warnings(quiet: bool) -> Iterator[list[str]]:
+def heard_warnings(quiet: bool, heard: list[str]) -> Iterator[None]:
     """Collect warnings meant for users, and print each as a line on stderr unless quiet."""
-    heard: list[str] = []
 
     def hear(message, category, *_place):
-        if issubclass(category, UserWarning):
+        if issubclass(category, UserWarning) and one_line(message) not in heard:
             heard.append(one_line(message))
             if not quiet:
                 print(f"mercer: warning: {heard[-1]}", file=sys.stderr)
@@ -162,4 +216,4 @@ def heard_warnings(quiet: bool) -> Iterator[list[str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         warnings.showwarning = hear
-        yield heard
+        yield

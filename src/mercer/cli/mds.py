@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from .messages import verbosity
-from .options import add_budget, add_components, add_data, add_output, table_path, whole
+from .options import add_budget, add_components, add_data, add_kept, add_output, table_path, whole
 from .results import Result
 
 SUMMARY = "Classical multidimensional scaling: find points with the distances given."
@@ -17,6 +17,7 @@ METRICS = ("euclidean", "manhattan", "cosine", "chebyshev", "correlation")
 def configure(parser: ArgumentParser) -> None:
     """Add the options."""
     add_data(parser, "DISTANCES", "square table of distances, with or without names of the points")
+    add_kept(parser)
     add_components(parser, whole(1), 2, "dimensions")
     parser.add_argument(
         "--metric",
@@ -40,7 +41,7 @@ def run(args: Namespace) -> Result:
     """Scale, and say how well the distances fit."""
     from .. import ClassicalMDS
     from .delivery import deliver, draft_of, matrix_columns
-    from .tables import read_rows
+    from .tables import named_points, read_rows
 
     with draft_of(args) as draft:
         table = read_rows(args)
@@ -55,7 +56,7 @@ def run(args: Namespace) -> Result:
             verbose=verbosity(args),
         ).fit(table.X)
         names = [f"x{i}" for i in range(1, args.components + 1)]
-        columns = table.others | matrix_columns(model.embedding_, names)
+        columns = named_points(args, table) | matrix_columns(model.embedding_, names)
         return deliver(args, draft, columns, facts_of(model), summary(model))
 
 

@@ -5,20 +5,13 @@ from argparse import ArgumentParser, Namespace
 from .failures import UsageError
 from .messages import verbosity
 from .options import add_components, components, positive, whole
+from .registries import BASIS_NAMES, KERNEL_NAMES, SELECTOR_NAMES, SOLVER_NAMES
+from .suggestions import did_you_mean
 
-# Exact methods by the solver they ask for.
-SOLVERS = {
-    "auto": "auto",
-    "exact": "auto",
-    "dense": "dense",
-    "krylov": "krylov",
-    "gram-power": "gram-power",
-}
-METHODS = (*SOLVERS, "landmarks", "features", "hebbian")
-# Methods whose passes can be limited.
-PASSES = ("krylov", "hebbian")
-# Kernels of a distance, whose width the median distance settles.
-MEDIAN_KERNELS = {"rbf", "laplacian", "matern", "rational_quadratic"}
+# Methods that are no name of a registry: the library's choice, exact by the best solver, and
+# learning sample by sample.
+AUTO, EXACT, HEBBIAN = "auto", "exact", "hebbian"
+METHODS = (AUTO, EXACT, *SOLVER_NAMES, *BASIS_NAMES, HEBBIAN)
 
 
 def add_method(parser: ArgumentParser) -> None:
@@ -30,11 +23,11 @@ def add_method(parser: ArgumentParser) -> None:
         choices=METHODS,
         default="auto",
         metavar="NAME",
-        help=f"{', '.join(METHODS)} (default: auto, which is exact where the table fits in memory)",
+        help="%(choices)s (default: auto, which is exact where the table fits in memory)",
     )
     add_sizes(group)
     group.add_argument(
-        "--passes", type=whole(1), metavar="N", help="at most, of krylov and hebbian"
+        "--passes", type=whole(1), metavar="N", help="at most, of methods that iterate"
     )
     group.add_argument(
         "--tol", type=positive, default=0.0, metavar="T", help="largest residual, such as 1e-6"
@@ -61,11 +54,19 @@ def settle_method(args: Namespace) -> str:
         raise UsageError(f"--landmarks and --selector are not for --method {method}.")
     if args.features and method != "features":
         raise UsageError(f"--features is not for --method {method}.")
-    if args.passes and method not in PASSES:
-        raise UsageError(f"--passes is for --method {' and '.join(PASSES)}, and not for {method}.")
-    if method == "hebbian" and not isinstance(args.components, int):
+    if args.passes and not iterates(method):
+        able = ", ".join(name for name in METHODS if iterates(name))
+        raise UsageError(f"--passes is for --method {able}, and not for {method}.")
+    if method == HEBBIAN and not isinstance(args.components, int):
         raise UsageError("--method hebbian needs a number of components, not a share.")
     return method
+
+
+def iterates(method: str) -> bool:
+    """Whether the passes of a method can be limited."""
+    if method not in SOLVER_NAMES:
+        return method == HEBBIAN
+    return SOLVER_NAMES.load()[method]().cap(1).most_passes is not None
 
 
 def make_model(args: Namespace, method: str):
@@ -85,7 +86,7 @@ def make_model(args: Namespace, method: str):
         "device": args.device,
         "verbose": verbosity(args),
     }
-    if method == "hebbian":
+    if method == HEBBIAN:
         passes = {} if args.passes is None else {"n_passes": args.passes}
         return HebbianKernelPCA(args.components, **passes, **settings)
     settings |= parts(args, method) | {"max_iter": args.passes}
@@ -94,31 +95,34 @@ def make_model(args: Namespace, method: str):
 
 def parts(args: Namespace, method: str) -> dict:
     """The basis and the solver of a method."""
-    from ..bases import Landmarks, RandomFeatures
+    if method in BASIS_NAMES:
+        return {"basis": BASIS_NAMES.load()[method](**basis_settings(args, method))}
+    basis = "auto" if method == AUTO else "points"
+    return {"basis": basis, "eigen_solver": method if method in SOLVER_NAMES else "auto"}
 
+
+def basis_settings(args: Namespace, method: str) -> dict:
+    """The size of an approximate basis, and how its landmarks are chosen."""
     if method == "landmarks":
-        return {"basis": Landmarks(args.landmarks, make_selector(args.selector))}
-    if method == "features":
-        size = {} if args.features is None else {"size": args.features}
-        return {"basis": RandomFeatures(**size)}
-    basis = "auto" if method == "auto" else "points"
-    return {"basis": basis, "eigen_solver": SOLVERS[method]}
+        return {"size": args.landmarks, "selector": make_selector(args.selector)}
+    return {"size": args.features} if method == "features" and args.features else {}
 
 
 def make_selector(name: str | None):
     """A selector with its defaults, by the name of its class."""
-    from ..selectors import SELECTORS
-
     if name is None:
         return None
-    known = {known.lower(): selector for known, selector in SELECTORS.items()}
+    known = {known.lower(): known for known in SELECTOR_NAMES}
     if name.lower() not in known:
-        raise UsageError(f"--selector {name} is unknown. Choose one of {', '.join(SELECTORS)}.")
-    return known[name.lower()]()
+        raise UsageError(
+            f"--selector {name} is unknown.{did_you_mean(name, SELECTOR_NAMES)} Choose one of "
+            f"{', '.join(SELECTOR_NAMES)}."
+        )
+    return SELECTOR_NAMES.load()[known[name.lower()]]()
 
 
 def width(args: Namespace) -> float | str | None:
     """Gamma as the estimators take it."""
     if args.gamma == "auto":
-        return "median" if args.kernel in MEDIAN_KERNELS else None
+        return "median" if KERNEL_NAMES.load()[args.kernel].measures_distance else None
     return None if args.gamma == "columns" else args.gamma

@@ -1,23 +1,11 @@
 """Options that several commands share, and the types of their values."""
 
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction
 from collections.abc import Callable
 from pathlib import Path
 
-# The names that `mercer.kernels.KERNELS` knows, written out so that `--help` need not import it.
-KERNEL_NAMES = (
-    "linear",
-    "poly",
-    "rbf",
-    "sigmoid",
-    "cosine",
-    "laplacian",
-    "matern",
-    "rational_quadratic",
-    "chi2",
-    "additive_chi2",
-    "precomputed",
-)
+from .registries import KERNEL_NAMES
+from .standard_streams import DASH, stdout_path
 
 
 def add_common(parser: ArgumentParser) -> None:
@@ -31,10 +19,11 @@ def add_common(parser: ArgumentParser) -> None:
 def add_data(
     parser: ArgumentParser,
     metavar: str = "DATA",
-    what: str = "table (.npy, .npz, .csv, .parquet), folder of Parquet files, or of images",
+    what: str = "table (.csv, .tsv, .csv.gz, .parquet, .npy, .npz, .feather, .xlsx), folder of "
+    "Parquet files or of images, or - for stdin",
     nargs: str | None = None,
 ) -> None:
-    """A table, and which of its columns to use."""
+    """A table, which of its columns to use, and how it is written."""
     parser.add_argument("data", nargs=nargs, metavar=metavar, help=what)
     group = parser.add_argument_group("columns of the table")
     group.add_argument(
@@ -43,7 +32,43 @@ def add_data(
     group.add_argument(
         "--drop", type=names, metavar="A,B,...", help="leave these out; numbers from 0 if unnamed"
     )
-    group.add_argument("--array", metavar="NAME", help="which array of an .npz file with several")
+    group.add_argument(
+        "--id", metavar="COLUMN", help="names the rows: kept beside the result, and no feature"
+    )
+    group.add_argument(
+        "--array", metavar="NAME", help="which array of an .npz file, which sheet of an .xlsx"
+    )
+    group.add_argument(
+        "--missing",
+        choices=("error", "drop", "mean"),
+        metavar="WHAT",
+        help="missing values: error (default), drop the row, or the mean of the column",
+    )
+    add_text_format(parser)
+
+
+def add_text_format(parser: ArgumentParser) -> None:
+    """How the text of a table is written, where that cannot be seen."""
+    group = parser.add_argument_group("text of the table")
+    group.add_argument("--encoding", default="utf-8", metavar="NAME", help="default: utf-8")
+    group.add_argument(
+        "--decimal", choices=(".", ","), default=".", metavar="C", help="decimal point: . or ,"
+    )
+    group.add_argument(
+        "--comment", metavar="C", help="leave out lines that start so (default: # if few do)"
+    )
+    group.add_argument(
+        "--header",
+        action=BooleanOptionalAction,
+        help="the first line names the columns, or does not (default: look at it)",
+    )
+
+
+def add_kept(parser: ArgumentParser) -> None:
+    """Columns that go with the rows into the result."""
+    parser.add_argument(
+        "--keep", type=names, metavar="A,B,...", help="columns to carry along, beside --id"
+    )
 
 
 def add_components(parser: ArgumentParser, kind: Callable, default: int, what: str) -> None:
@@ -78,7 +103,7 @@ def add_kernel(parser: ArgumentParser, option: str = "--kernel") -> None:
         choices=KERNEL_NAMES,
         default="rbf",
         metavar="NAME",
-        help=f"{', '.join(KERNEL_NAMES)} (default: rbf)",
+        help="%(choices)s (default: rbf)",
     )
     group.add_argument(
         "--gamma",
@@ -120,6 +145,8 @@ def path_with(*suffixes: str) -> Callable[[str], Path]:
     """A path that ends in one of these."""
 
     def parse(text: str) -> Path:
+        if text == DASH:
+            return stdout_path(suffixes[0])
         path = Path(text)
         if path.suffix.lower() not in suffixes:
             raise ArgumentTypeError(f"{text!r} does not end in {' or '.join(suffixes)}")
@@ -128,7 +155,11 @@ def path_with(*suffixes: str) -> Callable[[str], Path]:
     return parse
 
 
-table_path = path_with(".npy", ".csv", ".parquet")
+def table_path(text: str) -> Path | None:
+    """The path of a table; None for stdout, where tables go anyway."""
+    return None if text == DASH else path_with(".npy", ".csv", ".parquet")(text)
+
+
 image_path = path_with(".png", ".tif", ".tiff", ".bmp", ".jpg", ".jpeg")
 plot_path = path_with(".png", ".svg", ".pdf")
 

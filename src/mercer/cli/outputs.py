@@ -3,12 +3,15 @@
 import errno
 import os
 import secrets
+import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from .failures import JobError
+from .standard_streams import is_stdout
 
 # What writing fails with where there is no room left.
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -26,6 +29,10 @@ def whole_file(path: Path, force: bool) -> Iterator[Path]:
     force : bool
         Whether a file of that name may be replaced.
     """
+    if is_stdout(path):
+        with file_for_stdout(path.suffix) as draft:
+            yield draft
+        return
     check_free(path, force)
     # The suffix stays: writers choose the format by it.
     draft = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
@@ -48,6 +55,18 @@ def whole_file(path: Path, force: bool) -> Iterator[Path]:
         ) from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def file_for_stdout(suffix: str) -> Iterator[Path]:
+    """A path to write to, whose bytes go to stdout when the block ends well."""
+    with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
+        draft = Path(folder, f"output{suffix}")
+        yield draft
+        sys.stdout.flush()
+        with draft.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
 
 
 def check_free(path: Path, force: bool) -> None:

@@ -1,9 +1,11 @@
 """``mercer plan``: what each method would cost, before anything is run."""
 
+import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
 from .failures import UsageError
-from .options import KERNEL_NAMES, add_budget, add_components, add_data, positive, whole
+from .options import add_budget, add_components, add_data, positive, whole
+from .registries import KERNEL_NAMES
 from .results import Result
 
 SUMMARY = "Say what each method would cost for a table, or for one of a given shape."
@@ -11,12 +13,8 @@ EXAMPLES = """\
   mercer plan demo-output/digits.csv --components 16
   mercer plan --shape 100000x54 --memory 2GB
 """
-# Methods of a plan that are no solvers, by the --method of mercer fit that asks for them.
-OPTIONS = {
-    "HebbianKernelPCA": "hebbian",
-    'basis="landmarks"': "landmarks",
-    'basis="features"': "features",
-}
+# How a plan calls a method that is a basis, and one that is an estimator.
+BASIS, ESTIMATOR = re.compile(r'basis="(.+)"'), {"HebbianKernelPCA": "hebbian"}
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -31,7 +29,7 @@ def configure(parser: ArgumentParser) -> None:
         choices=KERNEL_NAMES,
         default="rbf",
         metavar="NAME",
-        help=f"{', '.join(KERNEL_NAMES)} (default: rbf)",
+        help="%(choices)s (default: rbf)",
     )
     parser.add_argument("--tol", type=positive, default=0.0, metavar="T", help="as of mercer fit")
     add_budget(parser, device=True)
@@ -94,7 +92,8 @@ def facts_of(plan) -> dict:
 
 def option_of(method: str) -> str:
     """The --method of mercer fit that asks for a method of a plan."""
-    return OPTIONS.get(method, method.split(",")[0])
+    found = BASIS.fullmatch(method)
+    return found[1] if found else ESTIMATOR.get(method, method.split(",")[0])
 
 
 def shape(text: str) -> tuple[int, int]:

@@ -30,12 +30,15 @@ class PreparedModel:
     scaling : Scaling
     image_shape : tuple of int or None
         Shape of the images that its rows are.
+    fill : array of shape (d,) or None
+        What stands for missing values of each column; None where there must be none.
     """
 
     model: Any
     columns: list[str] | None = None
     scaling: Standardization = field(default_factory=Standardization)
     image_shape: tuple[int, ...] | None = None
+    fill: np.ndarray | None = None
 
     def transform(self, X):
         """Scores of rows of the table."""
@@ -68,6 +71,7 @@ class PreparedModel:
             "shift": self.scaling.shift,
             "size": self.scaling.size,
             "image_shape": self.image_shape,
+            "fill": self.fill,
         }
         save(self.model, path, extra=extra)
 
@@ -85,7 +89,8 @@ class PreparedModel:
         # Columns are chosen by name here; the estimator would ask arrays for theirs.
         names = vars(model).pop("feature_names_in_", None)
         columns = None if names is None else [str(name) for name in names]
-        return cls(model, extra.get("columns") or columns, scaling, extra.get("image_shape"))
+        named = extra.get("columns") or columns
+        return cls(model, named, scaling, extra.get("image_shape"), extra.get("fill"))
 
 
 def check_extra(extra: dict, width: int, path: str) -> None:
@@ -93,9 +98,10 @@ def check_extra(extra: dict, width: int, path: str) -> None:
     names, shape = extra.get("columns"), extra.get("image_shape")
     good = names is None or (len(names) == width and all(isinstance(n, str) for n in names))
     good &= shape is None or prod(shape) == width
-    if extra.get("scale", "none") != "none":
-        vectors = (np.asarray(extra.get(name), dtype=float) for name in ("shift", "size"))
-        good &= all(v.shape == (width,) and np.isfinite(v).all() for v in vectors)
+    vectors = ["shift", "size"] if extra.get("scale", "none") != "none" else []
+    vectors += ["fill"] if extra.get("fill") is not None else []
+    for vector in (np.asarray(extra.get(name), dtype=float) for name in vectors):
+        good &= vector.shape == (width,) and bool(np.isfinite(vector).all())
     if not good:
         raise ModelFileError(
             f"{path} keeps columns, a scaling or images that do not fit its model of {width} "

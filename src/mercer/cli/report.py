@@ -43,7 +43,7 @@ def run(args: Namespace) -> Result:
 
     with whole_file(args.output, args.force) as draft:
         model = PreparedModel.load(args.model)
-        table = read_rows(args, model.columns)
+        table = read_rows(args, model.columns, model.fill)
         check_width(args.data, table.X.shape[1], model)
         write_report(
             model,
@@ -55,15 +55,26 @@ def run(args: Namespace) -> Result:
             images=args.image or table.image_shape or model.image_shape,
             title=args.title,
             max_points=args.points,
+            row_names=row_names(args, table),
         )
     facts = {"rows": table.X.shape[0], "output": str(args.output)}
     return Result(facts, lines([("rows", f"{facts['rows']:,}"), ("written", args.output)]))
+
+
+def row_names(args: Namespace, table):
+    """What rows are called: the column of --id, or the names of image files."""
+    from .tables import column_of
+
+    if table.image_shape is not None:
+        return table.others["file"]
+    return None if args.id is None else column_of(table, args.id)
 
 
 def color_of(args: Namespace, table):
     """What to color rows by: a column by its name, or the values of another column or file."""
     from ..files import read_table
     from .failures import JobError
+    from .suggestions import did_you_mean
     from .tables import shown
 
     if args.color is None or args.color in (table.names or []):
@@ -75,7 +86,8 @@ def color_of(args: Namespace, table):
         return next(iter(labels.others.values()), labels.X[:, 0])
     known = [*(table.names or []), *table.others]
     named = f"are {shown(known)}" if known else "have no names; give a .csv file with one"
-    raise JobError(f"{args.data} has no column {args.color!r}. Its columns {named}.")
+    near = did_you_mean(args.color, known)
+    raise JobError(f"{args.data} has no column {args.color!r}.{near} Its columns {named}.")
 
 
 def image_shape(text: str) -> tuple[int, ...]:

@@ -1,14 +1,26 @@
 """The rows that a model is fitted to: in memory, or on disk where they are too many."""
 
 from argparse import Namespace
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from ..files import RowSource
+import numpy as np
+
+from ..files import FillMissing, RowSource
 from .failures import JobError
+from .methods import HEBBIAN
 from .prepared import ScaledRows
 from .standardization import Standardization
-from .tables import is_images, needs_disk, open_rows, read_rows, scanned
+from .tables import (
+    is_images,
+    needs_disk,
+    open_rows,
+    read_images_of,
+    say_missing,
+    scanned,
+    warn_of_scales,
+)
 
 
 @dataclass(frozen=True)
@@ -24,6 +36,8 @@ class TrainingRows:
     columns : list of str or None
     scaling : Scaling
     image_shape : tuple of int or None
+    fill : array of shape (d,) or None
+        Means of the columns, where missing values are filled with them.
     """
 
     X: Any
@@ -31,30 +45,53 @@ class TrainingRows:
     columns: list[str] | None
     scaling: Standardization
     image_shape: tuple[int, ...] | None = None
+    fill: np.ndarray | None = None
 
 
 def training_rows(args: Namespace, method: str) -> TrainingRows:
     """DATA as the estimator of a method takes it."""
-    if not is_images(args.data):
-        source = open_rows(args)
-        if needs_disk(source, args.data, args.memory):
-            return rows_on_disk(args, source, method)
-    table = read_rows(args)
-    if table.X.shape[0] < 2:
-        raise JobError(f"{args.data} has one row, and kernel PCA needs two at least.")
-    scaling = Standardization.of([table.X], args.scale)
-    X = scaling.apply(table.X)
-    return TrainingRows(X, X.shape[0], table.names, scaling, table.image_shape)
+    if is_images(args.data):
+        table = read_images_of(args)
+        check_enough(args, table.X)
+        scaling = Standardization.of([table.X], args.scale)
+        X = scaling.apply(table.X)
+        return TrainingRows(X, X.shape[0], None, scaling, table.image_shape)
+    source = open_rows(args)
+    if needs_disk(source, args.data, args.memory):
+        return rows_on_disk(args, source, method)
+    X = source.read()
+    say_missing(args, source)
+    check_enough(args, X)
+    warn_of_scales(args, X, source.columns)
+    scaling = Standardization.of([X], args.scale)
+    X = scaling.apply(X)
+    return TrainingRows(X, X.shape[0], source.columns, scaling, fill=fill_of(source))
 
 
 def rows_on_disk(args: Namespace, source: RowSource, method: str) -> TrainingRows:
     """Rows that are read in blocks, as often as the estimator asks for them."""
-    if method == "hebbian":
+    if method == HEBBIAN:
         raise JobError(
             f"{source.name} is larger than the memory budget, and --method hebbian needs its rows "
             "in memory. Raise --memory, or take --method landmarks."
         )
+    with closing(scanned(source)) as blocks:
+        warn_of_scales(args, next(blocks), source.columns)
+    fill = fill_of(source)
     if args.scale == "none":
-        return TrainingRows(source, source.n_rows, source.columns, Standardization())
+        return TrainingRows(source, source.n_rows, source.columns, Standardization(), fill=fill)
     scaling = Standardization.of(scanned(source), args.scale)
-    return TrainingRows(ScaledRows(source, scaling), source.n_rows, source.columns, scaling)
+    rows = ScaledRows(source, scaling)
+    return TrainingRows(rows, source.n_rows, source.columns, scaling, fill=fill)
+
+
+def check_enough(args: Namespace, X) -> None:
+    """Raise JobError unless there are two rows."""
+    if X.shape[0] < 2:
+        count = "one row" if X.shape[0] else "no rows"
+        raise JobError(f"{args.data} has {count}, and kernel PCA needs two at least.")
+
+
+def fill_of(source: RowSource) -> np.ndarray | None:
+    """What stands for missing values, for the model to keep."""
+    return source.means if isinstance(source, FillMissing) else None

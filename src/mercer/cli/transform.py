@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from .messages import watched
-from .options import add_data, add_output, table_path
+from .options import add_data, add_kept, add_output, table_path
 from .results import Result
 
 SUMMARY = "Compute the scores of rows along the components of a model."
@@ -16,6 +16,7 @@ def configure(parser: ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument("model", metavar="MODEL", help="file of mercer fit")
     add_data(parser)
+    add_kept(parser)
     add_output(parser, table_path, "scores: .npy, .csv or .parquet; stdout if not given")
 
 
@@ -23,7 +24,7 @@ def run(args: Namespace) -> Result:
     """Read rows in blocks, and write their scores as they come."""
     from .delivery import deliver_blocks, draft_of
     from .prepared import PreparedModel
-    from .tables import open_model_rows, scanned
+    from .tables import kept_beside, open_model_rows, say_missing, scanned
 
     with draft_of(args) as draft:
         model = PreparedModel.load(args.model)
@@ -31,4 +32,6 @@ def run(args: Namespace) -> Result:
         source = open_model_rows(args, model)
         rows = watched(args, scanned(source), "scores", source.n_rows)
         blocks = (model.transform(block) for block in rows)
-        return deliver_blocks(args, draft, blocks, names)
+        result = deliver_blocks(args, draft, blocks, names, kept_beside(args, source))
+        say_missing(args, source)
+        return result

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from pathlib import Path
 
-from .cells import Cells, like_number
+from .cells import MARKS, Cells, like_number
 from .columns import COUNTER
 from .text import Lines, TextFormat, bare_suffix, open_text, undecodable
 
@@ -281,7 +281,9 @@ def advice(cell: str) -> str:
     """What to do about a cell that is no number."""
     if like_number(cell):
         return "If the comma is the decimal point, give decimal=','; else take it out."
-    return "Mark missing values as such, or correct that line."
+    if cell in MARKS:
+        return "If that is a missing value, give missing='drop' or 'mean'."
+    return "Correct that line to use the column."
 
 
 def comment_notes(head: Head, comment: str | None) -> tuple[str, ...]:

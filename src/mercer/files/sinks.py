@@ -5,6 +5,8 @@ without an error. Blocks are written, never mapped: on a disk that fills, a writ
 a memory map would end the process.
 """
 
+import csv
+import io
 import os
 from abc import ABC, abstractmethod
 from contextlib import suppress
@@ -24,11 +26,17 @@ class Sink(ABC):
     path : Path
     columns : list of str
     dtype : dtype
+    kept : dict of str to array of shape (n,)
+        Columns of any kind that stand before the rows, such as their names.
     """
 
-    def __init__(self, path: Path, columns: list[str], dtype):
+    def __init__(self, path: Path, columns: list[str], dtype, kept=None):
         self.path, self.columns, self.dtype = path, columns, np.dtype(dtype)
+        self.kept = dict(kept or {})
         self.n_rows = 0
+        clash = sorted(set(self.kept) & set(columns))
+        if clash:
+            raise ValueError(f"{path.name} would have two columns called {clash[0]!r}.")
 
     def __enter__(self):
         folder = self.path.parent
@@ -61,7 +69,9 @@ class Sink(ABC):
 
     def write(self, rows) -> None:
         """Append a block, (k, number of columns)."""
-        self._write(np.ascontiguousarray(rows, dtype=self.dtype))
+        these = slice(self.n_rows, self.n_rows + rows.shape[0])
+        kept = [column[these] for column in self.kept.values()]
+        self._write(np.ascontiguousarray(rows, dtype=self.dtype), kept)
         self.n_rows += rows.shape[0]
 
     def _abandon(self):
@@ -78,8 +88,8 @@ class Sink(ABC):
         return
 
     @abstractmethod
-    def _write(self, rows) -> None:
-        """Write rows of the right type."""
+    def _write(self, rows, kept: list) -> None:
+        """Write rows of the right type, and what is kept of them."""
 
     def _finish(self) -> None:
         """Write what comes after the rows."""
@@ -94,9 +104,14 @@ class NpySink(Sink):
     """A ``.npy`` file. Its header, which holds the number of rows, is written again at the end."""
 
     def _begin(self):
+        if self.kept:
+            raise ValueError(
+                f"{self.path.name} holds numbers of one kind only. Give a .csv or .parquet file "
+                f"for {', '.join(self.kept)}."
+            )
         self._header()
 
-    def _write(self, rows):
+    def _write(self, rows, kept):
         self._file.write(rows.data)
 
     def _finish(self):
@@ -118,12 +133,16 @@ class ParquetSink(Sink):
     def _begin(self):
         self._arrow, parquet = needed("pyarrow", "files"), needed("pyarrow.parquet", "files")
         kind = self._arrow.from_numpy_dtype(self.dtype)
-        schema = self._arrow.schema([(column, kind) for column in self.columns])
-        self._writer = parquet.ParquetWriter(self._file, schema)
+        self._beside = [self._arrow.array(column).type for column in self.kept.values()]
+        fields = [*zip(self.kept, self._beside, strict=True), *((c, kind) for c in self.columns)]
+        self._schema = self._arrow.schema(fields)
+        self._writer = parquet.ParquetWriter(self._file, self._schema)
 
-    def _write(self, rows):
+    def _write(self, rows, kept):
+        beside = [self._arrow.array(c, t) for c, t in zip(kept, self._beside, strict=True)]
         columns = [self._arrow.array(np.ascontiguousarray(column)) for column in rows.T]
-        self._writer.write_batch(self._arrow.RecordBatch.from_arrays(columns, self.columns))
+        batch = self._arrow.RecordBatch.from_arrays([*beside, *columns], schema=self._schema)
+        self._writer.write_batch(batch)
 
     def _finish(self):
         self._writer.close()
@@ -136,11 +155,21 @@ class CSVSink(Sink):
     """A CSV file with a header; numbers are written so that they read back as they are."""
 
     def _begin(self):
-        self._file.write((",".join(self.columns) + "\n").encode())
+        self._cells([[*self.kept, *self.columns]])
 
-    def _write(self, rows):
+    def _write(self, rows, kept):
         digits = 9 if self.dtype == np.float32 else 17
-        np.savetxt(self._file, rows, fmt=f"%.{digits}g", delimiter=",")
+        if not kept:
+            np.savetxt(self._file, rows, fmt=f"%.{digits}g", delimiter=",")
+            return
+        numbers = ([f"{number:.{digits}g}" for number in row] for row in rows)
+        self._cells([*cells, *row] for *cells, row in zip(*kept, numbers, strict=True))
+
+    def _cells(self, rows):
+        """Write rows of cells, in quotes where a comma or a line break asks for them."""
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        self._file.write(text.getvalue().encode())
 
 
 SINKS: dict[str, type[Sink]] = {
@@ -151,7 +180,7 @@ SINKS: dict[str, type[Sink]] = {
 }
 
 
-def open_sink(path, n_columns: int, dtype=np.float64, columns=None) -> Sink:
+def open_sink(path, n_columns: int, dtype=np.float64, columns=None, kept=None) -> Sink:
     """A file to write blocks of rows to, by its suffix.
 
     Parameters
@@ -162,6 +191,8 @@ def open_sink(path, n_columns: int, dtype=np.float64, columns=None) -> Sink:
     dtype : dtype
     columns : list of str or None
         Their names, for Parquet and CSV; None for ``"0"``, ``"1"`` and so on.
+    kept : dict of str to array or None
+        Columns of any kind that stand before the rows, such as their names; not for ``.npy``.
 
     Returns
     -------
@@ -174,4 +205,4 @@ def open_sink(path, n_columns: int, dtype=np.float64, columns=None) -> Sink:
             f"{path.name}: scores can be written to files that end in {', '.join(SINKS)}."
         )
     names = [str(i) for i in range(n_columns)] if columns is None else list(map(str, columns))
-    return SINKS[path.suffix.lower()](path, names, dtype)
+    return SINKS[path.suffix.lower()](path, names, dtype, kept)

@@ -53,6 +53,8 @@ class Content:
         Or why there are none.
     history : (str, dict) or None
         A label and curves by name.
+    row_names : list of str or None
+        What the rows shown are called, besides their numbers.
     """
 
     title: str
@@ -71,9 +73,12 @@ class Content:
     names: list[str]
     walks: Walks | str
     history: tuple[str, dict] | None
+    row_names: list[str] | None
 
 
-def gather(model, X, columns, colors, color_name, images, title, max_points, history) -> Content:
+def gather(
+    model, X, columns, colors, color_name, images, title, max_points, history, row_names=None
+) -> Content:
     """The content of a report; all checks of its arguments are here."""
     if not isinstance(max_points, int | np.integer) or max_points < 1:
         raise ValueError(f"max_points={max_points!r} must be a whole number of at least 1.")
@@ -109,6 +114,7 @@ def gather(model, X, columns, colors, color_name, images, title, max_points, his
         names=names,
         walks=take_walks(model),
         history=recorded(model, history),
+        row_names=names_of_rows(row_names, n, index),
     )
 
 
@@ -130,6 +136,15 @@ def column_names(model, X, columns) -> list[str]:
     if len(names) != d:
         raise ValueError(f"columns has {len(names)} names, and the rows have {d} columns.")
     return names
+
+
+def names_of_rows(row_names, n: int, index) -> list[str] | None:
+    """The names of the rows shown, one a row."""
+    if row_names is None:
+        return None
+    if len(row_names) != n:
+        raise ValueError(f"row_names has {len(row_names)} names, and X has {n} rows.")
+    return [str(name) for name in np.asarray(row_names)[index]]
 
 
 def worst_rows(errors, most: int) -> np.ndarray:

@@ -74,6 +74,7 @@ def page_data(content: Content) -> dict:
         # One component after the other: an axis is then one stretch of memory.
         "scores": pack(content.scores.T, "f4"),
         "errors": None if content.errors is None else pack(content.errors, "f4"),
+        "names": content.row_names,
         "columns": content.columns,
         "values": pack(content.values, "f4"),
         "coloring": _coloring(content.coloring),

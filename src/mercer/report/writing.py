@@ -24,6 +24,7 @@ def write_report(
     title=None,
     max_points=20_000,
     history=None,
+    row_names=None,
 ):
     """Write an interactive report of a fitted model as one HTML file that needs no network.
 
@@ -58,6 +59,8 @@ def write_report(
         Points shown at most: the rows with the largest errors and a random sample of the rest.
     history : history, mapping of str to history, or None, default=None
         Passes to show, as `mercer.plot.convergence` takes them; None for the model's own.
+    row_names : sequence of str or None, default=None
+        What rows are called, such as the names of image files: shown, searched and exported.
 
     Returns
     -------
@@ -80,7 +83,9 @@ def write_report(
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"The folder {path.parent} does not exist. Make it first.")
-    content = gather(model, X, columns, colors, color_name, images, title, max_points, history)
+    content = gather(
+        model, X, columns, colors, color_name, images, title, max_points, history, row_names
+    )
     write_text(path, render(content))
     return path
 

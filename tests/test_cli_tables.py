@@ -1,0 +1,202 @@
+"""The command on messy tables: what is used, left out, kept, filled, and where it goes."""
+
+import gzip
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from contracts import generator
+from PIL import Image
+
+from mercer.cli import main
+from mercer.files import read_table
+
+N = 40
+
+
+@pytest.fixture
+def frame(tmp_path, monkeypatch):
+    """A table as people have it, in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    X = generator(51).standard_normal((N, 3))
+    frame = pd.DataFrame(X, columns=["length", "width", "height"])
+    frame.insert(0, "name", [f"flower, {i}" for i in range(N)])
+    frame["species"] = np.where(X[:, 0] > 0, "setosa", "virginica")
+    return frame
+
+
+@pytest.fixture
+def run(capsys):
+    def run_line(*line, code=0):
+        capsys.readouterr()
+        found = main([*map(str, line), "--json"])
+        out, err = capsys.readouterr()
+        assert found == code, err
+        return json.loads(out) | {"stderr": err}
+
+    return run_line
+
+
+def test_what_is_used_and_left_out_is_said(frame, run, capsys):
+    frame["width"] = frame["width"].astype(object)
+    frame.loc[2, "width"] = "?"
+    frame.to_csv("t.csv", index=False)
+    facts = run("fit", "t.csv", "-r", 2, "-o", "m.mercer")
+    line = "t.csv: used 2; left out: name (text), width ('?' in line 4), species (text)"
+    assert line in facts["stderr"].splitlines()
+    (table,) = facts["tables"]
+    assert table["used"] == ["length", "height"]
+    assert table["left_out"]["width"] == "'?' in line 4"
+    (warning,) = facts["warnings"]
+    assert "line 4" in warning and "--missing drop" in warning
+    assert main(["fit", "t.csv", "-r", "2", "-o", "n.mercer", "-q"]) == 0
+    assert capsys.readouterr().err == ""
+    # Who names the columns knows what is left out.
+    assert main(["fit", "t.csv", "--columns", "length", "-r", "1", "-o", "k.mercer"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_missing_values(frame, run, capsys):
+    frame["width"] = frame["width"].astype(object)
+    frame.loc[2, "width"] = "?"
+    frame.loc[7, "height"] = None
+    frame.to_csv("t.csv", index=False)
+    facts = run("fit", "t.csv", "-r", 2, "-o", "a.mercer", code=1)
+    assert "line 9" in facts["error"]["message"]
+    assert "--missing drop or --missing mean" in facts["error"]["message"]
+    facts = run("fit", "t.csv", "-r", 2, "--missing", "drop", "-o", "drop.mercer")
+    assert facts["rows"] == N - 2 and facts["columns"] == 3
+    assert facts["tables"][0]["missing"] == {"policy": "drop", "rows_dropped": 2}
+    assert "2 rows with missing values are left out" in facts["stderr"]
+    facts = run("fit", "t.csv", "-r", 2, "--missing", "mean", "-o", "mean.mercer")
+    assert facts["rows"] == N and facts["tables"][0]["missing"]["cells_filled"] == 2
+    # The means of the fit travel with the model; rows are never left out unasked.
+    frame.iloc[:8].to_csv("new.csv", index=False)
+    assert run("transform", "mean.mercer", "new.csv", "-o", "s.csv")["rows"] == 8
+    assert main(["transform", "drop.mercer", "new.csv"]) == 1
+    capsys.readouterr()
+    run(
+        "transform",
+        "drop.mercer",
+        "new.csv",
+        "--missing",
+        "drop",
+        "--id",
+        "name",
+        "-o",
+        "t.csv",
+        "--force",
+    )
+    assert list(read_table("t.csv").others["name"])[:3] == [f"flower, {i}" for i in (0, 1, 3)]
+    means = pd.to_numeric(frame["width"], errors="coerce").mean(), frame["height"].mean()
+    filled = frame.iloc[:8].copy()
+    filled.loc[2, "width"], filled.loc[7, "height"] = means
+    filled.to_csv("filled.csv", index=False)
+    run("transform", "mean.mercer", "filled.csv", "-o", "f.csv")
+    np.testing.assert_allclose(read_table("s.csv").X, read_table("f.csv").X, atol=1e-12)
+
+
+def test_doubtful_tables_warn(frame, run):
+    frame.to_csv("index.csv")
+    assert "counts the rows" in run("fit", "index.csv", "-r", 1, "-o", "a.mercer")["warnings"][0]
+    frame.to_csv("none.csv", index=False, header=False)
+    facts = run("fit", "none.csv", "-r", 1, "-o", "b.mercer")
+    assert facts["rows"] == N and "--header" in facts["warnings"][0]
+    assert run("fit", "none.csv", "--header", "-r", 1, "-o", "c.mercer")["rows"] == N - 1
+    frame.assign(id=range(N)).to_csv("id.csv", index=False)
+    warnings = run("fit", "id.csv", "-r", 1, "-o", "d.mercer")["warnings"]
+    assert any("'id' counts the rows" in text and "--id" in text for text in warnings)
+    assert run("fit", "id.csv", "--id", "id", "-r", 1, "-o", "e.mercer")["warnings"] == []
+    frame.assign(weight=1000 * frame["width"]).to_csv("far.csv", index=False)
+    (warning,) = run("fit", "far.csv", "-r", 1, "-o", "f.mercer")["warnings"]
+    assert "weight ranges over" in warning and "--scale standard" in warning
+    for more in (["--scale", "standard"], ["--columns", "length,width"]):
+        out = f"{more[1][:2]}.mercer"
+        assert run("fit", "far.csv", *more, "-r", 1, "-o", out)["warnings"] == []
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_names_go_into_the_scores(form, frame, run, capsys):
+    frame.to_csv("t.csv", index=False)
+    run("fit", "t.csv", "--id", "name", "-r", 2, "-o", "m.mercer")
+    out = f"s.{form}"
+    run("transform", "m.mercer", "t.csv", "--id", "name", "--keep", "species,length", "-o", out)
+    table = pd.read_csv(out) if form == "csv" else pd.read_parquet(out)
+    assert list(table.columns) == ["name", "species", "length", "kernelpca0", "kernelpca1"]
+    assert list(table["name"]) == list(frame["name"])
+    np.testing.assert_allclose(table["length"], frame["length"])
+    run("inverse", "m.mercer", out, "--keep", "name", "-o", "back.csv")
+    assert list(pd.read_csv("back.csv").columns) == ["name", "length", "width", "height"]
+    run("cluster", "t.csv", "--id", "name", "-k", 2, "-o", f"c.{form}")
+    clusters = read_table(f"c.{form}")
+    assert list(clusters.others["name"]) == list(frame["name"])
+    assert main(["transform", "m.mercer", "t.csv", "--id", "name", "-o", "s.npy"]) == 1
+    assert "numbers of one kind only" in capsys.readouterr().err
+    assert main(["transform", "m.mercer", "t.csv", "--id", "nam"]) == 1
+    assert "Did you mean name?" in capsys.readouterr().err
+
+
+def test_names_of_images_go_into_the_scores(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    Path("images").mkdir()
+    for i, picture in enumerate(generator(52).integers(0, 256, (9, 4, 4)).astype(np.uint8)):
+        Image.fromarray(picture).save(f"images/leaf{i}.png")
+    run("fit", "images", "-r", 2, "-o", "m.mercer")
+    run("transform", "m.mercer", "images", "-o", "s.csv")
+    assert list(read_table("s.csv").others["file"]) == [f"leaf{i}.png" for i in range(9)]
+    run("transform", "m.mercer", "images", "-o", "s.npy")
+    run("cluster", "images", "-k", 2, "-o", "c.csv")
+    assert list(read_table("c.csv").others["file"]) == [f"leaf{i}.png" for i in range(9)]
+    run("report", "m.mercer", "images", "-o", "r.html")
+    assert "leaf3.png" in Path("r.html").read_text()
+
+
+class Stdin:
+    def __init__(self, content: bytes):
+        self.buffer = io.BytesIO(content)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_stdin_and_stdout(packed, frame, monkeypatch, capsysbinary):
+    content = frame.to_csv(index=False).encode()
+    content = gzip.compress(content) if packed else content
+    monkeypatch.setattr(sys, "stdin", Stdin(content))
+    assert main(["fit", "-", "-r", "2", "-o", "-", "-q"]) == 0
+    model = capsysbinary.readouterr().out
+    Path("m.mercer").write_bytes(model)
+    monkeypatch.setattr(sys, "stdin", Stdin(content))
+    assert main(["transform", "m.mercer", "-", "--id", "name", "-o", "-", "-q"]) == 0
+    scores = pd.read_csv(io.BytesIO(capsysbinary.readouterr().out))
+    assert list(scores["name"]) == list(frame["name"]) and scores.shape == (N, 3)
+    monkeypatch.setattr(sys, "stdin", Stdin(b""))
+    assert main(["fit", "-", "-o", "x.mercer"]) == 1
+    assert b"stdin is empty" in capsysbinary.readouterr().err
+    assert {path.name for path in Path().iterdir()} == {"m.mercer"}
+
+
+def test_tables_of_every_kind(frame, run):
+    pytest.importorskip("openpyxl")
+    frame.to_csv("t.csv", index=False)
+    first = run("fit", "t.csv", "-r", 2, "-o", "m.mercer")["eigenvalues"]
+    frame.to_csv("t.tsv", index=False, sep="\t")
+    frame.to_csv("t.csv.gz", index=False)
+    frame.to_csv("latin.csv", index=False, sep=";", decimal=",", encoding="latin-1")
+    frame.to_excel("t.xlsx", index=False)
+    frame.to_feather("t.feather")
+    Path("c.csv").write_text("% made today\n" + frame.to_csv(index=False))
+    for file, *options in [
+        ["t.tsv"],
+        ["t.csv.gz"],
+        ["latin.csv", "--decimal", ",", "--encoding", "latin-1"],
+        ["t.xlsx"],
+        ["t.feather"],
+        ["c.csv", "--comment", "%"],
+    ]:
+        facts = run("fit", file, *options, "-r", 2, "-o", f"{file}.mercer")
+        np.testing.assert_allclose(facts["eigenvalues"], first, rtol=1e-9)
+        assert facts["tables"][0]["left_out"] == {"name": "text", "species": "text"}
+        assert facts["warnings"] == []
