@@ -68,7 +68,7 @@ class ChunkGram(GramBasis):
         make = self.crew.engine(len(parts) * (len(parts) + 1) // 2)
         own, cross = delayed(own_product), delayed(cross_products, nout=2)
         V = self._pieces(W, parts)
-        sums = [[] for _ in parts]
+        sums: list[list] = [[] for _ in parts]
         for i, (_, Z) in enumerate(parts):
             sums[i].append(own(self.kernel, Z, V[i], self.dtype, make))
             for j in range(i + 1, len(parts)):

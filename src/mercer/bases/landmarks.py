@@ -1,5 +1,7 @@
 """Landmarks as the basis: a few chosen points stand for all (Nystroem)."""
 
+from typing import Any
+
 import numpy as np
 from scipy.sparse import csr_matrix
 
@@ -121,7 +123,7 @@ class Landmarks(BasisRecipe):
         """The landmarks that the user chose, checked against X and in its type."""
         if self.indices is not None:
             return X[self._checked_indices(X.shape[0])]
-        points = self.points if is_sparse(self.points) else np.asarray(to_numpy(self.points))
+        points: Any = self.points if is_sparse(self.points) else np.asarray(to_numpy(self.points))
         if points.ndim != 2 or points.shape[1] != X.shape[1] or points.shape[0] == 0:
             raise ValueError(
                 f"Landmarks: points have shape {points.shape} and the data have "

@@ -40,7 +40,9 @@ class RandomFeatures(BasisRecipe):
         size, d = int(self.size), X.shape[1]
         terms = kernel.sketch_terms()
         if terms is not None:
-            return FeatureBasis(kernel, TensorSketch.draw(*terms, d, size, rng), engine)
+            degree, scale, constant = terms
+            sketch = TensorSketch.draw(degree, scale, constant, d, size, rng)
+            return FeatureBasis(kernel, sketch, engine)
         frequencies = kernel.frequencies(DRAWS[self.kind](size // 2, d, rng), rng)
         if frequencies is not None:
             return FeatureBasis(kernel, Fourier(frequencies), engine)

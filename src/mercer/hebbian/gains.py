@@ -79,7 +79,7 @@ class EigenvalueGain(DecayingGain):
     """KHA/et: eta0 (|l| / l_i) n / (t + n), equation 12; untuned eta0 = 15 / |K'|."""
 
     @property
-    def needs_norm(self):
+    def needs_norm(self):  # type: ignore[override]
         """Whether the norm of K' is asked for."""
         return self.eta0 is None
 

@@ -10,6 +10,8 @@ so the new rows join. Those that are no news leave at once, and when there are m
 than the budget, the least useful leave (see `leaving`); what both lose is known exactly.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
@@ -76,6 +78,12 @@ class GrowingHebbian:
     O(m^3 + b m^2) operations. The Gram matrix of the points takes m^2 memory. The state changes
     once a block and as a whole, so that an interrupt leaves the model of the block before.
     """
+
+    points: Any
+    G: np.ndarray
+    frame: np.ndarray
+    variances: np.ndarray
+    variance: float
 
     def __init__(
         self,

@@ -38,7 +38,8 @@ def novel(G, known, threshold):
     F = solve_triangular(L, G[:known, known:], lower=True) if known else G[:0]
     H = G[known:, known:] - F.T @ F
     floor = max(threshold, 10 * JITTER) * np.diag(G)[known:]
-    chosen, rows = [], np.zeros((0, len(H)))
+    chosen: list[int] = []
+    rows = np.zeros((0, len(H)))
     for i in range(len(H)):
         left = H[i, i] - rows[:, i] @ rows[:, i]
         if left > floor[i] or not (known or chosen or i + 1 < len(H)):

@@ -10,6 +10,7 @@ percent and costs nothing; equation 13 itself would cost a second product each p
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -211,7 +212,9 @@ class _Run:
         """The records as arrays."""
         if not self.records:
             return _no_history(len(self.rule.A), self.r, self.interrupted)
-        columns = {name: np.array([x[name] for x in self.records]) for name in self.records[0]}
+        columns: dict[str, Any] = {
+            name: np.array([x[name] for x in self.records]) for name in self.records[0]
+        }
         if self.records[0]["excess"] is None:
             columns["excess"] = None
         recoveries = round(-np.log2(self.rule.brake))

@@ -6,6 +6,7 @@ A kernel is a recipe: parameters only. `resolve` puts numbers in place of ``None
 
 from abc import ABC, abstractmethod
 from copy import copy
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -33,7 +34,7 @@ class Kernel(BaseEstimator, ABC):
     #: False where some parameter values give negative eigenvalues.
     definite = True
     #: Width, for kernels that have one: a number once the kernel is resolved.
-    gamma: float | str | None = None
+    gamma: Any = None
     #: Tile-sized arrays alive at once while a tile is made, the tile included.
     live_tiles = 1
     #: Whether "median" and "mean" name a distance that its width can be taken from.
@@ -70,7 +71,7 @@ class Kernel(BaseEstimator, ABC):
         """Draws from the spectral density, made of normal rows G (k, d); None if not known."""
         return None
 
-    def sketch_terms(self) -> tuple | None:
+    def sketch_terms(self) -> tuple[int, float, float] | None:
         """Degree, scale and constant of a polynomial for the tensor sketch, or None."""
         return None
 
@@ -86,6 +87,7 @@ class Kernel(BaseEstimator, ABC):
 class WidthMixin:
     """A width ``gamma`` that may be None (1 / number of columns), "median" or "mean"."""
 
+    gamma: Any
     measures_distance = True
     #: What `"median"` and `"mean"` measure; gamma follows from it in `_width`.
     _metric = "euclidean"

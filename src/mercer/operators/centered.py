@@ -20,7 +20,7 @@ class CenteredGram(SymmetricOperator):
         self.basis, self.center = basis, center
         self.shape = (basis.size, basis.size)
         self.definite = basis.kernel.definite
-        self._draft = None
+        self._draft: CenteredGram | None = None
         self._row_means: np.ndarray | None = None
 
     def __matmul__(self, V):

@@ -76,6 +76,7 @@ class FixedPoint(Preimage):
             points = array_namespace(points).asarray(points, dtype=expansion.frame.dtype)
             return LinearPreimage(expansion.frame.T @ points)
         form = make_form(basis.kernel, points, basis.precision(points))
+        assert form is not None  # `check` has asked
         size = total_std(some_rows(points, 10 * SCALE_ROWS)) or 1.0
         narrow = isinstance(basis.kernel, StationaryKernel) and is_narrow(basis.kernel, points)
         anchors = None

@@ -3,7 +3,14 @@
 import math
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from ..solvers import PassState
 from .notebook import make_progress
@@ -33,7 +40,7 @@ class PassBar:
         self.stopped = False
         self.passes = passes
         self._bar = _make_bar() if verbose else None
-        self._task = None
+        self._task = TaskID(0)  # of no meaning until there is a bar
         self._done = 0
         self._first: tuple[float, float] | None = None
 

@@ -5,6 +5,7 @@ from rich.progress import (
     BarColumn,
     Progress,
     ProgressColumn,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -28,7 +29,7 @@ class RowBar:
 
     def __init__(self, verbose=0, console=None):
         self._bar = _make_bar(console or Console(stderr=True)) if verbose else None
-        self._task = None
+        self._task = TaskID(0)  # of no meaning until there is a bar
 
     def __enter__(self):
         if self._bar is not None:

@@ -86,7 +86,8 @@ class Distinct:
 
 def first_distinct(X, order, size):
     """The first `size` entries of `order` whose rows differ from each other."""
-    chosen, seen = [], set()
+    chosen: list[int] = []
+    seen = set()
     # Stops early, so that a small sample of many rows never looks at all of them.
     for start in range(0, len(order), max(size, 256)):
         block = order[start : start + max(size, 256)]

@@ -37,7 +37,7 @@ class KMeans(Selector):
         self.sample = sample
 
     @property
-    def returns_points(self):
+    def returns_points(self):  # type: ignore[override]
         """Centers are points; snapped ones are rows."""
         return not self.snap
 
@@ -85,7 +85,8 @@ class FarthestPoint(Selector):
         diagonal, distinct = on_device_of(kernel.diag(X), X), Distinct(X)
         xp = array_namespace(diagonal)
         diagonal = xp.asarray(diagonal, dtype=xp.float64)
-        order, gap = [], xp.full_like(diagonal, np.inf)
+        order: list[int] = []
+        gap = xp.full_like(diagonal, np.inf)
         z = int(rng.integers(X.shape[0]))
         while len(order) < size and gap[z] > 0:
             gap[z] = 0

@@ -55,7 +55,7 @@ class RPCholesky(Selector):
     def select(self, kernel, X, size, rng):
         """Draw `size` pivots; O(n size^2) flops, n size kernel values and as much memory."""
         factor, distinct = PartialCholesky.of_kernel(kernel, X, size), Distinct(X)
-        pivots = []
+        pivots: list[int] = []
         while len(pivots) < min(size, X.shape[0]) and factor.residual.any():
             proposals = draw(factor.residual, self._width(factor.rank), rng)
             fresh = distinct.fresh(proposals)
@@ -103,7 +103,7 @@ class GreedyCholesky(Selector):
     def select(self, kernel, X, size, rng):
         """Choose `size` pivots; cost as for `RPCholesky`."""
         factor, distinct = PartialCholesky.of_kernel(kernel, X, size), Distinct(X)
-        pivots = []
+        pivots: list[int] = []
         while len(pivots) < min(size, X.shape[0]) and factor.residual.any():
             pivot = int(factor.residual.argmax())
             if distinct.admit(pivot):

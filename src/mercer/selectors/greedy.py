@@ -61,7 +61,8 @@ def greedy_order(K, counts, size):
     """
     R, floor = K, residual_floor(to_numpy(K.diagonal()), K.dtype)
     counts = array_namespace(R).asarray(on_device_of(counts, R), dtype=R.dtype)
-    order, free = [], np.ones(len(R), dtype=bool)
+    order: list[int] = []
+    free = np.ones(len(R), dtype=bool)
     while len(order) < min(size, len(R)):
         free &= to_numpy(R.diagonal()) > floor
         if not free.any():
@@ -101,7 +102,8 @@ class Shortlist:
 
     def take(self, limit):
         """Up to `limit` atoms, at least one, as long as the best should be on the list."""
-        atoms, free = [], np.ones(len(self.index), dtype=bool)
+        atoms: list[int] = []
+        free = np.ones(len(self.index), dtype=bool)
         while len(atoms) < limit:
             i = best(self.power, self.diagonal, free)
             if i is None or (atoms and self.power[i] < self.bar * self.diagonal[i]):
@@ -180,7 +182,7 @@ class SubspaceGreedy(Selector):
         self.centered = centered
 
     @property
-    def nested(self):
+    def nested(self):  # type: ignore[override]
         """Targets that depend on the size change the order."""
         return self.n_targets is not None
 
@@ -190,7 +192,8 @@ class SubspaceGreedy(Selector):
         E = self._targets(K, self.n_targets or size, rng)
         factor = PartialCholesky.of_matrix(K, size)
         ger = get_blas_funcs("ger", (E,))
-        order, free = [], np.ones(len(K), dtype=bool)
+        order: list[int] = []
+        free = np.ones(len(K), dtype=bool)
         while len(order) < min(size, len(K)):
             free &= factor.residual > 0
             atom = best(np.einsum("ij,ij->i", E, E), factor.residual, free)
@@ -243,7 +246,8 @@ class SparseGreedy(Selector):
     def select(self, kernel, X, size, rng):
         """Choose `size` rows; candidates x n x size kernel values for gain="all"."""
         factor, distinct = self._factor(kernel, X, size), Distinct(X)
-        order, free = [], to_numpy(factor.residual > 0)
+        order: list[int] = []
+        free = to_numpy(factor.residual > 0)
         while len(order) < min(size, X.shape[0]) and free.any():
             pool = np.flatnonzero(free)
             pool = rng.choice(pool, min(self.candidates, len(pool)), replace=False)

@@ -159,7 +159,7 @@ def lasso_path(A, y, group, max_steps):
     free = np.any(A, axis=0)
     active, coef = ActiveAtoms(A), np.zeros(0)
     c = y @ A
-    atom = int(np.argmax(np.where(free, np.abs(c), -1)))
+    atom: int | None = int(np.argmax(np.where(free, np.abs(c), -1)))
     level = abs(c[atom]) if free.any() else 0.0
     for _ in range(max_steps if level > 0 else 0):
         if atom is not None:

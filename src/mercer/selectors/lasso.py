@@ -45,13 +45,13 @@ class GroupLasso(Selector):
         self.unit = unit
 
     @property
-    def nested(self):
+    def nested(self):  # type: ignore[override]
         """Targets that depend on the size change the order."""
         return self.n_targets is not None
 
     def select(self, kernel, X, size, rng):
         """Choose `size` of the m rows; eigenpairs of K, then O(m^2 size)."""
-        order = []
+        order: list[int] = []
         for step in self.path(kernel, X, size, rng):
             order.append(step.atom)
             if len(order) == size:
@@ -100,7 +100,8 @@ class ComponentLasso(Selector):
 
 def _in_turn(paths, group, size):
     """Atoms in the order in which paths, advanced by one corner each in turn, bring them in."""
-    order, taken = [], set()
+    order: list[int] = []
+    taken = set()
     while paths:
         for path in list(paths):
             step = next(path, None)

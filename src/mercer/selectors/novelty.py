@@ -41,7 +41,7 @@ class Novelty(Selector):
         self.threshold = threshold
 
     @property
-    def nested(self):
+    def nested(self):  # type: ignore[override]
         """A threshold found for one size is not that of another."""
         return self.threshold is not None
 
@@ -67,7 +67,7 @@ class Novelty(Selector):
 def novel_rows(kernel, X, threshold, size):
     """Indices of the first `size` novel rows."""
     rule = NoveltyRule(kernel, threshold)
-    chosen = []
+    chosen: list[int] = []
     for start in range(0, X.shape[0], BLOCK):
         chosen.extend(start + rule.admit(X[start : start + BLOCK], size - len(chosen)))
         if len(chosen) >= size:
@@ -133,7 +133,8 @@ class NoveltyRule:
         if not X.shape[0]:
             return as_indices([]), np.empty((0, 0))
         H = np.asarray(host_gram(self.kernel, X), dtype=np.float64) - F.T @ F
-        chosen, rows = [], []
+        chosen: list[int] = []
+        rows: list[np.ndarray] = []
         diagonal, keys = H.diagonal().copy(), row_keys(X)
         for i in range(len(H)):
             if limit is not None and len(chosen) >= limit:

@@ -41,22 +41,22 @@ class TwoStage(Selector):
         return self.first or Uniform(), self.second or FullGreedy()
 
     @property
-    def nested(self):
+    def nested(self):  # type: ignore[override]
         """A pool of fixed size, and a nested choice in it."""
         return self.pool is not None and self.stages[1].nested
 
     @property
-    def needs_points(self):
+    def needs_points(self):  # type: ignore[override]
         """Either stage may."""
         return any(stage.needs_points for stage in self.stages)
 
     @property
-    def returns_points(self):
+    def returns_points(self):  # type: ignore[override]
         """Either stage may."""
         return any(stage.returns_points for stage in self.stages)
 
     @property
-    def independent(self):
+    def independent(self):  # type: ignore[override]
         """The second stage decides."""
         return self.stages[1].independent
 

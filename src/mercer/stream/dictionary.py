@@ -154,7 +154,7 @@ def first_independent(H, floor, limit):
     factor : array of shape (b, b)
         Lower Cholesky factor of their Gram matrix.
     """
-    chosen = []
+    chosen: list[int] = []
     V = np.empty((min(limit, len(H)), len(H)))
     distance = H.diagonal().copy()
     for i in range(len(H)):
