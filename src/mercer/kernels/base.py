@@ -75,6 +75,15 @@ class Kernel(BaseEstimator, ABC):
         """Degree, scale and constant of a polynomial for the tensor sketch, or None."""
         return None
 
+    def spectral_density(self, f, d: int):
+        """The Fourier transform of k(x, 0) in d columns, at frequencies of modulus f; or None.
+
+        ``integral of k(x, 0) exp(-2 pi i f.x) dx``, f in cycles per unit, an array of any shape;
+        infinite where the integral diverges. Only for kernels that fall with the Euclidean distance
+        |x - z| alone and are nowhere negative: with it `basis="fourier"` can serve a kernel.
+        """
+        return None
+
     def spread(self, X) -> float:
         """How much rounding of a tile grows in the result, by terms that cancel."""
         return centering_spread(self, X)

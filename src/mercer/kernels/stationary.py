@@ -8,6 +8,8 @@ import math
 from functools import partial
 
 import numpy as np
+from scipy.special import gamma as gamma_function
+from scipy.special import kv
 
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse
 from ..compute.arrays import placement_of
@@ -110,6 +112,10 @@ class RBF(StationaryKernel):
         """Draws of the spectral density from Gaussian rows G: a Gaussian again."""
         return np.sqrt(2 * self.gamma) * G
 
+    def spectral_density(self, f, d):
+        """A Gaussian of the frequency."""
+        return (np.pi / self.gamma) ** (d / 2) * np.exp(-((np.pi * f) ** 2) / self.gamma)
+
 
 class Matern(StationaryKernel):
     """Matern kernel of smoothness nu, with rho = sqrt(2 gamma) |x - z|.
@@ -166,6 +172,13 @@ class Matern(StationaryKernel):
         stretch = np.sqrt(2 * self.nu / rng.chisquare(2 * self.nu, size=(G.shape[0], 1)))
         return np.sqrt(2 * self.gamma) * stretch * G
 
+    def spectral_density(self, f, d):
+        """A power of the frequency, -(2 nu + d) of large ones."""
+        nu, square = self.nu, 1 / (2 * self.gamma)  # of the length scale
+        scale = (4 * np.pi * square) ** (d / 2) * gamma_function(nu + d / 2) / gamma_function(nu)
+        base = 1 + 2 * np.pi**2 * square * f**2 / nu
+        return scale * (2 * nu) ** (-d / 2) * base ** -(nu + d / 2)
+
 
 class RationalQuadratic(StationaryKernel):
     """``(1 + gamma |x - z|^2 / alpha)^-alpha``, a mixture of Gaussians of many widths.
@@ -209,3 +222,17 @@ class RationalQuadratic(StationaryKernel):
         """A mixture of Gaussians whose gammas follow a gamma distribution."""
         mixed = self.gamma * rng.gamma(self.alpha, 1 / self.alpha, size=(G.shape[0], 1))
         return np.sqrt(2 * mixed) * G
+
+    def spectral_density(self, f, d):
+        """A Bessel function; infinite at zero where the tail of the kernel has no integral."""
+        a, order = np.sqrt(self.alpha / self.gamma), self.alpha - d / 2
+        z = np.maximum(2 * np.pi * a * np.asarray(f, dtype=float), np.finfo(float).tiny)
+        with np.errstate(over="ignore", invalid="ignore"):
+            bell = (z / (2 * np.pi)) ** order * kv(order, z)
+        if order > 0:
+            # Its limit, which the product of a zero and an infinity misses.
+            limit = gamma_function(order) / (2 * np.pi**order)
+            bell = np.where(np.isfinite(bell), np.minimum(bell, limit), limit)
+        else:
+            bell = np.where(f > 0, bell, np.inf)
+        return a**d * 2 * np.pi**self.alpha / gamma_function(self.alpha) * bell

@@ -1,0 +1,371 @@
+"""An equispaced grid of Fourier frequencies as the basis, for up to three columns.
+
+A kernel of the distance is a short Fourier series on the box that the rows lie in, to any
+precision (Greengard, Rachh & Barnett 2022). Its terms are explicit features
+
+    psi(x) = [sqrt(w_0), sqrt(2 w_j) cos(2 pi h j.(x - c)), sqrt(2 w_j) sin(2 pi h j.(x - c))]
+
+with psi(x) . psi(z) = k(x, z) up to `tol`: the same real features for rows of any number, so the
+cost of n rows is one nonuniform fast Fourier transform and all else is independent of n.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from ..compute import format_bytes, is_sparse, on_device_of, to_numpy
+from ..compute.arrays import is_on_device
+from ..compute.nonuniform import (
+    LEAST_PRECISION,
+    check_available,
+    evaluate,
+    frequency_sums,
+    measured_error,
+)
+from .base import Basis, BasisRecipe
+from .fourier_grid import (
+    LARGEST_TOL,
+    LEAST_TOL,
+    Frequencies,
+    check_count,
+    choose_frequencies,
+    choose_spacing,
+    fill_ball,
+    kernel_profile,
+    predicted_count,
+    predicted_radius,
+)
+from .trigonometric import UNIT, TrigonometricMoments
+
+#: Columns at most: the grid has (extent / width)^d frequencies.
+MOST_COLUMNS = 3
+# Precision of the transforms as a share of the kernel's own.
+TRANSFORM_SHARE = 0.01
+# Rows of one transform: enough to outweigh its grid, few enough to stay in a small budget.
+LEAST_ROWS, MOST_ROWS = 2**14, 2**19
+# Bytes that a transform holds for a row (angles, strengths, sorting) and for a frequency (its fine
+# grid has 2^d points).
+ROW_BYTES = 96
+# Share of the budget that grids may take; the rest is for rows.
+GRID_SHARE = 0.75
+# Columns of scores that one transform makes, two real ones in a complex.
+COLUMNS_AT_ONCE = 16
+# Rows of a box are compared with it up to this share of its side: rounding of its ends.
+BOX_ROUNDING = 1e-12
+
+
+class FourierGrid(BasisRecipe):
+    """A basis of Fourier frequencies on an equispaced grid: exact to `tol`, up to three columns.
+
+    For maps, time series, colors and point clouds: one to three columns and any number of rows.
+    The kernel must be a smooth function of the distance: Gaussian, Matern, rational quadratic, for
+    one column also Laplacian. Needs the extra ``fourier``.
+
+    Parameters
+    ----------
+    tol : float
+        Largest error of the kernel, as a share of k(x, x). Eigenvalues over n rows are then right
+        to n `tol`, and the certificate says so. Spacing and number of frequencies follow from it.
+    margin : float
+        How far beyond the rows of the fit new rows may lie, as a share of the range of each column.
+        Ignored where `box` is given.
+    box : array-like of shape (n_features, 2) or None
+        Least and largest value that every column may have, for rows to come. None for the range of
+        the rows of the fit, widened by `margin`.
+    """
+
+    def __init__(self, tol=1e-9, margin=0.05, box=None):
+        self.tol = tol
+        self.margin = margin
+        self.box = box
+
+    def build(self, kernel, X, engine, rng, n_components=None):
+        """Choose the grid for the box of X."""
+        return self.on_box(kernel, self.box_of(X), engine)
+
+    def on_box(self, kernel, box, engine) -> "FourierBasis":
+        """The basis for rows within a box, (d, 2)."""
+        self.check(kernel, len(box))
+        frequencies = choose_frequencies(kernel, box, self.tol, most_frequencies(engine, len(box)))
+        return FourierBasis(kernel, frequencies, engine, self.tol)
+
+    def for_kernels(self, kernels, box, engine) -> list["FourierBasis"]:
+        """A basis for each of several kernels on one spacing, so that one pass over rows serves all.
+
+        The trigonometric moments of the widest basis, `trimmed`, are those of the others.
+        """
+        for kernel in kernels:
+            self.check(kernel, len(box))
+        extent, d = box[:, 1] - box[:, 0], len(box)
+        spacing = np.min([choose_spacing(k, extent, self.tol) for k in kernels], axis=0)
+        most, bases = most_frequencies(engine, d), []
+        for kernel in kernels:
+            radius = predicted_radius(kernel, d, self.tol)
+            check_count(kernel, extent, self.tol, predicted_count(radius, spacing), most)
+            bases.append(
+                FourierBasis(
+                    kernel, fill_ball(kernel, box, spacing, radius, self.tol), engine, self.tol
+                )
+            )
+        return bases
+
+    def box_of(self, X) -> np.ndarray:
+        """The box given, or that of the rows of X with the margin, (d, 2)."""
+        return self.widened(row_range(X)) if self.box is None else self.given_box(X.shape[1])
+
+    def widened(self, box) -> np.ndarray:
+        """A range of rows with the margin on both sides."""
+        room = self.margin * (box[:, 1] - box[:, 0])
+        return np.stack([box[:, 0] - room, box[:, 1] + room], axis=1)
+
+    def given_box(self, d: int) -> np.ndarray:
+        """The box asked for, or an error that says what is wrong with it."""
+        box = np.asarray(self.box, dtype=float)
+        if box.shape != (d, 2) or not np.isfinite(box).all() or np.any(box[:, 1] < box[:, 0]):
+            raise ValueError(
+                f"FourierGrid: box={self.box!r} must hold the least and the largest value of each "
+                f"of the {d} columns, as [(0.0, 1.0), ...]."
+            )
+        return box
+
+    def check(self, kernel, d: int) -> None:
+        """Raise ValueError or ImportError where no grid can serve, and say what can."""
+        if not LEAST_TOL <= self.tol <= LARGEST_TOL:
+            raise ValueError(
+                f"FourierGrid: tol={self.tol!r} must be between {LEAST_TOL} and {LARGEST_TOL}."
+            )
+        if not 0 <= self.margin < np.inf:
+            raise ValueError(f"FourierGrid: margin={self.margin!r} must not be negative.")
+        reason = why_not(kernel, d)
+        if reason:
+            raise ValueError(f"{reason} Take basis='landmarks'.")
+        check_available()
+
+
+class FourierBasis(Basis):
+    """The features of a frequency grid: G = I.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    frequencies : Frequencies
+    engine : TiledEngine
+    tol : float
+        Precision of the kernel, from which that of the transforms follows.
+    """
+
+    noun = "Fourier features"
+
+    def __init__(self, kernel, frequencies: Frequencies, engine, tol: float):
+        self.kernel, self.frequencies, self.engine, self.tol = kernel, frequencies, engine, tol
+        self.size = frequencies.size
+
+    @cached_property
+    def amplitudes(self) -> np.ndarray:
+        """sqrt(w_0), then sqrt(2 w_j) of the cosines and of the sines, (m,)."""
+        w = self.frequencies.weights
+        return np.sqrt(np.concatenate([w[:1], 2 * w[1:], 2 * w[1:]]))
+
+    @property
+    def precision_of_transforms(self) -> float:
+        """The precision that transforms are asked for."""
+        return max(TRANSFORM_SHARE * self.tol, LEAST_PRECISION)
+
+    @cached_property
+    def transform_error(self) -> float:
+        """Bound on the error of one exponential in the transforms of `moments`."""
+        return measured_error(self.moment_modes, self.precision_of_transforms)
+
+    @property
+    def modes(self) -> tuple[int, ...]:
+        """Sides of the grid of frequencies."""
+        return tuple(int(2 * m + 1) for m in self.frequencies.reach)
+
+    @property
+    def moment_modes(self) -> tuple[int, ...]:
+        """Sides of the grid of differences of frequencies."""
+        return tuple(int(4 * m + 1) for m in self.frequencies.reach)
+
+    def moments(self, X) -> TrigonometricMoments:
+        """The trigonometric moments of the rows of X, in one pass within the budget."""
+        X, modes = self.engine.place(X), self.moment_modes
+        rows = self.transform_rows(X.shape[0], int(np.prod(modes)), 1)
+
+        def of_block(block):
+            angles = self.angles(X[block])
+            sums = frequency_sums(angles, modes, self.precision_of_transforms)
+            n = angles.shape[0]
+            # At worst all rows of a block were added one by one to one number.
+            return TrigonometricMoments(float(n), sums, n * (self.transform_error + UNIT * n))
+
+        return self.engine.sum_rows(of_block, X.shape[0], rows)
+
+    def block_products(self, X, W=None, dtype=None):
+        """psi of a block of rows, times W: by fast transforms of all columns of W."""
+        X = self.engine.place(X)
+        if W is None:
+            return lambda block: self.features(X[block])
+        grids = self.coefficients(to_numpy(W))
+
+        def products(block):
+            angles = self.angles(X[block])
+            # Two real functions at once, as the real and the imaginary part of one.
+            parts = [
+                evaluate(angles, grids[i : i + COLUMNS_AT_ONCE], self.precision_of_transforms)
+                for i in range(0, len(grids), COLUMNS_AT_ONCE)
+            ]
+            return split_pairs(parts, W.shape[1], X)
+
+        return products
+
+    def project(self, X, W):
+        """Inner products of phi(X) with the sums W, (n, b)."""
+        X = self.engine.place(X)
+        n, b = X.shape[0], W.shape[1]
+        out = self.engine.empty((n, b))
+        rows = self.transform_rows(n, int(np.prod(self.modes)), min(b, COLUMNS_AT_ONCE))
+        self.engine.map_rows(self.block_products(X, W), n, rows, out)
+        return out
+
+    def coefficients(self, W) -> np.ndarray:
+        """Weights over the features as Fourier coefficients on the grid, ((b + 1) // 2, *modes).
+
+        Columns 2 k and 2 k + 1 are the real and the imaginary part of the k-th function.
+        """
+        J, reach = self.frequencies.index, self.frequencies.reach
+        scaled = self.amplitudes[:, None] * np.asarray(W, dtype=float)
+        if scaled.shape[1] % 2:
+            scaled = np.hstack([scaled, np.zeros((self.size, 1))])
+        constant, cosines, sines = np.split(scaled, [1, 1 + len(J)])
+        half = ((cosines - 1j * sines) / 2).T
+        grid = np.zeros((scaled.shape[1] // 2, *self.modes), complex)
+        at = tuple((J + reach).T)
+        mirrored = tuple((reach - J).T)
+        grid[(slice(None), *at)] = half[::2] + 1j * half[1::2]
+        grid[(slice(None), *mirrored)] = half[::2].conj() + 1j * half[1::2].conj()
+        grid[(slice(None), *reach)] = constant[0, ::2] + 1j * constant[0, 1::2]
+        return grid
+
+    def features(self, X) -> np.ndarray:
+        """psi of rows, (n, m): n m cosines and sines, for few rows."""
+        angles = to_numpy(self.angles(X)) @ self.frequencies.index.T
+        Y = np.empty((angles.shape[0], self.size))
+        Y[:, 0] = 1.0
+        Y[:, 1 : 1 + angles.shape[1]], Y[:, 1 + angles.shape[1] :] = np.cos(angles), np.sin(angles)
+        Y *= self.amplitudes
+        return on_device_of(Y, X)
+
+    def angles(self, X):
+        """2 pi h (x - c), within (-pi, pi); rows outside of the box are an error."""
+        X = X.toarray() if is_sparse(X) else X
+        grid = self.frequencies
+        self.check_rows(X)
+        if not is_on_device(X):
+            # The difference is taken in double precision, before anything is rounded.
+            return (np.asarray(to_numpy(X), dtype=float) - grid.center) * (2 * np.pi * grid.spacing)
+        center, scale = (on_device_of(a, X) for a in (grid.center, 2 * np.pi * grid.spacing))
+        return (X.double() - center) * scale
+
+    def check_rows(self, X) -> None:
+        """Raise ValueError for rows outside of the box, where the series is not the kernel."""
+        box, found = self.frequencies.box, row_range(X)
+        slack = BOX_ROUNDING * np.abs(box).max(axis=1)
+        bad = (found[:, 0] < box[:, 0] - slack) | (found[:, 1] > box[:, 1] + slack)
+        if bad.any():
+            a = int(np.argmax(bad))
+            raise ValueError(
+                f"Column {a} has values from {found[a, 0]:.6g} to {found[a, 1]:.6g}, and the "
+                f"Fourier grid of this model was made for {box[a, 0]:.6g} to {box[a, 1]:.6g}: "
+                "outside of that it would give wrong scores. Fit with "
+                "FourierGrid(box=[(low, high), ...]) or a larger margin, or leave those rows out."
+            )
+
+    def transform_rows(self, n: int, modes: int, columns: int) -> int:
+        """Rows of one transform, within the budget of a thread."""
+        need = transform_bytes(modes, len(self.frequencies.spacing), columns)
+        rows = int((self.engine.memory / self.engine.threads - need) // (ROW_BYTES + 32 * columns))
+        if rows < 1:
+            need = int(self.engine.threads * need / GRID_SHARE)
+            raise ValueError(
+                f"memory={format_bytes(self.engine.memory)} cannot hold a Fourier grid of "
+                f"{modes:,} frequencies. Give at least {format_bytes(need)}, or take "
+                "basis='landmarks'."
+            )
+        # Every thread gets some, and none so few that its grid costs more than its rows.
+        fair = -(-n // (2 * self.engine.threads))
+        return max(1, min(rows, max(LEAST_ROWS, min(fair, max(MOST_ROWS, 2 * modes)))))
+
+    def stream_width(self):
+        """Numbers alive for one row."""
+        return 4 * self.size
+
+    def whitener(self, dtype):
+        """The features are orthonormal as they are."""
+        return None
+
+    def gram(self, W):
+        """W itself."""
+        return W
+
+    def norms(self, X):
+        """k(x, x), as the kernel has it."""
+        return self.kernel.diag(self.engine.place(X))
+
+    @property
+    def top(self) -> float:
+        """k(x, x)."""
+        return float(kernel_profile(self.kernel, np.zeros(1))[0])
+
+
+
+def why_not(kernel, d: int) -> str:
+    """Why a kernel in d columns has no Fourier grid, in a sentence; empty where it has one."""
+    if d > MOST_COLUMNS:
+        return f"A Fourier grid serves up to {MOST_COLUMNS} columns, and there are {d}."
+    density = kernel.spectral_density(np.zeros(1), d)
+    if density is None:
+        return (
+            f"{type(kernel).__name__} in {d} column{'s' * (d > 1)} has no spectral density that is "
+            "known: a Fourier grid serves RBF, Matern, RationalQuadratic, for one column Laplacian, "
+            "and kernels that define `spectral_density`."
+        )
+    if not np.isfinite(density).all():
+        return (
+            f"{kernel!r} falls too slowly for a Fourier grid in {d} columns: the integral of the "
+            "kernel is infinite."
+        )
+    return ""
+
+
+def most_frequencies(engine, d: int) -> int:
+    """Frequencies whose grid of differences every thread can transform within the budget."""
+    bytes_each = engine.threads * 2**d * transform_bytes(1, d, 1)
+    # The share of a box that is its ball.
+    return int(GRID_SHARE * engine.memory / bytes_each * (1.0, np.pi / 4, np.pi / 6)[d - 1])
+
+
+def transform_bytes(modes: int, d: int, columns: int) -> int:
+    """Bytes of a transform's fine grid, of the coarse ones of all columns, and of a running sum."""
+    return 16 * modes * (2**d + columns + 2)
+
+
+def row_range(X) -> np.ndarray:
+    """Least and largest value of every column, in double precision, (d, 2)."""
+    if is_sparse(X):
+        low, high = X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()
+        return np.stack([low, high], axis=1).astype(float)
+    low, high = (to_numpy(end) for end in (X.min(axis=0), X.max(axis=0)))
+    return np.stack([low, high], axis=1).astype(float)
+
+
+def split_pairs(parts, b: int, X):
+    """Real columns from complex ones that hold two each, (n, b)."""
+    if isinstance(parts[0], np.ndarray):
+        both = np.concatenate(parts, axis=1)
+        out = np.empty((both.shape[0], 2 * both.shape[1]))
+        out[:, ::2], out[:, 1::2] = both.real, both.imag
+        return out[:, :b]
+    import torch
+
+    both = torch.view_as_real(torch.cat(parts, dim=1).contiguous())
+    return both.reshape(both.shape[0], -1)[:, :b]

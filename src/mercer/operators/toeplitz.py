@@ -1,0 +1,157 @@
+"""The covariance of Fourier features: diagonal times Toeplitz times diagonal.
+
+With t the trigonometric moments of n rows, features of frequencies j and k have products summed over
+rows that depend on t at j - k and j + k only. A product with a vector is then a convolution with t:
+a fast Fourier transform, a multiplication with the rows' density, and back, whatever n is.
+"""
+
+from functools import cached_property
+
+import numpy as np
+from scipy.fft import irfftn, next_fast_len, rfftn
+from scipy.linalg import eigh
+
+from .base import SymmetricOperator, padded
+
+# Features from whose matrix a start is made: those of the lowest frequencies hold most variance.
+START_FEATURES = 300
+START_NOISE = 1e-3
+# Entries of the matrix that are looked up at once.
+LOOKUP_ENTRIES = 2**20
+# Bytes of the grids that are transformed at once: larger ones leave the cache.
+BATCH_BYTES = 32 * 2**20
+
+
+class ToeplitzCovariance(SymmetricOperator):
+    """C = sum over rows of psi psi', about their mean if `center`, (m, m).
+
+    Parameters
+    ----------
+    index : int array of shape (M, d)
+        Frequencies of one half space.
+    amplitudes : array of shape (1 + 2 M,)
+        Of the constant, the cosines and the sines.
+    moments : TrigonometricMoments
+    center : bool
+    workers : int
+        Threads of the transforms.
+    """
+
+    def __init__(self, index, amplitudes, moments, center: bool = True, workers: int = 1):
+        self.index, self.amplitudes, self.moments = index, amplitudes, moments
+        self.center, self.workers = center, workers
+        self.shape = (amplitudes.size, amplitudes.size)
+        self._grid = tuple(next_fast_len(side, real=True) for side in moments.sums.shape)
+        self._density = self._spatial(moments.sums)
+        self._at, self._mirrored, self._low = self._places()
+
+    def __matmul__(self, V):
+        out = np.empty((V.shape[1], self.shape[0]))
+        batch = max(1, BATCH_BYTES // (24 * int(np.prod(self._grid))))
+        for start in range(0, V.shape[1], batch):
+            some = slice(start, start + batch)
+            out[some] = self._convolve(V.T[some])
+        if self.center:
+            out -= self.moments.count * np.outer(V.T @ self.mean, self.mean)
+        return out.T
+
+    def _convolve(self, V):
+        """V (b, m) through T, as functions on the grid of the box and back."""
+        M, b = len(self.index), len(V)
+        V = V * self.amplitudes
+        half = (V[:, 1 : 1 + M] - 1j * V[:, 1 + M :]) / 2
+        g = np.zeros((b, *self._grid[:-1], self._grid[-1] // 2 + 1), complex)
+        flat = g.reshape(b, -1)
+        flat[:, self._at] = half
+        flat[:, self._mirrored] = half[:, self._low].conj()
+        flat[:, 0] = V[:, 0]
+        axes = tuple(range(1, g.ndim))
+        f = irfftn(g, s=self._grid, axes=axes, workers=self.workers, overwrite_x=True)
+        f *= self._density
+        flat = rfftn(f, axes=axes, workers=self.workers, overwrite_x=True).reshape(b, -1)
+        out, found = np.empty_like(V), flat[:, self._at]
+        out[:, 0], out[:, 1 : 1 + M], out[:, 1 + M :] = flat[:, 0].real, found.real, -found.imag
+        return out * self.amplitudes
+
+    def _spatial(self, sums):
+        """The rows' density on the grid of the box, so that products with it are those with T."""
+        half = np.zeros((*self._grid[:-1], self._grid[-1] // 2 + 1), complex)
+        middle = (np.array(sums.shape) - 1) // 2
+        kept = sums[..., middle[-1] :]
+        sides = [np.arange(-c, c + 1) % size for c, size in zip(middle, self._grid, strict=True)]
+        half[np.ix_(*sides[:-1], np.arange(kept.shape[-1]))] = kept
+        return irfftn(half, s=self._grid) * np.prod(self._grid)
+
+    def _places(self):
+        """Where frequencies stand on the half grid, their mirrors in its first plane, and whose."""
+        shape = (*self._grid[:-1], self._grid[-1] // 2 + 1)
+        low = np.flatnonzero(self.index[:, -1] == 0)
+        at, mirrored = (
+            np.ravel_multi_index(tuple((J % self._grid).T), shape)
+            for J in (self.index, -self.index[low])
+        )
+        return at, mirrored, low
+
+    @cached_property
+    def mean(self) -> np.ndarray:
+        """The mean of the features, (m,)."""
+        t = self.moments.at(self.index) / self.moments.count
+        return self.amplitudes * np.concatenate([[1.0], t.real, -t.imag])
+
+    def to_dense(self):
+        """The matrix by its formula."""
+        A = self.rows(np.arange(self.shape[0]))
+        return (A + A.T) / 2
+
+    def rows(self, index) -> np.ndarray:
+        """Some rows, (b, m)."""
+        index, m = np.asarray(index), self.shape[0]
+        out, step = np.empty((index.size, m)), max(1, LOOKUP_ENTRIES // m)
+        for i in range(0, index.size, step):
+            out[i : i + step] = self._entries(index[i : i + step], np.arange(m))
+        return out
+
+    def rows_times(self, index, V) -> np.ndarray:
+        """Some rows of the product with V, (len(index), b)."""
+        return self.rows(index) @ V
+
+    def _entries(self, rows, columns):
+        """Products of cosines and sines are sums of those of j - k and j + k."""
+        J = np.vstack([np.zeros_like(self.index[:1]), self.index, self.index])
+        sine = np.arange(self.shape[0]) > len(self.index)
+        j, k = J[rows][:, None, :], J[columns][None, :, :]
+        a, b = sine[rows][:, None], sine[columns][None, :]
+        minus, plus = self.moments.at(j - k), self.moments.at(j + k)
+        cosines = (minus.real + np.where(a & b, -plus.real, plus.real)) / 2
+        # sum sin(q) = -Im t_q, and t_(k - j) is the conjugate of t_(j - k).
+        sines = (np.where(a, -minus.imag, minus.imag) - plus.imag) / 2
+        out = np.where(a == b, cosines, sines)
+        out *= np.outer(self.amplitudes[rows], self.amplitudes[columns])
+        if self.center:
+            out -= self.moments.count * np.outer(self.mean[rows], self.mean[columns])
+        return out
+
+    def diagonal(self) -> np.ndarray:
+        """The diagonal, (m,)."""
+        twice = self.moments.at(2 * self.index).real
+        n = self.moments.count
+        squares = self.amplitudes**2 * np.concatenate([[n], (n + twice) / 2, (n - twice) / 2])
+        return squares - n * self.mean**2 if self.center else squares
+
+    def trace(self) -> float:
+        """The sum of all eigenvalues."""
+        return float(self.diagonal().sum())
+
+    def start(self, k, rng):
+        """Eigenvectors of the matrix of the first features, zero elsewhere."""
+        M = len(self.index)
+        few = np.arange(min(M, max(START_FEATURES, k) // 2))
+        first = np.concatenate([[0], 1 + few, 1 + M + few])
+        K = self._entries(first, first)
+        count = min(k, first.size)
+        _, U = eigh((K + K.T) / 2, subset_by_index=(first.size - count, first.size - 1))
+        # A trace of noise, or features beyond the first would be missed where they do not mix.
+        V = rng.standard_normal((self.shape[0], count)) * self.amplitudes[:, None]
+        V *= START_NOISE / np.linalg.norm(self.amplitudes)
+        V[first] += U[:, ::-1]
+        return padded(V, k, rng)
