@@ -29,9 +29,11 @@ def points(m=150, n=20, d=4):
 def test_contract(name):
     recipe = BASES[name]()
     check_recipe(recipe)
-    X, X_new = points()
+    if name == "fourier":
+        pytest.importorskip("finufft")
+    X, X_new = points(d=4 if recipe.most_columns is None else 2)
     basis = recipe.build(RBF(gamma=0.3), X, ENGINES[1], generator(1))
-    check_basis(basis, X_new)
+    check_basis(basis, np.clip(X_new, X.min(axis=0), X.max(axis=0)))
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=["tight", "wide"])

@@ -138,6 +138,27 @@ def projection_certificate(
     return Certificate(kind, lower, upper, None, share, pairs.converged)
 
 
+def series_certificate(pairs, total: float, above: float, below: float) -> Certificate:
+    """The certificate of a kernel that is replaced by a series close to it everywhere.
+
+    Parameters
+    ----------
+    pairs : Eigenpairs
+    total : float
+        Trace of the centered Gram matrix.
+    above, below : float
+        What eigenvalues of the series are at most too large, and too small, by.
+    """
+    values = pairs.values
+    lower = np.maximum(values - pairs.residuals - above, 0.0)
+    upper = values + pairs.residuals + below
+    slack = above + below
+    share = _share(lower.sum(), total + slack), _share(upper.sum(), total - slack)
+    return Certificate(
+        "bound", lower, upper, pairs.residuals, share, pairs.converged, pairs.n_passes
+    )
+
+
 def _share(part: float, total: float) -> float:
     return min(1.0, float(part) / float(total)) if total > 0 else 0.0
 

@@ -4,11 +4,17 @@ from functools import cached_property
 
 import numpy as np
 
-from .certificate import Certificate, projection_certificate, residual_certificate
+from .bases import FourierBasis, TrigonometricMoments
+from .certificate import (
+    Certificate,
+    projection_certificate,
+    residual_certificate,
+    series_certificate,
+)
 from .compute import on_device_of, to_numpy
 from .expansion import KernelExpansion
 from .moments import Moments
-from .operators import CenteredGram, DenseOperator
+from .operators import CenteredGram, DenseOperator, ToeplitzCovariance
 from .solvers import Eigenpairs
 
 # What single-precision rows were seen to do to eigenvalues, relative to the total: up
@@ -19,6 +25,9 @@ SINGLE_ROUNDING = 1e-6
 # the work: rounding of the sums grows by the condition, to 2e-8 of the total.
 LATE_CONDITION = 1e8
 
+# Rounding of one level of a fast Fourier transform, with a margin.
+FFT_ROUNDING = 4 * np.finfo(float).eps
+
 # Blocks of rows whose products add up in place before their moments are merged.
 MERGED_BLOCKS = 8
 
@@ -27,6 +36,8 @@ def make_problem(basis, X, center: bool = True):
     """The eigenproblem of kernel PCA in a basis: n x n for all points, else m x m."""
     if basis.spans_data:
         return GramProblem(basis, center)
+    if isinstance(basis, FourierBasis):
+        return FourierProblem(basis, basis.moments(X), center)
     return reduced_problem(basis, X, lambda W: stream_moments(basis, W, X), center)
 
 
@@ -177,6 +188,74 @@ class ReducedProblem:
         exact = self.basis.exact_norms and self.basis.kernel.definite
         certificate = projection_certificate(pairs, self.total, lost, exact, self.rounding)
         return KernelExpansion(self.basis, frame, metric), certificate
+
+
+class FourierProblem:
+    """Kernel PCA on a grid of frequencies: the eigenproblem of the covariance of its features.
+
+    Parameters
+    ----------
+    basis : FourierBasis
+    sums : TrigonometricMoments
+        Of all rows.
+    center : bool
+    """
+
+    def __init__(self, basis: FourierBasis, sums: TrigonometricMoments, center: bool = True):
+        self.basis, self.sums, self.center = basis, sums, center
+        self.operator = ToeplitzCovariance(
+            basis.frequencies.index, basis.amplitudes, sums, center, basis.engine.threads
+        )
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return round(self.sums.count)
+
+    @property
+    def size(self) -> int:
+        """Number of components there can be: the features."""
+        return self.operator.shape[0]
+
+    def is_zero(self) -> bool:
+        """Not known before the fit."""
+        return False
+
+    @property
+    def scale(self) -> float:
+        """Sum of k(x, x) over the rows."""
+        return self.sums.count * self.basis.top
+
+    @property
+    def total(self) -> float:
+        """The trace: the sum of all eigenvalues."""
+        mean = self.operator.mean
+        return self.scale - (self.sums.count * float(mean @ mean) if self.center else 0.0)
+
+    @property
+    def transform_slack(self) -> float:
+        """What errors of the sums and rounding of the products change in eigenvalues at most.
+
+        An error delta of every t_q changes the matrix by at most delta k(0), the sum of the
+        weights, in Frobenius norm, and its mean by twice that.
+        """
+        steps = np.log2(np.prod(self.sums.sums.shape)) + 1
+        return 3 * self.sums.error * self.basis.top + FFT_ROUNDING * steps * self.scale
+
+    def assemble(self, pairs: Eigenpairs) -> tuple[KernelExpansion, Certificate]:
+        """The expansion and the certificate of canonical eigenpairs."""
+        some = pairs.values > 0
+        A = pairs.vectors * some
+        mean = self.operator.mean if self.center else np.zeros(len(A))
+        metric = np.zeros((1 + A.shape[1], 1 + A.shape[1]))
+        metric[0, 0], metric[0, 1:] = mean @ mean, mean @ A
+        metric[1:, 0] = metric[0, 1:]
+        metric[1:, 1:] = np.diag(some.astype(float))
+        grid, n, slack = self.basis.frequencies, self.sums.count, self.transform_slack
+        certificate = series_certificate(
+            pairs, self.total, n * grid.alias + slack, n * grid.cut + slack
+        )
+        return KernelExpansion(self.basis, np.hstack([mean[:, None], A]), metric), certificate
 
 
 def stream_moments(basis, whitener, X) -> Moments:

@@ -5,20 +5,24 @@ the same few questions whatever the method: inner products with new rows (`proje
 with itself (`gram`), and the squared norms of new rows (`norms`). With all points as the
 basis the method is exact; a kernel matrix given as such is a basis without points.
 `Landmarks` are a few chosen points, and the error they cause is certified. `RandomFeatures`
-need no points at all, which is their only merit: at equal size landmarks are closer.
+need no points at all, which is their only merit: at equal size landmarks are closer. Up to three
+columns `FourierGrid` is exact to any precision asked for, in one transform of any number of rows.
 """
 
 from .base import Basis, BasisRecipe, GramBasis
+from .fourier import FourierBasis, FourierGrid
 from .hollow_matrix import HollowMatrix
 from .landmarks import Landmarks
 from .points import AllPoints, PointBasis, PointGram
 from .precomputed import PrecomputedBasis
 from .random_features import FeatureBasis, RandomFeatures
+from .trigonometric import TrigonometricMoments
 
 BASES: dict[str, type[BasisRecipe]] = {
     "points": AllPoints,
     "landmarks": Landmarks,
     "features": RandomFeatures,
+    "fourier": FourierGrid,
 }
 
 __all__ = [
@@ -27,6 +31,8 @@ __all__ = [
     "Basis",
     "BasisRecipe",
     "FeatureBasis",
+    "FourierBasis",
+    "FourierGrid",
     "GramBasis",
     "HollowMatrix",
     "Landmarks",
@@ -34,4 +40,5 @@ __all__ = [
     "PointGram",
     "PrecomputedBasis",
     "RandomFeatures",
+    "TrigonometricMoments",
 ]

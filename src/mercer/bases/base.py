@@ -17,6 +17,9 @@ from ..kernels.base import float_dtype
 class BasisRecipe(BaseEstimator, ABC):
     """How to build a basis for given data: parameters only."""
 
+    #: Columns of the data that it can serve; None for any number.
+    most_columns: int | None = None
+
     @abstractmethod
     def build(self, kernel, X, engine, rng, n_components=None) -> "Basis":
         """The basis for the rows of X; `n_components` helps to choose a size."""

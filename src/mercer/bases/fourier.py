@@ -74,6 +74,8 @@ class FourierGrid(BasisRecipe):
         the rows of the fit, widened by `margin`.
     """
 
+    most_columns = MOST_COLUMNS
+
     def __init__(self, tol=1e-9, margin=0.05, box=None):
         self.tol = tol
         self.margin = margin
@@ -90,7 +92,7 @@ class FourierGrid(BasisRecipe):
         return FourierBasis(kernel, frequencies, engine, self.tol)
 
     def for_kernels(self, kernels, box, engine) -> list["FourierBasis"]:
-        """A basis for each of several kernels on one spacing, so that one pass over rows serves all.
+        """A basis for each of several kernels on one spacing: one pass over rows serves all.
 
         The trigonometric moments of the widest basis, `trimmed`, are those of the others.
         """
@@ -317,7 +319,6 @@ class FourierBasis(Basis):
         return float(kernel_profile(self.kernel, np.zeros(1))[0])
 
 
-
 def why_not(kernel, d: int) -> str:
     """Why a kernel in d columns has no Fourier grid, in a sentence; empty where it has one."""
     if d > MOST_COLUMNS:
@@ -325,9 +326,9 @@ def why_not(kernel, d: int) -> str:
     density = kernel.spectral_density(np.zeros(1), d)
     if density is None:
         return (
-            f"{type(kernel).__name__} in {d} column{'s' * (d > 1)} has no spectral density that is "
-            "known: a Fourier grid serves RBF, Matern, RationalQuadratic, for one column Laplacian, "
-            "and kernels that define `spectral_density`."
+            f"{type(kernel).__name__} in {d} column{'s' * (d > 1)} has no known spectral density. "
+            "A Fourier grid serves RBF, Matern, RationalQuadratic, Laplacian of one column, and "
+            "kernels that define `spectral_density`."
         )
     if not np.isfinite(density).all():
         return (

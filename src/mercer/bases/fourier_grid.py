@@ -9,10 +9,10 @@ On lags x with |x_a| <= L_a the trapezoidal rule of spacing h_a = 1 / P_a makes 
 
 A kernel that falls with the distance and is nowhere negative has 0 <= alias(x) <= A, the sum over
 the nearest each copy can come, and |cut(x)| <= cut(0) = k(0) + alias(0) - sum_j w_j: not an
-estimate, but what the weights themselves say. As matrices over n rows, alias has norm at most n A,
-and cut is positive semidefinite with norm at most n cut(0), so an eigenvalue of the kernel matrix is
-at most n A below and n cut(0) above that of the series. Both bounds hold for every such kernel; those
-of Greengard, Rachh & Barnett (2022) for Gaussian and Matern kernels follow from the same sums.
+estimate, but what the weights themselves say. As matrices over n rows, alias has norm at most n A
+and cut is positive semidefinite with norm at most n cut(0). So an eigenvalue of the kernel matrix
+is at most n A below and n cut(0) above that of the series. Both hold for every such kernel; the
+bounds of Greengard, Rachh & Barnett (2022) for Gaussian and Matern kernels come from the same sums.
 """
 
 from dataclasses import dataclass
@@ -209,7 +209,7 @@ def check_count(kernel, extent, tol, count, most) -> None:
     """Raise ValueError with what to do where the grid would be too large."""
     if count <= most:
         return
-    d, advice = len(extent), "basis='landmarks', whose error is certified too"
+    advice = "basis='landmarks', whose error is certified too"
     for looser in 10.0 ** np.arange(np.ceil(np.log10(tol)) + 1, np.log10(LARGEST_TOL)):
         if predicted_size(kernel, extent, looser) <= most:
             advice = f"FourierGrid(tol={looser:.0e}), or {advice}"
@@ -217,8 +217,8 @@ def check_count(kernel, extent, tol, count, most) -> None:
     raise ValueError(
         f"A Fourier grid for {kernel!r} on a box of "
         f"{' x '.join(f'{L:.3g}' for L in extent)} needs about {count:.2g} frequencies for "
-        f"tol={tol:.0e} in {d} column{'s' * (d > 1)}, and there is room for {most:,}: the kernel is "
-        f"too narrow for the box, or its spectrum falls too slowly. Take {advice}."
+        f"tol={tol:.0e}, and there is room for {most:,}: the kernel is too narrow for the box, or "
+        f"its spectrum falls too slowly. Take {advice}."
     )
 
 
@@ -228,6 +228,4 @@ def predicted_size(kernel, extent, tol: float) -> float:
     density = kernel.spectral_density(np.zeros(1), d)
     if density is None or not np.isfinite(density).all():
         return np.inf
-    return predicted_count(
-        predicted_radius(kernel, d, tol), choose_spacing(kernel, extent, tol)
-    )
+    return predicted_count(predicted_radius(kernel, d, tol), choose_spacing(kernel, extent, tol))

@@ -70,8 +70,7 @@ def measured_error(modes: tuple[int, ...], precision: float) -> float:
         half = count // 2
         angles = rng.uniform(-np.pi, np.pi, (PROBES, 1))
         # The largest frequencies, which have the largest error, and some of the others.
-        some = np.unique(np.append(np.linspace(-half, half, PROBED_MODES).round(), [half, 1 - half]))
-        some = some[np.abs(some) <= half]
+        some = np.unique(np.linspace(-half, half, min(count, PROBED_MODES)).round())
         one = np.zeros((some.size, count), complex)
         one[np.arange(some.size), (some + half).astype(int)] = 1.0
         error = np.abs(evaluate(angles, one, precision) - np.exp(1j * angles * some)).max()

@@ -11,6 +11,7 @@ from .base import DenseOperator, Negated, SymmetricOperator
 from .centered import CenteredGram
 from .double_centered import DoubleCentered, MatrixDistance
 from .normalized import NormalizedGram
+from .toeplitz import ToeplitzCovariance
 
 __all__ = [
     "CenteredGram",
@@ -20,4 +21,5 @@ __all__ = [
     "Negated",
     "NormalizedGram",
     "SymmetricOperator",
+    "ToeplitzCovariance",
 ]

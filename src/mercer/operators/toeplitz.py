@@ -1,8 +1,8 @@
 """The covariance of Fourier features: diagonal times Toeplitz times diagonal.
 
-With t the trigonometric moments of n rows, features of frequencies j and k have products summed over
-rows that depend on t at j - k and j + k only. A product with a vector is then a convolution with t:
-a fast Fourier transform, a multiplication with the rows' density, and back, whatever n is.
+With t the trigonometric moments of n rows, the sum over rows of the product of two features, of
+frequencies j and k, depends on t at j - k and j + k only. A product with a vector is a convolution
+with t: a fast Fourier transform, a multiplication with the rows' density, and back, whatever n is.
 """
 
 from functools import cached_property

@@ -1,0 +1,322 @@
+"""The Fourier grid: densities, certified bounds, transforms, the operator, fits against exact."""
+
+from functools import partial
+from itertools import pairwise, product
+
+import numpy as np
+import oracle
+import pytest
+from contracts import check_operator, generator
+from scipy.integrate import quad
+from scipy.special import j0
+from sklearn.base import clone
+
+from mercer import KernelPCA
+from mercer.bases import BASES, FourierGrid
+from mercer.bases.fourier_grid import choose_frequencies, kernel_profile, predicted_size
+from mercer.compute import LocalEngine
+from mercer.kernels import KERNELS, RBF, Laplacian, Linear, Matern, RationalQuadratic
+from mercer.operators import ToeplitzCovariance
+
+pytest.importorskip("finufft", reason="the extra fourier is not installed")
+
+ENGINE = LocalEngine(10**9, 2)
+SMOOTH = [
+    RBF(gamma=0.4),
+    Matern(gamma=0.4, nu=0.5),
+    Matern(gamma=0.4, nu=1.5),
+    Matern(gamma=0.4, nu=2.5),
+    RationalQuadratic(gamma=0.4, alpha=4.0),
+    RationalQuadratic(gamma=0.4, alpha=1.7),
+    Laplacian(gamma=0.7),
+]
+
+
+def cloud(n, d, key=0, at=100.0):
+    """Rows far from the origin, where differences must come before rounding."""
+    return generator(n, d, key).standard_normal((n, d)) * (1, 0.7, 0.5)[:d] + at
+
+
+def profile(kernel, r):
+    return float(kernel_profile(kernel, np.array([r]))[0])
+
+
+WAVES = {
+    1: lambda u: 2 * np.cos(u),
+    2: lambda u: u * j0(u),
+    3: lambda u: u**2 * np.sinc(u / np.pi) / np.pi,
+}
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("kernel", SMOOTH, ids=repr)
+def test_density_is_the_fourier_transform(kernel, d):
+    """By quadrature of the side that falls fast; the other direction is the same formula."""
+    at = float(generator(d).uniform(0.2, 1.0))
+    if kernel.spectral_density(np.zeros(1), d) is None:
+        assert isinstance(kernel, Laplacian) and d > 1
+        return
+
+    def density(f):
+        return float(kernel.spectral_density(np.array(f), d))
+
+    fast, slow = partial(profile, kernel), density
+    if isinstance(kernel, RationalQuadratic):
+        fast, slow = slow, fast
+    periods = pairwise(np.arange(60) / at)
+    # Radial waves of d columns: 2 cos(u), u J0(u), u^2 sinc(u) / pi with u = 2 pi f r.
+    found = sum(
+        quad(lambda r: fast(r) * WAVES[d](2 * np.pi * at * r), a, b, epsabs=1e-13)[0]
+        for a, b in periods
+    ) / at ** (d - 1)
+    assert slow(at) == pytest.approx(found, rel=1e-7)
+
+
+def test_other_kernels_have_no_density():
+    known = {RBF, Matern, RationalQuadratic, Laplacian}
+    for kind in set(KERNELS.values()) - known:
+        assert kind().spectral_density(np.zeros(1), 1) is None
+    assert np.isinf(RationalQuadratic(gamma=1.0, alpha=1.0).spectral_density(np.zeros(1), 2))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("kernel", SMOOTH, ids=repr)
+def test_error_of_the_series_is_within_its_bounds(kernel, d):
+    """Drawn boxes, widths and tolerances; the corners of the box are the worst lags."""
+    rng = generator(d, 7)
+    for _ in range(4):
+        gamma, tol = 10 ** rng.uniform(-1, 1), 10 ** rng.uniform(-9, -2)
+        drawn = clone(kernel).set_params(gamma=gamma)
+        extent = rng.uniform(0.0, 3.0, d) * rng.integers(0, 2, d)
+        if predicted_size(drawn, extent, tol) > 30_000:
+            continue
+        grid = choose_frequencies(drawn, np.stack([0 * extent, extent], axis=1), tol)
+        lags = rng.uniform(-1, 1, (40, d))
+        lags[: 3**d] = np.array(list(product((-1, 0, 1), repeat=d)))[:40]
+        lags = np.longdouble(lags * extent)
+        angles = (lags * (2 * np.longdouble(np.pi) * grid.spacing)) @ grid.index.T
+        series = grid.weights[0] + 2 * np.cos(angles) @ grid.weights[1:].astype(np.longdouble)
+        error = series - kernel_profile(drawn, np.sqrt((lags**2).sum(axis=1)).astype(float))
+        assert grid.alias <= 1.01 * tol + 1e-14 and grid.cut <= 1.01 * tol + 1e-14
+        assert np.all(error <= grid.alias + grid.cut) and np.all(error >= -grid.cut)
+
+
+def test_grid_is_no_larger_than_it_must_be():
+    """Twice the tolerance or a smaller box needs fewer frequencies, and the error is used up."""
+    box = np.array([[0.0, 4.0], [0.0, 3.0]])
+    grid = choose_frequencies(RBF(gamma=1.0), box, 1e-8)
+    assert 1e-9 < grid.alias <= 1e-8 and 1e-10 < grid.cut <= 1e-8
+    assert choose_frequencies(RBF(gamma=1.0), box, 1e-6).size < grid.size
+    assert choose_frequencies(RBF(gamma=1.0), box / 2, 1e-8).size < grid.size
+    predicted = predicted_size(RBF(gamma=1.0), box[:, 1], 1e-8)
+    assert predicted == pytest.approx(grid.size, rel=0.1)
+
+
+def basis_for(X, kernel, tol=1e-9, **params):
+    return FourierGrid(tol=tol, **params).build(kernel, X, ENGINE, generator(0))
+
+
+def exact_sums(basis, X):
+    """The trigonometric moments in extended precision, one exponential at a time."""
+    grid = basis.frequencies
+    angles = (np.longdouble(X) - grid.center) * (2 * np.longdouble(np.pi) * grid.spacing)
+    q = np.array(list(product(*(range(-2 * m, 2 * m + 1) for m in grid.reach))))
+    return np.exp(-1j * (angles @ q.T)).sum(axis=0).reshape(basis.moment_modes)
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_moments_are_within_their_error_and_add_up(d):
+    X = cloud(700, d)
+    basis = basis_for(X, RBF(gamma=0.5), 1e-7)
+    whole, exact = basis.moments(X), exact_sums(basis, X)
+    assert np.abs(whole.sums - exact).max() <= whole.error <= 700 * 1e-7
+    parts = sum(
+        (basis.moments(X[i : i + 100]) for i in range(100, 700, 100)), basis.moments(X[:100])
+    )
+    assert parts.count == whole.count == 700
+    assert np.abs(parts.sums - exact).max() <= parts.error
+    half = whole.scaled(0.5)
+    np.testing.assert_array_equal(half.sums, whole.sums / 2)
+    assert half.count == 350
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_operator(d, center):
+    X = cloud(200, d)
+    basis = basis_for(X, RBF(gamma=0.2), 1e-4 if d == 3 else 1e-6)
+    Y = basis.features(X)
+    Y = Y - Y.mean(axis=0) if center else Y
+    A, sums = Y.T @ Y, basis.moments(X)
+    operator = ToeplitzCovariance(basis.frequencies.index, basis.amplitudes, sums, center)
+    check_operator(operator, A, atol=sums.error / 200)
+    slack = 10 * sums.error
+    index = np.array([0, 3, A.shape[0] - 1])
+    np.testing.assert_allclose(operator.rows(index), A[index], rtol=0, atol=slack)
+    np.testing.assert_allclose(operator.diagonal(), np.diag(A), rtol=0, atol=slack)
+    assert operator.trace() == pytest.approx(np.trace(A), abs=len(A) * slack)
+
+
+def exact_values(kernel, X, r):
+    """Eigenvalues of the centered matrix of a kernel computed in extended precision."""
+    D = np.longdouble(X)[:, None, :] - np.longdouble(X)[None, :, :]
+    T = (D**2).sum(axis=2)
+    if isinstance(kernel, RBF):
+        K = np.exp(-kernel.gamma * T)
+    elif isinstance(kernel, RationalQuadratic):
+        K = (1 + kernel.gamma * T / kernel.alpha) ** -np.longdouble(kernel.alpha)
+    else:
+        s = np.sqrt(4 * np.longdouble(kernel.nu) * kernel.gamma * T)
+        K = {0.5: 1, 1.5: 1 + s, 2.5: 1 + s + s**2 / 3}[kernel.nu] * np.exp(-s)
+    K = K - K.mean(axis=0)
+    K = K - K.mean(axis=1)[:, None]
+    return np.linalg.eigvalsh(K.astype(float))[::-1][:r]
+
+
+CASES = [
+    (RBF(gamma=0.5), 1, 1e-9),
+    (RBF(gamma=8.0), 2, 1e-9),
+    (RBF(gamma=0.3), 3, 1e-6),
+    (RBF(gamma=1e-3), 2, 1e-11),
+    (Matern(gamma=0.5, nu=2.5), 1, 1e-9),
+    (Matern(gamma=0.5, nu=1.5), 2, 1e-4),
+    (Matern(gamma=0.5, nu=0.5), 1, 1e-3),
+    (RationalQuadratic(gamma=0.5, alpha=3.0), 2, 1e-6),
+]
+
+
+@pytest.mark.parametrize(("kernel", "d", "tol"), CASES, ids=lambda v: repr(v))
+def test_certificate_holds_the_exact_eigenvalues(kernel, d, tol):
+    """A hard bound: of the kernel's series, of the transforms and of the solver together."""
+    X = cloud(400, d)
+    model = KernelPCA(6, kernel=kernel, basis=FourierGrid(tol=tol)).fit(X)
+    exact, certificate = exact_values(kernel, X, 6), model.certificate_
+    assert certificate.kind == "bound" and certificate.converged
+    assert np.all(certificate.eigenvalue_lower <= exact)
+    assert np.all(exact <= certificate.eigenvalue_upper)
+    width = certificate.eigenvalue_upper - certificate.eigenvalue_lower
+    assert np.all(width <= 400 * 4 * tol + 2e-9 * exact[0])
+    low, high = certificate.captured_variance
+    assert low <= exact.sum() / oracle_total(kernel, X) <= high + 1e-12
+
+
+def oracle_total(kernel, X):
+    K = kernel(X - X.mean(axis=0))
+    return float(len(X) - K.mean() * len(X))
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize(("d", "gamma"), [(1, 0.5), (2, 0.5), (2, 6.0), (3, 0.2)])
+def test_fit_is_exact_kernel_pca(d, gamma, center):
+    X, new = cloud(300, d), cloud(50, d, 1)
+    new = np.clip(new, X.min(axis=0), X.max(axis=0))
+    fourier = KernelPCA(5, kernel="rbf", gamma=gamma, basis="fourier", center=center).fit(X)
+    exact = KernelPCA(5, kernel="rbf", gamma=gamma, center=center, eigen_solver="dense").fit(X)
+    top = exact.eigenvalues_[0]
+    np.testing.assert_allclose(fourier.eigenvalues_, exact.eigenvalues_, rtol=0, atol=1e-9 * top)
+    np.testing.assert_allclose(
+        fourier.explained_variance_ratio_, exact.explained_variance_ratio_, atol=1e-8
+    )
+    S, E = fourier.transform(new), exact.transform(new)
+    S = S * np.sign((S * E).sum(axis=0))
+    np.testing.assert_allclose(S, E, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        fourier.reconstruction_error(new), exact.reconstruction_error(new), rtol=0, atol=1e-6
+    )
+    np.testing.assert_allclose(fourier.fit_transform(X), fourier.transform(X), atol=1e-12)
+    M = fourier.expansion_.metric
+    np.testing.assert_allclose(M[1:, 1:], np.eye(5), atol=1e-12)
+
+
+def test_rows_outside_of_the_box_are_an_error():
+    X = cloud(100, 2)
+    model = KernelPCA(2, kernel="rbf", basis="fourier").fit(X)
+    far = X[:1].copy()
+    far[0, 1] = X[:, 1].max() + 0.2 * np.ptp(X[:, 1])
+    for call in (model.transform, model.reconstruction_error):
+        with pytest.raises(ValueError, match=r"Column 1 has values from .* to .*made for"):
+            call(far)
+    near = X[:1].copy()
+    near[0, 1] = X[:, 1].max() + 0.04 * np.ptp(X[:, 1])
+    exact = KernelPCA(2, kernel="rbf").fit(X)
+    np.testing.assert_allclose(
+        np.abs(model.transform(near)), np.abs(exact.transform(near)), atol=1e-6
+    )
+    box = [(90, 110), (90, 110)]
+    wide = KernelPCA(2, kernel="rbf", basis=FourierGrid(box=box)).fit(X)
+    np.testing.assert_allclose(np.abs(wide.transform(far)), np.abs(exact.transform(far)), atol=1e-6)
+    with pytest.raises(ValueError, match="Column 0 has values"):
+        KernelPCA(2, kernel="rbf", basis=FourierGrid(box=[(99.9, 100.1), (90, 110)])).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "d", "basis", "words"),
+    [
+        (RBF(gamma=1.0), 4, FourierGrid(), "up to 3 columns, and there are 4"),
+        (Linear(), 2, FourierGrid(), "Linear in 2 columns has no known spectral density"),
+        (Laplacian(gamma=1.0), 2, FourierGrid(), "Laplacian in 2 columns"),
+        (RationalQuadratic(gamma=1.0, alpha=1.0), 2, FourierGrid(), "falls too slowly"),
+        (RBF(gamma=1e9), 2, FourierGrid(), "needs about .* frequencies .*Take basis='landmarks'"),
+        (
+            Matern(gamma=1.0, nu=0.5),
+            1,
+            FourierGrid(),
+            r"Take FourierGrid\(tol=1e-\d\d\), or basis=",
+        ),
+        (RBF(gamma=1.0), 2, FourierGrid(tol=1e-20), "tol=1e-20 must be between"),
+        (RBF(gamma=1.0), 2, FourierGrid(margin=-1), "margin=-1 must not be negative"),
+        (RBF(gamma=1.0), 2, FourierGrid(box=[(0, 1)]), "the least and the largest value of each"),
+    ],
+)
+def test_what_it_cannot_do_is_said(kernel, d, basis, words):
+    X = generator(d).standard_normal((50, d))
+    with pytest.raises(ValueError, match=words):
+        KernelPCA(2, kernel=kernel, basis=basis).fit(X)
+
+
+def test_columns_that_do_not_vary():
+    X = cloud(60, 2)
+    X[:, 1] = 3.0
+    fourier = KernelPCA(3, kernel="rbf", gamma=0.5, basis="fourier").fit(X)
+    exact = KernelPCA(3, kernel="rbf", gamma=0.5).fit(X)
+    np.testing.assert_allclose(fourier.eigenvalues_, exact.eigenvalues_, rtol=1e-7)
+
+
+def test_several_kernels_on_one_grid():
+    """One pass over the rows serves all widths: t depends on gamma through the weights only."""
+    X = cloud(300, 2)
+    recipe, kernels = FourierGrid(tol=1e-8), [RBF(gamma=g) for g in (0.05, 0.5, 3.0)]
+    bases = recipe.for_kernels(kernels, recipe.box_of(X), ENGINE)
+    widest = max(bases, key=lambda basis: basis.size)
+    sums = widest.moments(X)
+    for basis, kernel in zip(bases, kernels, strict=True):
+        part = sums.trimmed(basis.frequencies.reach)
+        assert part.sums.shape == basis.moment_modes
+        np.testing.assert_allclose(part.sums, basis.moments(X).sums, atol=2 * sums.error)
+        Y = basis.features(X)
+        assert np.abs(Y @ Y.T - oracle.kernel_matrix("rbf", X, gamma=kernel.gamma)).max() <= 2e-8
+
+
+def test_blocks_stay_within_the_budget():
+    """The same sums whatever the budget, and an error where not even the grid fits."""
+    X = cloud(40_000, 2)
+    small = FourierGrid(tol=1e-6).build(RBF(gamma=0.5), X, LocalEngine(3 * 10**6, 2), generator(0))
+    large = FourierGrid(tol=1e-6).build(RBF(gamma=0.5), X, ENGINE, generator(0))
+    assert small.transform_rows(40_000, 1000, 1) < 40_000
+    np.testing.assert_allclose(small.moments(X).sums, large.moments(X).sums, atol=40_000 * 1e-6)
+    W = generator(3).standard_normal((small.size, 5))
+    np.testing.assert_allclose(small.project(X, W), large.project(X, W), atol=1e-5)
+    with pytest.raises(ValueError, match="room for"):
+        FourierGrid().build(RBF(gamma=5.0), X, LocalEngine(10**5, 1), generator(0))
+
+
+def test_single_precision_rows_keep_their_type():
+    X = cloud(200, 2, at=0.0).astype(np.float32)
+    model = KernelPCA(3, kernel="rbf", gamma=0.5, basis="fourier").fit(X)
+    assert model.transform(X).dtype == np.float32
+    exact = KernelPCA(3, kernel="rbf", gamma=0.5).fit(X.astype(float))
+    np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=1e-5)
+
+
+def test_registry_has_it():
+    assert BASES["fourier"] is FourierGrid
