@@ -11,6 +11,7 @@ from scipy.integrate import quad
 from scipy.special import j0
 from sklearn.base import clone
 
+import mercer
 from mercer import KernelPCA
 from mercer.bases import BASES, FourierGrid
 from mercer.bases.fourier_grid import choose_frequencies, kernel_profile, predicted_size
@@ -264,7 +265,7 @@ def test_rows_outside_of_the_box_are_an_error():
             r"Take FourierGrid\(tol=1e-\d\d\), or basis=",
         ),
         (RBF(gamma=1.0), 2, FourierGrid(tol=1e-20), "tol=1e-20 must be between"),
-        (RBF(gamma=1.0), 2, FourierGrid(margin=-1), "margin=-1 must not be negative"),
+        (RBF(gamma=1.0), 2, FourierGrid(margin=-1), "margin=-1 must be a number"),
         (RBF(gamma=1.0), 2, FourierGrid(box=[(0, 1)]), "the least and the largest value of each"),
     ],
 )
@@ -272,6 +273,22 @@ def test_what_it_cannot_do_is_said(kernel, d, basis, words):
     X = generator(d).standard_normal((50, d))
     with pytest.raises(ValueError, match=words):
         KernelPCA(2, kernel=kernel, basis=basis).fit(X)
+
+
+def test_rows_anywhere():
+    """With margin="all" every row is served: near ones by the series, far ones have no kernel."""
+    X = cloud(150, 2)
+    model = KernelPCA(4, kernel="rbf", gamma=0.5, basis=FourierGrid(margin="all")).fit(X)
+    exact = KernelPCA(4, kernel="rbf", gamma=0.5).fit(X)
+    new = generator(5).standard_normal((300, 2)) * 10 ** generator(6).uniform(-1, 3, (300, 1)) + 100
+    S, E = model.transform(new), exact.transform(new)
+    signs = np.sign((model.transform(X) * exact.transform(X)).sum(axis=0))
+    np.testing.assert_allclose(S * signs, E, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        model.reconstruction_error(new), exact.reconstruction_error(new), rtol=0, atol=1e-6
+    )
+    with pytest.raises(ValueError, match="Column"):
+        model.expansion_.basis.moments(new)
 
 
 def test_columns_that_do_not_vary():
@@ -320,3 +337,93 @@ def test_single_precision_rows_keep_their_type():
 
 def test_registry_has_it():
     assert BASES["fourier"] is FourierGrid
+
+
+def ring(n=600):
+    angle = generator(n).uniform(0, 2 * np.pi, n)
+    return np.column_stack([np.cos(angle), np.sin(angle)]) + 0.05 * generator(n, 1).standard_normal(
+        (n, 2)
+    )
+
+
+def test_preimages_are_those_of_all_points():
+    """The Gaussian's fixed point needs a function and its gradient, not points."""
+    X = ring()
+    fourier = KernelPCA(8, kernel="rbf", gamma=2.0, basis="fourier").fit(X)
+    points = KernelPCA(8, kernel="rbf", gamma=2.0, basis="points").fit(X)
+    found, wanted = (m.inverse_transform(m.transform(X[:50])) for m in (fourier, points))
+    np.testing.assert_allclose(found, wanted, atol=5e-3)
+    noisy = np.clip(X[:50] * 1.1, X.min(axis=0), X.max(axis=0))
+    off = np.abs(np.linalg.norm(fourier.denoise(noisy), axis=1) - 1).mean()
+    assert off < 0.7 * np.abs(np.linalg.norm(noisy, axis=1) - 1).mean()
+    for other in ("ridge", "distance"):
+        again = clone(fourier).set_params(preimage=other).fit(X)
+        assert np.abs(again.inverse_transform(again.transform(X[:50])) - X[:50]).mean() < 0.1
+    with pytest.raises(ValueError, match="preimage='ridge'"):
+        KernelPCA(3, kernel=Matern(gamma=1.0, nu=2.5), basis="fourier", preimage="fixed-point").fit(
+            X[:, :1]
+        )
+
+
+def test_gradients_are_those_of_the_functions():
+    X = cloud(30, 2)
+    basis = basis_for(X, RBF(gamma=0.3))
+    W, step = generator(4).standard_normal((basis.size, 2)), 1e-5
+    for a, G in enumerate(basis.gradients(W)):
+        shift = step * np.eye(2)[a]
+        middle = np.clip(X, X.min(axis=0) + step, X.max(axis=0) - step)
+        slope = (basis.features(middle + shift) - basis.features(middle - shift)) @ W / (2 * step)
+        np.testing.assert_allclose(basis.project(middle, G), slope, atol=1e-6 * np.abs(slope).max())
+
+
+@pytest.mark.parametrize("margin", [0.05, "all"])
+def test_saved_and_exported_models_give_the_same_scores(tmp_path, margin):
+    X = cloud(200, 2)
+    basis = FourierGrid(margin=margin)
+    model = KernelPCA(3, kernel="rbf", gamma=0.5, basis=basis).fit(X)
+    model.save(tmp_path / "model.mercer")
+    again = mercer.load(tmp_path / "model.mercer")
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    np.testing.assert_allclose(
+        again.inverse_transform(X[:4, [0, 0, 0]] * 0), model.inverse_transform(X[:4, [0, 0, 0]] * 0)
+    )
+    runtime = pytest.importorskip("onnxruntime")
+    model.to_onnx(tmp_path / "model.onnx", dtype="float64")
+    session = runtime.InferenceSession(tmp_path / "model.onnx")
+    far = X[:1] + 1000
+    S = session.run(None, {"X": np.vstack([X, far])})[0]
+    np.testing.assert_allclose(S[:-1], model.transform(X), atol=1e-7)
+    if margin == "all":
+        np.testing.assert_allclose(S[-1:], model.transform(far), atol=1e-7)
+    else:
+        assert np.isnan(S[-1]).all(), "no answer rather than a wrong one"
+
+
+def test_auto_takes_the_grid_where_it_saves_much():
+    X = cloud(60_000, 2)
+    model = KernelPCA(4, kernel="rbf", gamma=0.5).fit(X)
+    assert model.plan_.method == 'basis="fourier"' and "times faster" in model.plan_.reason
+    assert model.expansion_.basis.tol <= 1e-11
+    few = KernelPCA(4, kernel="rbf", gamma=0.5).fit(X[:300])
+    assert few.expansion_.basis.spans_data
+    plan = mercer.plan(X, 4, kernel=RBF(gamma=0.5))
+    assert plan.method == 'basis="fourier"'
+    rough = mercer.plan(X, 4, kernel=Matern(gamma=0.5, nu=0.5))
+    assert rough.method != 'basis="fourier"'
+    note = next(e.note for e in rough.estimates if e.method == 'basis="fourier"')
+    assert "frequencies" in note and "landmarks instead" in note
+    assert "inf" not in repr(rough) and "nan" not in repr(rough)
+    shape = mercer.plan((10**6, 2), 4)
+    assert shape.method != 'basis="fourier"', "the range of the data is not known"
+    assert "unit cube" in repr(shape)
+    assert all("fourier" not in e.method for e in mercer.plan((10**4, 9), 4).estimates)
+
+
+def test_command(tmp_path, capsys):
+    from mercer.cli import main
+
+    table = tmp_path / "rows.csv"
+    np.savetxt(table, cloud(100, 2), delimiter=",", header="a,b", comments="")
+    model = tmp_path / "m.mercer"
+    assert main(["fit", str(table), "--method", "fourier", "-o", str(model), "--quiet"]) == 0
+    assert mercer.load(model).expansion_.basis.noun == "Fourier features"

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..compute import format_bytes, is_sparse, on_device_of, to_numpy
+from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import is_on_device
 from ..compute.nonuniform import (
     LEAST_PRECISION,
@@ -66,12 +66,14 @@ class FourierGrid(BasisRecipe):
     tol : float
         Largest error of the kernel, as a share of k(x, x). Eigenvalues over n rows are then right
         to n `tol`, and the certificate says so. Spacing and number of frequencies follow from it.
-    margin : float
-        How far beyond the rows of the fit new rows may lie, as a share of the range of each column.
-        Ignored where `box` is given.
+    margin : float or "all"
+        How far beyond the rows of the fit new rows may lie, as a share of the range of each column;
+        rows beyond that are an error. "all" serves rows anywhere, with a larger grid: so far beyond
+        the rows of the fit that the kernel with each of them is below `tol`, and zeros from there
+        on.
     box : array-like of shape (n_features, 2) or None
-        Least and largest value that every column may have, for rows to come. None for the range of
-        the rows of the fit, widened by `margin`.
+        Least and largest value of every column, where that is known before the rows are seen, as
+        of a stream. None for the range of the rows of the fit, widened by `margin`.
     """
 
     most_columns = MOST_COLUMNS
@@ -88,7 +90,9 @@ class FourierGrid(BasisRecipe):
     def on_box(self, kernel, box, engine) -> "FourierBasis":
         """The basis for rows within a box, (d, 2)."""
         self.check(kernel, len(box))
-        frequencies = choose_frequencies(kernel, box, self.tol, most_frequencies(engine, len(box)))
+        frequencies = choose_frequencies(
+            kernel, box, self.tol, most_frequencies(engine, len(box)), self.margin == "all"
+        )
         return FourierBasis(kernel, frequencies, engine, self.tol)
 
     def for_kernels(self, kernels, box, engine) -> list["FourierBasis"]:
@@ -106,7 +110,7 @@ class FourierGrid(BasisRecipe):
             check_count(kernel, extent, self.tol, predicted_count(radius, spacing), most)
             bases.append(
                 FourierBasis(
-                    kernel, fill_ball(kernel, box, spacing, radius, self.tol), engine, self.tol
+                    kernel, fill_ball(kernel, box, 0.0, spacing, radius, self.tol), engine, self.tol
                 )
             )
         return bases
@@ -117,7 +121,7 @@ class FourierGrid(BasisRecipe):
 
     def widened(self, box) -> np.ndarray:
         """A range of rows with the margin on both sides."""
-        room = self.margin * (box[:, 1] - box[:, 0])
+        room = (0.0 if self.margin == "all" else self.margin) * (box[:, 1] - box[:, 0])
         return np.stack([box[:, 0] - room, box[:, 1] + room], axis=1)
 
     def given_box(self, d: int) -> np.ndarray:
@@ -136,8 +140,12 @@ class FourierGrid(BasisRecipe):
             raise ValueError(
                 f"FourierGrid: tol={self.tol!r} must be between {LEAST_TOL} and {LARGEST_TOL}."
             )
-        if not 0 <= self.margin < np.inf:
-            raise ValueError(f"FourierGrid: margin={self.margin!r} must not be negative.")
+        number = isinstance(self.margin, int | float)
+        if self.margin != "all" and not (number and 0 <= self.margin < np.inf):
+            raise ValueError(
+                f"FourierGrid: margin={self.margin!r} must be a number that is not negative, such "
+                "as 0.05, or 'all'."
+            )
         reason = why_not(kernel, d)
         if reason:
             raise ValueError(f"{reason} Take basis='landmarks'.")
@@ -194,7 +202,9 @@ class FourierBasis(Basis):
         rows = self.transform_rows(X.shape[0], int(np.prod(modes)), 1)
 
         def of_block(block):
-            angles = self.angles(X[block])
+            rows = dense_rows(X[block])
+            self.check_rows(rows)
+            angles = self.angles(rows)
             sums = frequency_sums(angles, modes, self.precision_of_transforms)
             n = angles.shape[0]
             # At worst all rows of a block were added one by one to one number.
@@ -210,13 +220,14 @@ class FourierBasis(Basis):
         grids = self.coefficients(to_numpy(W))
 
         def products(block):
-            angles = self.angles(X[block])
+            angles, inside = self.placed(X[block])
             # Two real functions at once, as the real and the imaginary part of one.
             parts = [
                 evaluate(angles, grids[i : i + COLUMNS_AT_ONCE], self.precision_of_transforms)
                 for i in range(0, len(grids), COLUMNS_AT_ONCE)
             ]
-            return split_pairs(parts, W.shape[1], X)
+            out = split_pairs(parts, W.shape[1])
+            return out if inside is None else out * inside
 
         return products
 
@@ -248,20 +259,43 @@ class FourierBasis(Basis):
         grid[(slice(None), *reach)] = constant[0, ::2] + 1j * constant[0, 1::2]
         return grid
 
+    def gradients(self, W) -> list[np.ndarray]:
+        """Weights of the derivatives along every column of the functions with weights W."""
+        M = len(self.frequencies.index)
+        rates = 2 * np.pi * self.frequencies.spacing * self.frequencies.index
+        zero, cosines, sines = np.zeros_like(W[:1]), W[1 : 1 + M], W[1 + M :]
+        return [
+            np.vstack([zero, rate[:, None] * sines, -rate[:, None] * cosines]) for rate in rates.T
+        ]
+
     def features(self, X) -> np.ndarray:
         """psi of rows, (n, m): n m cosines and sines, for few rows."""
-        angles = to_numpy(self.angles(X)) @ self.frequencies.index.T
+        angles, inside = self.placed(X)
+        angles = to_numpy(angles) @ self.frequencies.index.T
         Y = np.empty((angles.shape[0], self.size))
         Y[:, 0] = 1.0
         Y[:, 1 : 1 + angles.shape[1]], Y[:, 1 + angles.shape[1] :] = np.cos(angles), np.sin(angles)
         Y *= self.amplitudes
-        return on_device_of(Y, X)
+        return on_device_of(Y if inside is None else Y * to_numpy(inside), X)
+
+    def placed(self, X):
+        """The angles of new rows, and 0 for those too far to have a kernel with the fit's, else 1.
+
+        The second, (n, 1), is None where none are; rows that the grid does not serve are an error.
+        """
+        X, grid = dense_rows(X), self.frequencies
+        if not grid.room:
+            self.check_rows(X)
+            return self.angles(X), None
+        low, high = (on_device_of(grid.box[:, i] + (-1, 1)[i] * grid.room, X) for i in (0, 1))
+        inside = ((low <= X) & (high >= X)).all(axis=1)[:, None]
+        xp = array_namespace(X)
+        clipped = xp.minimum(xp.maximum(xp.asarray(X, dtype=xp.float64), low), high)
+        return self.angles(clipped), xp.asarray(inside, dtype=xp.float64)
 
     def angles(self, X):
-        """2 pi h (x - c), within (-pi, pi); rows outside of the box are an error."""
-        X = X.toarray() if is_sparse(X) else X
+        """2 pi h (x - c), within (-pi, pi) for rows within the box."""
         grid = self.frequencies
-        self.check_rows(X)
         if not is_on_device(X):
             # The difference is taken in double precision, before anything is rounded.
             return (np.asarray(to_numpy(X), dtype=float) - grid.center) * (2 * np.pi * grid.spacing)
@@ -279,7 +313,7 @@ class FourierBasis(Basis):
                 f"Column {a} has values from {found[a, 0]:.6g} to {found[a, 1]:.6g}, and the "
                 f"Fourier grid of this model was made for {box[a, 0]:.6g} to {box[a, 1]:.6g}: "
                 "outside of that it would give wrong scores. Fit with "
-                "FourierGrid(box=[(low, high), ...]) or a larger margin, or leave those rows out."
+                "FourierGrid(box=[(low, high), ...]) or margin='all', or leave those rows out."
             )
 
     def transform_rows(self, n: int, modes: int, columns: int) -> int:
@@ -296,6 +330,10 @@ class FourierBasis(Basis):
         # Every thread gets some, and none so few that its grid costs more than its rows.
         fair = -(-n // (2 * self.engine.threads))
         return max(1, min(rows, max(LEAST_ROWS, min(fair, max(MOST_ROWS, 2 * modes)))))
+
+    def precision(self, X):
+        """Double: angles are many times 2 pi."""
+        return np.dtype(np.float64)
 
     def stream_width(self):
         """Numbers alive for one row."""
@@ -359,7 +397,12 @@ def row_range(X) -> np.ndarray:
     return np.stack([low, high], axis=1).astype(float)
 
 
-def split_pairs(parts, b: int, X):
+def dense_rows(X):
+    """Rows as an array."""
+    return X.toarray() if is_sparse(X) else X
+
+
+def split_pairs(parts, b: int):
     """Real columns from complex ones that hold two each, (n, b)."""
     if isinstance(parts[0], np.ndarray):
         both = np.concatenate(parts, axis=1)
@@ -368,5 +411,5 @@ def split_pairs(parts, b: int, X):
         return out[:, :b]
     import torch
 
-    both = torch.view_as_real(torch.cat(parts, dim=1).contiguous())
-    return both.reshape(both.shape[0], -1)[:, :b]
+    pairs = torch.view_as_real(torch.cat(parts, dim=1).contiguous())
+    return pairs.reshape(pairs.shape[0], -1)[:, :b]

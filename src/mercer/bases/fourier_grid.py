@@ -45,7 +45,10 @@ class Frequencies:
     Attributes
     ----------
     box : array of shape (d, 2)
-        The rows it serves: least and largest value of every column.
+        The rows of a fit: least and largest value of every column.
+    room : float
+        How far beyond the box new rows may lie: 0, or so far that rows beyond have no kernel with
+        any within the box.
     spacing : array of shape (d,)
         h, in cycles per unit.
     index : int array of shape (M, d)
@@ -58,6 +61,7 @@ class Frequencies:
     """
 
     box: np.ndarray
+    room: float
     spacing: np.ndarray
     index: np.ndarray
     weights: np.ndarray
@@ -80,8 +84,12 @@ class Frequencies:
         return 1 + 2 * self.index.shape[0]
 
 
-def choose_frequencies(kernel, box, tol: float, most: int = MOST_FREQUENCIES) -> Frequencies:
+def choose_frequencies(
+    kernel, box, tol: float, most: int = MOST_FREQUENCIES, everywhere: bool = False
+) -> Frequencies:
     """The fewest frequencies that give the kernel to `tol` times k(0) on all lags of the box.
+
+    With `everywhere` also on all lags from the box to rows beyond it that have a kernel with it.
 
     Raises
     ------
@@ -89,16 +97,20 @@ def choose_frequencies(kernel, box, tol: float, most: int = MOST_FREQUENCIES) ->
         Where more than `most` would be needed.
     """
     box = np.asarray(box, dtype=float)
-    extent = box[:, 1] - box[:, 0]
+    extent, room = box[:, 1] - box[:, 0], 0.0
     spacing = choose_spacing(kernel, extent, tol)
+    if everywhere:
+        # As far as the copies of the kernel, where it is below tol itself.
+        room = float((1 / spacing - extent).max())
+        spacing = choose_spacing(kernel, extent + room, tol)
     radius = predicted_radius(kernel, extent.size, tol)
-    check_count(kernel, extent, tol, predicted_count(radius, spacing), most)
-    return fill_ball(kernel, box, spacing, radius, tol)
+    check_count(kernel, extent + room, tol, predicted_count(radius, spacing), most)
+    return fill_ball(kernel, box, room, spacing, radius, tol)
 
 
-def fill_ball(kernel, box, spacing, radius: float, tol: float) -> Frequencies:
+def fill_ball(kernel, box, room: float, spacing, radius: float, tol: float) -> Frequencies:
     """The frequencies of a ball that is widened until what it leaves out is below `tol`."""
-    extent = box[:, 1] - box[:, 0]
+    extent = box[:, 1] - box[:, 0] + room
     alias = alias_bound(kernel, extent, 1 / spacing)
     top = kernel_profile(kernel, np.zeros(1))[0]
     whole = top + alias_bound(kernel, np.zeros_like(extent), 1 / spacing)
@@ -110,7 +122,8 @@ def fill_ball(kernel, box, spacing, radius: float, tol: float) -> Frequencies:
             break
         radius *= WIDEN
     rounding = WEIGHT_ROUNDING * top
-    return Frequencies(box, spacing, index, weights, alias + rounding, max(cut, 0.0) + rounding)
+    cut = max(cut, 0.0) + rounding
+    return Frequencies(box, room, spacing, index, weights, alias + rounding, cut)
 
 
 def kernel_weights(kernel, spacing, index) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from math import isfinite
 
 from .failures import UsageError
 from .options import add_budget, add_components, add_data, positive, whole
@@ -71,8 +72,8 @@ def facts_of(plan) -> dict:
             "option": option_of(e.method),
             "kernel_evaluations": e.evaluations,
             "bytes": e.bytes,
-            "seconds": e.seconds,
-            "fits": e.bytes <= work.memory,
+            "seconds": e.seconds if isfinite(e.seconds) else None,
+            "fits": e.bytes <= work.memory and isfinite(e.seconds),
             "note": e.note,
         }
         for e in plan.estimates

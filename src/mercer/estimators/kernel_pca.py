@@ -6,12 +6,16 @@ from typing import ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..bases import BASES, Basis, BasisRecipe, PrecomputedBasis
+from ..bases import BASES, Basis, BasisRecipe, FourierBasis, PrecomputedBasis
+from ..bases.fourier import row_range, why_not
+from ..compute import is_sparse
 from ..compute.cluster import is_dask
 from ..exceptions import tell
 from ..files import is_arrow
 from ..planning import Workload, choose
+from ..planning.choosing import fourier_plan
 from ..planning.following import follow
+from ..planning.fourier import SECONDS_SAVED, automatic_grid, fourier, takes_fourier
 from ..preimage import PREIMAGES, Preimage
 from ..problems import make_problem
 from ..progress.passes import PassBar
@@ -96,10 +100,12 @@ class KernelPCA(SourceMixin, KernelEstimator):
     n_jobs : int or None, default=None
         Threads; None for all cores.
 
-    basis : "auto", "points", "landmarks", "features" or BasisRecipe, default="auto"
+    basis : "auto", "points", "landmarks", "features", "fourier" or BasisRecipe, default="auto"
         What the directions are written in: "points" is every training row, the exact
-        method, and what "auto" takes; "landmarks" a few chosen rows (Nystroem), "features"
-        random features, both in one pass over the data.
+        method; "landmarks" a few chosen rows (Nystroem), "features" random features, both
+        in one pass over the data; "fourier" a grid of frequencies, for one to three columns and
+        kernels of the distance: exact to a tolerance for any number of rows. "auto" takes
+        "points", or "fourier" where that is predicted to be much faster.
 
     preimage : "auto", "fixed-point", "distance", "ridge" or Preimage, default="auto"
         How `inverse_transform` and `denoise` come back to rows. "auto" is the fixed point for
@@ -322,14 +328,30 @@ class KernelPCA(SourceMixin, KernelEstimator):
                 )
             check_gram(X)
             return PrecomputedBasis(X, engine)
-        recipe = self.basis
+        recipe = self._automatic_basis(X, engine) if self.basis == "auto" else self.basis
         if isinstance(recipe, str):
-            recipe = BASES["points" if recipe == "auto" else recipe]()
+            recipe = BASES[recipe]()
         r = self.n_components if isinstance(self.n_components, Integral) else None
         basis = recipe.build(self.kernel_, X, engine, rng, r)
         if basis.spans_data and not getattr(self._solver(), "keeps_tiles", True):
             basis.keep_nothing()
         return basis
+
+    def _automatic_basis(self, X, engine):
+        """All points, or a Fourier grid where one can serve and is much faster."""
+        points_asked = self.n_components is None or self.fit_inverse_transform
+        if points_asked or self.eigen_solver != "auto" or engine.where != "cpu" or is_sparse(X):
+            return "points"
+        if self.preimage not in ("auto", "ridge") or why_not(self.kernel_, X.shape[1]):
+            return "points"
+        r = FIRST_COMPONENTS if self._share() else self.n_components
+        work = Workload(*X.shape, min(r, X.shape[0]), engine.memory, engine.threads, self._tol())
+        exact = choose(work).chosen
+        if exact.seconds < SECONDS_SAVED:
+            return "points"
+        extent = np.diff(row_range(X), axis=1)[:, 0]
+        grid = fourier(work, self.kernel_, extent, engine)
+        return automatic_grid() if takes_fourier(grid, exact) else "points"
 
     def _solve(self, problem, engine, rng, report):
         """Canonical eigenpairs: as many as asked for, or as hold the share of variance."""
@@ -355,10 +377,14 @@ class KernelPCA(SourceMixin, KernelEstimator):
             engine.memory,
             engine.threads,
             self._tol(),
-            device=str(getattr(engine, "device", "cpu")),
+            device=engine.where,
             fused=engine.fuses(self.kernel_),
         )
-        plan = choose(work, self._solver(), self.basis, problem.count)
+        if isinstance(problem.basis, FourierBasis):
+            automatic = self.basis == "auto"
+            plan = fourier_plan(work, problem.basis, problem.count, self._solver(), automatic)
+        else:
+            plan = choose(work, self._solver(), self.basis, problem.count)
         pairs, self.plan_ = follow(plan, problem, engine, rng, report, self.callback is None)
         return pairs
 

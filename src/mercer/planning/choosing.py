@@ -10,10 +10,12 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import clone
 
+from ..bases.fourier import MOST_COLUMNS, FourierBasis, row_range
 from ..compute import TiledEngine, format_bytes, is_sparse, make_engine
 from ..kernels import KERNELS, Kernel, Precomputed
 from ..solvers import BlockKrylov, Dense, GramPower, Solver
 from .costs import METHODS, OTHERS, gram_power, power_block, tile_memory
+from .fourier import fourier, solver_for, takes_fourier
 from .types import Estimate, Plan, Speeds, Workload
 
 
@@ -68,7 +70,38 @@ def plan(X, n_components=16, *, kernel="rbf", memory=None, device=None, tol=0.0,
     speeds = calibrate(kernel, sample, engine) if where == "cpu" else Speeds.of_device(d)
     exact = choose(work, speeds=speeds)
     others = tuple(method(work, speeds) for method in OTHERS)
-    return replace(exact, estimates=exact.estimates + others)
+    found = replace(exact, estimates=exact.estimates + others)
+    if d > MOST_COLUMNS:
+        return found
+    if isinstance(X, tuple):
+        grid = fourier(work, kernel, np.ones(d), engine)
+        grid = replace(grid, note=f"{grid.note}; for data in the unit cube")
+        return replace(found, estimates=(*found.estimates, grid))
+    grid = fourier(work, kernel, np.diff(row_range(X), axis=1)[:, 0], engine)
+    return with_grid(replace(found, estimates=(*found.estimates, grid)), grid)
+
+
+def with_grid(plan: Plan, grid: Estimate) -> Plan:
+    """The plan with the Fourier grid chosen where "auto" would take it."""
+    if not takes_fourier(grid, plan.chosen):
+        return plan
+    return replace(plan, chosen=grid, reason=f"{grid.method}: {_why(grid, [plan.chosen, grid])}")
+
+
+def fourier_plan(work: Workload, basis: FourierBasis, rows: int, solver, automatic: bool) -> Plan:
+    """The plan of a fit on a Fourier grid; its work's n is the number of features."""
+    extent = np.diff(basis.frequencies.box, axis=1)[:, 0]
+    features, work = work.n, replace(work, n=rows)
+    grid = fourier(work, basis.kernel, extent, basis.engine, basis.tol)
+    if not isinstance(solver, Solver):
+        solver = solver_for(features, work.r)
+    chosen = replace(grid, solver=solver, fits=True)
+    if not automatic:
+        reason = f"asked for by basis, with {features:,} {basis.noun}"
+        return Plan(work, (chosen,), chosen, reason)
+    exact = choose(work)
+    reason = f"{chosen.method}: {_why(chosen, [exact.chosen, chosen])}"
+    return Plan(work, (*exact.estimates, chosen), chosen, reason)
 
 
 def _shape(X) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """The size of a fit, what a method would cost for it, and the plan made of both."""
 
 from dataclasses import dataclass
+from math import isfinite
 
 from .._tables import html_table, text_table
 from ..compute import format_bytes
@@ -140,7 +141,7 @@ class Plan:
                     estimate.method,
                     f"{estimate.evaluations:.2g}",
                     format_bytes(estimate.bytes),
-                    f"{estimate.seconds:.2g} s",
+                    f"{estimate.seconds:.2g} s" if isfinite(estimate.seconds) else "",
                     note,
                 ]
             )

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ..bases import FourierBasis
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import dtype_name, itemsize, placement_of
 from ..expansion import KernelExpansion
-from ..kernels import Linear, Polynomial
+from ..kernels import RBF, Linear, Polynomial
 from ..kernels.base import typical_distance
 from ..kernels.stationary import StationaryKernel
 from .base import (
@@ -40,7 +41,8 @@ class FixedPoint(Preimage):
     """The row whose image is nearest to the reconstruction, by a safeguarded fixed point.
 
     Points as the basis and a linear (closed form), Gaussian, Matern, rational quadratic, Laplacian
-    or polynomial kernel. O(m d) a row and iteration.
+    or polynomial kernel. O(m d) a row and iteration. On a Fourier grid the Gaussian kernel only,
+    by fast transforms.
 
     Parameters
     ----------
@@ -54,7 +56,9 @@ class FixedPoint(Preimage):
         self.max_iter = max_iter
 
     def check(self, basis):
-        """Points and a gradient are needed."""
+        """Points and a gradient are needed; of a Gaussian on a Fourier grid the gradient alone."""
+        if isinstance(basis, FourierBasis) and isinstance(basis.kernel, RBF):
+            return
         if basis.points is None:
             raise ValueError(
                 f"preimage='fixed-point' climbs among the points of the basis, and "
@@ -70,6 +74,10 @@ class FixedPoint(Preimage):
     def fit(self, expansion, X, denoising=False):
         """Bind to an expansion; nothing is learned."""
         basis = expansion.basis
+        if isinstance(basis, FourierBasis):
+            from .fourier import FittedFourier
+
+            return FittedFourier.of(expansion, X, self.tol, self.max_iter)
         points = all_rows(basis.points)
         expansion = replace(expansion, frame=on_device_of(expansion.frame, points))
         if isinstance(basis.kernel, Linear):

@@ -58,6 +58,8 @@ def basis_words(model) -> str:
         text = f"written in all {_count(basis.size, 'training row')}"
     elif basis.points is not None:
         text = f"written in {_count(basis.size, 'landmark')} that stand for all rows"
+    elif basis.exact_norms:
+        text = f"written in {_count(basis.size, 'Fourier feature')} that give the kernel exactly"
     else:
         text = f"written in {_count(basis.size, 'random feature')} that approximate the kernel"
     history = getattr(model, "history_", None)

@@ -4,7 +4,7 @@ from numbers import Real
 
 import numpy as np
 
-from ..bases import FeatureBasis, PointBasis
+from ..bases import FeatureBasis, FourierBasis, PointBasis
 from ..bases.random_features import Fourier
 from ..compute import is_sparse
 from ..kernels import Hollow, Kernel
@@ -70,6 +70,8 @@ def width(basis) -> int:
         features = basis.features
         fourier = isinstance(features, Fourier)
         return features.frequencies.shape[1] if fourier else features.columns.shape[1] - 1
+    if isinstance(basis, FourierBasis):
+        return basis.frequencies.spacing.size
     return basis.size
 
 

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._packages import needed
 from .._whole_file import whole_file
-from ..bases import FeatureBasis, PointBasis
+from ..bases import FeatureBasis, FourierBasis, PointBasis
+from ..bases.fourier import BOX_ROUNDING
 from ..bases.random_features import Fourier, TensorSketch
 from ..compute import is_sparse, to_numpy
 from ..kernels import (
@@ -32,16 +33,16 @@ from .graph import Graph
 
 
 def export_onnx(model, path, *, dtype="float32") -> None:
-    """Write the transform of a landmark or random-feature model as an ONNX graph.
+    """Write the transform of a landmark, random-feature or Fourier model as an ONNX graph.
 
     The graph takes rows ``X`` (rows, columns) and gives ``scores`` (rows, components). It computes
     in the precision that the model itself would choose for such rows. It checks nothing: NaN in,
-    NaN out.
+    NaN out; NaN also for rows that a Fourier grid does not serve.
 
     Parameters
     ----------
     model : estimator
-        Fitted, with ``basis="landmarks"`` or ``"features"``, or learned from a stream.
+        Fitted, with ``basis="landmarks"``, ``"features"`` or ``"fourier"``, or by a stream.
     path : str or path
     dtype : "float32" or "float64", default="float32"
         Type of the rows and of the scores.
@@ -74,8 +75,8 @@ def exportable(model):
             f"This model is exact: its graph would hold all {basis.size:,} training rows or their "
             "kernel. Export a KernelPCA with basis='landmarks' or basis='features' instead."
         )
-    known = isinstance(basis, FeatureBasis) or type(basis.kernel) in KERNEL_ROWS
-    if not isinstance(basis, PointBasis | FeatureBasis) or not known:
+    known = isinstance(basis, FeatureBasis | FourierBasis) or type(basis.kernel) in KERNEL_ROWS
+    if not isinstance(basis, PointBasis | FeatureBasis | FourierBasis) or not known:
         raise ModelFileError(
             f"{basis.kernel} cannot be expressed in ONNX. Those that can: "
             f"{', '.join(cls.__name__ for cls in KERNEL_ROWS)}."
@@ -96,6 +97,8 @@ def project(graph, X, basis, W) -> str:
         features = basis.features
         rows = fourier_rows if isinstance(features, Fourier) else sketch_rows
         return rows(graph, X, features, W)
+    if isinstance(basis, FourierBasis):
+        return grid_rows(graph, X, basis, W)
     Z = basis.points.toarray() if is_sparse(basis.points) else to_numpy(basis.points)
     K = KERNEL_ROWS[type(basis.kernel)](graph, X, np.asarray(Z, float), basis.kernel)
     return graph.matmul(K, W)
@@ -209,6 +212,20 @@ def fourier_rows(graph, X, features: Fourier, W) -> str:
     angles = graph.matmul(X, features.frequencies.T)
     cosines = graph.matmul(graph.cos(angles), W[:half])
     return graph.add(cosines, graph.matmul(graph.sin(angles), W[half:]))
+
+
+def grid_rows(graph, X, basis: FourierBasis, W) -> str:
+    """Cosines and sines of the grid; NaN for rows that it does not serve."""
+    grid, W = basis.frequencies, basis.amplitudes[:, None] * W
+    M, shifted = len(grid.index), graph.sub(X, grid.center[None])
+    angles = graph.matmul(shifted, (2 * np.pi * grid.spacing * grid.index).T)
+    cosines = graph.matmul(graph.cos(angles), W[1 : 1 + M])
+    P = graph.add(cosines, graph.matmul(graph.sin(angles), W[1 + M :]))
+    reach = np.diff(grid.box, axis=1).T / 2 * (1 + BOX_ROUNDING) + grid.room
+    beyond = graph.cast(graph.greater(graph.abs(shifted), reach), graph.dtype)
+    outside = graph.greater(graph.row_sums(beyond), np.zeros((1, 1)))
+    none = 0.0 if grid.room else np.nan
+    return graph.where(outside, np.full((1, W.shape[1]), none), graph.add(P, W[:1]))
 
 
 def sketch_rows(graph, X, features: TensorSketch, W) -> str:

@@ -9,8 +9,18 @@ from typing import get_type_hints
 
 import numpy as np
 
-from ..bases import BASES, FeatureBasis, HollowMatrix, PointBasis, PointGram
+from ..bases import (
+    BASES,
+    FeatureBasis,
+    FourierBasis,
+    FourierGrid,
+    HollowMatrix,
+    PointBasis,
+    PointGram,
+    TrigonometricMoments,
+)
 from ..bases import PrecomputedBasis as GivenBasis
+from ..bases.fourier_grid import Frequencies
 from ..bases.random_features import Fourier, TensorSketch
 from ..certificate import Certificate
 from ..compute import is_sparse, to_numpy
@@ -146,6 +156,19 @@ def fourier(reader: Reader, given) -> Fourier:
     return Fourier(matrix(given["frequencies"]))
 
 
+def fourier_grid(reader: Reader, given) -> FourierBasis:
+    """A grid of frequencies whose weights are those of its kernel."""
+    grid, kernel = given["frequencies"], resolved(given["kernel"])
+    if not isinstance(grid, Frequencies):
+        raise ModelFileError("a Fourier grid without frequencies")
+    box, spacing, weights = matrix(grid.box), vector(grid.spacing), vector(grid.weights)
+    J, d = grid.index, spacing.size
+    shapes = box.shape == (d, 2) and J.shape == (weights.size - 1, d) and J.dtype.kind == "i"
+    if not shapes or d > FourierGrid.most_columns or spacing.min() <= 0 or weights.min() < 0:
+        raise ModelFileError("the frequencies of a Fourier grid do not fit its box or its weights")
+    return FourierBasis(kernel, grid, reader.engine, number(given["tol"]))
+
+
 def tensor_sketch(reader: Reader, given) -> TensorSketch:
     """Hashes within the size, and their signs."""
     columns, signs, size = given["columns"], matrix(given["signs"]), whole(given["size"])
@@ -211,7 +234,7 @@ STREAM_SETTINGS = (
     "center",
 )
 STREAM_STATE = ("points", "frame", "variances", "variance", "count", "lost", "missed")
-BASIS_TYPES = (PointBasis, FeatureBasis, GivenBasis)
+BASIS_TYPES = (PointBasis, FeatureBasis, FourierBasis, GivenBasis)
 
 
 def named(*names):
@@ -235,6 +258,7 @@ RECORDS = (
     DistanceMap,
     Estimate,
     FixedSpan,
+    Frequencies,
     GrowingDictionary,
     History,
     LinearMap,
@@ -245,6 +269,7 @@ RECORDS = (
     Spectrum,
     State,
     Stream,
+    TrigonometricMoments,
     Workload,
 )
 
@@ -259,6 +284,7 @@ _LIST = [
     given_matrix(HollowMatrix),
     Part(FeatureBasis, named("kernel", "features"), feature_basis),
     Part(Fourier, named("frequencies"), fourier),
+    Part(FourierBasis, named("kernel", "frequencies", "tol"), fourier_grid),
     Part(TensorSketch, named("columns", "signs", "scale", "constant", "size"), tensor_sketch),
     Part(EuclideanDistance, named("origin"), lambda r, f: EuclideanDistance(f["origin"][None])),
     Part(MetricDistance, named("metric", "params"), metric_distance),
