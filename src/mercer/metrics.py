@@ -5,7 +5,11 @@ with ``@`` and ``rows`` (such as ``mercer.operators.CenteredGram``) serves as we
 is then read in blocks of rows and never stored.
 """
 
+from typing import Any
+
 import numpy as np
+
+from .compute.arrays import Array
 
 __all__ = [
     "excess_reconstruction_error",
@@ -20,7 +24,7 @@ __all__ = [
 ROWS = 256  # rows of a Gram operator held at once
 
 
-def reconstruction_error(K, A):
+def reconstruction_error(K: Array, A: Array) -> Any:
     """Frobenius error of the Gram matrix rebuilt from expansion coefficients.
 
     E(A) = ||K - (AK)'(AK)||, equation 22 of Schraudolph, Günter and Vishwanathan (2007).
@@ -50,7 +54,7 @@ def reconstruction_error(K, A):
     return total**0.5
 
 
-def minimal_reconstruction_error(eigenvalues, n_components):
+def minimal_reconstruction_error(eigenvalues: Array, n_components: int) -> Any:
     """Smallest E(A) of any `n_components` directions, given all eigenvalues of K.
 
     Parameters
@@ -72,7 +76,7 @@ def minimal_reconstruction_error(eigenvalues, n_components):
     return float(np.linalg.norm(tail))
 
 
-def excess_reconstruction_error(K, A, minimum=None):
+def excess_reconstruction_error(K: Array, A: Array, minimum: float | None = None) -> Any:
     """Relative excess E(A) / E_min - 1 of the reconstruction error over the best possible.
 
     Parameters
@@ -109,7 +113,7 @@ def excess_reconstruction_error(K, A, minimum=None):
     return error / minimum - 1.0
 
 
-def projection_error(K_xz, K_zz, norms, rcond=None):
+def projection_error(K_xz: Array, K_zz: Array, norms: Array, rcond: float | None = None) -> Any:
     """Share of the feature-space energy of X that landmarks Z do not span.
 
     tr(K - K_xz K_zz^+ K_zx) / tr K.
@@ -143,7 +147,7 @@ def projection_error(K_xz, K_zz, norms, rcond=None):
     return 1.0 - np.sum(spanned**2) / np.sum(norms)
 
 
-def subspace_error(U, V):
+def subspace_error(U: Array, V: Array) -> float:
     """Sine of the largest angle between the column spans of U and V.
 
     Parameters
@@ -166,7 +170,7 @@ def subspace_error(U, V):
     return min(1.0, float(np.linalg.norm(Q - P @ (P.T @ Q), 2)))
 
 
-def variation_of_information(labels, other):
+def variation_of_information(labels: Array, other: Array) -> float:
     """Variation of information between two clusterings of the same points, in nats.
 
     H(a|b) + H(b|a): 0 for equal clusterings, at most log n, a metric (Meila 2005).
@@ -192,7 +196,7 @@ def variation_of_information(labels, other):
     return max(0.0, 2 * _entropy(joint) - margins)
 
 
-def snr(clean, estimate):
+def snr(clean: Array, estimate: Array) -> float:
     """Signal-to-noise ratio 10 log10(var(clean) / mean squared error), in decibels.
 
     Parameters

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..compute import format_bytes
-from ..compute.arrays import dtype_name
+from ..compute import TiledEngine, format_bytes
+from ..compute.arrays import Array, dtype_name
 from ..kernels import Kernel
 from ..kernels.base import float_dtype
 
@@ -21,7 +21,14 @@ class BasisRecipe(BaseEstimator, ABC):
     most_columns: int | None = None
 
     @abstractmethod
-    def build(self, kernel, X, engine, rng, n_components=None) -> "Basis":
+    def build(
+        self,
+        kernel: Kernel,
+        X: Array,
+        engine: TiledEngine,
+        rng: np.random.Generator,
+        n_components: int | None = None,
+    ) -> "Basis":
         """The basis for the rows of X; `n_components` helps to choose a size."""
 
 
@@ -41,7 +48,9 @@ class Basis(ABC):
     points: Any = None
 
     @abstractmethod
-    def block_products(self, X, W=None, dtype=None) -> Callable[[slice], np.ndarray]:
+    def block_products(
+        self, X: Array, W: Array = None, dtype: Any = None
+    ) -> Callable[[slice], np.ndarray]:
         """A function from a block of X's rows to their inner products with the sums W.
 
         In the precision of X, or in `dtype`.
@@ -52,25 +61,25 @@ class Basis(ABC):
         """Peak floats held per row while `block_products` works on it."""
 
     @abstractmethod
-    def gram(self, W) -> np.ndarray:
+    def gram(self, W: Array) -> np.ndarray:
         """G W, the inner products of the basis with the sums W, (m, b)."""
 
     @abstractmethod
-    def norms(self, X) -> np.ndarray:
+    def norms(self, X: Array) -> np.ndarray:
         """k(x, x) for every row of X, (n,)."""
 
     @abstractmethod
-    def whitener(self, dtype) -> np.ndarray | None:
+    def whitener(self, dtype: Any) -> np.ndarray | None:
         """W with W' G W = I, for coordinates in an orthonormal basis; None if G = I."""
 
-    def project(self, X, W) -> np.ndarray:
+    def project(self, X: Array, W: Array) -> np.ndarray:
         """Inner products of phi(X) with the sums W, (n, b). The n x m matrix is never kept."""
         X = self.engine.place(X)
         out = self.engine.empty((X.shape[0], W.shape[1]))
         self.engine.map_rows(self.block_products(X, W), X.shape[0], self.product_rows(X), out)
         return out
 
-    def product_rows(self, X) -> int:
+    def product_rows(self, X: Array) -> int:
         """Rows a block may have so that every thread stays inside the budget."""
         width = 8 * (self.stream_width() + 2 * X.shape[1])
         rows = self.engine.memory // (2 * self.engine.threads * width)
@@ -83,7 +92,7 @@ class Basis(ABC):
             )
         return int(min(rows, self.engine.stream_block))
 
-    def precision(self, X):
+    def precision(self, X: Array) -> Any:
         """The NumPy type to compute X's inner products in."""
         return np.dtype(dtype_name(float_dtype(X)))
 
@@ -91,7 +100,7 @@ class Basis(ABC):
         """Let go of work arrays; they come back when needed."""
         return
 
-    def moved(self, engine) -> "Basis":
+    def moved(self, engine: TiledEngine) -> "Basis":
         """The same basis where another engine works."""
         basis = copy(self)
         basis.engine = engine
@@ -124,17 +133,17 @@ class GramBasis(Basis):
         """G itself, (m, m), in an array of its own."""
 
     @abstractmethod
-    def columns(self, index, W) -> np.ndarray:
+    def columns(self, index: Array, W: Array) -> np.ndarray:
         """G[:, index] W, the product with only some of the basis vectors, (m, b)."""
 
     @abstractmethod
-    def rows(self, index) -> np.ndarray:
+    def rows(self, index: Array) -> np.ndarray:
         """G[index], (b, m)."""
 
-    def rows_times(self, index, W) -> np.ndarray:
+    def rows_times(self, index: Array, W: Array) -> np.ndarray:
         """G[index] W, (b, c)."""
         return self.rows(index) @ W
 
     @abstractmethod
-    def minor(self, index) -> np.ndarray:
+    def minor(self, index: Array) -> np.ndarray:
         """G[index][:, index]."""

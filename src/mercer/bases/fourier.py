@@ -9,12 +9,14 @@ with psi(x) . psi(z) = k(x, z) up to `tol`: the same real features for rows of a
 cost of n rows is one nonuniform fast Fourier transform and all else is independent of n.
 """
 
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
-from ..compute.arrays import is_on_device
+from ..compute import TiledEngine, array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
+from ..compute.arrays import Array, is_on_device
 from ..compute.nonuniform import (
     LEAST_PRECISION,
     check_available,
@@ -22,6 +24,7 @@ from ..compute.nonuniform import (
     frequency_sums,
     measured_error,
 )
+from ..kernels import Kernel
 from .base import Basis, BasisRecipe
 from .fourier_grid import (
     LARGEST_TOL,
@@ -78,16 +81,23 @@ class FourierGrid(BasisRecipe):
 
     most_columns = MOST_COLUMNS
 
-    def __init__(self, tol=1e-9, margin=0.05, box=None):
+    def __init__(self, tol: float = 1e-9, margin: Any = 0.05, box: Any = None):
         self.tol = tol
         self.margin = margin
         self.box = box
 
-    def build(self, kernel, X, engine, rng, n_components=None):
+    def build(
+        self,
+        kernel: Kernel,
+        X: Array,
+        engine: TiledEngine,
+        rng: np.random.Generator,
+        n_components: int | None = None,
+    ) -> Basis:
         """Choose the grid for the box of X."""
         return self.on_box(kernel, self.box_of(X), engine)
 
-    def on_box(self, kernel, box, engine) -> "FourierBasis":
+    def on_box(self, kernel: Kernel, box: Any, engine: TiledEngine) -> "FourierBasis":
         """The basis for rows within a box, (d, 2)."""
         self.check(kernel, len(box))
         frequencies = choose_frequencies(
@@ -95,7 +105,7 @@ class FourierGrid(BasisRecipe):
         )
         return FourierBasis(kernel, frequencies, engine, self.tol)
 
-    def for_kernels(self, kernels, box, engine) -> list["FourierBasis"]:
+    def for_kernels(self, kernels: Any, box: Any, engine: TiledEngine) -> list["FourierBasis"]:
         """A basis for each of several kernels on one spacing: one pass over rows serves all.
 
         The trigonometric moments of the widest basis, `trimmed`, are those of the others.
@@ -115,11 +125,11 @@ class FourierGrid(BasisRecipe):
             )
         return bases
 
-    def box_of(self, X) -> np.ndarray:
+    def box_of(self, X: Array) -> np.ndarray:
         """The box given, or that of the rows of X with the margin, (d, 2)."""
         return self.widened(row_range(X)) if self.box is None else self.given_box(X.shape[1])
 
-    def widened(self, box) -> np.ndarray:
+    def widened(self, box: Any) -> np.ndarray:
         """A range of rows with the margin on both sides."""
         room = (0.0 if self.margin == "all" else self.margin) * (box[:, 1] - box[:, 0])
         return np.stack([box[:, 0] - room, box[:, 1] + room], axis=1)
@@ -134,7 +144,7 @@ class FourierGrid(BasisRecipe):
             )
         return box
 
-    def check(self, kernel, d: int) -> None:
+    def check(self, kernel: Kernel, d: int) -> None:
         """Raise ValueError or ImportError where no grid can serve, and say what can."""
         if not LEAST_TOL <= self.tol <= LARGEST_TOL:
             raise ValueError(
@@ -166,7 +176,7 @@ class FourierBasis(Basis):
 
     noun = "Fourier features"
 
-    def __init__(self, kernel, frequencies: Frequencies, engine, tol: float):
+    def __init__(self, kernel: Kernel, frequencies: Frequencies, engine: TiledEngine, tol: float):
         self.kernel, self.frequencies, self.engine, self.tol = kernel, frequencies, engine, tol
         self.size = frequencies.size
 
@@ -196,7 +206,7 @@ class FourierBasis(Basis):
         """Sides of the grid of differences of frequencies."""
         return tuple(int(4 * m + 1) for m in self.frequencies.reach)
 
-    def moments(self, X) -> TrigonometricMoments:
+    def moments(self, X: Array) -> TrigonometricMoments:
         """The trigonometric moments of the rows of X, in one pass within the budget."""
         X, modes = self.engine.place(X), self.moment_modes
         rows = self.transform_rows(X.shape[0], int(np.prod(modes)), 1)
@@ -212,7 +222,9 @@ class FourierBasis(Basis):
 
         return self.engine.sum_rows(of_block, X.shape[0], rows)
 
-    def block_products(self, X, W=None, dtype=None):
+    def block_products(
+        self, X: Array, W: Array = None, dtype: Any = None
+    ) -> Callable[[slice], Array]:
         """psi of a block of rows, times W: by fast transforms of all columns of W."""
         X = self.engine.place(X)
         if W is None:
@@ -231,7 +243,7 @@ class FourierBasis(Basis):
 
         return products
 
-    def project(self, X, W):
+    def project(self, X: Array, W: Array) -> Array:
         """Inner products of phi(X) with the sums W, (n, b)."""
         X = self.engine.place(X)
         n, b = X.shape[0], W.shape[1]
@@ -240,7 +252,7 @@ class FourierBasis(Basis):
         self.engine.map_rows(self.block_products(X, W), n, rows, out)
         return out
 
-    def coefficients(self, W) -> np.ndarray:
+    def coefficients(self, W: Array) -> np.ndarray:
         """Weights over the features as Fourier coefficients on the grid, ((b + 1) // 2, *modes).
 
         Columns 2 k and 2 k + 1 are the real and the imaginary part of the k-th function.
@@ -259,7 +271,7 @@ class FourierBasis(Basis):
         grid[(slice(None), *reach)] = constant[0, ::2] + 1j * constant[0, 1::2]
         return grid
 
-    def gradients(self, W) -> list[np.ndarray]:
+    def gradients(self, W: Array) -> list[np.ndarray]:
         """Weights of the derivatives along every column of the functions with weights W."""
         M = len(self.frequencies.index)
         rates = 2 * np.pi * self.frequencies.spacing * self.frequencies.index
@@ -268,7 +280,7 @@ class FourierBasis(Basis):
             np.vstack([zero, rate[:, None] * sines, -rate[:, None] * cosines]) for rate in rates.T
         ]
 
-    def features(self, X) -> np.ndarray:
+    def features(self, X: Array) -> np.ndarray:
         """psi of rows, (n, m): n m cosines and sines, for few rows."""
         angles, inside = self.placed(X)
         angles = to_numpy(angles) @ self.frequencies.index.T
@@ -278,7 +290,7 @@ class FourierBasis(Basis):
         Y *= self.amplitudes
         return on_device_of(Y if inside is None else Y * to_numpy(inside), X)
 
-    def placed(self, X):
+    def placed(self, X: Array) -> Array:
         """The angles of new rows, and 0 for those too far to have a kernel with the fit's, else 1.
 
         The second, (n, 1), is None where none are; rows that the grid does not serve are an error.
@@ -293,7 +305,7 @@ class FourierBasis(Basis):
         clipped = xp.minimum(xp.maximum(xp.asarray(X, dtype=xp.float64), low), high)
         return self.angles(clipped), xp.asarray(inside, dtype=xp.float64)
 
-    def angles(self, X):
+    def angles(self, X: Array) -> Array:
         """2 pi h (x - c), within (-pi, pi) for rows within the box."""
         grid = self.frequencies
         if not is_on_device(X):
@@ -302,7 +314,7 @@ class FourierBasis(Basis):
         center, scale = (on_device_of(a, X) for a in (grid.center, 2 * np.pi * grid.spacing))
         return (X.double() - center) * scale
 
-    def check_rows(self, X) -> None:
+    def check_rows(self, X: Array) -> None:
         """Raise ValueError for rows outside of the box, where the series is not the kernel."""
         box, found = self.frequencies.box, row_range(X)
         slack = BOX_ROUNDING * np.abs(box).max(axis=1)
@@ -331,23 +343,23 @@ class FourierBasis(Basis):
         fair = -(-n // (2 * self.engine.threads))
         return max(1, min(rows, max(LEAST_ROWS, min(fair, max(MOST_ROWS, 2 * modes)))))
 
-    def precision(self, X):
+    def precision(self, X: Array) -> Any:
         """Double: angles are many times 2 pi."""
         return np.dtype(np.float64)
 
-    def stream_width(self):
+    def stream_width(self) -> int:
         """Numbers alive for one row."""
         return 4 * self.size
 
-    def whitener(self, dtype):
+    def whitener(self, dtype: Any) -> Array:
         """The features are orthonormal as they are."""
         return None
 
-    def gram(self, W):
+    def gram(self, W: Array) -> Array:
         """W itself."""
         return W
 
-    def norms(self, X):
+    def norms(self, X: Array) -> Array:
         """k(x, x), as the kernel has it."""
         return self.kernel.diag(self.engine.place(X))
 

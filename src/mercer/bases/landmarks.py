@@ -1,14 +1,17 @@
 """Landmarks as the basis: a few chosen points stand for all (Nystroem)."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
+from ..compute import TiledEngine, array_namespace, is_sparse, on_device_of, to_numpy
+from ..compute.arrays import Array
 from ..exceptions import tell
-from ..selectors import TwoStage
-from .base import BasisRecipe
+from ..kernels import Kernel
+from ..selectors import Selector, TwoStage
+from .base import Basis, BasisRecipe
 from .points import DRAFT_SPREAD, PointBasis
 
 # Landmarks for each component when no size is given, and the least: at 200 the default
@@ -76,14 +79,29 @@ class Landmarks(BasisRecipe):
     True
     """
 
-    def __init__(self, size=None, selector=None, *, error=None, points=None, indices=None):
+    def __init__(
+        self,
+        size: int | None = None,
+        selector: Selector | None = None,
+        *,
+        error: float | None = None,
+        points: Array = None,
+        indices: Array = None,
+    ):
         self.size = size
         self.selector = selector
         self.error = error
         self.points = points
         self.indices = indices
 
-    def build(self, kernel, X, engine, rng, n_components=None):
+    def build(
+        self,
+        kernel: Kernel,
+        X: Array,
+        engine: TiledEngine,
+        rng: np.random.Generator,
+        n_components: int | None = None,
+    ) -> Basis:
         """Choose the landmarks among the rows of X and make them a basis."""
         self.check()
         X = engine.place(X)
@@ -91,7 +109,7 @@ class Landmarks(BasisRecipe):
         if self.points is not None or self.indices is not None:
             return PointBasis(kernel, self._given(X), engine, single=single)
         if self.error is not None:
-            return self._grow(kernel, X, engine, rng, single)
+            return self._grow(kernel, X, engine, rng, single, self.error)
         size = self.count(X.shape[0], n_components)
         return PointBasis(kernel, self._choose(kernel, X, size, rng, engine), engine, single=single)
 
@@ -164,19 +182,19 @@ class Landmarks(BasisRecipe):
             )
         return chosen if selector.returns_points else X[chosen]
 
-    def _grow(self, kernel, X, engine, rng, single):
+    def _grow(self, kernel, X, engine, rng, single, error):
         """The first basis of doubling sizes that loses no more than asked."""
         for size in self.sizes(X.shape[0]):
             basis = PointBasis(
                 kernel, self._choose(kernel, X, size, rng, engine), engine, single=single
             )
-            if basis.lost_share(X) <= self.error or basis.size < size:
+            if basis.lost_share(X) <= error or basis.size < size:
                 break
         return basis
 
-    def sizes(self, n: int):
+    def sizes(self, n: int) -> Iterator[int]:
         """The sizes to try for an error, doubling up to n."""
-        if not 0 < self.error < 1:
+        if self.error is None or not 0 < self.error < 1:
             raise ValueError(f"Landmarks: error={self.error!r} must be a share in (0, 1).")
         size = FIRST_SIZE
         while size < n:

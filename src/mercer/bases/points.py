@@ -1,9 +1,14 @@
 """Points as the basis: phi(z) for the rows of Z, so that G = k(Z, Z)."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from scipy.linalg import eigh
 
-from ..compute import TileStore, is_sparse, to_numpy
+from ..compute import TiledEngine, TileStore, is_sparse, to_numpy
+from ..compute.arrays import Array
+from ..kernels import Kernel
 from ..kernels.base import Pairs
 from .base import Basis, BasisRecipe, GramBasis
 
@@ -41,16 +46,18 @@ class PointBasis(Basis):
 
     noun = "landmarks"
 
-    def __init__(self, kernel, points, engine, single=True):
+    def __init__(self, kernel: Kernel, points: Array, engine: TiledEngine, single: bool = True):
         self.kernel, self.points, self.engine = kernel, engine.place(points), engine
         self.single = single
         self.size = points.shape[0]
 
-    def precision(self, X):
+    def precision(self, X: Array) -> Any:
         """The NumPy type to compute X's kernel in: its own where rounding allows."""
         return super().precision(X) if self.single else np.dtype(np.float64)
 
-    def block_products(self, X, W=None, dtype=None):
+    def block_products(
+        self, X: Array, W: Array = None, dtype: Any = None
+    ) -> Callable[[slice], Array]:
         """k(rows, Z) W for a block of rows, in the precision of X or another."""
         dtype, X = self.precision(X) if dtype is None else dtype, self.engine.place(X)
         pairs = self.kernel.pairs(X, self.points, dtype=dtype, store=self.engine.memory // 4)
@@ -64,19 +71,19 @@ class PointBasis(Basis):
 
         return coordinates
 
-    def stream_width(self):
+    def stream_width(self) -> int:
         """The kernel row, what the kernel needs beside it, and the result."""
         return self.size * (1 + self.kernel.live_tiles)
 
-    def gram(self, W):
+    def gram(self, W: Array) -> Array:
         """k(Z, Z) W."""
         return self.project(self.points, W)
 
-    def norms(self, X):
+    def norms(self, X: Array) -> Array:
         """k(x, x)."""
         return self.kernel.diag(self.engine.place(X))
 
-    def whitener(self, dtype):
+    def whitener(self, dtype: Any) -> Array:
         """V L^{-1/2} over the eigenvalues of G that are not rounding.
 
         Never a Cholesky factor: smooth kernels are numerically rank-deficient.
@@ -95,7 +102,7 @@ class PointBasis(Basis):
         kept = values > rcond * max(values[-1], 0.0)
         return V[:, kept] / np.sqrt(values[kept])
 
-    def lost_share(self, X) -> float:
+    def lost_share(self, X: Array) -> float:
         """The share of energy outside the span of the basis, tr(K - K_nys) / tr K."""
         products = self.block_products(X, self.whitener(np.float64), dtype=np.float64)
         kept = self.engine.sum_rows(
@@ -109,7 +116,14 @@ class PointBasis(Basis):
 class AllPoints(BasisRecipe):
     """Every training row is a basis vector: exact kernel PCA."""
 
-    def build(self, kernel, X, engine, rng, n_components=None):
+    def build(
+        self,
+        kernel: Kernel,
+        X: Array,
+        engine: TiledEngine,
+        rng: np.random.Generator,
+        n_components: int | None = None,
+    ) -> GramBasis:
         """The points of X, with a single-precision draft where rounding allows it."""
         # The solver's vectors come out of the same budget as the tiles.
         vectors = SOLVER_BLOCKS * 8 * X.shape[0] * ((n_components or 0) + 16)
@@ -139,7 +153,15 @@ class PointGram(GramBasis, PointBasis):
     noun = "points"
     keeps = True
 
-    def __init__(self, kernel, points, engine, single=True, dtype=np.float64, reserve=0):
+    def __init__(
+        self,
+        kernel: Kernel,
+        points: Array,
+        engine: TiledEngine,
+        single: bool = True,
+        dtype: Any = np.float64,
+        reserve: int = 0,
+    ):
         super().__init__(kernel, points, engine, single)
         self.dtype, self.reserve = dtype, reserve
         self._pairs: Pairs | None = None
@@ -155,7 +177,7 @@ class PointGram(GramBasis, PointBasis):
             self.keeps = points.shape[1] >= KEPT_COLUMNS
 
     @property
-    def store(self):
+    def store(self) -> Any:
         """Room for kept tiles: what the budget leaves beside everything else."""
         if self._store is None and self.keeps:
             side, threads = self.engine.tiling(self.pairs)
@@ -164,20 +186,20 @@ class PointGram(GramBasis, PointBasis):
             self._store = self.engine.store(self.engine.memory - others - self.reserve)
         return self._store
 
-    def keep_nothing(self):
+    def keep_nothing(self) -> None:
         """Make every tile anew."""
         self.keeps = False
         if self.draft is not None:
             self.draft.keep_nothing()
 
-    def release(self):
+    def release(self) -> None:
         """Forget the draft, kept tiles and prepared rows."""
         self.draft = None
         self._store = None
         self._pairs = None
 
     @property
-    def pairs(self):
+    def pairs(self) -> Any:
         """The tiles of k(Z, Z)."""
         if self._pairs is None:
             self._pairs = self.kernel.pairs(self.points, dtype=self.dtype, store=self._room())
@@ -188,44 +210,44 @@ class PointGram(GramBasis, PointBasis):
         fused = self.dtype != np.float64 and self.engine.fuses(self.kernel)
         return 0 if fused else int(ROWS_SHARE * self.engine.memory)
 
-    def project(self, X, W):
+    def project(self, X: Array, W: Array) -> Array:
         """k(X, Z) W, tile by tile."""
         X = self.engine.place(X)
         pairs = self.kernel.pairs(X, self.points, dtype=self.precision(X), store=self._room())
         return self.engine.pair_rows(pairs, W)
 
-    def gram(self, W):
+    def gram(self, W: Array) -> Array:
         """k(Z, Z) W, each tile above the diagonal used for both sides."""
         return self.engine.pair_rows(self.pairs, W, self.store)
 
-    def is_constant(self):
+    def is_constant(self) -> bool:
         """Whether all points are equal."""
         if is_sparse(self.points):
             return False
         blocks = (self.points[i : i + 1024] for i in range(0, self.size, 1024))
         return all(bool((block == self.points[0:1]).all()) for block in blocks)
 
-    def diagonal(self):
+    def diagonal(self) -> Array:
         """k(z, z)."""
         return self.kernel.diag(self.points)
 
-    def to_dense(self):
+    def to_dense(self) -> Array:
         """k(Z, Z), tile by tile."""
         return self.engine.fill(self.pairs, self.engine.empty(self.pairs.shape))
 
-    def columns(self, index, W):
+    def columns(self, index: Array, W: Array) -> Array:
         """k(Z, Z[index]) W."""
         some = self.kernel.pairs(
             self.points, self.points[index], dtype=self.dtype, store=self._room()
         )
         return self.engine.pair_rows(some, W)
 
-    def rows(self, index):
+    def rows(self, index: Array) -> Array:
         """k(Z[index], Z)."""
         some = self.pairs.of_rows(index)
         return self.engine.fill(some, self.engine.empty(some.shape, self.dtype))
 
-    def rows_times(self, index, W):
+    def rows_times(self, index: Array, W: Array) -> Array:
         """k(Z[index], Z) W, as a sum over blocks of Z so that each is prepared once."""
         some = self.points[index]
         pairs = self.kernel.pairs(self.points, some, self.dtype, store=self.engine.memory // 4)
@@ -237,7 +259,7 @@ class PointGram(GramBasis, PointBasis):
 
         return self.engine.sum_rows(part, self.size, self.engine.sum_block)
 
-    def minor(self, index):
+    def minor(self, index: Array) -> Array:
         """k(Z[index], Z[index])."""
         rows = self.points[index]
         return self.kernel(rows if is_sparse(rows) else to_numpy(rows))

@@ -6,11 +6,15 @@ more evenly. Polynomial kernels use the tensor sketch (Pham & Pagh 2013). Landma
 better at equal size: they look at the data, these do not.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from scipy.stats import norm, qmc
 
-from ..compute import array_namespace, is_sparse, on_device_of
-from ..compute.arrays import dtype_in, placement_of
+from ..compute import TiledEngine, array_namespace, is_sparse, on_device_of
+from ..compute.arrays import Array, dtype_in, placement_of
+from ..kernels import Kernel
 from ..kernels.base import float_dtype, rows_of
 from .base import Basis, BasisRecipe
 
@@ -27,11 +31,18 @@ class RandomFeatures(BasisRecipe):
         whatever the kind.
     """
 
-    def __init__(self, size=500, kind="orthogonal"):
+    def __init__(self, size: int = 500, kind: str = "orthogonal"):
         self.size = size
         self.kind = kind
 
-    def build(self, kernel, X, engine, rng, n_components=None):
+    def build(
+        self,
+        kernel: Kernel,
+        X: Array,
+        engine: TiledEngine,
+        rng: np.random.Generator,
+        n_components: int | None = None,
+    ) -> Basis:
         """Draw the features for the columns of X."""
         if self.kind not in DRAWS:
             raise ValueError(f"RandomFeatures: kind={self.kind!r} must be one of {sorted(DRAWS)}.")
@@ -68,11 +79,13 @@ class FeatureBasis(Basis):
     exact_norms = False
     noun = "random features"
 
-    def __init__(self, kernel, features, engine):
+    def __init__(self, kernel: Kernel, features: Any, engine: TiledEngine):
         self.kernel, self.features, self.engine = kernel, features, engine
         self.size = features.size
 
-    def block_products(self, X, W=None, dtype=None):
+    def block_products(
+        self, X: Array, W: Array = None, dtype: Any = None
+    ) -> Callable[[slice], Array]:
         """psi of a block of rows, times W."""
         X = self.engine.place(X)
         xp = np if is_sparse(X) else array_namespace(X)
@@ -88,19 +101,19 @@ class FeatureBasis(Basis):
 
         return coordinates
 
-    def stream_width(self):
+    def stream_width(self) -> int:
         """Numbers alive for one row."""
         return self.features.scratch
 
-    def whitener(self, dtype):
+    def whitener(self, dtype: Any) -> Array:
         """The features are orthonormal as they are."""
         return None
 
-    def gram(self, W):
+    def gram(self, W: Array) -> Array:
         """W itself."""
         return W
 
-    def norms(self, X):
+    def norms(self, X: Array) -> Array:
         """|psi(x)|^2."""
         out, products = self.engine.empty((X.shape[0],)), self.block_products(X)
         rows = min(self.product_rows(X), self.engine.stream_block // 2)
@@ -109,7 +122,7 @@ class FeatureBasis(Basis):
         )
         return out
 
-    def diagonal(self):
+    def diagonal(self) -> Array:
         """Ones."""
         return self.engine.asarray(np.ones(self.size))
 

@@ -1,8 +1,11 @@
 """Trigonometric moments: the sums over rows of the exponentials of a frequency grid."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+from ..compute.arrays import Array
 
 # Rounding of one sum in double precision.
 UNIT = np.finfo(float).eps / 2
@@ -43,12 +46,12 @@ class TrigonometricMoments:
         # A cluster's scheduler asks for it before it moves one.
         return object.__sizeof__(self) + self.sums.nbytes
 
-    def at(self, q) -> np.ndarray:
+    def at(self, q: Array) -> np.ndarray:
         """t at frequencies q, (..., d)."""
         middle = (np.array(self.sums.shape) - 1) // 2
         return self.sums[tuple(np.moveaxis(q + middle, -1, 0))]
 
-    def trimmed(self, reach) -> "TrigonometricMoments":
+    def trimmed(self, reach: Any) -> "TrigonometricMoments":
         """Only what a grid of smaller reach m_a needs."""
         middle = (np.array(self.sums.shape) - 1) // 2
         window = tuple(slice(c - 2 * m, c + 2 * m + 1) for c, m in zip(middle, reach, strict=True))

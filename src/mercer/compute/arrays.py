@@ -5,21 +5,27 @@ computed on as NumPy views, those on a device stay there, and results go back to
 they came from.
 """
 
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
 import numpy as np
 from array_api_compat import array_namespace as _namespace
 from array_api_compat import device as _device
 from array_api_compat import is_array_api_obj, is_cupy_array, is_torch_array
 from scipy import sparse
 
+#: An array of any library, a sparse matrix, or what is sliced like one; shapes are in docstrings.
+Array: TypeAlias = Any
 
-def array_namespace(X):
+
+def array_namespace(X: Array) -> Any:
     """The array-API namespace of X, without a look-up for the common case."""
     if isinstance(X, np.ndarray):
         return np
     return X.namespace if hasattr(X, "namespace") else _namespace(X)
 
 
-def is_sparse(X) -> bool:
+def is_sparse(X: Array) -> bool:
     """Whether X is a SciPy sparse matrix or array."""
     return sparse.issparse(X)
 
@@ -37,7 +43,7 @@ def is_on_device(X) -> bool:
     return is_cupy_array(X) or "cuda" in device or "gpu" in device
 
 
-def to_numpy(X):
+def to_numpy(X: Array) -> Any:
     """X as a NumPy array, a view where the library allows one; streamed rows are there already."""
     if isinstance(X, np.ndarray) or is_sparse(X):
         return X
@@ -53,7 +59,7 @@ def to_numpy(X):
         return np.from_dlpack(X)
 
 
-def restore(result, template):
+def restore(result: Array, template: Array) -> Array:
     """The array `result` in the library and on the device of `template`."""
     if template is None or not is_foreign(template):
         return to_numpy(result) if is_torch_array(result) else result
@@ -65,7 +71,7 @@ def restore(result, template):
     return xp.asarray(np.ascontiguousarray(to_numpy(result)), device=device)
 
 
-def on_device_of(A, template):
+def on_device_of(A: Array, template: Array) -> Array:
     """A small array in the library and on the device of a large one, in its own type."""
     if isinstance(template, np.ndarray) or is_sparse(template):
         return to_numpy(A)
@@ -100,7 +106,7 @@ def itemsize(dtype) -> int:
     return np.dtype(dtype_name(dtype)).itemsize
 
 
-def inplace(function, T):
+def inplace(function: Callable[..., Any], T: Array) -> Array:
     """Apply an elementwise function, over T itself where the library can."""
     if isinstance(T, np.ndarray) or is_torch_array(T) or is_cupy_array(T):
         return function(T, out=T)

@@ -1,13 +1,23 @@
 """The engine for given data: threads of this machine, or a device."""
 
+from collections.abc import Callable
+from typing import Any
+
 from .._packages import needed
-from .arrays import is_on_device
+from .arrays import Array, is_on_device
 from .local import LocalEngine
 from .memory import parse_bytes
 from .tiles import TiledEngine
 
 
-def make_engine(X=None, *, memory=None, device=None, threads=None, on_tiles=None) -> TiledEngine:
+def make_engine(
+    X: Array = None,
+    *,
+    memory: int | str | None = None,
+    device: Any = None,
+    threads: int | None = None,
+    on_tiles: Callable[[int, int], None] | None = None,
+) -> TiledEngine:
     """The engine that computes where the data are, or where it is told to.
 
     Parameters

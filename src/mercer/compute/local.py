@@ -8,10 +8,13 @@ machine they wait for each other: a 400 x 400 eigenproblem was seen to take seco
 import os
 import threading
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
+from .arrays import Array
 from .tiles import TiledEngine
 
 # About 1024 keeps a tile inside the cache and the small GEMMs efficient; below 64 the
@@ -36,20 +39,25 @@ class LocalEngine(TiledEngine):
 
     sides, small_side = TILE_SIDES, SMALL_SIDE
 
-    def __init__(self, memory: int, threads: int | None = None, on_tiles=None):
+    def __init__(
+        self,
+        memory: int,
+        threads: int | None = None,
+        on_tiles: Callable[[int, int], None] | None = None,
+    ):
         self.memory = memory
         self.threads = count_threads(threads)
         self.on_tiles = on_tiles
 
-    def empty(self, shape, dtype=np.float64):
+    def empty(self, shape: Any, dtype: Any = np.float64) -> Array:
         """A NumPy array."""
         return np.empty(shape, dtype)
 
-    def zeros(self, shape):
+    def zeros(self, shape: Any) -> Array:
         """A NumPy array of zeros."""
         return np.zeros(shape)
 
-    def asarray(self, A, dtype=None):
+    def asarray(self, A: Array, dtype: Any = None) -> Array:
         """A contiguous NumPy array."""
         return np.ascontiguousarray(A, dtype=dtype)
 

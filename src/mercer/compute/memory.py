@@ -13,7 +13,7 @@ _BINARY = {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 _PATTERN = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+]?[0-9]+)?)\s*([KMGT]?I?)B?\s*", re.IGNORECASE)
 
 
-def parse_bytes(memory) -> int:
+def parse_bytes(memory: int | str | None) -> int:
     """A byte count from an int, a string such as ``"300MB"`` or ``"2GiB"``, or None.
 
     None stands for half of the memory that is free now.

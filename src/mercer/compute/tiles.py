@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from .arrays import itemsize
+from .arrays import Array, itemsize
 from .memory import format_bytes
 
 # Entries of a matrix that is made sooner than a thread is started.
@@ -30,11 +30,11 @@ class TileStore:
         self._tiles: dict[tuple[int, int], Any] = {}
         self._lock = threading.Lock()
 
-    def get(self, key):
+    def get(self, key: Any) -> Array:
         """The tile kept under `key`, or None."""
         return self._tiles.get(key)
 
-    def reserve(self, shape, dtype):
+    def reserve(self, shape: Any, dtype: Any) -> Array:
         """A fresh array to fill and keep, or None when the room is used up."""
         size = shape[0] * shape[1] * itemsize(dtype)
         with self._lock:
@@ -43,7 +43,7 @@ class TileStore:
             self.room -= size
         return self._empty(shape, dtype=dtype)
 
-    def keep(self, key, tile) -> None:
+    def keep(self, key: Any, tile: Array) -> None:
         """Keep a filled tile; a tile that was never filled must not come here."""
         self._tiles[key] = tile
 
@@ -75,15 +75,15 @@ class TiledEngine(ABC):
     stream_block = 2048
 
     @abstractmethod
-    def empty(self, shape, dtype=np.float64):
+    def empty(self, shape: Any, dtype: Any = np.float64) -> Array:
         """A new array where the work is done."""
 
     @abstractmethod
-    def zeros(self, shape):
+    def zeros(self, shape: Any) -> Array:
         """A new array of zeros in double precision where the work is done."""
 
     @abstractmethod
-    def asarray(self, A, dtype=None):
+    def asarray(self, A: Array, dtype: Any = None) -> Array:
         """A small array where the work is done."""
 
     @property
@@ -91,20 +91,20 @@ class TiledEngine(ABC):
         """The device by name, ``"cpu"`` for main memory."""
         return "cpu" if self.device is None else str(self.device)
 
-    def place(self, X):
+    def place(self, X: Array) -> Array:
         """Rows where the work is done, or an object whose blocks are."""
         return X
 
-    def draft(self, dtype, kernel):
+    def draft(self, dtype: Any, kernel: Any) -> Any:
         """The next cheaper precision for passes that need no more than it, or None."""
         return np.float32 if dtype == np.float64 else None
 
-    def fuses(self, kernel) -> bool:
+    def fuses(self, kernel: Any) -> bool:
         """Whether products with this kernel's matrix need no tiles in memory."""
         return False
 
     @contextmanager
-    def single_blas(self):
+    def single_blas(self) -> Any:
         """Hold BLAS at one thread, for small problems and inside our own threads."""
         with blas_threads().limit(limits=1):
             yield
@@ -113,7 +113,7 @@ class TiledEngine(ABC):
         """A place for `room` bytes of tiles."""
         return TileStore(room, self.empty)
 
-    def tiling(self, pairs) -> tuple[int, int]:
+    def tiling(self, pairs: Any) -> tuple[int, int]:
         """The tile side and the number of threads that the budget allows.
 
         A fourth of the budget goes to tiles in flight, so that most of it can keep
@@ -130,7 +130,7 @@ class TiledEngine(ABC):
             f"Give at least {format_bytes(least)}, for example memory={least}."
         )
 
-    def pair_rows(self, pairs, V, store: TileStore | None = None):
+    def pair_rows(self, pairs: Any, V: Array, store: TileStore | None = None) -> Array:
         """The product of the kernel matrix between two sets of rows with V, in float64.
 
         A symmetric matrix is visited in tiles on and above the diagonal, each used for
@@ -157,7 +157,7 @@ class TiledEngine(ABC):
                 return self._symmetric(pairs, V, side, threads, store or TileStore())
             return self._rectangular(pairs, V, side, threads)
 
-    def fill(self, pairs, out):
+    def fill(self, pairs: Any, out: Array) -> Array:
         """The kernel matrix itself, tile by tile into `out`; a symmetric one is mirrored."""
         side, threads = self.tiling(pairs)
         rows, columns = (row_blocks(size, side) for size in pairs.shape)
@@ -174,7 +174,7 @@ class TiledEngine(ABC):
             self._run(tasks, work, threads, lambda: self.empty((side, side), pairs.dtype))
         return out
 
-    def map_rows(self, function: Callable, n: int, rows: int, out) -> None:
+    def map_rows(self, function: Callable, n: int, rows: int, out: Array) -> None:
         """Fill ``out[block] = function(block)`` for slices of at most `rows` of n rows."""
 
         def work(block, _):
@@ -183,7 +183,7 @@ class TiledEngine(ABC):
         with self.single_blas():
             self._run(row_blocks(n, rows), work, self.threads)
 
-    def sum_rows(self, function: Callable, n: int, rows: int):
+    def sum_rows(self, function: Callable, n: int, rows: int) -> Any:
         """The sum of ``function(block)`` over slices of at most `rows` of n rows.
 
         Every thread keeps one running sum, so memory does not grow with n.

@@ -262,4 +262,4 @@ def table_like(S, names, X):
     pa = needed("pyarrow", "files")
     S = np.asarray(S)
     table = pa.table({str(name): np.ascontiguousarray(S[:, i]) for i, name in enumerate(names)})
-    return needed("polars", "files").from_arrow(table) if library_of(X) == "polars" else table
+    return needed("polars").from_arrow(table) if library_of(X) == "polars" else table

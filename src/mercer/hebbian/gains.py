@@ -12,10 +12,12 @@ of speed; ``t`` and ``constant`` on fixed data only for comparison.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from ..compute.arrays import Array
 from .rule import HebbianRule, MetaDescentRule, OrthonormalRule
 
 
@@ -43,19 +45,19 @@ class ConstantGain(BaseEstimator):
     orthonormal = False
     needs_norm = False
 
-    def __init__(self, eta0=None, cap=1.0):
+    def __init__(self, eta0: float | None = None, cap: float = 1.0):
         self.eta0 = eta0
         self.cap = cap
 
-    def rates(self, eigenvalues, scale):
+    def rates(self, eigenvalues: Array, scale: Any) -> Array:
         """Gains (r,) of the coming pass at time zero."""
         return np.full(len(eigenvalues), self._eta0(0.04 / scale.variance))
 
-    def decay(self, n):
+    def decay(self, n: int) -> float:
         """One over the horizon, in samples."""
         return 0.0
 
-    def rule(self, A, S, scale):
+    def rule(self, A: Array, S: Array, scale: Any) -> HebbianRule:
         """The rule these gains drive, from coefficients A (r, n) with outputs S = A K'."""
         return HebbianRule(A, self.cap)
 
@@ -66,11 +68,11 @@ class ConstantGain(BaseEstimator):
 class DecayingGain(ConstantGain):
     """KHA/t: eta0 n / (t + n); untuned eta0 = 0.4 / v."""
 
-    def rates(self, eigenvalues, scale):
+    def rates(self, eigenvalues: Array, scale: Any) -> Array:
         """Gains (r,) of the coming pass at time zero."""
         return np.full(len(eigenvalues), self._eta0(0.4 / scale.variance))
 
-    def decay(self, n):
+    def decay(self, n: int) -> float:
         """One over the horizon, in samples."""
         return 1.0 / n
 
@@ -79,11 +81,11 @@ class EigenvalueGain(DecayingGain):
     """KHA/et: eta0 (|l| / l_i) n / (t + n), equation 12; untuned eta0 = 15 / |K'|."""
 
     @property
-    def needs_norm(self):  # type: ignore[override]
+    def needs_norm(self) -> bool:  # type: ignore[override]
         """Whether the norm of K' is asked for."""
         return self.eta0 is None
 
-    def rates(self, eigenvalues, scale):
+    def rates(self, eigenvalues: Array, scale: Any) -> Array:
         """Gains (r,) of the coming pass at time zero."""
         values = np.maximum(eigenvalues, _floor(scale))
         return self._eta0(15.0 / scale.norm) * np.linalg.norm(values) / values
@@ -110,7 +112,14 @@ class MetaDescentGain(EigenvalueGain):
     """
 
     def __init__(
-        self, eta0=None, cap=1.0, mu=None, xi=0.99, rho0=0.0, clip=0.1, bounds=(-8.0, 2.0)
+        self,
+        eta0: float | None = None,
+        cap: float = 1.0,
+        mu: float | None = None,
+        xi: float = 0.99,
+        rho0: float = 0.0,
+        clip: float = 0.1,
+        bounds: tuple[float, float] = (-8.0, 2.0),
     ):
         super().__init__(eta0, cap)
         self.mu = mu
@@ -119,7 +128,7 @@ class MetaDescentGain(EigenvalueGain):
         self.clip = clip
         self.bounds = bounds
 
-    def rule(self, A, S, scale):
+    def rule(self, A: Array, S: Array, scale: Any) -> HebbianRule:
         """The rule these gains drive, from coefficients A (r, n) with outputs S = A K'."""
         mu = 0.5 / scale.variance if self.mu is None else self.mu
         settings = tuple(map(float, (mu, self.xi, self.clip, *self.bounds)))
@@ -133,16 +142,16 @@ class AutoGain(BaseEstimator):
     orthonormal = True
     needs_norm = False
 
-    def rates(self, eigenvalues, scale):
+    def rates(self, eigenvalues: Array, scale: Any) -> Array:
         """Gains (r,) of the coming pass at time zero."""
         values = np.maximum(eigenvalues, _floor(scale))
         return np.minimum(5.0 / values, 2.0 / scale.variance)
 
-    def decay(self, n):
+    def decay(self, n: int) -> float:
         """One over the horizon, in samples."""
         return 0.5 / n
 
-    def rule(self, A, S, scale):
+    def rule(self, A: Array, S: Array, scale: Any) -> HebbianRule:
         """The rule these gains drive, from coefficients A (r, n) with outputs S = A K'."""
         return OrthonormalRule(A)
 
@@ -156,7 +165,7 @@ GAINS = {
 }
 
 
-def make_gain(gain, **settings):
+def make_gain(gain: Any, **settings: Any) -> Any:
     """A gain from its name in GAINS and the settings that are not None, or a copy of a gain."""
     if not isinstance(gain, str):
         return clone(gain)

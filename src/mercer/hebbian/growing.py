@@ -10,6 +10,7 @@ so the new rows join. Those that are no news leave at once, and when there are m
 than the budget, the least useful leave (see `leaving`); what both lose is known exactly.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 from ..compute import is_sparse
+from ..compute.arrays import Array
 from .leaving import eliminate, novel, project_out
 from .rule import orthonormalize, sweep, whiten
 
@@ -87,14 +89,14 @@ class GrowingHebbian:
 
     def __init__(
         self,
-        kernel,
-        n_components,
-        forgetting=0.0,
-        budget=None,
-        oversampling=10,
-        block=128,
-        novelty=None,
-        center=True,
+        kernel: Callable[..., Any],
+        n_components: int,
+        forgetting: float = 0.0,
+        budget: int | None = None,
+        oversampling: int = 10,
+        block: int = 128,
+        novelty: float | None = None,
+        center: bool = True,
     ):
         self.kernel = kernel
         self.n_components = n_components
@@ -107,7 +109,7 @@ class GrowingHebbian:
         self.count = 0
         self.lost = self.missed = np.zeros(1 + self._carried)
 
-    def partial_fit(self, X):
+    def partial_fit(self, X: Array) -> "GrowingHebbian":
         """Learn the rows of X (n, d), in their order."""
         first, n = 0, X.shape[0]
         if self.count == 0:
@@ -117,7 +119,9 @@ class GrowingHebbian:
             self._learn(X[start : start + self.block])
         return self
 
-    def resume(self, points, frame, variances, variance, count):
+    def resume(
+        self, points: Array, frame: Array, variances: Array, variance: float, count: int
+    ) -> "GrowingHebbian":
         """Go on from a model of `count` samples instead of the first rows of the stream.
 
         Parameters
@@ -148,16 +152,16 @@ class GrowingHebbian:
         return self
 
     @property
-    def metric(self):
+    def metric(self) -> Array:
         """Inner products of the frame's vectors, (1 + q, 1 + q)."""
         return self.frame.T @ self.G @ self.frame
 
     @property
-    def leading(self):
+    def leading(self) -> Array:
         """The r directions of largest variance, (r,), largest first."""
         return np.argsort(-self.variances, kind="stable")[: self.n_components]
 
-    def scores(self, X):
+    def scores(self, X: Array) -> Array:
         """Coordinates of phi(X) along the r leading directions, from the mean, (n, r)."""
         return self._outputs(self.kernel(X, self.points))[:, self.leading]
 

@@ -9,15 +9,16 @@ Eigenvalues are estimated by the sum of y_i^2 over a pass, which is equation 13 
 percent and costs nothing; equation 13 itself would cost a second product each pass.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..compute import array_namespace, on_device_of, to_numpy
-from ..compute.arrays import dtype_name
+from ..compute.arrays import Array, dtype_name
 from ..solvers._linalg import beside, column_norms, inner, times
-from ..solvers.base import Eigenpairs, PassState, silent
+from ..solvers.base import Eigenpairs, PassState, Report, silent
 from .gains import GainUnit, make_gain
 from .readout import READOUTS, nystroem_values, orthonormal, rotate
 
@@ -55,22 +56,22 @@ class History:
 
 
 def hebbian_eigenpairs(
-    gram,
-    n_components,
-    gain="auto",
+    gram: Any,
+    n_components: int,
+    gain: Any = "auto",
     *,
-    n_passes=10,
-    oversampling=None,
-    block=128,
-    tol=0.0,
-    scale=None,
-    start=None,
-    readout="ritz",
-    rng=None,
-    report=silent,
-    tick=None,
-    measure=None,
-):
+    n_passes: int = 10,
+    oversampling: int | None = None,
+    block: int = 128,
+    tol: float = 0.0,
+    scale: Any = None,
+    start: Array = None,
+    readout: str = "ritz",
+    rng: np.random.Generator | None = None,
+    report: Report = silent,
+    tick: Callable[..., Any] | None = None,
+    measure: Callable[..., Any] | None = None,
+) -> Any:
     """Leading eigenpairs of a centered Gram operator by a Kernel Hebbian rule.
 
     Parameters

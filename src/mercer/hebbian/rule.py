@@ -12,11 +12,13 @@ Schraudolph, Günter, Vishwanathan (2007), Fast iterative kernel PCA, NIPS 19 (e
 Kim, Franz, Schölkopf (2005), Iterative kernel principal component analysis, IEEE TPAMI 27.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from ..compute import array_namespace, on_device_of, to_numpy
-from ..compute.arrays import dtype_name
+from ..compute.arrays import Array, dtype_name
 
 RETRIES = 40  # 2^-40 of a gain moves nothing: past this the rows themselves are at fault
 GROWTH = 1e6  # a block that multiplies A by more than this is running away
@@ -39,17 +41,17 @@ class HebbianRule:
         Factor on the gains, halved each time a block had to be taken back.
     """
 
-    def __init__(self, A, cap=1.0):
+    def __init__(self, A: Array, cap: float = 1.0):
         self.A = A
         self.cap = cap
         self.brake = 1.0
 
     @property
-    def factors(self):
+    def factors(self) -> Array:
         """What the Gram rows of a block are multiplied with, (n, k)."""
         return self.A.T
 
-    def step(self, index, rows, rates, decay, t):
+    def step(self, index: Array, rows: Array, rates: Array, decay: float, t: float) -> None:
         """Visit the points `index`, whose Gram rows are `rows` (b, n); return the outputs (r, b).
 
         rates (r,) are the gains at time zero, which fall as 1 / (1 + decay time); t is the time
@@ -57,7 +59,9 @@ class HebbianRule:
         """
         return self.advance(index, rows[:, index], rows @ self.factors, rates, decay, t)
 
-    def advance(self, index, K, C, rates, decay, t):
+    def advance(
+        self, index: Array, K: Array, C: Array, rates: Array, decay: float, t: float
+    ) -> None:
         """`step` for rows known by their minor K (b, b) and their product C with `factors`."""
         C, K = (np.ascontiguousarray(X, dtype=np.float64) for X in (C, K))
         for _ in range(RETRIES):
@@ -95,7 +99,7 @@ class MetaDescentRule(HebbianRule):
     B holds the derivative of A with respect to the log-gains. Memory 2 r n.
     """
 
-    def __init__(self, A, cap, N, settings, rho0=0.0):
+    def __init__(self, A: Array, cap: float, N: Array, settings: Any, rho0: float = 0.0):
         super().__init__(A, cap)
         self.settings = settings
         self.B = array_namespace(A).zeros_like(A)
@@ -103,7 +107,7 @@ class MetaDescentRule(HebbianRule):
         self.rho = np.full(len(A), float(rho0))
 
     @property
-    def factors(self):
+    def factors(self) -> Array:
         """What the Gram rows of a block are multiplied with, (n, 2r)."""
         return array_namespace(self.A).concat([self.A, self.B], axis=0).T
 
@@ -141,7 +145,7 @@ class OrthonormalRule(HebbianRule):
         As for `HebbianRule`.
     """
 
-    def __init__(self, A, cap=1.0):
+    def __init__(self, A: Array, cap: float = 1.0):
         super().__init__(A, cap)
         # The rows come orthonormal, or zero where there was nothing to find.
         self.G = np.diag(to_numpy((A != 0).any(axis=1)).astype(np.float64))

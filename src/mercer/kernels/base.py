@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 
 from ..compute import ScalarMap, array_namespace, is_sparse, to_numpy
-from ..compute.arrays import dtype_in, itemsize, placement_of
+from ..compute.arrays import Array, dtype_in, itemsize, placement_of
 
 # Rows on which the median or mean distance is taken: half a million pairs settle
 # either to a third digit.
@@ -49,17 +49,17 @@ class Kernel(BaseEstimator, ABC):
         return pairs.tile(slice(0, n), slice(0, m), out)
 
     @abstractmethod
-    def pairs(self, X, Z=None, dtype=None, store: int = 0) -> "Pairs":
+    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> "Pairs":
         """The kernel matrix between X and Z (X itself if None) as tiles of one precision.
 
         `store` bytes may be spent on prepared rows.
         """
 
     @abstractmethod
-    def diag(self, X):
+    def diag(self, X: Array) -> Array:
         """k(x, x) for every row, (n,)."""
 
-    def resolve(self, X, rng=None) -> "Kernel":
+    def resolve(self, X: Array, rng: np.random.Generator | None = None) -> "Kernel":
         """A copy whose parameters are all numbers, derived from X where they were not."""
         return clone(self)
 
@@ -67,7 +67,7 @@ class Kernel(BaseEstimator, ABC):
         """The kernel as a scalar function that a fused tile knows, or None."""
         return None
 
-    def frequencies(self, G, rng) -> np.ndarray | None:
+    def frequencies(self, G: Array, rng: np.random.Generator) -> np.ndarray | None:
         """Draws from the spectral density, made of normal rows G (k, d); None if not known."""
         return None
 
@@ -75,7 +75,7 @@ class Kernel(BaseEstimator, ABC):
         """Degree, scale and constant of a polynomial for the tensor sketch, or None."""
         return None
 
-    def spectral_density(self, f, d: int):
+    def spectral_density(self, f: Array, d: int) -> Array:
         """The Fourier transform of k(x, 0) in d columns, at frequencies of modulus f; or None.
 
         ``integral of k(x, 0) exp(-2 pi i f.x) dx``, f in cycles per unit, an array of any shape;
@@ -84,11 +84,11 @@ class Kernel(BaseEstimator, ABC):
         """
         return None
 
-    def spread(self, X) -> float:
+    def spread(self, X: Array) -> float:
         """How much rounding of a tile grows in the result, by terms that cancel."""
         return centering_spread(self, X)
 
-    def check(self, X) -> None:
+    def check(self, X: Array) -> None:
         """Raise ValueError if this kernel is not defined on X."""
         return
 
@@ -101,7 +101,7 @@ class WidthMixin:
     #: What `"median"` and `"mean"` measure; gamma follows from it in `_width`.
     _metric = "euclidean"
 
-    def resolve(self, X, rng=None):
+    def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
         """A copy with gamma as a number."""
         resolved = clone(self)
         if isinstance(self.gamma, str):
@@ -120,18 +120,18 @@ class FactoredKernel(Kernel):
     """k(x, z) = f(left(x) . right(z)): a tile is one GEMM and an elementwise map."""
 
     @abstractmethod
-    def embed(self, X, origin):
+    def embed(self, X: Array, origin: Array) -> Array:
         """Rows prepared for the inner product, (n, e)."""
 
     @abstractmethod
-    def finish(self, T):
+    def finish(self, T: Array) -> Array:
         """The scalar map f, over T itself where possible."""
 
-    def turn(self, E):
+    def turn(self, E: Array) -> Array:
         """Rows of the right factor from those of the left one."""
         return E
 
-    def origin(self, X):
+    def origin(self, X: Array) -> Array:
         """What to subtract from every row first, or None."""
         return None
 
@@ -139,7 +139,7 @@ class FactoredKernel(Kernel):
         """Columns that `embed` appends."""
         return 0
 
-    def pairs(self, X, Z=None, dtype=None, store: int = 0):
+    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> "Pairs":
         """Tiles by GEMM."""
         return FactoredPairs(self, X, Z, dtype, store)
 
@@ -148,10 +148,10 @@ class DirectKernel(Kernel):
     """A kernel whose tiles are filled pair by pair."""
 
     @abstractmethod
-    def fill(self, X, Z, out):
+    def fill(self, X: Array, Z: Array, out: Array) -> None:
         """out[i, j] = k(x_i, z_j)."""
 
-    def pairs(self, X, Z=None, dtype=None, store: int = 0):
+    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> "Pairs":
         """Tiles by loops over pairs."""
         return DirectPairs(self, X, Z, dtype)
 
@@ -165,7 +165,7 @@ class Pairs(ABC):
     #: What is taken off every row first, or None.
     origin = None
 
-    def __init__(self, kernel, X, Z, dtype):
+    def __init__(self, kernel: Kernel, X: Array, Z: Array, dtype: Any):
         if Z is not None and is_sparse(X) != is_sparse(Z):
             X, Z = (DenseBlocks(A) if is_sparse(A) else A for A in (X, Z))
         self.kernel, self.X = kernel, X
@@ -177,7 +177,7 @@ class Pairs(ABC):
         self.prepared: dict = {}
 
     @abstractmethod
-    def tile(self, i: slice, j: slice, out):
+    def tile(self, i: slice, j: slice, out: Array) -> Array:
         """Fill `out` with rows i and columns j and return it."""
 
     @abstractmethod
@@ -189,7 +189,7 @@ class Pairs(ABC):
         """Bytes of prepared rows kept from tile to tile."""
         return 0
 
-    def of_rows(self, index) -> "Pairs":
+    def of_rows(self, index: Array) -> "Pairs":
         """The same matrix for only some of its rows."""
         return self.kernel.pairs(self.X[index], self.Z, self.dtype)
 

@@ -1,11 +1,14 @@
 """Kernels that are sums over coordinates, and the user's own function of two rows."""
 
+from typing import Any
+
 import numpy as np
 from scipy.special import ndtr
 from sklearn.base import clone
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from ..compute import array_namespace, inplace, is_sparse, on_device_of, to_numpy
+from ..compute.arrays import Array
 from .base import DirectKernel, Kernel, WidthMixin, same_for_all
 
 
@@ -21,28 +24,28 @@ class Laplacian(WidthMixin, DirectKernel):
 
     _metric = "cityblock"
 
-    def __init__(self, gamma=None):
+    def __init__(self, gamma: float | str | None = None):
         self.gamma = gamma
 
     @staticmethod
     def _width(distance):
         return 1.0 / distance if distance > 0 else 1.0
 
-    def fill(self, X, Z, out):
+    def fill(self, X: Array, Z: Array, out: Array) -> None:
         """L1 distances, then exp."""
         add_coordinates("l1_distances", abs_difference, X, Z, out)
         out *= -self.gamma
         inplace(array_namespace(out).exp, out)
 
-    def frequencies(self, G, rng):
+    def frequencies(self, G: Array, rng: np.random.Generator) -> Array:
         """Independent Cauchy coordinates, as quantiles of Gaussian ones."""
         return self.gamma * np.tan(np.pi * (ndtr(G) - 0.5))
 
-    def spectral_density(self, f, d):
+    def spectral_density(self, f: Array, d: int) -> Array:
         """A Cauchy density for one column; of several the L1 distance is not Euclidean."""
         return 2 * self.gamma / (self.gamma**2 + (2 * np.pi * f) ** 2) if d == 1 else None
 
-    def diag(self, X):
+    def diag(self, X: Array) -> Array:
         """Ones."""
         return same_for_all(X, 1.0)
 
@@ -55,7 +58,7 @@ class AdditiveChi2(DirectKernel):
 
     definite = False
 
-    def check(self, X):
+    def check(self, X: Array) -> None:
         """Histograms have no negative entries."""
         least = float(X.data.min(initial=0) if is_sparse(X) else X.min())
         if least < 0:
@@ -64,12 +67,12 @@ class AdditiveChi2(DirectKernel):
                 "Shift or clip the data, or choose another kernel."
             )
 
-    def fill(self, X, Z, out):
+    def fill(self, X: Array, Z: Array, out: Array) -> None:
         """Minus the chi-squared distances."""
         add_coordinates("chi2_distances", chi2_term, X, Z, out)
         out *= -1
 
-    def diag(self, X):
+    def diag(self, X: Array) -> Array:
         """Zeros."""
         return same_for_all(X, 0.0)
 
@@ -85,10 +88,10 @@ class Chi2(AdditiveChi2):
 
     definite = True
 
-    def __init__(self, gamma=None):
+    def __init__(self, gamma: float | None = None):
         self.gamma = gamma
 
-    def resolve(self, X, rng=None) -> Kernel:
+    def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
         """A copy with gamma as a number."""
         resolved = clone(self)
         if isinstance(self.gamma, str):
@@ -96,13 +99,13 @@ class Chi2(AdditiveChi2):
         resolved.gamma = 1.0 if self.gamma is None else self.gamma
         return resolved
 
-    def fill(self, X, Z, out):
+    def fill(self, X: Array, Z: Array, out: Array) -> None:
         """exp of the scaled additive kernel."""
         super().fill(X, Z, out)
         out *= self.gamma
         inplace(array_namespace(out).exp, out)
 
-    def diag(self, X):
+    def diag(self, X: Array) -> Array:
         """Ones."""
         return same_for_all(X, 1.0)
 
@@ -119,21 +122,21 @@ class Callable(DirectKernel):
 
     definite = False
 
-    def __init__(self, function, params=None):
+    def __init__(self, function: Any, params: dict[str, Any] | None = None):
         self.function = function
         self.params = params
 
-    def fill(self, X, Z, out):
+    def fill(self, X: Array, Z: Array, out: Array) -> None:
         """Call it for every pair."""
         X, Z = (rows if is_sparse(rows) else to_numpy(rows) for rows in (X, Z))
         K = pairwise_kernels(X, Z, metric=self.function, **(self.params or {}))
         out[...] = on_device_of(K, out)
 
-    def spread(self, X):
+    def spread(self, X: Array) -> float:
         """The function costs the same in any precision, so there is no use for a draft."""
         return np.inf
 
-    def diag(self, X):
+    def diag(self, X: Array) -> Array:
         """Call it for every row with itself."""
         params, source = self.params or {}, X
         X = X if is_sparse(X) else to_numpy(X)

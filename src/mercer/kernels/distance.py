@@ -1,7 +1,10 @@
 """Squared distances as a kernel: conditionally positive definite, and definite once centered."""
 
+from typing import Any
+
 import numpy as np
 
+from ..compute.arrays import Array
 from .base import SPREAD_SAMPLE, Kernel, Pairs, centering_spread
 
 
@@ -21,26 +24,26 @@ class SquaredDistance(Kernel):
 
     definite = False
 
-    def __init__(self, distance, shift=0.0):
+    def __init__(self, distance: Any, shift: float = 0.0):
         self.distance = distance
         self.shift = shift
 
-    def pairs(self, X, Z=None, dtype=None, store: int = 0):
+    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
         """Tiles from blocks of distances."""
         return DistancePairs(self, X, Z, dtype)
 
-    def diag(self, X):
+    def diag(self, X: Array) -> Array:
         """The shift."""
         return np.full(X.shape[0], self.shift)
 
-    def resolve(self, X, rng=None):
+    def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
         """The shift that makes the entries small, from some of the points."""
         rows = X[:: -(-X.shape[0] // SPREAD_SAMPLE)]
         return SquaredDistance(
             self.distance, float(np.square(self.distance(rows, rows)).mean()) / 2
         )
 
-    def spread(self, X):
+    def spread(self, X: Array) -> float:
         """What centering cancels."""
         K = np.asarray(self(X[:: -(-X.shape[0] // SPREAD_SAMPLE)]), dtype=float)
         return centering_spread(lambda rows: K, K)

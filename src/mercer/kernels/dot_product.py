@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse
+from ..compute.arrays import Array
 from .base import FactoredKernel, Kernel, centering_spread, row_squares, wide_row_squares
 
 # Largest entry for which single-precision sums over many rows stay finite.
@@ -16,7 +17,7 @@ FUSED_DEGREE = 16
 class DotProductKernel(FactoredKernel):
     """A function of gamma x . z + coef0."""
 
-    def resolve(self, X, rng=None) -> Kernel:
+    def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
         """A copy with gamma as a number, 1 / number of columns for None."""
         resolved = clone(self)
         if isinstance(self.gamma, str):
@@ -28,7 +29,7 @@ class DotProductKernel(FactoredKernel):
             resolved.gamma = 1.0 / X.shape[1]
         return resolved
 
-    def embed(self, X, origin):
+    def embed(self, X: Array, origin: Array) -> Array:
         """sqrt(gamma) x."""
         scale = float(np.sqrt(self._scale))
         return X if scale == 1.0 else X * scale
@@ -38,15 +39,15 @@ class DotProductKernel(FactoredKernel):
         """What inner products are multiplied by: gamma, where there is one."""
         return 1.0 if self.gamma is None else float(self.gamma)
 
-    def finish(self, T):
+    def finish(self, T: Array) -> Array:
         """The inner product itself."""
         return T
 
-    def diag(self, X):
+    def diag(self, X: Array) -> Array:
         """f(gamma |x|^2)."""
         return self.finish(wide_row_squares(X) * self._scale)
 
-    def spread(self, X):
+    def spread(self, X: Array) -> float:
         """What centring cancels; entries beyond its range leave single precision nothing."""
         with np.errstate(over="ignore", invalid="ignore"):
             largest = float(abs(self.diag(X)).max())
@@ -56,7 +57,7 @@ class DotProductKernel(FactoredKernel):
 class Linear(DotProductKernel):
     """``x . z``: kernel PCA with it is ordinary PCA."""
 
-    def scalar_map(self):
+    def scalar_map(self) -> ScalarMap | None:
         """The inner product itself."""
         return ScalarMap("identity", bounded=False)
 
@@ -76,29 +77,29 @@ class Polynomial(DotProductKernel):
 
     live_tiles = 3
 
-    def __init__(self, degree=3, gamma=None, coef0=1):
+    def __init__(self, degree: float = 3, gamma: float | None = None, coef0: float = 1):
         self.degree = degree
         self.gamma = gamma
         self.coef0 = coef0
 
     @property
-    def definite(self):  # type: ignore[override]
+    def definite(self) -> bool:  # type: ignore[override]
         """A negative constant, or a broken power, can make it indefinite."""
         return self.coef0 >= 0 and float(self.degree).is_integer()
 
-    def finish(self, T):
+    def finish(self, T: Array) -> Array:
         """Add the constant, take the power."""
         T += self.coef0
         return power(T, self.degree)
 
-    def scalar_map(self):
+    def scalar_map(self) -> ScalarMap | None:
         """A power by multiplication; others are not fused."""
         if not float(self.degree).is_integer() or not 1 <= self.degree <= FUSED_DEGREE:
             return None
         scale, constant = float(np.sqrt(self.gamma)), float(self.coef0)
         return ScalarMap("power", scale, (constant,), int(self.degree), bounded=False)
 
-    def sketch_terms(self):
+    def sketch_terms(self) -> tuple[int, float, float] | None:
         """Degree, scale and constant for a tensor sketch."""
         if not self.definite or self.degree < 1:
             raise ValueError(
@@ -120,16 +121,16 @@ class Sigmoid(DotProductKernel):
 
     definite = False
 
-    def __init__(self, gamma=None, coef0=1):
+    def __init__(self, gamma: float | None = None, coef0: float = 1):
         self.gamma = gamma
         self.coef0 = coef0
 
-    def finish(self, T):
+    def finish(self, T: Array) -> Array:
         """Add the constant, take tanh."""
         T += self.coef0
         return inplace(array_namespace(T).tanh, T)
 
-    def scalar_map(self):
+    def scalar_map(self) -> ScalarMap | None:
         """tanh(t + coef0); rows may be of any size, so float16 is not for them."""
         scale, constant = float(np.sqrt(self.gamma)), float(self.coef0)
         return ScalarMap("tanh", scale, (constant,), bounded=False)
@@ -138,7 +139,7 @@ class Sigmoid(DotProductKernel):
 class Cosine(DotProductKernel):
     """``x . z / (|x| |z|)``, zero for a zero row."""
 
-    def embed(self, X, origin):
+    def embed(self, X: Array, origin: Array) -> Array:
         """Rows of unit length."""
         norms = row_squares(X) ** 0.5
         norms[norms == 0] = 1
@@ -146,11 +147,11 @@ class Cosine(DotProductKernel):
             return X.multiply((1 / norms)[:, None]).tocsr().astype(X.dtype)
         return X / norms[:, None]
 
-    def scalar_map(self):
+    def scalar_map(self) -> ScalarMap | None:
         """The inner product of unit rows."""
         return ScalarMap("identity", unit=True)
 
-    def diag(self, X):
+    def diag(self, X: Array) -> Array:
         """One, or zero for a zero row."""
         squares = wide_row_squares(X)
         xp = array_namespace(squares)

@@ -6,8 +6,11 @@ diagonal would leave rounding in its place, which for such a point is all there 
 made without it.
 """
 
+from typing import Any
+
 import numpy as np
 
+from ..compute.arrays import Array
 from .base import Kernel
 
 
@@ -21,23 +24,23 @@ class Hollow(Kernel):
 
     definite = False
 
-    def __init__(self, kernel):
+    def __init__(self, kernel: Kernel):
         self.kernel = kernel
 
-    def pairs(self, X, Z=None, dtype=None, store: int = 0):
+    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Any:
         """Tiles of the kernel, with zeros where a point meets itself."""
         pairs = self.kernel.pairs(X, Z, dtype, store)
         return HollowPairs(pairs, np.arange(X.shape[0])) if Z is None else pairs
 
-    def diag(self, X):
+    def diag(self, X: Array) -> Array:
         """Zeros."""
         return np.zeros(X.shape[0])
 
-    def own(self, X):
+    def own(self, X: Array) -> Array:
         """k(x, x), which products between two sets of points contain, (n,)."""
         return np.asarray(self.kernel.diag(X))
 
-    def spread(self, X):
+    def spread(self, X: Array) -> float:
         """As without the zeros."""
         return self.kernel.spread(X)
 

@@ -12,7 +12,7 @@ from scipy.special import gamma as gamma_function
 from scipy.special import kv
 
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse
-from ..compute.arrays import placement_of
+from ..compute.arrays import Array, placement_of
 from .base import (
     FactoredKernel,
     WidthMixin,
@@ -34,14 +34,14 @@ POSITIVE_ROUNDING = 1e-4
 class StationaryKernel(WidthMixin, FactoredKernel):
     """A function of -gamma |x - z|^2, which one GEMM of augmented rows gives."""
 
-    def embed(self, X, origin):
+    def embed(self, X: Array, origin: Array) -> Array:
         """[sqrt(2 gamma) x, -gamma |x|^2, 1]."""
         scaled = X * float(np.sqrt(2 * self.gamma))
         xp = np if is_sparse(X) else array_namespace(X)
         norms = -0.5 * row_squares(scaled)
         return append_columns(scaled, norms, xp.ones_like(norms))
 
-    def turn(self, E):
+    def turn(self, E: Array) -> Array:
         """[sqrt(2 gamma) z, 1, -gamma |z|^2]."""
         d = E.shape[1] - 2
         if is_sparse(E):
@@ -51,7 +51,7 @@ class StationaryKernel(WidthMixin, FactoredKernel):
         turned[:, d], turned[:, d + 1] = E[:, d + 1], E[:, d]
         return turned
 
-    def origin(self, X):
+    def origin(self, X: Array) -> Array:
         """The mean of some rows: distances stay, cancellation shrinks."""
         if is_sparse(X):
             return None
@@ -61,15 +61,15 @@ class StationaryKernel(WidthMixin, FactoredKernel):
         # In the data's own precision the difference is exact enough and keeps its type.
         return xp.asarray(xp.mean(sample, axis=0), dtype=float_dtype(X))
 
-    def extra_columns(self):
+    def extra_columns(self) -> int:
         """The squared norm and a one."""
         return 2
 
-    def diag(self, X):
+    def diag(self, X: Array) -> Array:
         """Ones."""
         return same_for_all(X, 1.0)
 
-    def spread(self, X):
+    def spread(self, X: Array) -> float:
         """gamma |x|^2 of the row farthest from the mean, or what centring cancels."""
         origin = self.origin(X)
         far = 0.0
@@ -90,10 +90,10 @@ class RBF(StationaryKernel):
         1 / number of columns, as in scikit-learn.
     """
 
-    def __init__(self, gamma=None):
+    def __init__(self, gamma: float | str | None = None):
         self.gamma = gamma
 
-    def finish(self, T):
+    def finish(self, T: Array) -> Array:
         """exp of T = -gamma d^2."""
         xp = array_namespace(T)
         # Rounding leaves T positive where wide rows meet themselves. In main memory to look for
@@ -103,16 +103,16 @@ class RBF(StationaryKernel):
             T = inplace(partial(xp.minimum, zero), T)
         return inplace(xp.exp, T)
 
-    def scalar_map(self):
+    def scalar_map(self) -> ScalarMap | None:
         """2^(x . z - |x|^2 / 2 - |z|^2 / 2) of scaled rows."""
         scale = float(np.sqrt(2 * self.gamma * LOG2E))
         return ScalarMap("exp2", scale, distance=True)
 
-    def frequencies(self, G, rng):
+    def frequencies(self, G: Array, rng: np.random.Generator) -> Array:
         """Draws of the spectral density from Gaussian rows G: a Gaussian again."""
         return np.sqrt(2 * self.gamma) * G
 
-    def spectral_density(self, f, d):
+    def spectral_density(self, f: Array, d: int) -> Array:
         """A Gaussian of the frequency."""
         return (np.pi / self.gamma) ** (d / 2) * np.exp(-((np.pi * f) ** 2) / self.gamma)
 
@@ -133,16 +133,16 @@ class Matern(StationaryKernel):
 
     live_tiles = 3
 
-    def __init__(self, gamma=None, nu=1.5):
+    def __init__(self, gamma: float | str | None = None, nu: float = 1.5):
         self.gamma = gamma
         self.nu = nu
 
-    def check(self, X):
+    def check(self, X: Array) -> None:
         """Only the smoothnesses with a closed form."""
         if self.nu not in (0.5, 1.5, 2.5):
             raise ValueError(f"Matern: nu={self.nu!r} has no closed form. Give 0.5, 1.5 or 2.5.")
 
-    def finish(self, T):
+    def finish(self, T: Array) -> Array:
         """T holds -rho^2 / 2."""
         xp = array_namespace(T)
         T *= -4 * self.nu
@@ -160,19 +160,19 @@ class Matern(StationaryKernel):
         T *= s
         return T
 
-    def scalar_map(self):
+    def scalar_map(self) -> ScalarMap | None:
         """exp(-s) times a polynomial of degree nu - 1/2, s^2 = -4 nu t."""
         scale, degree = float(np.sqrt(2 * self.gamma)), int(self.nu - 0.5)
         return ScalarMap(
             "matern", scale, (4.0 * self.nu,), degree, distance=True, rough=self.nu == 0.5
         )
 
-    def frequencies(self, G, rng):
+    def frequencies(self, G: Array, rng: np.random.Generator) -> Array:
         """The spectral density is a multivariate t of 2 nu degrees of freedom."""
         stretch = np.sqrt(2 * self.nu / rng.chisquare(2 * self.nu, size=(G.shape[0], 1)))
         return np.sqrt(2 * self.gamma) * stretch * G
 
-    def spectral_density(self, f, d):
+    def spectral_density(self, f: Array, d: int) -> Array:
         """A power of the frequency, -(2 nu + d) of large ones."""
         nu, square = self.nu, 1 / (2 * self.gamma)  # of the length scale
         scale = (4 * np.pi * square) ** (d / 2) * gamma_function(nu + d / 2) / gamma_function(nu)
@@ -195,16 +195,16 @@ class RationalQuadratic(StationaryKernel):
 
     live_tiles = 2
 
-    def __init__(self, gamma=None, alpha=1.0):
+    def __init__(self, gamma: float | str | None = None, alpha: float = 1.0):
         self.gamma = gamma
         self.alpha = alpha
 
-    def check(self, X):
+    def check(self, X: Array) -> None:
         """alpha must be positive."""
         if not self.alpha > 0:
             raise ValueError(f"RationalQuadratic: alpha={self.alpha!r} must be positive.")
 
-    def finish(self, T):
+    def finish(self, T: Array) -> Array:
         """T holds -gamma d^2."""
         xp = array_namespace(T)
         T *= -1 / self.alpha
@@ -213,17 +213,17 @@ class RationalQuadratic(StationaryKernel):
         T *= -self.alpha
         return inplace(xp.exp, T)
 
-    def scalar_map(self):
+    def scalar_map(self) -> ScalarMap | None:
         """(1 - t / alpha)^-alpha."""
         scale = float(np.sqrt(2 * self.gamma))
         return ScalarMap("rational", scale, (float(self.alpha),), distance=True)
 
-    def frequencies(self, G, rng):
+    def frequencies(self, G: Array, rng: np.random.Generator) -> Array:
         """A mixture of Gaussians whose gammas follow a gamma distribution."""
         mixed = self.gamma * rng.gamma(self.alpha, 1 / self.alpha, size=(G.shape[0], 1))
         return np.sqrt(2 * mixed) * G
 
-    def spectral_density(self, f, d):
+    def spectral_density(self, f: Array, d: int) -> Array:
         """A Bessel function; infinite at zero where the tail of the kernel has no integral."""
         a, order = np.sqrt(self.alpha / self.gamma), self.alpha - d / 2
         z = np.maximum(2 * np.pi * a * np.asarray(f, dtype=float), np.finfo(float).tiny)

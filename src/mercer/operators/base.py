@@ -1,11 +1,13 @@
 """The contract of a symmetric operator, one held in memory, and starts from a sample."""
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
 
 from ..compute import array_namespace, on_device_of
+from ..compute.arrays import Array
 
 # Landmarks for the start block: a few hundred bring the first Ritz values within
 # percents, and cost less than a tenth of one product for n above 10,000.
@@ -33,7 +35,7 @@ class SymmetricOperator(ABC):
     def to_dense(self) -> np.ndarray:
         """The matrix itself, in an array of its own."""
 
-    def vectors(self, V):
+    def vectors(self, V: Array) -> Array:
         """Vectors of the host in the library and on the device of the operator's own."""
         return V
 
@@ -42,22 +44,22 @@ class SymmetricOperator(ABC):
         """The same operator in single precision and cheaper, or None."""
         return None
 
-    def start(self, k: int, rng) -> np.ndarray:
+    def start(self, k: int, rng: np.random.Generator) -> np.ndarray:
         """k vectors to start from, (n, k)."""
         return rng.standard_normal((self.shape[0], k))
 
-    def rows(self, index) -> np.ndarray:
+    def rows(self, index: Array) -> np.ndarray:
         """Some rows, (b, n); from products with unit vectors where there is no other way."""
         index = np.arange(self.shape[0])[index]
         E = np.zeros((self.shape[0], len(index)))
         E[index, np.arange(len(index))] = 1.0
         return (self @ self.vectors(E)).T
 
-    def rows_times(self, index, V) -> np.ndarray:
+    def rows_times(self, index: Array, V: Array) -> np.ndarray:
         """Some rows of the product with V, (len(index), b)."""
         return self.rows(index) @ V
 
-    def visit(self, index, W) -> tuple[np.ndarray, np.ndarray]:
+    def visit(self, index: Array, W: Array) -> tuple[np.ndarray, np.ndarray]:
         """The minor of some rows, (b, b), and their product with W, (b, k), from one reading."""
         K = self.rows(index)
         return K[:, index], K @ W
@@ -75,22 +77,22 @@ class SymmetricOperator(ABC):
 class DenseOperator(SymmetricOperator):
     """A symmetric matrix held in memory."""
 
-    def __init__(self, A):
+    def __init__(self, A: Array):
         self.A = A
         self.shape = A.shape
 
     def __matmul__(self, V):
         return self.A @ V
 
-    def to_dense(self):
+    def to_dense(self) -> Array:
         """A copy."""
         return np.array(self.A, dtype=float)
 
-    def rows(self, index):
+    def rows(self, index: Array) -> Array:
         """Some rows, (b, n)."""
         return self.A[index]
 
-    def diagonal(self):
+    def diagonal(self) -> Array:
         """The diagonal, (n,)."""
         return np.diagonal(self.A)
 
@@ -100,44 +102,44 @@ class Negated(SymmetricOperator):
 
     definite = False
 
-    def __init__(self, operator):
+    def __init__(self, operator: SymmetricOperator):
         self.operator = operator
         self.shape = operator.shape
 
     def __matmul__(self, V):
         return -(self.operator @ V)
 
-    def to_dense(self):
+    def to_dense(self) -> Array:
         """-A."""
         return -self.operator.to_dense()
 
     @property
-    def draft(self):
+    def draft(self) -> Any:
         """Minus the draft of A."""
         return None if self.operator.draft is None else Negated(self.operator.draft)
 
-    def vectors(self, V):
+    def vectors(self, V: Array) -> Array:
         """Vectors where those of A are."""
         return self.operator.vectors(V)
 
-    def rows(self, index):
+    def rows(self, index: Array) -> Array:
         """Some rows, (b, n)."""
         return -self.operator.rows(index)
 
-    def rows_times(self, index, V):
+    def rows_times(self, index: Array, V: Array) -> Array:
         """Some rows of the product with V, (len(index), b)."""
         return -self.operator.rows_times(index, V)
 
-    def visit(self, index, W):
+    def visit(self, index: Array, W: Array) -> Array:
         """Minus the minor and the product of A."""
         minor, product = self.operator.visit(index, W)
         return -minor, -product
 
-    def diagonal(self):
+    def diagonal(self) -> Array:
         """The diagonal, (n,)."""
         return -self.operator.diagonal()
 
-    def start(self, k, rng):
+    def start(self, k: int, rng: np.random.Generator) -> Array:
         """Random vectors: those that serve A lead to the wrong end of its spectrum."""
         return self.vectors(super().start(k, rng))
 

@@ -3,9 +3,13 @@
 Vectors are in the array library of the basis; samples and weights are small and on the host.
 """
 
+from typing import Any
+
 import numpy as np
 
+from ..bases import GramBasis
 from ..compute import array_namespace, to_numpy
+from ..compute.arrays import Array
 from .base import SymmetricOperator, padded, sample_weights, start_sample
 
 
@@ -16,7 +20,7 @@ class CenteredGram(SymmetricOperator):
     come as one more column of the first product.
     """
 
-    def __init__(self, basis, center: bool = True):
+    def __init__(self, basis: GramBasis, center: bool = True):
         self.basis, self.center = basis, center
         self.shape = (basis.size, basis.size)
         self.definite = basis.kernel.definite
@@ -45,18 +49,18 @@ class CenteredGram(SymmetricOperator):
             )
         return AV
 
-    def vectors(self, V):
+    def vectors(self, V: Array) -> Array:
         """Vectors where the engine of the basis keeps its own."""
         return self.basis.engine.asarray(V)
 
     @property
-    def draft(self):
+    def draft(self) -> Any:
         """The operator over the basis's single-precision tiles."""
         if self._draft is None and self.basis.draft is not None:
             self._draft = CenteredGram(self.basis.draft, self.center)
         return self._draft
 
-    def rows_times(self, index, V) -> np.ndarray:
+    def rows_times(self, index: Array, V: Array) -> np.ndarray:
         """Some rows of the product with V, (len(index), b)."""
         if self.center:
             V = V - V.mean(axis=0)
@@ -84,7 +88,7 @@ class CenteredGram(SymmetricOperator):
         total = float(self.basis.diagonal().sum())
         return total - float(self.row_means.sum()) if self.center else total
 
-    def rows(self, index) -> np.ndarray:
+    def rows(self, index: Array) -> np.ndarray:
         """Some rows, (b, n)."""
         K = self.basis.rows(index)
         if self.center:
@@ -92,7 +96,7 @@ class CenteredGram(SymmetricOperator):
             K += (self.row_means.mean() - self.row_means[index])[:, None]
         return K
 
-    def visit(self, index, W) -> tuple[np.ndarray, np.ndarray]:
+    def visit(self, index: Array, W: Array) -> tuple[np.ndarray, np.ndarray]:
         """The minor of some rows, (b, b), and their product with W, (b, k): one reading of them.
 
         Rows are centered after the product, which leaves the b x n block itself alone.
@@ -109,7 +113,7 @@ class CenteredGram(SymmetricOperator):
             product += shifts[:, None] * W.sum(axis=0) - means @ W
         return minor, product
 
-    def to_dense(self):
+    def to_dense(self) -> Array:
         """H G H; the row means are taken on the way."""
         K = self.basis.to_dense()
         if self.center:
@@ -118,7 +122,7 @@ class CenteredGram(SymmetricOperator):
             K -= (self._row_means - self._row_means.mean())[:, None]
         return K
 
-    def start(self, k, rng):
+    def start(self, k: int, rng: np.random.Generator) -> Array:
         """Eigenvectors of a sample of the points, extended to all of them (Nystroem)."""
         index = start_sample(self.shape[0], k, rng)
         K = to_numpy(self.basis.minor(index)).astype(float)

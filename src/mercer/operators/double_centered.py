@@ -5,9 +5,13 @@ with the conditionally positive definite kernel -d(x, z)^2 / 2 and shares its ti
 single-precision draft and its start.
 """
 
+from typing import Any
+
 import numpy as np
 
 from ..bases import AllPoints
+from ..compute import TiledEngine
+from ..compute.arrays import Array
 from ..kernels import Linear, SquaredDistance
 from .centered import CenteredGram
 
@@ -15,7 +19,7 @@ from .centered import CenteredGram
 class MatrixDistance:
     """Distances from a matrix in memory or in a file; points are row numbers, (n, 1)."""
 
-    def __init__(self, D):
+    def __init__(self, D: Array):
         self.D = D
 
     def __call__(self, rows, columns):
@@ -35,19 +39,38 @@ class DoubleCentered(CenteredGram):
     """
 
     @classmethod
-    def of_matrix(cls, D, engine, rng, n_components=None) -> "DoubleCentered":
+    def of_matrix(
+        cls,
+        D: Array,
+        engine: TiledEngine,
+        rng: np.random.Generator,
+        n_components: int | None = None,
+    ) -> "DoubleCentered":
         """From a symmetric matrix of distances, (n, n): an array or a memmap, read in tiles."""
         points = np.arange(D.shape[0], dtype=np.intp)[:, None]
         return cls.of_distance(MatrixDistance(D), points, engine, rng, n_components)
 
     @classmethod
-    def of_distance(cls, distance, X, engine, rng, n_components=None) -> "DoubleCentered":
+    def of_distance(
+        cls,
+        distance: Any,
+        X: Array,
+        engine: TiledEngine,
+        rng: np.random.Generator,
+        n_components: int | None = None,
+    ) -> "DoubleCentered":
         """From a function of two blocks of points, asked for tiles on and above the diagonal."""
         kernel = SquaredDistance(distance).resolve(X)
         return cls(AllPoints().build(kernel, X, engine, rng, n_components))
 
     @classmethod
-    def of_data(cls, X, engine, rng, n_components=None) -> "DoubleCentered":
+    def of_data(
+        cls,
+        X: Array,
+        engine: TiledEngine,
+        rng: np.random.Generator,
+        n_components: int | None = None,
+    ) -> "DoubleCentered":
         """From the Euclidean distances of the rows of X: their inner products will do."""
         # Centering removes the mean anyway; removed first it does not cancel.
         X = X - X.mean(axis=0)

@@ -1,7 +1,11 @@
 """D^{-1/2} G D^{-1/2}: the Gram matrix of a basis, normalized by its degrees."""
 
+from typing import Any
+
 import numpy as np
 
+from ..bases import GramBasis
+from ..compute.arrays import Array
 from ..kernels import Hollow
 from .base import SymmetricOperator, padded, sample_weights, start_sample
 
@@ -20,7 +24,7 @@ class NormalizedGram(SymmetricOperator):
         Row sums of G; None to take them from the first product.
     """
 
-    def __init__(self, basis, degrees=None):
+    def __init__(self, basis: GramBasis, degrees: Array = None):
         self.basis = basis
         self.shape = (basis.size, basis.size)
         self._draft: NormalizedGram | None = None
@@ -33,7 +37,7 @@ class NormalizedGram(SymmetricOperator):
         return scale * self.basis.gram(scale * V)
 
     @property
-    def draft(self):
+    def draft(self) -> Any:
         """The operator over the basis's single-precision tiles, with degrees of its own."""
         if self._draft is None and self.basis.draft is not None:
             self._draft = NormalizedGram(self.basis.draft)
@@ -59,7 +63,7 @@ class NormalizedGram(SymmetricOperator):
         """D^{-1/2}, (n,)."""
         return 1.0 / np.sqrt(self.degrees)
 
-    def rows_times(self, index, V) -> np.ndarray:
+    def rows_times(self, index: Array, V: Array) -> np.ndarray:
         """Some rows of the product with V, (len(index), b), by the degrees that are known."""
         scale = 1.0 / np.sqrt(self.known_degrees)
         V = scale[:, None] * V
@@ -68,7 +72,7 @@ class NormalizedGram(SymmetricOperator):
             AV -= self.basis.kernel.own(self.basis.points[index])[:, None] * V[index]
         return scale[index, None] * AV
 
-    def rows(self, index) -> np.ndarray:
+    def rows(self, index: Array) -> np.ndarray:
         """Some rows, (b, n)."""
         scale = self.scale
         return scale[index, None] * self.basis.rows(index) * scale
@@ -81,7 +85,7 @@ class NormalizedGram(SymmetricOperator):
         """The sum of all eigenvalues."""
         return float(self.diagonal().sum())
 
-    def to_dense(self):
+    def to_dense(self) -> Array:
         """The matrix; the degrees are taken on the way."""
         K = self.basis.to_dense()
         if self._degrees is None:
@@ -90,7 +94,7 @@ class NormalizedGram(SymmetricOperator):
         K *= self.scale[:, None]
         return K
 
-    def start(self, k, rng):
+    def start(self, k: int, rng: np.random.Generator) -> Array:
         """One product with eigenvectors of a sample of the points, extended to all of them.
 
         With W the extension over its degrees, D^{-1/2} G W is the operator's product with

@@ -6,11 +6,13 @@ with t: a fast Fourier transform, a multiplication with the rows' density, and b
 """
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.fft import irfftn, next_fast_len, rfftn
 from scipy.linalg import eigh
 
+from ..compute.arrays import Array
 from .base import SymmetricOperator, padded
 
 # Features from whose matrix a start is made: those of the lowest frequencies hold most variance.
@@ -37,7 +39,9 @@ class ToeplitzCovariance(SymmetricOperator):
         Threads of the transforms.
     """
 
-    def __init__(self, index, amplitudes, moments, center: bool = True, workers: int = 1):
+    def __init__(
+        self, index: Array, amplitudes: Array, moments: Any, center: bool = True, workers: int = 1
+    ):
         self.index, self.amplitudes, self.moments = index, amplitudes, moments
         self.center, self.workers = center, workers
         self.shape = (amplitudes.size, amplitudes.size)
@@ -98,12 +102,12 @@ class ToeplitzCovariance(SymmetricOperator):
         t = self.moments.at(self.index) / self.moments.count
         return self.amplitudes * np.concatenate([[1.0], t.real, -t.imag])
 
-    def to_dense(self):
+    def to_dense(self) -> Array:
         """The matrix by its formula."""
         A = self.rows(np.arange(self.shape[0]))
         return (A + A.T) / 2
 
-    def rows(self, index) -> np.ndarray:
+    def rows(self, index: Array) -> np.ndarray:
         """Some rows, (b, m)."""
         index, m = np.asarray(index), self.shape[0]
         out, step = np.empty((index.size, m)), max(1, LOOKUP_ENTRIES // m)
@@ -111,7 +115,7 @@ class ToeplitzCovariance(SymmetricOperator):
             out[i : i + step] = self._entries(index[i : i + step], np.arange(m))
         return out
 
-    def rows_times(self, index, V) -> np.ndarray:
+    def rows_times(self, index: Array, V: Array) -> np.ndarray:
         """Some rows of the product with V, (len(index), b)."""
         return self.rows(index) @ V
 
@@ -142,7 +146,7 @@ class ToeplitzCovariance(SymmetricOperator):
         """The sum of all eigenvalues."""
         return float(self.diagonal().sum())
 
-    def start(self, k, rng):
+    def start(self, k: int, rng: np.random.Generator) -> Array:
         """Eigenvectors of the matrix of the first features, zero elsewhere."""
         M = len(self.index)
         few = np.arange(min(M, max(START_FEATURES, k) // 2))

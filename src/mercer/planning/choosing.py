@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
@@ -19,7 +20,16 @@ from .fourier import fourier, solver_for, takes_fourier
 from .types import Estimate, Plan, Speeds, Workload
 
 
-def plan(X, n_components=16, *, kernel="rbf", memory=None, device=None, tol=0.0, n_jobs=None):
+def plan(
+    X: Any,
+    n_components: int | None = 16,
+    *,
+    kernel: str | Kernel = "rbf",
+    memory: int | str | None = None,
+    device: Any = None,
+    tol: float = 0.0,
+    n_jobs: int | None = None,
+) -> Plan:
     """What each method of kernel PCA would cost for given data, the best one marked.
 
     Measures the speed of this machine for a moment; the data are not decomposed.
@@ -128,7 +138,11 @@ def _check_count(n_components) -> None:
 
 
 def choose(
-    work: Workload, solver="auto", basis="points", rows: int | None = None, speeds=None
+    work: Workload,
+    solver: Any = "auto",
+    basis: str = "points",
+    rows: int | None = None,
+    speeds: Any = None,
 ) -> Plan:
     """The plan of a fit: the fastest solver within the budget, or the one asked for.
 

@@ -1,12 +1,20 @@
 """Rows by their components, components over the plane, landmarks over their data."""
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .._colors import group_color
+from ..compute.arrays import Array
 from .axes import MARKERS, check_component, dense, new_axes, row_of_axes
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def scores(S, labels=None, components=(0, 1), ax=None):
+
+def scores(
+    S: Array, labels: Array = None, components: tuple[int, int] = (0, 1), ax: "Axes | None" = None
+) -> Array:
     """Scatter of two components, one color and marker a label.
 
     Parameters
@@ -43,7 +51,14 @@ def scores(S, labels=None, components=(0, 1), ax=None):
     return ax
 
 
-def contours(model, X, components=(0, 1, 2), labels=None, resolution=120, ax=None):
+def contours(
+    model: Any,
+    X: Array,
+    components: Any = (0, 1, 2),
+    labels: Array = None,
+    resolution: int = 120,
+    ax: "Axes | None" = None,
+) -> Any:
     """Lines of equal score over data of two columns, a picture a component.
 
     Figure 1 of Shi, Guo & Xue (2009), after Schoelkopf, Smola & Mueller (1998): where the
@@ -105,7 +120,9 @@ def _points(ax, X, labels):
         ax.scatter(*rows.T, s=16, color="black", marker=marker, edgecolors="white", linewidths=0.5)
 
 
-def landmarks(model, X, components=(0, 1), ax=None):
+def landmarks(
+    model: Any, X: Array, components: tuple[int, int] = (0, 1), ax: "Axes | None" = None
+) -> "Axes":
     """A dictionary over its data: rows as pale dots, landmarks as ringed crosses.
 
     Data of two columns are shown as they are, others by two scores of the model.

@@ -1,13 +1,18 @@
 """How a fit went: its spectrum, its passes, the search that chose it."""
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .._colors import group_color
 from .axes import DASHES, MARKERS, dense, log_heights, new_axes
 from .histories import QUANTITIES, curves
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def spectrum(model, ax=None):
+
+def spectrum(model: Any, ax: "Axes | None" = None) -> "Axes":
     """Eigenvalues of a fitted model with the intervals that are certified to hold true ones.
 
     Parameters
@@ -34,7 +39,7 @@ def spectrum(model, ax=None):
     return ax
 
 
-def convergence(histories, quantity="auto", ax=None):
+def convergence(histories: Any, quantity: str = "auto", ax: "Axes | None" = None) -> "Axes":
     """Error after each pass on a logarithmic scale, a marker and line style a method.
 
     Parameters
@@ -67,13 +72,13 @@ def convergence(histories, quantity="auto", ax=None):
     ax.set_yscale("log")
     ax.set_xlabel("pass over the kernel matrix")
     ax.set_ylabel(QUANTITIES[quantity])
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
     if any(named):
         ax.legend(fontsize="small", framealpha=0.6)
     return ax
 
 
-def selection(result, ax=None):
+def selection(result: Any, ax: "Axes | None" = None) -> Any:
     """Heat map of the errors that a search over widths and components met; the best is ringed.
 
     Parameters

@@ -1,16 +1,29 @@
 """Rows as people see them, images or curves: along a component, and before and after denoising."""
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
+from ..compute.arrays import Array
 from .axes import DASHES, dense, new_axes, row_of_axes, shades
 from .walking import steps_along, walk
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # White pixels between the images of a montage, and inches of its longer side.
 GAP = 1
 MONTAGE = 7.0
 
 
-def preimages(model, component=0, images=None, n_steps=7, span=2.0, ax=None):
+def preimages(
+    model: Any,
+    component: int = 0,
+    images: Any = None,
+    n_steps: int = 7,
+    span: float = 2.0,
+    ax: "Axes | None" = None,
+) -> Any:
     """What a component means: pre-images on a walk along it through the mean.
 
     Parameters
@@ -44,7 +57,9 @@ def preimages(model, component=0, images=None, n_steps=7, span=2.0, ax=None):
     return ax
 
 
-def denoised(noisy, result, clean=None, images=None, ax=None):
+def denoised(
+    noisy: Array, result: Array, clean: Array = None, images: Any = None, ax: "Axes | None" = None
+) -> Any:
     """Noisy rows, what became of them, and what they should be where that is known.
 
     Parameters

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ..bases import Basis
 from ..compute import array_namespace, is_sparse, to_numpy
-from ..compute.arrays import dtype_name, placement_of
+from ..compute.arrays import Array, dtype_name, placement_of
+from ..expansion import KernelExpansion
 
 # Share of a streamed block that a batch is at most: 512 rows on the cores, where GEMM runs at full
 # speed and rows can leave early in good company, and 4096 on a device.
@@ -35,7 +37,7 @@ class Preimages:
     n_iter: np.ndarray
 
     @classmethod
-    def at_once(cls, points) -> "Preimages":
+    def at_once(cls, points: Array) -> "Preimages":
         """Rows that are found, or will be, in no step."""
         q = points.shape[0]
         return cls(points, np.ones(q, bool), np.zeros(q, int))
@@ -44,12 +46,14 @@ class Preimages:
 class Preimage(BaseEstimator, ABC):
     """How to come back from feature space: parameters only."""
 
-    def check(self, basis) -> None:
+    def check(self, basis: Basis) -> None:
         """Raise ValueError where this method cannot serve the basis and its kernel."""
         return
 
     @abstractmethod
-    def fit(self, expansion, X, denoising: bool = False) -> "FittedPreimage":
+    def fit(
+        self, expansion: KernelExpansion, X: Array, denoising: bool = False
+    ) -> "FittedPreimage":
         """The function from scores to rows.
 
         Parameters

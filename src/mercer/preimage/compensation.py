@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..compute import array_namespace, to_numpy
-from ..compute.arrays import placement_of
+from ..compute import TiledEngine, array_namespace, to_numpy
+from ..compute.arrays import Array, placement_of
 from ..kernels.base import row_squares
 from .base import batch_rows, some_rows
 
@@ -38,19 +38,19 @@ class Compensation:
     usual: float
 
     @classmethod
-    def of(cls, X, engine) -> "Compensation":
+    def of(cls, X: Array, engine: TiledEngine) -> "Compensation":
         """From the training rows, or a sample of many."""
         rows = engine.asarray(some_rows(X, NEIGHBOUR_ROWS))
         count = min(len(rows), USUAL_ROWS)
         squares = nearest_squares(rows[:: -(-len(rows) // count)], rows, engine, others=True)
         return cls(rows, float(np.median(to_numpy(squares))))
 
-    def energies(self, Y, engine):
+    def energies(self, Y: Array, engine: TiledEngine) -> Array:
         """Estimated squared norm of the noise of each row, (q,)."""
         squares = nearest_squares(Y, self.rows, engine)
         return array_namespace(squares).clip(squares - self.usual, 0.0, None)
 
-    def factors(self, Y, gamma, engine):
+    def factors(self, Y: Array, gamma: float, engine: TiledEngine) -> Array:
         """exp(gamma |e|^2) for each row, (q,), at most exp(3)."""
         energies = self.energies(Y, engine)
         xp = array_namespace(energies)

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ..bases import Basis
 from ..compute import array_namespace, on_device_of, to_numpy
+from ..compute.arrays import Array
 from ..expansion import KernelExpansion
 from ..kernels import RBF, Matern, RationalQuadratic
 from ..kernels.stationary import StationaryKernel
@@ -39,10 +41,10 @@ class DistanceMDS(Preimage):
     n_neighbors : int
     """
 
-    def __init__(self, n_neighbors=20):
+    def __init__(self, n_neighbors: int = 20):
         self.n_neighbors = n_neighbors
 
-    def check(self, basis):
+    def check(self, basis: Basis) -> None:
         """A distance must follow from the kernel's value."""
         if not isinstance(basis.kernel, StationaryKernel):
             raise ValueError(
@@ -50,7 +52,7 @@ class DistanceMDS(Preimage):
                 f"{basis.kernel} is none. Use preimage='ridge'."
             )
 
-    def fit(self, expansion, X, denoising=False):
+    def fit(self, expansion: KernelExpansion, X: Array, denoising: bool = False) -> FittedPreimage:
         """Inner products of the training rows with the frame."""
         rows = expansion.basis.engine.asarray(some_rows(X, NEIGHBOUR_ROWS))
         anchors = expansion.basis.project(rows, expansion.frame)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..bases import FourierBasis
+from ..bases import Basis, FourierBasis
 from ..compute import array_namespace, on_device_of, to_numpy
-from ..compute.arrays import dtype_name, itemsize, placement_of
+from ..compute.arrays import Array, dtype_name, itemsize, placement_of
 from ..expansion import KernelExpansion
 from ..kernels import RBF, Linear, Polynomial
 from ..kernels.base import typical_distance
@@ -51,11 +51,11 @@ class FixedPoint(Preimage):
     max_iter : int
     """
 
-    def __init__(self, tol=1e-4, max_iter=100):
+    def __init__(self, tol: float = 1e-4, max_iter: int = 100):
         self.tol = tol
         self.max_iter = max_iter
 
-    def check(self, basis):
+    def check(self, basis: Basis) -> None:
         """Points and a gradient are needed; of a Gaussian on a Fourier grid the gradient alone."""
         if isinstance(basis, FourierBasis) and isinstance(basis.kernel, RBF):
             return
@@ -71,7 +71,7 @@ class FixedPoint(Preimage):
                 f"{basis.kernel}. Use preimage='ridge'."
             )
 
-    def fit(self, expansion, X, denoising=False):
+    def fit(self, expansion: KernelExpansion, X: Array, denoising: bool = False) -> FittedPreimage:
         """Bind to an expansion; nothing is learned."""
         basis = expansion.basis
         if isinstance(basis, FourierBasis):

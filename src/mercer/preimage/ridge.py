@@ -10,7 +10,9 @@ import numpy as np
 from scipy import linalg
 
 from ..compute import to_numpy
-from ..kernels import RBF
+from ..compute.arrays import Array
+from ..expansion import KernelExpansion
+from ..kernels import RBF, Kernel
 from .base import FittedPreimage, Preimage, Preimages, batch_rows, row_sample, some_rows
 
 # Ridges that were best on digits: to invert clean scores, and to denoise.
@@ -37,12 +39,14 @@ class KernelRidge(Preimage):
         twice as many are fitted, so that no n x n system is solved.
     """
 
-    def __init__(self, alpha=None, gamma=None, size=3000):
+    def __init__(
+        self, alpha: float | None = None, gamma: float | str | None = None, size: int = 3000
+    ):
         self.alpha = alpha
         self.gamma = gamma
         self.size = size
 
-    def fit(self, expansion, X, denoising=False):
+    def fit(self, expansion: KernelExpansion, X: Array, denoising: bool = False) -> FittedPreimage:
         """Solve for the coefficients of the centers, in main memory."""
         alpha = (DENOISE if denoising else INVERT) if self.alpha is None else self.alpha
         engine, rows = expansion.basis.engine, some_rows(X, ROWS_PER_CENTER * self.size)
@@ -112,7 +116,7 @@ def centered_ridge(kernel, centers, S, X, alpha):
     return linalg.solve_triangular(L, B, lower=True, trans="T")
 
 
-def ridge_inverse(kernel, S, X, alpha):
+def ridge_inverse(kernel: Kernel, S: Array, X: Array, alpha: float) -> Any:
     """Coefficients B of the regression ``x = k(s, S) B``: (K_S + alpha I) B = X, (n, d).
 
     With the kernel of the data and rows that are not centred this is scikit-learn's inverse

@@ -1,6 +1,9 @@
 """From a fitted model and rows to a file, whole or not at all."""
 
+from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,19 +16,19 @@ NEEDED = ("transform", "reconstruction_error", "eigenvalues_", "certificate_")
 
 
 def write_report(
-    model,
-    X,
-    path,
+    model: Any,
+    X: Any,
+    path: str | PathLike[str],
     *,
-    columns=None,
-    colors=None,
-    color_name=None,
-    images=None,
-    title=None,
-    max_points=20_000,
-    history=None,
-    row_names=None,
-):
+    columns: Sequence[str] | None = None,
+    colors: Any = None,
+    color_name: str | None = None,
+    images: Any = None,
+    title: str | None = None,
+    max_points: int = 20_000,
+    history: Any = None,
+    row_names: Sequence[str] | None = None,
+) -> Any:
     """Write an interactive report of a fitted model as one HTML file that needs no network.
 
     The page says in words what was fitted and how sure the numbers are, and shows the rows by

@@ -1,6 +1,7 @@
 """Saving and loading: an estimator as a header and tensors, and back."""
 
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -65,7 +66,13 @@ class ModelHeader:
     size: int
 
 
-def save(model, path, *, overwrite=True, extra=None) -> None:
+def save(
+    model: Any,
+    path: str | PathLike[str],
+    *,
+    overwrite: bool = True,
+    extra: dict[str, Any] | None = None,
+) -> None:
     """Write a fitted model to one file, without any code in it.
 
     The file is written whole or not at all: an error or an interrupt leaves what was there
@@ -107,7 +114,7 @@ def save(model, path, *, overwrite=True, extra=None) -> None:
     write_archive(path, header, writer.tensors, overwrite)
 
 
-def load(path, *, device="saved"):
+def load(path: str | PathLike[str], *, device: Any = "saved") -> Any:
     """The model that was saved to a file.
 
     Its results agree with those of the model that was saved to the rounding of a sum. Opening
@@ -161,7 +168,7 @@ def load(path, *, device="saved"):
     return model
 
 
-def read_header(path, *, verify=True) -> ModelHeader:
+def read_header(path: str | PathLike[str], *, verify: bool = True) -> ModelHeader:
     """What a model file says about itself, without reading its tensors into memory.
 
     Parameters
@@ -188,7 +195,7 @@ def read_header(path, *, verify=True) -> ModelHeader:
             raise _inconsistent(path, error) from error
 
 
-def read_extra(path) -> dict[str, Any]:
+def read_extra(path: str | PathLike[str]) -> dict[str, Any]:
     """What was saved with a model as `extra`; an empty dict where nothing was.
 
     Parameters

@@ -5,6 +5,7 @@ columns where the kernel is a sum over coordinates. Random features are products
 """
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from .archive import ModelFileError
 from .graph import Graph
 
 
-def export_onnx(model, path, *, dtype="float32") -> None:
+def export_onnx(model: Any, path: str | PathLike[str], *, dtype: str = "float32") -> None:
     """Write the transform of a landmark, random-feature or Fourier model as an ONNX graph.
 
     The graph takes rows ``X`` (rows, columns) and gives ``scores`` (rows, components). It computes

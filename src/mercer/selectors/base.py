@@ -12,7 +12,8 @@ from scipy.linalg import eigh, get_blas_funcs
 from sklearn.base import BaseEstimator
 
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
-from ..compute.arrays import dtype_name
+from ..compute.arrays import Array, dtype_name
+from ..kernels import Kernel
 
 # Rows worked on at once: a tile of a hundred columns stays in the cache, and a device wants more.
 TILE, DEVICE_TILE = 4096, 65536
@@ -45,7 +46,7 @@ class Selector(BaseEstimator):
     #: Rows it looks at before it chooses, where that is a number.
     pool: int | None = None
 
-    def select(self, kernel, X, size, rng):
+    def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose at most `size` landmarks among the rows of X."""
         raise NotImplementedError
 

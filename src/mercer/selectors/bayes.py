@@ -8,11 +8,13 @@ where the likelihood is largest. With S the sample covariance and N rows,
 R being what the atoms leave of K under a ridge sigma^2 / w. Rows that occur c times count c-fold.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, get_blas_funcs, solve_triangular
 
+from ..compute.arrays import Array
+from ..kernels import Kernel
 from .base import Selector, distinct_rows, host_gram, rank_tolerance
 
 # sigma^2 falls by this factor from the largest that has an atom, each model starting the next.
@@ -51,19 +53,21 @@ class SparseBayes(Selector):
 
     nested = False
 
-    def __init__(self, noise=None, solver="sequential", max_iter=None):
+    def __init__(
+        self, noise: float | None = None, solver: str = "sequential", max_iter: int | None = None
+    ):
         self.noise = noise
         self.solver = solver
         self.max_iter = max_iter
 
-    def select(self, kernel, X, size, rng):
+    def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` of the m rows, largest weight first; O(m^2) for each change of weight."""
         first, counts, _ = distinct_rows(X)
         model = self.fit(host_gram(kernel, X[first]), counts, size)
         order = np.argsort(-model.weights, kind="stable")
         return first[order[: min(size, np.count_nonzero(model.weights))]]
 
-    def fit(self, K, counts, size, center=False):
+    def fit(self, K: Array, counts: Array, size: int, center: bool = False) -> Any:
         """The model of a Gram matrix, with about `size` weights where `noise` is None."""
         least = rank_tolerance(K.dtype)
         K = K.astype(np.float64, copy=False)

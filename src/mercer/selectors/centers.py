@@ -3,6 +3,8 @@
 import numpy as np
 
 from ..compute import array_namespace, on_device_of, to_numpy
+from ..compute.arrays import Array
+from ..kernels import Kernel
 from .base import Distinct, Selector, as_indices, distinct_rows
 
 # Lloyd steps: 300 gained no more than a tenth of a percent in the projection error.
@@ -32,16 +34,16 @@ class KMeans(Selector):
     nested = False
     needs_points = True
 
-    def __init__(self, snap=False, sample=20000):
+    def __init__(self, snap: bool = False, sample: int = 20000):
         self.snap = snap
         self.sample = sample
 
     @property
-    def returns_points(self):  # type: ignore[override]
+    def returns_points(self) -> bool:  # type: ignore[override]
         """Centers are points; snapped ones are rows."""
         return not self.snap
 
-    def select(self, kernel, X, size, rng):
+    def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Fit `size` centers, (size, d), or their nearest rows, (size,)."""
         # Late, since it is a heavy import that few selections need.
         from sklearn.cluster import KMeans as Lloyd
@@ -80,7 +82,7 @@ class FarthestPoint(Selector):
     Gonzalez (1985), Clustering to minimize the maximum intercluster distance.
     """
 
-    def select(self, kernel, X, size, rng):
+    def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` rows; n size kernel values, O(n) memory."""
         diagonal, distinct = on_device_of(kernel.diag(X), X), Distinct(X)
         xp = array_namespace(diagonal)

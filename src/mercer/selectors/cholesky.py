@@ -7,7 +7,8 @@ Only n k entries of K are ever formed; memory is the factor, k x n, where the ro
 import numpy as np
 
 from ..compute import array_namespace, on_device_of, to_numpy
-from ..compute.arrays import placement_of
+from ..compute.arrays import Array, placement_of
+from ..kernels import Kernel
 from .base import (
     Distinct,
     Selector,
@@ -48,11 +49,11 @@ class RPCholesky(Selector):
 
     independent = True
 
-    def __init__(self, method="accelerated", block=None):
+    def __init__(self, method: str = "accelerated", block: int | None = None):
         self.method = method
         self.block = block
 
-    def select(self, kernel, X, size, rng):
+    def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw `size` pivots; O(n size^2) flops, n size kernel values and as much memory."""
         factor, distinct = PartialCholesky.of_kernel(kernel, X, size), Distinct(X)
         pivots: list[int] = []
@@ -100,7 +101,7 @@ class GreedyCholesky(Selector):
 
     independent = True
 
-    def select(self, kernel, X, size, rng):
+    def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` pivots; cost as for `RPCholesky`."""
         factor, distinct = PartialCholesky.of_kernel(kernel, X, size), Distinct(X)
         pivots: list[int] = []

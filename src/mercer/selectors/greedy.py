@@ -9,7 +9,8 @@ import numpy as np
 from scipy.linalg import get_blas_funcs
 
 from ..compute import array_namespace, on_device_of, to_numpy
-from ..compute.arrays import placement_of
+from ..compute.arrays import Array, placement_of
+from ..kernels import Kernel
 from ..kernels.base import row_squares
 from .base import (
     Distinct,
@@ -45,7 +46,7 @@ class FullGreedy(Selector):
 
     independent = True
 
-    def select(self, kernel, X, size, rng):
+    def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` of the m rows; O(m^2 size) flops, m^2 kernel values and memory."""
         first, counts, _ = distinct_rows(X)
         return first[greedy_order(gram(kernel, X[first]), counts, size)]
@@ -176,17 +177,19 @@ class SubspaceGreedy(Selector):
 
     independent = True
 
-    def __init__(self, n_targets=None, weighted=False, centered=False):
+    def __init__(
+        self, n_targets: int | None = None, weighted: bool = False, centered: bool = False
+    ):
         self.n_targets = n_targets
         self.weighted = weighted
         self.centered = centered
 
     @property
-    def nested(self):  # type: ignore[override]
+    def nested(self) -> bool:  # type: ignore[override]
         """Targets that depend on the size change the order."""
         return self.n_targets is not None
 
-    def select(self, kernel, X, size, rng):
+    def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` of the m rows; eigenpairs of K, then O(m size^2)."""
         K, (_, _, group) = host_gram(kernel, X), distinct_rows(X)
         E = self._targets(K, self.n_targets or size, rng)
@@ -239,11 +242,11 @@ class SparseGreedy(Selector):
 
     independent = True
 
-    def __init__(self, candidates=59, gain="all"):
+    def __init__(self, candidates: int = 59, gain: str = "all"):
         self.candidates = candidates
         self.gain = gain
 
-    def select(self, kernel, X, size, rng):
+    def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` rows; candidates x n x size kernel values for gain="all"."""
         factor, distinct = self._factor(kernel, X, size), Distinct(X)
         order: list[int] = []

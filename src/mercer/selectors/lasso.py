@@ -5,8 +5,12 @@ With S free the minimum is never attained (shrink W and S together), so S = L; o
 which rows of W leave zero is used.
 """
 
+from typing import Any
+
 import numpy as np
 
+from ..compute.arrays import Array
+from ..kernels import Kernel
 from .base import Selector, as_indices, distinct_rows, host_gram, top_eigenpairs
 from .lars import FeatureAtoms, ScoreAtoms, group_lars, lasso_path
 
@@ -39,17 +43,17 @@ class GroupLasso(Selector):
 
     independent = True
 
-    def __init__(self, n_targets=None, norm="score", unit=True):
+    def __init__(self, n_targets: int | None = None, norm: str = "score", unit: bool = True):
         self.n_targets = n_targets
         self.norm = norm
         self.unit = unit
 
     @property
-    def nested(self):  # type: ignore[override]
+    def nested(self) -> bool:  # type: ignore[override]
         """Targets that depend on the size change the order."""
         return self.n_targets is not None
 
-    def select(self, kernel, X, size, rng):
+    def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` of the m rows; eigenpairs of K, then O(m^2 size)."""
         order: list[int] = []
         for step in self.path(kernel, X, size, rng):
@@ -58,7 +62,7 @@ class GroupLasso(Selector):
                 break
         return as_indices(order)
 
-    def path(self, kernel, X, size, rng):
+    def path(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Any:
         """The steps of group LARS, each with the correlations that decided it."""
         K = host_gram(kernel, X)
         values, U = top_eigenpairs(K, self.n_targets or size, rng)
@@ -87,10 +91,10 @@ class ComponentLasso(Selector):
     Zou, Hastie & Tibshirani (2006), Sparse principal component analysis.
     """
 
-    def __init__(self, n_components=10):
+    def __init__(self, n_components: int = 10):
         self.n_components = n_components
 
-    def select(self, kernel, X, size, rng):
+    def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` of the m rows; eigenpairs of K, then O(m^2 size)."""
         K, (_, _, group) = host_gram(kernel, X).astype(np.float64, copy=False), distinct_rows(X)
         _, U = top_eigenpairs(K, self.n_components, rng)

@@ -8,6 +8,8 @@ import numpy as np
 from scipy.linalg import cholesky, eigvalsh
 
 from ..compute import array_namespace, on_device_of, to_numpy
+from ..compute.arrays import Array
+from ..kernels import Kernel
 from .base import Selector, column_squares, first_distinct, host_gram, row_tiles, solve_lower
 from .random import weighted_order
 
@@ -31,10 +33,10 @@ class RidgeLeverage(Selector):
 
     nested = False
 
-    def __init__(self, oversampling=1.0):
+    def __init__(self, oversampling: float = 1.0):
         self.oversampling = oversampling
 
-    def select(self, kernel, X, size, rng):
+    def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw `size` rows; about 2 n size kernel values."""
         order = rng.permutation(X.shape[0])
         width = int(np.ceil(self.oversampling * size))

@@ -8,7 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
-from ..compute.arrays import dtype_name
+from ..compute.arrays import Array, dtype_name
+from ..kernels import Kernel
 from .base import Selector, as_indices, column_squares, host_gram, row_keys, solve_lower
 
 # Halvings of the log-threshold between rounding and one, which settle it to eight digits.
@@ -37,15 +38,15 @@ class Novelty(Selector):
 
     independent = True
 
-    def __init__(self, threshold=None):
+    def __init__(self, threshold: float | None = None):
         self.threshold = threshold
 
     @property
-    def nested(self):  # type: ignore[override]
+    def nested(self) -> bool:  # type: ignore[override]
         """A threshold found for one size is not that of another."""
         return self.threshold is not None
 
-    def select(self, kernel, X, size, rng):
+    def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Pass over the rows in the order given; O(n size) kernel values a pass."""
         if self.threshold is not None:
             return novel_rows(kernel, X, self.threshold, size)
@@ -94,14 +95,14 @@ class NoveltyRule:
         Smallest share of k(x, x) outside the span of the atoms that is new.
     """
 
-    def __init__(self, kernel, threshold):
+    def __init__(self, kernel: Kernel, threshold: float):
         self.kernel = kernel
         self.threshold = threshold
         self.Z = None
         self.C = np.empty((0, 0))
-        self._keys = set()
+        self._keys: set = set()
 
-    def admit(self, X, limit=None):
+    def admit(self, X: Array, limit: int | None = None) -> Array:
         """Take in a block of rows; returns the indices of those admitted, in order."""
         F, residual = self._project(X)
         scale = np.asarray(to_numpy(self.kernel.diag(X)), dtype=np.float64)
@@ -114,7 +115,7 @@ class NoveltyRule:
         self._grow(X[admitted], F[:, local], C)
         return admitted
 
-    def residual(self, X):
+    def residual(self, X: Array) -> Array:
         """k(x, x) outside the span of the atoms, (n,)."""
         return to_numpy(self._project(X)[1])
 

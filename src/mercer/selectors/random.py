@@ -7,6 +7,8 @@ equal an earlier one are passed over, which leaves the draw what it is among dis
 import numpy as np
 
 from ..compute import to_numpy
+from ..compute.arrays import Array
+from ..kernels import Kernel
 from .base import Selector, first_distinct
 
 
@@ -24,10 +26,10 @@ class Uniform(Selector):
     Williams & Seeger (2001), Using the Nystroem method to speed up kernel machines.
     """
 
-    def __init__(self, replace=False):
+    def __init__(self, replace: bool = False):
         self.replace = replace
 
-    def select(self, kernel, X, size, rng):
+    def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw `size` of the rows of X; O(n)."""
         n = X.shape[0]
         order = rng.integers(n, size=size) if self.replace else rng.permutation(n)
@@ -46,7 +48,7 @@ class NormWeighted(Selector):
     Drineas & Mahoney (2005), On the Nystroem method for approximating a Gram matrix.
     """
 
-    def select(self, kernel, X, size, rng):
+    def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw `size` of the rows of X; O(n) and the diagonal of K."""
         weights = np.square(to_numpy(kernel.diag(X)))
         return first_distinct(X, weighted_order(weights, rng), size)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh, qr
 
+from ..compute.arrays import Array
+from ..kernels import Kernel
 from .base import distinct_rows, host_gram, top_eigenpairs
 from .bayes import SparseBayes
 from .lars import lasso_path
@@ -36,17 +38,26 @@ class SparseComponents:
     total_variance: float
 
     @property
-    def support(self):
+    def support(self) -> Array:
         """The nonzero pattern, (n, r)."""
         return self.loadings != 0
 
     @property
-    def atoms(self):
+    def atoms(self) -> Array:
         """Rows that some direction uses, all that transforming new points needs."""
         return np.flatnonzero(self.support.any(axis=1))
 
 
-def sparse_components(kernel, X, n_components, sparsity, rng, *, method="lasso", center=True):
+def sparse_components(
+    kernel: Kernel,
+    X: Array,
+    n_components: int,
+    sparsity: int,
+    rng: np.random.Generator,
+    *,
+    method: str = "lasso",
+    center: bool = True,
+) -> SparseComponents:
     """Kernel PCA directions of a pool of rows with a given number of nonzero loadings.
 
     Parameters

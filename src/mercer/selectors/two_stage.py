@@ -1,5 +1,9 @@
 """Landmarks in two stages: a cheap choice of a pool, a careful one within it."""
 
+import numpy as np
+
+from ..compute.arrays import Array
+from ..kernels import Kernel
 from .base import Selector
 from .greedy import FullGreedy
 from .random import Uniform
@@ -30,37 +34,39 @@ class TwoStage(Selector):
     Perry, Elhabian & Whitaker, Efficient non-linear analysis of large data sets (slides).
     """
 
-    def __init__(self, first=None, second=None, pool=None):
+    def __init__(
+        self, first: Selector | None = None, second: Selector | None = None, pool: int | None = None
+    ):
         self.first = first
         self.second = second
         self.pool = pool
 
     @property
-    def stages(self):
+    def stages(self) -> tuple[Selector, Selector]:
         """Both selectors, with the defaults in place."""
         return self.first or Uniform(), self.second or FullGreedy()
 
     @property
-    def nested(self):  # type: ignore[override]
+    def nested(self) -> bool:  # type: ignore[override]
         """A pool of fixed size, and a nested choice in it."""
         return self.pool is not None and self.stages[1].nested
 
     @property
-    def needs_points(self):  # type: ignore[override]
+    def needs_points(self) -> bool:  # type: ignore[override]
         """Either stage may."""
         return any(stage.needs_points for stage in self.stages)
 
     @property
-    def returns_points(self):  # type: ignore[override]
+    def returns_points(self) -> bool:  # type: ignore[override]
         """Either stage may."""
         return any(stage.returns_points for stage in self.stages)
 
     @property
-    def independent(self):  # type: ignore[override]
+    def independent(self) -> bool:  # type: ignore[override]
         """The second stage decides."""
         return self.stages[1].independent
 
-    def select(self, kernel, X, size, rng):
+    def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose at most `size` landmarks among a pool of the rows of X."""
         first, second = self.stages
         pool = first.select(kernel, X, self.pool or max(MIN_POOL, POOL_PER_ATOM * size), rng)

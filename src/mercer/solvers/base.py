@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from ..compute import array_namespace, on_device_of, to_numpy
+from ..operators import SymmetricOperator
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,14 @@ class Solver(BaseEstimator, ABC):
         return None if self._cap_name is None else self.get_params(deep=False)[self._cap_name]
 
     @abstractmethod
-    def solve(self, operator, n_components: int, rng, tol: float = 0.0, report: Report = silent):
+    def solve(
+        self,
+        operator: SymmetricOperator,
+        n_components: int,
+        rng: np.random.Generator,
+        tol: float = 0.0,
+        report: Report = silent,
+    ) -> Eigenpairs:
         """The `n_components` largest eigenpairs of a symmetric operator.
 
         Parameters

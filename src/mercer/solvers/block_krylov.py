@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..compute import array_namespace, on_device_of, to_numpy
+from ..operators import SymmetricOperator
 from ._linalg import (
     column_norms,
     inner,
@@ -29,7 +30,7 @@ from ._linalg import (
     tall,
     times,
 )
-from .base import Eigenpairs, PassState, Solver, silent
+from .base import Eigenpairs, PassState, Report, Solver, silent
 from .dense import Dense
 
 # Residuals, as shares of the largest eigenvalue, below which float64 passes gain nothing
@@ -75,13 +76,26 @@ class BlockKrylov(Solver):
 
     _cap_name = "max_passes"
 
-    def __init__(self, block=None, oversampling=16, max_columns=None, max_passes=MAX_PASSES):
+    def __init__(
+        self,
+        block: int | None = None,
+        oversampling: int = 16,
+        max_columns: int | None = None,
+        max_passes: int = MAX_PASSES,
+    ):
         self.block = block
         self.oversampling = oversampling
         self.max_columns = max_columns
         self.max_passes = max_passes
 
-    def solve(self, operator, n_components, rng, tol=0.0, report=silent):
+    def solve(
+        self,
+        operator: SymmetricOperator,
+        n_components: int,
+        rng: np.random.Generator,
+        tol: float = 0.0,
+        report: Report = silent,
+    ) -> Eigenpairs:
         """Subspace on the draft, then Rayleigh-Ritz and corrections in full precision."""
         n = operator.shape[0]
         carried = n_components + self.oversampling

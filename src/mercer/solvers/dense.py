@@ -4,8 +4,9 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh
 
 from ..compute import array_namespace, on_device_of, to_numpy
+from ..operators import SymmetricOperator
 from ._linalg import column_norms, descending
-from .base import NEGATIVE_SHARE, Eigenpairs, PassState, Solver, silent
+from .base import NEGATIVE_SHARE, Eigenpairs, PassState, Report, Solver, silent
 
 
 class Dense(Solver):
@@ -15,7 +16,14 @@ class Dense(Solver):
     matrix twice in memory (once more for the residuals of a few components).
     """
 
-    def solve(self, operator, n_components, rng, tol=0.0, report=silent):
+    def solve(
+        self,
+        operator: SymmetricOperator,
+        n_components: int,
+        rng: np.random.Generator,
+        tol: float = 0.0,
+        report: Report = silent,
+    ) -> Eigenpairs:
         """LAPACK on the whole matrix; the residuals cost one more product."""
         A = operator.to_dense()
         if not isinstance(A, np.ndarray):

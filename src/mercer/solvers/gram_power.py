@@ -18,12 +18,15 @@ Reference: Shi, Guo, Xue (2009), Efficient kernel principal component analysis a
 large-scale data set, Journal of Software 20(8).
 """
 
+from typing import Any
+
 import numpy as np
 
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import dtype_name
+from ..operators import SymmetricOperator
 from ._linalg import beside, column_norms, inner, qr, random_columns, small_eigh, times
-from .base import Eigenpairs, PassState, Solver, silent
+from .base import Eigenpairs, PassState, Report, Solver, silent
 
 FETCH = 128  # rows fetched at once where they are used one at a time
 MOST_PRODUCTS = 100  # a spectrum that needs more is one for block Krylov
@@ -63,7 +66,13 @@ class GramPower(Solver):
     _cap_name = "max_passes"
 
     def __init__(
-        self, block=128, amnesic=None, oversampling=10, n_passes=1, form="ipca", max_passes=None
+        self,
+        block: int = 128,
+        amnesic: Any = None,
+        oversampling: int = 10,
+        n_passes: int = 1,
+        form: str = "ipca",
+        max_passes: int | None = None,
     ):
         self.block = block
         self.amnesic = amnesic
@@ -72,7 +81,14 @@ class GramPower(Solver):
         self.form = form
         self.max_passes = max_passes
 
-    def solve(self, operator, n_components, rng, tol=0.0, report=silent):
+    def solve(
+        self,
+        operator: SymmetricOperator,
+        n_components: int,
+        rng: np.random.Generator,
+        tol: float = 0.0,
+        report: Report = silent,
+    ) -> Eigenpairs:
         """Passes over the rows, each followed by Rayleigh-Ritz in the span found."""
         n, r = operator.shape[0], n_components
         U, L, done = beside(operator, np.zeros((n, 0))), np.zeros(0), 0

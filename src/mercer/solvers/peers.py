@@ -4,8 +4,9 @@ import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from ..compute import to_numpy
+from ..operators import SymmetricOperator
 from ._linalg import beside, column_norms, descending, inner, qr, small_eigh, times
-from .base import Eigenpairs, PassState, Solver, silent
+from .base import Eigenpairs, PassState, Report, Solver, silent
 
 
 class Arpack(Solver):
@@ -22,10 +23,17 @@ class Arpack(Solver):
 
     _cap_name = "max_iter"
 
-    def __init__(self, max_iter=None):
+    def __init__(self, max_iter: int | None = None):
         self.max_iter = max_iter
 
-    def solve(self, operator, n_components, rng, tol=0.0, report=silent):
+    def solve(
+        self,
+        operator: SymmetricOperator,
+        n_components: int,
+        rng: np.random.Generator,
+        tol: float = 0.0,
+        report: Report = silent,
+    ) -> Eigenpairs:
         """eigsh on the operator; the residuals cost one more block product."""
         n = operator.shape[0]
         if n_components >= n:
@@ -67,16 +75,22 @@ class Randomized(Solver):
     oversampling : int
     """
 
-    def __init__(self, iterated_power="auto", oversampling=10):
+    def __init__(self, iterated_power: int | str = "auto", oversampling: int = 10):
         self.iterated_power = iterated_power
         self.oversampling = oversampling
 
-    def solve(self, operator, n_components, rng, tol=0.0, report=silent):
+    def solve(
+        self,
+        operator: SymmetricOperator,
+        n_components: int,
+        rng: np.random.Generator,
+        tol: float = 0.0,
+        report: Report = silent,
+    ) -> Eigenpairs:
         """Orthonormalize after every product, then Rayleigh-Ritz."""
         n = operator.shape[0]
-        passes = self.iterated_power
-        if passes == "auto":
-            passes = 7 if n_components < 0.1 * n else 4
+        auto = 7 if n_components < 0.1 * n else 4
+        passes = auto if isinstance(self.iterated_power, str) else self.iterated_power
         V = beside(operator, rng.standard_normal((n, min(n, n_components + self.oversampling))))
         for _ in range(passes + 1):
             V, _ = qr(operator @ V)

@@ -113,7 +113,8 @@ def reduced_problem(stream: Stream, center: bool, engine) -> ReducedProblem:
 
 def leading_pairs(problem: ReducedProblem, r: int) -> Eigenpairs:
     """The r largest eigenpairs, largest first."""
-    pairs = Dense().solve(problem.operator, min(r, problem.size), rng=None)
+    size = min(r, problem.size)
+    pairs = Dense().solve(problem.operator, size, rng=None)  # type: ignore[arg-type]  # no draws
     return padded(canonical(pairs), r)
 
 
