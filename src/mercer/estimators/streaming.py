@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -298,7 +298,8 @@ class StreamingKernelPCA(SourceMixin, KernelEstimator):
             )
 
     def _threshold(self) -> float:
-        return self.novelty.threshold if isinstance(self.novelty, Novelty) else self.novelty
+        given: Any = self.novelty.threshold if isinstance(self.novelty, Novelty) else self.novelty
+        return given
 
     def _begin(self, X, engine) -> State:
         """The state before the first row: the kernel and the span are settled."""
