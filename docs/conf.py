@@ -18,13 +18,14 @@ extensions = [
     "myst_parser",
     "sphinx_design",
     "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
     "mathml",
     "reference",
     "docstrings",
     "offline",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_ext", ".trees"]
+exclude_patterns = ["_ext", ".trees", "gallery/*.ipynb", "gallery/*.py"]
 default_role = "py:obj"
 
 # Docstrings: numpydoc sections, long signatures with a line for each parameter.
@@ -42,6 +43,23 @@ myst_dmath_double_inline = True
 html_math_renderer = "mathml"
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
+
+# The gallery: every script of examples/ is run, and is a page.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "gallery_order.Order",
+    "backreferences_dir": "gallery/backreferences",
+    "doc_module": ("mercer",),
+    "reference_url": {"mercer": None},
+    "image_srcset": ["2x"],
+    "show_memory": False,
+    "write_computation_times": False,  # its page loads scripts from elsewhere
+    "show_signature": False,
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+}
 
 html_theme = "pydata_sphinx_theme"
 html_title = "mercer"

@@ -1,48 +1,64 @@
-"""Digits by the nearest neighbor among 64 polynomial kernel components, as Shi, Guo and Xue do.
+"""
+A classification that kernel PCA wins
+=====================================
 
-    python examples/classification.py
+A linear classifier on kernel components is no longer linear. Linear discriminant analysis of the
+digits' pixels errs about five times in a hundred; on kernel components once. That is better than
+nearest neighbors and, here, than a support vector machine with the same kernel.
 
-Kernel PCA is one step of a scikit-learn pipeline; its degree is chosen by cross-validation like any
-other parameter. Needs no files: the digits come with scikit-learn.
+All choices are made by cross-validation within the training half, the same way for everybody, on
+five random halves.
 """
 
-from sklearn.base import clone
+import numpy as np
+from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
-from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
 
 from mercer import KernelPCA
 
+X, y = load_digits(return_X_y=True)
+X = X / 16
+linear = LinearDiscriminantAnalysis(solver="lsqr")
 
-def main():
-    X, y = load_digits(return_X_y=True)
-    train, test, train_y, test_y = train_test_split(
-        X / 16, y, test_size=0.4, random_state=0, stratify=y
-    )
-    nearest = KNeighborsClassifier(n_neighbors=1)
-    kernel = KernelPCA(n_components=64, kernel="poly", gamma=1.0, coef0=0, random_state=0)
-    search = GridSearchCV(
-        make_pipeline(kernel, nearest), {"kernelpca__degree": [1, 2, 3, 4, 5]}, cv=3
-    )
-    search.fit(train, train_y)
-    for degree, score in zip(
-        search.cv_results_["param_kernelpca__degree"],
-        search.cv_results_["mean_test_score"],
-        strict=True,
-    ):
-        print(f"degree {degree}: {100 * (1 - score):.2f} % errors in cross-validation")
-    linear = make_pipeline(PCA(40), clone(nearest)).fit(train, train_y)
-    pixels = clone(nearest).fit(train, train_y)
-    print(f"test errors, {len(test)} digits:")
-    for name, model in (
-        (f"64 components of degree {search.best_params_['kernelpca__degree']}", search),
-        ("40 linear components", linear),
-        ("pixels", pixels),
-    ):
-        print(f"  {name}: {100 * (1 - model.score(test, test_y)):.2f} %")
+# %%
+# Kernel PCA is one step of a pipeline, and its parameters are searched like any other.
 
+kernel = KernelPCA(300, kernel="rbf", tol=1e-6, random_state=0)
+contest = {
+    "pixels, linear": (linear, {}),
+    "PCA, linear": (make_pipeline(PCA(), linear), {"pca__n_components": [20, 30, 40, 50]}),
+    "nearest neighbors": (KNeighborsClassifier(), {"n_neighbors": [1, 3, 5]}),
+    "support vectors": (SVC(), {"C": [1, 10], "gamma": [0.1, 0.2, 0.4]}),
+    "kernel PCA, linear": (
+        make_pipeline(kernel, linear),
+        {"kernelpca__gamma": [0.1, 0.2]},
+    ),
+}
 
-if __name__ == "__main__":
-    main()
+# %%
+# Errors on the other halves:
+
+halves = list(StratifiedShuffleSplit(5, test_size=0.5, random_state=0).split(X, y))
+errors = {}
+for name, (model, grid) in contest.items():
+    search = GridSearchCV(model, grid, cv=3)
+    errors[name] = [100 * (1 - search.fit(X[a], y[a]).score(X[b], y[b])) for a, b in halves]
+    print(f"{name + ':':20} {np.mean(errors[name]):.2f} %, {search.best_params_}")
+
+# %%
+# A dot is a half, a line their mean. The lead over support vectors is small, that over everything
+# linear is not.
+
+figure, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+for i, (name, found) in enumerate(errors.items()):
+    color = "tab:orange" if "kernel" in name else "0.3"
+    ax.plot(found, [i] * len(found), "o", color=color, ms=5)
+    ax.plot([np.mean(found)] * 2, [i - 0.3, i + 0.3], color=color, lw=2)
+ax.set_yticks(range(len(errors)), list(errors))
+ax.set(xlabel="errors, %", xlim=(0, None))

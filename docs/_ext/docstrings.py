@@ -12,6 +12,7 @@ from sklearn.decomposition import KernelPCA as Original
 import mercer
 
 BAR = re.compile(r"(``.*?``|`[^`]*`)|\|")
+TITLED = ("Parameters", "Other Parameters", "Attributes")
 # numpydoc knows one more list of parameters; it gets a title of ours.
 TITLES = {
     ":Parameters:": ":Parameters that scikit-learn has:",
@@ -54,9 +55,13 @@ def entries_of(lines):
 
 
 def title_parameters(app, what, name, obj, options, lines):
-    """Names of the two lists."""
-    if obj is mercer.KernelPCA:
-        lines[:] = [TITLES.get(line, line) for line in lines]
+    """Names of the two lists, one after the other: numpydoc puts the attributes between."""
+    if obj is not mercer.KernelPCA:
+        return
+    old, new, attributes = (lines.index(f":{title}:") for title in TITLED)
+    end = next(i for i in range(new + 1, len(lines)) if re.match(r"[^ ]", lines[i]))
+    lines[old:end] = lines[old:attributes] + lines[new:end] + lines[attributes:new]
+    lines[:] = [TITLES.get(line, line) for line in lines]
 
 
 def skip_foreign(app, what, name, obj, skip, options):

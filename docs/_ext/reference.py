@@ -1,6 +1,7 @@
 """The API reference: a table for each `.. reference::` line, and a page for each name in it."""
 
 import inspect
+import re
 
 import names
 from docstrings import escaped
@@ -9,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sphinx.ext.autosummary import Autosummary
 
 PAGES = names.API / "generated"
+EXAMPLES = "".join(path.read_text() for path in names.API.parents[1].glob("examples/*.py"))
 
 
 class Reference(Autosummary):
@@ -60,7 +62,14 @@ def page(name: str) -> str:
     found = names.resolve(name)
     kind = "class" if inspect.isclass(found) else "function" if callable(found) else "data"
     head = f"{short}\n{'=' * len(short)}\n\n.. currentmodule:: {module}\n\n"
-    return head + f".. auto{kind}:: {short}\n" + "".join(f"   {o}\n" for o in options(name, found))
+    body = f".. auto{kind}:: {short}\n" + "".join(f"   {o}\n" for o in options(name, found))
+    seen = f"\n.. minigallery:: {name}\n   :add-heading: Examples\n" if is_used(name) else ""
+    return head + body + seen
+
+
+def is_used(name: str) -> bool:
+    """Whether a script of the gallery uses a name of mercer itself."""
+    return name.count(".") == 1 and bool(re.search(rf"\b{name.rpartition('.')[2]}\b", EXAMPLES))
 
 
 def options(name, found) -> list[str]:

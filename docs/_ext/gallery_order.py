@@ -1,0 +1,31 @@
+"""The order of the gallery: what one would show first. Scripts not named here come last."""
+
+FIRST = [
+    "rings_and_moons",
+    "digits",
+    "denoised_digits",
+    "classification",
+    "clusters",
+    "novelty",
+    "map_from_distances",
+    "stream",
+    "million_points",
+    "motion",
+    "photograph",
+    "choose_width",
+    "basis_size",
+    "solvers",
+    "pictures",
+]
+
+
+class Order:
+    """The key that sphinx-gallery sorts scripts by."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, filename):
+        """The place of a script, then its name."""
+        name = filename.removesuffix(".py")
+        return (FIRST.index(name) if name in FIRST else len(FIRST), name)
