@@ -12,8 +12,14 @@ from scipy.special import j0
 from sklearn.base import clone
 
 import mercer
-from mercer import KernelPCA
-from mercer.bases import BASES, FourierGrid
+from mercer import (
+    KernelPCA,
+    KernelPCASearch,
+    NoveltyDetector,
+    SpectralClustering,
+    StreamingKernelPCA,
+)
+from mercer.bases import BASES, FourierBasis, FourierGrid
 from mercer.bases.fourier_grid import choose_frequencies, kernel_profile, predicted_size
 from mercer.compute import LocalEngine
 from mercer.kernels import KERNELS, RBF, Laplacian, Linear, Matern, RationalQuadratic
@@ -337,6 +343,90 @@ def test_single_precision_rows_keep_their_type():
 
 def test_registry_has_it():
     assert BASES["fourier"] is FourierGrid
+
+
+def test_stream_is_a_fit():
+    """Batches of any size, one after the other or merged, and a weighted fit where rows fade."""
+    X = cloud(500, 2)
+    box = np.stack([X.min(axis=0) - 0.1, X.max(axis=0) + 0.1], axis=1)
+    settings = {"kernel": "rbf", "gamma": 0.5, "basis": FourierGrid(box=box)}
+    once = KernelPCA(4, **settings).fit(X)
+    stream = StreamingKernelPCA(4, **settings)
+    for part in np.split(X, [3, 200, 201]):
+        stream.partial_fit(part)
+    np.testing.assert_allclose(stream.eigenvalues_, once.eigenvalues_, rtol=1e-7)
+    assert stream.n_samples_seen_ == 500 and stream.lost_share_ == 0
+    assert stream.certificate_.kind == "bound"
+    exact = exact_values(RBF(gamma=0.5), X, 4)
+    assert np.all(stream.certificate_.eigenvalue_lower <= exact)
+    assert np.all(exact <= stream.certificate_.eigenvalue_upper)
+    S, E = stream.transform(X), once.transform(X)
+    np.testing.assert_allclose(S * np.sign((S * E).sum(axis=0)), E, atol=1e-6)
+    parts = [StreamingKernelPCA(4, **settings).fit(part) for part in (X[:100], X[100:])]
+    np.testing.assert_allclose(parts[0].merge(parts[1]).eigenvalues_, once.eigenvalues_, rtol=1e-7)
+    other = StreamingKernelPCA(4, kernel="rbf", gamma=0.5, basis="fourier").fit(X)
+    with pytest.raises(ValueError, match="do not add up"):
+        parts[0].merge(other)
+    with pytest.raises(ValueError, match="Column 0 has values"):
+        stream.partial_fit(X + 50)
+    np.testing.assert_allclose(stream.eigenvalues_, once.eigenvalues_, rtol=1e-7)
+
+
+def test_forgetting_weighs_rows_by_their_age(tmp_path):
+    X = cloud(120, 1)
+    stream = StreamingKernelPCA(3, kernel="rbf", gamma=0.5, basis="fourier", forgetting=0.97)
+    stream.set_params(basis=FourierGrid(box=[(X.min(), X.max())]))
+    for part in np.array_split(X, 5):
+        stream.partial_fit(part)
+    w = 0.97 ** np.arange(119, -1, -1)
+    K = oracle.kernel_matrix("rbf", X, gamma=0.5)
+    J = np.eye(120) - np.outer(np.ones(120), w / w.sum())
+    K = np.sqrt(w)[:, None] * (J @ K @ J.T) * np.sqrt(w)
+    np.testing.assert_allclose(stream.eigenvalues_, np.linalg.eigvalsh(K)[::-1][:3], rtol=1e-6)
+    stream.save(tmp_path / "stream.mercer")
+    again = mercer.load(tmp_path / "stream.mercer").partial_fit(X[:10])
+    np.testing.assert_allclose(again.eigenvalues_, stream.partial_fit(X[:10]).eigenvalues_)
+
+
+def test_spectral_clustering_is_that_of_all_points():
+    """Three blobs: the eigenvalues of the normalized matrix, and the clusters, new rows as well."""
+    rng = generator(11)
+    labels = np.repeat([0, 1, 2], 70)
+    X = rng.standard_normal((210, 2)) * 0.3 + np.array([(0, 0), (3, 0), (0, 3)])[labels]
+    model = SpectralClustering(3, gamma=1.0, basis="fourier", random_state=0).fit(X)
+    K = oracle.kernel_matrix("rbf", X, gamma=1.0)
+    d = K.sum(axis=0)
+    exact = np.linalg.eigvalsh(K / np.sqrt(np.outer(d, d)))[::-1][:3]
+    np.testing.assert_allclose(model.eigenvalues_, exact, atol=1e-6)
+    assert len(set(zip(labels, model.labels_, strict=True))) == 3
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_novelty_detector_sees_rows_anywhere():
+    X = ring()
+    fourier = NoveltyDetector(10, gamma=2.0, basis="fourier", random_state=0).fit(X)
+    points = NoveltyDetector(10, gamma=2.0, basis="points", random_state=0).fit(X)
+    new = np.vstack([X[:50], generator(3).standard_normal((100, 2)) * 5, [[1e6, 0.0]]])
+    np.testing.assert_allclose(fourier.score_samples(new), points.score_samples(new), atol=1e-6)
+    assert fourier.predict([[0.0, 0.0], [1e6, 0.0]]).tolist() == [-1, -1]
+
+
+def test_search_makes_one_pass_over_the_rows(monkeypatch):
+    """Every width from the same trigonometric moments, with the errors that single fits give."""
+    X, rows = ring(300), []
+    moments = FourierBasis.moments
+
+    def counted(self, X, weights=None):
+        rows.append(X.shape[0])
+        return moments(self, X, weights)
+
+    monkeypatch.setattr(FourierBasis, "moments", counted)
+    search = {"noise": 0.1, "n_components": [4, 8], "random_state": 0}
+    fourier = KernelPCASearch(model=KernelPCA(basis="fourier"), **search).fit(X)
+    assert len(rows) == 2, "the rows to learn from, and all rows for the best model"
+    points = KernelPCASearch(model=KernelPCA(basis="points"), **search).fit(X)
+    assert fourier.best_params_ == points.best_params_
+    np.testing.assert_allclose(fourier.selection_.errors, points.selection_.errors, rtol=0.05)
 
 
 def ring(n=600):

@@ -37,6 +37,7 @@ from .fourier_grid import (
     kernel_profile,
     predicted_count,
     predicted_radius,
+    room_beyond,
 )
 from .trigonometric import UNIT, TrigonometricMoments
 
@@ -112,15 +113,20 @@ class FourierGrid(BasisRecipe):
         """
         for kernel in kernels:
             self.check(kernel, len(box))
-        extent, d = box[:, 1] - box[:, 0], len(box)
-        spacing = np.min([choose_spacing(k, extent, self.tol) for k in kernels], axis=0)
+        extent, d, everywhere = box[:, 1] - box[:, 0], len(box), self.margin == "all"
+        rooms = [room_beyond(k, extent, self.tol) if everywhere else 0.0 for k in kernels]
+        wanted = zip(kernels, rooms, strict=True)
+        spacing = np.min([choose_spacing(k, extent + r, self.tol) for k, r in wanted], axis=0)
         most, bases = most_frequencies(engine, d), []
-        for kernel in kernels:
+        for kernel, room in zip(kernels, rooms, strict=True):
             radius = predicted_radius(kernel, d, self.tol)
             check_count(kernel, extent, self.tol, predicted_count(radius, spacing), most)
             bases.append(
                 FourierBasis(
-                    kernel, fill_ball(kernel, box, 0.0, spacing, radius, self.tol), engine, self.tol
+                    kernel,
+                    fill_ball(kernel, box, room, spacing, radius, self.tol),
+                    engine,
+                    self.tol,
                 )
             )
         return bases
@@ -160,6 +166,39 @@ class FourierGrid(BasisRecipe):
         if reason:
             raise ValueError(f"{reason} Take basis='landmarks'.")
         check_available()
+
+
+class SharedGrid(BasisRecipe):
+    """Grids of several kernels for the same rows, whose moments were summed in one pass.
+
+    For searches over widths: every fit after the first pass is independent of the number of rows.
+
+    Parameters
+    ----------
+    bases : list of FourierBasis
+        On one spacing.
+    sums : TrigonometricMoments
+        Of the rows, for the widest of them.
+    """
+
+    most_columns = MOST_COLUMNS
+
+    def __init__(self, bases, sums):
+        self.bases = bases
+        self.sums = sums
+
+    @classmethod
+    def of(cls, grid: FourierGrid, kernels, X, engine) -> "SharedGrid":
+        """One pass over the rows of X."""
+        bases = grid.for_kernels(kernels, grid.box_of(X), engine)
+        widest = max(bases, key=lambda basis: basis.size)
+        return cls(bases, widest.moments(X))
+
+    def build(self, kernel, X, engine, rng, n_components=None):
+        """The basis of one of the kernels, with the moments of the rows."""
+        found = next(b for b in self.bases if repr(b.kernel) == repr(kernel))
+        sums = self.sums.trimmed(found.frequencies.reach)
+        return SummedBasis(found.kernel, found.frequencies, engine, found.tol, sums)
 
 
 class FourierBasis(Basis):
@@ -206,8 +245,8 @@ class FourierBasis(Basis):
         """Sides of the grid of differences of frequencies."""
         return tuple(int(4 * m + 1) for m in self.frequencies.reach)
 
-    def moments(self, X: Array) -> TrigonometricMoments:
-        """The trigonometric moments of the rows of X, in one pass within the budget."""
+    def moments(self, X: Array, weights: Array | None = None) -> TrigonometricMoments:
+        """The trigonometric moments of the rows of X, weighted or not, in one pass."""
         X, modes = self.engine.place(X), self.moment_modes
         rows = self.transform_rows(X.shape[0], int(np.prod(modes)), 1)
 
@@ -215,10 +254,11 @@ class FourierBasis(Basis):
             rows = dense_rows(X[block])
             self.check_rows(rows)
             angles = self.angles(rows)
-            sums = frequency_sums(angles, modes, self.precision_of_transforms)
-            n = angles.shape[0]
+            n, w = angles.shape[0], None if weights is None else weights[block]
+            sums = frequency_sums(angles, modes, self.precision_of_transforms, w)
+            count = float(n if w is None else w.sum())
             # At worst all rows of a block were added one by one to one number.
-            return TrigonometricMoments(float(n), sums, n * (self.transform_error + UNIT * n))
+            return TrigonometricMoments(count, sums, count * (self.transform_error + UNIT * n))
 
         return self.engine.sum_rows(of_block, X.shape[0], rows)
 
@@ -367,6 +407,18 @@ class FourierBasis(Basis):
     def top(self) -> float:
         """k(x, x)."""
         return float(kernel_profile(self.kernel, np.zeros(1))[0])
+
+
+class SummedBasis(FourierBasis):
+    """A Fourier basis for rows whose moments are known."""
+
+    def __init__(self, kernel, frequencies, engine, tol, sums: TrigonometricMoments):
+        super().__init__(kernel, frequencies, engine, tol)
+        self.sums = sums
+
+    def moments(self, X, weights=None):
+        """Those known; weighted rows are summed."""
+        return self.sums if weights is None else super().moments(X, weights)
 
 
 def why_not(kernel, d: int) -> str:

@@ -100,8 +100,7 @@ def choose_frequencies(
     extent, room = box[:, 1] - box[:, 0], 0.0
     spacing = choose_spacing(kernel, extent, tol)
     if everywhere:
-        # As far as the copies of the kernel, where it is below tol itself.
-        room = float((1 / spacing - extent).max())
+        room = room_beyond(kernel, extent, tol)
         spacing = choose_spacing(kernel, extent + room, tol)
     radius = predicted_radius(kernel, extent.size, tol)
     check_count(kernel, extent + room, tol, predicted_count(radius, spacing), most)
@@ -178,6 +177,11 @@ def choose_spacing(kernel, extent, tol: float) -> np.ndarray:
         middle = (low + high) / 2
         low, high = (low, middle) if small(middle) else (middle, high)
     return 1 / (extent + high)
+
+
+def room_beyond(kernel, extent, tol: float) -> float:
+    """How far beyond a box rows have a kernel with those in it: as far as its copies must be."""
+    return float((1 / choose_spacing(kernel, extent, tol) - extent).max())
 
 
 def half_width(kernel) -> float:

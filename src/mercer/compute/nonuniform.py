@@ -34,10 +34,10 @@ def check_available() -> None:
     needed("finufft", "fourier", "A Fourier grid")
 
 
-def frequency_sums(angles, modes: tuple[int, ...], precision: float) -> np.ndarray:
-    """sum_i exp(-1j q . angles_i) for all q of a grid of that many modes, (*modes)."""
+def frequency_sums(angles, modes: tuple[int, ...], precision: float, weights=None) -> np.ndarray:
+    """sum_i w_i exp(-1j q . angles_i) for all q of a grid of that many modes, (*modes)."""
     library, columns = _library(angles), _columns(angles)
-    c = _ones(angles)
+    c = _ones(angles) if weights is None else _ones(angles) * weights
     kinds = (library.nufft1d1, library.nufft2d1, library.nufft3d1)
     out = kinds[len(columns) - 1](
         *columns, c, modes, eps=max(precision, LEAST_PRECISION), isign=-1, **_options(angles)

@@ -8,6 +8,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..bases import FourierGrid
 from ..kernels import KERNELS, Kernel
 from .kernel_pca import KernelPCA
 from .parameters import CheckedEstimator, Interval, StrOptions
@@ -155,7 +156,8 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
             degree=self.degree,
             coef0=self.coef0,
             kernel_params=self.kernel_params,
-            basis=self.basis,
+            # Novel rows lie where no others do.
+            basis=FourierGrid(margin="all") if self.basis == "fourier" else self.basis,
             memory=self.memory,
             n_jobs=self.n_jobs,
             random_state=rng.randint(np.iinfo(np.int32).max),

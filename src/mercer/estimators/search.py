@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._tables import html_table, text_table
+from ..bases.fourier import FourierGrid, SharedGrid
 from ..kernels import KERNELS, Kernel, Laplacian
 from ..kernels.base import WidthMixin
 from .kernel_pca import KernelPCA
@@ -196,10 +197,18 @@ class KernelPCASearch(
         kernels = widened(self._kernel(), X[kept], self.widths)
         ranks = self._ranks(len(kept))
         model = clone(self.model or KernelPCA()).set_params(gamma=None)
+        if model.basis == "fourier":
+            # Damaged rows lie beyond those of a fit.
+            model.set_params(basis=FourierGrid(margin="all"))
         # Noise is drawn once, so that all candidates meet the same.
         trial = make_trial(self.noise, X[kept], X[held], rng)
+        candidate = clone(model)
+        if isinstance(model.basis, FourierGrid):
+            grid = clone(model.basis).set_params(margin="all")
+            engine = model._make_engine(X)
+            candidate.set_params(basis=SharedGrid.of(grid, kernels, X[kept], engine))
         errors = [
-            trial.errors(model.set_params(kernel=kernel, n_components=ranks[-1]), ranks)
+            trial.errors(candidate.set_params(kernel=kernel, n_components=ranks[-1]), ranks)
             for kernel in kernels
         ]
         gammas = np.array([kernel.gamma for kernel in kernels], dtype=float)

@@ -8,10 +8,11 @@ from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
-from ..bases import BASES, AllPoints, Basis, BasisRecipe, HollowMatrix
+from ..bases import BASES, AllPoints, Basis, BasisRecipe, FourierBasis, HollowMatrix
 from ..kernels import KERNELS, Hollow, Kernel
 from ..planning import Workload
 from ..planning.following import solve_planned, warn_unconverged
+from ..planning.fourier import solver_for
 from ..progress.passes import PassBar
 from ..solvers import SOLVERS, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
@@ -142,7 +143,7 @@ class SpectralClustering(Portable, ClusterMixin, KernelInput):
         "coef0": [Interval(Real, None, None, closed="neither")],
         "kernel_params": [dict, None],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "basis": [StrOptions({"auto", "points", "landmarks"}), BasisRecipe],
+        "basis": [StrOptions({"auto", "points", "landmarks", "fourier"}), BasisRecipe],
         "eigen_solver": [StrOptions({"auto", *SOLVERS}), Solver],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
@@ -280,6 +281,8 @@ class SpectralClustering(Portable, ClusterMixin, KernelInput):
         solver = self.eigen_solver
         if isinstance(solver, str) and solver != "auto":
             solver = SOLVERS[solver]()
+        if solver == "auto" and isinstance(problem.basis, FourierBasis):
+            solver = solver_for(problem.size, r)
         with np.errstate(invalid="ignore"):
             pairs, self.plan_ = solve_planned(problem, work, rng, engine, report, solver, rows)
         if problem.least_degree < 0:

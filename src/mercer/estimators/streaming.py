@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..bases import BasisRecipe, RandomFeatures
+from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
 from ..compute import to_numpy
 from ..compute.arrays import is_foreign
 from ..exceptions import tell
@@ -15,6 +15,7 @@ from ..preimage import PREIMAGES, Preimage
 from ..selectors import Novelty
 from ..stream.components import components_of, new_reference
 from ..stream.dictionary import GrowingDictionary
+from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream, as_float, transition
 from ..stream.sample import RowSample
 from ..stream.state import BatchRecord, State, record, to_checkpoint
@@ -51,8 +52,10 @@ class StreamingKernelPCA(SourceMixin, KernelEstimator):
         As in `KernelPCA`. The first batch settles ``gamma="median"`` and ``"mean"``; with a
         number the result does not depend on what the first batch was.
 
-    basis : "dictionary", "features" or BasisRecipe, default="dictionary"
-        "dictionary" grows by `novelty` up to `budget`; "features" are `budget` random features.
+    basis : "dictionary", "features", "fourier" or BasisRecipe, default="dictionary"
+        "dictionary" grows by `novelty` up to `budget`; "features" are `budget` random features;
+        "fourier" is a grid for up to three columns, which loses nothing of any row within its box:
+        give that as ``FourierGrid(box=...)``, or it is that of the first batch.
         ``Landmarks(points=Z)`` are fixed from the start; other recipes choose among the rows of
         the first batch.
 
@@ -125,7 +128,7 @@ class StreamingKernelPCA(SourceMixin, KernelEstimator):
 
     _parameter_constraints: ClassVar[dict] = {
         **KernelEstimator._parameter_constraints,
-        "basis": [StrOptions({"dictionary", "features"}), BasisRecipe],
+        "basis": [StrOptions({"dictionary", "features", "fourier"}), BasisRecipe],
         "budget": [Interval(Integral, 1, None, closed="left")],
         "novelty": [Interval(Real, 0, 1, closed="left"), Novelty],
         "forgetting": [Interval(Real, 0, 1, closed="right")],
@@ -286,7 +289,8 @@ class StreamingKernelPCA(SourceMixin, KernelEstimator):
     def _check_settings(self):
         if self._is_precomputed():
             raise ValueError("A stream needs rows, and a precomputed kernel has none.")
-        if isinstance(self.basis, str) and self.budget < self.n_components:
+        sized = self.basis in ("dictionary", "features")
+        if sized and self.budget < self.n_components:
             raise ValueError(
                 f"budget={self.budget} cannot give n_components={self.n_components}. Give a "
                 "larger budget, or ask for fewer components."
@@ -307,12 +311,14 @@ class StreamingKernelPCA(SourceMixin, KernelEstimator):
         span = self._make_span(kernel, X, engine, rng)
         self._preimage_recipe(span.basis(engine))  # fails before the work if it would fail after
         sample = RowSample(SAMPLE_ROWS, int(rng.integers(2**32)))
-        return State(Stream.start(span, float(self.forgetting)), sample, None)
+        kind = FourierStream if isinstance(span.basis(engine), FourierBasis) else Stream
+        return State(kind.start(span, float(self.forgetting)), sample, None)
 
     def _make_span(self, kernel, X, engine, rng):
         if self.basis == "dictionary":
             return GrowingDictionary(kernel, self._threshold(), self.budget, as_float(X[:0]))
-        recipe = RandomFeatures(self.budget) if self.basis == "features" else self.basis
+        named = {"features": RandomFeatures(self.budget), "fourier": FourierGrid()}
+        recipe = named[self.basis] if isinstance(self.basis, str) else self.basis
         basis = recipe.build(kernel, as_float(X), engine, rng, self.n_components)
         if basis.spans_data:
             raise ValueError(

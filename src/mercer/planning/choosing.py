@@ -100,9 +100,9 @@ def with_grid(plan: Plan, grid: Estimate) -> Plan:
 
 def fourier_plan(work: Workload, basis: FourierBasis, rows: int, solver, automatic: bool) -> Plan:
     """The plan of a fit on a Fourier grid; its work's n is the number of features."""
-    extent = np.diff(basis.frequencies.box, axis=1)[:, 0]
+    extent = np.diff(basis.frequencies.box, axis=1)[:, 0] + basis.frequencies.room
     features, work = work.n, replace(work, n=rows)
-    grid = fourier(work, basis.kernel, extent, basis.engine, basis.tol)
+    grid = fourier(work, basis.kernel, extent, basis.engine, basis.tol, everywhere=False)
     if not isinstance(solver, Solver):
         solver = solver_for(features, work.r)
     chosen = replace(grid, solver=solver, fits=True)

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..bases import FourierGrid
 from ..bases.fourier import most_frequencies, why_not
-from ..bases.fourier_grid import choose_spacing, predicted_count, predicted_radius
+from ..bases.fourier_grid import choose_spacing, predicted_count, predicted_radius, room_beyond
 from ..compute.nonuniform import is_available
 from ..solvers import BlockKrylov, Dense, Solver
 from .types import Estimate, Workload
@@ -26,13 +26,16 @@ AUTO_TOL = 1e-11
 TIMES_FASTER, SECONDS_SAVED = 4.0, 2.0
 
 
-def fourier(work: Workload, kernel, extent, engine, tol: float = AUTO_TOL) -> Estimate:
+def fourier(
+    work: Workload, kernel, extent, engine, tol: float = AUTO_TOL, everywhere: bool = True
+) -> Estimate:
     """One transform of all rows, then products of a Toeplitz matrix that do not depend on n."""
     name, d = 'basis="fourier"', work.d
     reason = why_not(kernel, d) or ("" if is_available() else "finufft is not installed.")
     if reason:
         return Estimate(name, None, 0.0, 0, np.inf, False, reason.rstrip("."))
     extent = np.asarray(extent, dtype=float)
+    extent = extent + (room_beyond(kernel, extent, tol) if everywhere else 0.0)
     spacing, radius = choose_spacing(kernel, extent, tol), predicted_radius(kernel, d, tol)
     count, most = predicted_count(radius, spacing), most_frequencies(engine, d)
     if not count <= most:
@@ -65,5 +68,5 @@ def takes_fourier(estimate: Estimate, exact: Estimate) -> bool:
 
 
 def automatic_grid() -> FourierGrid:
-    """The grid that "auto" takes."""
-    return FourierGrid(tol=AUTO_TOL)
+    """The grid that "auto" takes, for new rows anywhere."""
+    return FourierGrid(tol=AUTO_TOL, margin="all")

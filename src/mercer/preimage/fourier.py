@@ -32,8 +32,8 @@ class FourierForm:
 
     def evaluate(self, Z, T):
         """Values (q,), their size before cancellation (q,) and steps (q, d) at rows Z."""
-        box = self.basis.frequencies.box
-        inside = np.clip(Z, box[:, 0], box[:, 1])
+        grid = self.basis.frequencies
+        inside = np.clip(Z, grid.box[:, 0] - grid.room, grid.box[:, 1] + grid.room)
         P = to_numpy(self.basis.project(inside, self.functions))
         parts = P.reshape(len(Z), 1 + Z.shape[1], -1) * T[:, None, :]
         value, size = parts[:, 0].sum(axis=1), np.abs(parts[:, 0]).sum(axis=1)

@@ -39,6 +39,7 @@ from ..selectors import SELECTORS
 from ..solvers import SOLVERS
 from ..spectral.problems import SpectralMap
 from ..stream.dictionary import GrowingDictionary
+from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream
 from ..stream.sample import RowSample
 from .archive import ModelFileError
@@ -169,6 +170,24 @@ def fourier_grid(reader: Reader, given) -> FourierBasis:
     return FourierBasis(kernel, grid, reader.engine, number(given["tol"]))
 
 
+def sums_fields(moments: TrigonometricMoments) -> dict:
+    """Complex sums as pairs of floats."""
+    parts = np.stack([moments.sums.real, moments.sums.imag])
+    return {"count": moments.count, "parts": parts, "error": moments.error}
+
+
+def trigonometric_moments(reader: Reader, given) -> TrigonometricMoments:
+    """Sums of a grid with an odd number of frequencies in every direction."""
+    parts = given["parts"]
+    good = isinstance(parts, np.ndarray) and parts.dtype == float and parts.ndim > 1
+    if not good or parts.shape[0] != 2 or not np.isfinite(parts).all():
+        raise ModelFileError("trigonometric moments are not pairs of finite numbers")
+    if not all(side % 2 for side in parts.shape[1:]):
+        raise ModelFileError(f"trigonometric moments of shape {parts.shape}")
+    count, error = number(given["count"]), number(given["error"])
+    return TrigonometricMoments(count, parts[0] + 1j * parts[1], error)
+
+
 def tensor_sketch(reader: Reader, given) -> TensorSketch:
     """Hashes within the size, and their signs."""
     columns, signs, size = given["columns"], matrix(given["signs"]), whole(given["size"])
@@ -258,6 +277,7 @@ RECORDS = (
     DistanceMap,
     Estimate,
     FixedSpan,
+    FourierStream,
     Frequencies,
     GrowingDictionary,
     History,
@@ -269,7 +289,6 @@ RECORDS = (
     Spectrum,
     State,
     Stream,
-    TrigonometricMoments,
     Workload,
 )
 
@@ -285,6 +304,7 @@ _LIST = [
     Part(FeatureBasis, named("kernel", "features"), feature_basis),
     Part(Fourier, named("frequencies"), fourier),
     Part(FourierBasis, named("kernel", "frequencies", "tol"), fourier_grid),
+    Part(TrigonometricMoments, sums_fields, trigonometric_moments),
     Part(TensorSketch, named("columns", "signs", "scale", "constant", "size"), tensor_sketch),
     Part(EuclideanDistance, named("origin"), lambda r, f: EuclideanDistance(f["origin"][None])),
     Part(MetricDistance, named("metric", "params"), metric_distance),

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..operators import DenseOperator, NormalizedGram
+from ..bases import FourierBasis
+from ..compute import to_numpy
+from ..operators import DenseOperator, NormalizedGram, ToeplitzCovariance
 from ..solvers import Eigenpairs
 
 # Eigenvalues of S, whose largest is 1, that say nothing more about any cluster.
@@ -22,6 +24,8 @@ ZERO = 1e-12
 
 def spectral_problem(basis, X):
     """The normalized eigenproblem in a basis: n x n for all points, else m x m."""
+    if isinstance(basis, FourierBasis):
+        return FourierNormalizedProblem(basis, X)
     return NormalizedProblem(basis) if basis.spans_data else ReducedNormalizedProblem(basis, X)
 
 
@@ -101,6 +105,25 @@ class ReducedNormalizedProblem:
         Q = pairs.vectors * np.sqrt(inverse(pairs.values))
         map_ = SpectralMap(self.basis, Q if self.whitener is None else self.whitener @ Q)
         return map_, map_.rows(X)
+
+
+class FourierNormalizedProblem(ReducedNormalizedProblem):
+    """A Fourier grid: the degrees are one more function of the rows, and the matrix is Toeplitz.
+
+    Two transforms of all rows and the evaluation of one function between them, whatever the number
+    of frequencies.
+    """
+
+    def __init__(self, basis: FourierBasis, X):
+        self.basis, self.whitener = basis, None
+        grid = basis.frequencies
+        sums = basis.moments(X)
+        total = sums.count * ToeplitzCovariance(grid.index, basis.amplitudes, sums).mean
+        degrees = to_numpy(basis.project(X, total[:, None]))[:, 0]
+        # A row has its own affinity; what is less is the rounding of the transforms.
+        weighted = basis.moments(X, 1 / np.maximum(degrees, basis.top))
+        threads = basis.engine.threads
+        self.operator = ToeplitzCovariance(grid.index, basis.amplitudes, weighted, False, threads)
 
 
 def normalized_scatter(basis, whitener, X) -> np.ndarray:

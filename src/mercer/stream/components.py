@@ -25,8 +25,10 @@ from scipy.linalg import eigh
 from ..certificate import Certificate
 from ..expansion import KernelExpansion
 from ..moments import Moments
-from ..problems import ReducedProblem
+from ..planning.fourier import solver_for
+from ..problems import FourierProblem, ReducedProblem
 from ..solvers import Dense, Eigenpairs, canonical
+from .fourier import FourierStream
 from .moments import Stream
 
 # Agreement of two directions (a cosine) below which it says nothing of their signs.
@@ -104,17 +106,24 @@ def ritz_pairs(operator, Q) -> Eigenpairs:
     return Eigenpairs(np.maximum(values, 0.0), V @ U, np.zeros(len(values)))
 
 
-def reduced_problem(stream: Stream, center: bool, engine) -> ReducedProblem:
+def reduced_problem(
+    stream: Stream | FourierStream, center: bool, engine
+) -> ReducedProblem | FourierProblem:
     """The eigenproblem of the moments."""
+    if isinstance(stream, FourierStream):
+        return stream.problem(center, engine)
     span = stream.span
     basis = span.basis(engine)
     return ReducedProblem(basis, span.whitener, stream.moments, center, span.rounding)
 
 
-def leading_pairs(problem: ReducedProblem, r: int) -> Eigenpairs:
+def leading_pairs(problem: ReducedProblem | FourierProblem, r: int) -> Eigenpairs:
     """The r largest eigenpairs, largest first."""
-    size = min(r, problem.size)
-    pairs = Dense().solve(problem.operator, size, rng=None)  # type: ignore[arg-type]  # no draws
+    few = min(r, problem.size)
+    grid = isinstance(problem, FourierProblem)
+    solver = solver_for(problem.size, few) if grid else Dense()
+    # The same start for the same rows, so that batches do not matter.
+    pairs = solver.solve(problem.operator, few, np.random.default_rng(0))
     return padded(canonical(pairs), r)
 
 

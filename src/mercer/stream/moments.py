@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bases import Basis
+from ..bases import Basis, FourierBasis
 from ..compute import format_bytes, is_sparse
 from ..moments import Moments
 
@@ -290,7 +290,8 @@ def transition(mine, theirs, engine) -> np.ndarray | None:
     if not same_vectors(basis, theirs.basis(engine)):
         raise ValueError(
             "The models have different landmarks or features, so their moments do not add up. "
-            "Give both the same, for example basis=Landmarks(points=first.landmarks_)."
+            "Give both the same, for example basis=Landmarks(points=first.landmarks_), or "
+            "FourierGrid(box=...) for both."
         )
     W, V = mine.whitener, theirs.whitener
     if W is None or (W.shape == V.shape and np.array_equal(W, V)):
@@ -302,6 +303,9 @@ def same_vectors(a, b) -> bool:
     """Whether two bases are of the same points or the same features."""
     if type(a) is not type(b):
         return False
+    if isinstance(a, FourierBasis):
+        mine, theirs = vars(a.frequencies), vars(b.frequencies)
+        return all(same(value, theirs[name]) for name, value in mine.items())
     mine, theirs = (
         vars(basis.features) if basis.points is None else {"points": basis.points}
         for basis in (a, b)

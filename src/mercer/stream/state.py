@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from ..expansion import KernelExpansion
+from .fourier import FourierStream
 from .moments import Stream
 from .sample import RowSample
 
@@ -15,7 +16,7 @@ FIRST_REFERENCE = 16
 class State(NamedTuple):
     """What a stream leaves behind: moments, a sample of rows, and what signs follow."""
 
-    stream: Stream
+    stream: Stream | FourierStream
     sample: RowSample
     reference: KernelExpansion | None
 
