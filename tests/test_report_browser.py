@@ -1,7 +1,10 @@
 """The report in a real Chromium, offline: it is pointed at, clicked, typed at and timed."""
 
+import csv
 import re
 import shutil
+from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -376,4 +379,160 @@ def test_twenty_thousand_points_stay_smooth(browser, tmp_path):
     # long drawing takes; the others wait for a core.
     assert np.quantile(np.diff(times), 0.1) < 30
     assert re.match(r"row \d+", visit.find_row())
+    visit.context.close()
+
+
+def lines_of(download):
+    with open(download.path()) as file:
+        return list(csv.DictReader(file))
+
+
+def saved(visit, button):
+    with visit.page.expect_download() as waiting:
+        visit.page.click(button)
+    return waiting.value
+
+
+def test_the_page_fits_a_screen(browser, file):
+    visit = Visit(browser, file, viewport={"width": 1400, "height": 900})
+    for part in ("#plot", "#walk-view", "#axis-x", "#export-svg", "#search"):
+        box = visit.page.locator(part).bounding_box()
+        assert box["y"] + box["height"] <= 900 and box["x"] + box["width"] <= 1400, part
+    visit.context.close()
+
+
+def test_a_lasso_selects_what_is_inside(visit, rows):
+    box = visit.page.locator("#plot").bounding_box()
+    x, y, wide, high = box["x"], box["y"], box["width"], box["height"]
+    pale = visit.page.evaluate(COLORED)["count"]
+    visit.page.click("#lasso")
+    assert visit.page.locator("#lasso").get_attribute("aria-pressed") == "true"
+    visit.page.mouse.move(x + 60, y + 12)
+    visit.page.mouse.down()
+    for across, down in [(0.5, 0.02), (0.5, 0.92), (0.08, 0.92)]:
+        visit.page.mouse.move(x + across * wide, y + down * high, steps=4)
+    visit.page.mouse.up()
+    visit.settle()
+    count = int(re.match(r"(\d+) of 180 rows selected", visit.text("#found")).group(1))
+    assert 0 < count < 180 and visit.page.evaluate(COLORED)["count"] < pale
+    found = lines_of(saved(visit, "#export-csv"))
+    assert len(found) == count
+    left = [float(line["component 1"]) for line in found]
+    everything = [float(line["component 1"]) for line in all_rows(visit)]
+    # The half of the canvas on the left, the axis's labels not counted.
+    assert max(left) < np.median(everything) + 0.3 and len(everything) == 180
+    for line in found:
+        assert_allclose(float(line["width"]), rows[int(line["row"]), 2], rtol=1e-5)
+
+
+def all_rows(visit):
+    visit.page.focus("#plot")
+    visit.page.keyboard.press("Escape")
+    assert visit.text("#found") == "" and visit.page.locator("#clear").is_hidden()
+    return lines_of(saved(visit, "#export-csv"))
+
+
+def test_rows_are_found(visit, rows):
+    for text, expected in [
+        ("17", [17]),
+        ("row 17", [17]),
+        ("high", list(range(120, 180))),
+        ("width > 2.5", np.flatnonzero(rows[:, 2] > 2.5)),
+        ("width<=-3", np.flatnonzero(rows[:, 2] <= -3)),
+        ("no such thing", []),
+    ]:
+        visit.page.fill("#search", text)
+        assert visit.text("#found") == f"{len(expected)} of 180 rows selected", text
+        found = [int(line["row"]) for line in lines_of(saved(visit, "#export-csv"))]
+        assert found == list(expected)
+    visit.page.fill("#search", "17")
+    visit.page.keyboard.press("Enter")
+    assert visit.text("#details").startswith("Chosen: row 17")
+    visit.page.click("#clear")
+    assert visit.text("#found") == "" and visit.page.locator("#search").input_value() == ""
+
+
+def test_pictures_are_saved(visit):
+    png = Path(saved(visit, "#export-png").path()).read_bytes()
+    assert png.startswith(b"\x89PNG") and len(png) > 5000
+    svg = ElementTree.parse(saved(visit, "#export-svg").path()).getroot()
+    points = svg.findall(".//{http://www.w3.org/2000/svg}use")
+    assert len(points) == 180
+    shapes = {shape.get("id") for shape in svg.iter() if shape.get("id")}
+    assert {point.get("href")[1:] for point in points} <= shapes
+    visit.page.locator("#legend button").nth(1).click()
+    svg = ElementTree.parse(saved(visit, "#export-svg").path()).getroot()
+    assert len(svg.findall(".//{http://www.w3.org/2000/svg}use")) == 120
+
+
+def test_a_walk_is_seen_in_the_scatter_and_has_names(visit):
+    names = visit.page.locator("#walk-view th").all_inner_texts()
+    assert names == NAMES
+    before = visit.page.evaluate(PIXELS)
+    visit.page.focus("#walk-step")
+    visit.page.keyboard.press("End")
+    visit.settle()
+    assert visit.page.evaluate(PIXELS) != before
+    widths = visit.page.locator("#walk-view i").evaluate_all(
+        "bars => bars.map((bar) => parseFloat(bar.style.width))"
+    )
+    assert max(widths) > 20 and all(0 <= width <= 50.01 for width in widths)
+    # A component on no axis comes onto one.
+    visit.page.select_option("#walk-component", label="4")
+    assert visit.page.locator("#axis-x").input_value() == "3"
+
+
+def test_row_names_are_shown_and_found(browser, rows, tmp_path):
+    model = KernelPCA(2, kernel="rbf", gamma=0.05).fit(rows)
+    names = [f"flower {EVIL} {i}" for i in range(len(rows))]
+    path = write_report(model, rows, tmp_path / "report.html", row_names=names)
+    visit = Visit(browser, path, **DESKTOP)
+    visit.page.fill("#search", 'flower </script><img src=x onerror="window.harmed = 1"> 41')
+    assert visit.text("#found") == "1 of 180 rows selected"
+    visit.page.keyboard.press("Enter")
+    assert visit.text("#details").startswith(f"Chosen: row 41: {names[41]}")
+    assert lines_of(saved(visit, "#export-csv"))[0]["name"] == names[41]
+    assert visit.page.evaluate("window.harmed") is None and visit.trouble == []
+    visit.context.close()
+
+
+def test_many_points_are_a_density(browser, tmp_path):
+    X = np.random.default_rng(1).standard_normal((6000, 2))
+    model = KernelPCA(2, kernel="linear").fit(X)
+    path = write_report(model, X, tmp_path / "report.html")
+    visit = Visit(browser, path, **DESKTOP)
+    assert visit.page.locator("#density").is_checked()
+    dense = visit.page.evaluate(PIXELS)
+    visit.page.uncheck("#density")
+    visit.settle()
+    assert visit.page.evaluate(PIXELS) != dense
+    visit.page.check("#density")
+    visit.page.mouse.move(2, 2)
+    visit.settle()
+    assert visit.page.evaluate(PIXELS) == dense
+    assert re.match(r"row \d+", visit.find_row())
+    visit.context.close()
+
+
+def test_few_points_have_no_density(visit):
+    assert visit.page.locator("#density-choice").is_hidden()
+
+
+def test_wide_tables_say_that_they_scroll(browser, file):
+    for options, some in [(PHONE, True), ({"viewport": {"width": 1400, "height": 900}}, False)]:
+        visit = Visit(browser, file, **options)
+        visit.page.wait_for_timeout(100)
+        assert (visit.page.locator(".hint:visible").count() > 0) == some
+        visit.context.close()
+
+
+def test_groups_stand_out_at_night(browser, file):
+    """Every color of a group is three times as bright as the ground."""
+    visit = Visit(browser, file, color_scheme="dark", **DESKTOP)
+    colors = visit.page.locator("#legend canvas").evaluate_all(
+        """(swatches) => swatches.map((swatch) =>
+          [...swatch.getContext("2d").getImageData(9, 9, 1, 1).data].slice(0, 3))"""
+    )
+    light = [np.dot((np.array(color) / 255) ** 2.2, [0.2126, 0.7152, 0.0722]) for color in colors]
+    assert min(light) > 0.09  # the swatch is blended with the ground
     visit.context.close()

@@ -12,7 +12,7 @@ from ..plot.histories import QUANTITIES, curves
 from .coloring import Coloring, make_coloring
 from .thumbnails import check_images
 from .walks import Walks, take_walks
-from .words import sentences
+from .words import lead, sentences
 
 # Components among which to choose axes, columns whose values are shown, rows of the table.
 COMPONENTS = 32
@@ -27,6 +27,8 @@ class Content:
     Attributes
     ----------
     title : str
+    lead : str
+        What is seen, for readers who never saw the code.
     sentences : list of str
     model : fitted estimator
     total : int
@@ -58,6 +60,7 @@ class Content:
     """
 
     title: str
+    lead: str
     sentences: list[str]
     model: Any
     total: int
@@ -99,6 +102,7 @@ def gather(
     rows = X[index]
     return Content(
         title=title or f"Kernel PCA of {n:,} rows",
+        lead=lead(model, index.size),
         sentences=sentences(model, n, index.size),
         model=model,
         total=n,

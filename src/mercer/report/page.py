@@ -21,7 +21,20 @@ from .packing import pack, script_json
 from .thumbnails import gray_range, thumbnails, to_bytes
 from .walks import Walks
 
-SCRIPTS = ("arrays", "paint", "view", "grid", "scatter", "gestures", "rows", "walk", "main")
+SCRIPTS = (
+    "arrays",
+    "paint",
+    "density",
+    "view",
+    "grid",
+    "selecting",
+    "scatter",
+    "gestures",
+    "rows",
+    "walk",
+    "exporting",
+    "main",
+)
 # Components drawn and listed in the spectrum.
 SPECTRUM = 60
 
@@ -36,6 +49,8 @@ def render(content: Content) -> str:
         script=script,
         data=script_json(page_data(content)),
         title=escape(content.title),
+        lead=f"<p>{escape(content.lead)}</p>",
+        search=escape(search_example(content)),
         summary="".join(f"<p>{escape(text)}</p>" for text in content.sentences),
         spectrum=spectrum_section(content.model),
         convergence=convergence_section(content),
@@ -62,6 +77,13 @@ def policy(script: str, style: str) -> str:
 def digest(text: str) -> str:
     """The hash of an inline element, as a policy names it."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def search_example(content: Content) -> str:
+    """What one may search for, in a few words."""
+    if content.columns:
+        return f"7, a group, {content.columns[0]} > 1"
+    return "7, a group, component 1 > 0.2"
 
 
 def page_data(content: Content) -> dict:

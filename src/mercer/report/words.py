@@ -19,6 +19,22 @@ KERNELS = {
 }
 
 
+def lead(model, shown: int) -> str:
+    """What is seen, for readers who never saw the code."""
+    shares = 100 * dense(model.explained_variance_ratio_)
+    r = shares.size
+    held = (
+        f"the first two hold {shares[:2].sum():.3g} % of the differences"
+        if r > 1
+        else f"it holds {shares[0]:.3g} % of the differences"
+    )
+    return (
+        f"Every point is a row: {_count(shown, 'row')}, described by {_count(r, 'component')}. "
+        f"Rows that are alike lie near each other, and change gradually along a component; {held} "
+        "between rows."
+    ).replace(" %", "\u00a0%")
+
+
 def sentences(model, rows: int, shown: int) -> list[str]:
     """The summary, a paragraph each."""
     texts = [_what(model, rows, shown), _how_much(model), _how_sure(model)]

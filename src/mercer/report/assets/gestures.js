@@ -13,11 +13,13 @@ class Gestures {
     this.selection = selection;
     this.canvas = scatter.canvas;
     this.pointers = new Map();
+    this.lassoing = false;
+    this.outline = null;
     const listen = (name, act, options) => this.canvas.addEventListener(name, act, options);
     listen("pointerdown", (event) => this.press(event));
     listen("pointermove", (event) => this.move(event));
     listen("pointerup", (event) => this.lift(event));
-    listen("pointercancel", (event) => this.pointers.delete(event.pointerId));
+    listen("pointercancel", (event) => this.cancel(event));
     listen("pointerleave", () => selection.hover(null));
     listen("dblclick", () => scatter.reset());
     listen("keydown", (event) => this.key(event));
@@ -40,6 +42,19 @@ class Gestures {
     this.start = this.at(event);
     this.pointers.set(event.pointerId, this.start);
     this.moved = this.pointers.size > 1;
+    this.outline = (this.lassoing || event.shiftKey) && !this.moved ? [this.start] : null;
+  }
+
+  cancel(event) {
+    this.pointers.delete(event.pointerId);
+    this.outline = null;
+    this.scatter.setOutline(null);
+  }
+
+  /** Whether a drag draws a line around points; on touch screens it then does not scroll. */
+  setLasso(on) {
+    this.lassoing = on;
+    this.canvas.style.touchAction = on ? "none" : "";
   }
 
   move(event) {
@@ -51,7 +66,8 @@ class Gestures {
     const now = this.at(event);
     this.moved ||= distance(now, this.start) > TAP;
     if (!this.moved) return;
-    if (this.pointers.size > 1) this.pinch(event.pointerId, before, now);
+    if (this.outline) this.draw(now);
+    else if (this.pointers.size > 1) this.pinch(event.pointerId, before, now);
     else this.scatter.drag(now[0] - before[0], now[1] - before[1]);
     this.pointers.set(event.pointerId, now);
     this.selection.hover(null);
@@ -63,8 +79,21 @@ class Gestures {
     this.scatter.zoom(distance(now, other) / (distance(before, other) || 1), other);
   }
 
+  /** One more corner of the lasso. */
+  draw(now) {
+    this.outline.push(now);
+    this.scatter.setOutline(this.outline);
+  }
+
   lift(event) {
     const held = this.pointers.delete(event.pointerId);
+    const outline = this.moved ? this.outline : null;
+    this.outline = null;
+    if (outline) {
+      this.scatter.setOutline(null);
+      this.selection.mark(this.scatter.within(outline), "lasso");
+      return;
+    }
     if (held && !this.moved) this.selection.choose(this.find(event));
   }
 
@@ -80,9 +109,14 @@ class Gestures {
     if (event.key in ARROWS) this.arrow(ARROWS[event.key], event.shiftKey);
     else if (event.key in ZOOM_KEYS) this.scatter.zoom(ZOOM_KEYS[event.key]);
     else if (event.key === "0") this.scatter.reset();
-    else if (event.key === "Escape") this.selection.choose(null);
+    else if (event.key === "Escape") this.escape();
     else return;
     event.preventDefault();
+  }
+
+  escape() {
+    this.selection.choose(null);
+    this.selection.mark(null);
   }
 
   arrow([dx, dy], shift) {

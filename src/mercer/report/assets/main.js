@@ -32,6 +32,7 @@ function connectAxes(data, scatter) {
   const change = () => {
     const [x, y, z] = selects.map((select) => (select.value === "" ? null : Number(select.value)));
     scatter.setAxes(x, y, z);
+    scatter.request();
     const names = [x, y, z].filter((k) => k !== null).map((k) => `component ${k + 1}`);
     const label = `Scatter of ${data.count} rows by ${names.join(", ")}`;
     scatter.canvas.setAttribute("aria-label", label);
@@ -109,7 +110,71 @@ function connectWalk(data, scatter) {
   if (!data.walk) return;
   const names = ["component", "step", "place", "view"];
   const parts = names.map((name) => [name, byId(`walk-${name}`)]);
-  new Walk(data, scatter, Object.fromEntries(parts));
+  new Walk(data, scatter, Object.fromEntries(parts), showAxis);
+}
+
+/** Bring a component onto an axis, if it is on none. */
+function showAxis(component) {
+  const selects = ["x", "y", "z"].map((name) => byId(`axis-${name}`));
+  if (selects.some((select) => select.value === String(component))) return;
+  selects[0].value = component;
+  selects[0].dispatchEvent(new Event("change"));
+}
+
+/** Sets of rows: drawn around, searched for, counted, let go. */
+function connectSets(data, scatter, gestures, selection) {
+  const search = new Search(data);
+  const lasso = byId("lasso");
+  lasso.addEventListener("click", () => {
+    gestures.setLasso(!gestures.lassoing);
+    lasso.setAttribute("aria-pressed", String(gestures.lassoing));
+  });
+  byId("search").addEventListener("input", () => {
+    selection.mark(search.find(byId("search").value), "search");
+  });
+  byId("search").addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !selection.marked?.length) return;
+    selection.choose(selection.marked[0]);
+    scatter.reveal(selection.place);
+  });
+  byId("clear").addEventListener("click", () => selection.mark(null));
+  selection.whenMarked.push((by) => {
+    if (by !== "search") byId("search").value = "";
+    const { marked } = selection;
+    byId("clear").hidden = !marked;
+    byId("found").textContent = marked ? `${marked.length} of ${data.count} rows selected` : "";
+    byId("export-csv").textContent = marked ? `CSV of ${marked.length}` : "CSV";
+  });
+}
+
+function connectExports(data, scatter, selection) {
+  const label = (id, text) => byId(id).setAttribute("aria-label", text);
+  label("export-csv", "Save the rows selected, or all shown, as CSV");
+  label("export-png", "Save the picture as PNG");
+  label("export-svg", "Save the picture as SVG");
+  byId("export-csv").addEventListener("click", () => {
+    const places = selection.marked ?? data.index.keys();
+    save("rows.csv", new Blob([rowsAsCSV(data, places)], { type: "text/csv" }));
+  });
+  byId("export-png").addEventListener("click", () => {
+    scatter.canvas.toBlob((blob) => save("scatter.png", blob));
+  });
+  byId("export-svg").addEventListener("click", () => {
+    save("scatter.svg", new Blob([scatterAsSVG(scatter)], { type: "image/svg+xml" }));
+  });
+}
+
+/** Tables that are wider than the screen say so. */
+function markWideTables() {
+  for (const box of document.querySelectorAll(".wide")) {
+    const hint = element("p", "This table scrolls sideways \u2192", "hint");
+    box.before(hint);
+    new ResizeObserver(() => {
+      const scrolls = box.scrollWidth > box.clientWidth + 1;
+      box.classList.toggle("scrolls", scrolls);
+      hint.hidden = !scrolls;
+    }).observe(box);
+  }
 }
 
 /** Tooltip, details and what is spoken follow the selection. */
@@ -126,6 +191,12 @@ function connectRows(texts, scatter, selection) {
   chosen();
 }
 
+function connectDensity(data, scatter) {
+  byId("density-choice").hidden = data.count <= MANY;
+  byId("density").checked = scatter.withDensity;
+  byId("density").addEventListener("change", (event) => scatter.showDensity(event.target.checked));
+}
+
 function connectImages(data, scatter) {
   byId("images-choice").hidden = !data.images;
   byId("images").addEventListener("change", (event) => scatter.showImages(event.target.checked));
@@ -136,11 +207,15 @@ async function main() {
   const selection = new Selection();
   const texts = new RowTexts(data);
   const scatter = new Scatter(data, byId("plot"), selection);
-  new Gestures(scatter, selection);
+  const gestures = new Gestures(scatter, selection);
   connectAxes(data, scatter);
   connectColors(data, scatter);
   connectImages(data, scatter);
+  connectDensity(data, scatter);
   connectWalk(data, scatter);
+  connectSets(data, scatter, gestures, selection);
+  connectExports(data, scatter, selection);
+  markWideTables();
   connectOutliers(byId("outliers"), selection, scatter);
   byId("zoom-in").addEventListener("click", () => scatter.zoom(1.25));
   byId("zoom-out").addEventListener("click", () => scatter.zoom(0.8));

@@ -18,6 +18,10 @@ const SCALE = [
 const SCALE_RANGE = { light: [0, 0.86], dark: [0.3, 1] };
 const SCALE_STEPS = 256;
 const OPACITY = 0.8;
+// Darker colors than this are less than three times as bright as the ground at night.
+const DARKEST = 0.16;
+// Share of that for points that are not selected where others are.
+const PALE = 0.2;
 
 const SHAPES = [
   (x, y) => x * x + y * y < 1,
@@ -92,21 +96,34 @@ function makePaint(source, count) {
   const theme = darkMode() ? "dark" : "light";
   const missing = darkMode() ? [130, 130, 130] : [150, 150, 150];
   const { code, colors, shapes } = source?.groups
-    ? groupPaint(source)
+    ? groupPaint(source, theme)
     : source
       ? scalePaint(source, theme)
       : plainPaint(count, theme);
   return { code, colors: [...colors, missing], shapes: [...shapes, 6] };
 }
 
+/** A color of a group; at night dark ones are mixed with white until they stand out. */
+function groupColor(k, theme) {
+  let color = rgb(GROUP_COLORS[k % GROUP_COLORS.length]);
+  while (theme === "dark" && brightness(color) < DARKEST) color = mix(color, [255, 255, 255], 0.1);
+  return color;
+}
+
+/** Relative luminance, from 0 for black to 1 for white. */
+function brightness(color) {
+  const [r, g, b] = color.map((value) => (value / 255) ** 2.2);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
 function plainPaint(count, theme) {
   return { code: new Uint16Array(count), colors: [rgb(PLAIN_COLOR[theme])], shapes: [0] };
 }
 
-function groupPaint({ groups, values }) {
+function groupPaint({ groups, values }, theme) {
   return {
     code: values.map((value) => Math.min(value, groups.length)),
-    colors: groups.map((_, k) => rgb(GROUP_COLORS[k % GROUP_COLORS.length])),
+    colors: groups.map((_, k) => groupColor(k, theme)),
     shapes: groups.map((_, k) => k % SHAPES.length),
   };
 }
@@ -125,21 +142,27 @@ function scalePaint({ values }, theme) {
 
 /**
  * Blend stamps at the given places into pixels; places outside the frame are left out, and the
- * frame lies so far inside the image that no stamp reaches over its edge.
+ * frame lies so far inside the image that no stamp reaches over its edge. Where some points are
+ * marked, the others are pale and beneath them.
  */
-function stampAll(image, order, px, py, paint, stamps, hidden, frame) {
+function stampAll(image, order, px, py, paint, stamps, hidden, frame, marked = null) {
   const pixels = new Uint32Array(image.data.buffer);
   const { width } = image;
   const offsets = stamps.map(({ dx, dy }) => Int32Array.from(dx, (x, p) => dy[p] * width + x));
-  for (let k = 0; k < order.length; k++) {
-    const i = order[k];
-    const code = paint.code[i];
-    const x = Math.round(px[i]);
-    const y = Math.round(py[i]);
-    if (!(x >= frame.left && x <= frame.right && y >= frame.top && y <= frame.bottom)) continue;
-    if (hidden.has(code)) continue;
-    const shape = paint.shapes[code];
-    blend(pixels, y * width + x, paint.colors[code], offsets[shape], stamps[shape].alpha);
+  const pale = marked ? stamps.map(({ alpha }) => alpha.map((a) => a * PALE)) : null;
+  for (const layer of marked ? [0, 1] : [null]) {
+    for (let k = 0; k < order.length; k++) {
+      const i = order[k];
+      if (layer !== null && marked[i] !== layer) continue;
+      const code = paint.code[i];
+      const x = Math.round(px[i]);
+      const y = Math.round(py[i]);
+      if (!(x >= frame.left && x <= frame.right && y >= frame.top && y <= frame.bottom)) continue;
+      if (hidden.has(code)) continue;
+      const shape = paint.shapes[code];
+      const alpha = layer === 0 ? pale[shape] : stamps[shape].alpha;
+      blend(pixels, y * width + x, paint.colors[code], offsets[shape], alpha);
+    }
   }
 }
 

@@ -3,11 +3,13 @@
 const TOOLTIP_COLUMNS = 6;
 const HINT = "Point at a row to see it; click or tap to keep it here.";
 
-/** The point that was chosen and the one under the pointer, with those who want to know. */
+/** The point chosen, the one under the pointer and those selected, with those who want to know. */
 class Selection {
   constructor() {
     this.place = null;
     this.hovered = null;
+    this.marked = null;
+    this.whenMarked = [];
     this.whenChosen = [];
     this.whenHovered = [];
   }
@@ -16,6 +18,12 @@ class Selection {
     this.place = place;
     for (const listener of this.whenChosen) listener();
     this.hover(null);
+  }
+
+  /** Select many rows by their places, or none by null; `by` says what did it. */
+  mark(places, by = null) {
+    this.marked = places;
+    for (const listener of this.whenMarked) listener(by);
   }
 
   hover(place) {
@@ -73,7 +81,8 @@ class RowTexts {
   }
 
   name(i) {
-    return `row ${this.data.index[i]}`;
+    const { index, names } = this.data;
+    return names ? `row ${index[i]}: ${names[i]}` : `row ${index[i]}`;
   }
 
   group(i) {

@@ -14,13 +14,16 @@ class Scatter {
     this.selection = selection;
     // The pixels are read and written by hand every frame, so they had better not live on a GPU.
     this.context = canvas.getContext("2d", { willReadFrequently: true });
-    this.view = new View(data.scores, data.count);
+    this.view = new View(data.scores, data.count, data.walk);
     this.hidden = new Set();
     this.withImages = false;
-    this.marker = null;
+    this.withDensity = data.count > MANY;
+    this.trail = null;
+    this.outline = null;
     new ResizeObserver(() => this.resize()).observe(canvas);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.repaint());
     selection.whenChosen.push(() => this.request());
+    selection.whenMarked.push(() => this.mark());
   }
 
   setAxes(x, y, z) {
@@ -45,10 +48,35 @@ class Scatter {
     this.request();
   }
 
-  /** Mark a place given by scores, or none. */
-  setMarker(scores) {
-    this.marker = scores;
+  /** Where a walk goes and stands: scores of its ends and of its place, and an image or null. */
+  setTrail(trail) {
+    this.trail = trail;
+    this.view.setWalked(trail.component);
     this.request();
+  }
+
+  /** The line of a lasso that is being drawn, on the page, or null. */
+  setOutline(outline) {
+    this.outline = outline;
+    this.request();
+  }
+
+  /** One for every point that is selected, or null where none is. */
+  mark() {
+    const { marked } = this.selection;
+    this.marked = marked ? new Uint8Array(this.data.count) : null;
+    for (const i of marked ?? []) this.marked[i] = 1;
+    this.request();
+  }
+
+  /** The points inside a line on the page. */
+  within(outline) {
+    const polygon = outline.map(([x, y]) => [x * this.ratio, y * this.ratio]);
+    const found = [];
+    for (const i of this.index().points) {
+      if (inside(polygon, this.view.px[i], this.view.py[i])) found.push(i);
+    }
+    return found.sort((a, b) => a - b);
   }
 
   resize(finest = 2) {
@@ -65,8 +93,8 @@ class Scatter {
       top: edge * this.ratio,
       bottom: this.canvas.height - bottom * this.ratio,
     });
-    const radius = (this.data.count > 5000 ? 2.3 : 3.6) * this.ratio;
-    this.stamps = SHAPES.map((_, k) => makeStamp(k, radius));
+    this.radius = (this.data.count > MANY ? 2.3 : 3.6) * this.ratio;
+    this.stamps = SHAPES.map((_, k) => makeStamp(k, this.radius));
     this.request();
   }
 
@@ -100,30 +128,50 @@ class Scatter {
     context.lineWidth = this.ratio;
     if (view.solid) this.drawCube(false);
     else this.drawPlane();
-    const image = context.getImageData(0, 0, canvas.width, canvas.height);
-    stampAll(image, view.order(), view.px, view.py, this.paint, this.stamps, this.hidden, view.frame);
-    context.putImageData(image, 0, 0);
+    this.drawPoints();
     if (this.withImages) this.drawImages();
     if (view.solid) this.drawCube(true);
-    this.drawMarker();
+    this.drawTrail();
     this.drawSelected();
+    this.drawOutline();
     this.drawTime = performance.now() - began;
     this.onDraw?.();
+  }
+
+  /** Points one by one, or their density; selected ones are always points. */
+  drawPoints() {
+    const { context, canvas, view, paint, hidden } = this;
+    const image = context.getImageData(0, 0, canvas.width, canvas.height);
+    const [order, px, py] = [view.order(), view.px, view.py];
+    if (this.withDensity) shadeAll(image, order, px, py, paint, hidden, view.frame, this.ratio);
+    if (!this.withDensity) {
+      stampAll(image, order, px, py, paint, this.stamps, hidden, view.frame, this.marked);
+    } else if (this.marked) {
+      const some = order.filter((i) => this.marked[i]);
+      stampAll(image, some, px, py, paint, this.stamps, hidden, view.frame);
+    }
+    context.putImageData(image, 0, 0);
+  }
+
+  /** Round scores along both axes: axis, score, pixel. */
+  ticks() {
+    const { view } = this;
+    const { left, right, top, bottom } = view.frame;
+    return [[left, right], [bottom, top]].flatMap((pair, a) => {
+      const ends = pair.map((at) => view.scoreAt(a, at));
+      return roundSteps(...ends, 5).map((score) => [a, score, view.pixelOf(a, score)]);
+    });
   }
 
   drawPlane() {
     const { context, view } = this;
     const { left, right, top, bottom } = view.frame;
-    const ends = [[left, right], [bottom, top]].map((pair, a) => pair.map((at) => view.scoreAt(a, at)));
-    for (const a of [0, 1]) {
-      for (const score of roundSteps(...ends[a], 5)) {
-        const at = view.pixelOf(a, score);
-        const label = shortNumber(score);
-        if (a === 0) this.line(at, top, at, bottom, score === 0 ? "--line" : "--grid");
-        else this.line(left, at, right, at, score === 0 ? "--line" : "--grid");
-        if (a === 0) this.text(label, at, bottom + 15 * this.ratio, "center");
-        else this.text(label, left - 5 * this.ratio, at + 4 * this.ratio, "right");
-      }
+    for (const [a, score, at] of this.ticks()) {
+      const label = shortNumber(score);
+      if (a === 0) this.line(at, top, at, bottom, score === 0 ? "--line" : "--grid");
+      else this.line(left, at, right, at, score === 0 ? "--line" : "--grid");
+      if (a === 0) this.text(label, at, bottom + 15 * this.ratio, "center");
+      else this.text(label, left - 5 * this.ratio, at + 4 * this.ratio, "right");
     }
     this.text(`component ${view.axes[0] + 1}`, (left + right) / 2, bottom + 34 * this.ratio, "center");
     context.save();
@@ -176,13 +224,57 @@ class Scatter {
     this.request();
   }
 
-  drawMarker() {
-    if (!this.marker) return;
-    const [x, y] = this.view.placeScores(this.marker);
-    const size = 9 * this.ratio;
-    this.context.lineWidth = 3 * this.ratio;
-    this.line(x - size, y - size, x + size, y + size, "--mark");
-    this.line(x - size, y + size, x + size, y - size, "--mark");
+  showDensity(shown) {
+    this.withDensity = shown;
+    this.request();
+  }
+
+  /** The way of a walk, a cross where it stands, and what a row there looks like. */
+  drawTrail() {
+    if (!this.trail) return;
+    const { context, view, ratio } = this;
+    const [from, to] = this.trail.ends.map((scores) => view.placeScores(scores));
+    const [x, y] = view.placeScores(this.trail.scores);
+    const size = 8 * ratio;
+    for (const [width, color] of [[4.5, "--panel"], [2, "--mark"]]) {
+      context.lineWidth = width * ratio;
+      this.line(...from, ...to, color);
+      context.lineWidth = (width + 1) * ratio;
+      this.line(x - size, y - size, x + size, y + size, color);
+      this.line(x - size, y + size, x + size, y - size, color);
+    }
+    if (this.trail.image) this.drawPreimage(this.trail.image, x, y);
+  }
+
+  /** An image beside the cross, inside the axes wherever that stands. */
+  drawPreimage(image, x, y) {
+    const { context, ratio } = this;
+    const { left, right, top } = this.view.frame;
+    const scale = (64 * ratio) / Math.max(image.width, image.height);
+    const [wide, high] = [image.width * scale, image.height * scale];
+    const gap = 12 * ratio;
+    const at = [
+      Math.max(left, Math.min(x - wide / 2, right - wide)),
+      y - gap - high < top ? y + gap : y - gap - high,
+    ];
+    context.imageSmoothingEnabled = false;
+    context.drawImage(image, ...at, wide, high);
+    context.lineWidth = 2 * ratio;
+    context.strokeStyle = themeColor("--mark");
+    context.strokeRect(...at, wide, high);
+  }
+
+  drawOutline() {
+    if (!this.outline) return;
+    const { context, ratio } = this;
+    context.beginPath();
+    for (const [x, y] of this.outline) context.lineTo(x * ratio, y * ratio);
+    context.closePath();
+    context.lineWidth = 1.5 * ratio;
+    context.setLineDash([5 * ratio, 4 * ratio]);
+    context.strokeStyle = themeColor("--ink");
+    context.stroke();
+    context.setLineDash([]);
   }
 
   drawSelected() {

@@ -6,9 +6,10 @@
 const START_TURN = [0.5, 0.35];
 
 class View {
-  constructor(scores, count) {
+  constructor(scores, count, walk) {
     this.scores = scores;
     this.count = count;
+    this.walk = walk;
     this.px = new Float32Array(count);
     this.py = new Float32Array(count);
     this.depth = new Float32Array(count);
@@ -22,6 +23,12 @@ class View {
     this.reset();
   }
 
+  /** The component that is walked along, which needs room for the walk. */
+  setWalked(component) {
+    this.walked = component;
+    if (this.axes) this.units = this.axes.map((k) => this.unit(k));
+  }
+
   get solid() {
     return this.axes.length === 3;
   }
@@ -31,7 +38,13 @@ class View {
   }
 
   unit(k) {
-    const [low, high] = extent(this.component(k));
+    let [low, high] = extent(this.component(k));
+    // A walk goes to both sides of the mean, and stays in sight.
+    const deviation = this.walk?.deviations[k];
+    if (deviation && k === this.walked) {
+      low = Math.min(low, this.walk.steps[0] * deviation);
+      high = Math.max(high, this.walk.steps.at(-1) * deviation);
+    }
     return { middle: (low + high) / 2, half: (high - low) / 2 || 1 };
   }
 
