@@ -237,6 +237,16 @@ def test_scale_does_not_matter():
         np.testing.assert_allclose(pairs.values / scale, spectrum("slow")[:R], rtol=1e-9)
 
 
+@pytest.mark.parametrize("count", [1, 6, 30])
+def test_arpack_on_the_formed_matrix_is_the_same(count):
+    A = DenseOperator(rotated(np.linspace(3.0, -1.0, 120)))
+    formed, free = (Arpack(form=form).solve(A, count, generator(2)) for form in (True, False))
+    np.testing.assert_allclose(formed.values, free.values, rtol=1e-11)
+    assert formed.residuals.max() < 1e-12 * formed.values[0] * 120
+    A.definite = False
+    assert Arpack(form=True).solve(A, count, generator(2)).least < 0
+
+
 def test_arpack_says_what_it_cannot_do():
     A = DenseOperator(rotated(spectrum("flat", 60)))
     with pytest.raises(ValueError, match=r"fewer than n_samples=60.*Use eigen_solver='dense'"):

@@ -40,20 +40,31 @@ class PointBasis(Basis):
         With numbers for all parameters.
     points : array of shape (m, d)
     engine : LocalEngine
-    single : bool
-        Whether single-precision rows may be computed in single precision.
+    single : bool or None
+        Whether single-precision rows may be computed in single precision; None to judge it by
+        the spread of the points once it matters.
     """
 
     noun = "landmarks"
 
-    def __init__(self, kernel: Kernel, points: Array, engine: TiledEngine, single: bool = True):
+    def __init__(
+        self, kernel: Kernel, points: Array, engine: TiledEngine, single: bool | None = True
+    ):
         self.kernel, self.points, self.engine = kernel, engine.place(points), engine
-        self.single = single
+        self._single = single
         self.size = points.shape[0]
+
+    @property
+    def single(self) -> bool:
+        """Whether single precision keeps enough digits on these points."""
+        if self._single is None:
+            self._single = bool(self.kernel.spread(self.points) <= DRAFT_SPREAD)
+        return self._single
 
     def precision(self, X: Array) -> Any:
         """The NumPy type to compute X's kernel in: its own where rounding allows."""
-        return super().precision(X) if self.single else np.dtype(np.float64)
+        own = super().precision(X)
+        return own if own == np.float64 or self.single else np.dtype(np.float64)
 
     def block_products(
         self, X: Array, W: Array = None, dtype: Any = None
@@ -127,9 +138,7 @@ class AllPoints(BasisRecipe):
         """The points of X, with a single-precision draft where rounding allows it."""
         # The solver's vectors come out of the same budget as the tiles.
         vectors = SOLVER_BLOCKS * 8 * X.shape[0] * ((n_components or 0) + 16)
-        X = engine.place(X)
-        single = kernel.spread(X) <= DRAFT_SPREAD
-        return PointGram(kernel, X, engine, single, reserve=vectors)
+        return PointGram(kernel, engine.place(X), engine, single=None, reserve=vectors)
 
 
 class PointGram(GramBasis, PointBasis):
@@ -158,7 +167,7 @@ class PointGram(GramBasis, PointBasis):
         kernel: Kernel,
         points: Array,
         engine: TiledEngine,
-        single: bool = True,
+        single: bool | None = True,
         dtype: Any = np.float64,
         reserve: int = 0,
     ):
@@ -166,15 +175,29 @@ class PointGram(GramBasis, PointBasis):
         self.dtype, self.reserve = dtype, reserve
         self._pairs: Pairs | None = None
         self._store: TileStore | None = None
-        cheaper = engine.draft(dtype, kernel) if single else None
-        if cheaper is not None:
-            # Double precision needs the larger tiles: a budget too small for them fails here,
-            # with a message that names what is enough for both.
-            engine.tiling(kernel.pairs(points, dtype=dtype))
-            self.draft = PointGram(kernel, points, engine, dtype=cheaper, reserve=reserve)
-            # What the draft keeps comes first: it is read more often.
-            self.reserve += 2 * self.size**2
-            self.keeps = points.shape[1] >= KEPT_COLUMNS
+        self._draft: PointGram | None = None
+        self._drafts = True
+
+    @property
+    def draft(self):
+        """The same points in a cheaper precision, where rounding allows it; made when asked for."""
+        if self._draft is None and self._drafts:
+            self._drafts = False
+            cheaper = self.engine.draft(self.dtype, self.kernel)
+            if cheaper is not None and self.single:
+                self._draft = self._in_precision(cheaper)
+        return self._draft
+
+    def _in_precision(self, dtype):
+        # Double precision needs the larger tiles: a budget too small for them fails here,
+        # with a message that names what is enough for both.
+        self.engine.tiling(self.kernel.pairs(self.points, dtype=self.dtype))
+        draft = PointGram(self.kernel, self.points, self.engine, dtype=dtype, reserve=self.reserve)
+        draft.keeps = self.keeps
+        # What the draft keeps comes first: it is read more often.
+        self.reserve += 2 * self.size**2
+        self.keeps = self.keeps and self.points.shape[1] >= KEPT_COLUMNS
+        return draft
 
     @property
     def store(self) -> Any:
@@ -189,12 +212,12 @@ class PointGram(GramBasis, PointBasis):
     def keep_nothing(self) -> None:
         """Make every tile anew."""
         self.keeps = False
-        if self.draft is not None:
-            self.draft.keep_nothing()
+        if self._draft is not None:
+            self._draft.keep_nothing()
 
     def release(self) -> None:
         """Forget the draft, kept tiles and prepared rows."""
-        self.draft = None
+        self._draft, self._drafts = None, False
         self._store = None
         self._pairs = None
 
@@ -266,4 +289,4 @@ class PointGram(GramBasis, PointBasis):
 
     def __getstate__(self):
         # Tiles are large and their store has a lock: a copy starts without either.
-        return self.__dict__ | {"_store": None, "_pairs": None, "draft": None}
+        return self.__dict__ | {"_store": None, "_pairs": None, "_draft": None, "_drafts": False}

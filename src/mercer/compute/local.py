@@ -22,6 +22,8 @@ from .tiles import TiledEngine
 TILE_SIDES = (1024, 512, 256, 128, 64)
 
 SMALL_SIDE = 192
+# Below this side what a tile of the mirrored half saves is less than the calls for it.
+MIRROR_SIDE = 128
 
 
 class LocalEngine(TiledEngine):
@@ -37,7 +39,7 @@ class LocalEngine(TiledEngine):
         ``on_tiles(done, total)`` after tiles of the calling thread.
     """
 
-    sides, small_side = TILE_SIDES, SMALL_SIDE
+    sides, small_side, mirror_side = TILE_SIDES, SMALL_SIDE, MIRROR_SIDE
 
     def __init__(
         self,

@@ -70,6 +70,8 @@ class TiledEngine(ABC):
     sides: tuple[int, ...]
     #: Side below which tiles are not cut only to share them out between threads.
     small_side: int
+    #: Least side of a tile of a matrix that is formed and mirrored.
+    mirror_side: int
     #: Rows of a block in a sum over many rows of few columns, and of a streamed block.
     sum_block = 512
     stream_block = 2048
@@ -160,18 +162,31 @@ class TiledEngine(ABC):
     def fill(self, pairs: Any, out: Array) -> Array:
         """The kernel matrix itself, tile by tile into `out`; a symmetric one is mirrored."""
         side, threads = self.tiling(pairs)
+        if pairs.shape[0] * pairs.shape[1] <= ALONE:
+            threads = 1
+        if pairs.symmetric:
+            # Smaller tiles leave out more of the half that is mirrored.
+            side = min(side, max(self.mirror_side, -(-pairs.shape[0] // 8)))
         rows, columns = (row_blocks(size, side) for size in pairs.shape)
         tasks = [(i, j) for i in rows for j in columns if not pairs.symmetric or i.start <= j.start]
+        direct = out.dtype == pairs.dtype
 
         def work(task, scratch):
             i, j = task
-            tile = scratch[: i.stop - i.start, : j.stop - j.start]
-            out[i, j] = pairs.tile(i, j, tile)
+            target = out[i, j]
+            if not direct:
+                target = scratch[: i.stop - i.start, : j.stop - j.start]
+            tile = pairs.tile(i, j, target)
+            if not direct or tile is not target:
+                out[i, j] = tile
             if pairs.symmetric and i != j:
                 out[j, i] = out[i, j].T
 
+        def begin():
+            return None if direct else self.empty((side, side), pairs.dtype)
+
         with self.single_blas():
-            self._run(tasks, work, threads, lambda: self.empty((side, side), pairs.dtype))
+            self._run(tasks, work, threads, begin)
         return out
 
     def map_rows(self, function: Callable, n: int, rows: int, out: Array) -> None:

@@ -85,7 +85,7 @@ class KernelInput(CheckedEstimator):
         """Whether data stay on the device they are on; else they come to main memory."""
         if reset or not hasattr(self, "expansion_"):
             return getattr(self, "device", "cpu") != "cpu"
-        return hasattr(self.expansion_.basis.engine, "device")
+        return self.expansion_.basis.engine.device is not None
 
     def _make_engine(self, X=None, on_tiles=None) -> TiledEngine:
         device = getattr(self, "device", "cpu")

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from ..bases.fourier import MOST_COLUMNS, FourierBasis, row_range
 from ..compute import TiledEngine, format_bytes, is_sparse, make_engine
 from ..kernels import KERNELS, Kernel, Precomputed
-from ..solvers import BlockKrylov, Dense, GramPower, Solver
+from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver
 from .costs import METHODS, OTHERS, gram_power, power_block, tile_memory
 from .fourier import fourier, solver_for, takes_fourier
 from .types import Estimate, Plan, Speeds, Workload
@@ -95,7 +95,7 @@ def with_grid(plan: Plan, grid: Estimate) -> Plan:
     """The plan with the Fourier grid chosen where "auto" would take it."""
     if not takes_fourier(grid, plan.chosen):
         return plan
-    return replace(plan, chosen=grid, reason=f"{grid.method}: {_why(grid, [plan.chosen, grid])}")
+    return replace(plan, chosen=grid, reason=_why(grid, [plan.chosen, grid]))
 
 
 def fourier_plan(work: Workload, basis: FourierBasis, rows: int, solver, automatic: bool) -> Plan:
@@ -110,8 +110,8 @@ def fourier_plan(work: Workload, basis: FourierBasis, rows: int, solver, automat
         reason = f"asked for by basis, with {features:,} {basis.noun}"
         return Plan(work, (chosen,), chosen, reason)
     exact = choose(work)
-    reason = f"{chosen.method}: {_why(chosen, [exact.chosen, chosen])}"
-    return Plan(work, (*exact.estimates, chosen), chosen, reason)
+    reason = _why(chosen, [exact.chosen, chosen])
+    return Plan(work, (*exact.estimates, chosen), chosen, reason, left_to_us=True)
 
 
 def _shape(X) -> tuple[int, int]:
@@ -165,28 +165,43 @@ def choose(
         return _asked(work, estimates, solver)
     possible = [e for e in estimates if e.fits] or [_last_resort(work, estimates)]
     best = min(possible, key=lambda e: e.seconds)
-    return Plan(work, estimates, best, f"{best.method}: {_why(best, possible)}")
+    return Plan(work, estimates, best, _why(best, possible), left_to_us=True)
 
 
 def _asked(work, estimates, solver) -> Plan:
     """The solver asked for, with the settings that the budget needs where it has none."""
     if isinstance(solver, BlockKrylov):
-        kept, free = estimates[1], estimates[2]
-        nearest = kept if kept.fits else free
+        kept = _named(estimates, "krylov, tiles kept")
+        nearest = kept if kept.fits else _named(estimates, "krylov, matrix-free")
         if solver.max_columns is None:
             solver = clone(solver).set_params(max_columns=nearest.solver.max_columns)
         chosen = replace(nearest, solver=solver)
     elif isinstance(solver, Dense):
-        chosen = replace(estimates[0], solver=solver)
+        chosen = replace(_named(estimates, "dense"), solver=solver)
+    elif isinstance(solver, Arpack):
+        chosen = _arpack(work, _named(estimates, "arpack, matrix formed"), solver)
     elif isinstance(solver, GramPower):
         solver = clone(solver).set_params(block=power_block(work, solver.block))
         chosen = replace(gram_power(work, Speeds.typical(work.d)), solver=solver, fits=True)
     else:
-        # What it costs is not known: it meets the matrix through products alone.
-        name = type(solver).__name__
-        size = tile_memory(work) + 16 * work.n * work.r
-        chosen = Estimate(name, solver, math.nan, size, math.nan, True)
+        chosen = _by_products(work, type(solver).__name__, solver)
     return Plan(work, estimates, chosen, "asked for by eigen_solver")
+
+
+def _arpack(work, formed, solver) -> Estimate:
+    """ARPACK with the matrix formed, where that was asked for or fits the budget."""
+    fits = formed.bytes <= work.memory and work.device == "cpu"
+    if solver.form is None:
+        solver = clone(solver).set_params(form=fits)
+    if solver.form:
+        return replace(formed, solver=solver, fits=fits)
+    return _by_products(work, "arpack", solver)
+
+
+def _by_products(work, name, solver) -> Estimate:
+    """A method that multiplies with the matrix tile by tile, how often is not known."""
+    size = tile_memory(work) + 16 * work.n * work.r
+    return Estimate(name, solver, math.nan, size, math.nan, True)
 
 
 def _reduced(work, solver, basis, rows, speeds) -> Plan:
@@ -207,8 +222,8 @@ def check_budget(plan: Plan) -> None:
     if isinstance(plan.solver, BlockKrylov):
         # Matrix-free needs no budget of its own, but so many components fall to LAPACK.
         few = 4 * (plan.workload.r + plan.solver.oversampling) < plan.workload.n
-        dense = plan.estimates[0]
-        if few or dense.fits:
+        dense = plan.estimate("dense")
+        if few or dense is None or dense.fits:
             return
         plan = replace(plan, chosen=dense)
     if plan.chosen.fits:
@@ -266,7 +281,7 @@ def _last_resort(work, estimates):
 
 def _why(best, possible) -> str:
     if len(possible) == 1:
-        return "the only method that can do this within the memory budget"
+        return "the only exact method for this within the memory budget"
     second = sorted(possible, key=lambda e: e.seconds)[1]
     ratio = second.seconds / max(best.seconds, 1e-12)
     return f"predicted {ratio:.2g} times faster than {second.method}"

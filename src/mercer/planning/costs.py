@@ -1,16 +1,26 @@
-"""What each method costs: kernel evaluations, bytes and seconds, counted from its steps."""
+"""What each method costs: kernel evaluations, bytes and seconds, counted from its steps.
+
+The counts that depend on the spectrum, and not on the sizes alone, are those that
+`benchmarks/calibrate.py` measures.
+"""
 
 from collections.abc import Callable
 
-from ..solvers import BlockKrylov, Dense, GramPower
+from ..solvers import Arpack, BlockKrylov, Dense, GramPower
 from ..solvers.block_krylov import BASIS_BLOCKS, DRAFT_FLOOR, WIDEST_BLOCK
 from .types import Estimate, Speeds, Workload
 
 # Products a block Krylov fit was seen to take on covtype, USPS and MNIST with 16
 # components: to residual 1e-6, and the further ones down to 1e-9.
-DRAFT_PASSES, CORRECTION_PASSES = 5, 4
+DRAFT_PASSES, CORRECTION_PASSES = 6, 5
+# Single products of ARPACK: a few, and so many a component. Flat spectra take up to thrice that.
+ARPACK_PRODUCTS, ARPACK_EACH = 40, 2.3
 # Double precision tiles and products against single ones.
 FULL_COST = 2.3
+# Seconds of a fit, of a pass and of a single product that no size explains.
+FIT_SECONDS, PASS_SECONDS, PRODUCT_SECONDS = 1e-3, 3e-4, 2e-5
+# Bytes of a matrix that a core reads from its cache, at twice the speed of memory.
+CACHE = 16e6
 # Defaults of the methods that are only listed: rows at once, passes, landmarks, features.
 ROW_BLOCK, HEBBIAN_PASSES, SPARE = 128, 10, 10
 LANDMARKS_EACH, LEAST_LANDMARKS, POOL, FEATURES = 10, 200, 2000, 500
@@ -19,25 +29,48 @@ LANDMARKS_EACH, LEAST_LANDMARKS, POOL, FEATURES = 10, 200, 2000, 500
 def dense(work: Workload, speeds: Speeds) -> Estimate:
     """The whole matrix and LAPACK."""
     n, r = work.n, work.r
-    few = r <= n // 4
-    size = 8 * n * n * (2 if few else 4 if r == n else 1) + 16 * n * r
-    evaluate = FULL_COST * speeds.evaluate * n * n / 2 / work.threads
-    # All vectors cost about four times the values alone, and LAPACK scales poorly.
-    decompose = speeds.decompose * n**3 * (1 + 3 * r / n)
+    size = formed_memory(work) + (16 * n * n if r == n else 0)
+    # LAPACK scales poorly over threads: what they save is not counted.
+    decompose = speeds.decompose * (n**3 + 150 * n**2 + 7 * r * n**2)
+    seconds = FIT_SECONDS + form(work, speeds) + decompose
     note = "every component at once"
-    return Estimate(
-        "dense", Dense(), n * n / 2, size, evaluate + decompose, size <= work.memory, note
-    )
+    return Estimate("dense", Dense(), n * n / 2, size, seconds, size <= work.memory, note)
+
+
+def arpack(work: Workload, speeds: Speeds) -> Estimate:
+    """The whole matrix and single products with it."""
+    n, r = work.n, work.r
+    size = formed_memory(work) + 16 * n * r
+    read = speeds.read * (0.5 if 8 * n * n < CACHE else 1.0)
+    # ARPACK keeps its vectors, twice as many as asked for, orthogonal after every product.
+    each = PRODUCT_SECONDS + n * n * read + 2e-9 * n * max(r, 10)
+    seconds = FIT_SECONDS + form(work, speeds) + (ARPACK_PRODUCTS + ARPACK_EACH * r) * each
+    few, note = 4 * r < n, "few components of few rows"
+    if not few:
+        note = "too many components for a Krylov method"
+    solver = Arpack(form=True, to_rounding=True)
+    fits = few and size <= work.memory and work.device == "cpu"
+    return Estimate("arpack, matrix formed", solver, n * n / 2, size, seconds, fits, note)
+
+
+def form(work: Workload, speeds: Speeds) -> float:
+    """Seconds for the matrix in double precision: half of its entries, mirrored and centered."""
+    n = work.n
+    return (FULL_COST * speeds.evaluate / 2 + 4 * speeds.read) * n * n / work.threads
+
+
+def formed_memory(work: Workload) -> int:
+    """The matrix, the rows prepared for it, and the vectors that are found with their copies."""
+    return 8 * work.n * (work.n + 2 * (work.d + 2) + 3 * work.r)
 
 
 def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
     """Block Krylov, with all tiles kept in single precision or all made anew each pass."""
     n = work.n
-    solver = BlockKrylov()
-    carried = work.r + solver.oversampling
+    carried = work.r + BlockKrylov().oversampling
     block = min(carried, WIDEST_BLOCK)
     columns = krylov_columns(work, carried, block)
-    solver.set_params(max_columns=columns)
+    solver = BlockKrylov(max_columns=columns)
     draft, full = DRAFT_PASSES, 0
     if work.tol < DRAFT_FLOOR:
         draft, full = draft + CORRECTION_PASSES, 2
@@ -46,6 +79,7 @@ def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
     tiles = n * n / 2 * ((1 if kept else draft) + FULL_COST * full)
     products = n * n * block * (draft + FULL_COST * full)
     seconds = (speeds.evaluate * tiles + speeds.multiply * products) / work.threads
+    seconds += FIT_SECONDS + small_steps(n, block, columns, draft, speeds)
     size = tile_memory(work) + (2 * n * n if kept else 0)
     name = "krylov, tiles kept" if kept else "krylov, matrix-free"
     note = "one pass over the data, the rest in memory" if kept else "memory does not grow with n^2"
@@ -57,6 +91,16 @@ def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
         note = "tiles are made faster than memory gives them back"
     fits = few and size <= work.memory and not (kept and work.fused)
     return Estimate(name, solver, evaluations, int(size), seconds, fits, note)
+
+
+def small_steps(n: int, block: int, columns: int, passes: int, speeds: Speeds) -> float:
+    """Seconds of orthogonalisation and of the projected eigenproblems, on one thread."""
+    seconds = 0.0
+    for done in range(1, passes + 1):
+        q = min(done * block, columns)
+        orthogonal = 8 * n * q * block * FULL_COST * speeds.multiply
+        seconds += PASS_SECONDS + orthogonal + 4 * speeds.decompose * q**3
+    return seconds
 
 
 def krylov_columns(work: Workload, carried: int, block: int) -> int:
@@ -120,6 +164,7 @@ def landmarks(work: Workload, speeds: Speeds) -> Estimate:
         FULL_COST * (select + stream),
         size <= work.memory,
         note,
+        approximate=True,
     )
 
 
@@ -137,12 +182,14 @@ def features(work: Workload, speeds: Speeds) -> Estimate:
         FULL_COST * stream,
         size <= work.memory,
         note,
+        approximate=True,
     )
 
 
 #: The exact methods that "auto" chooses from.
 METHODS: tuple[Callable[[Workload, Speeds], Estimate], ...] = (
     dense,
+    arpack,
     lambda work, speeds: krylov(work, speeds, kept=True),
     lambda work, speeds: krylov(work, speeds, kept=False),
 )

@@ -1,11 +1,15 @@
 """The size of a fit, what a method would cost for it, and the plan made of both."""
 
+import math
 from dataclasses import dataclass
-from math import isfinite
 
 from .._tables import html_table, text_table
 from ..compute import format_bytes
 from ..solvers import Solver
+
+# Seconds from which a faster approximation is named beside an exact method, where it is so
+# many times faster.
+LONG, WORTH = 60.0, 5.0
 
 
 @dataclass(frozen=True)
@@ -20,11 +24,14 @@ class Speeds:
         One multiply-add of a tile with a block.
     decompose : float
         One unit of n^3 of a dense eigen-decomposition.
+    read : float
+        One entry of a symmetric matrix in memory, in a product with one vector.
     """
 
     evaluate: float
     multiply: float = 1.4e-11
-    decompose: float = 7e-11
+    decompose: float = 5.5e-11
+    read: float = 3.2e-10
 
     @classmethod
     def typical(cls, d: int) -> "Speeds":
@@ -34,7 +41,7 @@ class Speeds:
     @classmethod
     def of_device(cls, d: int) -> "Speeds":
         """What a current data-center GPU does for d columns with a fused tile."""
-        return cls(evaluate=4e-13 + 1.1e-14 * d, multiply=1e-14, decompose=5e-12)
+        return cls(evaluate=4e-13 + 1.1e-14 * d, multiply=1e-14, decompose=5e-12, read=1e-11)
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,8 @@ class Estimate:
     fits : bool
         Whether the memory is within the budget.
     note : str
+    approximate : bool
+        Whether its certificate allows for an error beyond rounding and tolerance.
     """
 
     method: str
@@ -91,6 +100,7 @@ class Estimate:
     seconds: float
     fits: bool
     note: str = ""
+    approximate: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,12 +113,15 @@ class Plan:
     estimates : tuple of Estimate
     chosen : Estimate
     reason : str
+    left_to_us : bool
+        Whether nobody asked for the method that was chosen.
     """
 
     workload: Workload
     estimates: tuple[Estimate, ...]
     chosen: Estimate
     reason: str
+    left_to_us: bool = False
 
     @property
     def method(self) -> str:
@@ -121,11 +134,16 @@ class Plan:
         assert self.chosen.solver is not None
         return self.chosen.solver
 
+    def estimate(self, method: str) -> Estimate | None:
+        """The estimate of one of the methods, where it was made."""
+        return next((e for e in self.estimates if e.method == method), None)
+
     def fallback(self) -> Estimate | None:
         """The dense method, where it is left to "auto" and could step in for an iterative one."""
-        dense = self.estimates[0]
-        left_to_us = self.chosen in self.estimates and self.reason.startswith(self.method)
-        return dense if left_to_us and dense.fits and dense is not self.chosen else None
+        if not self.left_to_us:
+            return None
+        dense = self.estimate("dense")
+        return dense if dense and dense.fits and dense is not self.chosen else None
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Headings and rows, the chosen method marked."""
@@ -141,20 +159,50 @@ class Plan:
                     estimate.method,
                     f"{estimate.evaluations:.2g}",
                     format_bytes(estimate.bytes),
-                    f"{estimate.seconds:.2g} s" if isfinite(estimate.seconds) else "",
+                    format_seconds(estimate.seconds) if math.isfinite(estimate.seconds) else "",
                     note,
                 ]
             )
         return heads, rows
 
+    @property
+    def advice(self) -> str:
+        """The recommendation in a sentence or two."""
+        lines = [f"{self.method}, about {format_seconds(self.chosen.seconds)}: {self.reason}."]
+        if math.isnan(self.chosen.seconds):
+            lines = [f"{self.method}: {self.reason}."]
+        quick = [e for e in self.estimates if e.approximate and e.fits]
+        if self.chosen.seconds > LONG and quick:
+            best = min(quick, key=lambda e: e.seconds)
+            if best.seconds * WORTH < self.chosen.seconds:
+                lines.append(
+                    f"{best.method} would take about {format_seconds(best.seconds)} and says how "
+                    "far from exact it is."
+                )
+        return " ".join(lines)
+
     def __repr__(self) -> str:
         w = self.workload
-        where = f"{w.threads} threads" if w.device == "cpu" else w.device
+        where = w.device
+        if where == "cpu":
+            where = f"{w.threads} thread" + ("s" if w.threads > 1 else "")
         head = (
             f"Plan for {w.n:,} rows, {w.d} columns, {w.r} components "
             f"in {format_bytes(w.memory)} on {where}"
         )
-        return "\n".join([head, text_table(*self.table()), f"* {self.reason}"])
+        return "\n".join([head, f"* {self.advice}", text_table(*self.table())])
 
     def _repr_html_(self) -> str:
-        return html_table(*self.table(), caption=self.reason)
+        return html_table(*self.table(), caption=self.advice)
+
+
+def format_seconds(seconds: float) -> str:
+    """A time as people say it: ``"0.4 s"``, ``"3 min"``, ``"2.5 hours"``."""
+    if math.isnan(seconds):
+        return "unknown"
+    if seconds < 0.0995:
+        return f"{1e3 * seconds:.2g} ms"
+    for unit, name, most in ((1, "s", 100), (60, "min", 90), (3600, "hours", 48)):
+        if seconds < most * unit:
+            return f"{seconds / unit:.2g} {name}"
+    return f"{seconds / 86400:,.0f} days"

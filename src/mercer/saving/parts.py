@@ -124,15 +124,13 @@ def point_basis(reader: Reader, given) -> PointBasis:
 
 
 def point_gram(reader: Reader, given) -> PointGram:
-    """All points, without the draft that only a fit needs and that asks for its share of memory."""
+    """All points; the draft, which only a fit needs, is not made before it is asked for."""
     kernel, points = resolved(given["kernel"]), rows(given["points"])
     dtype = np.dtype(given["dtype"]).type
     if dtype not in (np.float32, np.float64):
         raise ModelFileError(f"a basis cannot be of type {dtype.__name__}")
     points = reader.engine.place(points)
-    basis = PointGram(kernel, points, reader.engine, single=False, dtype=dtype)
-    basis.single = bool(given["single"])
-    return basis
+    return PointGram(kernel, points, reader.engine, single=bool(given["single"]), dtype=dtype)
 
 
 def given_matrix(cls) -> Part:

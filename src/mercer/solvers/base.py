@@ -50,6 +50,10 @@ class Eigenpairs:
         )
 
 
+class NoConvergence(ValueError):
+    """A solver that ended without the eigenpairs it was asked for."""
+
+
 @dataclass(frozen=True)
 class PassState:
     """What a solver knows after a pass; handed to the progress bar and to the callback.

@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh
+from scipy.linalg.blas import dsymm
 
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..operators import SymmetricOperator
@@ -12,8 +13,8 @@ from .base import NEGATIVE_SHARE, Eigenpairs, PassState, Report, Solver, silent
 class Dense(Solver):
     """Form the matrix and decompose it.
 
-    Best when n is a few thousand or when most components are wanted; it needs the
-    matrix twice in memory (once more for the residuals of a few components).
+    Best when most components of a few thousand rows are wanted. The memory is that of the
+    matrix, beside the vectors; all components need LAPACK's copies of it.
     """
 
     def solve(
@@ -28,22 +29,27 @@ class Dense(Solver):
         A = operator.to_dense()
         if not isinstance(A, np.ndarray):
             return on_its_device(A, n_components, tol, report)
-        n, r = A.shape[0], min(n_components, A.shape[0])
+        # By columns, as LAPACK reads it: it works on the lower triangle and leaves the upper one.
+        A, n, r = A.T, A.shape[0], min(n_components, A.shape[0])
         few = r <= n // 4
-        copy = A.copy() if few else A
+        diagonal = A.diagonal().copy()
         if r == n:
-            values, U = descending(*eigh(A.T, overwrite_a=True, driver="evd"))
+            values, U = descending(*eigh(A, overwrite_a=True, driver="evd"))
         else:
-            values, U = descending(*eigh(A.T, overwrite_a=True, subset_by_index=(n - r, n - 1)))
+            values, U = descending(*eigh(A, overwrite_a=True, subset_by_index=(n - r, n - 1)))
         if values.size < r:
             # LAPACK's choice for a few pairs loses some where all are equal to rounding.
             values, U = descending(*eigh(operator.to_dense().T, overwrite_a=True, driver="evd"))
             values, U = values[:r], U[:, :r]
-        residuals = column_norms(copy @ U - U * values) if few else backward_error(values, n)
+        if not few:
+            residuals, least = backward_error(values, n), float(values[-1])
+        else:
+            A[np.diag_indices(n)] = diagonal
+            residuals = column_norms(dsymm(1.0, A, U) - U * values)
+            least = float(values[-1])
+            if not operator.definite:
+                least = min(least, negative_bound(A, NEGATIVE_SHARE["d"] * values[0]))
         report(PassState(1, values, float(np.max(residuals) / max(values[0], 1e-300)), tol))
-        least = float(values[-1])
-        if few and not operator.definite:
-            least = min(least, negative_bound(copy, NEGATIVE_SHARE["d"] * values[0]))
         return Eigenpairs(values, U, residuals, least=least)
 
 
@@ -59,7 +65,10 @@ def on_its_device(A, n_components, tol, report):
 
 
 def negative_bound(A, shift):
-    """-shift if A has an eigenvalue below it, else 0: whether A + shift has a Cholesky factor."""
+    """-2 shift if A has an eigenvalue below -shift, else 0: whether A + shift has a Cholesky.
+
+    Of A, which is overwritten, only the upper triangle is read.
+    """
     A[np.diag_indices_from(A)] += shift
     try:
         cholesky(A, overwrite_a=True, check_finite=False)

@@ -1,30 +1,46 @@
 """The other two solvers of scikit-learn's KernelPCA, on operators: ARPACK and randomized."""
 
+from functools import partial
+
 import numpy as np
+from scipy.linalg.blas import dsymm, dsymv
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from ..compute import to_numpy
 from ..operators import SymmetricOperator
 from ._linalg import beside, column_norms, descending, inner, qr, small_eigh, times
-from .base import Eigenpairs, PassState, Report, Solver, silent
+from .base import NEGATIVE_SHARE, Eigenpairs, NoConvergence, PassState, Report, Solver, silent
+from .dense import negative_bound
 
 
 class Arpack(Solver):
     """Implicitly restarted Lanczos (ARPACK), one vector at a time.
 
-    Many single products where `BlockKrylov` needs a few block ones: choose it only to
-    compare, or when the matrix is in memory and small.
+    Many single products where `BlockKrylov` needs a few block ones: the fastest for a few
+    components of up to a few thousand rows, whose matrix is formed and multiplied from its
+    upper half.
 
     Parameters
     ----------
     max_iter : int or None
         Restarts; None for ARPACK's own choice.
+    form : bool or None
+        Whether to form the matrix. None leaves it to the plan, which does where the budget
+        allows it.
+    to_rounding : bool
+        Go on to rounding whatever the tolerance. One vector at a time meets the copies of a
+        multiple eigenvalue only through rounding, one after the other: on points of a circle a
+        tolerance of 1e-9 stopped before it had met them all, and none of 0 did.
     """
 
     _cap_name = "max_iter"
 
-    def __init__(self, max_iter: int | None = None):
+    def __init__(
+        self, max_iter: int | None = None, form: bool | None = None, to_rounding: bool = False
+    ):
         self.max_iter = max_iter
+        self.form = form
+        self.to_rounding = to_rounding
 
     def solve(
         self,
@@ -41,25 +57,48 @@ class Arpack(Solver):
                 f"eigen_solver='arpack' finds fewer than n_samples={n} components and "
                 f"n_components={n_components} were asked for. Use eigen_solver='dense'."
             )
+        matrix = formed(operator) if self.form else None
+        product, block_product = products(operator, matrix)
         count = [0]
 
-        def product(v):
+        def counted(v):
             count[0] += 1
-            return to_numpy(operator @ beside(operator, v.reshape(-1, 1))).ravel()
+            return product(v)
 
-        A = LinearOperator(operator.shape, matvec=product, dtype=float)
+        A = LinearOperator(operator.shape, matvec=counted, dtype=float)
         start = rng.uniform(-1, 1, n)
+        goal = 0.0 if self.to_rounding else tol
         try:
-            found = eigsh(A, n_components, which="LA", tol=tol, maxiter=self.max_iter, v0=start)
+            found = eigsh(A, n_components, which="LA", tol=goal, maxiter=self.max_iter, v0=start)
         except ArpackNoConvergence as error:
-            raise ValueError(
+            raise NoConvergence(
                 f"ARPACK found {len(error.eigenvalues)} of {n_components} components within "
                 f"max_iter={self.max_iter}. Raise max_iter or tol, or use eigen_solver='krylov'."
             ) from error
         values, U = descending(*found)
-        residuals = column_norms(to_numpy(operator @ beside(operator, U)) - U * values)
+        residuals = column_norms(block_product(U) - U * values)
         report(PassState(count[0], values, float(residuals.max() / max(values[0], 1e-300)), tol))
-        return Eigenpairs(values, U, residuals, n_passes=count[0] + 1)
+        least = None
+        if matrix is not None and not operator.definite:
+            least = negative_bound(matrix, NEGATIVE_SHARE["d"] * max(values[0], 0.0))
+        return Eigenpairs(values, U, residuals, n_passes=count[0] + 1, least=least)
+
+
+def formed(operator):
+    """The matrix by columns, as BLAS reads it; None where it is not in main memory."""
+    matrix = operator.to_dense()
+    return matrix.T if isinstance(matrix, np.ndarray) else None
+
+
+def products(operator, matrix):
+    """The products with a vector and with a block, by the matrix where there is one."""
+    if matrix is not None:
+        return partial(dsymv, 1.0, matrix), partial(dsymm, 1.0, matrix)
+
+    def block_product(V):
+        return to_numpy(operator @ beside(operator, V))
+
+    return lambda v: block_product(v.reshape(-1, 1)).ravel(), block_product
 
 
 class Randomized(Solver):
