@@ -181,6 +181,8 @@ def test_blocks_run(path, folder):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_examples_run(path, folder):
+    for module in re.findall(r"^# needs: (\w+)", path.read_text(), re.M):
+        pytest.importorskip(module)
     runpy.run_path(str(path), run_name="__main__")
     drawn = len(plt.get_fignums())
     assert drawn, f"{path.name} has drawn nothing"

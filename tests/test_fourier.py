@@ -333,6 +333,21 @@ def test_blocks_stay_within_the_budget():
         FourierGrid().build(RBF(gamma=5.0), X, LocalEngine(10**5, 1), generator(0))
 
 
+def test_tensors_give_what_arrays_give():
+    torch = pytest.importorskip("torch")
+    from mercer.compute.device import TorchEngine
+
+    X, engine = cloud(300, 2), TorchEngine(10**9, "cpu")
+    here = basis_for(X, RBF(gamma=0.5))
+    W = generator(2).standard_normal((here.size, 3))
+    for rows in (torch.from_numpy(X), X):
+        there = FourierGrid().build(RBF(gamma=0.5), engine.place(rows), engine, generator(0))
+        np.testing.assert_array_equal(there.moments(rows).sums, here.moments(X).sums)
+        P = there.project(rows, W)
+        assert isinstance(P, torch.Tensor)
+        np.testing.assert_array_equal(P.numpy(), here.project(X, W))
+
+
 def test_single_precision_rows_keep_their_type():
     X = cloud(200, 2, at=0.0).astype(np.float32)
     model = KernelPCA(3, kernel="rbf", gamma=0.5, basis="fourier").fit(X)

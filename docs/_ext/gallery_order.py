@@ -10,6 +10,7 @@ FIRST = [
     "map_from_distances",
     "stream",
     "million_points",
+    "image_by_color",
     "motion",
     "photograph",
     "choose_width",

@@ -23,6 +23,7 @@ from ..compute.nonuniform import (
     evaluate,
     frequency_sums,
     measured_error,
+    transforms_on_devices,
 )
 from ..kernels import Kernel
 from .base import Basis, BasisRecipe
@@ -233,7 +234,12 @@ class FourierBasis(Basis):
     @cached_property
     def transform_error(self) -> float:
         """Bound on the error of one exponential in the transforms of `moments`."""
-        return measured_error(self.moment_modes, self.precision_of_transforms)
+        error = measured_error(self.moment_modes, self.precision_of_transforms)
+        if self.engine.where != "cpu" and transforms_on_devices():
+            place = self.engine.asarray
+            there = measured_error(self.moment_modes, self.precision_of_transforms, place)
+            error = max(error, there)
+        return error
 
     @property
     def modes(self) -> tuple[int, ...]:
@@ -279,7 +285,7 @@ class FourierBasis(Basis):
                 for i in range(0, len(grids), COLUMNS_AT_ONCE)
             ]
             out = split_pairs(parts, W.shape[1])
-            return out if inside is None else out * inside
+            return on_device_of(out if inside is None else out * on_device_of(inside, out), X)
 
         return products
 
@@ -348,7 +354,7 @@ class FourierBasis(Basis):
     def angles(self, X: Array) -> Array:
         """2 pi h (x - c), within (-pi, pi) for rows within the box."""
         grid = self.frequencies
-        if not is_on_device(X):
+        if not (is_on_device(X) and transforms_on_devices()):
             # The difference is taken in double precision, before anything is rounded.
             return (np.asarray(to_numpy(X), dtype=float) - grid.center) * (2 * np.pi * grid.spacing)
         center, scale = (on_device_of(a, X) for a in (grid.center, 2 * np.pi * grid.spacing))
@@ -457,7 +463,10 @@ def row_range(X) -> np.ndarray:
     if is_sparse(X):
         low, high = X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()
         return np.stack([low, high], axis=1).astype(float)
-    low, high = (to_numpy(end) for end in (X.min(axis=0), X.max(axis=0)))
+    if not is_on_device(X):
+        X = to_numpy(X)
+    xp = array_namespace(X)
+    low, high = (to_numpy(end) for end in (xp.min(X, axis=0), xp.max(X, axis=0)))
     return np.stack([low, high], axis=1).astype(float)
 
 

@@ -11,7 +11,7 @@ based on an exponential of semicircle kernel".
 import numpy as np
 
 from .._packages import has, needed
-from .arrays import is_on_device
+from .arrays import is_on_device, on_device_of, to_numpy
 
 # Requests below this gain nothing in double precision.
 LEAST_PRECISION = 1e-14
@@ -29,6 +29,11 @@ def is_available() -> bool:
     return has("finufft")
 
 
+def transforms_on_devices() -> bool:
+    """Whether cufinufft is installed; without it rows of a device come to main memory."""
+    return has("cufinufft")
+
+
 def check_available() -> None:
     """Raise ImportError that says what to install where finufft is missing."""
     needed("finufft", "fourier", "A Fourier grid")
@@ -37,12 +42,14 @@ def check_available() -> None:
 def frequency_sums(angles, modes: tuple[int, ...], precision: float, weights=None) -> np.ndarray:
     """sum_i w_i exp(-1j q . angles_i) for all q of a grid of that many modes, (*modes)."""
     library, columns = _library(angles), _columns(angles)
-    c = _ones(angles) if weights is None else _ones(angles) * weights
+    c = _ones(angles)
+    if weights is not None:
+        c = c * on_device_of(to_numpy(weights), angles)
     kinds = (library.nufft1d1, library.nufft2d1, library.nufft3d1)
     out = kinds[len(columns) - 1](
         *columns, c, modes, eps=max(precision, LEAST_PRECISION), isign=-1, **_options(angles)
     )
-    return out.get() if hasattr(out, "get") else out.cpu().numpy() if is_on_device(out) else out
+    return to_numpy(out)
 
 
 def evaluate(angles, coefficients, precision: float):
@@ -59,10 +66,11 @@ def evaluate(angles, coefficients, precision: float):
     return values.reshape(coefficients.shape[0], -1).T
 
 
-def measured_error(modes: tuple[int, ...], precision: float) -> float:
+def measured_error(modes: tuple[int, ...], precision: float, place=np.asarray) -> float:
     """Largest error of one exponential in a transform, over points and frequencies, with a margin.
 
     Transforms spread every coordinate on its own, so the errors of the coordinates multiply.
+    `place` puts angles where the transforms are to be made.
     """
     factor = 1.0
     rng = np.random.default_rng(0)
@@ -73,7 +81,8 @@ def measured_error(modes: tuple[int, ...], precision: float) -> float:
         some = np.unique(np.linspace(-half, half, min(count, PROBED_MODES)).round())
         one = np.zeros((some.size, count), complex)
         one[np.arange(some.size), (some + half).astype(int)] = 1.0
-        error = np.abs(evaluate(angles, one, precision) - np.exp(1j * angles * some)).max()
+        found = to_numpy(evaluate(place(angles), one, precision))
+        error = np.abs(found - np.exp(1j * angles * some)).max()
         factor *= 1.0 + PROBE_SAFETY * float(error)
     return factor - 1.0
 
