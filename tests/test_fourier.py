@@ -7,6 +7,7 @@ import numpy as np
 import oracle
 import pytest
 from contracts import check_operator, generator
+from matplotlib import pyplot as plt
 from scipy.integrate import quad
 from scipy.special import j0
 from sklearn.base import clone
@@ -481,7 +482,7 @@ def test_gradients_are_those_of_the_functions():
         np.testing.assert_allclose(basis.project(middle, G), slope, atol=1e-6 * np.abs(slope).max())
 
 
-@pytest.mark.parametrize("margin", [0.05, "all"])
+@pytest.mark.parametrize("margin", [0.1, "all"])
 def test_saved_and_exported_models_give_the_same_scores(tmp_path, margin):
     X = cloud(200, 2)
     basis = FourierGrid(margin=margin)
@@ -532,3 +533,16 @@ def test_command(tmp_path, capsys):
     model = tmp_path / "m.mercer"
     assert main(["fit", str(table), "--method", "fourier", "-o", str(model), "--quiet"]) == 0
     assert mercer.load(model).expansion_.basis.noun == "Fourier features"
+
+
+def test_pictures_and_report(tmp_path):
+    """Contours reach beyond the data, and a report is written."""
+    from mercer.report import write_report
+
+    X = cloud(200, 2)
+    model = KernelPCA(3, kernel="rbf", gamma=0.5, basis="fourier").fit(X)
+    assert len(mercer.plot.contours(model, X)) == 3
+    mercer.plot.spectrum(model)
+    write_report(model, X, tmp_path / "report.html")
+    assert "Fourier features that give the kernel exactly" in (tmp_path / "report.html").read_text()
+    plt.close("all")

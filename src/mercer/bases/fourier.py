@@ -83,7 +83,7 @@ class FourierGrid(BasisRecipe):
 
     most_columns = MOST_COLUMNS
 
-    def __init__(self, tol: float = 1e-9, margin: Any = 0.05, box: Any = None):
+    def __init__(self, tol: float = 1e-9, margin: Any = 0.1, box: Any = None):
         self.tol = tol
         self.margin = margin
         self.box = box
@@ -161,7 +161,7 @@ class FourierGrid(BasisRecipe):
         if self.margin != "all" and not (number and 0 <= self.margin < np.inf):
             raise ValueError(
                 f"FourierGrid: margin={self.margin!r} must be a number that is not negative, such "
-                "as 0.05, or 'all'."
+                "as 0.1, or 'all'."
             )
         reason = why_not(kernel, d)
         if reason:
