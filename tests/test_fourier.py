@@ -8,6 +8,7 @@ import oracle
 import pytest
 from contracts import check_operator, generator
 from matplotlib import pyplot as plt
+from scipy import sparse
 from scipy.integrate import quad
 from scipy.special import j0
 from sklearn.base import clone
@@ -24,6 +25,7 @@ from mercer.bases import BASES, FourierBasis, FourierGrid
 from mercer.bases.fourier_grid import choose_frequencies, kernel_profile, predicted_size
 from mercer.compute import LocalEngine
 from mercer.kernels import KERNELS, RBF, Laplacian, Linear, Matern, RationalQuadratic
+from mercer.kernels.stationary import StationaryKernel
 from mercer.operators import ToeplitzCovariance
 
 pytest.importorskip("finufft", reason="the extra fourier is not installed")
@@ -264,6 +266,7 @@ def test_rows_outside_of_the_box_are_an_error():
         (Linear(), 2, FourierGrid(), "Linear in 2 columns has no known spectral density"),
         (Laplacian(gamma=1.0), 2, FourierGrid(), "Laplacian in 2 columns"),
         (RationalQuadratic(gamma=1.0, alpha=1.0), 2, FourierGrid(), "falls too slowly"),
+        (RBF(gamma=0.0), 2, FourierGrid(), "is constant"),
         (RBF(gamma=1e9), 2, FourierGrid(), "needs about .* frequencies .*Take basis='landmarks'"),
         (
             Matern(gamma=1.0, nu=0.5),
@@ -296,6 +299,55 @@ def test_rows_anywhere():
     )
     with pytest.raises(ValueError, match="Column"):
         model.expansion_.basis.moments(new)
+
+
+class TwoWidths(StationaryKernel):
+    """A user's kernel: two Gaussians, k(x, x) = 3."""
+
+    def __init__(self, gamma=1.0):
+        self.gamma = gamma
+
+    def finish(self, T):
+        return 2 * np.exp(T) + np.exp(4 * T)
+
+    def diag(self, X):
+        return np.full(X.shape[0], 3.0)
+
+    def spectral_density(self, f, d):
+        wide, narrow = RBF(self.gamma), RBF(4 * self.gamma)
+        return 2 * wide.spectral_density(f, d) + narrow.spectral_density(f, d)
+
+
+def test_a_kernel_of_ones_own():
+    X = cloud(150, 2)
+    settings = {"kernel": TwoWidths(0.5), "n_components": 4}
+    fourier = KernelPCA(basis="fourier", **settings).fit(X)
+    exact = KernelPCA(basis="points", **settings).fit(X)
+    np.testing.assert_allclose(fourier.eigenvalues_, exact.eigenvalues_, rtol=1e-7)
+    np.testing.assert_allclose(
+        fourier.reconstruction_error(X), exact.reconstruction_error(X), atol=1e-6
+    )
+    width = fourier.certificate_.eigenvalue_upper - fourier.certificate_.eigenvalue_lower
+    assert np.all(width <= 150 * 3 * 4e-9)
+    assert np.all(fourier.certificate_.eigenvalue_lower <= exact.eigenvalues_)
+    assert np.all(exact.eigenvalues_ <= fourier.certificate_.eigenvalue_upper)
+
+
+def test_rows_of_all_kinds(tmp_path):
+    """Sparse rows, a memmap, a single row, equal rows."""
+    X = cloud(80, 2, at=0.0)
+    X[X < 0.3] = 0.0
+    np.save(tmp_path / "X.npy", X)
+    model = KernelPCA(3, kernel="rbf", gamma=0.5, basis="fourier").fit(X)
+    for kind in (sparse.csr_matrix(X), np.load(tmp_path / "X.npy", mmap_mode="r")):
+        again = clone(model).fit(kind)
+        np.testing.assert_allclose(again.eigenvalues_, model.eigenvalues_, rtol=1e-9)
+        np.testing.assert_allclose(again.transform(kind), model.transform(X), atol=1e-9)
+    np.testing.assert_allclose(model.transform(X[:1]), model.transform(X)[:1], atol=1e-9)
+    with pytest.warns(UserWarning, match="no variance"):
+        flat = clone(model).fit(np.ones((20, 2)))
+    assert np.all(flat.eigenvalues_ <= 1e-7)
+    assert np.all(flat.certificate_.eigenvalue_upper <= 1e-6)
 
 
 def test_columns_that_do_not_vary():

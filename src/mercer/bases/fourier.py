@@ -431,6 +431,8 @@ def why_not(kernel, d: int) -> str:
     """Why a kernel in d columns has no Fourier grid, in a sentence; empty where it has one."""
     if d > MOST_COLUMNS:
         return f"A Fourier grid serves up to {MOST_COLUMNS} columns, and there are {d}."
+    if kernel.gamma == 0:
+        return f"{kernel!r} is constant, and a Fourier grid needs one that falls with the distance."
     density = kernel.spectral_density(np.zeros(1), d)
     if density is None:
         return (
