@@ -27,7 +27,7 @@ from sklearn.metrics import roc_auc_score
 
 from mercer import KernelPCA, NoveltyDetector, PatchDenoiser, select
 from mercer.datasets import load_cloud, load_covtype, load_mocap, load_test_image, load_usps
-from mercer.estimators.trial import NoiseTrial
+from mercer.estimators._trial import NoiseTrial
 from mercer.kernels import RBF, Polynomial
 from mercer.metrics import snr
 from mercer.preimage import FixedPoint, KernelRidge

@@ -22,13 +22,13 @@ from sklearn.exceptions import NotFittedError
 
 from mercer import HebbianKernelPCA, KernelPCA
 from mercer.bases import Landmarks, RandomFeatures
-from mercer.bases.chunk_gram import ChunkGram
 from mercer.compute import LocalEngine
-from mercer.compute.chunks import Chunks
-from mercer.compute.cluster import Crew, EngineRecipe, is_dask, pool_size
-from mercer.compute.survey import survey
 from mercer.kernels import RBF, Laplacian, Polynomial
 from mercer.metrics import subspace_error
+from mercer.rows import ArrayRows, BlockRows, DaskRows
+from mercer.rows.chunk_gram import ChunkGram
+from mercer.rows.chunks import Chunks
+from mercer.rows.tasks import Crew, EngineRecipe, is_dask, pool_size
 from mercer.selectors import KMeans, Uniform
 
 # Clusters of several processes at a time would fight for two cores.
@@ -184,12 +184,8 @@ def test_whole_numbers_become_double():
     np.testing.assert_allclose(there.eigenvalues_, model().fit(X).eigenvalues_)
 
 
-def test_an_error_is_held_on_all_rows(monkeypatch):
-    """The landmarks that do for a small sample do not for all rows: more are taken."""
-    import mercer.estimators.cluster_fit as cluster_fit
-
-    monkeypatch.setattr(cluster_fit, "LEAST_SAMPLE", 80)
-    monkeypatch.setattr(cluster_fit, "ROWS_PER_LANDMARK", 1)
+def test_an_error_is_held_on_all_rows():
+    """The landmarks that do for a few rows do not for all: more are taken."""
     X = rows(600, 6)
     there = model(Landmarks(error=0.05, selector=Uniform()), gamma=1.0).fit(chunked(X))
     basis = there.expansion_.basis
@@ -337,21 +333,32 @@ def test_sample_is_uniform_whatever_the_chunks():
     drawn = np.zeros(600)
     with dask.config.set(scheduler="synchronous"):
         for seed in range(60):
-            taken = survey(Chunks.of(unknown(chunked(X))), 100, seed)
-            assert len(taken.sample) == 100 and taken.counts == list(LENGTHS)
-            assert np.all(np.diff(taken.sample[:, 0]) > 0)
-            drawn[taken.sample[:, 0].astype(int)] += 1
+            some = DaskRows(unknown(chunked(X)))
+            some.seed = seed
+            taken = some.sample(100)
+            assert len(taken) == 100 and some.shape == (600, 1)
+            assert np.all(np.diff(taken[:, 0]) > 0)
+            drawn[taken[:, 0].astype(int)] += 1
     expected = 60 * 100 / 600
     # Draws without replacement vary less than binomial ones, of variance 8.3.
     assert abs(drawn[181:441].mean() - expected) < 5 * np.sqrt(8.3 / 260)
     assert np.square(drawn - expected).mean() == pytest.approx(8.3, rel=0.35)
 
 
-def test_known_lengths_move_fewer_rows():
-    D = chunked(rows())
-    known, blind = (survey(Chunks.of(data), 100, 5) for data in (D, unknown(D)))
-    np.testing.assert_array_equal(known.sample, blind.sample)
-    np.testing.assert_array_equal(known.farthest, blind.farthest)
+def test_a_sample_is_the_same_for_any_kind_of_rows():
+    X = rows()
+    here = ArrayRows(X)
+    there = [DaskRows(chunked(X)), DaskRows(unknown(chunked(X))), BlockRows(lambda: iter([X]))]
+    for other in there:
+        for some in (here, other):
+            some.seed = 5
+        np.testing.assert_array_equal(other.sample(100), here.sample(100))
+        np.testing.assert_array_equal(other.sample(40), here.sample(40))
+        np.testing.assert_array_equal(
+            other.sample(30, np.random.default_rng(1)), here.sample(30, np.random.default_rng(1))
+        )
+        far = np.argmax(np.square(X).sum(axis=1))
+        np.testing.assert_array_equal(other.candidates(100), np.vstack([here.sample(100), X[far]]))
 
 
 def test_detection_imports_nothing():

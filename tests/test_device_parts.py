@@ -15,7 +15,7 @@ from test_selectors import VARIANTS
 from mercer import KernelPCA
 from mercer.bases import FeatureBasis, Landmarks, PointBasis, RandomFeatures
 from mercer.compute import LocalEngine, on_device_of, to_numpy
-from mercer.estimators import inverse
+from mercer.estimators import _inverse
 from mercer.expansion import KernelExpansion
 from mercer.kernels import (
     RBF,
@@ -376,7 +376,7 @@ def test_models_of_features_denoise_on_the_device():
 
 
 def test_bad_scores_on_the_device(monkeypatch):
-    monkeypatch.setattr(inverse, "is_on_device", lambda X: isinstance(X, torch.Tensor))
+    monkeypatch.setattr(_inverse, "is_on_device", lambda X: isinstance(X, torch.Tensor))
     model = KernelPCA(3, kernel=RBF(0.05), device=WHERE).fit(rows(50))
     S = model.transform(tensor(rows(20)))
     assert model.inverse_transform(S).shape == (20, 4)

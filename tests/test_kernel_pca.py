@@ -1,6 +1,7 @@
 """KernelPCA: its results against the oracle, and its manners as an estimator."""
 
 import pickle
+import warnings
 from copy import deepcopy
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.decomposition import KernelPCA as SklearnKernelPCA
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -472,10 +474,10 @@ def test_verbose_writes_to_stderr(solver, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_auto_falls_back_to_dense_on_hard_spectra():
+def test_auto_is_exact_on_hard_spectra():
     """Far too narrow a kernel: all eigenvalues near one, which no Krylov method separates."""
     Y = generator(9).standard_normal((700, 10))
-    model = KernelPCA(4, kernel="rbf", gamma=2.0, max_iter=6, random_state=0).fit(Y)
+    model = KernelPCA(4, kernel="rbf", gamma=2.0, random_state=0).fit(Y)
     values, _ = oracle.eigenpairs(oracle.kernel_matrix("rbf", Y, gamma=2.0), 4)
     np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-9)
     assert model.certificate_.converged
@@ -490,6 +492,20 @@ def test_auto_finds_every_copy_of_a_multiple_eigenvalue(r):
     for tol in (0, 1e-6):
         model = KernelPCA(r, kernel="rbf", gamma=50.0, tol=tol, random_state=0).fit(Y)
         np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["krylov", "gram-power", "auto"])
+@pytest.mark.parametrize("most", [2, 5])
+def test_max_iter_limits_whatever_solver_is_taken(solver, most):
+    Y = generator(9).standard_normal((3000, 10))
+    model = KernelPCA(
+        4, kernel="rbf", gamma=2.0, eigen_solver=solver, max_iter=most, tol=1e-8, random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(Y)
+    if model.plan_.method != "dense":
+        assert model.certificate_.n_passes <= most and not model.certificate_.converged
 
 
 def test_hard_data():

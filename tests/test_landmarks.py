@@ -14,7 +14,8 @@ from mercer.bases import Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
 from mercer.kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic, Sigmoid
 from mercer.moments import Moments
-from mercer.problems import LATE_CONDITION, condition, make_problem, stream_moments
+from mercer.problems import LATE_CONDITION, condition, reduced_problem
+from mercer.rows import ArrayRows
 from mercer.selectors import SELECTORS, FullGreedy, KMeans, Uniform
 
 GAMMA = 5e-4
@@ -267,15 +268,19 @@ def test_single_precision_stays_single(selector, digits):
     assert low <= double.certificate_.captured_variance[0] + 1e-5 <= high + 2e-5
 
 
+def posed(basis, X):
+    return reduced_problem(basis, X, lambda W: ArrayRows(X).moments(basis, W))
+
+
 def test_whitening_after_the_sum_is_whitening_before_it(digits, monkeypatch):
     kernel, engine = RBF(GAMMA), LocalEngine(10**9, threads=2)
     Z = digits[FullGreedy().select(kernel, digits, 60, None)]
     basis = Landmarks(points=Z).build(kernel, digits, engine, None)
     W = basis.whitener(np.float64)
     assert condition(W) <= LATE_CONDITION
-    late = stream_moments(basis, W, digits)
+    late = ArrayRows(digits).moments(basis, W)
     monkeypatch.setattr("mercer.problems.LATE_CONDITION", 0.0)
-    early = stream_moments(basis, W, digits)
+    early = ArrayRows(digits).moments(basis, W)
     assert_allclose(late.mean, early.mean, atol=1e-10)
     assert_allclose(late.scatter, early.scatter, atol=1e-9 * np.trace(early.scatter))
     assert_allclose(late.lost_energy, early.lost_energy, rtol=1e-9)
@@ -283,9 +288,9 @@ def test_whitening_after_the_sum_is_whitening_before_it(digits, monkeypatch):
 
 def test_certificate_knows_the_rounding_of_late_whitening(digits):
     basis = Landmarks(size=60).build(RBF(GAMMA), digits, LocalEngine(10**9), generator(0))
-    problem = make_problem(basis, digits)
+    problem = posed(basis, digits)
     assert problem.rounding >= np.finfo(float).eps * condition(problem.whitener)
-    single = make_problem(basis, digits.astype(np.float32))
+    single = posed(basis, digits.astype(np.float32))
     assert problem.rounding < 1e-7 < single.rounding
 
 

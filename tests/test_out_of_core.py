@@ -17,10 +17,10 @@ from scipy import sparse
 
 from mercer import KernelPCA
 from mercer.bases import Landmarks, RandomFeatures
-from mercer.estimators import out_of_core
 from mercer.files import open_source
 from mercer.kernels import Laplacian
 from mercer.progress.rows import RowBar
+from mercer.rows import blocks
 from mercer.selectors import KMeans, TwoStage, Uniform
 
 pa = pytest.importorskip("pyarrow")
@@ -102,7 +102,7 @@ def test_blocks_do_not_matter(X, monkeypatch):
     basis = Landmarks(40, TwoStage(pool=300))
     models = []
     for rows, lengths in [(65536, (100,)), (97, (100,)), (97, (1, 0, 2999)), (13, (1500,))]:
-        monkeypatch.setattr(out_of_core, "BLOCK_ROWS", rows)
+        monkeypatch.setattr(blocks, "BLOCK_ROWS", rows)
         models.append(model(basis, gamma="median").fit(pieces(X, lengths)))
         assert_array_equal(models[-1].landmarks_, models[0].landmarks_)
         assert models[-1].gamma_ == models[0].gamma_

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import mercer
 from mercer import KernelPCA
-from mercer.estimators.parameters import CheckedEstimator, Interval, StrOptions, listed, rules
+from mercer.estimators._parameters import CheckedEstimator, Interval, StrOptions, listed, rules
 from mercer.exceptions import InvalidParameterError
 
 ROOT = Path(mercer.__file__).parent

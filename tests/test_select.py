@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer import KernelPCA, KernelPCASearch, select
 from mercer.bases import Landmarks
-from mercer.estimators.trial import NoiseTrial
+from mercer.estimators._trial import NoiseTrial
 from mercer.kernels import RBF
 
 

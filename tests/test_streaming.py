@@ -14,10 +14,10 @@ from mercer import KernelPCA, StreamingKernelPCA
 from mercer.bases import AllPoints, Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
 from mercer.kernels import RBF
+from mercer.sampling import RowSample, uniforms
 from mercer.selectors import Novelty
 from mercer.stream.dictionary import GrowingDictionary
 from mercer.stream.moments import Stream
-from mercer.stream.sample import RowSample, uniforms
 
 R = 4
 RBF_SETTINGS = {"kernel": "rbf", "gamma": 0.1}

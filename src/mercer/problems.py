@@ -32,15 +32,6 @@ FFT_ROUNDING = 4 * np.finfo(float).eps
 MERGED_BLOCKS = 8
 
 
-def make_problem(basis, X, center: bool = True):
-    """The eigenproblem of kernel PCA in a basis: n x n for all points, else m x m."""
-    if basis.spans_data:
-        return GramProblem(basis, center)
-    if isinstance(basis, FourierBasis):
-        return FourierProblem(basis, basis.moments(X), center)
-    return reduced_problem(basis, X, lambda W: stream_moments(basis, W, X), center)
-
-
 def reduced_problem(basis, X, moments_of, center: bool = True):
     """The m x m eigenproblem of rows that are met in any way.
 
@@ -84,6 +75,10 @@ class GramProblem:
     def size(self) -> int:
         """Number of components there can be."""
         return self.basis.size
+
+    def overshoots(self, share: float) -> bool:
+        """Nothing is projected."""
+        return False
 
     def is_zero(self) -> bool:
         """Whether there is nothing to decompose, since all rows are equal."""
@@ -154,6 +149,10 @@ class ReducedProblem:
         """Number of components there can be: the rank of the basis."""
         return self.operator.shape[0]
 
+    def overshoots(self, share: float) -> bool:
+        """Whether rows are longer in the span than they are: an indefinite kernel makes them so."""
+        return self.basis.exact_norms and self.moments.overshoots(share)
+
     def is_zero(self) -> bool:
         """Rounding of a few basis vectors does no harm."""
         return False
@@ -217,6 +216,10 @@ class FourierProblem:
         """Number of components there can be: the features."""
         return self.operator.shape[0]
 
+    def overshoots(self, share: float) -> bool:
+        """The features are orthonormal."""
+        return False
+
     def is_zero(self) -> bool:
         """Not known before the fit."""
         return False
@@ -256,11 +259,6 @@ class FourierProblem:
             pairs, self.total, n * grid.alias + slack, n * grid.cut + slack
         )
         return KernelExpansion(self.basis, np.hstack([mean[:, None], A]), metric), certificate
-
-
-def stream_moments(basis, whitener, X) -> Moments:
-    """Moments of the rows' coordinates in the basis, in one pass over X."""
-    return whitened(whitener, row_moments(basis, whitener, X))
 
 
 def whitened(whitener, moments: Moments) -> Moments:

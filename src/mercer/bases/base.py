@@ -19,6 +19,14 @@ class BasisRecipe(BaseEstimator, ABC):
 
     #: Columns of the data that it can serve; None for any number.
     most_columns: int | None = None
+    #: Share of energy that the basis may lose, where its size follows from that.
+    error: float | None = None
+    #: Whether the number of all rows must be known before it is built.
+    needs_count = False
+    #: Rows without which it cannot be built.
+    least_rows = 0
+    #: Whether the range of all rows must be known before it is built.
+    needs_range = False
 
     @abstractmethod
     def build(
@@ -30,6 +38,25 @@ class BasisRecipe(BaseEstimator, ABC):
         n_components: int | None = None,
     ) -> "Basis":
         """The basis for the rows of X; `n_components` helps to choose a size."""
+
+    def rows_wanted(self, n: int | None, n_components: int | None = None) -> int:
+        """Rows to choose the basis from, of n or of an unknown number; 0 if it needs none."""
+        return 0
+
+    def settled(self, n: int | None, n_components: int | None, take: Callable) -> "BasisRecipe":
+        """The same recipe with what depends on all n rows made explicit.
+
+        ``take(index)`` gives rows by number.
+        """
+        return self
+
+    def with_range(self, box: Any) -> "BasisRecipe":
+        """The same recipe for rows between the least and largest values of each column, (d, 2)."""
+        return self
+
+    def stand_in(self, X):
+        """Rows in place of those of X, where their values do not matter."""
+        return X
 
 
 class Basis(ABC):

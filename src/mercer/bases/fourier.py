@@ -88,6 +88,15 @@ class FourierGrid(BasisRecipe):
         self.margin = margin
         self.box = box
 
+    @property
+    def needs_range(self) -> bool:  # type: ignore[override]
+        """Unless a box is given."""
+        return self.box is None
+
+    def with_range(self, box: Any) -> "FourierGrid":
+        """The grid for these rows and the margin around them."""
+        return FourierGrid(self.tol, self.margin, self.widened(box))
+
     def build(
         self,
         kernel: Kernel,

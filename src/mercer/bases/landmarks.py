@@ -1,6 +1,8 @@
 """Landmarks as the basis: a few chosen points stand for all (Nystroem)."""
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from ..compute.arrays import Array
 from ..exceptions import tell
 from ..kernels import Kernel
 from ..selectors import Selector, TwoStage
+from ..selectors.two_stage import MIN_POOL, POOL_PER_ATOM
 from .base import Basis, BasisRecipe
 from .points import DRAFT_SPREAD, PointBasis
 
@@ -19,6 +22,8 @@ from .points import DRAFT_SPREAD, PointBasis
 PER_COMPONENT, LEAST = 10, 200
 # First size tried, and growth of it, when an error is asked for.
 FIRST_SIZE, GROWTH = 64, 2
+# Landmarks that a sample must serve when their number follows from an error.
+GROWN = 2000
 
 
 class Landmarks(BasisRecipe):
@@ -105,13 +110,64 @@ class Landmarks(BasisRecipe):
         """Choose the landmarks among the rows of X and make them a basis."""
         self.check()
         X = engine.place(X)
+        if self.error is not None:
+
+            def attempt(recipe):
+                basis = recipe.build(kernel, X, engine, rng, n_components)
+                return basis, basis.size, basis.lost_share(X)
+
+            return self.grow(X.shape[0], attempt)[0]
         single = kernel.spread(X) <= DRAFT_SPREAD
         if self.points is not None or self.indices is not None:
             return PointBasis(kernel, self._given(X), engine, single=single)
-        if self.error is not None:
-            return self._grow(kernel, X, engine, rng, single, self.error)
         size = self.count(X.shape[0], n_components)
         return PointBasis(kernel, self._choose(kernel, X, size, rng, engine), engine, single=single)
+
+    def grow(self, n: int, attempt: Callable[["Landmarks"], tuple[Any, int, float]]):
+        """The first of doubling sizes that loses no more than asked, and what it loses.
+
+        ``attempt(recipe)`` gives the result, its number of landmarks and the share it loses.
+        """
+        for size in self.sizes(n):
+            found, count, lost = attempt(self.of_size(size))
+            if lost <= (self.error or 0.0) or count < size:
+                break
+        return found, lost
+
+    def of_size(self, size: int) -> "Landmarks":
+        """As many landmarks, chosen in the same way."""
+        return Landmarks(size, self.selector)
+
+    @property
+    def needs_count(self) -> bool:  # type: ignore[override]
+        """A share of the rows, and rows by number, need to know how many there are."""
+        return isinstance(self.size, float) or self.indices is not None
+
+    @property
+    def least_rows(self) -> int:  # type: ignore[override]
+        """Landmarks that are asked for."""
+        whole = isinstance(self.size, Integral) and self.points is None and self.indices is None
+        return int(self.size or 0) if whole else 0
+
+    def rows_wanted(self, n, n_components=None):
+        """Twice the pool of the default selector, so that equal rows can be passed over."""
+        self.check()
+        if self.points is not None or self.indices is not None:
+            return 0
+        size = GROWN if self.error is not None else self.count(n or sys.maxsize, n_components)
+        pool = self.selector.pool if self.selector is not None else None
+        return 2 * (pool or max(MIN_POOL, POOL_PER_ATOM * size))
+
+    def settled(self, n, n_components, take):
+        """Points for row numbers, a number for a share of the rows."""
+        self.check()
+        if self.indices is not None:
+            return Landmarks(points=take(self._checked_indices(n)))
+        return self.of_size(self.count(n, n_components)) if isinstance(self.size, float) else self
+
+    def stand_in(self, X):
+        """The points themselves, where they are given."""
+        return X if self.points is None else self._given(X)
 
     def check(self) -> None:
         """Raise ValueError where parameters contradict each other."""
@@ -166,7 +222,7 @@ class Landmarks(BasisRecipe):
         return indices
 
     def _choose(self, kernel, X, size, rng, engine):
-        """The points that the selector picks, with a word where they are fewer than asked."""
+        """The points that the selector picks; warns when fewer are found."""
         selector = self.selector or TwoStage()
         with engine.single_blas():
             chosen = selector.select(kernel, X, size, rng)
@@ -181,16 +237,6 @@ class Landmarks(BasisRecipe):
                 "distinct or independent rows."
             )
         return chosen if selector.returns_points else X[chosen]
-
-    def _grow(self, kernel, X, engine, rng, single, error):
-        """The first basis of doubling sizes that loses no more than asked."""
-        for size in self.sizes(X.shape[0]):
-            basis = PointBasis(
-                kernel, self._choose(kernel, X, size, rng, engine), engine, single=single
-            )
-            if basis.lost_share(X) <= error or basis.size < size:
-                break
-        return basis
 
     def sizes(self, n: int) -> Iterator[int]:
         """The sizes to try for an error, doubling up to n."""

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from ..compute import is_sparse, parse_bytes
-from ..estimators.sources import ROWS_SHARE
 from ..exceptions import TableWarning, tell
 from ..files import (
     DropMissing,
@@ -20,6 +19,7 @@ from ..files import (
 )
 from ..files.images import is_image, list_images
 from ..files.opening import existing, is_table
+from ..rows.blocks import WHOLE_SHARE
 from .accounts import take_account
 from .failures import JobError, UsageError
 from .messages import say
@@ -310,7 +310,7 @@ def needs_disk(source: RowSource, path: str, memory: str | None) -> bool:
     size = Path(path).stat().st_size  # of text about that of its numbers
     if source.n_rows is not None:
         size = source.n_rows * source.n_columns * source.dtype.itemsize
-    return size > parse_bytes(memory) // ROWS_SHARE
+    return size > parse_bytes(memory) // WHOLE_SHARE
 
 
 def warn_of_scales(args: Namespace, X, columns: list[str] | None) -> None:

@@ -1,6 +1,15 @@
 """Where arrays live and how row blocks move: the layer that knows threads, bytes and devices."""
 
-from .arrays import array_namespace, inplace, is_sparse, on_device_of, restore, to_numpy
+from .arrays import (
+    array_namespace,
+    inplace,
+    is_sparse,
+    match_sparsity,
+    on_device_of,
+    restore,
+    stack_rows,
+    to_numpy,
+)
 from .engines import make_engine
 from .local import LocalEngine
 from .memory import available_memory, format_bytes, parse_bytes
@@ -18,9 +27,11 @@ __all__ = [
     "inplace",
     "is_sparse",
     "make_engine",
+    "match_sparsity",
     "on_device_of",
     "parse_bytes",
     "restore",
     "row_blocks",
+    "stack_rows",
     "to_numpy",
 ]

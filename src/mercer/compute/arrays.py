@@ -101,6 +101,22 @@ def dtype_name(dtype) -> str:
     raise TypeError(f"{dtype} is not a floating type that kernels are computed in.")
 
 
+def stack_rows(pieces: list):
+    """Blocks of rows under each other, sparse if the first one is; a single one as it is."""
+    if len(pieces) == 1:
+        return pieces[0]
+    if is_sparse(pieces[0]):
+        return sparse.vstack(pieces, format="csr")
+    return array_namespace(pieces[0]).concat(pieces, axis=0)
+
+
+def match_sparsity(X, template):
+    """X as a CSR matrix or as an array, as the template is; X itself where there is none."""
+    if template is None or is_sparse(X) == is_sparse(template):
+        return X
+    return sparse.csr_matrix(X) if is_sparse(template) else X.toarray()
+
+
 def itemsize(dtype) -> int:
     """Bytes of one number of a floating type of any library."""
     return np.dtype(dtype_name(dtype)).itemsize

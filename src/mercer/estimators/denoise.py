@@ -10,15 +10,14 @@ from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import check_is_fitted
 
 from ..bases import Landmarks
-from ..compute import parse_bytes, to_numpy
+from ..compute import parse_bytes, restore, to_numpy
 from ..kernels import KERNELS, Kernel, Linear
 from ..kernels.base import typical_distance
 from ..kernels.stationary import StationaryKernel
 from ..preimage import PREIMAGES, Preimage
+from ._parameters import CheckedEstimator, Interval, StrOptions
+from ._summary import Portable
 from .kernel_pca import KernelPCA
-from .parameters import CheckedEstimator, Interval, StrOptions
-from .portable import Portable
-from .validation import restore_like
 
 # Default width in median distances of the patches, components, and training patches: of
 # kernels, and of the linear one, which is cheap.
@@ -186,14 +185,14 @@ class PatchDenoiser(Portable, CheckedEstimator):
         array of the image's shape
         """
         check_is_fitted(self)
-        source, image = image, self._check(image)
+        original, image = image, self._check(image)
         if image.shape[2:] != (() if self.n_channels_ is None else (self.n_channels_,)):
             raise ValueError(
                 f"The image has shape {image.shape}, and fit saw "
                 f"{self.n_channels_ or 'no'} channels."
             )
         if self.model_ is None:
-            return restore_like(image.copy(), source)
+            return restore(image.copy(), original)
         size = self.patch_size
         rows, columns = (positions(side, size, self.stride) for side in image.shape[:2])
         total = np.zeros(image.shape)
@@ -204,7 +203,7 @@ class PatchDenoiser(Portable, CheckedEstimator):
             P = self._clean(patches_at(image, size, some, columns))
             add_patches(total, count, P, size, some, columns)
         total /= count if image.ndim == 2 else count[:, :, None]
-        return restore_like(total.astype(image.dtype, copy=False), source)
+        return restore(total.astype(image.dtype, copy=False), original)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -219,7 +218,7 @@ class PatchDenoiser(Portable, CheckedEstimator):
         S = self.model_.expansion_.scores(P)
         if self.threshold is not None:
             S[np.abs(S) < self.threshold * self.noise_ * self._slope()] = 0
-        return self.model_._find(S, denoising=True, near=P) + means
+        return self.model_._inverse().find(S, denoising=True, near=P) + means
 
     def _without_mean(self, P):
         """Patches less their means, by channel, and the means to put back."""

@@ -2,29 +2,45 @@
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import validate_data
 
-from ..bases import PrecomputedBasis
-from ..bases.points import DRAFT_SPREAD, PointGram
-from ..compute import LocalEngine, format_bytes, to_numpy
+from ..bases import PointBasis
+from ..certificate import Certificate
+from ..compute import format_bytes, is_sparse, match_sparsity, restore, to_numpy
+from ..compute.arrays import is_foreign
 from ..exceptions import tell
-from ..hebbian import GAINS, READOUTS, AutoGain, ConstantGain, hebbian_eigenpairs, make_gain
+from ..expansion import KernelExpansion
+from ..hebbian import (
+    GAINS,
+    READOUTS,
+    AutoGain,
+    ConstantGain,
+    GrowingHebbian,
+    hebbian_eigenpairs,
+    make_gain,
+)
+from ..hebbian.gram import gram_problem, rows_at_once
 from ..metrics import excess_reconstruction_error, minimal_reconstruction_error
-from ..operators import CenteredGram
-from ..problems import GramProblem
 from ..progress.passes import PassBar
+from ..rows import ArrayRows
 from ..selectors import Novelty
 from ..solvers import canonical
-from .base import KernelEstimator
-from .parameters import Interval, StrOptions
-from .streams import StreamMixin
-from .validation import check_gram
+from ._estimator import KernelEstimator
+from ._input import check_gram, in_one_place
+from ._parameters import Interval, StrOptions
+from ._whole import all_or_nothing, become, unfitted
+
+# Copies of the Gram matrix of the points that are alive while points leave.
+GRAM_COPIES = 4
+# Directions a stream carries beyond those asked for, unless a number is given.
+OVERSAMPLING = 10
 
 
-class HebbianKernelPCA(StreamMixin, KernelEstimator):
+class HebbianKernelPCA(KernelEstimator):
     """Kernel PCA that learns from one sample at a time: KHA, KHA/t, KHA/et, KHA-SMD.
 
     The Kernel Hebbian Algorithm of Kim, Franz and Schoelkopf with the gains of Schraudolph,
@@ -208,6 +224,7 @@ class HebbianKernelPCA(StreamMixin, KernelEstimator):
         self.verbose = verbose
         self.callback = callback
 
+    @all_or_nothing
     def fit(self, X, y=None):
         """Learn the components of X in passes over its rows.
 
@@ -221,18 +238,23 @@ class HebbianKernelPCA(StreamMixin, KernelEstimator):
         -------
         self
         """
-        source, X = X, self._validate(X, reset=True)
+        rows = self._open(X, reset=True).whole("HebbianKernelPCA")
+        X = rows.array
         self._check_size(X)
+        if self._is_precomputed():
+            check_gram(X)
         self.kernel_ = self._make_kernel(X)
         engine = self._make_engine(X)
         with PassBar(self.verbose, self.callback, 1 + self.n_passes) as progress:
-            problem = self._make_problem(engine.place(X), engine)
+            single = self._dtype == np.float32
+            problem = gram_problem(self.kernel_, engine.place(X), engine, single, self.center)
             with engine.single_blas():
                 pairs, self.history_ = self._learn(problem, engine, progress)
-                pairs = canonical(pairs, "f" if self._dtype == np.float32 else "d")
+                pairs = canonical(pairs, "f" if single else "d")
                 self._assemble(problem, pairs)
-        self._close_stream(problem.total / X.shape[0], X.shape[0])
-        self._set_results(pairs, problem, X, source)
+        self._stream, self._variance = None, problem.total / X.shape[0]
+        self.n_samples_seen_ = X.shape[0]
+        self._set_results(pairs, problem, rows)
         self._warn()
         return self
 
@@ -244,30 +266,55 @@ class HebbianKernelPCA(StreamMixin, KernelEstimator):
         """
         return self.fit(X, y).transform(X)
 
+    def partial_fit(self, X, y=None):
+        """Learn more rows, in their order, from the start or from the fitted model.
+
+        The first rows settle the kernel and must be as many as the components at least. New
+        rows join the points of the model unless `novelty` says that they are no news; beyond
+        `budget` the least useful leave. What either costs is in `novelty_loss_` and
+        `budget_loss_`. With `forgetting` the model follows data that drift. An interrupt
+        (Ctrl-C) leaves the model of the last whole block and is passed on.
+
+        Parameters
+        ----------
+        X : array-like or sparse CSR matrix of shape (n, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        if "expansion_" in vars(self):
+            return self._learn_batch(X, first=False)
+        self._validate_params()
+        fresh = unfitted(self)
+        try:
+            fresh._learn_batch(X, first=True)
+        finally:
+            if "expansion_" in vars(fresh):
+                become(self, fresh)
+        return self
+
+    def _learn_batch(self, X, first: bool):
+        """Learn the rows of a batch; what an interrupt leaves is the model of whole blocks."""
+        rows = self._open_batch(X, first)
+        self._check_stream()
+        stream = self._begin_stream(rows) if first else self._stream or self._resume()
+        self._check_room(rows.array, stream)
+        like = stream.points if stream.count else None
+        try:
+            stream.partial_fit(match_sparsity(rows.array.astype(float), like))
+        finally:
+            if stream.count:
+                self._read_stream(stream, rows)
+        return self
+
     def _check_size(self, X):
         if X.shape[0] < self.n_components:
             raise ValueError(
                 f"n_components={self.n_components} needs at least as many rows, and there are "
                 f"{X.shape[0]}. Give more rows or ask for fewer components."
             )
-
-    def _make_problem(self, X, engine) -> GramProblem:
-        """The Gram matrix of the rows: kept where it fits half of the budget, else row by row."""
-        if self._is_precomputed():
-            check_gram(X)
-            return GramProblem(PrecomputedBasis(X, engine), self.center)
-        # Single-precision rows are computed in their own precision where rounding allows.
-        single = self.kernel_.spread(X) <= DRAFT_SPREAD
-        dtype = np.float32 if single and self._dtype == np.float32 else np.float64
-        basis = PointGram(self.kernel_, X, engine, single, dtype)
-        basis.release()
-        problem = GramProblem(basis, self.center)
-        # Products of a single-precision matrix need a copy in double precision.
-        # A device makes rows about as fast as it reads them.
-        if isinstance(engine, LocalEngine) and 8 * X.shape[0] ** 2 <= engine.memory // 2:
-            K = engine.fill(basis.pairs, np.empty((X.shape[0], X.shape[0]), dtype))
-            problem.operator = CenteredGram(PrecomputedBasis(K, engine), self.center)
-        return problem
 
     def _learn(self, problem, engine, progress):
         """Passes of the rule over the problem's Gram matrix."""
@@ -290,7 +337,7 @@ class HebbianKernelPCA(StreamMixin, KernelEstimator):
     def _make_gain(self):
         """The gain with the settings it has."""
         if not isinstance(self.gain, str):
-            eta0 = getattr(self.gain, "eta0", None)
+            eta0 = self.gain.get_params(deep=False).get("eta0")
             if eta0 is not None and not eta0 > 0:
                 raise ValueError(f"gain={self.gain!r}: eta0 must be positive, or None.")
             return make_gain(self.gain)
@@ -334,7 +381,99 @@ class HebbianKernelPCA(StreamMixin, KernelEstimator):
                 ConvergenceWarning,
             )
 
+    def _open_batch(self, X, first: bool) -> ArrayRows:
+        """A batch in main memory, checked."""
+        X = in_one_place(X, self.memory, "partial_fit of HebbianKernelPCA")
+        checked = validate_data(
+            self,
+            to_numpy(X) if is_foreign(X) else X,
+            reset=first,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+        )
+        return ArrayRows(checked, X, self.memory)
 
-def rows_at_once(block: int, n: int, memory: int) -> int:
-    """Rows of length n that a fourth of the budget holds with a copy, at most `block`."""
-    return max(1, min(block, memory // (4 * 2 * 8 * n)))
+    def _check_stream(self):
+        if self._is_precomputed():
+            raise ValueError("partial_fit needs points, and a precomputed kernel has none.")
+        if self.budget is not None and self.budget <= self.n_components:
+            raise ValueError(
+                f"budget={self.budget} points cannot hold n_components={self.n_components} and a "
+                "mean. Give a larger budget."
+            )
+        if isinstance(self.novelty, Novelty) and self.novelty.threshold is None:
+            raise ValueError(
+                "novelty=Novelty() has no threshold to tell new rows by. Give one, for example "
+                "Novelty(threshold=0.1)."
+            )
+
+    def _check_room(self, X, stream: GrowingHebbian):
+        """The Gram matrix of the points is kept, and must fit the budget."""
+        points = stream.points.shape[0] if stream.count else 0
+        if self.budget is not None:
+            points = max(points, min(self.budget, points + X.shape[0])) + self.block
+        elif self.novelty is None:
+            points += X.shape[0]
+        need, memory = GRAM_COPIES * 8 * points**2, self._make_engine().memory
+        if need > memory:
+            raise ValueError(
+                f"partial_fit keeps the kernel between its points, which takes "
+                f"{format_bytes(need)} for {points:,} points, and memory allows "
+                f"{format_bytes(memory)}. Give a budget or a novelty, or raise memory."
+            )
+
+    def _begin_stream(self, rows: ArrayRows) -> GrowingHebbian:
+        self._check_size(rows.array)
+        self._dtype = rows.dtype
+        return self._make_stream(self._make_kernel(rows.array))
+
+    def _make_stream(self, kernel) -> GrowingHebbian:
+        novelty = self.novelty
+        return GrowingHebbian(
+            kernel,
+            self.n_components,
+            self.forgetting,
+            self.budget,
+            OVERSAMPLING if self.oversampling is None else self.oversampling,
+            self.block,
+            novelty.threshold if isinstance(novelty, Novelty) else novelty,
+            self.center,
+        )
+
+    def _resume(self) -> GrowingHebbian:
+        """A stream that goes on from the fitted model."""
+        n, values = self.n_samples_seen_, to_numpy(self.eigenvalues_).astype(float)
+        points, frame = self.X_fit_, to_numpy(self.expansion_.frame)
+        points = (points if is_sparse(points) else to_numpy(points)).astype(float)
+        stream = self._make_stream(self.kernel_)
+        return stream.resume(points, frame, values / n, self._variance, n)
+
+    def _read_stream(self, stream: GrowingHebbian, rows: ArrayRows):
+        """The expansion and the shares of variance as the stream has them now."""
+        columns = np.concatenate([[0], 1 + stream.leading])
+        kernel: Any = stream.kernel
+        basis = PointBasis(kernel, stream.points, self._make_engine())
+        frame, metric = stream.frame[:, columns], stream.metric[np.ix_(columns, columns)]
+        values, count = stream.variances[stream.leading], stream.count
+        shares = np.minimum(values / max(stream.variance, np.finfo(float).tiny), 1.0)
+        share, totals = float(min(1.0, shares.sum())), values * count
+
+        def out(array):
+            return restore(np.asarray(array, dtype=rows.dtype), rows.original)
+
+        for name in ("X_fit_", "eigenvectors_"):
+            self.__dict__.pop(name, None)
+        self.__dict__.update(
+            _stream=stream,
+            kernel_=stream.kernel,
+            expansion_=KernelExpansion(basis, frame, metric),
+            certificate_=Certificate("estimate", totals, totals, None, (share, share), True),
+            eigenvalues_=out(totals),
+            explained_variance_=out(totals / max(count - self.center, 1)),
+            explained_variance_ratio_=out(shares),
+            landmarks_=stream.points,
+            n_samples_seen_=count,
+            budget_loss_=stream.lost[columns],
+            novelty_loss_=stream.missed[columns],
+        )
+        self._set_gamma(rows.shape[1])

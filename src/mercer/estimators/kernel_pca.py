@@ -6,33 +6,31 @@ from typing import ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..bases import BASES, Basis, BasisRecipe, FourierBasis, PrecomputedBasis
+from ..bases import BASES, AllPoints, BasisRecipe, FourierBasis
 from ..bases.fourier import row_range, why_not
-from ..compute import is_sparse
-from ..compute.cluster import is_dask
+from ..compute import is_sparse, restore
 from ..exceptions import tell
-from ..files import is_arrow
 from ..planning import Workload, choose
 from ..planning.choosing import fourier_plan
 from ..planning.following import follow
 from ..planning.fourier import SECONDS_SAVED, automatic_grid, fourier, takes_fourier
 from ..preimage import PREIMAGES, Preimage
-from ..problems import make_problem
 from ..progress.passes import PassBar
+from ..rows import Request, Rows, is_dask, pose
+from ..rows.dask import lazy_like
 from ..solvers import SOLVERS, Solver, canonical
-from ..solvers.block_krylov import DRAFT_FLOOR, FULL_FLOOR, MAX_PASSES
-from .base import KernelEstimator
-from .cluster_fit import fit_cluster
-from .cluster_scores import lazy_training_scores
-from .parameters import Interval, StrOptions
-from .sources import SourceMixin, as_table, fit_source, is_read_in_blocks
-from .validation import check_gram, restore_like
+from ..solvers.block_krylov import DRAFT_FLOOR, FULL_FLOOR
+from ._containers import contained
+from ._estimator import KernelEstimator
+from ._input import check_gram
+from ._parameters import Interval, StrOptions
+from ._whole import all_or_nothing
 
 # Components to try first when a share of variance is asked for.
 FIRST_COMPONENTS = 16
 
 
-class KernelPCA(SourceMixin, KernelEstimator):
+class KernelPCA(KernelEstimator):
     """Kernel principal component analysis, exact and within a memory budget.
 
     A drop-in replacement of `sklearn.decomposition.KernelPCA`: the same parameters,
@@ -265,6 +263,7 @@ class KernelPCA(SourceMixin, KernelEstimator):
         self.verbose = verbose
         self.callback = callback
 
+    @all_or_nothing
     def fit(self, X, y=None):
         """Find the components of X.
 
@@ -281,26 +280,26 @@ class KernelPCA(SourceMixin, KernelEstimator):
         -------
         self
         """
-        if is_dask(X):
-            return fit_cluster(self, X)
-        if is_read_in_blocks(self, X):
-            return fit_source(self, X)
-        source, X = X, self._validate(X, reset=True)
+        rows = self._open(X, reset=True)
+        recipe, rows = self._choose_basis(rows)
         rng = self._make_rng()
-        self.kernel_ = self._make_kernel(X)
-        with PassBar(self.verbose, self.callback) as progress:
-            engine = self._make_engine(X, progress.tiles)
-            rows = engine.place(X)
-            basis = self._build_basis(rows, engine, rng)
-            self._preimage_recipe(basis)  # fails before the work if it would fail after it
-            problem = make_problem(basis, rows, self.center)
-            pairs = self._solve(problem, engine, rng, progress.report)
+        # A seed of its own, which does not advance the generator.
+        rows.seed = int(rng.spawn(1)[0].integers(2**62))
+        bar = PassBar(0 if rows.shows_progress else self.verbose, self.callback)
+        with bar as progress:
+            engine = rows.make_engine(
+                device=self.device, threads=self.n_jobs, on_tiles=progress.tiles
+            )
+            recipe = self._grid_or(recipe, rows, engine)
+            problem = pose(self._request(recipe, rows), rows, engine, rng)
+            pairs, plan = self._solve(problem, engine, rng, progress.report)
         self.expansion_, self.certificate_ = problem.assemble(pairs)
-        basis.release()
-        self._set_results(pairs, problem, X, source)
+        self.plan_ = rows.explained(plan, problem)
+        problem.basis.release()
+        self._set_results(pairs, problem, rows)
         self._warn(problem, progress.stopped)
         if self.fit_inverse_transform:
-            self._learn_inverse(X, engine)
+            self._learn_inverse(rows, engine)
         return self
 
     def fit_transform(self, X, y=None):
@@ -312,54 +311,79 @@ class KernelPCA(SourceMixin, KernelEstimator):
         self.fit(X, y)
         if not self.expansion_.basis.spans_data:
             return self.transform(X)
+        S = self._training_scores()
         if is_dask(X):
-            return lazy_training_scores(self)
-        S = restore_like(self._training_scores(), X)
-        return as_table(self, S, X) if is_arrow(X) else S
+            return lazy_like(S, self.X_fit_)
+        return contained(self, restore(S, X), X)
 
-    def _build_basis(self, X, engine, rng) -> Basis:
+    def _choose_basis(self, rows) -> tuple[BasisRecipe, Rows]:
+        """The recipe asked for, and the rows as it needs them; "auto" is all points if it can."""
         if self._is_precomputed():
-            if self.fit_inverse_transform:
-                raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
-            if self.basis not in ("auto", "points"):
-                raise ValueError(
-                    f"basis={self.basis!r} needs points, and a precomputed kernel has none. "
-                    "Use basis='auto', or a kernel that is computed from the data."
-                )
-            check_gram(X)
-            return PrecomputedBasis(X, engine)
-        recipe = self._automatic_basis(X, engine) if self.basis == "auto" else self.basis
-        if isinstance(recipe, str):
-            recipe = BASES[recipe]()
-        r = self.n_components if isinstance(self.n_components, Integral) else None
-        basis = recipe.build(self.kernel_, X, engine, rng, r)
-        if basis.spans_data and not getattr(self._solver(), "keeps_tiles", True):
-            basis.keep_nothing()
-        return basis
+            self._check_precomputed(rows)
+        recipe = self.basis
+        if recipe in ("auto", "points") or isinstance(recipe, AllPoints):
+            found = rows.for_points(recipe != "auto", f"basis={recipe!r}")
+            recipe, rows = (AllPoints(), found) if found is not None else ("landmarks", rows)
+        else:
+            rows = rows.for_passes()
+        if self.fit_inverse_transform and not rows.in_memory:
+            raise ValueError(
+                "fit_inverse_transform=True solves an n x n system in one place, and the rows are "
+                "not in memory. Leave it out: inverse_transform works without it."
+            )
+        return (BASES[recipe]() if isinstance(recipe, str) else recipe), rows
 
-    def _automatic_basis(self, X, engine):
-        """All points, or a Fourier grid where one can serve and is much faster."""
+    def _check_precomputed(self, rows):
+        if self.fit_inverse_transform:
+            raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
+        if self.basis not in ("auto", "points"):
+            raise ValueError(
+                f"basis={self.basis!r} needs points, and a precomputed kernel has none. "
+                "Use basis='auto', or a kernel that is computed from the data."
+            )
+        check_gram(rows.whole("A precomputed kernel").array)
+
+    def _request(self, recipe, rows) -> Request:
+        """What the fit asks of its rows."""
+
+        def kernel_for(X):
+            self.kernel_ = self._make_kernel(X)
+            return self.kernel_
+
+        measured = isinstance(self._named_kernel(rows.shape[1]).gamma, str)
+        r = int(self.n_components) if isinstance(self.n_components, Integral) else None
+        return Request(recipe, kernel_for, measured, self.center, r, self._preimage_recipe)
+
+    def _grid_or(self, recipe, rows, engine) -> BasisRecipe:
+        """The recipe, or a Fourier grid where one can serve, was not ruled out and is faster."""
         points_asked = self.n_components is None or self.fit_inverse_transform
-        if points_asked or self.eigen_solver != "auto" or engine.where != "cpu" or is_sparse(X):
-            return "points"
-        if self.preimage not in ("auto", "ridge") or why_not(self.kernel_, X.shape[1]):
-            return "points"
+        if self.basis != "auto" or points_asked or not rows.in_memory or rows.shape[1] > 3:
+            return recipe
+        X = rows.array
+        if self.eigen_solver != "auto" or engine.where != "cpu" or is_sparse(X):
+            return recipe
         r = FIRST_COMPONENTS if self._share() else self.n_components
-        work = Workload(*X.shape, min(r, X.shape[0]), engine.memory, engine.threads, self._tol())
+        n, d = X.shape
+        work = Workload(n, d, min(r, n), engine.memory, engine.threads, self._tol())
         exact = choose(work).chosen
-        if exact.seconds < SECONDS_SAVED:
-            return "points"
-        extent = np.diff(row_range(X), axis=1)[:, 0]
-        grid = fourier(work, self.kernel_, extent, engine)
-        return automatic_grid() if takes_fourier(grid, exact) else "points"
+        if exact.seconds < SECONDS_SAVED or self.preimage not in ("auto", "ridge"):
+            return recipe
+        kernel = self._make_kernel(X)
+        if why_not(kernel, X.shape[1]):
+            return recipe
+        grid = fourier(work, kernel, np.diff(row_range(X), axis=1)[:, 0], engine)
+        return automatic_grid() if takes_fourier(grid, exact) else recipe
 
     def _solve(self, problem, engine, rng, report):
-        """Canonical eigenpairs: as many as asked for, or as hold the share of variance."""
+        """Canonical eigenpairs, as many as asked for or as hold the share of variance; the plan."""
+        if problem.basis.spans_data and not self._keeps_tiles():
+            problem.basis.keep_nothing()
         share = self._share()
         r = FIRST_COMPONENTS if share else self.n_components or problem.size
         while True:
             r = min(r, problem.size)
-            pairs = canonical(self._solve_for(r, problem, engine, rng, report), self._precision())
+            pairs, plan = self._solve_for(r, problem, engine, rng, report)
+            pairs = canonical(pairs, self._precision())
             if share is None or r == problem.size or pairs.values.sum() >= share * problem.total:
                 break
             r *= 2
@@ -367,7 +391,7 @@ class KernelPCA(SourceMixin, KernelEstimator):
             pairs = pairs.leading(1 + int(np.sum(np.cumsum(pairs.values) < share * problem.total)))
         if self.remove_zero_eig or self.n_components is None:
             pairs = pairs.leading(int(np.sum(pairs.values > 0)))
-        return pairs
+        return pairs, plan
 
     def _solve_for(self, r, problem, engine, rng, report):
         work = Workload(
@@ -385,25 +409,27 @@ class KernelPCA(SourceMixin, KernelEstimator):
             plan = fourier_plan(work, problem.basis, problem.count, self._solver(), automatic)
         else:
             plan = choose(work, self._solver(), self.basis, problem.count)
-        pairs, self.plan_ = follow(plan, problem, engine, rng, report, self.callback is None)
-        return pairs
+        left_to_us = self.callback is None and self.max_iter is None
+        return follow(plan.capped(self.max_iter), problem, engine, rng, report, left_to_us)
 
     def _tol(self) -> float:
         """The residual to reach: single-precision data deserve no more than their own."""
-        if self.tol == 0 and getattr(self._solver(), "ends_by_passes", False):
+        solver = self._solver()
+        if self.tol == 0 and isinstance(solver, Solver) and solver.ends_by_passes:
             return 0.0
         return max(float(self.tol), DRAFT_FLOOR if self._dtype == np.float32 else 0.0)
 
     def _solver(self):
         """The solver asked for, with this estimator's settings where it is asked for by name."""
-        options = {
-            "krylov": {"max_passes": self.max_iter or MAX_PASSES},
-            "arpack": {"max_iter": self.max_iter},
-            "randomized": {"iterated_power": self.iterated_power},
-        }
         if not isinstance(self.eigen_solver, str) or self.eigen_solver == "auto":
             return self.eigen_solver
-        return SOLVERS[self.eigen_solver](**options.get(self.eigen_solver, {}))
+        if self.eigen_solver == "randomized":
+            return SOLVERS["randomized"](iterated_power=self.iterated_power)
+        return SOLVERS[self.eigen_solver]()
+
+    def _keeps_tiles(self) -> bool:
+        solver = self._solver()
+        return not isinstance(solver, Solver) or solver.keeps_tiles
 
     def _share(self) -> float | None:
         """The share of variance asked for, if it was one."""
@@ -426,13 +452,10 @@ class KernelPCA(SourceMixin, KernelEstimator):
 
     def _advice(self) -> str:
         """What helps against residuals that are too large."""
-        most = getattr(self.plan_.solver, "max_passes", 0)
+        most = self.plan_.solver.most_passes or 0
         if self.certificate_.n_passes < most - 1:
             return "More passes would not make it smaller: raise tol."
         return "Raise max_iter or tol."
-
-    def _training_scores(self):
-        return self.eigenvectors_ * self.eigenvalues_**0.5
 
     def _precision(self) -> str:
         return "f" if self._dtype == np.float32 else "d"

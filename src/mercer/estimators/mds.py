@@ -13,9 +13,10 @@ from ..exceptions import tell
 from ..mds import distances as given
 from ..mds.fit import ROUNDING, LinearMap, Task, describe, find_coordinates, measured_by
 from ..progress.passes import PassBar
-from .parameters import CheckedEstimator, Interval, StrOptions
-from .portable import Portable
-from .validation import check_file
+from ._input import check_file, in_one_place
+from ._parameters import CheckedEstimator, Interval, StrOptions
+from ._summary import Portable
+from ._whole import all_or_nothing
 
 
 class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEstimator):
@@ -176,6 +177,7 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X, y=None):
         """Find the coordinates of the points.
 
@@ -189,7 +191,7 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         -------
         self
         """
-        X = self._validate(X)
+        X = self._validate(in_one_place(X, self.memory, "ClassicalMDS"))
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         index = given.choose_landmarks(self.landmarks, X.shape[0], rng)
         distance, points, anchors = self._make_distance(X, index)
@@ -222,6 +224,7 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         array of shape (n, n_components)
         """
         check_is_fitted(self)
+        X = in_one_place(X, self.memory, "ClassicalMDS")
         if not self._is_precomputed():
             X = validate_data(self, X, reset=False, dtype=self._dtype)
             return self.map_(X) if isinstance(self.map_, LinearMap) else self._place(X)

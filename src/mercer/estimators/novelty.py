@@ -10,9 +10,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import FourierGrid
 from ..kernels import KERNELS, Kernel
+from ._input import in_one_place
+from ._parameters import CheckedEstimator, Interval, StrOptions
+from ._summary import Portable
+from ._whole import all_or_nothing
 from .kernel_pca import KernelPCA
-from .parameters import CheckedEstimator, Interval, StrOptions
-from .portable import Portable
 
 
 class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
@@ -108,6 +110,7 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
         self.memory = memory
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit(self, X, y=None):
         """Learn normal rows and the threshold.
 
@@ -144,6 +147,7 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def _check(self, X, *, reset):
+        X = in_one_place(X, self.memory, "NoveltyDetector")
         least = {"ensure_min_samples": 3} if reset else {}
         return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], **least)
 

@@ -18,11 +18,13 @@ from .._tables import html_table, text_table
 from ..bases.fourier import FourierGrid, SharedGrid
 from ..kernels import KERNELS, Kernel, Laplacian
 from ..kernels.base import WidthMixin
+from ._input import in_one_place
+from ._parameters import CheckedEstimator, Interval, StrOptions
+from ._summary import Portable
+from ._trial import make_trial
+from ._whole import all_or_nothing
 from .kernel_pca import KernelPCA
 from .novelty import split
-from .parameters import CheckedEstimator, Interval, StrOptions
-from .portable import Portable
-from .trial import make_trial
 
 # Widths tried, in units of the median distance; and the most components.
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -178,6 +180,7 @@ class KernelPCASearch(
         self.model = model
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y=None):
         """Search, then fit the best to all rows.
 
@@ -191,6 +194,7 @@ class KernelPCASearch(
         self
         """
         self._validate_params()
+        X = in_one_place(X, None, "KernelPCASearch")
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=4)
         rng = check_random_state(self.random_state)
         kept, held = split(len(X), min(HOLDOUT, MOST_HELD / len(X)), rng)

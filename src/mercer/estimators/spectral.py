@@ -9,6 +9,7 @@ from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
 from ..bases import BASES, AllPoints, Basis, BasisRecipe, FourierBasis, HollowMatrix
+from ..compute import restore
 from ..kernels import KERNELS, Hollow, Kernel
 from ..planning import Workload
 from ..planning.following import solve_planned, warn_unconverged
@@ -17,17 +18,16 @@ from ..progress.passes import PassBar
 from ..solvers import SOLVERS, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
 from ..spectral.problems import spectral_problem
-from .base import KernelInput
-from .parameters import Interval, StrOptions
-from .portable import Portable
-from .validation import check_gram, restore_like
+from ._input import KernelInput, check_gram
+from ._parameters import Interval, StrOptions
+from ._whole import all_or_nothing
 
 # Rows up to which "auto" is the exact method: seconds on two cores. Beyond, landmarks take as
 # long as k-means, and the exact method grows with the square.
 AUTO_POINTS = 20_000
 
 
-class SpectralClustering(Portable, ClusterMixin, KernelInput):
+class SpectralClustering(ClusterMixin, KernelInput):
     """Clusters from the leading eigenvectors of the normalized affinity matrix.
 
     Ng, Jordan & Weiss: the k leading eigenvectors of D^{-1/2} K D^{-1/2}, rows scaled to unit
@@ -188,6 +188,7 @@ class SpectralClustering(Portable, ClusterMixin, KernelInput):
         self.tol = tol
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X, y=None):
         """Cluster the rows of X.
 
@@ -201,7 +202,7 @@ class SpectralClustering(Portable, ClusterMixin, KernelInput):
         -------
         self
         """
-        source, X = X, self._validate(X, reset=True)
+        original, X = X, self._array(X, reset=True)
         self._check_clusters(X)
         rng = self._make_rng()
         self.kernel_ = self._make_kernel(X)
@@ -212,7 +213,7 @@ class SpectralClustering(Portable, ClusterMixin, KernelInput):
             pairs = self._solve(problem, X, engine, rng, progress.report)
             self.map_, rows = problem.assemble(pairs, X)
         basis.release()
-        self._set_results(pairs, rows, source)
+        self._set_results(pairs, rows, original)
         warn_unconverged(pairs, self.tol)
         return self
 
@@ -235,17 +236,18 @@ class SpectralClustering(Portable, ClusterMixin, KernelInput):
             A row too far from all training rows to have any affinity with them tells
             nothing, and gets the cluster whose center is nearest to zero.
         """
-        source, X = X, self._validate(X, reset=False)
-        return restore_like(self.kmeans_.predict(self.map_.rows(X)), source)
+        original, X = X, self._array(X, reset=False)
+        self.kernel_.check(X)
+        return restore(self.kmeans_.predict(self.map_.rows(X)), original)
 
     @property
     def kernel(self):
         """The affinity under the name that every kernel method has for it."""
         return self.affinity
 
-    def _named_kernel(self, X) -> Kernel:
+    def _named_kernel(self, d) -> Kernel:
         # A kernel object brings its own width, and gamma has a default here.
-        return self.affinity if isinstance(self.affinity, Kernel) else super()._named_kernel(X)
+        return self.affinity if isinstance(self.affinity, Kernel) else super()._named_kernel(d)
 
     def _check_clusters(self, X):
         n = X.shape[0]
@@ -293,12 +295,12 @@ class SpectralClustering(Portable, ClusterMixin, KernelInput):
             )
         return pairs
 
-    def _set_results(self, pairs, rows, source):
-        self.eigenvalues_ = restore_like(pairs.values, source)
-        self.embedding_ = restore_like(rows, source)
+    def _set_results(self, pairs, rows, original):
+        self.eigenvalues_ = restore(pairs.values, original)
+        self.embedding_ = restore(rows, original)
         seed = check_random_state(self.random_state)
         self.kmeans_ = KMeans(self.n_clusters, n_init=self.n_init, random_state=seed).fit(rows)
-        self.labels_ = restore_like(self.kmeans_.labels_, source)
+        self.labels_ = restore(self.kmeans_.labels_, original)
         basis = self.map_.basis
         if not basis.spans_data and basis.points is not None:
             self.landmarks_ = basis.points

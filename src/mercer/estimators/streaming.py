@@ -1,5 +1,6 @@
 """Kernel PCA of streams, as a scikit-learn estimator."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -8,23 +9,22 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
-from ..compute import to_numpy
+from ..compute import match_sparsity, restore, to_numpy
 from ..compute.arrays import is_foreign
 from ..exceptions import tell
 from ..preimage import PREIMAGES, Preimage
+from ..rows import BlockRows, DaskRows, is_dask, is_source
+from ..sampling import RowSample
 from ..selectors import Novelty
 from ..stream.components import components_of, new_reference
 from ..stream.dictionary import GrowingDictionary
 from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream, as_float, transition
-from ..stream.sample import RowSample
 from ..stream.state import BatchRecord, State, record, to_checkpoint
-from .base import INDEFINITE, ZERO_VARIANCE, KernelEstimator, overshoots
-from .batches import as_batches, match_sparsity
-from .inverse import SAMPLE_ROWS
-from .parameters import Interval, StrOptions
-from .sources import SourceMixin
-from .validation import float_type, restore_like
+from ._estimator import INDEFINITE, OVERSHOOT, SAMPLE_ROWS, ZERO_VARIANCE, KernelEstimator
+from ._input import check_file
+from ._parameters import Interval, StrOptions
+from ._whole import become, unfitted
 
 __all__ = ["BatchRecord", "State", "StreamingKernelPCA"]
 
@@ -32,7 +32,7 @@ __all__ = ["BatchRecord", "State", "StreamingKernelPCA"]
 HISTORY = 1000
 
 
-class StreamingKernelPCA(SourceMixin, KernelEstimator):
+class StreamingKernelPCA(KernelEstimator):
     """Kernel PCA of data that never end, in a fixed amount of memory.
 
     Each row is projected on a small span of feature space, and the moments of the projections
@@ -186,9 +186,7 @@ class StreamingKernelPCA(SourceMixin, KernelEstimator):
         -------
         self
         """
-        self._learn(as_batches(X, self.memory, self.verbose), afresh=True)
-        self._warn()
-        return self
+        return self._learn(self._batches(X), afresh=True)
 
     def partial_fit(self, X, y=None):
         """Learn more rows, in their order.
@@ -203,9 +201,7 @@ class StreamingKernelPCA(SourceMixin, KernelEstimator):
         -------
         self
         """
-        self._learn([X], afresh=not hasattr(self, "_state"))
-        self._warn()
-        return self
+        return self._learn([X], afresh="_state" not in vars(self))
 
     def merge(self, other):
         """Take in the rows that another model has learned from.
@@ -237,11 +233,29 @@ class StreamingKernelPCA(SourceMixin, KernelEstimator):
         self._become(state, history, engine, self.X_sample_)
         return self
 
+    def _batches(self, X):
+        """The batches of an iterator, of a list of 2D arrays, a file or Dask; an array is one."""
+        several = isinstance(X, list | tuple) and X and all(np.ndim(batch) == 2 for batch in X)
+        if several or isinstance(X, Iterator):
+            return filter(has_rows, X)
+        if is_dask(X):
+            return DaskRows(X, self.memory, self.n_jobs).batches()
+        if is_source(X):
+            return BlockRows(X, self.memory, verbose=self.verbose).batches()
+        return [X]
+
     def _learn(self, batches, afresh):
         """Learn from batches; the model changes as a whole, after the last of them."""
         self._validate_params()
         self._check_settings()
-        engine = self._kept_engine()
+        model = unfitted(self) if afresh else self
+        model._learn_all(batches, afresh, self._kept_engine())
+        if afresh:
+            become(self, model)
+        self._warn()
+        return self
+
+    def _learn_all(self, batches, afresh, engine):
         state, history = (None, []) if afresh else (self._renewed(), list(self.history_))
         source = X = None
         for source in batches:
@@ -261,22 +275,24 @@ class StreamingKernelPCA(SourceMixin, KernelEstimator):
             )
         self._become(state, history, engine, X, source)
 
-    def _validate(self, X, *, reset: bool):
+    def _check(self, X, reset):
         """Rows checked for the model, sparse or dense as it is."""
-        return match_sparsity(super()._validate(X, reset=reset), self.X_sample_)
+        return match_sparsity(super()._check(X, reset), self.X_sample_)
 
     def _kept_engine(self):
         """The engine of the batches before: making one takes longer than learning a small batch."""
         settings = self.memory, self.n_jobs
-        if getattr(self, "_engine", (None, None))[0] != settings:
-            self._engine = settings, self._make_engine()
-        return self._engine[1]
+        kept = vars(self).get("_engine")
+        if kept is None or kept[0] != settings:
+            kept = self._engine = settings, self._make_engine()
+        return kept[1]
 
     def _checked(self, X, first):
         """A batch as a NumPy array, memmap or CSR matrix of finite floats."""
         X = to_numpy(X) if is_foreign(X) else X
         if isinstance(X, np.memmap):
-            return self._check_file(X, reset=first)
+            check_file(X)
+            return validate_data(self, X, reset=first, skip_check_array=True)
         return validate_data(
             self,
             X,
@@ -362,8 +378,10 @@ class StreamingKernelPCA(SourceMixin, KernelEstimator):
         with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
             shares = np.minimum(found.values / total, 1.0)
 
+        single = np.float32 if X.dtype == np.float32 else np.float64
+
         def out(array):
-            return restore_like(np.asarray(array, dtype=float_type(X)), source)
+            return restore(np.asarray(array, dtype=single), source)
 
         vars(self).update(
             _state=state,
@@ -382,16 +400,20 @@ class StreamingKernelPCA(SourceMixin, KernelEstimator):
         )
         if found.expansion.basis.points is not None:
             self.landmarks_ = found.expansion.basis.points
-        self._set_gamma(X)
+        self._set_gamma(X.shape[1])
 
     def _warn(self):
         """Say what the user may not expect of the result."""
         moments = self._state.stream.moments
-        energy = moments.energy
-        if self.expansion_.basis.exact_norms and overshoots(moments):
+        if self.expansion_.basis.exact_norms and moments.overshoots(OVERSHOOT):
             tell(INDEFINITE.format(self.kernel_))
-        elif self.n_samples_seen_ > 1 and self._variance <= ZERO_VARIANCE * energy:
+        elif self.n_samples_seen_ > 1 and self._variance <= ZERO_VARIANCE * moments.energy:
             tell(
                 "The data have no variance in feature space, as when all rows are equal: "
                 "every component is zero."
             )
+
+
+def has_rows(batch) -> bool:
+    """Whether a batch is not plainly empty; what has no shape is for the checks to judge."""
+    return np.shape(batch)[:1] != (0,)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import numpy as np
 from scipy import sparse
 
-from ..compute import is_sparse, to_numpy
+from ..compute import is_sparse, stack_rows, to_numpy
 
 # Rows of a block when all are read.
 READ_ROWS = 65536
@@ -81,7 +81,7 @@ class RowSource(ABC):
     def read(self):
         """All rows at once, (n_rows, n_columns)."""
         blocks = list(self.blocks(READ_ROWS))
-        return joined(blocks) if blocks else np.empty((0, self.n_columns), self.dtype)
+        return stack_rows(blocks) if blocks else np.empty((0, self.n_columns), self.dtype)
 
     def others(self, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
         """Columns of any kind by name, each of length n_rows.
@@ -176,16 +176,7 @@ def recut(chunks: Iterable, rows: int) -> Generator:
             count += piece.shape[0]
             held.append(piece)
             if count == rows:
-                yield joined(held)
+                yield stack_rows(held)
                 held, count = [], 0
     if held:
-        yield joined(held)
-
-
-def joined(pieces: list):
-    """Pieces as one block; a single one as it is."""
-    if len(pieces) == 1:
-        return pieces[0]
-    if is_sparse(pieces[0]):
-        return sparse.vstack(pieces, format="csr")
-    return np.concatenate(pieces)
+        yield stack_rows(held)

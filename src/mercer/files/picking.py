@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .base import joined
+from ..compute import stack_rows
 
 
 class RowPick:
@@ -32,4 +32,4 @@ class RowPick:
     @property
     def rows(self):
         """The rows in the order asked for, (k, d)."""
-        return joined(self._found)[np.argsort(np.concatenate(self._order))]
+        return stack_rows(self._found)[np.argsort(np.concatenate(self._order))]

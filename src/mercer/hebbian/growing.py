@@ -14,10 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import eigh
 
-from ..compute import is_sparse
+from ..compute import stack_rows
 from ..compute.arrays import Array
 from .leaving import eliminate, novel, project_out
 from .rule import orthonormalize, sweep, whiten
@@ -206,7 +205,7 @@ class GrowingHebbian:
         mean = np.concatenate([(1 - w) * b, np.full(size, w / size if self.center else 0.0)])
         A = np.vstack([A @ T.T - np.outer(b, D.sum(axis=1)), D.T])
         self._become(
-            stacked(self.points, X),
+            stack_rows([self.points, X]),
             np.block([[self.G, K.T], [K, KX]]),
             np.hstack([mean[:, None], A]),
             len(b),
@@ -256,8 +255,3 @@ def orthonormal_frame(F, G):
     F, A = F.copy(), F[:, 1:]
     F[:, 1:] = A @ whiten(A.T @ G @ A, np.float64).T
     return F
-
-
-def stacked(Z, X):
-    """Rows of X under those of Z."""
-    return sparse.vstack([Z, X], format="csr") if is_sparse(Z) else np.concatenate([Z, X])

@@ -1,7 +1,7 @@
 """The size of a fit, what a method would cost for it, and the plan made of both."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .._tables import html_table, text_table
 from ..compute import format_bytes
@@ -137,6 +137,12 @@ class Plan:
     def estimate(self, method: str) -> Estimate | None:
         """The estimate of one of the methods, where it was made."""
         return next((e for e in self.estimates if e.method == method), None)
+
+    def capped(self, max_iter: int | None) -> "Plan":
+        """The plan with at most `max_iter` passes of its solver; itself for None."""
+        if max_iter is None:
+            return self
+        return replace(self, chosen=replace(self.chosen, solver=self.solver.cap(max_iter)))
 
     def fallback(self) -> Estimate | None:
         """The dense method, where it is left to "auto" and could step in for an iterative one."""

@@ -35,13 +35,13 @@ from ..mds.fit import LinearMap
 from ..moments import Moments
 from ..planning.types import Estimate, Plan, Workload
 from ..preimage import PREIMAGES
+from ..sampling import RowSample
 from ..selectors import SELECTORS
 from ..solvers import SOLVERS
 from ..spectral.problems import SpectralMap
 from ..stream.dictionary import GrowingDictionary
 from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream
-from ..stream.sample import RowSample
 from .archive import ModelFileError
 from .checks import matrix, number, resolved, rows, vector, whole
 from .values import Part, Reader, conforms

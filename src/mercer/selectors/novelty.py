@@ -5,9 +5,8 @@ admitted before it. Nothing is ever removed, so blocks may arrive one after anot
 """
 
 import numpy as np
-from scipy import sparse
 
-from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
+from ..compute import array_namespace, on_device_of, stack_rows, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..kernels import Kernel
 from .base import Selector, as_indices, column_squares, host_gram, row_keys, solve_lower
@@ -157,11 +156,4 @@ class NoveltyRule:
         grown = np.zeros((m + b, m + b))
         grown[:m, :m], grown[m:, :m], grown[m:, m:] = self.C, F.T, C
         self.C = grown
-        self.Z = X if self.Z is None else stacked(self.Z, X)
-
-
-def stacked(Z, X):
-    """The rows of Z, then those of X."""
-    if is_sparse(X):
-        return sparse.vstack([Z, X], format="csr")
-    return array_namespace(X).concat([Z, X])
+        self.Z = X if self.Z is None else stack_rows([self.Z, X])

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from ..bases import PointBasis
-from ..hebbian.growing import stacked
+from ..compute import stack_rows
 from ..selectors.novelty import least_threshold
 
 EPS = float(np.finfo(float).eps)
@@ -134,7 +134,7 @@ class GrowingDictionary:
         m, b = self.size, len(C)
         factor = np.zeros((m + b, m + b))
         factor[:m, :m], factor[m:, :m], factor[m:, m:] = self.factor, Y, C
-        return replace(self, points=stacked(self.points, X), factor=factor)
+        return replace(self, points=stack_rows([self.points, X]), factor=factor)
 
 
 def first_independent(H, floor, limit):

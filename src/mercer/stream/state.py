@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from ..expansion import KernelExpansion
+from ..sampling import RowSample
 from .fourier import FourierStream
 from .moments import Stream
-from .sample import RowSample
 
 # References for the signs while the number of rows doubles: with 2 some were seen to flip.
 PER_OCTAVE = 8

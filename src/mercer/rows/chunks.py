@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import is_sparse, to_numpy
-from .cluster import delayed, run
+from ..compute.arrays import is_sparse, to_numpy
+from .tasks import delayed, run
 
 # Chunk pairs for each core: enough that no core waits long for the last one.
 PAIRS_PER_CORE = 4

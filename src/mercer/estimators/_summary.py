@@ -35,25 +35,6 @@ class Portable:
         return bundle
 
 
-class Exportable(Portable):
-    """A model whose transform can be written as an ONNX graph."""
-
-    def to_onnx(self, path, *, dtype="float32") -> None:
-        """Write the transform as an ONNX graph; see `mercer.saving.export_onnx`.
-
-        For landmarks and random features, with the extra ``mercer[onnx]``.
-
-        Parameters
-        ----------
-        path : str or path
-        dtype : "float32" or "float64", default="float32"
-            Type of the rows that the graph takes and of the scores that it gives.
-        """
-        from ..saving import export_onnx
-
-        export_onnx(self, path, dtype=dtype)
-
-
 def summary_html(model) -> str:
     """A table of what a fitted model is and how good, escaped; nothing for one not fitted."""
     rows = summary_rows(vars(model))

@@ -14,10 +14,10 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from .engines import make_engine
-from .local import count_threads
-from .memory import FREE_SHARE, available_memory, parse_bytes
-from .tiles import TiledEngine
+from ..compute.engines import make_engine
+from ..compute.local import count_threads
+from ..compute.memory import FREE_SHARE, available_memory, parse_bytes
+from ..compute.tiles import TiledEngine
 
 # Parts of a sum that one task adds: few enough to hold, many enough that trees stay flat.
 FAN_IN = 8

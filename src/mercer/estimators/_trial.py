@@ -74,7 +74,7 @@ class NoiseTrial(Trial):
 
     def restore(self, model, r):
         """Project, compensate, pre-image."""
-        S = model._denoising_scores(self.damaged, compensate=True)[:, :r]
+        S = model._inverse().denoising_scores(self.damaged, compensate=True)[:, :r]
         return self._preimage(model, model.expansion_.leading(r))(S, self.damaged).points
 
 

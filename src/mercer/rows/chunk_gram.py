@@ -7,12 +7,12 @@ back. Rows never leave the workers, vectors live with the caller.
 
 import numpy as np
 
+from ..bases.base import GramBasis
+from ..bases.points import PointGram
 from ..compute import to_numpy
-from ..compute.chunks import Chunks
-from ..compute.cluster import Crew, constant, delayed, run, tree_sum
 from ..compute.tiles import row_blocks
-from .base import GramBasis
-from .points import PointGram
+from .chunks import Chunks
+from .tasks import Crew, constant, delayed, run, tree_sum
 
 # New rows that are sent to all chunks at a time.
 SENT_ROWS = 65536

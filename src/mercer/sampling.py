@@ -1,16 +1,16 @@
-"""A uniform sample of the rows of a stream, the same however the stream is cut into batches."""
+"""Uniform samples of rows, the same however the rows are cut into blocks, chunks or batches."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from ..hebbian.growing import stacked
+from .compute import stack_rows
 
 
 @dataclass(frozen=True)
 class RowSample:
-    """The rows with the smallest keys; a row's key follows from its number in the stream.
+    """The rows with the smallest keys; a row's key follows from its number.
 
     With u uniform in (0, 1) a row of weight w gets the key ``-log(u) / w`` (Efraimidis and
     Spirakis 2006), here its logarithm: weights that grow as ``forgetting^-t`` only add
@@ -42,22 +42,47 @@ class RowSample:
         return self._smallest(X, keys)
 
     def __add__(self, other: "RowSample") -> "RowSample":
-        """A sample of both streams."""
-        return self._smallest(other.rows, other.keys)
+        """A sample of both sets of rows, those of `other` after these."""
+        return self if other.rows is None else self._smallest(other.rows, other.keys)
+
+    def leading(self, size: int) -> "RowSample":
+        """The sample of fewer rows: it lies within this one."""
+        kept = smallest(self.keys, size)
+        return replace(self, size=size, rows=self.rows[kept], keys=self.keys[kept])
 
     def _smallest(self, X, keys) -> "RowSample":
         keys = np.concatenate([self.keys, keys])
-        kept = np.sort(np.argsort(keys, kind="stable")[: self.size])
-        rows = X if self.rows is None else stacked(self.rows, X)
+        kept = smallest(keys, self.size)
+        rows = X if self.rows is None else stack_rows([self.rows, X])
         return replace(self, rows=rows[kept], keys=keys[kept])
 
 
+def sampled_numbers(n: int, size: int, seed: int) -> np.ndarray:
+    """The numbers of the rows that a `RowSample` of n rows keeps, in order."""
+    number = np.arange(n)
+    return smallest(np.log(-np.log(uniforms(number, seed))), size)
+
+
+def smallest(keys, size: int) -> np.ndarray:
+    """Where the `size` smallest keys are, in order of place."""
+    if len(keys) <= size:
+        return np.arange(len(keys))
+    return np.sort(np.argpartition(keys, size)[:size])
+
+
 def uniforms(number, seed: int) -> np.ndarray:
-    """A fixed random number in (0, 1) for every whole number (splitmix64)."""
-    with np.errstate(over="ignore"):
-        z = (number.astype(np.uint64) + np.uint64(seed)) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z ^= z >> np.uint64(31)
+    """A fixed random number in (0, 1) for every whole number."""
+    # The seed is mixed first: else seeds that follow each other would only shift the numbers.
+    start = mixed(np.array([seed], dtype=np.uint64))
+    z = mixed(number.astype(np.uint64) + start)
     # 52 bits and a half: neither 0 nor, by rounding, 1.
     return ((z >> np.uint64(12)).astype(float) + 0.5) * 2.0**-52
+
+
+def mixed(z) -> np.ndarray:
+    """64 bits that depend on all of those given (splitmix64)."""
+    with np.errstate(over="ignore"):
+        z = z * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

@@ -1,0 +1,272 @@
+"""What every method shares that ends in a kernel expansion: scores, errors, pre-images, results.
+
+Every method ends in the same object, so all that is done with a fitted model is here.
+"""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, restore, to_numpy
+from ..exceptions import tell
+from ..expansion import KernelExpansion
+from ..kernels import KERNELS, Kernel
+from ..preimage import Preimage, ridge_inverse
+from ..rows import Rows, errors_of, float_type, in_type, scores_of
+from ._containers import contained
+from ._input import KernelInput
+from ._inverse import Inverse, checked_scores, preimage_recipe, rows_to_learn_from
+from ._parameters import Interval, StrOptions
+
+# Training rows kept with a model whose basis is not the data, for neighbours and regressions.
+SAMPLE_ROWS = 2000
+
+# Variance below this share of the kernel's own size is rounding.
+ZERO_VARIANCE = 1e-14
+
+# Energy in a span beyond that of the rows themselves, as a share, that spoils results.
+OVERSHOOT = 0.1
+INDEFINITE = (
+    "{} is indefinite on these data: their projections are longer than they are, so eigenvalues, "
+    "scores and bounds from a few points are not to be trusted. Use KernelPCA(basis='points'), or "
+    "a kernel that is positive semidefinite."
+)
+
+
+class Scores:
+    """`transform`, for rows of any kind.
+
+    Outside of scikit-learn's classes: those would wrap a path or a lazy array in a data frame.
+    """
+
+    #: Where scores go is no metadata of the rows.
+    __metadata_request__transform: ClassVar[dict] = {"out": UNUSED}
+
+    expansion_: KernelExpansion
+
+    def transform(self, X, out=None):
+        """Scores of the rows of X along the components.
+
+        Parameters
+        ----------
+        X : array-like, sparse CSR matrix, memmap, path or other source of (n, n_features)
+            With ``kernel="precomputed"`` the kernel between new and training rows,
+            (n, n_samples). A Dask array or dataframe is scored where its chunks are.
+        out : str, Path or None, default=None
+            A ``.npy``, ``.parquet`` or ``.csv`` file to write the scores to, block by block. It
+            appears when all are written, and not at all if something fails.
+
+        Returns
+        -------
+        array of shape (n, n_components), or the Path of the file
+            In the array library of X. Of Dask rows a lazy Dask array, of Arrow data an Arrow
+            table, of a polars frame a polars frame, unless `set_output` asks for something else.
+        """
+        rows = self._open(X, reset=False)
+        function = scores_of(self.expansion_)
+        if out is not None:
+            return rows.map(function, out, self.get_feature_names_out())
+        return contained(self, rows.map(function), X)
+
+
+class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelInput):
+    """Scores, errors and pre-images of every method that ends in a kernel expansion."""
+
+    preimage: Any = "auto"
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
+        "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"median", "mean"}), None],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "kernel_params": [dict, None],
+        "random_state": ["random_state"],
+        "n_jobs": [None, Integral],
+        "copy_X": ["boolean"],
+        "center": ["boolean"],
+        "memory": [Interval(Real, 0, None, closed="neither"), str, None],
+        "verbose": ["verbose"],
+        "callback": [callable, None],
+    }
+
+    def reconstruction_error(self, X):
+        """Squared feature-space distance of every row to its reconstruction, (n,).
+
+        Zero for rows that the components explain, large for rows unlike the training data.
+        """
+        return self._open(X, reset=False).map(errors_of(self.expansion_))
+
+    def score(self, X, y=None):
+        """Minus the mean reconstruction error of X in feature space.
+
+        Compares methods at one kernel. It must not be used to choose gamma: the error
+        falls without end as the kernel widens, whatever the data.
+        """
+        return -float(to_numpy(self.reconstruction_error(X)).mean())
+
+    def inverse_transform(self, X):
+        """Rows whose scores are near X, the mean of feature space restored.
+
+        With ``fit_inverse_transform=True`` exactly scikit-learn's, by the regression that fit
+        learned; else by the method `preimage` names.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_components)
+
+        Returns
+        -------
+        array of shape (n, n_features)
+        """
+        check_is_fitted(self)
+        if self.fit_inverse_transform:
+            return restore(self._learned_inverse(checked_scores(X)), X)
+        S = checked_scores(X, self.expansion_.n_components)
+        wide = self.expansion_.basis.engine.asarray(S, np.float64)
+        found = self._inverse().find(wide, denoising=False)
+        return restore(in_type(found, float_type(S)), X)
+
+    def denoise(self, X, *, compensate=True):
+        """Rows of X projected onto the components and brought back.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Noisy rows, for a model that was fitted to clean ones; a model fitted to equally
+            noisy rows serves too, and compensation then does nothing.
+        compensate : bool, default=True
+            Undo the shrinkage that noise causes in the scores of a Gaussian kernel. Other
+            kernels are not compensated.
+
+        Returns
+        -------
+        array of shape (n, n_features)
+        """
+        original, X = X, self._array(X, reset=False)
+        if is_sparse(X):
+            raise ValueError("denoise gives dense rows, and X is sparse. Pass X.toarray().")
+        self.kernel_.check(X)
+        inverse = self._inverse()
+        found = inverse.find(inverse.denoising_scores(X, compensate), denoising=True, near=X)
+        return restore(in_type(found, float_type(X)), original)
+
+    def to_onnx(self, path, *, dtype="float32") -> None:
+        """Write the transform as an ONNX graph; see `mercer.saving.export_onnx`.
+
+        For landmarks and random features, with the package ``onnx``.
+
+        Parameters
+        ----------
+        path : str or path
+        dtype : "float32" or "float64", default="float32"
+            Type of the rows that the graph takes and of the scores that it gives.
+        """
+        from ..saving import export_onnx
+
+        export_onnx(self, path, dtype=dtype)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "expansion_" in vars(self)
+
+    def _set_results(self, pairs, problem, rows: Rows):
+        """Set the fitted attributes that follow from canonical eigenpairs."""
+        basis = self.expansion_.basis
+        degrees = problem.count - 1 if self.center else problem.count
+        total = max(problem.total, np.finfo(float).tiny)
+
+        def out(array):
+            return restore(in_type(array, rows.dtype), rows.original if rows.in_memory else None)
+
+        self.eigenvalues_ = out(pairs.values)
+        self.explained_variance_ = out(pairs.values / degrees)
+        with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
+            self.explained_variance_ratio_ = out(np.minimum(pairs.values / total, 1.0))
+        if basis.spans_data:
+            self.eigenvectors_ = out(pairs.vectors)
+            self.X_fit_ = rows.kept
+        else:
+            self.X_sample_ = copied(rows.sample(SAMPLE_ROWS))
+            if basis.points is not None:
+                self.landmarks_ = restore(basis.points, rows.original if rows.in_memory else None)
+        self._set_gamma(rows.shape[1])
+        if problem.overshoots(OVERSHOOT):
+            tell(INDEFINITE.format(self.kernel_))
+        elif problem.total <= ZERO_VARIANCE * problem.scale:
+            tell(
+                "The data have no variance in feature space, as when all rows are equal: "
+                "every component is zero."
+            )
+
+    def _set_gamma(self, d: int):
+        fallback = self.gamma if isinstance(self.gamma, Real) else 1.0 / d
+        self.gamma_ = fallback if self.kernel_.gamma is None else self.kernel_.gamma
+
+    def _preimage_recipe(self, basis) -> Preimage:
+        """The pre-images asked for; raises where they cannot serve the basis."""
+        return preimage_recipe(self.preimage, basis)
+
+    def _inverse(self) -> Inverse:
+        """The way back to rows, made once for an expansion."""
+        basis, facts = self.expansion_.basis, vars(self)
+        rows = rows_to_learn_from(basis, facts.get("X_fit_" if basis.spans_data else "X_sample_"))
+        inverse = Inverse(self.expansion_, rows, self._preimage_recipe(basis))
+        if not inverse.same_as(facts.get("_kept")):
+            self._kept = inverse
+        return self._kept
+
+    def _training_scores(self):
+        return self.eigenvectors_ * self.eigenvalues_**0.5
+
+    def _learned_inverse(self, S):
+        """scikit-learn's inverse transform of scores S."""
+        centers = self.X_transformed_fit_
+        K = self.kernel_(on_device_of(S, centers), centers)
+        return K @ on_device_of(self.dual_coef_, K)
+
+    def _learn_inverse(self, rows, engine):
+        """scikit-learn's inverse transform: a ridge regression of the rows on their scores."""
+        spans = self.expansion_.basis.spans_data
+        S = self._training_scores() if spans else self.expansion_.scores(rows.array)
+        S, X = to_numpy(S), to_numpy(rows.array)
+        need = 2 * S.shape[0] ** 2 * S.itemsize
+        if need > engine.memory:
+            raise ValueError(
+                f"fit_inverse_transform=True solves an n x n system, which needs "
+                f"{format_bytes(need)} for {S.shape[0]:,} rows, and memory allows "
+                f"{format_bytes(engine.memory)}. Raise memory, or fit without it."
+            )
+        self.dual_coef_ = ridge_inverse(self.kernel_, S, X, self.alpha)
+        self.X_transformed_fit_ = S
+
+    def _computes_on_devices(self, reset):
+        """As asked for in a fit; later where the fitted basis is."""
+        return self.device != "cpu" if reset else self.expansion_.basis.engine.device is not None
+
+    @property
+    def _n_features_out(self):
+        """Columns of the scores."""
+        return self.eigenvalues_.shape[0]
+
+    def __getstate__(self):
+        # What was made for pre-images is made again when needed.
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_kept"}
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def copied(rows):
+    """Rows of any library in memory of their own."""
+    if is_sparse(rows):
+        return rows.copy()
+    if isinstance(rows, np.ndarray):
+        return np.array(rows)
+    return array_namespace(rows).asarray(rows[:], copy=True)

@@ -1,0 +1,236 @@
+"""Input of the estimators: rows checked once, the kernel with numbers, the generator of a fit."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..compute import TiledEngine, make_engine, to_numpy
+from ..compute.arrays import is_foreign, is_on_device
+from ..exceptions import TableWarning, tell
+from ..files import is_table
+from ..kernels import KERNELS, Callable, Kernel, Precomputed
+from ..rows import ArrayRows, BlockRows, DaskRows, Rows, is_dask, is_source
+from ._parameters import CheckedEstimator
+from ._summary import Portable
+
+# Kernel names whose parameters scikit-learn's KernelPCA ignores in kernel_params; ours
+# beyond those take them.
+OWN_KERNELS = {"matern", "rational_quadratic"}
+
+# Rows checked at a time when a file on disk is too large to check at once.
+CHECK_ROWS = 65536
+
+
+class KernelInput(Portable, CheckedEstimator):
+    """Checked rows, the kernel with numbers, the engine and the generator of a fit.
+
+    A subclass has the parameters ``kernel, gamma, degree, coef0, kernel_params, memory, n_jobs,
+    random_state``. Those below are parameters of some, and stand for what the others do.
+    """
+
+    device: Any = "cpu"
+    copy_X = False
+    fit_inverse_transform = False
+    verbose: int = 0
+
+    def _open(self, X, *, reset: bool) -> Rows:
+        """The rows of X, wherever they are, checked once and for all."""
+        if reset:
+            self._validate_params()
+        else:
+            check_is_fitted(self)
+        if is_dask(X):
+            rows: Rows = self._open_dask(X, reset)
+        elif is_source(X):
+            rows = self._open_source(X, reset)
+        else:
+            rows = ArrayRows(self._check(X, reset), X, self.memory)
+        if reset:
+            self._dtype = rows.dtype
+        return rows
+
+    def _array(self, X, *, reset: bool):
+        """The rows of X as one array, for an estimator that needs them so."""
+        return self._open(X, reset=reset).whole(type(self).__name__).array
+
+    def _open_dask(self, X, reset: bool) -> DaskRows:
+        """Rows where their chunks are, with their columns noted or compared."""
+        rows = DaskRows(X, self.memory, self.n_jobs, self.device)
+        validate_data(self, rows.head, reset=reset, skip_check_array=True)
+        return rows
+
+    def _open_source(self, X, reset: bool) -> BlockRows:
+        """Rows read in blocks, with the columns that the model was fitted to."""
+        rows = BlockRows(X, self.memory, verbose=self.verbose)
+        if reset:
+            self.n_features_in_ = rows.shape[1]
+            if rows.names is not None:
+                self.feature_names_in_ = np.array(rows.names, dtype=object)
+            for note in rows.source.notes:
+                tell(note, TableWarning)
+            return rows
+        names = list(vars(self).get("feature_names_in_", ()))
+        if names and is_table(X) and rows.names not in (None, names):
+            rows = BlockRows(X, self.memory, names, self.verbose)
+        if rows.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"{rows.name} has {rows.shape[1]} columns, and the model was fitted to "
+                f"{self.n_features_in_}."
+            )
+        if names and rows.names not in (None, names):
+            raise ValueError(
+                f"{rows.name} has the columns {rows.names}, and the model was fitted to {names}. "
+                "Open it with columns= these."
+            )
+        return rows
+
+    def _check(self, X, reset: bool):
+        """X as a NumPy array, memmap, CSR matrix or tensor of finite floats."""
+        if is_on_device(X) and self._computes_on_devices(reset):
+            return check_tensor(self, X, reset)
+        X = to_numpy(X) if is_foreign(X) else X
+        if isinstance(X, np.memmap):
+            check_file(X, 2 if reset else 1)
+            return validate_data(self, X, reset=reset, skip_check_array=True)
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr" if self._takes_sparse() else False,
+            dtype=[np.float64, np.float32],
+            copy=reset and self.copy_X,
+            ensure_min_samples=2 if reset else 1,
+        )
+
+    def _computes_on_devices(self, reset: bool) -> bool:
+        """Whether data stay on the device they are on; else they come to main memory."""
+        return self.device != "cpu"
+
+    def _make_engine(self, X=None, on_tiles=None) -> TiledEngine:
+        return make_engine(
+            X, memory=self.memory, device=self.device, threads=self.n_jobs, on_tiles=on_tiles
+        )
+
+    def _make_rng(self) -> np.random.Generator:
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        return np.random.default_rng(seed)
+
+    def _make_kernel(self, X) -> Kernel:
+        """The kernel asked for, with numbers for its parameters, checked against X."""
+        kernel = self._named_kernel(X.shape[1])
+        gamma = kernel.gamma
+        if gamma is not None and not isinstance(gamma, str) and not 0 <= gamma < np.inf:
+            raise ValueError(
+                f"gamma={gamma!r} must be a finite number that is not negative, such as 0.1."
+            )
+        # gamma is always measured on the same rows, whatever random_state is.
+        resolved = kernel.resolve(X)
+        resolved.check(X)
+        return resolved
+
+    def _named_kernel(self, d: int) -> Kernel:
+        """The kernel asked for, for rows of d columns."""
+        if isinstance(self.kernel, Kernel):
+            if self.gamma is not None:
+                raise ValueError(
+                    "gamma was given twice, to the estimator and with a kernel object. "
+                    f"Write kernel={type(self.kernel).__name__}(gamma=...) and leave the other out."
+                )
+            return self.kernel
+        if callable(self.kernel):
+            return Callable(self.kernel, self.kernel_params)
+        kind = KERNELS[self.kernel]
+        given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        if given["gamma"] is None:
+            given["gamma"] = 1.0 / d
+        if self.kernel in OWN_KERNELS:
+            given |= self.kernel_params or {}
+        known = kind._get_param_names()
+        return kind(**{name: value for name, value in given.items() if name in known})
+
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernel, Precomputed) or self.kernel == "precomputed"
+
+    def _takes_sparse(self) -> bool:
+        """A learned inverse transform gives dense rows, so it needs dense ones."""
+        return not self.fit_inverse_transform
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._takes_sparse()
+        tags.input_tags.pairwise = self._is_precomputed()
+        return tags
+
+
+def in_one_place(X, memory, who: str):
+    """X as it is, or the rows of a file that fits; an error for rows on a cluster."""
+    if is_dask(X):
+        return DaskRows(X).whole(who)
+    return BlockRows(X, memory).whole(who).array if is_source(X) else X
+
+
+def check_file(X, least_rows: int = 1) -> None:
+    """Raise ValueError unless a memmap is a matrix of finite numbers; read in blocks."""
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise ValueError(
+            f"Expected a 2D array of numbers, got a {X.ndim}D array of type {X.dtype} instead."
+        )
+    if X.shape[0] < least_rows or X.shape[1] < 1:
+        raise ValueError(
+            f"Found array with shape {X.shape} while a minimum of {least_rows} rows and 1 column "
+            "is required."
+        )
+    for start in range(0, X.shape[0], CHECK_ROWS):
+        if not np.isfinite(X[start : start + CHECK_ROWS]).all():
+            raise ValueError(
+                f"Input X contains NaN or infinity in rows {start} to {start + CHECK_ROWS}. "
+                "Remove or fill those rows first."
+            )
+
+
+def check_gram(K) -> None:
+    """Raise ValueError unless K is a square symmetric matrix."""
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"A precomputed kernel must be a square matrix, n_samples x n_samples, and X has "
+            f"shape {tuple(K.shape)}. Pass the kernel between all training rows, or name a "
+            "kernel to have it computed from the rows."
+        )
+    largest = gap = 0.0
+    for start in range(0, K.shape[0], 1024):
+        rows = slice(start, start + 1024)
+        block, mirror = K[rows], K[:, rows].T
+        difference = abs(block - mirror)
+        gap = max(gap, difference.max())
+        largest = max(largest, abs(block).max())
+    if gap > 1e-5 * largest:
+        raise ValueError(
+            f"A precomputed kernel must be symmetric, and entries across the diagonal differ by "
+            f"up to {gap:.3g}. Pass (K + K.T) / 2 if that is rounding."
+        )
+
+
+def check_tensor(estimator, X, reset: bool):
+    """A matrix of finite numbers that lives on a device, checked there, as a torch tensor."""
+    import torch
+
+    X = X.detach() if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
+    if X.ndim != 2 or X.dtype.is_complex:
+        raise ValueError(
+            f"Expected a 2D array of numbers, got a {X.ndim}D array of type {X.dtype} instead."
+        )
+    least = 2 if reset else 1
+    if X.shape[0] < least or X.shape[1] < 1:
+        raise ValueError(
+            f"Found array with shape {tuple(X.shape)} while a minimum of {least} rows and 1 "
+            "column is required."
+        )
+    if X.dtype not in (torch.float32, torch.float64):
+        X = X.to(torch.float64)
+    elif reset and estimator.copy_X:
+        X = X.clone()
+    if not bool(torch.isfinite(X).all()):
+        raise ValueError("Input X contains NaN or infinity. Remove or fill those rows first.")
+    return validate_data(estimator, X, reset=reset, skip_check_array=True)

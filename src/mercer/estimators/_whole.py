@@ -1,0 +1,53 @@
+"""A fit is all or nothing: fitted attributes change together, or not at all."""
+
+from functools import wraps
+
+# Private attributes that a fit sets; public ones end in an underscore.
+PRIVATE_RESULTS = {
+    "_anchors",
+    "_distance",
+    "_dtype",
+    "_engine",
+    "_kept",
+    "_points",
+    "_rectangular",
+    "_state",
+    "_stream",
+    "_variance",
+}
+
+
+def all_or_nothing(fit):
+    """A fit that leaves the estimator as it was where it fails or is interrupted.
+
+    It works on a copy with the same parameters and nothing fitted, whose attributes become those
+    of the estimator at the end.
+    """
+
+    @wraps(fit)
+    def whole(self, X, y=None, **options):
+        fresh = unfitted(self)
+        fit(fresh, X, y, **options)
+        become(self, fresh)
+        return self
+
+    return whole
+
+
+def unfitted(model):
+    """An estimator with the same parameter objects and settings, and nothing fitted."""
+    fresh = object.__new__(type(model))
+    fresh.__dict__ = {name: x for name, x in vars(model).items() if not is_result(name)}
+    return fresh
+
+
+def become(model, fresh) -> None:
+    """Give an estimator the results of another one, and those alone."""
+    for name in [name for name in vars(model) if is_result(name)]:
+        del model.__dict__[name]
+    model.__dict__.update(vars(fresh))
+
+
+def is_result(name: str) -> bool:
+    """Whether an attribute comes from a fit."""
+    return name in PRIVATE_RESULTS or (name.endswith("_") and not name.startswith("_"))

@@ -1,0 +1,43 @@
+"""The Gram matrix that the passes of a rule read: kept where it fits, else made row by row."""
+
+import numpy as np
+
+from ..bases import PointGram, PrecomputedBasis
+from ..bases.points import DRAFT_SPREAD
+from ..kernels import Precomputed
+from ..operators import CenteredGram
+from ..problems import GramProblem
+
+
+def gram_problem(kernel, X, engine, single: bool, center: bool) -> GramProblem:
+    """The Gram matrix of the rows: kept where it fits half of the budget, else row by row.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array of shape (n, d)
+        The matrix itself where the kernel is precomputed.
+    engine : TiledEngine
+    single : bool
+        Compute in single precision where rounding allows.
+    center : bool
+    """
+    if isinstance(kernel, Precomputed):
+        return GramProblem(PrecomputedBasis(X, engine), center)
+    allowed = kernel.spread(X) <= DRAFT_SPREAD
+    dtype = np.float32 if single and allowed else np.float64
+    basis = PointGram(kernel, X, engine, allowed, dtype)
+    basis.release()
+    problem = GramProblem(basis, center)
+    n = X.shape[0]
+    # Products of a single-precision matrix need a copy in double precision.
+    # A device makes rows about as fast as it reads them.
+    if engine.device is None and 8 * n**2 <= engine.memory // 2:
+        K = engine.fill(basis.pairs, np.empty((n, n), dtype))
+        problem.operator = CenteredGram(PrecomputedBasis(K, engine), center)
+    return problem
+
+
+def rows_at_once(block: int, n: int, memory: int) -> int:
+    """Rows of length n that a fourth of the budget holds with a copy, at most `block`."""
+    return max(1, min(block, memory // (4 * 2 * 8 * n)))

@@ -1,0 +1,120 @@
+"""Rows in one array: NumPy, a memmap, CSR, or a tensor on a device."""
+
+import numpy as np
+
+from ..bases import AllPoints, GramBasis, PrecomputedBasis
+from ..compute import array_namespace, make_engine, restore
+from ..compute.arrays import dtype_in
+from ..kernels import Precomputed
+from ..sampling import sampled_numbers
+from .base import Rows
+
+
+class ArrayRows(Rows):
+    """The rows of an array that was checked.
+
+    Parameters
+    ----------
+    array : array, memmap, CSR matrix or tensor of shape (n, d)
+    original : object
+        What the user passed: results go back to its library and device.
+    memory : int, str or None
+    """
+
+    kind, in_memory = "array", True
+
+    def __init__(self, array, original=None, memory=None):
+        self.array, self.original, self.memory = array, original, memory
+
+    @property
+    def shape(self):
+        """Rows and columns."""
+        return tuple(self.array.shape)
+
+    @property
+    def dtype(self):
+        """float32 stays, all else is float64."""
+        return np.dtype(float_type(self.array))
+
+    def sum(self, function, title="rows"):
+        """The function of the whole: engines cut it into blocks themselves."""
+        return function(self.array, 0)
+
+    def map(self, function, out=None, names=None):
+        """The function of the whole, in the library of what the user passed."""
+        if out is not None:
+            return self.in_blocks().map(function, out, names)
+        return restore(in_type(function(self.array, 0), self.dtype), self.original)
+
+    def take(self, index):
+        """Rows by number."""
+        return self.array[index]
+
+    def sample(self, size, rng=None):
+        """Rows by the keys of their numbers."""
+        n = self.shape[0]
+        if n <= size:
+            return self.array
+        seed = self.seed if rng is None else int(rng.integers(2**62))
+        return self.array[sampled_numbers(n, size, seed)]
+
+    def whole(self, who):
+        """These."""
+        return self
+
+    @property
+    def kept(self):
+        """The array itself."""
+        return self.array
+
+    def for_passes(self):
+        """A file on disk is read in blocks."""
+        return self.in_blocks() if isinstance(self.array, np.memmap) else self
+
+    def batches(self):
+        """All rows as one."""
+        yield self.array
+
+    def count_rows(self):
+        """Known."""
+        return self.shape[0]
+
+    def candidates(self, size):
+        """All rows."""
+        return self.array
+
+    def typical(self):
+        """All rows: kernels sample them as they need."""
+        return self.array
+
+    def gram(self, kernel, engine, rng, n_components=None) -> GramBasis:
+        """All points, or the matrix itself where it was given."""
+        rows = engine.place(self.array)
+        if isinstance(kernel, Precomputed):
+            return PrecomputedBasis(rows, engine)
+        return AllPoints().build(kernel, rows, engine, rng, n_components)
+
+    def make_engine(self, *, device=None, threads=None, on_tiles=None):
+        """The engine that computes where the array is, or where it is told to."""
+        return make_engine(
+            self.array, memory=self.memory, device=device, threads=threads, on_tiles=on_tiles
+        )
+
+    def in_blocks(self) -> Rows:
+        """The same rows, read in blocks."""
+        from .blocks import BlockRows
+
+        return BlockRows(self.array, self.memory)
+
+
+def float_type(X):
+    """The NumPy type of results for X: float32 stays, all else is float64."""
+    return np.float32 if "float32" in str(X.dtype) else np.float64
+
+
+def in_type(result, dtype):
+    """An array of any library in one floating type."""
+    xp = array_namespace(result)
+    if xp is np:
+        return result.astype(dtype, copy=False)
+    return xp.astype(result, dtype_in(xp, np.dtype(dtype).name), copy=False)

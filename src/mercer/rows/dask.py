@@ -1,0 +1,294 @@
+"""Rows of a Dask array or dataframe: the work is done where the chunks are.
+
+A first pass checks, counts and samples the rows. Landmarks are chosen from the sample here, and a
+second pass sums the moments of the chunks in a tree. With all points as the basis the solver runs
+here, on vectors, and its products run on the workers.
+"""
+
+from dataclasses import replace
+from functools import cached_property
+from itertools import accumulate
+
+import numpy as np
+
+from ..bases.points import DRAFT_SPREAD
+from ..compute import format_bytes, make_engine, stack_rows, to_numpy
+from ..expansion import KernelExpansion
+from ..kernels.base import WIDTH_SAMPLE
+from .base import KEPT_ROWS, Rows, Survey, SurveyOf
+from .chunk_gram import ChunkGram
+from .chunks import Chunks
+from .tasks import Crew, constant, delayed, run, tree_sum
+
+# Tiles between two chunks are centered on one of them and not on all rows, so that squared
+# norms in them are up to four times those that the spread is judged by.
+PAIR_SPREAD = DRAFT_SPREAD / 4
+# Blocks of vectors that block Krylov holds at the least, and vectors of a block beyond the
+# components.
+LEAST_BLOCKS, SPARE_VECTORS = 6, 16
+
+
+class DaskRows(Rows):
+    """The rows of a Dask collection.
+
+    Parameters
+    ----------
+    X : dask array or dataframe
+    memory : int, str or None
+        Budget of every worker, and of what is done here.
+    n_jobs : int or None
+        Threads of a task.
+    device : str or None
+        Where tasks compute.
+    """
+
+    kind = "dask"
+
+    def __init__(self, X, memory=None, n_jobs=None, device=None):
+        self.original, self.memory = X, memory
+        self._chunks = Chunks.of(X)
+        self.names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+        self.crew = Crew.of(self._chunks.array, memory, n_jobs, device)
+        self._seen: Survey | None = None
+
+    @property
+    def shape(self):
+        """Rows, None where their number is not known, and columns."""
+        return self._chunks.count, self._chunks.width
+
+    @property
+    def dtype(self):
+        """The type of the rows."""
+        return self._chunks.dtype
+
+    @property
+    def head(self):
+        """No rows of the same columns, for checks of names and numbers."""
+        if self.names is None:
+            return np.empty((0, self._chunks.width))
+        return self.original._meta
+
+    @property
+    def chunks(self) -> Chunks:
+        """The chunks with their lengths, which may take a pass to count."""
+        if self._chunks.lengths is None:
+            self._chunks = self._chunks.counted()
+        return self._chunks
+
+    def sum(self, function, title="rows"):
+        """The sums of the chunks, added in a tree."""
+        chunks = self.chunks
+        if (chunks.count or 0) < 2:
+            raise ValueError(
+                f"Found array with {chunks.count} sample(s) while a minimum of 2 is required."
+            )
+        lengths = chunks.lengths or ()
+        parts = chunks.map(
+            on_chunk,
+            work=constant(function),
+            firsts=[0, *accumulate(lengths)],
+            width=chunks.width,
+            make=self.crew.engine(len(chunks.filled())),
+        )
+        some = [part for part, length in zip(parts, lengths, strict=True) if length]
+        return run([tree_sum(some)])[0]
+
+    def survey(self, size: int) -> Survey:
+        """Rows checked, counted and sampled in one pass."""
+        if self._seen is None or self._seen.sample.size < min(size, self._seen.count):
+            self._seen = self.sum(SurveyOf(size, self.seed))
+        return self._seen
+
+    @property
+    def kept(self):
+        """The Dask array."""
+        return self._chunks.array
+
+    def batches(self):
+        """The chunks one after the other, each brought here in its turn."""
+        for number, block in enumerate(self._chunks.blocks):
+            yield checked(run([block])[0], number, self._chunks.width)
+
+    def count_rows(self):
+        """The lengths of the chunks, counted where they are not known."""
+        return self.chunks.count or 0
+
+    def whole(self, who):
+        """Not brought here: they may be more than fit."""
+        raise ValueError(
+            f"{who} needs all rows in one place, and X is a Dask collection. Pass X.compute() if "
+            "they fit into memory, or use KernelPCA(basis='landmarks'), which works where the "
+            "chunks are."
+        )
+
+    def sample(self, size, rng=None):
+        """Rows by the keys of their numbers."""
+        if rng is None:
+            return self.survey(size).sample.leading(size).rows
+        return self.sum(SurveyOf(size, int(rng.integers(2**62)))).sample.rows
+
+    def candidates(self, size):
+        """The sample, and the row of largest norm where rows were left out of it."""
+        seen, rows = self.survey(size), self.sample(size)
+        return rows if len(rows) == seen.count else stack_rows([rows, seen.farthest])
+
+    def take(self, index):
+        """Rows by number, brought here."""
+        return self.chunks.rows(index)
+
+    def gram(self, kernel, engine, rng, n_components=None):
+        """The Gram matrix by pairs of chunks, which stay on the workers."""
+        chunks, held = self.chunks, self._held(n_components or 0)
+        check_vectors(chunks.count or 0, n_components or 0, engine)
+        check = delayed(kernel.check)
+        run([check(rows) for _, rows in held.filled()])
+        single = kernel.spread(self.candidates(KEPT_ROWS)) <= PAIR_SPREAD
+        basis = ChunkGram(kernel, chunks, engine, self.crew, single)
+        basis.hold(held)
+        return basis
+
+    def typical(self):
+        """The rows on which widths are measured when all are in one place, so that they agree."""
+        n = self.chunks.count or 0
+        if n <= WIDTH_SAMPLE:
+            return self.sample(WIDTH_SAMPLE)
+        return self.take(np.sort(np.random.default_rng(0).choice(n, WIDTH_SAMPLE, replace=False)))
+
+    def make_engine(self, *, device=None, threads=None, on_tiles=None):
+        """Threads here: devices are those of the workers."""
+        return make_engine(memory=self.memory, threads=threads, on_tiles=on_tiles)
+
+    def map(self, function, out=None, names=None):
+        """A lazy array with the chunks of the rows."""
+        if out is not None:
+            raise ValueError(
+                f"out={str(out)!r} is written from here, and X is on a cluster. Leave it out and "
+                "write from there, for example transform(X).to_zarr('scores.zarr')."
+            )
+        by_pairs = isinstance(function.expansion.basis, ChunkGram)
+        return (self._by_pairs if by_pairs else self._by_chunks)(function)
+
+    def explained(self, plan, problem):
+        """Nothing is kept between products of chunk pairs."""
+        tasks = f"by Dask, {self.crew.cores} tasks at a time"
+        if not problem.basis.spans_data or "kept" not in plan.method:
+            return replace(plan, reason=f"{plan.reason}; {tasks}")
+        free = next(e for e in plan.estimates if e.method == "krylov, matrix-free")
+        reason = f"{free.method}: rows stay on the workers, tiles are not kept; {tasks}"
+        return replace(plan, chosen=replace(free, solver=plan.solver), reason=reason)
+
+    @cached_property
+    def _persisted(self) -> Chunks:
+        """The chunks, computed once and kept where they are."""
+        return self.chunks.persisted()
+
+    def _held(self, r: int) -> Chunks:
+        """Persisted chunks of about equal length."""
+        held = self._persisted
+        even = held.evened(
+            self.crew.cores, self.crew.core_memory, held.width + 4 * (r + SPARE_VECTORS)
+        )
+        return held if even is held else even.persisted()
+
+    def _by_chunks(self, function):
+        """One task a chunk, with a model that holds its basis."""
+        array = self._chunks.array
+        return array.map_blocks(
+            mapped_chunk,
+            function=constant(function),
+            make=self.crew.engine(array.numblocks[0]),
+            dtype_=self.dtype,
+            dtype=self.dtype,
+            chunks=(array.chunks[0], *((size,) for size in function.tail)),
+            drop_axis=() if function.tail else 1,
+            meta=np.empty((0,) * (1 + len(function.tail)), self.dtype),
+        )
+
+    def _by_pairs(self, function):
+        """A tree of tasks a chunk, one for each chunk of the rows that the model was fitted to."""
+        import dask.array as da
+
+        chunks, expansion = self._chunks, function.expansion
+        check, finish = delayed(checked), delayed(frame_result)
+        blocks = [check(rows, i, chunks.width) for i, rows in enumerate(chunks.blocks)]
+        products = expansion.basis.lazy_products(blocks, expansion.frame)
+        metric, kernel = expansion.metric, expansion.basis.kernel
+        meta = np.empty((0,) * (1 + len(function.tail)), self.dtype)
+        arrays = [
+            da.from_delayed(
+                finish(function.verb, kernel, metric, rows, P, self.dtype),
+                (length, *function.tail),
+                meta=meta,
+            )
+            for rows, P, length in zip(blocks, products, chunks.array.chunks[0], strict=True)
+        ]
+        return da.concatenate(arrays, allow_unknown_chunksizes=True)
+
+
+def lazy_like(values, array):
+    """An array with a value for every row as a lazy one, with the chunks of a Dask array's rows."""
+    import dask.array as da
+
+    tail = [(size,) for size in values.shape[1:]]
+    return da.from_array(values, chunks=(array.chunks[0], *tail))
+
+
+def on_chunk(rows, chunk, work, firsts, width, make):
+    """A row function of a checked chunk, with the engine of its task."""
+    return work.moved(make())(checked(rows, chunk, width), firsts[chunk])
+
+
+def mapped_chunk(rows, function, make, dtype_, block_id=None):
+    """A row function of a checked chunk, as an array of one type."""
+    rows = checked(rows, block_id[0] if block_id else 0, rows.shape[1])
+    if not len(rows):
+        return np.empty((0, *function.tail), dtype_)
+    return to_numpy(function.moved(make())(rows, 0)).astype(dtype_, copy=False)
+
+
+def frame_result(verb, kernel, metric, rows, P, dtype):
+    """A verb of an expansion for rows whose products P with the frame's vectors are known."""
+    expansion = KernelExpansion(FrameBasis(kernel, P), np.eye(len(metric)), metric)
+    return verb(expansion, rows).astype(dtype, copy=False)
+
+
+class FrameBasis:
+    """The mean and the directions themselves as a basis, for rows whose products P are known."""
+
+    def __init__(self, kernel, P):
+        self.kernel, self.P = kernel, P
+
+    def project(self, X, W):
+        """P W."""
+        return self.P @ W
+
+    def norms(self, X):
+        """k(x, x)."""
+        return self.kernel.diag(X)
+
+
+def checked(rows, chunk: int, width: int) -> np.ndarray:
+    """The rows of a chunk, or an error that names it."""
+    if rows.ndim != 2 or rows.shape[1] != width:
+        raise ValueError(
+            f"Chunk {chunk} of X has shape {rows.shape}, and {width} columns were promised. Check "
+            "the function that makes it."
+        )
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if bad.size:
+        raise ValueError(
+            f"Chunk {chunk} of X contains NaN or infinity, first in its row {bad[0]}. Remove or "
+            "fill such rows first."
+        )
+    return rows
+
+
+def check_vectors(n: int, r: int, engine) -> None:
+    """Raise ValueError where the vectors of the exact method do not fit here."""
+    need = 8 * n * LEAST_BLOCKS * (r + SPARE_VECTORS)
+    if need > engine.memory:
+        raise ValueError(
+            f"Exact kernel PCA of {n:,} rows keeps vectors of {format_bytes(need)} on the client, "
+            f"and memory allows {format_bytes(engine.memory)}. Use basis='landmarks', or raise "
+            "memory."
+        )
