@@ -7,7 +7,6 @@ PRIVATE_RESULTS = {
     "_anchors",
     "_distance",
     "_dtype",
-    "_engine",
     "_kept",
     "_points",
     "_rectangular",

@@ -35,6 +35,10 @@ class FourierSums(TrigonometricMoments):
         """All of it."""
         return self.energy
 
+    def overshoots(self, share: float) -> bool:
+        """Never: the features are orthonormal."""
+        return False
+
 
 @dataclass(frozen=True)
 class FourierStream:

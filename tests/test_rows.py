@@ -1,0 +1,192 @@
+"""Rows of every kind answer the same verbs with the same numbers, and fits are whole."""
+
+import numpy as np
+import pytest
+from contracts import generator
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import (
+    ClassicalMDS,
+    HebbianKernelPCA,
+    KernelPCA,
+    KernelPCASearch,
+    NoveltyDetector,
+    SpectralClustering,
+    StreamingKernelPCA,
+)
+from mercer.bases import Landmarks, RandomFeatures
+from mercer.compute import LocalEngine
+from mercer.kernels import RBF
+from mercer.rows import ArrayRows, BlockRows, DaskRows, errors_of, scores_of
+
+N, D = 457, 4
+
+
+@pytest.fixture(scope="module")
+def X():
+    rng = generator(8)
+    return np.sin(rng.standard_normal((N, 2)) @ rng.standard_normal((2, D))) + 3.0
+
+
+def cut(X, seed):
+    """The rows in pieces of drawn lengths, some of them empty."""
+    ends = np.sort(generator(seed).integers(0, len(X) + 1, 5))
+    return np.split(X, ends)
+
+
+def kinds(X, tmp_path):
+    """The same rows in every place that rows can be in."""
+    np.save(tmp_path / "rows.npy", X)
+    found = {
+        "array": ArrayRows(X),
+        "memmap": ArrayRows(np.load(tmp_path / "rows.npy", mmap_mode="r")),
+        "file": BlockRows(tmp_path / "rows.npy", "1MB"),
+        "pieces": BlockRows(lambda: iter(cut(X, 3)), "1MB"),
+        "csr pieces": BlockRows(lambda: map(sparse.csr_matrix, cut(X, 4)), "1MB"),
+    }
+    try:
+        import dask.array as da
+    except ImportError:
+        return found
+    found["dask"] = DaskRows(da.from_array(X, chunks=(97, D)), "10MB")
+    unknown = da.concatenate(
+        [da.from_delayed(lazy(piece), (np.nan, D), X.dtype) for piece in cut(X, 5)],
+        allow_unknown_chunksizes=True,
+    )
+    return found | {"dask, lengths unknown": DaskRows(unknown, "10MB")}
+
+
+def lazy(piece):
+    import dask
+
+    return dask.delayed(lambda: piece)()
+
+
+def dense(rows):
+    return rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
+
+
+def test_sample_and_take_are_those_of_the_array(X, tmp_path):
+    here = ArrayRows(X)
+    for name, rows in kinds(X, tmp_path).items():
+        for seed in (0, 11):
+            here.seed = rows.seed = seed
+            rows._seen = None
+            for size in (3, 100, N, 2 * N):
+                np.testing.assert_array_equal(dense(rows.sample(size)), here.sample(size), name)
+            assert rows.sample(N, generator(seed)).shape[0] == N
+        index = generator(1).integers(0, N, 20)
+        np.testing.assert_array_equal(dense(rows.take(index)), X[index], name)
+        assert rows.count_rows() == N and rows.shape == (N, D) and rows.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    "recipe", [Landmarks(20), RandomFeatures(30)], ids=["landmarks", "features"]
+)
+def test_moments_are_those_of_the_array(recipe, X, tmp_path):
+    basis = recipe.build(RBF(0.5), X, LocalEngine(10**8, 2), generator(0))
+    W = basis.whitener(np.float64)
+    expected = ArrayRows(X).moments(basis, W)
+    for name, rows in kinds(X, tmp_path).items():
+        found = rows.moments(basis, W)
+        assert found.count == N, name
+        np.testing.assert_allclose(found.mean, expected.mean, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(found.scatter, expected.scatter, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(found.energy, expected.energy, rtol=1e-12, err_msg=name)
+
+
+def test_map_is_that_of_the_array_and_comes_back_in_kind(X, tmp_path):
+    model = KernelPCA(3, kernel="rbf", gamma=0.5, basis=Landmarks(20), random_state=0).fit(X)
+    for function in (scores_of(model.expansion_), errors_of(model.expansion_)):
+        expected = ArrayRows(X).map(function)
+        for name, rows in kinds(X, tmp_path).items():
+            found = rows.map(function)
+            assert hasattr(found, "compute") == (rows.kind == "dask"), name
+            found = found.compute() if rows.kind == "dask" else found
+            np.testing.assert_allclose(found, expected, atol=1e-10, err_msg=name)
+            if rows.kind == "dask":
+                with pytest.raises(ValueError, match="on a cluster"):
+                    rows.map(function, tmp_path / "out.npy")
+                continue
+            written = rows.map(function, tmp_path / "out.npy")
+            np.testing.assert_allclose(np.squeeze(np.load(written)), expected, atol=1e-10)
+
+
+def needs_one_place():
+    options = {"random_state": 0}
+    return [
+        HebbianKernelPCA(2, kernel="rbf", gamma=0.5, n_passes=2, **options),
+        SpectralClustering(2, gamma=0.5, **options),
+        ClassicalMDS(2, **options),
+        NoveltyDetector(3, gamma=0.5, **options),
+        KernelPCASearch(noise=0.1, **options),
+    ]
+
+
+@pytest.mark.parametrize("model", needs_one_place(), ids=lambda m: type(m).__name__)
+def test_what_needs_all_rows_refuses_chunks_and_reads_small_files(model, X, tmp_path):
+    da = pytest.importorskip("dask.array")
+    name = type(model).__name__
+    with pytest.raises(ValueError, match=rf"{name} needs all rows in one place.*X\.compute"):
+        clone(model).fit(da.from_array(X, chunks=(100, D)))
+    np.save(tmp_path / "rows.npy", X)
+    here, there = clone(model).fit(X), clone(model).fit(tmp_path / "rows.npy")
+    for attribute in ("eigenvalues_", "offset_", "best_params_"):
+        if hasattr(here, attribute):
+            one, other = getattr(here, attribute), getattr(there, attribute)
+            assert one == other if isinstance(one, dict) else np.allclose(one, other)
+
+
+def test_streams_read_chunks_in_their_order(X):
+    da = pytest.importorskip("dask.array")
+    stream = StreamingKernelPCA(3, kernel="rbf", gamma=0.5, random_state=0)
+    here = clone(stream).fit(X)
+    there = clone(stream).fit(da.from_array(X, chunks=(100, D)))
+    np.testing.assert_allclose(there.eigenvalues_, here.eigenvalues_, rtol=1e-9)
+
+
+def whole_fits():
+    return [
+        (KernelPCA(2, kernel="rbf"), "mercer.estimators.kernel_pca.pose"),
+        (
+            KernelPCA(2, kernel="rbf", basis=Landmarks(20)),
+            "mercer.estimators._estimator.KernelEstimator._set_gamma",
+        ),
+        (HebbianKernelPCA(2, kernel="rbf"), "mercer.estimators.hebbian.canonical"),
+        (StreamingKernelPCA(2, kernel="rbf"), "mercer.estimators.streaming.components_of"),
+        (SpectralClustering(2), "mercer.estimators.spectral.KMeans"),
+        (ClassicalMDS(2), "mercer.estimators.mds.measured_by"),
+        (NoveltyDetector(2), "mercer.estimators.novelty.split"),
+    ]
+
+
+@pytest.mark.parametrize(("model", "place"), whole_fits(), ids=lambda x: str(x)[:30])
+def test_an_interrupted_fit_leaves_what_was_there(model, place, X, monkeypatch):
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    assert not [name for name in vars(model) if name.endswith("_") and name[0] != "_"]
+    model.fit(X[:, :3])
+    before = {name: x for name, x in vars(model).items() if name != "_engine"}
+    with monkeypatch.context() as patch:
+        patch.setattr(place, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X)
+    assert vars(model).keys() - {"_engine"} == before.keys()
+    assert all(vars(model)[name] is value for name, value in before.items())
+
+
+def test_results_of_an_earlier_fit_do_not_linger(X):
+    model = KernelPCA(2, kernel="rbf", basis=Landmarks(20)).fit(X)
+    assert hasattr(model, "landmarks_") and hasattr(model, "X_sample_")
+    model.set_params(basis="points").fit(X)
+    assert not hasattr(model, "landmarks_") and not hasattr(model, "X_sample_")
