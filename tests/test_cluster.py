@@ -23,6 +23,7 @@ from sklearn.exceptions import NotFittedError
 from mercer import HebbianKernelPCA, KernelPCA
 from mercer.bases import Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
+from mercer.exceptions import MercerWarning
 from mercer.kernels import RBF, Laplacian, Polynomial
 from mercer.metrics import subspace_error
 from mercer.rows import ArrayRows, BlockRows, DaskRows
@@ -265,8 +266,8 @@ def test_bad_requests():
         model("auto", kernel="precomputed").fit(D)
     with pytest.raises(ValueError, match="fit_inverse_transform"):
         model("points", fit_inverse_transform=True).fit(D)
-    with pytest.raises(ValueError, match="more than the 600 rows"):
-        model(Landmarks(601)).fit(D)
+    with pytest.warns(MercerWarning, match="more than the 600 rows"):
+        assert len(model(Landmarks(601, Uniform())).fit(D).landmarks_) == 600
     with pytest.raises(ValueError, match="one of size, error"):
         model(Landmarks(5, error=0.1)).fit(D)
     with pytest.raises(ValueError, match=r"vectors of .* on the client.*landmarks"):

@@ -12,6 +12,7 @@ from sklearn.decomposition import PCA
 from mercer import KernelPCA
 from mercer.bases import Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
+from mercer.exceptions import MercerWarning
 from mercer.kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic, Sigmoid
 from mercer.moments import Moments
 from mercer.problems import LATE_CONDITION, condition, reduced_problem
@@ -118,7 +119,6 @@ def test_share_as_size(digits):
     ("basis", "message"),
     [
         (Landmarks(size=0), "size=0 must be a whole number above 0"),
-        (Landmarks(size=10_000), "more than the 900 rows"),
         (Landmarks(error=2), "must be a share in"),
         (Landmarks(size=5, error=0.1), "give one of"),
         (Landmarks(points=np.zeros((4, 3))), r"Give an array of shape \(m, 64\)"),
@@ -137,9 +137,14 @@ def test_size_that_is_no_number_of_landmarks(digits, size):
         fit(digits, Landmarks(size=size))
 
 
-def test_size_beyond_the_rows_names_the_way_out(digits):
-    with pytest.raises(ValueError, match="size=901 is more than the 900 rows there are"):
-        fit(digits, Landmarks(size=901))
+@pytest.mark.parametrize("size", [901, 10_000])
+def test_size_beyond_the_rows_takes_all_of_them_and_says_so(size, digits):
+    """As n_components does."""
+    with pytest.warns(MercerWarning, match=f"size={size} is more than the 900 rows") as told:
+        model = fit(digits, Landmarks(size=size, selector=Uniform()))
+    assert len(model.landmarks_) == 900 and told[0].filename == __file__
+    exact = fit(digits, "points")
+    np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=1e-6)
 
 
 def test_size_beyond_the_rank_gives_fewer_landmarks_and_says_so():

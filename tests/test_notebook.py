@@ -14,6 +14,7 @@ from mercer import ClassicalMDS, HebbianKernelPCA, KernelPCA, NoveltyDetector, S
 from mercer._tables import html_table
 from mercer.progress.notebook import NotebookProgress
 from mercer.progress.passes import PassBar
+from mercer.solvers import PassState
 
 X = np.random.default_rng(0).random((80, 4))
 VOID = {"input", "br", "meta", "img", "hr", "link"}
@@ -140,6 +141,24 @@ def test_a_notebook_is_not_flooded(monkeypatch):
     assert len(notebook.shown[0]) <= 3
     assert not any("<i>" in drawing for drawing in notebook.shown[0])
     assert "&lt;i&gt;title" in notebook.shown[0][-1]
+
+
+def test_time_left_never_grows(monkeypatch):
+    """However the number of passes foreseen does."""
+    now = [0.0]
+    bar = PassBar(verbose=1)
+    bar._bar.get_time = lambda: now[0]
+    left = bar._bar.columns[-1]
+    shown = []
+    with bar:
+        for k, residual in enumerate([1, 0.5, 0.4, 0.39, 0.38, 0.1, 1e-3, 1e-9], start=1):
+            now[0] += 10.0
+            bar.report(PassState(k, np.ones(2), residual, 1e-8))
+            (task,) = bar._bar.tasks
+            shown.append(left.render(task).plain)
+    assert shown[0] == "-:--", "one pass tells nothing"
+    seconds = [int(text.split(":")[0]) * 60 + int(text.split(":")[1]) for text in shown[1:]]
+    assert seconds == sorted(seconds, reverse=True) and seconds[0] > 0
 
 
 def test_silence_in_a_notebook(monkeypatch):

@@ -154,8 +154,6 @@ def test_landmarks_by_number_and_by_error(X):
         model(Landmarks(error=2)).fit(pieces(X))
     with pytest.raises(ValueError, match="give one of size"):
         model(Landmarks(5, indices=[1])).fit(pieces(X))
-    with pytest.raises(ValueError, match="size=4000 is more than the 3001 rows"):
-        model(Landmarks(4000), memory="1GB").fit(pieces(X))
     with pytest.raises(ValueError, match="Give at least 162 MB, or ask for fewer"):
         model(Landmarks(2500), memory="10MB").fit(pieces(X))
 

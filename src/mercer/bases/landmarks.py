@@ -187,11 +187,11 @@ class Landmarks(BasisRecipe):
                 "in (0, 1)."
             )
         if self.size > n:
-            raise ValueError(
-                f"Landmarks: size={self.size} is more than the {n} rows there are. "
-                "Give a smaller size, or use basis='points' for the exact method."
+            tell(
+                f"Landmarks: size={self.size} is more than the {n} rows there are: all of them "
+                "are landmarks. basis='points' is the exact method."
             )
-        return int(self.size)
+        return min(int(self.size), n)
 
     def _given(self, X):
         """The landmarks that the user chose, checked against X and in its type."""

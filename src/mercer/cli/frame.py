@@ -214,6 +214,6 @@ def heard_warnings(quiet: bool, heard: list[str]) -> Iterator[None]:
                 print(f"mercer: warning: {heard[-1]}", file=sys.stderr)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("default")
+        warnings.simplefilter("always")  # each is told once, and in every run
         warnings.showwarning = hear
         yield

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.metrics import pairwise_distances
 
 from ..compute import row_blocks
+from ..exceptions import tell
 from ..operators import MatrixDistance
 from .coordinates import lifted, squared_distances
 
@@ -103,10 +104,11 @@ def choose_landmarks(landmarks, n: int, rng) -> np.ndarray | None:
         return index % n
     m = max(1, round(landmarks * n) if isinstance(landmarks, float) else int(landmarks))
     if m > n:
-        raise ValueError(
-            f"landmarks={m} is more than n_samples={n}. Give fewer, or None for the exact method."
+        tell(
+            f"landmarks={m} is more than n_samples={n}: all rows are landmarks. None is the exact "
+            "method."
         )
-    return np.sort(rng.choice(n, m, replace=False))
+    return np.sort(rng.choice(n, min(m, n), replace=False))
 
 
 def matrix_distance(D, checked: bool):

@@ -9,10 +9,10 @@ from rich.progress import (
     TaskID,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 
 from ..solvers import PassState
+from .left import TimeLeft
 from .notebook import make_progress
 
 # Passes foreseen before the first residual is known.
@@ -47,7 +47,10 @@ class PassBar:
     def __enter__(self):
         if self._bar is not None:
             self._bar.start()
-            self._task = self._bar.add_task(self.title, total=self._guess, state="first pass")
+            known = self.passes is not None
+            self._task = self._bar.add_task(
+                self.title, total=self._guess, state="first pass", guess=not known
+            )
         return self
 
     def __exit__(self, *error):
@@ -66,8 +69,11 @@ class PassBar:
         self._done = state.n_passes
         if self._bar is not None:
             text = f"pass {state.n_passes}, residual {state.residual:.1e}"
+            guess = self.passes is None and self._first is None
             total = max(self._expected(state), state.n_passes)
-            self._bar.update(self._task, completed=state.n_passes, total=total, state=text)
+            self._bar.update(
+                self._task, completed=state.n_passes, total=total, state=text, guess=guess
+            )
         self.stopped |= self.callback is not None and bool(self.callback(state))
         return self.stopped
 
@@ -95,6 +101,6 @@ def _make_bar() -> Progress:
         TextColumn("{task.fields[state]}"),
         TimeElapsedColumn(),
         TextColumn("left"),
-        TimeRemainingColumn(),
+        TimeLeft(),
         console=Console(stderr=True),
     )

@@ -8,11 +8,11 @@ from rich.progress import (
     TaskID,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 from rich.table import Column
 from rich.text import Text
 
+from .left import TimeLeft
 from .notebook import make_progress
 
 
@@ -71,6 +71,6 @@ def _make_bar(console) -> Progress:
         RowsPerSecond(table_column=Column(no_wrap=True)),
         TimeElapsedColumn(),
         TextColumn("left"),
-        TimeRemainingColumn(),
+        TimeLeft(),
         console=console,
     )
