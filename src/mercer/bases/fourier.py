@@ -10,6 +10,7 @@ cost of n rows is one nonuniform fast Fourier transform and all else is independ
 """
 
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -260,15 +261,21 @@ class FourierBasis(Basis):
         """Sides of the grid of differences of frequencies."""
         return tuple(int(4 * m + 1) for m in self.frequencies.reach)
 
+    def moved(self, engine: TiledEngine) -> "FourierBasis":
+        """The same basis where another engine works; what was measured goes with it."""
+        _ = self.transform_error
+        basis = copy(self)
+        basis.engine = engine
+        return basis
+
     def moments(self, X: Array, weights: Array | None = None) -> TrigonometricMoments:
         """The trigonometric moments of the rows of X, weighted or not, in one pass."""
         X, modes = self.engine.place(X), self.moment_modes
         rows = self.transform_rows(X.shape[0], int(np.prod(modes)), 1)
 
         def of_block(block):
-            rows = dense_rows(X[block])
-            self.check_rows(rows)
-            angles = self.angles(rows)
+            angles = self.angles(dense_rows(X[block]))
+            self.check_angles(angles)
             n, w = angles.shape[0], None if weights is None else weights[block]
             sums = frequency_sums(angles, modes, self.precision_of_transforms, w)
             count = float(n if w is None else w.sum())
@@ -352,8 +359,9 @@ class FourierBasis(Basis):
         """
         X, grid = dense_rows(X), self.frequencies
         if not grid.room:
-            self.check_rows(X)
-            return self.angles(X), None
+            angles = self.angles(X)
+            self.check_angles(angles)
+            return angles, None
         low, high = (on_device_of(grid.box[:, i] + (-1, 1)[i] * grid.room, X) for i in (0, 1))
         inside = ((low <= X) & (high >= X)).all(axis=1)[:, None]
         xp = array_namespace(X)
@@ -364,14 +372,19 @@ class FourierBasis(Basis):
         """2 pi h (x - c), within (-pi, pi) for rows within the box."""
         grid = self.frequencies
         if not (is_on_device(X) and transforms_on_devices()):
-            # The difference is taken in double precision, before anything is rounded.
-            return (np.asarray(to_numpy(X), dtype=float) - grid.center) * (2 * np.pi * grid.spacing)
+            # The difference is taken in double precision, before anything is rounded. Each column
+            # in one piece: that is how transforms take them.
+            out = np.empty((len(grid.center), X.shape[0]))
+            np.subtract(to_numpy(X).T, grid.center[:, None], out=out)
+            out *= (2 * np.pi * grid.spacing)[:, None]
+            return out.T
         center, scale = (on_device_of(a, X) for a in (grid.center, 2 * np.pi * grid.spacing))
         return (X.double() - center) * scale
 
-    def check_rows(self, X: Array) -> None:
+    def check_angles(self, angles: Array) -> None:
         """Raise ValueError for rows outside of the box, where the series is not the kernel."""
-        box, found = self.frequencies.box, row_range(X)
+        grid, box = self.frequencies, self.frequencies.box
+        found = row_range(angles) / (2 * np.pi * grid.spacing)[:, None] + grid.center[:, None]
         slack = BOX_ROUNDING * np.abs(box).max(axis=1)
         bad = (found[:, 0] < box[:, 0] - slack) | (found[:, 1] > box[:, 1] + slack)
         if bad.any():
@@ -477,6 +490,10 @@ def row_range(X) -> np.ndarray:
     if not is_on_device(X):
         X = to_numpy(X)
     xp = array_namespace(X)
+    if xp is np:
+        # Column by column: NumPy's own way across rows is many times slower.
+        low, high = (np.array([end(column) for column in X.T]) for end in (np.min, np.max))
+        return np.stack([low, high], axis=1).astype(float)
     low, high = (to_numpy(end) for end in (xp.min(X, axis=0), xp.max(X, axis=0)))
     return np.stack([low, high], axis=1).astype(float)
 
