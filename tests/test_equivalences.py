@@ -6,9 +6,11 @@ import pytest
 from contracts import generator
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.decomposition import KernelPCA as SklearnKernelPCA
 
 from mercer import KernelPCA
+from mercer.bases import Landmarks
 from mercer.kernels import RBF, Linear, Matern, Polynomial, RationalQuadratic
 
 few = settings(
@@ -232,3 +234,15 @@ def test_any_shape_kernel_and_precision(n, d, r, name, single, center, seed, sol
     left = max(total - values[:r].sum(), 0)
     if values[-1] > -1e-9 * values[0]:
         assert errors.sum() == pytest.approx(left, abs=1000 * atol * scale / values[r - 1])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_landmarks_and_all_points_have_the_same_signs(seed):
+    """Pictures of both fits of the same data are not mirrored."""
+    rng = np.random.default_rng(seed)
+    X = np.exp(0.5 * rng.standard_normal((400, 3))) * [3.0, 2.0, 1.0]
+    exact = KernelPCA(4, kernel="rbf", gamma=0.05).fit_transform(X)
+    reduced = KernelPCA(4, kernel="rbf", gamma=0.05, basis=Landmarks(150), random_state=seed)
+    for some in (reduced, clone(reduced).set_params(basis="features")):
+        agreement = np.einsum("ij,ij->j", exact, some.fit_transform(X))
+        assert (agreement[:3] > 0).all()

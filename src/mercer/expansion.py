@@ -42,6 +42,12 @@ class KernelExpansion:
         """The expansion with only the first r directions."""
         return KernelExpansion(self.basis, self.frame[:, : 1 + r], self.metric[: 1 + r, : 1 + r])
 
+    def signed(self, signs: np.ndarray) -> "KernelExpansion":
+        """The expansion with every direction times its sign, (r,)."""
+        signs = np.concatenate([[1.0], signs])
+        frame = self.frame * on_device_of(signs, self.frame)
+        return KernelExpansion(self.basis, frame, self.metric * signs * signs[:, None])
+
     def scores(self, X) -> np.ndarray:
         """Coordinates of phi(X) along the directions, from the mean, (n, r)."""
         P = self.basis.project(X, self.frame[:, 1:])

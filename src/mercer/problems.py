@@ -173,8 +173,6 @@ class ReducedProblem:
         some = pairs.values > 0
         Q = pairs.vectors * some
         A = Q if self.whitener is None else self.whitener @ Q
-        signs = np.where(A[np.argmax(np.abs(A), axis=0), np.arange(A.shape[1])] < 0, -1.0, 1.0)
-        A, Q = A * signs, Q * signs
         mean = self.moments.mean if self.center else np.zeros(self.size)
         b = mean if self.whitener is None else self.whitener @ mean
         metric = np.zeros((1 + Q.shape[1], 1 + Q.shape[1]))

@@ -18,11 +18,28 @@ from scipy import sparse
 Array: TypeAlias = Any
 
 
+class BlocksOnDemand:
+    """Rows whose blocks are arrays of `namespace` that are made when they are asked for.
+
+    Attributes
+    ----------
+    X : array or sparse matrix
+        The rows as they are.
+    namespace : array-API namespace
+    device : object
+        Of the blocks.
+    """
+
+    X: Any
+    namespace: Any = np
+    device: Any = None
+
+
 def array_namespace(X: Array) -> Any:
     """The array-API namespace of X, without a look-up for the common case."""
     if isinstance(X, np.ndarray):
         return np
-    return X.namespace if hasattr(X, "namespace") else _namespace(X)
+    return X.namespace if isinstance(X, BlocksOnDemand) else _namespace(X)
 
 
 def is_sparse(X: Array) -> bool:
@@ -47,7 +64,7 @@ def to_numpy(X: Array) -> Any:
     """X as a NumPy array, a view where the library allows one; streamed rows are there already."""
     if isinstance(X, np.ndarray) or is_sparse(X):
         return X
-    if hasattr(X, "namespace"):
+    if isinstance(X, BlocksOnDemand):
         return to_numpy(X.X)
     if is_torch_array(X):
         return X.detach().cpu().numpy()
@@ -85,7 +102,7 @@ def placement_of(X) -> dict:
     """Arguments that make a new array beside X: empty for NumPy."""
     if is_sparse(X) or array_namespace(X) is np:
         return {}
-    return {"device": X.device if hasattr(X, "namespace") else _device(X)}
+    return {"device": X.device if isinstance(X, BlocksOnDemand) else _device(X)}
 
 
 def dtype_in(xp, dtype):

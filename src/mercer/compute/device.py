@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from array_api_compat import torch as xp
 
-from .arrays import dtype_in, dtype_name, is_sparse, to_numpy
+from .arrays import BlocksOnDemand, dtype_in, dtype_name, is_sparse, to_numpy
 from .memory import FREE_SHARE, available_memory, format_bytes, parse_bytes
 from .tiles import TiledEngine, row_blocks
 
@@ -148,7 +148,7 @@ class TorchEngine(TiledEngine):
         self.memory //= 2
 
 
-class PagedRows:
+class PagedRows(BlocksOnDemand):
     """Rows in main memory or in a file whose blocks come to the device when they are asked for."""
 
     namespace = xp
@@ -212,7 +212,7 @@ def can_fuse(device) -> bool:
         return False
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= LEAST_CAPABILITY
-    return bool(getattr(triton.knobs.runtime, "interpret", False))
+    return bool(triton.knobs.runtime.interpret)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, restore, to_numpy
+from ..compute.signs import peak_signs
 from ..exceptions import tell
 from ..expansion import KernelExpansion
 from ..kernels import KERNELS, Kernel
@@ -191,6 +192,9 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             self.X_fit_ = rows.kept
         else:
             self.X_sample_ = copied(rows.sample(SAMPLE_ROWS))
+            # As of a fit to all points: the largest score of a training row is positive.
+            scores = self.expansion_.scores(self.X_sample_)
+            self.expansion_ = self.expansion_.signed(peak_signs(scores))
             if basis.points is not None:
                 self.landmarks_ = restore(basis.points, rows.original if rows.in_memory else None)
         self._set_gamma(rows.shape[1])

@@ -244,7 +244,7 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     @property
     def dissimilarity_matrix_(self):
         """All distances between the training points, (n_samples, n_samples), made on demand."""
-        if not hasattr(self, "_points"):
+        if "_points" not in vars(self):
             raise AttributeError("A model file does not keep the points. Fit again to have them.")
         if self._is_precomputed():
             return self._points

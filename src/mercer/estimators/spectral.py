@@ -251,8 +251,8 @@ class SpectralClustering(ClusterMixin, KernelInput):
 
     def _check_clusters(self, X):
         n = X.shape[0]
-        for name in ("n_clusters", "n_components"):
-            asked = getattr(self, name)
+        wanted = {"n_clusters": self.n_clusters, "n_components": self.n_components}
+        for name, asked in wanted.items():
             if asked is not None and asked > n:
                 raise ValueError(f"{name}={asked} is more than n_samples={n}. Give at most {n}.")
 

@@ -195,7 +195,7 @@ class _Run:
         kept = on_device_of(np.flatnonzero(alive), self.V)
         before, after = self.V[:, : self.r][:, kept], self.outputs[:, : self.r][:, kept]
         turned = after - before @ (before.T @ after)
-        boost = np.exp(getattr(self.rule, "rho", 0.0)) * self.rule.brake
+        boost = np.exp(self.rule.rho) * self.rule.brake
         return {
             "gains": gains * boost,
             "eigenvalues": self.eigenvalues,

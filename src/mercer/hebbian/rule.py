@@ -41,6 +41,9 @@ class HebbianRule:
         Factor on the gains, halved each time a block had to be taken back.
     """
 
+    #: Logarithms of the factors that meta-descent puts on the gains.
+    rho: Any = 0.0
+
     def __init__(self, A: Array, cap: float = 1.0):
         self.A = A
         self.cap = cap

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 
 from ..compute import ScalarMap, array_namespace, is_sparse, to_numpy
-from ..compute.arrays import Array, dtype_in, itemsize, placement_of
+from ..compute.arrays import Array, BlocksOnDemand, dtype_in, itemsize, placement_of
 
 # Rows on which the median or mean distance is taken: half a million pairs settle
 # either to a third digit.
@@ -199,7 +199,7 @@ class Pairs(ABC):
         return itemsize(self.dtype)
 
 
-class DenseBlocks:
+class DenseBlocks(BlocksOnDemand):
     """Sparse rows whose blocks are dense, for when they meet dense ones."""
 
     namespace, ndim = np, 2

@@ -149,7 +149,7 @@ def add_coordinates(compiled, term, X, Z, out):
     if isinstance(out, np.ndarray):
         from ..compute import _numba
 
-        getattr(_numba, compiled)(dense(X), dense(Z), out)
+        vars(_numba)[compiled](dense(X), dense(Z), out)
         return
     out[...] = 0
     for k in range(X.shape[1]):

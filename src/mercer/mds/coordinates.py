@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg import eigvals
 from scipy.spatial.distance import cdist
 
+from ..compute.signs import peak_signs
 from ..moments import Moments
 from ..solvers._linalg import orthonormal_against, small_eigh
 
@@ -230,9 +231,3 @@ def misfit(D, Y, Z) -> tuple[float, float]:
 def squared_distances(Y, Z) -> np.ndarray:
     """|y - z|^2 between two sets of rows."""
     return (Y * Y).sum(axis=1)[:, None] + (Z * Z).sum(axis=1) - 2 * (Y @ Z.T)
-
-
-def peak_signs(Y) -> np.ndarray:
-    """Signs that make the largest entry of each column positive, (p,)."""
-    peaks = Y[np.argmax(np.abs(Y), axis=0), np.arange(Y.shape[1])]
-    return np.where(peaks < 0, -1.0, 1.0)

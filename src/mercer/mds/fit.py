@@ -7,6 +7,7 @@ import numpy as np
 from scipy.linalg import eigvalsh
 
 from ..compute import LocalEngine
+from ..compute.signs import peak_signs
 from ..moments import Moments
 from ..operators import DenseOperator, DoubleCentered, Negated
 from ..planning import Workload
@@ -23,7 +24,6 @@ from .coordinates import (
     gower_map,
     landmark_map,
     misfit,
-    peak_signs,
     positive_part,
     principal_map,
 )

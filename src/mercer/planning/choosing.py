@@ -116,11 +116,11 @@ def fourier_plan(work: Workload, basis: FourierBasis, rows: int, solver, automat
 
 def _shape(X) -> tuple[int, int]:
     """Rows and columns of data, or as they are given."""
-    shape = X if isinstance(X, tuple) else getattr(X, "shape", None)
-    if shape is None or len(shape) != 2 or not all(isinstance(k, Integral) for k in shape):
+    shape = X if isinstance(X, tuple) else np.shape(X)
+    if len(shape) != 2 or not all(isinstance(k, Integral) for k in shape):
         raise ValueError(
             "plan takes an array of rows or its shape (n, d), and got "
-            f"{type(X).__name__ if shape is None else tuple(shape)}."
+            f"{tuple(shape) or type(X).__name__}."
         )
     n, d = (int(k) for k in shape)
     if n < 1 or d < 1:

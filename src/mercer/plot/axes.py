@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from ..compute import to_numpy
+from ..compute import is_sparse, to_numpy
 
 # Shapes and dashes tell groups apart where color cannot.
 MARKERS = "os^vDP*X<>"
@@ -43,7 +43,7 @@ def shades(count: int):
 
 def dense(A):
     """A NumPy array of whatever holds rows."""
-    return np.asarray(A.toarray() if hasattr(A, "toarray") else to_numpy(A))
+    return np.asarray(A.toarray() if is_sparse(A) else to_numpy(A))
 
 
 def check_component(component, count: int) -> int:

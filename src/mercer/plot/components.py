@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from .._colors import group_color
 from ..compute.arrays import Array
@@ -141,14 +142,15 @@ def landmarks(
     -------
     matplotlib Axes
     """
-    Z = getattr(model, "landmarks_", model)
+    fitted = isinstance(model, BaseEstimator)
+    Z = vars(model).get("landmarks_", model) if fitted else model
     plane = X.shape[1] == 2
-    if not plane and not hasattr(model, "transform"):
+    if not plane and not fitted:
         raise ValueError(
             f"Points of {X.shape[1]} columns have no place in a picture. Give the fitted model, "
             "whose scores show them, or data of two columns."
         )
-    if Z is model and hasattr(model, "transform"):
+    if Z is model and fitted:
         raise ValueError(
             f"{type(model).__name__} was fitted without landmarks. Fit with basis='landmarks', or "
             "give the landmarks as an array."

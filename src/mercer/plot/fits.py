@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._colors import group_color
+from ..estimators import KernelPCASearch
 from .axes import DASHES, MARKERS, dense, log_heights, new_axes
 from .histories import QUANTITIES, curves
 
@@ -91,7 +92,7 @@ def selection(result: Any, ax: "Axes | None" = None) -> Any:
     matplotlib Axes
     """
     ax = ax or new_axes()
-    result = getattr(result, "selection_", result)
+    result = result.selection_ if isinstance(result, KernelPCASearch) else result
     shares = result.errors / result.reference
     picture = ax.imshow(shares, cmap="gray", aspect="auto", vmin=0, vmax=1)
     for (i, j), share in np.ndenumerate(shares):

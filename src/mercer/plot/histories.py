@@ -8,6 +8,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ..hebbian import History
+from ..solvers import PassState
+
 # What a curve can show, best first: equation 22 of the Hebbian paper, what residuals say, and
 # how far the subspace turned.
 QUANTITIES = {
@@ -55,12 +58,12 @@ def curves(histories, quantity: str = "auto"):
 
 def _read(history, name):
     """Quantities of one history, each as (passes, values)."""
-    if hasattr(history, "changes"):
+    if isinstance(history, History):
         return _of_hebbian(history)
     history = list(history)
     if not history:
         raise ValueError(f"History {name!r} is empty: no pass was recorded.")
-    if all(hasattr(state, "n_passes") for state in history):
+    if all(isinstance(state, PassState) for state in history):
         passes = np.array([state.n_passes for state in history])
         return {"residual": (passes, np.array([state.residual for state in history], float))}
     values = np.asarray(history, dtype=float)

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from ..bases import Basis
 from ..compute import array_namespace, is_sparse, to_numpy
-from ..compute.arrays import Array, dtype_name, placement_of
+from ..compute.arrays import Array, BlocksOnDemand, dtype_name, placement_of
 from ..expansion import KernelExpansion
 
 # Share of a streamed block that a batch is at most: 512 rows on the cores, where GEMM runs at full
@@ -90,7 +90,7 @@ def some_rows(X, size: int):
 
 def all_rows(X):
     """All rows of X, dense; those that a device has no room for in main memory."""
-    return to_numpy(X) if hasattr(X, "namespace") else some_rows(X, X.shape[0])
+    return to_numpy(X) if isinstance(X, BlocksOnDemand) else some_rows(X, X.shape[0])
 
 
 def row_sample(n: int, size: int) -> np.ndarray | None:

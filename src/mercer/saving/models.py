@@ -89,8 +89,8 @@ class Model:
         return Part(self.cls, self._fields, self._build, raw=True)
 
     def _fields(self, model):
-        names = (name for name in self.attributes if hasattr(model, name))
-        state = {name: getattr(model, name) for name in names}
+        facts = vars(model)
+        state = {name: facts[name] for name in self.attributes if name in facts}
         state = self.adjust(model, state) if state else {}
         return {"params": kept_params(model), "state": state}
 

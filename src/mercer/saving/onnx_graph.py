@@ -67,7 +67,7 @@ def export_onnx(model: Any, path: str | PathLike[str], *, dtype: str = "float32"
 
 def exportable(model):
     """The expansion of a model that an ONNX graph can hold, or an error that says why not."""
-    expansion = getattr(model, "expansion_", None)
+    expansion = vars(model).get("expansion_")
     if expansion is None:
         raise ModelFileError(f"{type(model).__name__} has no transform that ONNX could express.")
     basis = expansion.basis
@@ -108,7 +108,7 @@ def project(graph, X, basis, W) -> str:
 def inner_products(graph, X, Z, kernel) -> str:
     """gamma X Z' + coef0."""
     K = graph.matmul(X, Z.T * kernel._scale)
-    return graph.add(K, kernel.coef0) if hasattr(kernel, "coef0") else K
+    return K if isinstance(kernel, Linear | Cosine) else graph.add(K, kernel.coef0)
 
 
 def polynomial(graph, X, Z, kernel) -> str:

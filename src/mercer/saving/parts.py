@@ -88,7 +88,7 @@ def points_of(*names):
     """The attributes of a basis, its points where they can be written from."""
 
     def read(basis):
-        return {name: getattr(basis, name) for name in names} | {"points": host(basis.points)}
+        return named(*names)(basis) | {"points": host(basis.points)}
 
     return read
 
@@ -209,8 +209,8 @@ def lifted_fields(distance: LiftedDistance) -> dict:
     """The constant, and the distance where it is not a matrix."""
     inner = distance.distance
     keep = isinstance(inner, EuclideanDistance | MetricDistance)
-    names = ("kind", "constant", "same")
-    return {name: getattr(distance, name) for name in names} | {"distance": inner if keep else None}
+    fields = named("kind", "constant", "same")(distance)
+    return fields | {"distance": inner if keep else None}
 
 
 def metric_distance(reader: Reader, given) -> MetricDistance:

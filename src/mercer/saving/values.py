@@ -11,6 +11,7 @@ from typing import Any, Union, get_args, get_origin
 
 import numpy as np
 from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator
 
 from ..bases import Basis
 from ..compute import is_sparse, to_numpy
@@ -104,7 +105,7 @@ class Writer:
         part = self.parts.get(kind)
         if part is not None and part.cls is type(value):
             return {TAG: kind} | self._encode_items(part.fields(value), name)
-        if callable(value) and not hasattr(value, "get_params"):
+        if callable(value) and not isinstance(value, BaseEstimator):
             raise ModelFileError(
                 f"{name} is a function, and a model file holds no code. Use a kernel or metric "
                 "of mercer, or 'precomputed'; joblib.dump(model, path) keeps a model with its code."

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg import eigh, qr
 
 from ..compute.arrays import Array
+from ..compute.signs import peak_signs
 from ..kernels import Kernel
 from .base import distinct_rows, host_gram, top_eigenpairs
 from .bayes import SparseBayes
@@ -127,7 +128,7 @@ def _assemble(K, W, center):
     """Directions of unit norm, signed so that the largest loading is positive, with variances."""
     norms = np.sqrt(np.maximum(np.einsum("ij,ij->j", W, K @ W), 0))
     W = W[:, norms > 0] / norms[norms > 0]
-    W = W * np.sign(np.take_along_axis(W, np.argmax(np.abs(W), axis=0)[None], axis=0))
+    W = W * peak_signs(W)
     scores, total = K @ W, np.trace(K) / len(K)
     if center:
         scores, total = scores - scores.mean(axis=0), total - K.mean()

@@ -11,7 +11,8 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from ..compute import array_namespace, on_device_of, to_numpy
+from ..compute import on_device_of
+from ..compute.signs import peak_signs
 from ..operators import SymmetricOperator
 
 
@@ -162,14 +163,6 @@ def canonical(pairs: Eigenpairs, precision: str = "d") -> Eigenpairs:
     vectors = pairs.vectors[:, on_device_of(order, pairs.vectors)]
     vectors = vectors * on_device_of(peak_signs(vectors), vectors)
     return replace(pairs, values=values[order], vectors=vectors, residuals=residuals[order])
-
-
-def peak_signs(vectors) -> np.ndarray:
-    """The sign of every column's entry of largest modulus, (r,), on the host."""
-    xp = array_namespace(vectors)
-    peaks = xp.argmax(xp.abs(vectors), axis=0)
-    peaks = to_numpy(xp.take_along_axis(vectors, peaks[None, :], axis=0))[0]
-    return np.where(peaks < 0, -1.0, 1.0)
 
 
 def clip_rounding(values, precision: str = "d") -> np.ndarray:

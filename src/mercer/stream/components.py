@@ -23,6 +23,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from ..certificate import Certificate
+from ..compute.signs import first_large_signs
 from ..expansion import KernelExpansion
 from ..moments import Moments
 from ..planning.fourier import solver_for
@@ -33,8 +34,6 @@ from .moments import Stream
 
 # Agreement of two directions (a cosine) below which it says nothing of their signs.
 LEAST_AGREEMENT = 0.3
-# Share of the largest weight from which a weight is large; no ratio that weights often have.
-LARGE = 0.7
 # Directions of a reference beyond those wanted: they may be wanted later.
 SPARE = 5
 EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
@@ -146,24 +145,13 @@ def aligned(expansion: KernelExpansion, reference, span) -> KernelExpansion:
     direction that is new has a sign of its own, and all have where there is no reference.
     """
     A = expansion.frame[:, 1:]
-    signs = own_signs(A)
+    signs = first_large_signs(A)
     if reference is not None:
         agreement = span.unwhiten(reference.frame[:, 1:]).T @ span.unwhiten(A)
         nearest = np.argmax(np.abs(agreement), axis=0)
         cosines = agreement[nearest, np.arange(A.shape[1])]
         signs = np.where(np.abs(cosines) > LEAST_AGREEMENT, np.sign(cosines), signs)
-    signs = np.concatenate([[1.0], signs])
-    metric = expansion.metric * signs * signs[:, None]
-    return replace(expansion, frame=expansion.frame * signs, metric=metric)
-
-
-def own_signs(A) -> np.ndarray:
-    """Signs that make the first large weight of every column positive.
-
-    Not the largest: two rows have the weights w and -w, and rounding would decide.
-    """
-    large = np.abs(A) >= LARGE * np.abs(A).max(axis=0)
-    return np.where(A[np.argmax(large, axis=0), np.arange(A.shape[1])] < 0, -1.0, 1.0)
+    return expansion.signed(signs)
 
 
 def widened(certificate: Certificate, pairs, stream: Stream, center: bool) -> Certificate:

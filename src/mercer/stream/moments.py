@@ -41,6 +41,8 @@ class FixedSpan:
     whitener: np.ndarray | None
 
     full = True
+    #: Points that it may grow to.
+    budget = 0
 
     @classmethod
     def of(cls, basis: Basis) -> "FixedSpan":
@@ -226,7 +228,7 @@ class Stream:
 
 def block_rows(span, columns: int, engine) -> int:
     """Rows of a block that every thread can hold within the budget."""
-    size = max(span.size, getattr(span, "budget", 0))
+    size = max(span.size, span.budget)
     width = 8 * engine.threads * (LIVE_ARRAYS * size + 3 * BLOCK + 4 * columns)
     # The moments of every block in flight and of the stream come out of the same budget.
     room = engine.memory - 8 * size**2 * (STRETCH * engine.threads + LIVE_ARRAYS)
