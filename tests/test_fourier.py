@@ -1,6 +1,7 @@
 """The Fourier grid: densities, certified bounds, transforms, the operator, fits against exact."""
 
 from functools import partial
+from importlib.util import find_spec
 from itertools import pairwise, product
 
 import numpy as np
@@ -348,6 +349,36 @@ def test_rows_of_all_kinds(tmp_path):
         flat = clone(model).fit(np.ones((20, 2)))
     assert np.all(flat.eigenvalues_ <= 1e-7)
     assert np.all(flat.certificate_.eigenvalue_upper <= 1e-6)
+
+
+def test_rows_from_everywhere(tmp_path):
+    """A file, a function of blocks, blocks that come once, and Dask: sums of blocks add up."""
+    X = cloud(500, 2)
+    np.save(tmp_path / "X.npy", X)
+    wanted = KernelPCA(3, kernel="rbf", gamma=0.5, basis="fourier").fit(X)
+
+    def blocks():
+        return iter(np.split(X, [100, 101, 400]))
+
+    cases = {"file": tmp_path / "X.npy", "blocks": blocks}
+    if find_spec("dask") is not None:
+        import dask.array as da
+
+        cases["dask"] = da.from_array(X, chunks=(130, 2))
+    for name, rows in cases.items():
+        model = clone(wanted).fit(rows)
+        np.testing.assert_allclose(model.eigenvalues_, wanted.eigenvalues_, rtol=1e-7, err_msg=name)
+        np.testing.assert_allclose(
+            model.expansion_.basis.frequencies.box, wanted.expansion_.basis.frequencies.box
+        )
+        S, E = np.asarray(model.transform(X)), wanted.transform(X)
+        np.testing.assert_allclose(S * np.sign((S * E).sum(axis=0)), E, atol=1e-6, err_msg=name)
+        assert np.asarray(model.transform(rows)).shape == (500, 3)
+    with pytest.raises(ValueError, match=r"read only once.*FourierGrid\(box=\.\.\.\)"):
+        clone(wanted).fit(blocks())
+    box = wanted.expansion_.basis.frequencies.box
+    once = clone(wanted).set_params(basis=FourierGrid(box=box)).fit(blocks())
+    np.testing.assert_allclose(once.eigenvalues_, wanted.eigenvalues_, rtol=1e-7)
 
 
 def test_columns_that_do_not_vary():

@@ -408,8 +408,8 @@ class FourierBasis(Basis):
                 "basis='landmarks'."
             )
         # Every thread gets some, and none so few that its grid costs more than its rows.
-        fair = -(-n // (2 * self.engine.threads))
-        return max(1, min(rows, max(LEAST_ROWS, min(fair, max(MOST_ROWS, 2 * modes)))))
+        fair, least = -(-n // (2 * self.engine.threads)), max(LEAST_ROWS, modes)
+        return max(1, min(rows, max(least, min(fair, MOST_ROWS))))
 
     def precision(self, X: Array) -> Any:
         """Double: angles are many times 2 pi."""

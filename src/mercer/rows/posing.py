@@ -84,8 +84,8 @@ def check_repeatable(rows: Rows) -> None:
         raise ValueError(
             f"{rows.name} can be read only once, and one pass is needed to choose landmarks or a "
             "width before another sums up. Pass a function that returns a fresh iterator, or a "
-            "file; or give basis=Landmarks(points=...) or basis='features' and gamma as a number, "
-            "which need one pass."
+            "file; or give basis=Landmarks(points=...), FourierGrid(box=...) or basis='features' "
+            "and gamma as a number, which need one pass."
         )
 
 
