@@ -156,6 +156,30 @@ def check_operator(operator, A, atol=1e-11):
     S = operator.start(5, generator(n, 1))
     assert S.shape == (n, 5) and np.isfinite(S).all()
     assert np.linalg.matrix_rank(S) == 5
+    check_operator_verbs(operator, A, V, atol * n * scale)
+    if operator.draft is not None:
+        check_operator_verbs(operator.draft, A, V, 2e-5 * n * scale)
+
+
+def check_operator_verbs(operator, A, V, atol):
+    """Rows, products of rows, minors, diagonal, trace and the sign of the spectrum."""
+    n = A.shape[0]
+    index = generator(n, 2).permutation(n)[: min(n, 5)]
+
+    def close(found, expected):
+        np.testing.assert_allclose(np.asarray(found, dtype=float), expected, rtol=0, atol=atol)
+
+    close(operator @ operator.vectors(V), A @ V)
+    for rows in (index, slice(1, 3)):
+        close(operator.rows(rows), A[rows])
+    close(operator.rows_times(index, V), A[index] @ V)
+    minor, product = operator.visit(index, V)
+    close(minor, A[np.ix_(index, index)])
+    close(product, A[index] @ V)
+    close(operator.diagonal(), np.diag(A))
+    assert abs(operator.trace() - np.trace(A)) <= n * atol
+    least = np.linalg.eigvalsh(A)[0]
+    assert not operator.definite or least >= -n * atol, "it says that it is definite"
 
 
 def check_eigenpairs(pairs, A, r, tol=1e-8, exact=None):

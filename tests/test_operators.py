@@ -8,7 +8,7 @@ from contracts import check_operator, generator
 from mercer.bases import AllPoints, PrecomputedBasis
 from mercer.compute import LocalEngine
 from mercer.kernels import RBF, Polynomial
-from mercer.operators import CenteredGram, DenseOperator
+from mercer.operators import CenteredGram, DenseOperator, Negated, SymmetricOperator
 
 ENGINE = LocalEngine(10**6, 2)
 
@@ -29,12 +29,38 @@ def test_contract(n, center):
 
 def test_dense_operator():
     A = generator(1).standard_normal((20, 20))
-    A = A + A.T
+    A = A @ A.T
     operator = DenseOperator(A)
     check_operator(operator, A)
     operator.to_dense()[...] = 0
     assert np.abs(operator.A).max() > 0
     assert operator.draft is None
+
+
+class ByProducts(SymmetricOperator):
+    """The least that an operator must have: all else comes from the base class."""
+
+    definite = False
+
+    def __init__(self, A):
+        self.A, self.shape = A, A.shape
+
+    def __matmul__(self, V):
+        return self.A @ V
+
+    def to_dense(self):
+        return self.A.copy()
+
+
+@pytest.mark.parametrize("wrap", [ByProducts, lambda A: Negated(DenseOperator(-A))])
+def test_what_the_base_class_answers(wrap):
+    A = generator(3).standard_normal((17, 17))
+    check_operator(wrap(A + A.T), A + A.T)
+
+
+def test_a_negated_gram_matrix_and_its_draft():
+    operator, A, _ = gram(90)
+    check_operator(Negated(operator), -A)
 
 
 @pytest.mark.parametrize("center", [True, False])

@@ -33,6 +33,7 @@ class HollowMatrix(PrecomputedBasis):
     def rows(self, index: Array) -> Array:
         """G[index] with zeros where a point meets itself."""
         G = np.array(super().rows(index))
+        index = np.arange(self.size)[index]  # also of a slice
         G[np.arange(len(index)), index] = 0
         return G
 

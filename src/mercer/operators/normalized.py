@@ -27,6 +27,7 @@ class NormalizedGram(SymmetricOperator):
     def __init__(self, basis: GramBasis, degrees: Array = None):
         self.basis = basis
         self.shape = (basis.size, basis.size)
+        self.definite = basis.kernel.definite
         self._draft: NormalizedGram | None = None
         #: The smallest row sum: negative where the entries of G are no affinities.
         self.least_degree = 0.0

@@ -167,9 +167,8 @@ def split(K, U):
     """K = C U' + E with E orthogonal to U; twice, since E is often small against K."""
     C = K @ U
     E = K - C @ U.T
-    more = E @ U
-    E -= more @ U.T
-    return to_numpy(C + more), E
+    E -= (E @ U) @ U.T
+    return to_numpy(C), E
 
 
 def residual_factor(E, K):
