@@ -24,7 +24,7 @@ class TableWarning(MercerWarning):
 
 
 def tell(message: str, category: type[Warning] = MercerWarning) -> None:
-    """Warn at the innermost line that is neither ours nor of scikit-learn and joblib, once for that line."""
+    """Warn once at the innermost line that is not ours, nor scikit-learn's or joblib's."""
     ours = tuple(folder_of(name) for name in _BETWEEN if name in sys.modules)
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
