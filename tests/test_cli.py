@@ -463,16 +463,43 @@ def test_options_have_help():
         assert all(action.help for action in parser._actions), name
 
 
-@pytest.mark.parametrize("page", ["docs/command-line.md", "docs/start.md", "README.md"])
+PAGES = ["README.md", "docs/start.md", "docs/command-line.md"]
+
+
+def commands_of(page):
+    """The command lines of a page, each with what is printed next."""
+    lines = (Path(mercer.__file__).parents[2] / page).read_text().splitlines()
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        line = line.removeprefix("$ ")
+        if line.startswith("mercer ") and not line.startswith("mercer:"):
+            words = shlex.split(line, comments=True)
+            yield (words[: words.index("|")] if "|" in words else words), after
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_lines_of_the_documentation_are_right_usage(page):
     """Options that change their name change it there too."""
-    text = (Path(mercer.__file__).parents[2] / page).read_text()
-    lines = [line.removeprefix("$ ") for line in text.splitlines()]
-    commands = [shlex.split(line, comments=True) for line in lines if line.startswith("mercer ")]
+    commands = [words for words, after in commands_of(page) if "See mercer" not in after]
     assert commands
     for command in commands:
-        command = command[: command.index("|")] if "|" in command else command
         frame.make_parser().parse_args(command[1:])
+
+
+def test_outputs_of_pages_and_help_do_not_collide():
+    """Who follows them one after the other never meets a file that exists already."""
+    lines = [shlex.split(line) for m in COMMANDS.values() for line in m.EXAMPLES.splitlines()]
+    for page in PAGES:
+        found = commands_of(page)
+        lines += [words for words, after in found if not after.startswith("mercer: error")]
+    outputs = [words[words.index("-o") + 1] for words in lines if "-o" in words]
+    assert len(outputs) > 15
+    assert sorted(set(outputs)) == sorted(outputs)
+
+
+def test_the_page_of_the_command_needs_no_extra():
+    """A base install has no pyarrow."""
+    for words, _ in commands_of("docs/command-line.md"):
+        assert not any(word.endswith((".parquet", ".feather", ".xlsx")) for word in words), words
 
 
 def test_public_names_come_when_they_are_used():

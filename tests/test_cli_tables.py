@@ -71,7 +71,7 @@ def test_missing_values(frame, run, capsys):
     facts = run("fit", "t.csv", "-r", 2, "--missing", "drop", "-o", "drop.mercer")
     assert facts["rows"] == N - 2 and facts["columns"] == 3
     assert facts["tables"][0]["missing"] == {"policy": "drop", "rows_dropped": 2}
-    assert "2 rows with missing values are left out" in facts["stderr"]
+    assert "left out 2 rows with missing values" in facts["stderr"]
     facts = run("fit", "t.csv", "-r", 2, "--missing", "mean", "-o", "mean.mercer")
     assert facts["rows"] == N and facts["tables"][0]["missing"]["cells_filled"] == 2
     # The means of the fit travel with the model; rows are never left out unasked.

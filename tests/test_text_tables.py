@@ -229,6 +229,13 @@ def test_a_fit_tells_what_it_made_of_a_table(table, tmp_path):
     assert told[0].filename == __file__
 
 
+def test_columns_that_are_kept_stay_as_they_are_written(table):
+    source = table(lines("a,whole,code,part", "1.5,7,007,1", "2.5,-8,008,2.5"))
+    kept = source.others(["whole", "code", "part"])
+    assert kept["whole"].dtype.kind == "i" and list(kept["whole"]) == [7, -8]
+    assert list(kept["part"]) == [1.0, 2.5] and list(kept["code"]) == ["007", "008"]
+
+
 def test_excel_and_feather(tmp_path, csv_reader):
     pd = pytest.importorskip("pandas")
     pytest.importorskip("openpyxl")

@@ -1,6 +1,7 @@
 """What was made of the tables of a command: columns used, columns left out and why."""
 
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..exceptions import TableWarning, tell
@@ -35,7 +36,8 @@ class Account:
 
     def line(self) -> str:
         """The account for people; empty where all is as one would think."""
-        told = {name: why for name, why in self.left_out.items() if why != "not asked for"}
+        expected = ("not asked for", "kept")
+        told = {name: why for name, why in self.left_out.items() if why not in expected}
         if not told or self.chosen:
             return ""
         count = self.used if isinstance(self.used, int) else len(self.used)
@@ -44,7 +46,9 @@ class Account:
         return f"{self.name}: used {count}; left out: {', '.join([*some, *more])}"
 
 
-def take_account(args: Namespace, source: RowSource, chosen: bool = False) -> Account:
+def take_account(
+    args: Namespace, source: RowSource, chosen: bool = False, kept: Sequence[str] = ()
+) -> Account:
     """Remember what was made of a table, and warn of what may have been meant otherwise.
 
     Parameters
@@ -53,9 +57,12 @@ def take_account(args: Namespace, source: RowSource, chosen: bool = False) -> Ac
     source : RowSource
     chosen : bool
         Whether the user named the columns, and so knows what is left out.
+    kept : sequence of str
+        Columns that go with the rows into the result.
     """
     used = source.n_columns if source.columns is None else source.columns
-    account = Account(source.name, used, dict(source.reasons), chosen=chosen)
+    reasons = dict(source.reasons) | dict.fromkeys(set(kept) & set(source.reasons), "kept")
+    account = Account(source.name, used, reasons, chosen=chosen)
     args.accounts.append(account)
     for note in source.notes:
         tell(note, TableWarning)

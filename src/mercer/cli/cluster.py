@@ -17,7 +17,7 @@ from .results import Result
 
 SUMMARY = "Spectral clustering: find the cluster of every row."
 EXAMPLES = """\
-  mercer cluster demo-output/digits.csv --drop digit -k 10 -o labels.csv
+  mercer cluster demo-output/digits.csv --drop digit -k 10 -o clusters.csv
 """
 
 

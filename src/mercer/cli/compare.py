@@ -25,7 +25,7 @@ from .suggestions import did_you_mean
 
 SUMMARY = "Compare methods on a table: time, memory, certified error."
 EXAMPLES = """\
-  mercer compare demo-output/digits.csv --drop digit --components 8 -o methods.png
+  mercer compare demo-output/digits.csv --drop digit --components 8 -o comparison.png
 """
 DEFAULT = ["exact", "landmarks", "features", "gram-power", "hebbian"]
 # Methods whose eigenvalues others can be measured against.

@@ -9,7 +9,7 @@ from .results import Result, lines
 
 SUMMARY = "Fit kernel PCA to a table and save the model."
 EXAMPLES = """\
-  mercer fit demo-output/digits.csv --drop digit -o model.mercer
+  mercer fit demo-output/digits.csv --drop digit -o digits16.mercer
   mercer fit demo-output/digits.csv --drop digit --scale standard --components 0.8 -o wide.mercer
   mercer fit demo-output/digits.csv --drop digit --landmarks 300 --json -o small.mercer
 """

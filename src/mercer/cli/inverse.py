@@ -9,7 +9,7 @@ from .results import Result
 
 SUMMARY = "Find rows with given scores: the way back from mercer transform."
 EXAMPLES = """\
-  mercer inverse demo-output/digits.mercer demo-output/scores.csv -o rows.csv
+  mercer inverse demo-output/digits.mercer demo-output/scores.csv -o digit-rows.csv
 """
 
 

@@ -9,7 +9,7 @@ from .results import Result
 SUMMARY = "Classical multidimensional scaling: find points with the distances given."
 EXAMPLES = """\
   mercer mds demo-output/distances.csv --components 2
-  mercer mds demo-output/digits.csv --drop digit --metric cosine -o map.csv
+  mercer mds demo-output/digits.csv --drop digit --metric cosine -o cosine-map.csv
 """
 METRICS = ("euclidean", "manhattan", "cosine", "chebyshev", "correlation")
 

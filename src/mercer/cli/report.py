@@ -8,7 +8,7 @@ from .results import Result, lines
 
 SUMMARY = "Show a model and the rows of a table as one interactive HTML file."
 EXAMPLES = """\
-  mercer report demo-output/digits.mercer demo-output/digits.csv --color digit -o report.html
+  mercer report demo-output/digits.mercer demo-output/digits.csv --color digit -o digits-report.html
 """
 
 

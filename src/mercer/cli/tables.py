@@ -103,7 +103,8 @@ def open_rows(
     """
     policy = policy or args.missing or ("error" if fill is None else "mean")
     picked = pick_columns(args, columns, policy)
-    account = take_account(args, picked, chosen=bool(args.columns or columns))
+    chosen = bool(args.columns or columns)
+    account = take_account(args, picked, chosen, kept_names(args))
     if policy == "error":
         return picked
     account.missing["policy"] = policy
@@ -216,11 +217,13 @@ def say_missing(args: Namespace, source: RowSource) -> None:
     if isinstance(source, DropMissing):
         args.accounts[-1].missing["rows_dropped"] = source.dropped
         if source.dropped:
-            say(args, f"{source.name}: {source.dropped:,} rows with missing values are left out")
+            rows = "row" if source.dropped == 1 else "rows"
+            say(args, f"{source.name}: left out {source.dropped:,} {rows} with missing values")
     elif isinstance(source, FillMissing):
         args.accounts[-1].missing["cells_filled"] = source.filled
         if source.filled:
-            say(args, f"{source.name}: {source.filled:,} missing values are filled with means")
+            values = "value" if source.filled == 1 else "values"
+            say(args, f"{source.name}: filled {source.filled:,} missing {values} with means")
 
 
 def is_images(path: str) -> bool:

@@ -8,7 +8,7 @@ from .results import Result
 
 SUMMARY = "Compute the scores of rows along the components of a model."
 EXAMPLES = """\
-  mercer transform demo-output/digits.mercer demo-output/digits.csv -o scores.csv
+  mercer transform demo-output/digits.mercer demo-output/digits.csv -o digit-scores.csv
 """
 
 

@@ -1,6 +1,7 @@
 """CSV files, read block by block: by pyarrow where it is installed, else by the csv module."""
 
 import csv
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -18,6 +19,8 @@ from .text import LineBytes, Lines, TextFormat, is_utf8, open_text, undecodable
 
 # Bytes of text that pyarrow parses at a time, for each row wanted and at least.
 CELL_BYTES, LEAST_BYTES = 12, 2**16
+# Whole numbers that are written as such; and codes, which would lose their digits as numbers.
+WHOLE, CODE = re.compile(r"0|-?[1-9]\d{0,14}"), re.compile(r"[-+]?(0\d.*|\d{16,})")
 
 
 class CSVSource(RowSource):
@@ -151,8 +154,10 @@ class CSVSource(RowSource):
         return " Correct the line, or leave the column out."
 
     def _as_array(self, cells: list[str]) -> np.ndarray:
-        """A column as numbers where it can be, else as text."""
-        if all(map(self.cells.is_number, cells)):
+        """A column as numbers where it can be, whole ones as such, else as text."""
+        if all(map(WHOLE.fullmatch, cells)):
+            return np.array([int(cell) for cell in cells])
+        if not any(map(CODE.fullmatch, cells)) and all(map(self.cells.is_number, cells)):
             return np.array([self.cells.number(cell) for cell in cells])
         return np.array(cells)
 
