@@ -139,10 +139,8 @@ def test_a_block_that_multiplies_the_coefficients_is_taken_back(gain):
     """A gain far too large: the rule brakes instead of running away, though all is finite."""
     K = np.full((6, 6), 0.2) + np.eye(6)
     rule = HebbianRule(np.full((1, 6), 1e-9), cap=np.inf)
-    before = np.abs(rule.A).max()
     rule.step(np.arange(6), K, np.full(1, gain), 0.0, 0.0)
-    assert np.isfinite(rule.A).all() and rule.brake < 1.0
-    assert np.abs(rule.A).max() <= 1e8 * before
+    assert np.isfinite(rule.A).all() and rule.brake < 1.0 and rule.cap == 1.0
 
 
 class Ridge:
