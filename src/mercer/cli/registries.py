@@ -1,10 +1,11 @@
 """Names of the library's registries, for options: a new part is a new choice.
 
-They are read from the registry's source, so that ``--help`` does not wait for numerics; a test
-compares them with the registries themselves.
+They are read from the registry's source until it is imported, so that ``--help`` does not wait for
+numerics; a test compares both.
 """
 
 import ast
+import sys
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from importlib import import_module
@@ -29,9 +30,16 @@ class RegistryNames(Sequence):
     def __init__(self, package: str, registry: str, without: tuple[str, ...] = ()):
         self.package, self.registry, self.without = package, registry, without
 
-    @cached_property
+    @property
     def names(self) -> list[str]:
-        """The names in the order of the registry."""
+        """The names in the order of the registry, as it is where it was imported already."""
+        if f"mercer.{self.package}" in sys.modules:
+            return [name for name in self.load() if name not in self.without]
+        return self.written
+
+    @cached_property
+    def written(self) -> list[str]:
+        """The names that the source has."""
         source = (PACKAGE / self.package / "__init__.py").read_text(encoding="utf-8")
         return [name for name in keys_in(source, self.registry) if name not in self.without]
 
