@@ -48,7 +48,7 @@ MOST_COLUMNS = 3
 # Precision of the transforms as a share of the kernel's own.
 TRANSFORM_SHARE = 0.01
 # Rows of one transform: enough to outweigh its grid, few enough to stay in a small budget.
-LEAST_ROWS, MOST_ROWS = 2**14, 2**19
+LEAST_ROWS, MOST_ROWS = 2**15, 2**19
 # Bytes that a transform holds for a row (angles, strengths, sorting) and for a frequency (its fine
 # grid has 2^d points).
 ROW_BYTES = 96
