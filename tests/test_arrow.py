@@ -4,9 +4,18 @@ import numpy as np
 import pytest
 from contracts import generator
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
-from mercer import KernelPCA
+from mercer import (
+    ClassicalMDS,
+    HebbianKernelPCA,
+    KernelPCA,
+    NoveltyDetector,
+    SpectralClustering,
+    StreamingKernelPCA,
+)
 from mercer.files import is_arrow, open_source, read_blocks
+from mercer.report import write_report
 
 pa = pytest.importorskip("pyarrow")
 duckdb = pytest.importorskip("duckdb")
@@ -152,6 +161,30 @@ def test_a_stream_larger_than_memory_is_read_in_batches(X):
         3, kernel="rbf", gamma=0.5, basis="landmarks", memory="4MB", random_state=0
     ).fit(relation)
     assert model.certificate_.converged and model.expansion_.basis.size < 2000
+
+
+ESTIMATORS = [
+    KernelPCA(2, kernel="rbf", gamma=0.3),
+    HebbianKernelPCA(2, kernel="rbf", gamma=0.3, random_state=0),
+    StreamingKernelPCA(2, kernel="rbf", gamma=0.3, random_state=0),
+    NoveltyDetector(n_components=2, kernel="rbf", gamma=0.3),
+    SpectralClustering(2, gamma=0.3, random_state=0),
+    ClassicalMDS(2),
+]
+
+
+@pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: type(model).__name__)
+def test_every_estimator_takes_them(kind, model, table, tmp_path):
+    found = clone(model).fit(KINDS[kind](table.slice(0, 120), tmp_path))
+    assert found.n_features_in_ == 3, "columns of numbers, and no others"
+
+
+@pytest.mark.parametrize("kind", ["pyarrow table", "polars frame", "polars query"])
+def test_reports_take_them(kind, table, tmp_path):
+    rows = KINDS[kind](table.slice(0, 60), tmp_path)
+    model = KernelPCA(2, kernel="rbf", gamma=0.3).fit(rows)
+    page = write_report(model, rows, tmp_path / "r.html", colors="day").read_text()
+    assert '"columns":["a","b","c"]' in page and '"groups":["1970-01-01"]' in page
 
 
 def test_missing_values_and_kinds():

@@ -19,6 +19,7 @@ from ..files import (
 )
 from ..files.images import is_image, list_images
 from ..files.opening import existing, is_table
+from ..files.text import COMPRESSED
 from ..rows.blocks import WHOLE_SHARE
 from .accounts import take_account
 from .failures import JobError, UsageError
@@ -30,6 +31,8 @@ BLOCK_ROWS, BLOCK_BYTES = 8192, 2**25
 # Ranges of columns that differ by more than this make the larger ones rule all distances. The
 # narrowest tenth of the columns is not counted: rare pixels of images are no other unit.
 SCALES_APART, NARROWEST = 100, 0.1
+# Bytes of text in a byte of a compressed table, more than numbers have.
+UNPACKED = 8
 
 
 class PickedColumns(RowSource):
@@ -310,7 +313,9 @@ def shape_of(args: Namespace) -> tuple[int, int]:
 
 def needs_disk(source: RowSource, path: str, memory: str | None) -> bool:
     """Whether the rows as an array would take more than their share of the memory budget."""
-    size = Path(path).stat().st_size  # of text about that of its numbers
+    packed = Path(path).suffix.lower() in COMPRESSED
+    # Text takes about as much as its numbers, and what is compressed several times less.
+    size = Path(path).stat().st_size * (UNPACKED if packed else 1)
     if source.n_rows is not None:
         size = source.n_rows * source.n_columns * source.dtype.itemsize
     return size > parse_bytes(memory) // WHOLE_SHARE

@@ -12,6 +12,7 @@ from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
 from ..compute import match_sparsity, restore, to_numpy
 from ..compute.arrays import is_foreign
 from ..exceptions import tell
+from ..files import is_arrow
 from ..preimage import PREIMAGES, Preimage
 from ..rows import BlockRows, DaskRows, is_dask, is_source
 from ..sampling import RowSample
@@ -236,7 +237,7 @@ class StreamingKernelPCA(KernelEstimator):
     def _batches(self, X):
         """The batches of an iterator, of a list of 2D arrays, a file or Dask; an array is one."""
         several = isinstance(X, list | tuple) and X and all(np.ndim(batch) == 2 for batch in X)
-        if several or isinstance(X, Iterator):
+        if several or (isinstance(X, Iterator) and not is_arrow(X)):
             return filter(has_rows, X)
         if is_dask(X):
             return DaskRows(X, self.memory, self.n_jobs).batches()

@@ -1,11 +1,13 @@
 """What a report shows, gathered from a model and rows: numbers only, no HTML."""
 
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from ..compute import is_sparse, to_numpy
+from ..files import RowSource, is_arrow, open_source
 from ..kernels import Precomputed
 from ..plot.axes import dense
 from ..plot.histories import QUANTITIES, curves
@@ -85,13 +87,19 @@ def gather(
     """The content of a report; all checks of its arguments are here."""
     if not isinstance(max_points, int | np.integer) or max_points < 1:
         raise ValueError(f"max_points={max_points!r} must be a whole number of at least 1.")
+    source = None
+    if is_arrow(X) or isinstance(X, str | PathLike):
+        X = source = table_for(model, X)
+        columns = columns or source.columns
+        if isinstance(colors, str) and colors in source.left_out:
+            color_name, colors = color_name or colors, source.others([colors])[colors]
     precomputed = isinstance(model.kernel_, Precomputed)
     S = dense(model.transform(X))
     errors = None if precomputed else dense(model.reconstruction_error(X))
     if not S.shape[1]:
         raise ValueError("The model kept no component, so that there is nothing to show.")
     names = column_names(model, X, columns)
-    X = plain_rows(X)
+    X = plain_rows(X if source is None else source.read())
     n, d = X.shape
     shape = check_images(images, d)
     coloring = make_coloring(colors, names, X, n, color_name)
@@ -122,6 +130,15 @@ def gather(
     )
 
 
+def table_for(model, X) -> RowSource:
+    """A table, or the path of one, with the columns that the model was fitted to."""
+    names = getattr(model, "feature_names_in_", None)
+    source = open_source(X)
+    if names is None or source.columns in (None, list(names)):
+        return source
+    return open_source(X, columns=list(names))
+
+
 def plain_rows(X):
     """X as a NumPy array, memmap or CSR matrix; the model has checked it already."""
     return X.tocsr() if is_sparse(X) else np.asarray(to_numpy(X))
@@ -132,7 +149,7 @@ def column_names(model, X, columns) -> list[str]:
     if columns is None:
         columns = getattr(X, "columns", getattr(model, "feature_names_in_", None))
     if columns is None:
-        return [f"column {k + 1}" for k in range(X.shape[1] if hasattr(X, "shape") else len(X[0]))]
+        return [f"column {k + 1}" for k in range(model.n_features_in_)]
     if isinstance(columns, str):
         raise TypeError(f"columns={columns!r} must be a sequence of names, one for each column.")
     names = [str(name) for name in columns]

@@ -41,7 +41,7 @@ def write_report(
     ----------
     model : fitted KernelPCA, HebbianKernelPCA or StreamingKernelPCA
         A model loaded from a file serves as well.
-    X : array-like, sparse matrix or DataFrame of shape (n, n_features)
+    X : array-like, sparse matrix, DataFrame, path or Arrow data of shape (n, n_features)
         Rows to show, those of the fit or others; with a precomputed kernel their kernel with
         the training rows. Errors are found for all of them.
     path : str or path
