@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.docs-ready
+OLDEST := .venv-oldest
 
-.PHONY: demo test test-slow lint bench docs clean
+.PHONY: demo test test-slow test-oldest cover package lint bench docs clean
 
 demo: $(READY)
 	$(BIN)/python -m mercer.demo demo-output
@@ -18,10 +19,33 @@ test: lint
 test-slow: $(READY)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
 
+# Exactly the lower bounds of pyproject.toml, in an environment of their own.
+# Old releases warn of what is new below them, and the checks of scikit-learn 1.6 want SCIPY_ARRAY_API.
+test-oldest: $(OLDEST)/.ready
+	SCIPY_ARRAY_API=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n 2 --dist loadgroup \
+		-W ignore::DeprecationWarning
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Wheel and sdist, and the wheel tried in an empty environment without extras.
+package:
+	rm -rf dist .venv-package .venv-empty
+	$(PYTHON) -m venv .venv-package
+	.venv-package/bin/python -m pip install --quiet build twine
+	.venv-package/bin/python -m build
+	.venv-package/bin/python -m twine check --strict dist/*
+	$(PYTHON) -m venv .venv-empty
+	.venv-empty/bin/python -m pip install --quiet dist/*.whl
+	tried=$$(mktemp -d) && cd $$tried && $(CURDIR)/.venv-empty/bin/python $(CURDIR)/.ci/smoke.py $(CURDIR)/README.md && rm -rf $$tried
+
+# Branch coverage of the whole suite.
+cover: $(READY)
+	$(BIN)/python -m pip install --quiet pytest-cov
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 NUMBA_DISABLE_JIT=0 $(BIN)/python -m pytest -n 2 --dist loadgroup \
+		--cov --cov-report=term:skip-covered
 
 bench: $(READY)
 	$(BIN)/python benchmarks/exact.py --quick
@@ -32,13 +56,19 @@ docs: $(DOCS_READY)
 	@echo site/index.html
 
 clean:
-	rm -rf $(VENV) demo-output site docs/.trees docs/api/generated docs/gallery
+	rm -rf $(VENV) $(OLDEST) .venv-package .venv-empty dist demo-output site docs/.trees docs/api/generated docs/gallery
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable ".[test]"
 	touch $(READY)
+
+$(OLDEST)/.ready: pyproject.toml
+	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python .ci/oldest.py > $(OLDEST)/bounds.txt
+	$(OLDEST)/bin/python -m pip install --quiet --constraint $(OLDEST)/bounds.txt --editable ".[test]"
+	touch $(OLDEST)/.ready
 
 $(DOCS_READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

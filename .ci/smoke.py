@@ -42,8 +42,8 @@ def fit_save_load() -> None:
     X = np.random.default_rng(0).standard_normal((200, 5))
     model = mercer.KernelPCA(4, kernel="rbf", gamma="median").fit(X)
     assert model.certificate_.converged
-    model.save("model.mercer")
-    assert np.array_equal(mercer.load("model.mercer").transform(X), model.transform(X))
+    model.save("first.mercer")
+    assert np.array_equal(mercer.load("first.mercer").transform(X), model.transform(X))
 
 
 def absent_library() -> None:

@@ -68,4 +68,4 @@ class KernelExpansion:
         t[:, 0] = 1.0
         inner = xp.sum(t * P, axis=1)
         square = xp.sum((t @ M) * t, axis=1)
-        return xp.clip(self.basis.norms(X) - 2 * inner + square, min=0.0)
+        return xp.clip(self.basis.norms(X) - 2 * inner + square, 0.0, None)

@@ -77,7 +77,7 @@ def run(argv: Sequence[str] | None) -> int:
     try:
         parser = make_parser()
         args = parser.parse_args(words)
-        if args.run is None:
+        if args.run is None or args.version or args.verbose:
             return run_without_command(parser, args)
         manner.command = args.command
         args.accounts = []

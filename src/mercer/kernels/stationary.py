@@ -147,7 +147,7 @@ class Matern(StationaryKernel):
         xp = array_namespace(T)
         T *= -4 * self.nu
         # Rounding leaves small negative squares where rows meet themselves.
-        s = inplace(xp.sqrt, xp.clip(T, min=0))
+        s = inplace(xp.sqrt, xp.clip(T, 0, None))
         T[...] = -s
         T = inplace(xp.exp, T)
         if self.nu == 0.5:
@@ -208,7 +208,7 @@ class RationalQuadratic(StationaryKernel):
         """T holds -gamma d^2."""
         xp = array_namespace(T)
         T *= -1 / self.alpha
-        T[...] = xp.clip(T, min=0)
+        T[...] = xp.clip(T, 0, None)
         T = inplace(xp.log1p, T)
         T *= -self.alpha
         return inplace(xp.exp, T)

@@ -1,0 +1,127 @@
+"""What the package says about itself is the same everywhere, and works outside the repository."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import mercer
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PYTHONS = [
+    line.rsplit(" ", 1)[1]
+    for line in PROJECT["project"]["classifiers"]
+    if re.search(r":: 3\.\d+$", line)
+]
+
+pytestmark = pytest.mark.skipif(
+    not (ROOT / ".github").is_dir(), reason="only a checkout has the files of the repository"
+)
+
+
+def workflow(name):
+    yaml = pytest.importorskip("yaml")
+    return yaml.safe_load((ROOT / ".github" / "workflows" / name).read_text())
+
+
+def test_one_version():
+    assert PROJECT["project"]["version"] == mercer.__version__
+    assert f"\nversion: {mercer.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f'version = "{mercer.__version__}"' in (ROOT / "conda" / "meta.yaml").read_text()
+    assert f"## {mercer.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_every_supported_python_is_tested():
+    matrix = workflow("tests.yml")["jobs"]["suite"]["strategy"]["matrix"]
+    assert matrix["python"] == PYTHONS
+    assert {name.split("-")[0] for name in matrix["system"]} == {"ubuntu", "macos", "windows"}
+    assert PROJECT["project"]["requires-python"] == f">={PYTHONS[0]}"
+    assert PROJECT["tool"]["mypy"]["python_version"] == PYTHONS[0]
+    assert f"Python {PYTHONS[0]} or later" in (ROOT / "README.md").read_text()
+
+
+def test_targets_that_workflows_make_exist():
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        assert set(re.findall(r"run: make ([\w-]+)", path.read_text())) <= targets, path.name
+
+
+def test_release_stores_no_secret():
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    assert "secrets." not in text and "id-token: write" in text
+
+
+def test_the_conda_recipe_needs_what_the_package_needs():
+    recipe = (ROOT / "conda" / "meta.yaml").read_text()
+    run = recipe[recipe.index("  run:") : recipe.index("\ntest:")]
+    listed = {tuple(line.split()) for line in re.findall(r"- ([\w-]+ >=[\w.]+)", run)}
+    lines = [line.replace(">=", " >=") for line in PROJECT["project"]["dependencies"]]
+    needed = {tuple(line.replace("matplotlib ", "matplotlib-base ").split()) for line in lines}
+    assert listed - {("python", ">=3.11")} == needed
+
+
+@pytest.fixture
+def hook(monkeypatch):
+    pytest.importorskip("hatchling", reason="hatchling, which builds the package, is not installed")
+    monkeypatch.syspath_prepend(ROOT)
+    import hatch_build
+
+    return hatch_build
+
+
+def test_readme_links_work_outside(hook):
+    text = "[a](docs/a.md#b) ![p](docs/p.png) [c](https://x.org/y) [d](#d) [e](mailto:e)"
+    there = "https://example.org/m"
+    assert hook.outside(text, there) == (
+        f"[a]({there}/blob/main/docs/a.md#b) ![p]({there}/raw/main/docs/p.png) "
+        "[c](https://x.org/y) [d](#d) [e](mailto:e)"
+    )
+    assert hook.outside(text, "") == "a  [c](https://x.org/y) [d](#d) [e](mailto:e)"
+    readme = (ROOT / "README.md").read_text()
+    assert hook.RELATIVE.search(readme) and not hook.RELATIVE.search(hook.outside(readme, ""))
+
+
+def test_addresses_come_from_one_place(hook):
+    home = PROJECT["tool"]["mercer"]["home"]
+    assert home == "" or re.fullmatch(r"https://[^\s]*[^/\s]", home)
+    assert hook.addresses("") == {}
+    assert all(
+        page.startswith("https://x.org/m") for page in hook.addresses("https://x.org/m").values()
+    )
+    assert not (PROJECT["project"].keys() & {"urls", "readme"})
+
+
+def test_lower_bounds_are_printed_for_all_dependencies(capsys, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / ".ci")
+    import oldest
+
+    oldest.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert {line.replace(">=", "==") for line in PROJECT["project"]["dependencies"]} <= set(lines)
+    assert all(re.fullmatch(r"[\w-]+==[\w.]+", line) for line in lines)
+
+
+def test_skipped_tests_are_read_from_a_report(tmp_path, capsys, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / ".ci")
+    monkeypatch.chdir(ROOT)
+    import skipped
+
+    report = tmp_path / "report.xml"
+    here = 'classname="tests.test_publishing'
+    report.write_text(
+        "<testsuite>"
+        f'<testcase {here}" name="a[1]"><skipped type="pytest.skip"/></testcase>'
+        f'<testcase {here}.TestB" name="b"><skipped/></testcase>'
+        '<testcase classname="" name="tests.test_device"><skipped/></testcase>'
+        f'<testcase {here}" name="c"/>'
+        f'<testcase {here}" name="d"><skipped type="pytest.xfail"/></testcase>'
+        "</testsuite>"
+    )
+    skipped.main(report)
+    assert capsys.readouterr().out.split() == [
+        "tests/test_device.py",
+        "tests/test_publishing.py::TestB::b",
+        "tests/test_publishing.py::a[1]",
+    ]
