@@ -10,7 +10,7 @@ from mercer.operators import DenseOperator
 from mercer.solvers import SOLVERS, Arpack, BlockKrylov, Dense, Eigenpairs, Randomized, canonical
 from mercer.solvers._linalg import column_norms, orthonormal_against, small_eigh
 from mercer.solvers.base import NEGATIVE_SHARE, ZERO_SHARE, clip_rounding
-from mercer.solvers.block_krylov import FULL_FLOOR, Watch, refine
+from mercer.solvers.block_krylov import FULL_FLOOR, Ritz, Sizes, Watch, refine
 
 N, R = 140, 6
 
@@ -118,6 +118,59 @@ def test_krylov_counts_its_products(name, draft):
     residuals = [s.residual for s in states]
     assert residuals[-1] <= FULL_FLOOR and states[-1].tol == FULL_FLOOR
     assert [s.n_passes for s in states] == sorted({s.n_passes for s in states})
+
+
+class Noisy(DenseOperator):
+    """A matrix with drafts whose products are off by given shares of its norm."""
+
+    def __init__(self, A, noise, log, level=0):
+        super().__init__(A)
+        self.log, self.level, self.noise = log, level, noise
+        self.E = symmetric_noise(A, noise[0])
+
+    def __matmul__(self, V):
+        self.log.append(self.level)
+        return (self.A + self.E) @ V
+
+    def rounded(self, V):
+        """Three digits, where a draft has no more."""
+        return np.round(V, 3) if self.noise[0] else V
+
+    @property
+    def draft(self):
+        rest = self.noise[1:]
+        return Noisy(self.A, rest, self.log, self.level + 1) if rest else None
+
+
+def symmetric_noise(A, share):
+    E = generator(len(A)).standard_normal(A.shape)
+    E = E + E.T
+    return share * np.linalg.norm(A, 2) / np.linalg.norm(E, 2) * E
+
+
+@pytest.mark.parametrize("name", ["easy", "slow", "clustered", "equal pairs"])
+@pytest.mark.parametrize(
+    ("noise", "tol"), [((0, 1e-7), 1e-9), ((0, 3e-7, 3e-4), 1e-5), ((0, 3e-7, 3e-4), 1e-9)]
+)
+def test_each_precision_costs_one_product(name, noise, tol):
+    """Corrections of a better precision are multiplied by the worse one."""
+    A = Noisy(rotated(spectrum(name)), noise, [])
+    pairs = BlockKrylov().solve(A, 4, generator(4), tol=tol)
+    assert pairs.converged
+    true = column_norms(A.A @ pairs.vectors - pairs.vectors * pairs.values)
+    assert np.max(true) <= tol * pairs.values[0]
+    np.testing.assert_allclose(pairs.values, spectrum(name)[:4], atol=tol * pairs.values[0])
+    if name in ("easy", "slow"):
+        assert A.log.count(0) == (tol < 1e-6)
+        assert tol < 1e-6 or A.log.count(1) == 1
+
+
+def test_draft_of_no_use_does_no_harm():
+    """A draft whose rounding hides all pairs but one: the rest is left to the operator itself."""
+    A = Noisy(rotated(spectrum("one giant")), (0, 1e-7), [])
+    pairs = BlockKrylov().solve(A, 4, generator(5), tol=1e-9)
+    assert pairs.converged
+    check_eigenpairs(pairs, A.A, 4, tol=1e-9)
 
 
 @pytest.mark.parametrize("draft", [False, True])
@@ -338,8 +391,11 @@ def test_refine_gains_digits_by_corrections():
     A = Counted(rotated(values), draft=True)
     U = np.linalg.eigh(A.A)[1][:, ::-1][:, :10]
     U = U + 1e-4 * generator(22).standard_normal(U.shape)
-    watch = Watch(4, 100, 1e-9, lambda state: False)
-    pairs = refine(A, A.draft, U, 80, watch)
+    watch, rng = Watch(4, 100, 1e-9, lambda state: False), generator(23)
+    rest = np.empty((N, 0))
+    R = A.draft @ U[:, :4] - U[:, :4] * values[:4]
+    rough = Ritz(values[:10], U, R, (rest, rest))
+    pairs = refine(A, rough, 1e-9, Sizes(10, 10, 80), rng, watch).pairs(watch)
     assert pairs.converged and pairs.residuals.max() <= 1e-9
     check_eigenpairs(pairs, A.A, 4)
 

@@ -143,6 +143,10 @@ class GramBasis(Basis):
     #: The same basis in single precision, for passes that need no more; None if there is none.
     draft: "GramBasis | None" = None
 
+    def rounded(self, W: Array) -> Array:
+        """W with as few digits as make `gram` cheaper; itself where none do."""
+        return W
+
     def keep_nothing(self) -> None:
         """Keep nothing between products, for solvers that make one or two."""
         return

@@ -93,8 +93,9 @@ def on_device_of(A: Array, template: Array) -> Array:
     if isinstance(template, np.ndarray) or is_sparse(template):
         return to_numpy(A)
     if isinstance(A, np.ndarray):
-        # Other libraries share the memory of an array, and only of such ones.
-        A = np.require(A, requirements=["C", "W"])
+        # Other libraries share the memory of an array, and only of such ones; NumPy takes any
+        # empty array for one, even a reversed one.
+        A = np.require(A, requirements=["C", "W"]) if A.size else np.zeros(A.shape, A.dtype)
     return array_namespace(template).asarray(A, device=_device(template))
 
 

@@ -39,6 +39,10 @@ class SymmetricOperator(ABC):
         """Vectors of the host in the library and on the device of the operator's own."""
         return V
 
+    def rounded(self, V: Array) -> Array:
+        """V with as few digits as make the product with it cheaper; any V near it will do."""
+        return V
+
     @property
     def draft(self) -> "SymmetricOperator | None":
         """The same operator in single precision and cheaper, or None."""
@@ -121,6 +125,10 @@ class Negated(SymmetricOperator):
     def vectors(self, V: Array) -> Array:
         """Vectors where those of A are."""
         return self.operator.vectors(V)
+
+    def rounded(self, V: Array) -> Array:
+        """As A rounds them."""
+        return self.operator.rounded(V)
 
     def rows(self, index: Array) -> Array:
         """Some rows, (b, n)."""

@@ -30,14 +30,17 @@ class CenteredGram(SymmetricOperator):
     def __matmul__(self, V):
         if not self.center:
             return self._finite(self.basis.gram(V))
-        V = V - V.mean(axis=0)
+        xp = array_namespace(V)
         if self._row_means is None:
-            xp = array_namespace(V)
-            ones = xp.full_like(V[:, :1], 1.0 / self.shape[0])
+            # Of the size of V's entries, and a power of two, whose rounding is itself.
+            unit = 2.0 ** -np.ceil(np.log2(self.shape[0]) / 2)
+            ones = xp.full_like(V[:, :1], unit)
             AV = self.basis.gram(xp.concat([V, ones], axis=1))
-            self._row_means, AV = xp.asarray(AV[:, -1], copy=True), AV[:, :-1]
+            self._row_means, AV = AV[:, -1] / (unit * self.shape[0]), AV[:, :-1]
         else:
             AV = self.basis.gram(V)
+        # G (V - 1 mean') without a change to V, which may have been rounded to be cheap.
+        AV = AV - (self.shape[0] * self._row_means)[:, None] * V.mean(axis=0)
         return self._finite(AV - AV.mean(axis=0))
 
     def _finite(self, AV):
@@ -52,6 +55,10 @@ class CenteredGram(SymmetricOperator):
     def vectors(self, V: Array) -> Array:
         """Vectors where the engine of the basis keeps its own."""
         return self.basis.engine.asarray(V)
+
+    def rounded(self, V: Array) -> Array:
+        """As the basis rounds them."""
+        return self.basis.rounded(V)
 
     @property
     def draft(self) -> Any:

@@ -69,6 +69,13 @@ def qr(V):
     return Q, to_numpy(R)
 
 
+def orthonormal(W):
+    """An orthonormal basis V of W's columns to rounding, with W = V R, R on the host."""
+    V, R = orthonormalize(W)
+    V, again = orthonormalize(V)
+    return V, again @ R
+
+
 def orthonormal_against(W, Q):
     """An orthonormal basis V of W's columns orthogonal to Q's, with W = Q C + V B.
 

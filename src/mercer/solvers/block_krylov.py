@@ -1,15 +1,18 @@
 """Block Krylov: a few eigenpairs from a handful of block products.
 
-Block Lanczos with full reorthogonalisation, Rayleigh-Ritz on the whole basis after each
-pass and thick restart, run on the operator's draft where it has one (single precision is
-enough to find a subspace to 1e-6). If that is all that was asked for, some rows of the
-product in full precision measure what rounding did, and the residuals allow for it.
-Otherwise passes in full precision follow: the first measures the true residuals, and where
-these are not yet small enough the directions
+Block Lanczos with full reorthogonalization, Rayleigh-Ritz on the whole basis after each
+pass and thick restart, run on the cheapest draft of the operator. Each better precision then
+costs one product A U: it gives the true residuals, and the directions
 
     (l_i - A)^{-1} (A u_i - l_i u_i),
 
-solved for on the draft, join the subspace: each such pass gains several digits.
+solved for on the draft, correct them. Corrections are small, about as large as the residuals,
+so that their own products may be the draft's: its rounding counts only as residual times
+rounding. That holds if the projected matrix takes its off-diagonal block from (A U)'D and never
+from U'(A D).
+
+If what a draft can tell is all that was asked for, some rows of the product in full precision
+measure what rounding did, and the residuals allow for it.
 
 References: Golub & Underwood 1977; Wu & Simon 2000 (thick restart); Davidson 1975.
 """
@@ -23,8 +26,8 @@ from ..operators import SymmetricOperator
 from ._linalg import (
     column_norms,
     inner,
+    orthonormal,
     orthonormal_against,
-    qr,
     random_columns,
     small_eigh,
     tall,
@@ -46,8 +49,7 @@ DRAFT_GOAL = 0.7
 WIDEST_BLOCK = 128
 # Blocks in the basis before it is restarted.
 BASIS_BLOCKS = 8
-# Products spent at most on one correction, and corrections at most.
-CORRECTION_DEPTH = 10
+# Corrections at most.
 MAX_CORRECTIONS = 12
 # Products in all before the solver gives up.
 MAX_PASSES = 100
@@ -66,8 +68,8 @@ class BlockKrylov(Solver):
     block : int or None
         Vectors a product; None for the number of components plus `oversampling`.
     oversampling : int
-        Vectors carried beyond those asked for. 16 in place of 8 save one pass in six, and
-        GEMM likes blocks of 32.
+        Vectors carried beyond those asked for. 15 in place of 7 save one pass in six, and with
+        the column for the row means 16 components make a block of 32, which GEMM likes.
     max_columns : int or None
         Vectors kept before a restart; None for eight blocks.
     max_passes : int
@@ -79,7 +81,7 @@ class BlockKrylov(Solver):
     def __init__(
         self,
         block: int | None = None,
-        oversampling: int = 16,
+        oversampling: int = 15,
         max_columns: int | None = None,
         max_passes: int = MAX_PASSES,
     ):
@@ -96,40 +98,82 @@ class BlockKrylov(Solver):
         tol: float = 0.0,
         report: Report = silent,
     ) -> Eigenpairs:
-        """Subspace on the draft, then Rayleigh-Ritz and corrections in full precision."""
+        """A search on the cheapest draft, then one product and corrections a precision."""
         n = operator.shape[0]
         carried = n_components + self.oversampling
         block = self.block or min(carried, WIDEST_BLOCK)
         if 4 * max(block, carried) >= n:
             return Dense().solve(operator, n_components, rng, tol, report)
-        draft = operator.draft or operator
-        watch = Watch(n_components, self.max_passes, max(tol, FULL_FLOOR), report)
         columns = max(self.max_columns or carried + BASIS_BLOCKS * block, carried + 2 * block)
         # The block beside a full basis needs room to be orthogonal to it.
-        columns = min(columns, n - block)
-        goal = DRAFT_GOAL * max(watch.tol, DRAFT_FLOOR if operator.draft else FULL_FLOOR)
-        V = warm_start(draft, block, carried, columns, rng, watch)
-        ritz = krylov(draft, V, carried, columns, goal, watch)
-        U = ritz.vectors
-        short = n_components - U.shape[1]
-        if operator.draft and watch.tol >= DRAFT_FLOOR and short <= 0:
+        sizes = Sizes(block, carried, min(columns, n - block))
+        watch = Watch(n_components, self.max_passes, max(tol, FULL_FLOOR), report)
+        draft = operator.draft or operator
+        ritz = search(draft, max(watch.tol, precision_floor(draft, operator)), sizes, rng, watch)
+        if operator.draft and watch.tol >= DRAFT_FLOOR and ritz.values.size >= n_components:
             pairs = with_rounding(operator, ritz, rng, watch)
             if pairs.converged or watch.over:
                 return pairs
-        if short > 0:
-            # Stopped before the basis was as wide as the result.
-            U = array_namespace(U).concat([U, random_columns(U, short, rng)], axis=1)
-        return refine(operator, draft, U, columns, watch)
+        return refine(operator, ritz, watch.tol, sizes, rng, watch).pairs(watch)
+
+
+def precision_floor(draft, operator) -> float:
+    """The residual below which passes with the draft gain nothing."""
+    return FULL_FLOOR if draft is operator else DRAFT_FLOOR
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Vectors a product, Ritz vectors carried along, and columns of the basis at most."""
+
+    block: int
+    carried: int
+    columns: int
+
+    @property
+    def kept(self) -> int:
+        """Ritz vectors that corrections start from: only those carried where memory is short."""
+        return max(self.carried, self.columns // 4)
 
 
 @dataclass(frozen=True)
 class Ritz:
-    """Ritz pairs, and the residual vectors as factors: A U = U L + V B."""
+    """Ritz pairs and the residual vectors of those that are wanted.
+
+    Attributes
+    ----------
+    values : array of shape (k,)
+    vectors : array of shape (n, k)
+    R : array of shape (n, r)
+        ``A U - U L``.
+    further : tuple of arrays of shape (n, z)
+        The next Ritz vectors Z and A Z: no result, but corrections converge faster beside them.
+    doubt : float
+        About how far a column of R is from the truth, where a part of A U is the draft's.
+    """
 
     values: np.ndarray
     vectors: np.ndarray
-    V: np.ndarray
-    B: np.ndarray
+    R: np.ndarray
+    further: tuple
+    doubt: float = 0.0
+
+    @property
+    def largest(self) -> float:
+        """The largest residual as a share of the first eigenvalue."""
+        return (float(np.max(column_norms(self.R))) + self.doubt) / top(self.values)
+
+    def pairs(self, watch) -> Eigenpairs:
+        """The pairs that were asked for."""
+        r, residuals = watch.wanted, column_norms(self.R) + ROUNDING_FACTOR * self.doubt
+        return Eigenpairs(
+            self.values[:r],
+            self.vectors[:, :r],
+            residuals,
+            converged=bool(np.max(residuals) <= watch.tol * top(self.values)),
+            n_passes=watch.n_passes,
+            least=watch.least,
+        )
 
 
 class Watch:
@@ -145,8 +189,7 @@ class Watch:
         """Note a pass; the largest wanted residual as a share of the largest eigenvalue."""
         self.n_passes += 1
         self.least = min(self.least, float(values[-1]))
-        top = max(float(np.max(np.abs(values))), np.finfo(float).tiny)
-        residual = float(np.max(residuals[: self.wanted])) / top
+        residual = float(np.max(residuals[: self.wanted])) / top(values)
         state = PassState(self.n_passes, values[: self.wanted].copy(), residual, self.tol)
         self.stopped |= bool(self.report(state))
         return residual
@@ -157,21 +200,26 @@ class Watch:
         return self.stopped or self.n_passes >= self.max_passes - 1
 
 
-def warm_start(A, block, carried, columns, rng, watch):
-    """Vectors to start from, improved on a draft of A where there is one: any start will do."""
-    V = A.start(block, rng)
+def top(values) -> float:
+    """The largest modulus of some eigenvalues, never zero."""
+    return max(float(np.max(np.abs(values))), np.finfo(float).tiny)
+
+
+def search(A, tol, sizes, rng, watch) -> Ritz:
+    """Ritz pairs of A to a residual of about `tol`: on its draft first, where it has one."""
+    goal = DRAFT_GOAL * tol
     if A.draft is None:
-        return V
-    goal = DRAFT_GOAL * max(watch.tol, COARSE_FLOOR)
-    return krylov(A.draft, V, carried, columns, goal, watch).vectors[:, :block]
+        return krylov(A, A.start(sizes.block, rng), sizes, goal, watch)
+    ritz = search(A.draft, max(tol, COARSE_FLOOR), sizes, rng, watch)
+    return refine(A, ritz, goal, sizes, rng, watch)
 
 
-def krylov(A, V, carried, columns, goal, watch):
-    """Ritz pairs of A, as many as `carried`, whose wanted residuals are below `goal`."""
+def krylov(A, V, sizes, goal, watch) -> Ritz:
+    """Ritz pairs of A, as many as are carried, whose wanted residuals are below `goal`."""
     b = V.shape[1]
-    Q = tall(V, columns)
-    T = np.zeros((columns, columns))
-    Q[:, :b], _ = qr(V)
+    Q = tall(V, sizes.columns)
+    T = np.zeros((sizes.columns, sizes.columns))
+    Q[:, :b], _ = orthonormal(V)
     q = b
     while True:
         new = slice(q - b, q)
@@ -180,13 +228,23 @@ def krylov(A, V, carried, columns, goal, watch):
         values, Y = small_eigh(T[:q, :q])
         # What leaves the basis does so through the last block alone.
         residual = watch(values, column_norms(B @ Y[new]))
-        if (q >= carried and residual <= goal) or watch.over:
-            kept = Y[:, :carried]
-            return Ritz(values[:carried], times(Q[:, :q], kept), V, B @ kept[new])
-        if q + b > columns:
-            q = restart(Q, T, values, Y, q, min(carried, q))
+        if (q >= sizes.carried and residual <= goal) or watch.over:
+            return ritz_pairs(Q[:, :q], values, Y, times(V, B @ Y[new, : sizes.kept]), sizes, watch)
+        if q + b > sizes.columns:
+            q = restart(Q, T, values, Y, q, min(sizes.carried, q))
         Q[:, q : q + b] = V
         q += b
+
+
+def ritz_pairs(P, values, Y, left, sizes, watch, doubt=0.0) -> Ritz:
+    """The pairs that are carried, and as many further ones, from a basis P.
+
+    `left` (n, kept) is what A times the leading Ritz vectors P Y has outside the basis.
+    """
+    k, kept = sizes.carried, left.shape[1]
+    Z = times(P, Y[:, k:kept])
+    further = Z, Z * on_device_of(values[k:kept], Z) + left[:, k:]
+    return Ritz(values[:k], times(P, Y[:, :k]), left[:, : watch.wanted], further, doubt)
 
 
 def restart(Q, T, values, Y, q, kept):
@@ -207,76 +265,126 @@ def with_rounding(operator, ritz, rng, watch) -> Eigenpairs:
     """
     r, n = watch.wanted, operator.shape[0]
     index = np.sort(rng.choice(n, min(n, ROUNDING_ROWS), replace=False))
-    U, values, B = ritz.vectors[:, :r], ritz.values[:r], ritz.B[:, :r]
+    U, values = ritz.vectors[:, :r], ritz.values[:r]
     product = to_numpy(operator.rows_times(index, U))
-    some, outside = to_numpy(U[index]), to_numpy(ritz.V[index])
-    change = product - some * values - outside @ B
+    some = to_numpy(U[index])
+    change = product - some * values - to_numpy(ritz.R[index])
     shift = n / index.size * np.einsum("ij,ij->j", some, change)
     rounding = ROUNDING_FACTOR * np.sqrt(n / index.size) * column_norms(change)
-    residuals = column_norms(B) + rounding
-    converged = bool(np.max(residuals) <= watch.tol * np.max(np.abs(ritz.values)))
+    residuals = column_norms(ritz.R) + rounding
+    converged = bool(np.max(residuals) <= watch.tol * top(ritz.values))
     return Eigenpairs(values + shift, U, residuals, converged, watch.n_passes, watch.least)
 
 
-def refine(operator, draft, U, columns, watch) -> Eigenpairs:
-    """Rayleigh-Ritz in full precision, with corrections until the residuals are small."""
-    k, r, xp = U.shape[1], watch.wanted, array_namespace(U)
-    V, _ = qr(U)
-    AV = operator @ V
-    previous = np.inf
-    for _ in range(MAX_CORRECTIONS):
-        values, Y = small_eigh(inner(V, AV))
-        U, AU, values = times(V, Y[:, :k]), times(AV, Y[:, :k]), values[:k]
-        R = AU - U * on_device_of(values, U)
-        residuals = column_norms(R)
-        residual = watch(values, residuals)
-        if residual <= watch.tol or watch.over or residual > previous / 2:
-            break
-        previous = residual
-        shrink = watch.tol / residual / 4
-        D = corrections(draft, U, values[:r], R[:, :r], shrink, columns, watch)
-        D, _, _ = orthonormal_against(D, U)
-        V, AV = xp.concat([U, D], axis=1), xp.concat([AU, operator @ D], axis=1)
-    return Eigenpairs(
-        values[:r],
-        U[:, :r],
-        residuals[:r],
-        converged=residual <= watch.tol,
-        n_passes=watch.n_passes,
-        least=watch.least,
-    )
+def refine(A, ritz, goal, sizes, rng, watch) -> Ritz:
+    """Ritz pairs of A from those of its draft: one product with A, and corrections by the draft.
 
-
-def corrections(A, U, values, R, shrink, columns, watch):
-    """Approximate (l_i - A)^{-1} r_i for every residual, orthogonal to U, by block Krylov.
-
-    Stops when the equations' own residuals have shrunk by `shrink`.
+    Repeated where a correction is too large for the draft's rounding of it not to matter, and
+    without the draft where it does not help.
     """
-    n, r = R.shape
-    V, _, size = orthonormal_against(R, U)
-    # The last block, too, must find room orthogonal to all the others.
-    depth = min(CORRECTION_DEPTH, max(2, columns // r), (n - U.shape[1]) // r - 1)
-    Q, xp = tall(R, depth * r), array_namespace(R)
-    T = np.zeros((depth * r, depth * r))
-    right = np.zeros((depth * r, r))
-    right[:r] = size
-    for q in range(r, depth * r + 1, r):
-        new = slice(q - r, q)
-        Q[:, new] = V
-        V, C, B = orthonormal_against(A @ V, xp.concat([U, Q[:, :q]], axis=1))
-        C = C[U.shape[1] :]
-        T[:q, new], T[new, :q] = C, C.T
-        watch.n_passes += 1
-        Y = shifted_solve(T[:q, :q], values, right[:q])
-        if np.max(column_norms(B @ Y[new])) <= shrink * np.max(column_norms(right)) or watch.over:
+    U, further, r, draft = ritz.vectors, ritz.further, watch.wanted, A.draft or A
+    rounding = previous = np.inf
+    if U.shape[1] < r:
+        # Stopped before the basis was as wide as the result.
+        extra = random_columns(U, r - U.shape[1], rng)
+        U = array_namespace(U).concat([U, extra], axis=1)
+    for _ in range(MAX_CORRECTIONS):
+        if rounding == np.inf:
+            # The draft knows U to fewer digits than rounding leaves.
+            W = A.rounded(U)
+            AW = A @ W
+            rounding = draft_rounding(AW, ritz)
+        else:
+            W, AW = U, A @ U
+        U, AU, values = rayleigh_ritz(W, AW)
+        R = AU - U * on_device_of(values, U)
+        residual = watch(values, column_norms(R[:, :r]))
+        stuck = residual > previous / 2
+        if residual <= goal or watch.over or (stuck and draft is A):
             break
-    return times(Q[:, :q], Y)
+        if stuck:
+            draft, rounding, further = A, 0.0, (U[:, :0], U[:, :0])
+        previous = residual
+        found = corrected(draft, U, values, R, further, rounding, goal, sizes, watch)
+        if found.largest <= goal or watch.over:
+            return found
+        U, further = found.vectors, found.further
+    return Ritz(values, U, R[:, :r], further)
 
 
-def shifted_solve(T, values, right):
-    """Solve (l_i - T) y_i = right_i for all i with one decomposition of T."""
-    w, P = small_eigh(T)
-    gaps = values[None, :] - w[:, None]
-    # A shift inside the spectrum of T would blow a direction up that U already holds.
-    gaps = np.maximum(gaps, 1e-2 * np.abs(values))
-    return P @ ((P.T @ right) / gaps)
+def draft_rounding(AW, ritz) -> float:
+    """How far the draft is from A on its own Ritz vectors, as a share of the first eigenvalue."""
+    r = ritz.R.shape[1]
+    expected = ritz.vectors[:, :r] * on_device_of(ritz.values[:r], AW) + ritz.R
+    return float(np.max(column_norms(AW[:, :r] - expected))) / top(ritz.values)
+
+
+def rayleigh_ritz(W, AW):
+    """Ritz vectors in the span of W, A times them, and their values, from A W."""
+    V, triangle = orthonormal(W)
+    AV = times(AW, np.linalg.inv(triangle))
+    values, Y = small_eigh(inner(V, AV))
+    return times(V, Y), times(AV, Y), values
+
+
+def corrected(draft, U, values, R, further, rounding, goal, sizes, watch) -> Ritz:
+    """Ritz pairs in the span of U, `further` vectors and the residuals of all Ritz pairs since.
+
+    The product A U = U L + R is the accurate one; all others are the draft's, but for U'A V of
+    vectors V orthogonal to U, which is (A U)'V = R'V. Stops when the wanted residuals are below
+    `goal`, or below what the draft's `rounding` does to them.
+    """
+    (n, k), r = U.shape, watch.wanted
+    P, T, outside = joined(U, values, R, further)
+    q, b = P.shape[1], min(sizes.block, k)
+    # The last block, too, must find room orthogonal to all the others, and products are kept
+    # beside the basis.
+    depth = max(1, min((sizes.columns - q) // b, (n - q) // b) - 1)
+    P, outside, T = widened(P, outside, T, q + depth * b)
+    left = outside[:, :b]
+    for _ in range(depth):
+        old, new, q = slice(0, q), slice(q, q + b), q + b
+        V, _, _ = orthonormal_against(left, P[:, old])
+        P[:, new], outside[:, new] = V, draft @ V
+        T[old, new] = inner(outside[:, old], V)
+        T[new, old], T[new, new] = T[old, new].T, inner(V, outside[:, new])
+        # P'A P is T, so that what A P has outside the span of P follows.
+        outside[:, old] -= times(V, T[new, old])
+        outside[:, new] -= times(P[:, :q], inner(P[:, :q], outside[:, new]))
+        found, Y = small_eigh(T[:q, :q])
+        left = times(outside[:, :q], Y[:, :b])
+        residuals = column_norms(left[:, :r])
+        doubt = rounding * top(found) * float(np.max(column_norms(Y[k:, :r])))
+        residual = watch(found, residuals + doubt)
+        if residual <= goal or watch.over or np.max(residuals) < doubt:
+            break
+    left = times(outside[:, :q], Y[:, : sizes.kept])
+    return ritz_pairs(P[:, :q], found, Y, left, sizes, watch, doubt)
+
+
+def joined(U, values, R, further):
+    """U and `further` vectors Z as one orthonormal basis P, with P'A P and A P - P (P'A P)."""
+    xp, k = array_namespace(U), U.shape[1]
+    Z, AZ = further
+    if not Z.shape[1]:
+        return U, np.diag(values), xp.asarray(R, copy=True)
+    C = inner(U, Z)
+    Z, AZ = Z - times(U, C), AZ - times(U * on_device_of(values, U) + R, C)
+    Z, triangle = orthonormal(Z)
+    AZ = times(AZ, np.linalg.inv(triangle))
+    P = xp.concat([U, Z], axis=1)
+    T = np.diag(np.r_[values, np.zeros(Z.shape[1])])
+    T[:k, k:], T[k:, k:] = inner(R, Z), inner(Z, AZ)
+    T[k:, :k] = T[:k, k:].T
+    T[k:, k:] = (T[k:, k:] + T[k:, k:].T) / 2
+    AP = xp.concat([U * on_device_of(values, U) + R, AZ], axis=1)
+    # Of A Z along U only what A U says.
+    outside = AP - times(P, inner(P, AP))
+    return P, T, outside
+
+
+def widened(P, outside, T, columns):
+    """The same with room for more columns."""
+    wide, q = (tall(P, columns), tall(P, columns), np.zeros((columns, columns))), P.shape[1]
+    wide[0][:, :q], wide[1][:, :q], wide[2][:q, :q] = P, outside, T
+    return wide
