@@ -245,26 +245,41 @@ def run_interpreted(code):
 
 FUSED = """
 import numpy as np, torch
-from mercer.compute.device import TorchEngine
+from mercer.compute import device, fused
 from mercer.kernels import *
-engine = TorchEngine(10**9, torch.device("cpu"))
+device.FUSED_COLUMNS = 0
+engine = device.TorchEngine(10**9, torch.device("cpu"))
 rng = np.random.default_rng(0)
-for d in (3, 70):
-    X, Z = rng.normal(size=(60, d)), rng.normal(size=(131, d))
-    V, W = rng.normal(size=(131, 17)), rng.normal(size=(60, 3))
-    for k in (RBF(.5/d), Matern(.5/d, .5), Matern(.5/d, 1.5), Matern(.5/d, 2.5),
-              RationalQuadratic(.5/d, 1.3), Polynomial(3, 1/d, 1), Linear(), Sigmoid(.3/d, .2),
-              Cosine()):
+# Widths and blocks of one part and of two, and widths that are looped over.
+for d, b in ((3, 17), (70, 40), (140, 130)):
+    X, Z = rng.normal(size=(130, d)), rng.normal(size=(60, d))
+    V, W = rng.normal(size=(60, b)), rng.normal(size=(130, b))
+    kernels = (RBF(.5/d), Matern(.5/d, .5), Matern(.5/d, 1.5), Matern(.5/d, 2.5),
+               RationalQuadratic(.5/d, 1.3), Polynomial(3, 1/d, 1), Linear(), Sigmoid(.3/d, .2),
+               Cosine())
+    for k in kernels if d == 3 else kernels[:1]:
         assert engine.fuses(k)
         for dtype, most in (("float32", 2e-6), ("float16", 2e-3)):
             x, z = engine.place(X), engine.place(Z)
             for pairs, U, K in ((k.pairs(x, z, dtype=dtype), V, k(X, Z)),
                                 (k.pairs(x, dtype=dtype), W, k(X))):
                 error = np.linalg.norm(engine.pair_rows(pairs, U).numpy() - K @ U)
-                assert error < most * np.linalg.norm(K @ U), (k, dtype, error)
+                assert error < most * np.linalg.norm(K @ U), (k, d, b, dtype, error)
                 assert pairs.prepared
-far = k = RBF(1.0)
-pairs = far.pairs(engine.place(1e6 * X), dtype="float32")
+            U = engine.rounded(W, np.dtype(dtype), k)
+            error = np.linalg.norm(engine.pair_rows(pairs, U).numpy() - K @ np.asarray(U))
+            assert error < most * np.linalg.norm(K @ np.asarray(U)), (k, d, b, dtype, error)
+            assert np.abs(np.asarray(U) - W).max() < 1e-3 * np.abs(W).max()
+# The same product, shared out between devices.
+device.SHARED_PAIRS, fused.PANEL = 0, 256
+X, W = rng.normal(size=(500, 5)), rng.normal(size=(500, 4))
+for count, m in ((1, None), (2, None), (3, 200)):
+    engine.devices = count * [torch.device("cpu")]
+    Z = None if m is None else engine.place(X[:m])
+    K, U = RBF(.1)(X, Z if m is None else X[:m]), W[:m]
+    out = np.asarray(engine.pair_rows(RBF(.1).pairs(engine.place(X), Z, dtype="float32"), U))
+    assert np.linalg.norm(out - K @ U) < 2e-6 * np.linalg.norm(K @ U), (count, m)
+pairs = RBF(1.0).pairs(engine.place(1e6 * X), dtype="float32")
 engine.pair_rows(pairs, W)
 assert pairs.prepared["precision"] == "tf32x3"
 """
@@ -272,7 +287,9 @@ assert pairs.prepared["precision"] == "tf32x3"
 FIT = """
 import numpy as np, torch
 from mercer import KernelPCA
+from mercer.compute import device
 from mercer.compute.device import PagedRows
+device.FUSED_COLUMNS = 0
 rng = np.random.default_rng(0)
 X = rng.normal(size=(250, 8)) * np.linspace(2, .3, 8)
 host = KernelPCA(4, kernel="rbf", gamma="median", eigen_solver="dense").fit(X)

@@ -136,8 +136,10 @@ class AllPoints(BasisRecipe):
         n_components: int | None = None,
     ) -> GramBasis:
         """The points of X, with a single-precision draft where rounding allows it."""
+        columns = (n_components or 0) + 16
+        engine.expect(kernel, X.shape, columns)
         # The solver's vectors come out of the same budget as the tiles.
-        vectors = SOLVER_BLOCKS * 8 * X.shape[0] * ((n_components or 0) + 16)
+        vectors = SOLVER_BLOCKS * 8 * X.shape[0] * columns
         return PointGram(kernel, engine.place(X), engine, single=None, reserve=vectors)
 
 
@@ -175,7 +177,6 @@ class PointGram(GramBasis, PointBasis):
         self.dtype, self.reserve = dtype, reserve
         self._pairs: Pairs | None = None
         self._store: TileStore | None = None
-        self._diagonal: Array = None
         self._draft: PointGram | None = None
         self._drafts = True
 
@@ -219,7 +220,7 @@ class PointGram(GramBasis, PointBasis):
     def release(self) -> None:
         """Forget the draft, kept tiles and prepared rows."""
         self._draft, self._drafts = None, False
-        self._diagonal = self._store = None
+        self._store = None
         self._pairs = None
 
     @property
@@ -244,6 +245,10 @@ class PointGram(GramBasis, PointBasis):
         """k(Z, Z) W, each tile above the diagonal used for both sides."""
         return self.engine.pair_rows(self.pairs, W, self.store)
 
+    def rounded(self, W: Array) -> Array:
+        """As the engine's tiles take it."""
+        return self.engine.rounded(W, self.dtype, self.kernel)
+
     def is_constant(self) -> bool:
         """Whether all points are equal."""
         if is_sparse(self.points):
@@ -253,19 +258,16 @@ class PointGram(GramBasis, PointBasis):
 
     def diagonal(self) -> Array:
         """k(z, z)."""
-        if self._diagonal is None:
-            self._diagonal = self.kernel.diag(self.points)
-        return self._diagonal
+        return self.kernel.diag(self.points)
 
     def to_dense(self) -> Array:
         """k(Z, Z), tile by tile."""
         return self.engine.fill(self.pairs, self.engine.empty(self.pairs.shape))
 
     def columns(self, index: Array, W: Array) -> Array:
-        """k(Z, Z[index]) W."""
-        some = self.kernel.pairs(
-            self.points, self.points[index], dtype=self.dtype, store=self._room()
-        )
+        """k(Z, Z[index]) W; half precision would save nothing on so few columns."""
+        dtype = np.float32 if self.dtype == np.float16 else self.dtype
+        some = self.kernel.pairs(self.points, self.points[index], dtype=dtype, store=self._room())
         return self.engine.pair_rows(some, W)
 
     def rows(self, index: Array) -> Array:
@@ -292,5 +294,4 @@ class PointGram(GramBasis, PointBasis):
 
     def __getstate__(self):
         # Tiles are large and their store has a lock: a copy starts without either.
-        work = dict.fromkeys(("_store", "_pairs", "_draft", "_diagonal"))
-        return self.__dict__ | work | {"_drafts": False}
+        return self.__dict__ | {"_store": None, "_pairs": None, "_draft": None, "_drafts": False}

@@ -1,166 +1,345 @@
 """A fused tile for CUDA: inner products, the kernel's scalar map and the product with V.
 
 One program owns a strip of rows and walks over the columns; a tile of the kernel matrix
-lives in registers and is never written to memory, as in flash attention. Rows and columns
+lives in registers and is never written to memory, as in flash attention. Of a symmetric matrix
+only tiles on and above the diagonal are made: each is multiplied with the columns' part of V and,
+transposed, with the rows' part, whose product is added to `side` atomically. Rows and columns
 are padded to whole tiles, so nothing is masked: padded rows of V are zero.
 
-Four precisions of the inner products, all summed in float32:
+Rows come as a left factor and a right factor, so that norms are columns of the same product.
+Four precisions of it, all summed in float32:
 
-    "half"    one product of float16 roundings, error about 1e-3
-    "split"   x = h + l as two float16, products h.h + h.l + l.h, error about 1e-6
+    "half"    one product of float16 roundings, error about 2e-4
+    "split"   x = h + l as two float16, products h.l + l.h + h.h, error about 1e-6
     "tf32"    one product of rounded float32, for numbers beyond the range of float16
     "tf32x3"  three of them
 
 float16 keeps as many digits as tf32 and multiplies twice as fast.
 """
 
+from dataclasses import dataclass
+
+import torch
 import triton
 import triton.language as tl
 
+from .scalar_map import ScalarMap
+
 # Rows of a strip: all arrays are padded to multiples of it.
 STRIP = 128
-# Columns of the data taken at once; more are looped over.
+# Columns of the data taken at once, twice at most; more are looped over.
 SLICE = 64
+# Widest block of vectors.
+WIDEST = 128
+# Shared memory that one program may take on a GPU of the Hopper generation.
+SHARED_BYTES = 232_448
 
 
-def launch(rows, columns, V, out, scalar_map, precision, chunk, first):
-    """out[s] = f(rows . columns[s]' + norms) V[s] for the s-th chunk of prepared columns.
+def launch(left, right, V, out, side, scalar_map, precision, rows, chunk, first):
+    """out[i] += f(left . right') V for some strips of rows; side[j] += f(..)' V[i] if symmetric.
 
     Parameters
     ----------
-    rows, columns : tuples (high, low, norms)
-        Prepared rows, (n, D), with D at most `SLICE` or a multiple of it; `low` is `high`
-        where the precision needs none.
+    left, right : tuples (high, low)
+        Prepared rows, (n, D), and columns, (m, D); `low` is `high` where the precision needs none.
     V : tuple (high, low)
-        (m, b), b one of 16, 32, 64.
-    out : tensor of shape (chunks, n, b), float32
+        (m, B), B a whole number of sixteens as in `parts`; `low` is None where V has none.
+    out : tensor of shape (n, B), float64
+    side : tensor of shape (n, B), float32, or None
+        None for a matrix that is not symmetric, or not treated as such.
     scalar_map : ScalarMap
     precision : str
+    rows : slice
+        Whole strips.
     chunk : int
-        Columns in a chunk, a multiple of `STRIP`.
+        Columns of one program, a multiple of `STRIP`.
     first : int or None
         The row that the first column is, where columns are rows; None where they are not.
     """
-    n, D = rows[0].shape
-    m, B = V[0].shape
-    BM, BN, warps, stages = tile_shape(D, precision)
-    _strip[(n // BM, out.shape[0])](
-        *rows,
-        *columns,
-        *V,
-        out,
-        n,
-        m,
-        chunk,
-        first or 0,
-        (*scalar_map.parameters, 0.0)[0],
-        D=D,
-        B=B,
-        BD=min(D, SLICE),
-        MAP=scalar_map.name,
-        DEGREE=scalar_map.degree,
-        PRECISION=precision,
-        SAME=first is not None and scalar_map.rough,
-        BM=BM,
-        BN=BN,
-        num_warps=warps,
-        num_stages=stages,
+    D, (m, B) = left[0].shape[1], V[0].shape
+    tile = Tile(D, B, scalar_map, precision, side is not None, V[1] is not None, first is not None)
+    # One signature for all, so that there is one launcher.
+    halves = V[0], V[0] if V[1] is None else V[1]
+    side = out.new_empty(1, dtype=torch.float32) if side is None else side
+    grid = (rows.stop - rows.start) // tile.shape[0], -(-m // chunk)
+    numbers = rows.start, m, chunk, first or 0, D, (*scalar_map.parameters, 0.0)[0], 1.0
+    _strips[grid](*left, *right, *halves, out, side, *numbers, **tile.constants)
+
+
+def compile_tile(tile: "Tile") -> None:
+    """Compile a tile without a run of it."""
+    half = torch.float16 if tile.precision in ("half", "split") else torch.float32
+    numbers = 0, STRIP, STRIP, 0, tile.D, 0.5, 1.0
+    _strips.warmup(
+        *6 * (half,), torch.float64, torch.float32, *numbers, grid=(1, 1), **tile.constants
     )
 
 
-def tile_shape(D, precision):
+@dataclass(frozen=True)
+class Tile:
+    """What a tile is compiled for.
+
+    Attributes
+    ----------
+    D, B : int
+        Columns of prepared rows and of V.
+    scalar_map : ScalarMap
+    precision : str
+    symmetric : bool
+        Whether tiles serve both sides.
+    low : bool
+        Whether V comes in two halves.
+    same : bool
+        Whether columns are the rows.
+    """
+
+    D: int
+    B: int
+    scalar_map: ScalarMap
+    precision: str
+    symmetric: bool
+    low: bool
+    same: bool
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Rows, columns, warps and stages."""
+        return tile_shape(self)
+
+    @property
+    def constants(self) -> dict:
+        """The arguments that are compiled in; all wide rows share theirs."""
+        BM, BN, warps, stages = self.shape
+        wide = self.D > 2 * SLICE
+        D0, D1 = (SLICE, 0) if wide else parts(self.D)
+        B0, B1 = parts(self.B)
+        return {
+            "D0": D0,
+            "D1": D1,
+            "LOOP": wide,
+            "B": self.B,
+            "B0": B0,
+            "B1": B1,
+            "MAP": self.scalar_map.name,
+            "DEGREE": self.scalar_map.degree,
+            "PRECISION": self.precision,
+            "LOW": self.low,
+            "SYMMETRIC": self.symmetric,
+            "SAME": self.same and self.scalar_map.rough,
+            "BM": BM,
+            "BN": BN,
+            "num_warps": warps,
+            "num_stages": stages,
+        }
+
+
+def parts(width: int) -> tuple[int, int]:
+    """A width of whole sixteens up to 128 as one or two powers of two."""
+    largest = 1 << (width.bit_length() - 1)
+    return (SLICE, SLICE) if width == 2 * SLICE else (largest, width - largest)
+
+
+def whole_width(d: int) -> int:
+    """The least width from d on that `parts` can take, or whole slices."""
+    if d > 2 * SLICE:
+        return -(-d // SLICE) * SLICE
+    width = -(-max(d, 1) // 16) * 16
+    return width if width in (16, 32, 48, 64, 80, 96) else 2 * SLICE
+
+
+def tile_shape(tile: "Tile") -> tuple[int, int, int, int]:
     """Rows and columns of a tile, warps and pipeline stages that were fastest on an H200."""
-    if precision in ("half", "split"):
-        if D > SLICE:
-            return STRIP, 128, 8, 3
-        return STRIP, 64, 4 if precision == "half" else 8, 3
-    return STRIP if precision == "tf32" and D <= SLICE else 64, 64, 4, 3
+    D, B = tile.D, tile.B
+    if tile.precision not in ("half", "split"):
+        small = tile.precision == "tf32x3" or D > SLICE or B > SLICE
+        return 64 if small else STRIP, 64, 4, 2
+    if D > 2 * SLICE:
+        return STRIP, 128, 8, 3
+    if tile.precision == "half":
+        shape = STRIP, 64, 4, 2 if B == 32 and D >= SLICE else 3
+    else:
+        shape = STRIP, 64, 4, 2 if tile.symmetric and D <= SLICE else 3
+    return shape if shared_bytes(tile, shape) <= SHARED_BYTES else (*shape[:3], 2)
+
+
+def shared_bytes(tile: "Tile", shape: tuple[int, int, int, int]) -> int:
+    """Shared memory of a tile that keeps its rows: exactly what the compiler was seen to take."""
+    (BM, BN, _, stages), halves = shape, 2 if tile.precision == "split" else 1
+    vectors = 2 * tile.B * (2 if tile.low else 1)
+    rows = 2 * BM * tile.D * halves
+    both_sides = (BM * vectors + 2 * BM * BN * halves) if tile.symmetric else 0
+    return rows + both_sides + stages * (2 * BN * tile.D * halves + BN * vectors)
+
+
+def uses_symmetry(D: int, B: int, precision: str) -> bool:
+    """Whether tiles above the diagonal alone are faster: not where the product with V dominates."""
+    widest = {"half": 64, "split": 32}.get(precision, 0)
+    return widest >= B
 
 
 @triton.jit
-def _strip(
-    Xh,
-    Xl,
-    a,
-    Zh,
-    Zl,
-    c,
+def _strips(
+    Lh,
+    Ll,
+    Rh,
+    Rl,
     Vh,
     Vl,
     out,
-    n,
+    side,
+    first_row,
     m,
     chunk,
     first,
+    D,
     parameter,
-    D: tl.constexpr,
+    one,
+    D0: tl.constexpr,
+    D1: tl.constexpr,
+    LOOP: tl.constexpr,
     B: tl.constexpr,
-    BD: tl.constexpr,
+    B0: tl.constexpr,
+    B1: tl.constexpr,
     MAP: tl.constexpr,
     DEGREE: tl.constexpr,
     PRECISION: tl.constexpr,
+    LOW: tl.constexpr,
+    SYMMETRIC: tl.constexpr,
     SAME: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
 ):
     """One strip of BM rows against a chunk of columns, BN at a time."""
-    i = (tl.program_id(0) * BM + tl.arange(0, BM)).to(tl.int64)
-    split = tl.program_id(1)
-    d = tl.arange(0, BD)
-    k = tl.arange(0, B)
-    step = tl.arange(0, BN)
-    norms = tl.load(a + i)
-    total = tl.zeros((BM, B), tl.float32)
-    xh = tl.load(Xh + i[:, None] * D + d[None, :])
-    xl = xh
-    if PRECISION == "split":
-        xl = tl.load(Xl + i[:, None] * D + d[None, :])
-    for start in range(split * chunk, tl.minimum((split + 1) * chunk, m), BN):
-        j = (start + step).to(tl.int64)
-        if D == BD:
-            zh = tl.load(Zh + j[None, :] * D + d[:, None])
-            T = _dot(xh, zh, PRECISION)
+    row = first_row + tl.program_id(0) * BM
+    begin = tl.program_id(1) * chunk
+    end = tl.minimum(begin + chunk, m)
+    if SYMMETRIC:
+        begin = tl.maximum(begin, row)
+    if begin < end:
+        i = tl.arange(0, BM)
+        j = tl.arange(0, BN)
+        d0 = tl.arange(0, D0)
+        d1 = D0 + tl.arange(0, max(D1, 16))
+        k0 = tl.arange(0, B0)
+        k1 = B0 + tl.arange(0, max(B1, 16))
+        corner = tl.full((), 0, tl.int64) + row
+        x = Lh + corner * D + i[:, None] * D
+        y = Ll + corner * D + i[:, None] * D
+        if not LOOP:
+            x0 = tl.load(x + d0[None, :])
+            y0 = x0
+            x1 = x0
+            y1 = x0
             if PRECISION == "split":
-                zl = tl.load(Zl + j[None, :] * D + d[:, None])
-                T = tl.dot(xh, zl, T)
-                T = tl.dot(xl, zh, T)
-        else:
-            T = tl.zeros((BM, BN), tl.float32)
-            for s in range(0, D, BD):
-                yh = tl.load(Xh + i[:, None] * D + (s + d)[None, :])
-                zh = tl.load(Zh + j[None, :] * D + (s + d)[:, None])
-                T += _dot(yh, zh, PRECISION)
+                y0 = tl.load(y + d0[None, :])
+            if D1 > 0:
+                x1 = tl.load(x + d1[None, :])
                 if PRECISION == "split":
-                    yl = tl.load(Xl + i[:, None] * D + (s + d)[None, :])
-                    zl = tl.load(Zl + j[None, :] * D + (s + d)[:, None])
-                    T = tl.dot(yh, zl, T)
-                    T = tl.dot(yl, zh, T)
-        T += norms[:, None] + tl.load(c + j)[None, :]
-        if SAME:
-            T = tl.where(i[:, None] == first + j[None, :], 0.0, T)
-        K = _scalar_map(T, parameter, MAP, DEGREE)
-        vh = tl.load(Vh + j[:, None] * B + k[None, :])
-        if PRECISION == "half" or PRECISION == "split":
-            kh = K.to(tl.float16)
-            # A fresh sum for every tile: tensor cores truncate what they add to.
-            part = tl.dot(kh, vh)
-            if PRECISION == "split":
-                vl = tl.load(Vl + j[:, None] * B + k[None, :])
-                part = tl.dot(kh, vl, part)
-                part = tl.dot((K - kh.to(tl.float32)).to(tl.float16), vh, part)
-        else:
-            part = _dot(K, vh, PRECISION)
-        total += part
-    tl.store(out + (split.to(tl.int64) * n + i[:, None]) * B + k[None, :], total)
+                    y1 = tl.load(y + d1[None, :])
+        if SYMMETRIC:
+            u = Vh + corner * B + i[:, None] * B
+            u0 = tl.load(u + k0[None, :])
+            if B1 > 0:
+                u1 = tl.load(u + k1[None, :])
+            if LOW:
+                t = Vl + corner * B + i[:, None] * B
+                t0 = tl.load(t + k0[None, :])
+                if B1 > 0:
+                    t1 = tl.load(t + k1[None, :])
+        total0 = tl.zeros((BM, B0), tl.float32)
+        total1 = tl.zeros((BM, max(B1, 16)), tl.float32)
+        for start in range(begin, end, BN):
+            place = tl.full((), 0, tl.int64) + start
+            z = Rh + place * D + j[None, :] * D
+            q = Rl + place * D + j[None, :] * D
+            if LOOP:
+                T = tl.zeros((BM, BN), tl.float32)
+                for s in range(0, D, D0):
+                    T = _inner(
+                        tl.load(x + (s + d0)[None, :]),
+                        tl.load(y + (s + d0)[None, :]) if PRECISION == "split" else 0,
+                        tl.load(z + (s + d0)[:, None]),
+                        tl.load(q + (s + d0)[:, None]) if PRECISION == "split" else 0,
+                        T,
+                        PRECISION,
+                    )
+            else:
+                zero = tl.zeros((BM, BN), tl.float32)
+                q0 = tl.load(q + d0[:, None]) if PRECISION == "split" else 0
+                T = _inner(x0, y0, tl.load(z + d0[:, None]), q0, zero, PRECISION)
+                if D1 > 0:
+                    q1 = tl.load(q + d1[:, None]) if PRECISION == "split" else 0
+                    T = _inner(x1, y1, tl.load(z + d1[:, None]), q1, T, PRECISION)
+            if SAME:
+                T = tl.where((row + i)[:, None] == (first + start + j)[None, :], 0.0, T)
+            K = _scalar_map(T, parameter, MAP, DEGREE)
+            kh, kl = _halves(K, PRECISION)
+            v = Vh + place * B + j[:, None] * B
+            w = Vl + place * B + j[:, None] * B
+            v0 = tl.load(v + k0[None, :])
+            w0 = tl.load(w + k0[None, :]) if LOW else 0
+            # A fresh sum for every tile: tensor cores truncate what they add to. Times one, since
+            # a plain sum would be made a part of the product again.
+            total0 = tl.fma(_outer(kh, kl, v0, w0, PRECISION, LOW), one, total0)
+            if B1 > 0:
+                v1 = tl.load(v + k1[None, :])
+                w1 = tl.load(w + k1[None, :]) if LOW else 0
+                total1 = tl.fma(_outer(kh, kl, v1, w1, PRECISION, LOW), one, total1)
+            if SYMMETRIC:
+                # Tiles that touch the diagonal are all made, and serve their rows alone.
+                above = tl.where(start >= row + BM, 1.0, 0.0)
+                target = side + place * B + j[:, None] * B
+                kht = tl.trans(kh)
+                klt = tl.trans(kl) if PRECISION == "split" else kl
+                back = _outer(kht, klt, u0, t0 if LOW else 0, PRECISION, LOW) * above
+                tl.atomic_add(target + k0[None, :], back, sem="relaxed")
+                if B1 > 0:
+                    back = _outer(kht, klt, u1, t1 if LOW else 0, PRECISION, LOW) * above
+                    tl.atomic_add(target + k1[None, :], back, sem="relaxed")
+        sums = out + corner * B + i[:, None] * B
+        tl.atomic_add(sums + k0[None, :], total0.to(tl.float64), sem="relaxed")
+        if B1 > 0:
+            tl.atomic_add(sums + k1[None, :], total1.to(tl.float64), sem="relaxed")
 
 
 @triton.jit
-def _dot(x, z, PRECISION: tl.constexpr):
-    """x z in float32: float16 factors as they are, float32 ones by tf32."""
+def _inner(xh, xl, zh, zl, T, PRECISION: tl.constexpr):
+    """T + x z; the small products first, before T is too large for their last digits."""
+    if PRECISION == "split":
+        T = tl.dot(xh, zl, T)
+        T = tl.dot(xl, zh, T)
     if PRECISION == "tf32x3":
-        return tl.dot(x, z, input_precision="tf32x3")
+        T = tl.dot(xh, zh, T, input_precision="tf32x3")
     else:
-        return tl.dot(x, z, input_precision="tf32")
+        T = tl.dot(xh, zh, T, input_precision="tf32")
+    return T
+
+
+@triton.jit
+def _halves(K, PRECISION: tl.constexpr):
+    """The tile as the product with V takes it: in float16, and what that leaves."""
+    if PRECISION == "half":
+        kh = K.to(tl.float16)
+        return kh, kh
+    elif PRECISION == "split":
+        kh = K.to(tl.float16)
+        return kh, (K - kh.to(tl.float32)).to(tl.float16)
+    else:
+        return K, K
+
+
+@triton.jit
+def _outer(kh, kl, vh, vl, PRECISION: tl.constexpr, LOW: tl.constexpr):
+    """The tile times some rows of V, in float32."""
+    if PRECISION == "split":
+        part = tl.dot(kl, vh)
+        if LOW:
+            part = tl.dot(kh, vl, part)
+        return tl.dot(kh, vh, part)
+    elif PRECISION == "tf32x3":
+        return tl.dot(kh, vh, input_precision="tf32x3")
+    else:
+        return tl.dot(kh, vh, input_precision="tf32")
 
 
 @triton.jit

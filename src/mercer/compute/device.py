@@ -23,6 +23,15 @@ STREAMED_SHARE = 0.2
 # Share of the budget that the rows themselves may take before they are streamed.
 ROWS_SHARE = 0.25
 
+# Columns of a kernel matrix from which the fused tile is worth compiling.
+FUSED_COLUMNS = 1024
+
+# Rows from which the matrix is sure to be too large to be formed.
+AHEAD_ROWS = 20_000
+
+# Entries of a kernel matrix from which a product is shared out between GPUs: a tenth of a second.
+SHARED_PAIRS = 10**11
+
 # The oldest GPU whose tensor cores multiply in tf32.
 LEAST_CAPABILITY = (8, 0)
 
@@ -44,6 +53,8 @@ class TorchEngine(TiledEngine):
 
     def __init__(self, memory=None, device="cuda", on_tiles=None):
         self.device = check_device(device)
+        self.devices = all_devices(device, self.device)
+        self._ahead = None
         free = free_memory(self.device)
         # A budget beyond what is free would only fail later.
         self.memory = min(int(FREE_SHARE * free) if memory is None else parse_bytes(memory), free)
@@ -90,6 +101,13 @@ class TorchEngine(TiledEngine):
         """Whether products with this kernel's matrix are made by the fused tile."""
         return kernel.scalar_map() is not None and can_fuse(self.device)
 
+    def expect(self, kernel, shape, columns):
+        """Compile the fused tile for such products in the background."""
+        if self.device.type == "cuda" and shape[0] >= AHEAD_ROWS and self.fuses(kernel):
+            from .fused import CompiledAhead
+
+            self._ahead = CompiledAhead(kernel.scalar_map(), shape[1], columns, self.device)
+
     def pair_rows(self, pairs, V, store=None):
         """The product of a kernel matrix with V, fused where it can be; smaller when it must."""
         while True:
@@ -102,8 +120,17 @@ class TorchEngine(TiledEngine):
         with exact_products():
             super()._run(tasks, work, threads, begin)
 
+    def rounded(self, V, dtype, kernel):
+        """V as the fused tile multiplies it fastest, where there is one."""
+        if dtype != np.float32 or not self.fuses(kernel):
+            return V
+        from .fused import rounded_vectors
+
+        return rounded_vectors(self.asarray(V))
+
     def _product(self, pairs, V, store):
-        if pairs.itemsize < 8 and self.fuses(pairs.kernel):
+        few = pairs.shape[1] < FUSED_COLUMNS and pairs.itemsize == 4
+        if pairs.itemsize < 8 and not few and self.fuses(pairs.kernel):
             return self._fused_product(pairs, self.asarray(V))
         return super().pair_rows(pairs, V, store)
 
@@ -111,11 +138,14 @@ class TorchEngine(TiledEngine):
         from .fused import Preparation, product
 
         preparation = Preparation(pairs, self.device)
+        if self._ahead is not None:
+            self._ahead.wait()
         if isinstance(pairs.X, PagedRows) or isinstance(pairs.Z, PagedRows):
             return self._streamed_product(preparation, pairs, V)
         columns = preparation.columns()
         rows = columns if pairs.symmetric else preparation.rows()
-        return product(rows, columns, V, self.on_tiles)
+        many = pairs.shape[0] * pairs.shape[1] >= SHARED_PAIRS
+        return product(rows, columns, V, self.devices if many else [self.device], self.on_tiles)
 
     def _streamed_product(self, preparation, pairs, V):
         """Blocks of rows against blocks of columns, each prepared when its turn comes."""
@@ -128,10 +158,14 @@ class TorchEngine(TiledEngine):
             rows = preparation.some(pairs.X, i)
             for j in columns:
                 some = rows if pairs.symmetric and i == j else preparation.some(pairs.Z, j)
-                out[i] += product(rows, some, V[j])
+                out[i] += product(rows, some, V[j], [self.device])
             if self.on_tiles is not None:
                 self.on_tiles(done, -(-n // block))
         return out
+
+    def __getstate__(self):
+        # Threads do not travel.
+        return super().__getstate__() | {"_ahead": None}
 
     def _shrink(self, pairs):
         """Halve the budget after the device ran out of memory, down to what cannot be less."""
@@ -192,6 +226,15 @@ def check_device(device) -> torch.device:
         index = torch.cuda.current_device() if device.index is None else device.index
         device = torch.device("cuda", index)
     return device
+
+
+def all_devices(asked, device) -> list:
+    """The devices to share products out to: every visible GPU where none was named by number."""
+    named = isinstance(asked, torch.device) or ":" in str(asked)
+    if device.type != "cuda" or named or torch.cuda.device_count() == 1:
+        return [device]
+    others = (torch.device("cuda", index) for index in range(torch.cuda.device_count()))
+    return [device, *(other for other in others if other != device and can_fuse(other))]
 
 
 def free_memory(device) -> int:

@@ -1,25 +1,31 @@
 """Products with a kernel matrix whose tiles never reach memory: preparation and bookkeeping.
 
-The tile itself is `_triton.py`. Here rows are brought to the form it takes, columns are walked
-over in panels whose sums are added up in float64, and V is scaled into the range of float16.
+The tile itself is `_triton.py`. Here rows are brought to the form it takes, panels of rows are
+walked over whose sums are added up in float64, and V is scaled into the range of float16.
 """
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
+from copy import copy
 
 import torch
 
-from ._triton import SLICE, STRIP, launch
+from ._triton import STRIP, WIDEST, Tile, compile_tile, launch, uses_symmetry, whole_width
 from .tiles import row_blocks
 
-# Columns whose products are summed in float32 before they join the sum in float64: rounding
-# of longer sums would be seen.
-PANEL = 32768
+# Rows whose share in the other rows' products is summed in float32 before it joins the sum in
+# float64, and columns of one program, summed likewise: rounding of longer sums would be seen.
+PANEL, CHUNK = 65536, 32768
 # Programs that keep a large GPU busy; with fewer strips of rows the columns are split.
-PROGRAMS, MOST_SPLITS = 1056, 64
+PROGRAMS = 1056
 # Rows prepared at once, in float64.
 PREPARED_ROWS = 65536
 # Largest number that float16 takes, with some room.
 HALF_RANGE = 6e4
-# Widest block of vectors a tile is multiplied with.
-WIDEST = 64
+# Binary digits between the largest entry of V and one: small entries keep theirs in float16.
+HEADROOM = 10
+# Columns beside those of the data: both rows' norms in two pieces, against ones.
+NORM_COLUMNS = 4
 
 
 class Preparation:
@@ -49,7 +55,7 @@ class Preparation:
     def row_bytes(self) -> int:
         """Bytes of a prepared row, and of one in float64 on its way."""
         d = self.pairs.X.shape[1]
-        return 4 * padded_width(d) + 8 * d + 4
+        return 8 * prepared_width(d, self.map) + 16 * d
 
     def columns(self) -> "PreparedRows":
         """All columns, kept."""
@@ -71,7 +77,7 @@ class Preparation:
 
     def _fit_half(self) -> bool:
         largest = [
-            scaled(X[block], self.pairs.origin, self.map).abs().amax()
+            largest_number(scaled(X[block], self.pairs.origin, self.map), self.map)
             for X in (self.pairs.X, self.pairs.Z)
             for block in row_blocks(X.shape[0], PREPARED_ROWS)
         ]
@@ -80,6 +86,10 @@ class Preparation:
 
 class PreparedRows:
     """Rows in the form that the fused tile takes, padded to whole strips.
+
+    ``[x, a, 1]`` as the left factor and ``[x, 1, a]`` as the right one, a = -|x|^2 / 2 in two
+    pieces, so that their inner product is minus half a squared distance; x for both where the
+    kernel is one of inner products. Each number is two of float16 in "split".
 
     Parameters
     ----------
@@ -94,38 +104,78 @@ class PreparedRows:
     def __init__(self, X, origin, scalar_map, precision, device):
         n, d = X.shape
         self.count, self.map, self.precision = n, scalar_map, precision
-        padded, width = -(-n // STRIP) * STRIP, padded_width(d)
+        self._copies: dict = {}
+        shape = (-(-n // STRIP) * STRIP, prepared_width(d, scalar_map))
         dtype = torch.float16 if precision in ("half", "split") else torch.float32
-        self.high = torch.zeros((padded, width), dtype=dtype, device=device)
-        self.low = torch.zeros_like(self.high) if precision == "split" else self.high
-        self.norms = torch.zeros(padded, dtype=torch.float32, device=device)
+
+        def zeros():
+            return torch.zeros(shape, dtype=dtype, device=device)
+
+        high = zeros()
+        low = zeros() if precision == "split" else high
+        self.left = self.right = (high, low)
+        if scalar_map.distance:
+            other = zeros()
+            self.right = (other, zeros() if precision == "split" else other)
         for block in row_blocks(n, PREPARED_ROWS):
             self._fill(block, scaled(X[block], origin, scalar_map), d)
 
+    def on(self, device) -> "PreparedRows":
+        """The same rows on another device, kept there."""
+        if device == self.left[0].device:
+            return self
+        if device not in self._copies:
+            other = copy(self)
+            other._copies = {}
+            other.left, other.right = (
+                tuple(half.to(device) for half in factor) for factor in (self.left, self.right)
+            )
+            self._copies[device] = other
+        return self._copies[device]
+
     def _fill(self, block, rows, d):
-        self.high[block, :d] = rows.to(self.high.dtype)
-        kept = self.high[block, :d].to(torch.float64)
+        high, low = self.left
+        high[block, :d] = rows.to(high.dtype)
+        kept = high[block, :d].to(torch.float64)
         if self.precision == "split":
-            self.low[block, :d] = (rows - kept).to(torch.float16)
-            kept = kept + self.low[block, :d].to(torch.float64)
+            low[block, :d] = (rows - kept).to(torch.float16)
+            kept = kept + low[block, :d].to(torch.float64)
         if self.map.distance:
+            self.right[0][block, :d] = high[block, :d]
+            if self.precision == "split":
+                self.right[1][block, :d] = low[block, :d]
             # Norms of the rows as they are rounded: the kernel of nearby rows, and so positive
             # semidefinite with a true diagonal.
-            self.norms[block] = (-0.5 * torch.sum(kept * kept, dim=1)).to(torch.float32)
+            self._fill_norms(block, -0.5 * torch.sum(kept * kept, dim=1), d)
 
-    @property
-    def arrays(self):
-        """What the tile takes."""
-        return self.high, self.low, self.norms
+    def _fill_norms(self, block, norms, d):
+        ones = torch.ones_like(norms)
+        # A first piece that tf32 keeps whole, too.
+        first = torch.bfloat16 if self.precision == "tf32" else self.left[0].dtype
+        big = norms.to(first).to(torch.float64)
+        small = (norms - big).to(self.left[0].dtype).to(torch.float64)
+        rest = norms - big - small
+        for factor, columns in (
+            (self.left, (big, small, ones, ones)),
+            (self.right, (ones, ones, big, small)),
+        ):
+            for k, column in enumerate(columns):
+                factor[0][block, d + k] = column.to(factor[0].dtype)
+        if self.precision == "split":
+            self.left[1][block, d] = rest.to(torch.float16)
+            self.right[1][block, d + 2] = rest.to(torch.float16)
 
-    def part(self, block):
-        """Some whole strips of the arrays."""
-        return self.high[block], self.low[block], self.norms[block]
+
+def prepared_width(d: int, scalar_map) -> int:
+    """Columns of prepared rows."""
+    return whole_width(d + (NORM_COLUMNS if scalar_map.distance else 0))
 
 
-def padded_width(d: int) -> int:
-    """Columns of prepared rows: a power of two, or whole slices."""
-    return max(16, 1 << (d - 1).bit_length()) if d <= SLICE else -(-d // SLICE) * SLICE
+def largest_number(rows, scalar_map):
+    """The largest number that prepared rows hold."""
+    if scalar_map.distance:
+        return torch.maximum(0.5 * torch.sum(rows * rows, dim=1).amax(), rows.abs().amax())
+    return rows.abs().amax()
 
 
 def scaled(rows, origin, scalar_map):
@@ -139,59 +189,131 @@ def scaled(rows, origin, scalar_map):
     return rows * scalar_map.scale
 
 
-def product(rows: PreparedRows, columns: PreparedRows, V, on_tiles=None):
-    """The kernel matrix between prepared rows and columns times V, (n, b) in float64."""
+def product(rows: PreparedRows, columns: PreparedRows, V, devices, on_tiles=None):
+    """The kernel matrix between prepared rows and columns times V, (n, b) in float64.
+
+    Panels of rows are dealt out to the devices; the result is on that of V.
+    """
     n, b = rows.count, V.shape[1]
     out = torch.empty((n, b), dtype=torch.float64, device=V.device)
-    for first in range(0, b, WIDEST):
-        some = slice(first, min(first + WIDEST, b))
-        out[:, some] = _block_product(rows, columns, V[:, some], on_tiles)
+    for some in row_blocks(b, WIDEST):
+        out[:, some] = _block_product(rows, columns, V[:, some], devices, on_tiles)
     return out
 
 
-def _block_product(rows, columns, V, on_tiles):
-    n, m = rows.high.shape[0], columns.high.shape[0]
-    b = V.shape[1]
-    width = max(16, 1 << (b - 1).bit_length())
-    V, scale = prepare_vectors(V, m, width, rows.precision)
-    splits = max(1, min(MOST_SPLITS, -(-PROGRAMS // (n // STRIP)), m // STRIP))
-    chunk = min(PANEL, -(-m // (splits * STRIP)) * STRIP)
-    total = torch.zeros((n, width), dtype=torch.float64, device=scale.device)
-    part = torch.empty((splits, n, width), dtype=torch.float32, device=scale.device)
-    for start in range(0, m, splits * chunk):
-        panel = slice(start, min(start + splits * chunk, m))
-        chunks = -(-(panel.stop - start) // chunk)
-        W = tuple(v[panel] for v in V)
-        first = start if rows is columns else None
-        launch(
-            rows.arrays,
-            columns.part(panel),
-            W,
-            part[:chunks],
-            rows.map,
-            rows.precision,
-            chunk,
-            first,
-        )
-        for sums in part[:chunks]:
-            total += sums
+def _block_product(rows, columns, V, devices, on_tiles):
+    n, b = rows.left[0].shape[0], V.shape[1]
+    halves, scale = prepare_vectors(V, columns.right[0].shape[0], whole_width(b), rows.precision)
+    shares = [Share(rows, columns, halves, device) for device in devices]
+    panel = max(PANEL // len(shares) // STRIP, 1) * STRIP
+    for k, some in enumerate(row_blocks(n, panel)):
+        # To and fro, since the panels of a symmetric matrix get smaller.
+        turn, place = divmod(k, len(shares))
+        shares[place if turn % 2 == 0 else -1 - place].add(some)
         if on_tiles is not None:
-            on_tiles(panel.stop, m)
-    return total[: rows.count, :b] * scale
+            on_tiles(some.stop, n)
+    total = shares[0].total
+    for other in shares[1:]:
+        total += other.total.to(total.device)
+    return total[: rows.count, :b].to(V.device) * scale
+
+
+class Share:
+    """What one device does of a product."""
+
+    def __init__(self, rows, columns, halves, device):
+        self.device = device
+        self.rows = rows.on(device)
+        self.columns = self.rows if columns is rows else columns.on(device)
+        self.V = tuple(None if half is None else half.to(device) for half in halves)
+        n, (D, width) = rows.left[0].shape[0], (rows.left[0].shape[1], halves[0].shape[1])
+        self.total = torch.zeros((n, width), dtype=torch.float64, device=device)
+        self.side = None
+        if columns is rows and uses_symmetry(D, width, rows.precision):
+            self.side = torch.zeros((n, width), dtype=torch.float32, device=device)
+
+    def add(self, panel):
+        """Add the products of a panel of rows."""
+        rows, columns, symmetric = self.rows, self.columns, self.side is not None
+        chunk = chunk_columns(panel, columns.right[0].shape[0], symmetric)
+        with current(self.device):
+            launch(
+                rows.left,
+                columns.right,
+                self.V,
+                self.total,
+                self.side,
+                rows.map,
+                rows.precision,
+                panel,
+                chunk,
+                0 if rows is columns else None,
+            )
+            if self.side is not None:
+                self.total += self.side
+                self.side.zero_()
+
+
+def current(device):
+    """Make a device the one that kernels are launched on."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+
+
+class CompiledAhead:
+    """The tiles of a fit, compiled by threads while rows are checked, copied and prepared."""
+
+    def __init__(self, scalar_map, d: int, columns: int, device):
+        precisions = ("half", "split") if scalar_map.bounded else ("tf32", "tf32x3")
+        D, width = prepared_width(d, scalar_map), whole_width(min(columns, WIDEST))
+        tiles = [
+            Tile(D, width, scalar_map, name, uses_symmetry(D, width, name), low=False, same=True)
+            for name in precisions
+        ]
+        pool = ThreadPoolExecutor(len(tiles))
+        self._waiting: list[Future] = [pool.submit(self._compile, tile, device) for tile in tiles]
+        pool.shutdown(wait=False)
+
+    @staticmethod
+    def _compile(tile, device):
+        with current(device):
+            compile_tile(tile)
+
+    def wait(self) -> None:
+        """Return when all are there."""
+        while self._waiting:
+            self._waiting.pop().result()
+
+
+def chunk_columns(panel, m: int, symmetric: bool) -> int:
+    """Columns of one program, so that there are enough programs."""
+    strips = (panel.stop - panel.start) // STRIP
+    programs = -(-PROGRAMS * (2 if symmetric else 1) // strips)
+    return min(CHUNK, -(-m // (programs * STRIP)) * STRIP)
 
 
 def prepare_vectors(V, m, width, precision):
     """V padded to (m, width) and rounded as the tile takes it, and what to multiply back."""
-    largest = V.abs().amax(dim=0)
-    # A power of two changes no digit.
-    scale = torch.exp2(torch.ceil(torch.log2(torch.where(largest > 0, largest, 1.0))))
-    if precision not in ("half", "split"):
-        scale = torch.ones_like(scale)
     padded = torch.zeros((m, width), dtype=torch.float64, device=V.device)
-    padded[: V.shape[0], : V.shape[1]] = V / scale
     if precision not in ("half", "split"):
-        high = padded.to(torch.float32)
-        return (high, high), scale
+        padded[: V.shape[0], : V.shape[1]] = V
+        return (padded.to(torch.float32), None), 1.0
+    scale = column_scale(V)
+    padded[: V.shape[0], : V.shape[1]] = V / scale
     high = padded.to(torch.float16)
-    low = (padded - high).to(torch.float16) if precision == "split" else high
+    low = (padded - high).to(torch.float16) if precision == "split" else None
+    if low is not None and not bool(low.any()):
+        low = None
     return (high, low), scale
+
+
+def column_scale(V):
+    """A power of two for each column, which changes no digit, that brings it into range."""
+    largest = V.abs().amax(dim=0)
+    largest = torch.where(largest > 0, largest, 1.0)
+    return torch.exp2(torch.ceil(torch.log2(largest)) - HEADROOM)
+
+
+def rounded_vectors(V):
+    """V with the digits that float16 keeps: the product in "split" then needs no second half."""
+    scale = column_scale(V)
+    return (V / scale).to(torch.float16).to(torch.float64) * scale

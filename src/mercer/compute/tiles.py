@@ -101,6 +101,14 @@ class TiledEngine(ABC):
         """The next cheaper precision for passes that need no more than it, or None."""
         return np.float32 if dtype == np.float64 else None
 
+    def expect(self, kernel: Any, shape: tuple[int, ...], columns: int) -> None:
+        """Get ready for products of the kernel matrix of rows of a shape with some columns."""
+        return
+
+    def rounded(self, V: Any, dtype: Any, kernel: Any) -> Any:
+        """V with as few digits as make products in `dtype` cheaper; itself where none do."""
+        return V
+
     def fuses(self, kernel: Any) -> bool:
         """Whether products with this kernel's matrix need no tiles in memory."""
         return False
