@@ -178,7 +178,8 @@ def walk_note(content: Content) -> str:
     """What there is to say of the pre-images."""
     if isinstance(content.walks, str):
         return f"<p>There is no walk: {escape(content.walks)}</p>"
-    return f"<p>{escape(content.walks.note)}</p>" if content.walks.note else ""
+    note = escape(content.walks.note)
+    return f'<p class="help">{note}</p>' if note else ""
 
 
 def outlier_table(content: Content) -> str:
