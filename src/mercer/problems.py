@@ -1,10 +1,11 @@
 """From a basis and data to an operator, and from its eigenpairs to the expansion."""
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from .bases import FourierBasis, TrigonometricMoments
+from .bases import ColumnBasis, FourierBasis, TrigonometricMoments
 from .certificate import (
     Certificate,
     projection_certificate,
@@ -16,6 +17,7 @@ from .expansion import KernelExpansion
 from .moments import Moments
 from .operators import CenteredGram, DenseOperator, ToeplitzCovariance
 from .solvers import Eigenpairs
+from .solvers.base import peak_signs
 
 # What single-precision rows were seen to do to eigenvalues, relative to the total: up
 # to 2e-7. The certificate allows for five times that.
@@ -27,6 +29,9 @@ LATE_CONDITION = 1e8
 
 # Rounding of one level of a fast Fourier transform, with a margin.
 FFT_ROUNDING = 4 * np.finfo(float).eps
+
+# Distance of the mean from the origin, in deviations of the rows, beyond which no digit is left.
+FARTHEST = 1e15
 
 # Blocks of rows whose products add up in place before their moments are merged.
 MERGED_BLOCKS = 8
@@ -185,6 +190,54 @@ class ReducedProblem:
         exact = self.basis.exact_norms and self.basis.kernel.definite
         certificate = projection_certificate(pairs, self.total, lost, exact, self.rounding)
         return KernelExpansion(self.basis, frame, metric), certificate
+
+
+class ColumnProblem(ReducedProblem):
+    """Linear kernel PCA in the space of the rows: nothing is lost.
+
+    Parameters
+    ----------
+    basis : ColumnBasis
+    moments : Moments
+        Of all rows.
+    center : bool
+    X : array of shape (n, d) or None
+        The rows, where eigenvectors are wanted.
+    """
+
+    def __init__(self, basis: ColumnBasis, moments: Moments, center: bool = True, X=None):
+        super().__init__(basis, None, moments, center)
+        self.X, self.vectors = X, None
+        # Rows are added up about their mean, from which they differ by less than they are.
+        mean, total = self._energy_of_mean, self.total
+        far = np.sqrt(mean / total) if total > FARTHEST**-2 * mean else FARTHEST
+        self.rounding = np.finfo(float).eps * (basis.size + 4 * far)
+
+    @property
+    def total(self) -> float:
+        """The trace; of the scatter alone, since k(x, x) holds the mean as well."""
+        spread = float(np.trace(self.moments.scatter))
+        return spread if self.center else spread + self._energy_of_mean
+
+    @property
+    def _energy_of_mean(self) -> float:
+        return self.moments.count * float(self.moments.mean @ self.moments.mean)
+
+    def is_zero(self) -> bool:
+        """Whether the rows differ by no more than rounding of their mean."""
+        return self.total <= float((4 * np.finfo(float).eps) ** 2) * self._energy_of_mean
+
+    def assemble(self, pairs: Eigenpairs) -> tuple[KernelExpansion, Certificate]:
+        """The expansion and the certificate; signs and eigenvectors as of the n x n problem."""
+        expansion, _ = super().assemble(pairs)
+        if self.X is not None:
+            S = to_numpy(expansion.scores(self.X))
+            signs = peak_signs(S)
+            expansion = expansion.signed(signs)
+            S *= signs / np.sqrt(np.where(pairs.values > 0, pairs.values, 1.0))
+            self.vectors = S
+        rounded = replace(pairs, residuals=pairs.residuals + self.rounding * self.total)
+        return expansion, residual_certificate(rounded, self.total)
 
 
 class FourierProblem:

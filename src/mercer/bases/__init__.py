@@ -7,9 +7,11 @@ basis the method is exact; a kernel matrix given as such is a basis without poin
 `Landmarks` are a few chosen points, and the error they cause is certified. `RandomFeatures`
 need no points at all, which is their only merit: at equal size landmarks are closer. Up to three
 columns `FourierGrid` is exact to any precision asked for, in one transform of any number of rows.
+For the linear and the cosine kernel `Columns` are exact: PCA of d x d moments.
 """
 
 from .base import Basis, BasisRecipe, GramBasis
+from .columns import ColumnBasis, Columns
 from .fourier import FourierBasis, FourierGrid
 from .hollow_matrix import HollowMatrix
 from .landmarks import Landmarks
@@ -23,6 +25,7 @@ BASES: dict[str, type[BasisRecipe]] = {
     "landmarks": Landmarks,
     "features": RandomFeatures,
     "fourier": FourierGrid,
+    "columns": Columns,
 }
 
 __all__ = [
@@ -30,6 +33,8 @@ __all__ = [
     "AllPoints",
     "Basis",
     "BasisRecipe",
+    "ColumnBasis",
+    "Columns",
     "FeatureBasis",
     "FourierBasis",
     "FourierGrid",

@@ -177,6 +177,7 @@ class PointGram(GramBasis, PointBasis):
         self.dtype, self.reserve = dtype, reserve
         self._pairs: Pairs | None = None
         self._store: TileStore | None = None
+        self._diagonal: Array = None
         self._draft: PointGram | None = None
         self._drafts = True
 
@@ -220,7 +221,7 @@ class PointGram(GramBasis, PointBasis):
     def release(self) -> None:
         """Forget the draft, kept tiles and prepared rows."""
         self._draft, self._drafts = None, False
-        self._store = None
+        self._diagonal = self._store = None
         self._pairs = None
 
     @property
@@ -258,7 +259,9 @@ class PointGram(GramBasis, PointBasis):
 
     def diagonal(self) -> Array:
         """k(z, z)."""
-        return self.kernel.diag(self.points)
+        if self._diagonal is None:
+            self._diagonal = self.kernel.diag(self.points)
+        return self._diagonal
 
     def to_dense(self) -> Array:
         """k(Z, Z), tile by tile."""
@@ -294,4 +297,5 @@ class PointGram(GramBasis, PointBasis):
 
     def __getstate__(self):
         # Tiles are large and their store has a lock: a copy starts without either.
-        return self.__dict__ | {"_store": None, "_pairs": None, "_draft": None, "_drafts": False}
+        work = dict.fromkeys(("_store", "_pairs", "_draft", "_diagonal"))
+        return self.__dict__ | work | {"_drafts": False}

@@ -17,6 +17,7 @@ from ..exceptions import tell
 from ..expansion import KernelExpansion
 from ..kernels import KERNELS, Kernel
 from ..preimage import Preimage, ridge_inverse
+from ..problems import ColumnProblem
 from ..rows import Rows, errors_of, float_type, in_type, scores_of
 from ._containers import contained
 from ._input import KernelInput
@@ -192,9 +193,12 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             self.X_fit_ = rows.kept
         else:
             self.X_sample_ = copied(rows.sample(SAMPLE_ROWS))
-            # As of a fit to all points: the largest score of a training row is positive.
-            scores = self.expansion_.scores(self.X_sample_)
-            self.expansion_ = self.expansion_.signed(peak_signs(scores))
+            if isinstance(problem, ColumnProblem) and problem.vectors is not None:
+                self.eigenvectors_, self.X_fit_ = out(problem.vectors), rows.kept
+            else:
+                # As of a fit to all points: the largest score of a training row is positive.
+                scores = self.expansion_.scores(self.X_sample_)
+                self.expansion_ = self.expansion_.signed(peak_signs(scores))
             if basis.points is not None:
                 self.landmarks_ = restore(basis.points, rows.original if rows.in_memory else None)
         self._set_gamma(rows.shape[1])

@@ -6,12 +6,14 @@ from typing import ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..bases import BASES, AllPoints, BasisRecipe, FourierBasis
+from ..bases import BASES, AllPoints, BasisRecipe, ColumnBasis, Columns, FourierBasis
+from ..bases.columns import has_columns
 from ..bases.fourier import row_range, why_not
 from ..compute import is_sparse, restore
 from ..exceptions import tell
-from ..planning import Workload, choose
-from ..planning.choosing import fourier_plan
+from ..planning import Speeds, Workload, choose
+from ..planning.choosing import columns_plan, fourier_plan, takes_columns
+from ..planning.columns import columns
 from ..planning.following import follow
 from ..planning.fourier import SECONDS_SAVED, automatic_grid, fourier, takes_fourier
 from ..preimage import PREIMAGES, Preimage
@@ -98,12 +100,14 @@ class KernelPCA(KernelEstimator):
     n_jobs : int or None, default=None
         Threads; None for all cores.
 
-    basis : "auto", "points", "landmarks", "features", "fourier" or BasisRecipe, default="auto"
+    basis : "auto", "points", "landmarks", "features", "fourier", "columns" or BasisRecipe
         What the directions are written in: "points" is every training row, the exact
         method; "landmarks" a few chosen rows (Nystroem), "features" random features, both
         in one pass over the data; "fourier" a grid of frequencies, for one to three columns and
-        kernels of the distance: exact to a tolerance for any number of rows. "auto" takes
-        "points", or "fourier" where that is predicted to be much faster.
+        kernels of the distance: exact to a tolerance for any number of rows; "columns" the
+        columns themselves, for the linear and the cosine kernel: exact, in one pass. "auto", the
+        default, takes "points", or "columns" where that is cheaper, or "fourier" where that is
+        predicted to be much faster.
 
     preimage : "auto", "fixed-point", "distance", "ridge" or Preimage, default="auto"
         How `inverse_transform` and `denoise` come back to rows. "auto" is the fixed point for
@@ -290,7 +294,7 @@ class KernelPCA(KernelEstimator):
             engine = rows.make_engine(
                 device=self.device, threads=self.n_jobs, on_tiles=progress.tiles
             )
-            recipe = self._grid_or(recipe, rows, engine)
+            recipe = self._columns_or(self._grid_or(recipe, rows, engine), rows, engine)
             problem = pose(self._request(recipe, rows), rows, engine, rng)
             pairs, plan = self._solve(problem, engine, rng, progress.report)
         self.expansion_, self.certificate_ = problem.assemble(pairs)
@@ -374,6 +378,24 @@ class KernelPCA(KernelEstimator):
         grid = fourier(work, kernel, np.diff(row_range(X), axis=1)[:, 0], engine)
         return automatic_grid() if takes_fourier(grid, exact) else recipe
 
+    def _columns_or(self, recipe, rows, engine) -> BasisRecipe:
+        """The recipe, or the columns where they can serve, were not ruled out and are faster."""
+        asked = self.eigen_solver != "auto" or self.fit_inverse_transform
+        if self.basis != "auto" or asked or engine.where != "cpu" or self._is_precomputed():
+            return recipe
+        (n, d), r = rows.shape, self.n_components
+        kernel = self._named_kernel(d)
+        if not has_columns(kernel):
+            return recipe
+        # Rows that are not counted yet are taken to be many.
+        n = n or 10 * d
+        r = min(n, d) if r is None else FIRST_COMPONENTS if self._share() else min(r, n)
+        work = Workload(n, d, r, engine.memory, engine.threads, self._tol())
+        primal = columns(work, kernel, Speeds.typical(d))
+        if not isinstance(recipe, AllPoints):
+            return Columns() if primal.fits else recipe
+        return Columns() if takes_columns(primal, choose(work).chosen) else recipe
+
     def _solve(self, problem, engine, rng, report):
         """Canonical eigenpairs, as many as asked for or as hold the share of variance; the plan."""
         if problem.basis.spans_data and not self._keeps_tiles():
@@ -407,6 +429,9 @@ class KernelPCA(KernelEstimator):
         if isinstance(problem.basis, FourierBasis):
             automatic = self.basis == "auto"
             plan = fourier_plan(work, problem.basis, problem.count, self._solver(), automatic)
+        elif isinstance(problem.basis, ColumnBasis):
+            automatic = self.basis == "auto"
+            plan = columns_plan(work, self.kernel_, problem.count, self._solver(), automatic)
         else:
             plan = choose(work, self._solver(), self.basis, problem.count)
         left_to_us = self.callback is None and self.max_iter is None

@@ -103,7 +103,7 @@ class WidthMixin:
 
     def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
         """A copy with gamma as a number."""
-        resolved = clone(self)
+        resolved: Any = copy(self)
         if isinstance(self.gamma, str):
             resolved.gamma = self._width(typical_distance(X, self.gamma, self._metric, rng))
         elif self.gamma is None:

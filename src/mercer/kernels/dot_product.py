@@ -1,7 +1,8 @@
 """Kernels of the inner product x . z: linear, polynomial, sigmoid, cosine."""
 
+from copy import copy
+
 import numpy as np
-from sklearn.base import clone
 
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse
 from ..compute.arrays import Array
@@ -19,7 +20,7 @@ class DotProductKernel(FactoredKernel):
 
     def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
         """A copy with gamma as a number, 1 / number of columns for None."""
-        resolved = clone(self)
+        resolved = copy(self)
         if isinstance(self.gamma, str):
             raise ValueError(
                 f"gamma={self.gamma!r} measures a distance, and {type(self).__name__} is no "

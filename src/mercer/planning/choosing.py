@@ -11,11 +11,13 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import clone
 
+from ..bases.columns import has_columns
 from ..bases.fourier import MOST_COLUMNS, FourierBasis, row_range
 from ..compute import TiledEngine, format_bytes, is_sparse, make_engine
 from ..kernels import KERNELS, Kernel, Precomputed
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver
-from .costs import METHODS, OTHERS, gram_power, power_block, tile_memory
+from .columns import columns
+from .costs import METHODS, OTHERS, gram_power, power_block, small_problem, tile_memory
 from .fourier import fourier, solver_for, takes_fourier
 from .types import Estimate, Plan, Speeds, Workload
 
@@ -80,7 +82,7 @@ def plan(
     speeds = calibrate(kernel, sample, engine) if where == "cpu" else Speeds.of_device(d)
     exact = choose(work, speeds=speeds)
     others = tuple(method(work, speeds) for method in OTHERS)
-    found = replace(exact, estimates=exact.estimates + others)
+    found = with_columns(replace(exact, estimates=exact.estimates + others), kernel, speeds)
     if d > MOST_COLUMNS:
         return found
     if isinstance(X, tuple):
@@ -89,6 +91,22 @@ def plan(
         return replace(found, estimates=(*found.estimates, grid))
     grid = fourier(work, kernel, np.diff(row_range(X), axis=1)[:, 0], engine)
     return with_grid(replace(found, estimates=(*found.estimates, grid)), grid)
+
+
+def with_columns(plan: Plan, kernel: Kernel, speeds: Speeds) -> Plan:
+    """The plan with the columns as a basis, chosen where "auto" would take them."""
+    if not has_columns(kernel) or plan.workload.device != "cpu":
+        return plan
+    primal = columns(plan.workload, kernel, speeds)
+    plan = replace(plan, estimates=(*plan.estimates, primal))
+    if not takes_columns(primal, plan.chosen):
+        return plan
+    return replace(plan, chosen=primal, reason=_why(primal, [plan.chosen, primal]))
+
+
+def takes_columns(primal: Estimate, exact: Estimate) -> bool:
+    """Whether "auto" takes the columns in place of all points."""
+    return primal.fits and (primal.seconds < exact.seconds or not exact.fits)
 
 
 def with_grid(plan: Plan, grid: Estimate) -> Plan:
@@ -109,6 +127,20 @@ def fourier_plan(work: Workload, basis: FourierBasis, rows: int, solver, automat
     if not automatic:
         reason = f"asked for by basis, with {features:,} {basis.noun}"
         return Plan(work, (chosen,), chosen, reason)
+    exact = choose(work)
+    reason = _why(chosen, [exact.chosen, chosen])
+    return Plan(work, (*exact.estimates, chosen), chosen, reason, left_to_us=True)
+
+
+def columns_plan(work: Workload, kernel: Kernel, rows: int, solver: Any, automatic: bool) -> Plan:
+    """The plan of a fit in the columns; its work's n is their number."""
+    speeds, work = Speeds.typical(work.d), replace(work, n=rows)
+    chosen = replace(columns(work, kernel, speeds), fits=True)
+    if isinstance(solver, Solver):
+        chosen = replace(chosen, solver=solver)
+    if not automatic:
+        reason = f"asked for by basis, with {work.d:,} columns"
+        return Plan(work, (chosen,), chosen, reason, left_to_us=not isinstance(solver, Solver))
     exact = choose(work)
     reason = _why(chosen, [exact.chosen, chosen])
     return Plan(work, (*exact.estimates, chosen), chosen, reason, left_to_us=True)
@@ -208,13 +240,15 @@ def _reduced(work, solver, basis, rows, speeds) -> Plan:
     """A small basis: one pass over the rows, then a dense problem of its size."""
     name = basis if isinstance(basis, str) else type(basis).__name__
     m = work.n
-    if not isinstance(solver, Solver):
-        solver = Dense() if work.r > m // 8 or m <= 2000 else BlockKrylov()
+    left_to_us = not isinstance(solver, Solver)
+    if left_to_us:
+        solver = small_problem(work, speeds).solver
     seconds = rows * m * (speeds.evaluate + 2 * m * speeds.multiply) / work.threads
     chosen = Estimate(
         name, solver, rows * m, 8 * 4 * m * m, seconds, True, "one pass over the rows"
     )
-    return Plan(work, (chosen,), chosen, f"asked for by basis, with {m} basis vectors")
+    reason = f"asked for by basis, with {m} basis vectors"
+    return Plan(work, (chosen,), chosen, reason, left_to_us)
 
 
 def check_budget(plan: Plan) -> None:
@@ -237,6 +271,10 @@ def check_budget(plan: Plan) -> None:
     )
 
 
+# Units of n^3 that LAPACK needs for 16 pairs of 256 rows, as `dense` counts them.
+DECOMPOSED = 256**3 + 150 * 256**2 + 7 * 16 * 256**2
+
+
 def calibrate(kernel, X, engine: TiledEngine) -> Speeds:
     """Speeds of this machine for this kernel, from a few tiles and a small eigenproblem."""
     if isinstance(kernel, Precomputed):
@@ -247,13 +285,11 @@ def calibrate(kernel, X, engine: TiledEngine) -> Speeds:
     n = rows.shape[0]
     whole, out = slice(0, n), np.empty((n, n), np.float32)
     V = np.ones((n, 24), np.float32)
+    S, few = np.random.default_rng(0).random((256, 256)), (240, 255)
     with engine.single_blas():
         evaluate = _seconds(lambda: pairs.tile(whole, whole, out)) / n**2
         multiply = _seconds(lambda: (out @ V, out.T @ V)) / (2 * n**2 * V.shape[1])
-        S = np.asarray(out[:256, :256], dtype=float)
-        S = S + S.T
-        few = (0, min(15, S.shape[0] - 1))
-        decompose = _seconds(lambda: eigh(S, subset_by_index=few)) / S.shape[0] ** 3
+        decompose = _seconds(lambda: eigh(S, subset_by_index=few)) / DECOMPOSED
     return Speeds(evaluate, multiply, decompose)
 
 

@@ -5,6 +5,7 @@ The counts that depend on the spectrum, and not on the sizes alone, are those th
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower
 from ..solvers.block_krylov import BASIS_BLOCKS, DRAFT_FLOOR, WIDEST_BLOCK
@@ -51,6 +52,12 @@ def arpack(work: Workload, speeds: Speeds) -> Estimate:
     solver = Arpack(form=True, to_rounding=True)
     fits = few and size <= work.memory and work.device == "cpu"
     return Estimate("arpack, matrix formed", solver, n * n / 2, size, seconds, fits, note)
+
+
+def small_problem(work: Workload, speeds: Speeds) -> Estimate:
+    """The eigenproblem of a matrix that is there already, such as moments."""
+    speeds = replace(speeds, evaluate=0.0)
+    return min((dense(work, speeds), arpack(work, speeds)), key=lambda e: (not e.fits, e.seconds))
 
 
 def form(work: Workload, speeds: Speeds) -> float:

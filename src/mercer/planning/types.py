@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from .._tables import html_table, text_table
 from ..compute import format_bytes
-from ..solvers import Solver
+from ..solvers import Dense, Solver
 
 # Seconds from which a faster approximation is named beside an exact method, where it is so
 # many times faster.
@@ -148,8 +148,8 @@ class Plan:
         """The dense method, where it is left to "auto" and could step in for an iterative one."""
         if not self.left_to_us:
             return None
-        dense = self.estimate("dense")
-        return dense if dense and dense.fits and dense is not self.chosen else None
+        dense = self.estimate("dense") or replace(self.chosen, solver=Dense())
+        return dense if dense.fits and dense is not self.chosen else None
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Headings and rows, the chosen method marked."""

@@ -18,7 +18,7 @@ best. A recipe's ``fit(expansion, X)`` gives a function from scores to `Preimage
 Noise shrinks scores, whatever the method: `Compensation` undoes that for Gaussian kernels.
 """
 
-from ..bases import Basis, FourierBasis
+from ..bases import Basis, ColumnBasis, FourierBasis
 from ..kernels import RBF, Linear
 from .base import FittedPreimage, Preimage, Preimages
 from .compensation import Compensation
@@ -37,6 +37,7 @@ def choose_preimage(basis: Basis) -> Preimage:
     """What "auto" takes: the fixed point for Gaussian and linear kernels, else the ridge."""
     known = isinstance(basis.kernel, RBF | Linear) and basis.points is not None
     known |= isinstance(basis.kernel, RBF) and isinstance(basis, FourierBasis)
+    known |= isinstance(basis.kernel, Linear) and isinstance(basis, ColumnBasis)
     return FixedPoint() if known else KernelRidge()
 
 

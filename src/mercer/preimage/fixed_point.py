@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bases import Basis, FourierBasis
+from ..bases import Basis, ColumnBasis, FourierBasis
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name, itemsize, placement_of
 from ..expansion import KernelExpansion
@@ -59,6 +59,8 @@ class FixedPoint(Preimage):
         """Points and a gradient are needed; of a Gaussian on a Fourier grid the gradient alone."""
         if isinstance(basis, FourierBasis) and isinstance(basis.kernel, RBF):
             return
+        if isinstance(basis, ColumnBasis) and isinstance(basis.kernel, Linear):
+            return
         if basis.points is None:
             raise ValueError(
                 f"preimage='fixed-point' climbs among the points of the basis, and "
@@ -78,6 +80,8 @@ class FixedPoint(Preimage):
             from .fourier import FittedFourier
 
             return FittedFourier.of(expansion, X, self.tol, self.max_iter)
+        if isinstance(basis, ColumnBasis):
+            return LinearPreimage(expansion.frame.T)
         points = all_rows(basis.points)
         expansion = replace(expansion, frame=on_device_of(expansion.frame, points))
         if isinstance(basis.kernel, Linear):

@@ -12,8 +12,6 @@ sum w_i ((gamma x_i.z + c) / (gamma z.z + c))^(p-1) x_i.
 
 from abc import ABC, abstractmethod
 
-import numpy as np
-
 from ..compute import array_namespace, inplace
 from ..compute.arrays import dtype_in, placement_of
 from ..kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic
@@ -126,14 +124,23 @@ class PolynomialForm(Form):
 
 def make_form(kernel, X, dtype) -> Form | None:
     """The form of a kernel over points X, None where none is known."""
-    xp = array_namespace(X)
-    if isinstance(kernel, Polynomial) and kernel.definite and kernel.degree >= 1:
+    xp, kind = array_namespace(X), form_kind(kernel)
+    if kind is None:
+        return None
+    if kind is PolynomialForm:
         origin = xp.zeros(X.shape[1], dtype=xp.float64, **placement_of(X))
-        return PolynomialForm(kernel, X, origin, dtype)
-    kind = LaplacianForm if isinstance(kernel, Laplacian) else DistanceForm
-    if isinstance(kernel, Laplacian) or slope_of(kernel) is not None:
-        return kind(kernel, X, xp.mean(X, axis=0, dtype=xp.float64), dtype)
-    return None
+    else:
+        origin = xp.mean(X, axis=0, dtype=xp.float64)
+    return kind(kernel, X, origin, dtype)
+
+
+def form_kind(kernel) -> type[Form] | None:
+    """The class of a kernel's form, None where none is known."""
+    if isinstance(kernel, Polynomial):
+        return PolynomialForm if kernel.definite and kernel.degree >= 1 else None
+    if isinstance(kernel, Laplacian):
+        return LaplacianForm
+    return None if slope_of(kernel) is None else DistanceForm
 
 
 def slope_of(kernel):
@@ -143,7 +150,7 @@ def slope_of(kernel):
 
 def has_form(kernel) -> bool:
     """Whether the fixed point is known for a kernel other than the linear one."""
-    return make_form(kernel, np.zeros((1, 1)), float) is not None
+    return form_kind(kernel) is not None
 
 
 def gaussian_slope(kernel, T):

@@ -8,10 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from ..bases import AllPoints, Basis, BasisRecipe, FourierBasis
+from ..bases import AllPoints, Basis, BasisRecipe, ColumnBasis, FourierBasis
 from ..compute import format_bytes, parse_bytes
 from ..exceptions import tell
-from ..problems import FourierProblem, GramProblem, ReducedProblem, reduced_problem
+from ..problems import (
+    ColumnProblem,
+    FourierProblem,
+    GramProblem,
+    ReducedProblem,
+    reduced_problem,
+)
 from .base import KEPT_ROWS, RangeOf, Rows, TrigonometricOf
 
 # Bytes for each entry of the sample's Gram matrix that selectors were seen to hold: from none at
@@ -111,6 +117,9 @@ def reduced(request, recipe, kernel, seen, rows: Rows, engine, rng) -> Any:
     if isinstance(basis, FourierBasis):
         sums = rows.sum(TrigonometricOf(basis), "summing moments")
         return FourierProblem(basis, sums, request.center)
+    if isinstance(basis, ColumnBasis):
+        X = seen if rows.in_memory else None
+        return ColumnProblem(basis, rows.moments(basis, None), request.center, X)
     return reduced_problem(basis, seen, partial(rows.moments, basis), request.center)
 
 

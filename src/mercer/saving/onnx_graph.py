@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._packages import needed
 from .._whole_file import whole_file
-from ..bases import FeatureBasis, FourierBasis, PointBasis
+from ..bases import ColumnBasis, FeatureBasis, FourierBasis, PointBasis
 from ..bases.fourier import BOX_ROUNDING
 from ..bases.random_features import Fourier, TensorSketch
 from ..compute import is_sparse, to_numpy
@@ -77,7 +77,8 @@ def exportable(model):
             "kernel. Export a KernelPCA with basis='landmarks' or basis='features' instead."
         )
     known = isinstance(basis, FeatureBasis | FourierBasis) or type(basis.kernel) in KERNEL_ROWS
-    if not isinstance(basis, PointBasis | FeatureBasis | FourierBasis) or not known:
+    kinds = PointBasis | FeatureBasis | FourierBasis | ColumnBasis
+    if not isinstance(basis, kinds) or not known:
         raise ModelFileError(
             f"{basis.kernel} cannot be expressed in ONNX. Those that can: "
             f"{', '.join(cls.__name__ for cls in KERNEL_ROWS)}."
@@ -100,9 +101,15 @@ def project(graph, X, basis, W) -> str:
         return rows(graph, X, features, W)
     if isinstance(basis, FourierBasis):
         return grid_rows(graph, X, basis, W)
-    Z = basis.points.toarray() if is_sparse(basis.points) else to_numpy(basis.points)
+    # Inner products with the unit vectors are the columns.
+    Z = np.eye(basis.size) if isinstance(basis, ColumnBasis) else dense_rows(basis.points)
     K = KERNEL_ROWS[type(basis.kernel)](graph, X, np.asarray(Z, float), basis.kernel)
     return graph.matmul(K, W)
+
+
+def dense_rows(points):
+    """Points of any library as a NumPy array."""
+    return points.toarray() if is_sparse(points) else to_numpy(points)
 
 
 def inner_products(graph, X, Z, kernel) -> str:

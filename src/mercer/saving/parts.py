@@ -11,6 +11,7 @@ import numpy as np
 
 from ..bases import (
     BASES,
+    ColumnBasis,
     FeatureBasis,
     FourierBasis,
     FourierGrid,
@@ -20,6 +21,7 @@ from ..bases import (
     TrigonometricMoments,
 )
 from ..bases import PrecomputedBasis as GivenBasis
+from ..bases.columns import has_columns
 from ..bases.fourier_grid import Frequencies
 from ..bases.random_features import Fourier, TensorSketch
 from ..certificate import Certificate
@@ -168,6 +170,14 @@ def fourier_grid(reader: Reader, given) -> FourierBasis:
     return FourierBasis(kernel, grid, reader.engine, number(given["tol"]))
 
 
+def columns(reader: Reader, given) -> ColumnBasis:
+    """The columns themselves, for the kernels that are inner products of them."""
+    kernel, size = resolved(given["kernel"]), whole(given["size"])
+    if not has_columns(kernel) or size < 1:
+        raise ModelFileError(f"{size} columns are no basis for {kernel!r:.60}")
+    return ColumnBasis(kernel, size, reader.engine)
+
+
 def sums_fields(moments: TrigonometricMoments) -> dict:
     """Complex sums as pairs of floats."""
     parts = np.stack([moments.sums.real, moments.sums.imag])
@@ -251,7 +261,7 @@ STREAM_SETTINGS = (
     "center",
 )
 STREAM_STATE = ("points", "frame", "variances", "variance", "count", "lost", "missed")
-BASIS_TYPES = (PointBasis, FeatureBasis, FourierBasis, GivenBasis)
+BASIS_TYPES = (PointBasis, FeatureBasis, FourierBasis, ColumnBasis, GivenBasis)
 
 
 def named(*names):
@@ -302,6 +312,7 @@ _LIST = [
     Part(FeatureBasis, named("kernel", "features"), feature_basis),
     Part(Fourier, named("frequencies"), fourier),
     Part(FourierBasis, named("kernel", "frequencies", "tol"), fourier_grid),
+    Part(ColumnBasis, named("kernel", "size"), columns),
     Part(TrigonometricMoments, sums_fields, trigonometric_moments),
     Part(TensorSketch, named("columns", "signs", "scale", "constant", "size"), tensor_sketch),
     Part(EuclideanDistance, named("origin"), lambda r, f: EuclideanDistance(f["origin"][None])),

@@ -1,0 +1,29 @@
+"""What the columns themselves as a basis would cost: linear kernel PCA as PCA of moments."""
+
+from dataclasses import replace
+from typing import Any
+
+from ..bases.columns import has_columns
+from ..solvers import Dense
+from .costs import FULL_COST, small_problem
+from .types import Estimate, Speeds, Workload
+
+# Moments that every thread sums up for itself, and what is made of their sum.
+MOMENTS = 3
+
+
+def columns(work: Workload, kernel: Any, speeds: Speeds) -> Estimate:
+    """One pass for the d x d scatter, its eigenproblem, and the scores of all rows."""
+    n, d, r = work.n, work.d, min(work.r, work.d)
+    small = small_problem(replace(work, n=d, r=r), speeds)
+    # Half of the products, which are symmetric, and a product with the components.
+    products = n * d * (d / 2 + r) * FULL_COST * speeds.multiply
+    reading = 4 * n * d * speeds.read
+    seconds = (products + reading) / work.threads + small.seconds
+    size = 8 * d * d * (work.threads + MOMENTS) + 8 * 2 * n * r
+    serves = has_columns(kernel) and work.r <= d < n and size <= work.memory
+    note = "exact, one pass over the rows, PCA of their columns"
+    if not serves:
+        note = "for linear and cosine kernels of fewer columns than rows"
+    solver = small.solver if serves else Dense()
+    return Estimate('basis="columns"', solver, 0.0, size, seconds, serves, note)
