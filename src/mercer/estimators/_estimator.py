@@ -3,6 +3,7 @@
 Every method ends in the same object, so all that is done with a fitted model is here.
 """
 
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -49,6 +50,9 @@ class Scores:
     __metadata_request__transform: ClassVar[dict] = {"out": UNUSED}
 
     expansion_: KernelExpansion
+    # Methods of the classes that this one is mixed with.
+    _open: Callable[..., Any]
+    get_feature_names_out: Callable[..., Any]
 
     def transform(self, X, out=None):
         """Scores of the rows of X along the components.

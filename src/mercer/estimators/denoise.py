@@ -1,7 +1,7 @@
 """Image denoising by kernel PCA of patches."""
 
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -170,7 +170,7 @@ class PatchDenoiser(Portable, CheckedEstimator):
             self.noise_ = float(np.mean([estimate_noise(one) for one in images]))
         P = self._without_mean(draw_patches(images, self.patch_size, self._count(), rng))[0]
         flat = np.ptp(P, axis=0).max() <= 1e-6 * max(np.abs(one).max() for one in images)
-        self.model_ = None if flat else self._model(P, rng).fit(P)
+        self.model_: Any = None if flat else self._model(P, rng).fit(P)
         return self
 
     def denoise(self, image):

@@ -224,7 +224,7 @@ class KernelPCASearch(
 
     def _refit(self, X, model, kernels):
         i, r = self.selection_._best[0], self.selection_.best_n_components
-        self.best_params_ = {"n_components": r}
+        self.best_params_: dict[str, float] = {"n_components": r}
         if not np.isnan(self.selection_.best_gamma):
             self.best_params_["gamma"] = self.selection_.best_gamma
         self.best_estimator_ = clone(model).set_params(kernel=kernels[i], n_components=r).fit(X)

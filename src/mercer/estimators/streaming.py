@@ -267,7 +267,7 @@ class StreamingKernelPCA(KernelEstimator):
                 before, state = state.stream, self._follow(state, X, engine)
                 kept = self.forgetting ** X.shape[0]
                 history.append(record(before, state.stream, kept))
-        if X is None:
+        if X is None or state is None:
             raise ValueError("There were no batches to learn from. Give at least one with rows.")
         if not state.stream.span.size:
             raise ValueError(
@@ -384,7 +384,7 @@ class StreamingKernelPCA(KernelEstimator):
         def out(array):
             return restore(np.asarray(array, dtype=single), source)
 
-        vars(self).update(
+        self.__dict__.update(
             _state=state,
             _dtype=X.dtype,
             _variance=found.total,

@@ -38,7 +38,7 @@ class ArraySource(RowSource):
     def chunks(self, rows):
         """Slices that begin where stored chunks do, so that none is decoded twice."""
         step = self.chunk_rows * max(1, rows // self.chunk_rows)
-        for start in range(0, self.n_rows, step):
+        for start in range(0, self.rows.shape[0], step):
             yield self.rows[start : start + step]
 
 

@@ -34,7 +34,7 @@ class FrameSource(RowSource):
     def chunks(self, rows):
         """Slices of rows."""
         numbers = self.frame[self.columns]
-        for start in range(0, self.n_rows, rows):
+        for start in range(0, len(self.frame), rows):
             yield numbers.iloc[start : start + rows].to_numpy(dtype=float, na_value=np.nan)
 
     def others(self, names=None):

@@ -67,7 +67,7 @@ class ParquetSource(RowSource):
 
     def _check_schema(self, schema, file):
         kinds = kinds_of(schema)
-        missing = [name for name in self.columns if kinds.get(name, "missing") is not None]
+        missing = [name for name in self.columns or () if kinds.get(name, "missing") is not None]
         if missing:
             raise ValueError(
                 f"{file.name} has no column of numbers called {missing[0]!r}, which "

@@ -8,6 +8,7 @@ here, on vectors, and its products run on the workers.
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
@@ -248,7 +249,8 @@ def mapped_chunk(rows, function, make, dtype_, block_id=None):
 
 def frame_result(verb, kernel, metric, rows, P, dtype):
     """A verb of an expansion for rows whose products P with the frame's vectors are known."""
-    expansion = KernelExpansion(FrameBasis(kernel, P), np.eye(len(metric)), metric)
+    basis: Any = FrameBasis(kernel, P)
+    expansion = KernelExpansion(basis, np.eye(len(metric)), metric)
     return verb(expansion, rows).astype(dtype, copy=False)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..bases import FourierBasis
 from ..compute import to_numpy
-from ..operators import DenseOperator, NormalizedGram, ToeplitzCovariance
+from ..operators import DenseOperator, NormalizedGram, SymmetricOperator, ToeplitzCovariance
 from ..solvers import Eigenpairs
 
 # Eigenvalues of S, whose largest is 1, that say nothing more about any cluster.
@@ -89,7 +89,8 @@ class ReducedNormalizedProblem:
     def __init__(self, basis, X):
         self.basis = basis
         self.whitener = basis.whitener(basis.precision(X))
-        self.operator = DenseOperator(normalized_scatter(basis, self.whitener, X))
+        scatter = normalized_scatter(basis, self.whitener, X)
+        self.operator: SymmetricOperator = DenseOperator(scatter)
 
     @property
     def size(self) -> int:

@@ -45,7 +45,9 @@ class BatchRecord(NamedTuple):
     lost_share: float
 
 
-def record(before: Stream, after: Stream, kept: float) -> BatchRecord:
+def record(
+    before: Stream | FourierStream, after: Stream | FourierStream, kept: float
+) -> BatchRecord:
     """What the rows between two states of a stream did; the older ones weigh `kept` now."""
     rows, old, new = after.count - before.count, before.moments, after.moments
     energy = new.energy - kept * old.energy
