@@ -148,7 +148,7 @@ def columns_plan(work: Workload, kernel: Kernel, rows: int, solver: Any, automat
 
 def _shape(X) -> tuple[int, int]:
     """Rows and columns of data, or as they are given."""
-    shape = X if isinstance(X, tuple) else np.shape(X)
+    shape = X if isinstance(X, tuple) else () if isinstance(X, list) else np.shape(X)
     if len(shape) != 2 or not all(isinstance(k, Integral) for k in shape):
         raise ValueError(
             "plan takes an array of rows or its shape (n, d), and got "
