@@ -1,5 +1,6 @@
 """The command on messy tables: what is used, left out, kept, filled, and where it goes."""
 
+import csv
 import gzip
 import io
 import json
@@ -10,6 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from contracts import generator
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from PIL import Image
 
 from mercer.cli import main
@@ -200,3 +203,40 @@ def test_tables_of_every_kind(frame, run):
         np.testing.assert_allclose(facts["eigenvalues"], first, rtol=1e-9)
         assert facts["tables"][0]["left_out"] == {"name": "text", "species": "text"}
         assert facts["warnings"] == []
+
+
+CELLS = ["", "?", "1", "-2.5", "1e400", "abc", "a,b", "True", "false", "1,5", "nan", "inf", "é"]
+CELLS += ["2024-01-01", "#x", " 3 ", "0", "7", "1_000", "-", '"', "0x1f", "1e-3", "NA", "007"]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    rows=st.integers(1, 4).flatmap(
+        lambda width: st.lists(
+            st.lists(st.sampled_from(CELLS), min_size=width, max_size=width), max_size=9
+        )
+    ),
+    ragged=st.booleans(),
+    delimiter=st.sampled_from(",;\t"),
+    options=st.sampled_from([[], ["--missing", "drop"], ["--missing", "mean"], ["--no-header"]]),
+    scale=st.sampled_from(["none", "standard"]),
+)
+def test_no_table_is_a_defect(rows, ragged, delimiter, options, scale, tmp_path, capsys):
+    """Whatever stands in a table: a result, or one line that says what is wrong."""
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=delimiter)
+    writer.writerows(rows)
+    if ragged and rows:
+        writer.writerow([*rows[0], "1"])
+    table, model = tmp_path / "t.csv", tmp_path / "m.mercer"
+    table.write_text(text.getvalue(), encoding="utf-8")
+    line = ["fit", str(table), "-r", "1", "--scale", scale, *options, "-o", str(model), "--force"]
+    code = main(line)
+    said = capsys.readouterr().err.splitlines()
+    assert code in (0, 1) and "unexpected" not in " ".join(said), said
+    assert (code == 1) == any(part.startswith("mercer: error: ") for part in said)
+    if code == 0:
+        kept = ["--missing", "drop"] if "drop" in options else options
+        assert main(["transform", str(model), str(table), *kept]) == 0, capsys.readouterr().err
+        scores = capsys.readouterr().out.splitlines()
+        assert 2 <= len(scores) <= len(rows) + 2 + sum(cell.count("\n") for r in rows for cell in r)
