@@ -5,6 +5,7 @@ or can be asked for batches. A stream is opened anew for every reading and close
 database connection may have one open result at a time.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,7 +64,7 @@ class ArrowSource(RowSource):
                 "query that it came from."
             )
         self._used = True
-        with self.opened(rows, self.columns) as batches:
+        with readable(self.name), self.opened(rows, self.columns) as batches:
             for batch in batches:
                 for start in range(0, batch.num_rows, rows):
                     yield stacked(batch.slice(start, rows), self.columns, self.dtype)
@@ -74,11 +75,21 @@ class ArrowSource(RowSource):
         found: dict[str, list] = {name: [] for name in names}
         if not names or not self.repeatable:
             return {}
-        with self.opened(None, names) as batches:
+        with readable(self.name), self.opened(None, names) as batches:
             for batch in batches:
                 for name in names:
                     found[name].append(batch.column(name).to_numpy(zero_copy_only=False))
         return {name: np.concatenate(parts) for name, parts in found.items()}
+
+
+@contextmanager
+def readable(name: str) -> Iterator[None]:
+    """Errors of pyarrow, which are of many kinds, as one that names what was read."""
+    pa = needed("pyarrow", "files")
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise ValueError(f"{name} cannot be read: {error}") from error
 
 
 def is_arrow(X) -> bool:
@@ -186,7 +197,7 @@ def from_feather(path: Path, columns=None) -> ArrowSource:
                     yield ipc.open_stream(file)
                     return
                 yield (reader.get_batch(i) for i in range(reader.num_record_batches))
-        except (pa.ArrowInvalid, OSError) as error:
+        except (pa.ArrowException, OSError) as error:
             raise ValueError(
                 f"{path.name} cannot be read as a Feather or Arrow file: it is cut short, damaged "
                 f"or another kind of file. ({error})"
@@ -207,6 +218,9 @@ def schema_of(opened) -> Any:
 def kinds_of(schema) -> dict[str, str | None]:
     """Why each column of a schema is not made of numbers; None for those that are."""
     kinds = {field.name: why_no_number(field.type) for field in schema}
+    if len(kinds) < len(schema):
+        twice = Counter(schema.names).most_common(1)[0][0]
+        raise ValueError(f"Two columns have the same name, {twice!r:.60}. Rename one of them.")
     # As pandas calls an index without a name.
     index = (name for name in kinds if name.startswith("__index_level_"))
     return kinds | {name: kinds[name] or COUNTER for name in index}

@@ -5,6 +5,7 @@ could have been meant otherwise has a note for the user.
 """
 
 import csv
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
@@ -12,10 +13,11 @@ from pathlib import Path
 
 from .cells import MARKS, Cells, like_number
 from .columns import COUNTER
-from .text import Lines, TextFormat, bare_suffix, open_text, undecodable
+from .text import UNREADABLE, Lines, TextFormat, bare_suffix, open_text, undecodable
 
-# Rows from which the delimiter, the header and the columns of numbers are guessed.
-HEAD_ROWS = 100
+# Rows from which the delimiter, the header and the columns of numbers are guessed; fewer where
+# they are so wide that to look at a hundred would take minutes.
+HEAD_ROWS, HEAD_CELLS, LEAST_ROWS = 100, 300_000, 3
 # The space is the last choice: other delimiters may be followed by one.
 DELIMITERS = ",;\t| "
 COMMENT = "#"
@@ -87,7 +89,8 @@ def read_layout(path: Path, format: TextFormat) -> Layout:
     named, notes = (False, ()) if written else has_header(head.rows, cells, format.header)
     names = written or (unique(head.rows[0]) if named else [str(i) for i in range(width)])
     if len(set(names)) < len(names):
-        raise ValueError(f"{path.name}: two columns have the same name in {names}.")
+        twice = Counter(names).most_common(1)[0][0]
+        raise ValueError(f"{path.name}: two columns have the same name, {twice!r:.60}.")
     rows, lines = head.rows[int(named) :], head.lines[int(named) :]
     if not rows:
         raise ValueError(f"{path.name} has a header and no rows.")
@@ -123,7 +126,7 @@ def text_lines(path: Path, format: TextFormat, comment: str | None) -> Iterator[
     try:
         with open_text(path, format.encoding) as file:
             yield from (line for line in Lines(file, comment) if line.strip())
-    except (UnicodeError, LookupError, EOFError, OSError) as error:
+    except UNREADABLE as error:
         raise undecodable(path, format.encoding, error) from error
 
 
@@ -151,9 +154,9 @@ def read_head(path: Path, format: TextFormat, delimiter: str, comment: str | Non
                 first = first or reader.line_num
                 rows.append(row)
                 numbers.append(lines.number)
-                if len(rows) > HEAD_ROWS:
+                if len(rows) > max(LEAST_ROWS, min(HEAD_ROWS, HEAD_CELLS // len(rows[0]))):
                     break
-    except (UnicodeError, LookupError, EOFError, OSError, csv.Error) as error:
+    except (*UNREADABLE, csv.Error) as error:
         raise undecodable(path, format.encoding, error) from error
     if not rows:
         raise ValueError(f"{path.name} is empty.")
@@ -232,7 +235,7 @@ def check_widths(rows: list[Row], lines: list[int], width: int, name: str) -> No
         if len(row) != width:
             raise ValueError(
                 f"{name}: the first line has {width} cells and a later one {len(row)}, line "
-                f"{line}: {row!r}."
+                f"{line}: {row!r:.200}."
             )
 
 
@@ -249,20 +252,15 @@ def unnamed_counters(columns: dict[str, Row], head: Head, cells: Cells) -> list[
 def notes_if_used(columns, kinds, cells: Cells, written: Row) -> dict[str, str]:
     """Columns of numbers that may be no measurements."""
     notes = {}
-    for (name, column), title in zip(columns.items(), written, strict=True):
+    for place, ((name, column), title) in enumerate(zip(columns.items(), written, strict=True), 1):
         if not title.strip():
             notes[name] = (
-                f"Column {columns_place(columns, name)} has no name and is called {name!r}. If it "
+                f"Column {place} has no name and is called {name!r}. If it "
                 "numbers the rows, leave it out."
             )
         elif kinds[name] is None and cells.counts(column, COUNTED_ROWS):
             notes[name] = f"Column {name!r} counts the rows. If it is no measurement, leave it out."
     return notes
-
-
-def columns_place(columns, name: str) -> int:
-    """The place of a column, from 1."""
-    return list(columns).index(name) + 1
 
 
 def notes_if_left(kinds: dict[str, str | None]) -> dict[str, str]:

@@ -9,12 +9,13 @@ import numpy as np
 
 from ..compute import is_sparse
 from ..compute.arrays import is_foreign
-from .arrays import from_hdf5, from_memory, from_npy, from_npz, from_store, from_zarr
+from .arrays import from_hdf5, from_memory, from_npy, from_store, from_zarr
 from .arrow import from_arrow, from_feather, is_arrow
 from .base import RowSource
 from .delimited import CSVSource
 from .frames import from_excel
 from .iterators import CallSource, IteratorSource
+from .npz import from_npz
 from .parquet import ParquetSource
 from .text import TextFormat, bare_suffix
 

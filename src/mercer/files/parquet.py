@@ -40,12 +40,13 @@ class ParquetSource(RowSource):
 
     def chunks(self, rows):
         """Batches of the files, columns side by side."""
+        pa = needed("pyarrow", "files")
         for file in self.files:
             try:
                 size = min(rows, BATCH_ROWS)
                 for batch in self._open(file).iter_batches(size, columns=self.columns):
                     yield stacked(batch, self.columns, self.dtype)
-            except OSError as error:
+            except (OSError, pa.ArrowException) as error:
                 raise unreadable(file, error) from error
 
     def others(self, names=None):
@@ -53,16 +54,23 @@ class ParquetSource(RowSource):
         names = list(self.left_out if names is None else names)
         if not names:
             return {}
-        tables = [self._open(file).read(columns=names) for file in self.files]
+        tables = [self._read(file, names) for file in self.files]
         return {
             name: np.concatenate([table[name].to_numpy() for table in tables]) for name in names
         }
+
+    def _read(self, file, names):
+        pa = needed("pyarrow", "files")
+        try:
+            return self._open(file).read(columns=names)
+        except (OSError, pa.ArrowException) as error:
+            raise unreadable(file, error) from error
 
     def _open(self, file):
         parquet = needed("pyarrow.parquet", "files")
         try:
             return parquet.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False)
-        except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds
+        except (OSError, ValueError, NotImplementedError) as error:  # of these kinds are pyarrow's
             raise unreadable(file, error) from error
 
     def _check_schema(self, schema, file):

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,11 @@ from typing import IO
 #: Endings of compressed files, and what opens them.
 COMPRESSED = {".gz": gzip.open}
 UTF8 = "utf-8"
+#: What reading raises where a file is damaged, or in another encoding.
+UNREADABLE = (UnicodeError, LookupError, EOFError, OSError, zlib.error)
+# Characters of a line at most, as of ten million columns: a small compressed file can hold a line
+# of any length.
+MOST_LINE = 2**27
 
 
 @dataclass(frozen=True)
@@ -55,8 +61,10 @@ class Lines:
         self.kept: list[tuple[int, str]] = []
 
     def __iter__(self) -> Iterator[str]:
-        for line in self.file:
+        while line := self.file.readline(MOST_LINE):
             self.number += 1
+            if len(line) == MOST_LINE:
+                raise OSError(f"line {self.number} has more than {MOST_LINE:,} characters")
             if self.comment is None or not line.startswith(self.comment):
                 yield line
             elif self.keep:

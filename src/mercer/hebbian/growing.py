@@ -11,6 +11,7 @@ than the budget, the least useful leave (see `leaving`); what both lose is known
 """
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,6 @@ class GrowingHebbian:
     """
 
     points: Any
-    G: np.ndarray
     frame: np.ndarray
     variances: np.ndarray
     variance: float
@@ -106,13 +106,13 @@ class GrowingHebbian:
         self.novelty = novelty
         self.center = center
         self.count = 0
-        self.lost = self.missed = np.zeros(1 + self._carried)
+        self.lost = self.missed = np.zeros(1 + self.carried)
 
     def partial_fit(self, X: Array) -> "GrowingHebbian":
         """Learn the rows of X (n, d), in their order."""
         first, n = 0, X.shape[0]
         if self.count == 0:
-            first = min(n, max(self.block, 2 * self._carried))
+            first = min(n, max(self.block, 2 * self.carried))
             self._begin(X[:first])
         for start in range(first, n, self.block):
             self._learn(X[start : start + self.block])
@@ -134,7 +134,7 @@ class GrowingHebbian:
             The total variance.
         count : int
         """
-        q = self._carried
+        q = self.carried
         k = min(q, frame.shape[1] - 1)
         F, known = np.zeros((len(frame), 1 + q)), np.zeros(q)
         F[:, : 1 + k], known[:k] = frame[:, : 1 + k], variances[:k]
@@ -149,6 +149,11 @@ class GrowingHebbian:
             count=int(count),
         )
         return self
+
+    @cached_property
+    def G(self) -> np.ndarray:
+        """The Gram matrix of the points, (m, m): made when it is first needed after `load`."""
+        return np.asarray(self.kernel(self.points, self.points), dtype=np.float64)
 
     @property
     def metric(self) -> Array:
@@ -165,7 +170,8 @@ class GrowingHebbian:
         return self._outputs(self.kernel(X, self.points))[:, self.leading]
 
     @property
-    def _carried(self):
+    def carried(self) -> int:
+        """Directions q: those asked for and the further ones."""
         return self.n_components + self.oversampling
 
     def _outputs(self, K):
@@ -174,7 +180,7 @@ class GrowingHebbian:
 
     def _begin(self, X):
         """Exact kernel PCA of the first rows."""
-        n, q = X.shape[0], self._carried
+        n, q = X.shape[0], self.carried
         G = np.asarray(self.kernel(X, X), dtype=np.float64)
         K = G
         if self.center:
@@ -217,7 +223,7 @@ class GrowingHebbian:
     def _become(self, points, G, frame, known, **learned):
         """Take a new state, without the rows after the `known` ones that are no news."""
         total, lost, missed = max(learned["variance"], TINY), self.lost, self.missed
-        scale = np.concatenate([[1 / total], np.ones(self._carried)])
+        scale = np.concatenate([[1 / total], np.ones(self.carried)])
         if self.novelty is not None and known < len(frame):
             frame, stay, loss = project_out(frame, G, *novel(G, known, self.novelty))
             points, (G, frame) = points[stay], restricted(G, frame, stay)
@@ -235,7 +241,7 @@ class GrowingHebbian:
     def _rates(self):
         """Gains (q,): PACE / (variance x memory), none above one over the mean variance."""
         if self.variance <= NOTHING * float(np.mean(np.diag(self.G))):
-            return np.zeros(self._carried)
+            return np.zeros(self.carried)
         pace = PACE * max(1.0 / self.count, self.forgetting)
         return 1.0 / np.maximum(self.variances / pace, self.variance)
 

@@ -40,6 +40,7 @@ from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance
 from ..mds.fit import LinearMap
 from ..planning import Plan
 from ..spectral.problems import SpectralMap
+from ..stream.dictionary import GrowingDictionary
 from .archive import ModelFileError, UnavailableDevice
 from .checks import matrix, resolved, vector, width
 from .parts import PARTS, host
@@ -200,6 +201,19 @@ def restore_points(model) -> None:
         model.X_fit_ = points
 
 
+def check_stream(model) -> None:
+    """The rows of the state have the columns of the model."""
+    state, d = model._state, model.n_features_in_
+    span, sample = state.stream.span, state.sample.rows
+    points = span.points if isinstance(span, GrowingDictionary) else None
+    wide = width(span.vectors) if points is None else points.shape[1]
+    if wide != d or (sample is not None and sample.shape[1] != d):
+        raise ModelFileError(f"the state of a stream has other columns than {d}")
+    if repr(span.kernel) != repr(model.kernel_):
+        raise ModelFileError("the state of a stream has another kernel than its model")
+    restore_points(model)
+
+
 def without_distances(model, state) -> dict[str, Any]:
     """Rows of Euclidean data are placed by a rotation, and matrices of distances are given."""
     if isinstance(model.map_, LinearMap):
@@ -232,6 +246,8 @@ def check_map(model) -> None:
         fit = vector(map_.offset).size == k and last == p
         fit &= map_.rotation is None or map_.rotation.shape[0] == k
         fit &= model._is_precomputed() or model._anchors.shape == (m, model.n_features_in_)
+    if vars(model).get("_dtype", "numeric") not in ("numeric", np.float64):
+        raise ModelFileError(f"rows of type {model._dtype!r:.60}")
     if not fit:
         raise ModelFileError("the map of new points does not fit the embedding")
 
@@ -241,7 +257,7 @@ def restore_kmeans(model) -> None:
     basis = model.map_.basis
     if not basis.spans_data:
         model.landmarks_ = host(basis.points)
-    centers = matrix(vars(model).pop("cluster_centers"))
+    centers = matrix(vars(model).pop("cluster_centers")).astype(float)
     placeholder = np.arange(centers.size, dtype=float).reshape(centers.shape)
     model.kmeans_ = KMeans(len(centers), init=placeholder, n_init=1, max_iter=1).fit(placeholder)
     model.kmeans_.cluster_centers_ = centers
@@ -327,7 +343,7 @@ SEARCH = {
 _LIST = [
     Model(KernelPCA, EXPANSION, SAMPLE, finish=restore_points),
     Model(HebbianKernelPCA, EXPANSION, SAMPLE | PASSES, finish=restore_points),
-    Model(StreamingKernelPCA, EXPANSION, SAMPLE | STREAM, finish=restore_points),
+    Model(StreamingKernelPCA, EXPANSION, SAMPLE | STREAM, finish=check_stream),
     Model(NoveltyDetector, DETECTOR, NAMES),
     Model(PatchDenoiser, DENOISER, {}),
     Model(KernelPCASearch, SEARCH, NAMES),

@@ -46,7 +46,12 @@ from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream
 from .archive import ModelFileError
 from .checks import matrix, number, resolved, rows, vector, whole
+from .state_checks import BASIS_TYPES, STATE_CHECKS
 from .values import Part, Reader, conforms
+
+# Frequencies of a full grid for each one that is kept, at most: a ball in three dimensions, of
+# which half is stored, takes a fourth of its box.
+FULL_GRID = 50
 
 
 class AbsentMatrix:
@@ -70,18 +75,19 @@ def recipe(cls) -> Part:
 
 
 def record(cls) -> Part:
-    """A dataclass or a named tuple, its fields checked against their annotations.
+    """A dataclass or a named tuple, its fields checked against their annotations and its sizes.
 
     Fields with a default may be missing: an earlier version may not have had them.
     """
     hints, parameters = get_type_hints(cls), signature(cls).parameters
+    check = STATE_CHECKS.get(cls, lambda thing: thing)
 
     def build(reader, given):
         for name, parameter in parameters.items():
             optional = name not in given and parameter.default is not Parameter.empty
             if not optional and not (name in given and conforms(given[name], hints[name])):
                 raise ModelFileError(f"{cls.__name__} lacks a valid {name!r}")
-        return cls(**given)
+        return check(cls(**given))
 
     return Part(cls, named(*parameters), build)
 
@@ -165,7 +171,9 @@ def fourier_grid(reader: Reader, given) -> FourierBasis:
     box, spacing, weights = matrix(grid.box), vector(grid.spacing), vector(grid.weights)
     J, d = grid.index, spacing.size
     shapes = box.shape == (d, 2) and J.shape == (weights.size - 1, d) and J.dtype.kind == "i"
-    if not shapes or d > FourierGrid.most_columns or spacing.min() <= 0 or weights.min() < 0:
+    signs = shapes and (box[:, 0] < box[:, 1]).all() and min(spacing) > 0 and weights.min() >= 0
+    full = np.prod(2.0 * np.abs(J.astype(float)).max(axis=0, initial=0) + 1) if signs else np.inf
+    if not signs or d > FourierGrid.most_columns or full > FULL_GRID * weights.size:
         raise ModelFileError("the frequencies of a Fourier grid do not fit its box or its weights")
     return FourierBasis(kernel, grid, reader.engine, number(given["tol"]))
 
@@ -223,31 +231,57 @@ def lifted_fields(distance: LiftedDistance) -> dict:
     return fields | {"distance": inner if keep else None}
 
 
+def euclidean_distance(reader: Reader, given) -> EuclideanDistance:
+    """An origin of finite numbers."""
+    return EuclideanDistance(vector(given["origin"])[None])
+
+
 def metric_distance(reader: Reader, given) -> MetricDistance:
-    """A metric by its name, with the settings that came from the data."""
-    if not isinstance(given["metric"], str) or not isinstance(given["params"], dict):
-        raise ModelFileError("a metric without a name or settings")
-    return MetricDistance(given["metric"], given["params"], None)
+    """A metric by its name, with the settings that came from the data; tried on two rows."""
+    name, settings = given["metric"], given["params"]
+    named = isinstance(name, str) and name != "precomputed"
+    if not named or not isinstance(settings, dict):
+        raise ModelFileError(f"{name!r:.60} is no metric, or lacks its settings")
+    distance = MetricDistance(name, settings, None)
+    sides = [np.shape(value)[-1] for value in settings.values() if np.ndim(value)]
+    zeros = np.zeros((2, max(sides, default=2)))
+    if np.shape(distance(zeros, zeros)) != (2, 2):
+        raise ModelFileError(f"the metric {name!r} does not work with its settings")
+    return distance
 
 
 def growing_hebbian(reader: Reader, given) -> GrowingHebbian:
     """A stream that can go on; the Gram matrix of its points is made again."""
     settings = {name: given[name] for name in STREAM_SETTINGS}
-    settings["kernel"] = resolved(settings["kernel"])
+    check_settings(settings)
     stream = GrowingHebbian(**settings)
     points, frame = rows(given["points"]), matrix(given["frame"])
     variances, losses = (vector(given[name]) for name in ("variances", "lost"))
     missed, q = vector(given["missed"]), frame.shape[1] - 1
     shapes = [variances.size, losses.size - 1, missed.size - 1]
-    if shapes != [q, q, q] or frame.shape[0] != points.shape[0]:
+    if shapes != [q, q, q] or frame.shape[0] != points.shape[0] or q != stream.carried:
         raise ModelFileError("the state of the stream does not fit its points")
     vars(stream).update(
         {name: given[name] for name in STREAM_STATE},
-        G=np.asarray(stream.kernel(points), dtype=float),
         variance=number(given["variance"]),
         count=whole(given["count"]),
     )
     return stream
+
+
+def check_settings(settings: dict) -> None:
+    """The settings of a Hebbian stream, as its estimator allows them."""
+    resolved(settings["kernel"])
+    for name in ("n_components", "block"):
+        whole(settings[name])
+    if settings["budget"] is not None:
+        whole(settings["budget"])
+    whole(settings["oversampling"] + 1)
+    if not 0 <= number(settings["forgetting"]) <= 1:
+        raise ModelFileError(f"a forgetting of {settings['forgetting']}")
+    novelty = settings["novelty"]
+    if novelty is not None and not 0 <= number(novelty) < 1:
+        raise ModelFileError(f"a novelty of {novelty}")
 
 
 STREAM_SETTINGS = (
@@ -261,7 +295,6 @@ STREAM_SETTINGS = (
     "center",
 )
 STREAM_STATE = ("points", "frame", "variances", "variance", "count", "lost", "missed")
-BASIS_TYPES = (PointBasis, FeatureBasis, FourierBasis, ColumnBasis, GivenBasis)
 
 
 def named(*names):
@@ -315,7 +348,7 @@ _LIST = [
     Part(ColumnBasis, named("kernel", "size"), columns),
     Part(TrigonometricMoments, sums_fields, trigonometric_moments),
     Part(TensorSketch, named("columns", "signs", "scale", "constant", "size"), tensor_sketch),
-    Part(EuclideanDistance, named("origin"), lambda r, f: EuclideanDistance(f["origin"][None])),
+    Part(EuclideanDistance, named("origin"), euclidean_distance),
     Part(MetricDistance, named("metric", "params"), metric_distance),
     Part(LiftedDistance, lifted_fields, lifted_distance),
     Part(GrowingHebbian, named(*STREAM_SETTINGS, *STREAM_STATE), growing_hebbian),

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from ..bases import Basis
 from ..compute import is_sparse, to_numpy
 from ..compute.arrays import is_foreign
+from ..compute.csr import csr_from_parts
 from .archive import DTYPES, ModelFileError
 
 TAG = "@"
@@ -207,10 +208,7 @@ class Reader:
         data, indices, indptr = (
             self._tensor(f"{name}.{part}") for part in ("data", "indices", "indptr")
         )
-        A = csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, item["columns"]))
-        # Indices out of range would be read by compiled code without a look.
-        A.check_format(full_check=True)
-        return A
+        return csr_from_parts(data, indices, indptr, item["columns"])
 
 
 def conforms(value, hint) -> bool:
