@@ -110,7 +110,10 @@ class BlockKrylov(Solver):
         watch = Watch(n_components, self.max_passes, max(tol, FULL_FLOOR), report)
         draft = operator.draft or operator
         ritz = search(draft, max(watch.tol, precision_floor(draft, operator)), sizes, rng, watch)
-        if operator.draft and watch.tol >= DRAFT_FLOOR and ritz.values.size >= n_components:
+        enough = ritz.values.size >= n_components
+        if watch.spent and enough and operator.draft is None:
+            return ritz.pairs(watch)
+        if operator.draft and enough and (watch.tol >= DRAFT_FLOOR or watch.spent):
             pairs = with_rounding(operator, ritz, rng, watch)
             if pairs.converged or watch.over:
                 return pairs
@@ -193,6 +196,11 @@ class Watch:
         state = PassState(self.n_passes, values[: self.wanted].copy(), residual, self.tol)
         self.stopped |= bool(self.report(state))
         return residual
+
+    @property
+    def spent(self) -> bool:
+        """Whether no pass is left, not even for the residuals in full precision."""
+        return self.n_passes >= self.max_passes
 
     @property
     def over(self) -> bool:
