@@ -54,6 +54,7 @@ sphinx_gallery_conf = {
     "doc_module": ("mercer",),
     "reference_url": {"mercer": None},
     "image_srcset": ["2x"],
+    "capture_repr": (),
     "show_memory": False,
     "write_computation_times": False,  # its page loads scripts from elsewhere
     "show_signature": False,

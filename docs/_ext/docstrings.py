@@ -1,7 +1,8 @@
 """Docstrings as the site shows them.
 
-Bars are absolute values here, not substitutions. `KernelPCA` shows the parameters that scikit-learn
-has and those that are new as two lists; which are which is read from scikit-learn itself.
+Bars are absolute values here, not substitutions, and stars are no emphasis. `KernelPCA` shows the
+parameters that scikit-learn has and those that are new as two lists; which are which is read from
+scikit-learn itself.
 """
 
 import inspect
@@ -11,7 +12,8 @@ from sklearn.decomposition import KernelPCA as Original
 
 import mercer
 
-BAR = re.compile(r"(``.*?``|`[^`]*`)|\|")
+# Literals and words in stars, then bars and stars of formulas.
+PLAIN = re.compile(r"(``.*?``|`[^`]*`|(?<!\w)\*\w[^*]*\w\*(?!\w))|([|*])")
 TITLED = ("Parameters", "Other Parameters", "Attributes")
 # numpydoc knows one more list of parameters; it gets a title of ours.
 TITLES = {
@@ -20,14 +22,14 @@ TITLES = {
 }
 
 
-def escape_bars(app, what, name, obj, options, lines):
-    """|x| is no substitution."""
+def escape(app, what, name, obj, options, lines):
+    """|x| is no substitution, and F* F no emphasis."""
     lines[:] = map(escaped, lines)
 
 
 def escaped(line: str) -> str:
-    """A line whose bars outside of literals are bars."""
-    return BAR.sub(lambda match: match[1] or r"\|", line)
+    """A line whose bars and stars outside of literals are themselves."""
+    return PLAIN.sub(lambda match: match[1] or f"\\{match[2]}", line)
 
 
 def split_parameters(app, what, name, obj, options, lines):
@@ -72,7 +74,7 @@ def skip_foreign(app, what, name, obj, skip, options):
 
 def setup(app):
     """The first two before numpydoc, which listens at 500, the third after it."""
-    app.connect("autodoc-process-docstring", escape_bars, priority=300)
+    app.connect("autodoc-process-docstring", escape, priority=300)
     app.connect("autodoc-process-docstring", split_parameters, priority=400)
     app.connect("autodoc-process-docstring", title_parameters, priority=600)
     app.connect("autodoc-skip-member", skip_foreign)

@@ -14,6 +14,7 @@ FIRST = [
     "motion",
     "photograph",
     "choose_width",
+    "which_method",
     "basis_size",
     "solvers",
     "pictures",

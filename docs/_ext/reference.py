@@ -56,6 +56,11 @@ def write_pages(app):
             path.write_text(text)
 
 
+def outdated(app, env, added, changed, removed):
+    """Tables of names are read anew in every build: registries change without them."""
+    return [name for name in env.found_docs if re.fullmatch(r"api/\w+", name)]
+
+
 def page(name: str) -> str:
     """The directive that documents one name."""
     module, _, short = name.rpartition(".")
@@ -87,4 +92,5 @@ def setup(app):
     """Add the directive, and write the pages before Sphinx looks for files."""
     app.add_directive("reference", Reference)
     app.connect("builder-inited", write_pages)
+    app.connect("env-get-outdated", outdated)
     return {"parallel_read_safe": True}
