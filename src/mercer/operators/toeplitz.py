@@ -109,7 +109,8 @@ class ToeplitzCovariance(SymmetricOperator):
 
     def rows(self, index: Array) -> np.ndarray:
         """Some rows, (b, m)."""
-        index, m = np.asarray(index), self.shape[0]
+        m = self.shape[0]
+        index = np.arange(m)[index]
         out, step = np.empty((index.size, m)), max(1, LOOKUP_ENTRIES // m)
         for i in range(0, index.size, step):
             out[i : i + step] = self._entries(index[i : i + step], np.arange(m))
