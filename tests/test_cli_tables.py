@@ -154,6 +154,8 @@ def test_names_of_images_go_into_the_scores(tmp_path, monkeypatch, run):
     run("transform", "m.mercer", "images", "-o", "s.npy")
     run("cluster", "images", "-k", 2, "-o", "c.csv")
     assert list(read_table("c.csv").others["file"]) == [f"leaf{i}.png" for i in range(9)]
+    run("mds", "images", "--metric", "euclidean", "-o", "d.csv")
+    assert list(read_table("d.csv").others["file"]) == [f"leaf{i}.png" for i in range(9)]
     run("report", "m.mercer", "images", "-o", "r.html")
     assert "leaf3.png" in Path("r.html").read_text()
 
@@ -168,8 +170,9 @@ def test_stdin_and_stdout(packed, frame, monkeypatch, capsysbinary):
     content = frame.to_csv(index=False).encode()
     content = gzip.compress(content) if packed else content
     monkeypatch.setattr(sys, "stdin", Stdin(content))
-    assert main(["fit", "-", "-r", "2", "-o", "-", "-q"]) == 0
-    model = capsysbinary.readouterr().out
+    assert main(["fit", "-", "-r", "2", "-o", "-"]) == 0
+    model, said = capsysbinary.readouterr()
+    assert said.endswith(b"written                 stdout\n")
     Path("m.mercer").write_bytes(model)
     monkeypatch.setattr(sys, "stdin", Stdin(content))
     assert main(["transform", "m.mercer", "-", "--id", "name", "-o", "-", "-q"]) == 0

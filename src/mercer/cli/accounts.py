@@ -34,6 +34,11 @@ class Account:
     missing: dict = field(default_factory=dict)
     chosen: bool = False
 
+    def facts(self) -> dict:
+        """The account for programs."""
+        names = ("name", "used", "left_out", "missing")
+        return {name: vars(self)[name] for name in names}
+
     def line(self) -> str:
         """The account for people; empty where all is as one would think."""
         expected = ("not asked for", "kept")

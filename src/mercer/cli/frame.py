@@ -7,7 +7,6 @@ import warnings
 from argparse import ArgumentError, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from io import TextIOWrapper
 from types import ModuleType
 from typing import NoReturn
@@ -116,13 +115,14 @@ def show(args: Namespace, result: Result, heard: list[str]) -> None:
     """
     for line in filter(None, (account.line() for account in args.accounts)):
         say(args, line)
-    tables = [asdict(account) for account in args.accounts]
+    tables = [account.facts() for account in args.accounts]
     facts = result.facts | ({"tables": tables} if tables else {}) | {"warnings": heard}
-    text = to_json(facts) if args.json else result.text
-    if is_stdout(vars(args).get("output")):
-        say(args, text)
-    else:
-        print(text)
+    output = vars(args).get("output")
+    if not is_stdout(output):
+        print(to_json(facts) if args.json else result.text)
+        return
+    facts["output"], text = "stdout", result.text.replace(str(output), "stdout")
+    say(args, to_json(facts) if args.json else text)
 
 
 def make_parser() -> ArgumentParser:

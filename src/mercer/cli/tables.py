@@ -182,6 +182,8 @@ def named_points(args: Namespace, table: Table) -> dict[str, np.ndarray]:
     """What is asked for of a table, else its columns of text: names of points among distances."""
     wanted = kept_names(args)
     texts = [name for name, column in table.others.items() if column.dtype.kind in "UO"]
+    for account in args.accounts:
+        account.left_out |= dict.fromkeys(wanted or texts, "kept")
     return {name: column_of(table, name) for name in wanted or texts}
 
 
