@@ -24,11 +24,4 @@ for name, states in (("block Krylov", krylov), ("Gram power", power)):
     print(f"{name}: residual {states[-1].residual:.1e} after {states[-1].n_passes} passes")
 
 # %%
-# The Hebbian rules differ by their gain, the size of their steps. Shown is how much more they
-# lose than exact kernel PCA does.
-
-excess = {}
-for gain in ("constant", "t", "et", "smd", "auto"):
-    model = HebbianKernelPCA(gain=gain, track_excess=True, **rbf).fit(X)
-    excess[gain] = model.history_
-plot.convergence(excess)
+# The rules of the Hebbian family are compared with each other in :doc:`pictures`.
