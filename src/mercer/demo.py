@@ -7,6 +7,7 @@ It leaves a picture, a report, a model, and the files that the examples of all c
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,7 @@ def demonstrate(folder: Path) -> tuple[list[str], dict[str, str]]:
     from . import KernelPCA
 
     X, digit = load_digits(return_X_y=True)
-    rbf = {"n_components": COMPONENTS, "kernel": "rbf"}
+    rbf: dict[str, Any] = {"n_components": COMPONENTS, "kernel": "rbf"}
     exact, seconds = timed(KernelPCA(gamma="median", **rbf), X)
     few, few_seconds = timed(
         KernelPCA(gamma=exact.gamma_, basis="landmarks", random_state=0, **rbf), X

@@ -54,7 +54,7 @@ class BasisRecipe(BaseEstimator, ABC):
         """The same recipe for rows between the least and largest values of each column, (d, 2)."""
         return self
 
-    def stand_in(self, X):
+    def stand_in(self, X: Array) -> Any:
         """Rows in place of those of X, where their values do not matter."""
         return X
 

@@ -123,7 +123,7 @@ class Landmarks(BasisRecipe):
         size = self.count(X.shape[0], n_components)
         return PointBasis(kernel, self._choose(kernel, X, size, rng, engine), engine, single=single)
 
-    def grow(self, n: int, attempt: Callable[["Landmarks"], tuple[Any, int, float]]):
+    def grow(self, n: int, attempt: Callable[["Landmarks"], tuple[Any, int, float]]) -> Any:
         """The first of doubling sizes that loses no more than asked, and what it loses.
 
         ``attempt(recipe)`` gives the result, its number of landmarks and the share it loses.
@@ -149,7 +149,7 @@ class Landmarks(BasisRecipe):
         whole = isinstance(self.size, Integral) and self.points is None and self.indices is None
         return int(self.size or 0) if whole else 0
 
-    def rows_wanted(self, n, n_components=None):
+    def rows_wanted(self, n: int | None, n_components: int | None = None) -> int:
         """Twice the pool of the default selector, so that equal rows can be passed over."""
         self.check()
         if self.points is not None or self.indices is not None:
@@ -158,14 +158,14 @@ class Landmarks(BasisRecipe):
         pool = self.selector.pool if self.selector is not None else None
         return 2 * (pool or max(MIN_POOL, POOL_PER_ATOM * size))
 
-    def settled(self, n, n_components, take):
+    def settled(self, n: int | None, n_components: int | None, take: Callable[..., Any]) -> Any:
         """Points for row numbers, a number for a share of the rows."""
         self.check()
         if self.indices is not None:
             return Landmarks(points=take(self._checked_indices(n)))
         return self.of_size(self.count(n, n_components)) if isinstance(self.size, float) else self
 
-    def stand_in(self, X):
+    def stand_in(self, X: Array) -> Any:
         """The points themselves, where they are given."""
         return X if self.points is None else self._given(X)
 

@@ -182,7 +182,7 @@ class PointGram(GramBasis, PointBasis):
         self._drafts = True
 
     @property
-    def draft(self):  # type: ignore[override]
+    def draft(self) -> Any:  # type: ignore[override]
         """The same points in a cheaper precision, where rounding allows it; made when asked for."""
         if self._draft is None and self._drafts:
             self._drafts = False

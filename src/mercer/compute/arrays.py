@@ -119,7 +119,7 @@ def dtype_name(dtype) -> str:
     raise TypeError(f"{dtype} is not a floating type that kernels are computed in.")
 
 
-def stack_rows(pieces: list):
+def stack_rows(pieces: list) -> Array:
     """Blocks of rows under each other, sparse if the first one is; a single one as it is."""
     if len(pieces) == 1:
         return pieces[0]
@@ -128,7 +128,7 @@ def stack_rows(pieces: list):
     return array_namespace(pieces[0]).concat(pieces, axis=0)
 
 
-def match_sparsity(X, template):
+def match_sparsity(X: Array, template: Array) -> Array:
     """X as a CSR matrix or as an array, as the template is; X itself where there is none."""
     if template is None or is_sparse(X) == is_sparse(template):
         return X

@@ -5,6 +5,7 @@ Every method ends in the same object, so all that is done with a fitted model is
 
 from collections.abc import Callable
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, restore, to_numpy
+from ..compute.arrays import Array
 from ..compute.signs import peak_signs
 from ..exceptions import tell
 from ..expansion import KernelExpansion
@@ -54,7 +56,7 @@ class Scores:
     _open: Callable[..., Any]
     get_feature_names_out: Callable[..., Any]
 
-    def transform(self, X, out=None):
+    def transform(self, X: Array, out: Any = None) -> Array:
         """Scores of the rows of X along the components.
 
         Parameters
@@ -100,14 +102,14 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         "callback": [callable, None],
     }
 
-    def reconstruction_error(self, X):
+    def reconstruction_error(self, X: Array) -> Array:
         """Squared feature-space distance of every row to its reconstruction, (n,).
 
         Zero for rows that the components explain, large for rows unlike the training data.
         """
         return self._open(X, reset=False).map(errors_of(self.expansion_))
 
-    def score(self, X, y=None):
+    def score(self, X: Array, y: Any = None) -> float:
         """Minus the mean reconstruction error of X in feature space.
 
         Compares methods at one kernel. It must not be used to choose gamma: the error
@@ -115,7 +117,7 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """
         return -float(to_numpy(self.reconstruction_error(X)).mean())
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: Array) -> Array:
         """Rows whose scores are near X, the mean of feature space restored.
 
         With ``fit_inverse_transform=True`` exactly scikit-learn's, by the regression that fit
@@ -137,7 +139,7 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         found = self._inverse().find(wide, denoising=False)
         return restore(in_type(found, float_type(S)), X)
 
-    def denoise(self, X, *, compensate=True):
+    def denoise(self, X: Array, *, compensate: bool = True) -> Array:
         """Rows of X projected onto the components and brought back.
 
         Parameters
@@ -161,7 +163,7 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         found = inverse.find(inverse.denoising_scores(X, compensate), denoising=True, near=X)
         return restore(in_type(found, float_type(X)), original)
 
-    def to_onnx(self, path, *, dtype="float32") -> None:
+    def to_onnx(self, path: str | PathLike[str], *, dtype: str = "float32") -> None:
         """Write the transform as an ONNX graph; see `mercer.saving.export_onnx`.
 
         For landmarks and random features, with the package ``onnx``.

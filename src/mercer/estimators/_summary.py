@@ -1,12 +1,14 @@
 """Models that leave the program: a file of their own, and a summary where they are shown."""
 
+from os import PathLike
+
 from .._tables import html_table
 
 
 class Portable:
     """`save`, and what a fitted estimator says about itself in a notebook."""
 
-    def save(self, path, *, overwrite=True) -> None:
+    def save(self, path: str | PathLike[str], *, overwrite: bool = True) -> None:
         """Write the fitted model to a file that `mercer.load` opens; see `mercer.saving`.
 
         The file holds no code and is written whole or not at all.

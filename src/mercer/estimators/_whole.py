@@ -1,6 +1,10 @@
 """A fit is all or nothing: fitted attributes change together, or not at all."""
 
+from collections.abc import Callable
 from functools import wraps
+from typing import Any, TypeVar, cast
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 # Private attributes that a fit sets; public ones end in an underscore.
 PRIVATE_RESULTS = {
@@ -16,7 +20,7 @@ PRIVATE_RESULTS = {
 }
 
 
-def all_or_nothing(fit):
+def all_or_nothing(fit: Fit) -> Fit:
     """A fit that leaves the estimator as it was where it fails or is interrupted.
 
     It works on a copy with the same parameters and nothing fitted, whose attributes become those
@@ -30,7 +34,7 @@ def all_or_nothing(fit):
         become(self, fresh)
         return self
 
-    return whole
+    return cast(Fit, whole)
 
 
 def unfitted(model):

@@ -1,7 +1,7 @@
 """Image denoising by kernel PCA of patches."""
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..bases import Landmarks
 from ..compute import parse_bytes, restore, to_numpy
+from ..compute.arrays import Array
 from ..kernels import KERNELS, Kernel, Linear
 from ..kernels.base import typical_distance
 from ..kernels.stationary import StationaryKernel
@@ -113,20 +114,20 @@ class PatchDenoiser(Portable, CheckedEstimator):
 
     def __init__(
         self,
-        patch_size=7,
-        stride=2,
+        patch_size: int = 7,
+        stride: int = 2,
         *,
-        kernel="rbf",
-        gamma=None,
-        n_components=None,
-        threshold=2.7,
-        noise=None,
-        demean=True,
-        n_patches=None,
-        preimage="auto",
-        memory=None,
-        n_jobs=None,
-        random_state=None,
+        kernel: str | Kernel = "rbf",
+        gamma: float | None = None,
+        n_components: int | None = None,
+        threshold: float | None = 2.7,
+        noise: float | None = None,
+        demean: bool = True,
+        n_patches: int | None = None,
+        preimage: str | Preimage = "auto",
+        memory: int | str | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
     ):
         self.patch_size = patch_size
         self.stride = stride
@@ -142,7 +143,7 @@ class PatchDenoiser(Portable, CheckedEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, image, y=None):
+    def fit(self, image: Any, y: Any = None) -> Self:
         """Learn the patches of an image, the noisy one itself or clean examples.
 
         Parameters
@@ -165,15 +166,16 @@ class PatchDenoiser(Portable, CheckedEstimator):
             raise ValueError("Some images have other channels than others. Pass images alike.")
         self.n_channels_ = images[0].shape[2] if images[0].ndim == 3 else None
         rng = check_random_state(self.random_state)
-        self.noise_ = self.noise
-        if self.noise is None:
-            self.noise_ = float(np.mean([estimate_noise(one) for one in images]))
+        noise = self.noise
+        if noise is None:
+            noise = float(np.mean([estimate_noise(one) for one in images]))
+        self.noise_ = noise
         P = self._without_mean(draw_patches(images, self.patch_size, self._count(), rng))[0]
         flat = np.ptp(P, axis=0).max() <= 1e-6 * max(np.abs(one).max() for one in images)
         self.model_: Any = None if flat else self._model(P, rng).fit(P)
         return self
 
-    def denoise(self, image):
+    def denoise(self, image: Any) -> Array:
         """The image with its patches projected and averaged.
 
         Parameters

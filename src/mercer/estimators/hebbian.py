@@ -1,8 +1,9 @@
 """Kernel PCA by Hebbian rules, as a scikit-learn estimator."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -11,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from ..bases import PointBasis
 from ..certificate import Certificate
 from ..compute import format_bytes, is_sparse, match_sparsity, restore, to_numpy
-from ..compute.arrays import is_foreign
+from ..compute.arrays import Array, is_foreign
 from ..exceptions import tell
 from ..expansion import KernelExpansion
 from ..hebbian import (
@@ -24,6 +25,7 @@ from ..hebbian import (
     make_gain,
 )
 from ..hebbian.gram import gram_problem, rows_at_once
+from ..kernels import Kernel
 from ..metrics import excess_reconstruction_error, minimal_reconstruction_error
 from ..progress.passes import PassBar
 from ..rows import ArrayRows
@@ -163,36 +165,36 @@ class HebbianKernelPCA(KernelEstimator):
 
     def __init__(
         self,
-        n_components=10,
+        n_components: int = 10,
         *,
-        kernel="linear",
-        gamma=None,
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        gain="auto",
-        eta0=None,
-        mu=None,
-        xi=0.99,
-        rho0=0.0,
-        scale=None,
-        n_passes=10,
-        oversampling=None,
-        block=128,
-        readout="ritz",
-        tol=0.0,
-        track_excess=False,
-        forgetting=0.0,
-        budget=None,
-        novelty=None,
-        random_state=None,
-        copy_X=True,
-        n_jobs=None,
-        center=True,
-        memory=None,
-        device=None,
-        verbose=0,
-        callback=None,
+        kernel: str | Kernel | Callable[..., Any] = "linear",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        gain: Any = "auto",
+        eta0: float | None = None,
+        mu: float | None = None,
+        xi: float = 0.99,
+        rho0: float = 0.0,
+        scale: float | None = None,
+        n_passes: int = 10,
+        oversampling: int | None = None,
+        block: int = 128,
+        readout: str = "ritz",
+        tol: float = 0.0,
+        track_excess: bool = False,
+        forgetting: float = 0.0,
+        budget: int | None = None,
+        novelty: Any = None,
+        random_state: int | np.random.RandomState | None = None,
+        copy_X: bool = True,
+        n_jobs: int | None = None,
+        center: bool = True,
+        memory: int | str | None = None,
+        device: Any = None,
+        verbose: int = 0,
+        callback: Callable[..., Any] | None = None,
     ):
         self.n_components = n_components
         self.kernel = kernel
@@ -225,7 +227,7 @@ class HebbianKernelPCA(KernelEstimator):
         self.callback = callback
 
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: Array, y: Any = None) -> Self:
         """Learn the components of X in passes over its rows.
 
         Parameters
@@ -258,7 +260,7 @@ class HebbianKernelPCA(KernelEstimator):
         self._warn()
         return self
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: Array, y: Any = None) -> Array:
         """Fit to X and return its scores, (n_samples, n_components).
 
         The same as `fit` and `transform`: the scaled eigenvectors are the scores only
@@ -266,7 +268,7 @@ class HebbianKernelPCA(KernelEstimator):
         """
         return self.fit(X, y).transform(X)
 
-    def partial_fit(self, X, y=None):
+    def partial_fit(self, X: Array, y: Any = None) -> Self:
         """Learn more rows, in their order, from the start or from the fitted model.
 
         The first rows settle the kernel and must be as many as the components at least. New

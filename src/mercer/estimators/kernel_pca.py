@@ -1,7 +1,8 @@
 """Kernel PCA as a scikit-learn estimator."""
 
+from collections.abc import Callable
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -10,7 +11,9 @@ from ..bases import BASES, AllPoints, BasisRecipe, ColumnBasis, Columns, Fourier
 from ..bases.columns import has_columns
 from ..bases.fourier import row_range, why_not
 from ..compute import is_sparse, restore
+from ..compute.arrays import Array
 from ..exceptions import tell
+from ..kernels import Kernel
 from ..planning import Speeds, Workload, choose
 from ..planning.choosing import columns_plan, fourier_plan, takes_columns
 from ..planning.columns import columns
@@ -218,30 +221,30 @@ class KernelPCA(KernelEstimator):
 
     def __init__(
         self,
-        n_components=None,
+        n_components: int | float | None = None,
         *,
-        kernel="linear",
-        gamma=None,
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        alpha=1.0,
-        fit_inverse_transform=False,
-        eigen_solver="auto",
-        tol=0,
-        max_iter=None,
-        iterated_power="auto",
-        remove_zero_eig=False,
-        random_state=None,
-        copy_X=True,
-        n_jobs=None,
-        basis="auto",
-        preimage="auto",
-        center=True,
-        memory=None,
-        device=None,
-        verbose=0,
-        callback=None,
+        kernel: str | Kernel | Callable[..., Any] = "linear",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        alpha: float = 1.0,
+        fit_inverse_transform: bool = False,
+        eigen_solver: str | Solver = "auto",
+        tol: float = 0,
+        max_iter: int | None = None,
+        iterated_power: int | str = "auto",
+        remove_zero_eig: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        copy_X: bool = True,
+        n_jobs: int | None = None,
+        basis: str | BasisRecipe = "auto",
+        preimage: str | Preimage = "auto",
+        center: bool = True,
+        memory: int | str | None = None,
+        device: Any = None,
+        verbose: int = 0,
+        callback: Callable[..., Any] | None = None,
     ):
         self.n_components = n_components
         self.kernel = kernel
@@ -268,7 +271,7 @@ class KernelPCA(KernelEstimator):
         self.callback = callback
 
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: Array, y: Any = None) -> Self:
         """Find the components of X.
 
         Parameters
@@ -306,7 +309,7 @@ class KernelPCA(KernelEstimator):
             self._learn_inverse(rows, engine)
         return self
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: Array, y: Any = None) -> Array:
         """Fit to X and return its scores, (n_samples, n_components).
 
         With all points as the basis this is cheaper than `fit` and `transform`: the scores
@@ -458,8 +461,8 @@ class KernelPCA(KernelEstimator):
 
     def _share(self) -> float | None:
         """The share of variance asked for, if it was one."""
-        whole = self.n_components is None or isinstance(self.n_components, Integral)
-        return None if whole else float(self.n_components)
+        share = self.n_components
+        return None if share is None or isinstance(share, Integral) else float(share)
 
     def _warn(self, problem, stopped):
         """Say what the user may not expect of the result."""

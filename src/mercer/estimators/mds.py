@@ -1,7 +1,7 @@
 """Classical multidimensional scaling as a scikit-learn estimator."""
 
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -9,6 +9,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..compute import LocalEngine, parse_bytes
+from ..compute.arrays import Array
 from ..exceptions import tell
 from ..mds import distances as given
 from ..mds.fit import ROUNDING, LinearMap, Task, describe, find_coordinates, measured_by
@@ -152,18 +153,18 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     def __init__(
         self,
-        n_components=2,
+        n_components: int = 2,
         *,
-        dissimilarity="euclidean",
-        metric=None,
-        metric_params=None,
-        landmarks=None,
-        correction=None,
-        tol=0,
-        random_state=None,
-        memory=None,
-        n_jobs=None,
-        verbose=0,
+        dissimilarity: Any = "euclidean",
+        metric: Any = None,
+        metric_params: dict[str, Any] | None = None,
+        landmarks: Any = None,
+        correction: str | None = None,
+        tol: float = 0,
+        random_state: int | np.random.RandomState | None = None,
+        memory: int | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_components = n_components
         self.dissimilarity = dissimilarity
@@ -178,7 +179,7 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.verbose = verbose
 
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: Array, y: Any = None) -> Self:
         """Find the coordinates of the points.
 
         Parameters
@@ -204,11 +205,11 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self._warn()
         return self
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: Array, y: Any = None) -> Array:
         """Find the coordinates of the points and return them, (n_samples, n_components)."""
         return self.fit(X, y).embedding_
 
-    def transform(self, X):
+    def transform(self, X: Array) -> Array:
         """Coordinates of new points from their distances to the training points (Gower).
 
         Nothing is fitted again, and a training point gets its place in `embedding_`.
@@ -242,7 +243,7 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return describe(self)
 
     @property
-    def dissimilarity_matrix_(self):
+    def dissimilarity_matrix_(self) -> Array:
         """All distances between the training points, (n_samples, n_samples), made on demand."""
         if "_points" not in vars(self):
             raise AttributeError("A model file does not keep the points. Fit again to have them.")

@@ -1,14 +1,16 @@
 """Novelty detection by the reconstruction error of kernel PCA."""
 
+from collections.abc import Callable
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..bases import FourierGrid
+from ..bases import BasisRecipe, FourierGrid
+from ..compute.arrays import Array
 from ..kernels import KERNELS, Kernel
 from ._input import in_one_place
 from ._parameters import CheckedEstimator, Interval, StrOptions
@@ -83,19 +85,19 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
 
     def __init__(
         self,
-        n_components=40,
+        n_components: int | float = 40,
         *,
-        kernel="rbf",
-        gamma="median",
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        basis="auto",
-        false_alarms=0.05,
-        holdout=0.2,
-        random_state=None,
-        memory=None,
-        n_jobs=None,
+        kernel: str | Kernel | Callable[..., Any] = "rbf",
+        gamma: float | str | None = "median",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        basis: str | BasisRecipe = "auto",
+        false_alarms: float = 0.05,
+        holdout: float = 0.2,
+        random_state: int | np.random.RandomState | None = None,
+        memory: int | str | None = None,
+        n_jobs: int | None = None,
     ):
         self.n_components = n_components
         self.kernel = kernel
@@ -111,7 +113,7 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
         self.n_jobs = n_jobs
 
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: Array, y: Any = None) -> Self:
         """Learn normal rows and the threshold.
 
         Parameters
@@ -133,16 +135,16 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
         self.offset_ = -float(np.quantile(errors, 1 - self.false_alarms))
         return self
 
-    def score_samples(self, X):
+    def score_samples(self, X: Array) -> Array:
         """Minus the reconstruction error of every row, (n,): lower is more novel."""
         check_is_fitted(self)
         return -self.model_.reconstruction_error(self._check(X, reset=False))
 
-    def decision_function(self, X):
+    def decision_function(self, X: Array) -> Array:
         """Scores from the threshold, (n,): negative for novel rows."""
         return self.score_samples(X) - self.offset_
 
-    def predict(self, X):
+    def predict(self, X: Array) -> Array:
         """1 for normal rows and -1 for novel ones, (n,)."""
         return np.where(self.decision_function(X) < 0, -1, 1)
 

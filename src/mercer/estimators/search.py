@@ -7,7 +7,7 @@ choice is what brings them closest to where they were.
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._tables import html_table, text_table
 from ..bases.fourier import FourierGrid, SharedGrid
+from ..compute.arrays import Array
 from ..kernels import KERNELS, Kernel, Laplacian
 from ..kernels.base import WidthMixin
 from ._input import in_one_place
@@ -165,13 +166,13 @@ class KernelPCASearch(
 
     def __init__(
         self,
-        kernel="rbf",
+        kernel: str | Kernel = "rbf",
         *,
-        noise=None,
-        widths=WIDTHS,
-        n_components=None,
-        model=None,
-        random_state=None,
+        noise: Any = None,
+        widths: Any = WIDTHS,
+        n_components: Any = None,
+        model: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ):
         self.kernel = kernel
         self.noise = noise
@@ -181,7 +182,7 @@ class KernelPCASearch(
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: Array, y: Any = None) -> Self:
         """Search, then fit the best to all rows.
 
         Parameters
@@ -229,15 +230,15 @@ class KernelPCASearch(
             self.best_params_["gamma"] = self.selection_.best_gamma
         self.best_estimator_ = clone(model).set_params(kernel=kernels[i], n_components=r).fit(X)
 
-    def transform(self, X):
+    def transform(self, X: Array) -> Array:
         """Scores by the best model, (n, n_components)."""
         return self._best().transform(X)
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: Array) -> Array:
         """Pre-images by the best model, (n, n_features)."""
         return self._best().inverse_transform(X)
 
-    def denoise(self, X):
+    def denoise(self, X: Array) -> Array:
         """Rows of X denoised by the best model, (n, n_features); see `KernelPCA.denoise`.
 
         Shrinkage is compensated unless the training rows are noisy themselves.
@@ -272,7 +273,14 @@ class KernelPCASearch(
         return tags
 
 
-def select(X, noise=None, *, kernel="rbf", random_state=None, **settings) -> Selection:
+def select(
+    X: Array,
+    noise: Any = None,
+    *,
+    kernel: str | Kernel = "rbf",
+    random_state: int | np.random.RandomState | None = None,
+    **settings: Any,
+) -> Selection:
     """The kernel's width and the number of components that bring rows back best.
 
     Parameters

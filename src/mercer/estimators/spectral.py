@@ -1,7 +1,8 @@
 """Spectral clustering as a scikit-learn estimator."""
 
+from collections.abc import Callable
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClusterMixin
@@ -10,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from ..bases import BASES, AllPoints, Basis, BasisRecipe, FourierBasis, HollowMatrix
 from ..compute import restore
+from ..compute.arrays import Array
 from ..kernels import KERNELS, Hollow, Kernel
 from ..planning import Workload
 from ..planning.following import solve_planned, warn_unconverged
@@ -155,22 +157,22 @@ class SpectralClustering(ClusterMixin, KernelInput):
 
     def __init__(
         self,
-        n_clusters=8,
+        n_clusters: int = 8,
         *,
-        affinity="rbf",
-        gamma=1.0,
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        n_components=None,
-        basis="auto",
-        eigen_solver="auto",
-        n_init=10,
-        random_state=None,
-        memory=None,
-        n_jobs=None,
-        tol=1e-5,
-        verbose=0,
+        affinity: str | Kernel | Callable[..., Any] = "rbf",
+        gamma: float | str | None = 1.0,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        n_components: int | None = None,
+        basis: str | BasisRecipe = "auto",
+        eigen_solver: str | Solver = "auto",
+        n_init: int = 10,
+        random_state: int | np.random.RandomState | None = None,
+        memory: int | str | None = None,
+        n_jobs: int | None = None,
+        tol: float = 1e-5,
+        verbose: int = 0,
     ):
         self.n_clusters = n_clusters
         self.affinity = affinity
@@ -189,7 +191,7 @@ class SpectralClustering(ClusterMixin, KernelInput):
         self.verbose = verbose
 
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: Array, y: Any = None) -> Self:
         """Cluster the rows of X.
 
         Parameters
@@ -217,11 +219,11 @@ class SpectralClustering(ClusterMixin, KernelInput):
         warn_unconverged(pairs, self.tol)
         return self
 
-    def fit_predict(self, X, y=None):
+    def fit_predict(self, X: Array, y: Any = None) -> Array:
         """Cluster the rows of X and return their labels, (n_samples,)."""
         return self.fit(X, y).labels_
 
-    def predict(self, X):
+    def predict(self, X: Array) -> Array:
         """The cluster of every row of X, by the Nystroem extension of the eigenvectors.
 
         Parameters
@@ -241,7 +243,7 @@ class SpectralClustering(ClusterMixin, KernelInput):
         return restore(self.kmeans_.predict(self.map_.rows(X)), original)
 
     @property
-    def kernel(self):
+    def kernel(self) -> Any:
         """The affinity under the name that every kernel method has for it."""
         return self.affinity
 

@@ -1,18 +1,19 @@
 """Kernel PCA of streams, as a scikit-learn estimator."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
 from ..compute import match_sparsity, restore, to_numpy
-from ..compute.arrays import is_foreign
+from ..compute.arrays import Array, is_foreign
 from ..exceptions import tell
 from ..files import is_arrow
+from ..kernels import Kernel
 from ..preimage import PREIMAGES, Preimage
 from ..rows import BlockRows, DaskRows, is_dask, is_source
 from ..sampling import RowSample
@@ -138,23 +139,23 @@ class StreamingKernelPCA(KernelEstimator):
 
     def __init__(
         self,
-        n_components=10,
+        n_components: int = 10,
         *,
-        kernel="linear",
-        gamma=None,
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        basis="dictionary",
-        budget=500,
-        novelty=0.001,
-        forgetting=1.0,
-        random_state=None,
-        n_jobs=None,
-        preimage="auto",
-        center=True,
-        memory=None,
-        verbose=0,
+        kernel: str | Kernel | Callable[..., Any] = "linear",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        basis: str | BasisRecipe = "dictionary",
+        budget: int = 500,
+        novelty: Any = 0.001,
+        forgetting: float = 1.0,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        preimage: str | Preimage = "auto",
+        center: bool = True,
+        memory: int | str | None = None,
+        verbose: int = 0,
     ):
         self.n_components = n_components
         self.kernel = kernel
@@ -173,7 +174,7 @@ class StreamingKernelPCA(KernelEstimator):
         self.memory = memory
         self.verbose = verbose
 
-    def fit(self, X, y=None):
+    def fit(self, X: Array, y: Any = None) -> Self:
         """Learn from the start, from an array or from batches.
 
         Parameters
@@ -189,7 +190,7 @@ class StreamingKernelPCA(KernelEstimator):
         """
         return self._learn(self._batches(X), afresh=True)
 
-    def partial_fit(self, X, y=None):
+    def partial_fit(self, X: Array, y: Any = None) -> Self:
         """Learn more rows, in their order.
 
         Parameters
@@ -204,7 +205,7 @@ class StreamingKernelPCA(KernelEstimator):
         """
         return self._learn([X], afresh="_state" not in vars(self))
 
-    def merge(self, other):
+    def merge(self, other: Any) -> Self:
         """Take in the rows that another model has learned from.
 
         Both must have the same kernel and the same landmarks or features: those of

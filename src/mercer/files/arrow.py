@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._packages import needed
+from ..compute.arrays import Array
 from .base import RowSource
 from .columns import COUNTER, choose_columns, reasons_of
 
@@ -92,7 +93,7 @@ def readable(name: str) -> Iterator[None]:
         raise ValueError(f"{name} cannot be read: {error}") from error
 
 
-def is_arrow(X) -> bool:
+def is_arrow(X: Array) -> bool:
     """Whether X is read as an Arrow stream; pandas frames are arrays to all of scikit-learn."""
     if isinstance(X, type) or library_of(X) == "pandas":
         return False
@@ -267,7 +268,7 @@ def as_floats(column) -> np.ndarray:
     return column.to_numpy(zero_copy_only=False)
 
 
-def table_like(S, names, X):
+def table_like(S: Array, names: Any, X: Array) -> Any:
     """Scores in the kind of the stream that their rows came from.
 
     A polars frame or query gets a polars frame; all else an Arrow table, which DuckDB queries by

@@ -3,11 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from ..compute import is_sparse, stack_rows, to_numpy
+from ..compute.arrays import Array
 
 # Rows of a block when all are read.
 READ_ROWS = 65536
@@ -78,7 +80,7 @@ class RowSource(ABC):
         """
         return recut(self._checked(rows), rows)
 
-    def read(self):
+    def read(self) -> Any:
         """All rows at once, (n_rows, n_columns)."""
         blocks = list(self.blocks(READ_ROWS))
         return stack_rows(blocks) if blocks else np.empty((0, self.n_columns), self.dtype)
@@ -130,7 +132,7 @@ def as_rows(chunk, name: str, start: int = 0):
     return rows
 
 
-def of_kind(rows, as_sparse: bool):
+def of_kind(rows: Array, as_sparse: bool) -> Any:
     """The same rows as a CSR matrix, or as an array."""
     if as_sparse:
         return rows if is_sparse(rows) else sparse.csr_matrix(rows)

@@ -1,5 +1,6 @@
 """Images as arrays: grey values or colors between 0 and 1."""
 
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ def list_images(folder: Path) -> list[Path]:
     return sorted(file for file in folder.iterdir() if is_image(file)) if folder.is_dir() else []
 
 
-def read_image(path, color: bool | None = None) -> np.ndarray:
+def read_image(path: str | PathLike[str], color: bool | None = None) -> np.ndarray:
     """An image as grey values (height, width) or colors (height, width, 3), from 0 to 1.
 
     Parameters

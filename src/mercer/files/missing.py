@@ -1,10 +1,12 @@
 """Missing values of a table: an error, rows that are left out, or the mean of the column."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from ..compute import is_sparse
+from ..compute.arrays import Array
 from .base import READ_ROWS, RowSource, as_rows
 
 #: What can be done about missing values.
@@ -29,7 +31,7 @@ class DropMissing(RowSource):
         take_after(self, source)
         self.n_rows = None  # known after a reading
 
-    def chunks(self, rows):
+    def chunks(self, rows: Array) -> Any:
         """The source's pieces without those rows."""
         self.dropped = 0
         for chunk in whole_rows(self.source, rows):
@@ -37,7 +39,7 @@ class DropMissing(RowSource):
             self.dropped += int(np.sum(~whole))
             yield chunk[whole]
 
-    def others(self, names=None):
+    def others(self, names: Any = None) -> Any:
         """Columns of the rows that are kept."""
         found = self.source.others(names)
         if not found:
@@ -57,12 +59,12 @@ class FillMissing(RowSource):
         What stands for a missing value; None for the means of the columns, found in a reading.
     """
 
-    def __init__(self, source: RowSource, means=None):
+    def __init__(self, source: RowSource, means: Any = None):
         self.source, self.filled = source, 0
         take_after(self, source)
         self.means = column_means(source) if means is None else np.asarray(means, dtype=float)
 
-    def chunks(self, rows):
+    def chunks(self, rows: Array) -> Any:
         """The source's pieces, filled."""
         self.filled = 0
         for chunk in whole_rows(self.source, rows):
@@ -70,7 +72,7 @@ class FillMissing(RowSource):
             self.filled += int(missing.sum())
             yield np.where(missing, self.means, chunk)
 
-    def others(self, names=None):
+    def others(self, names: Any = None) -> Any:
         """As of the source."""
         return self.source.others(names)
 

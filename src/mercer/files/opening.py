@@ -51,7 +51,7 @@ STORES = {"zarr", "h5py"}
 
 
 def open_source(
-    source: Any, columns=None, name: str | None = None, format: TextFormat | None = None
+    source: Any, columns: Any = None, name: str | None = None, format: TextFormat | None = None
 ) -> RowSource:
     """Rows to read in blocks, from whatever has them.
 
@@ -142,7 +142,7 @@ def existing(path) -> Path:
     return path
 
 
-def is_table(source) -> bool:
+def is_table(source: Any) -> bool:
     """Whether this is a table, or the path of one, whose columns can be chosen."""
     if not isinstance(source, str | PathLike):
         return is_arrow(source)
@@ -158,6 +158,6 @@ def is_zarr(path: Path) -> bool:
     return path.suffix.lower() == ".zarr" or any((path / mark).exists() for mark in marks)
 
 
-def is_store(source) -> bool:
+def is_store(source: Any) -> bool:
     """Whether this is an array of a chunked store, told without importing its library."""
     return type(source).__module__.split(".")[0] in STORES and hasattr(source, "shape")

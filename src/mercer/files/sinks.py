@@ -10,12 +10,15 @@ import io
 import os
 from abc import ABC, abstractmethod
 from contextlib import suppress
+from os import PathLike
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 import numpy as np
 
 from .._packages import needed
+from ..compute.arrays import Array
 
 
 class Sink(ABC):
@@ -30,7 +33,7 @@ class Sink(ABC):
         Columns of any kind that stand before the rows, such as their names.
     """
 
-    def __init__(self, path: Path, columns: list[str], dtype, kept=None):
+    def __init__(self, path: Path, columns: list[str], dtype: Any, kept: Any = None):
         self.path, self.columns, self.dtype = path, columns, np.dtype(dtype)
         self.kept = dict(kept or {})
         self.n_rows = 0
@@ -67,7 +70,7 @@ class Sink(ABC):
             self._abandon()
             raise
 
-    def write(self, rows) -> None:
+    def write(self, rows: Array) -> None:
         """Append a block, (k, number of columns)."""
         these = slice(self.n_rows, self.n_rows + rows.shape[0])
         kept = [column[these] for column in self.kept.values()]
@@ -180,7 +183,13 @@ SINKS: dict[str, type[Sink]] = {
 }
 
 
-def open_sink(path, n_columns: int, dtype=np.float64, columns=None, kept=None) -> Sink:
+def open_sink(
+    path: str | PathLike[str],
+    n_columns: int,
+    dtype: Any = np.float64,
+    columns: Any = None,
+    kept: Any = None,
+) -> Sink:
     """A file to write blocks of rows to, by its suffix.
 
     Parameters

@@ -1,7 +1,9 @@
 """A whole file in memory: numbers, names, and what is not a number."""
 
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +32,7 @@ class Table:
     image_shape: tuple[int, ...] | None = None
 
 
-def read_table(path, columns=None, name=None) -> Table:
+def read_table(path: str | PathLike[str], columns: Any = None, name: Any = None) -> Table:
     """A small file, read whole.
 
     Parameters

@@ -1,11 +1,14 @@
 """Rows in one array: NumPy, a memmap, CSR, or a tensor on a device."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from ..bases import AllPoints, GramBasis, PrecomputedBasis
-from ..compute import array_namespace, make_engine, restore
-from ..compute.arrays import dtype_in
-from ..kernels import Precomputed
+from ..compute import TiledEngine, array_namespace, make_engine, restore
+from ..compute.arrays import Array, dtype_in
+from ..kernels import Kernel, Precomputed
 from ..sampling import sampled_numbers
 from .base import Rows
 
@@ -23,34 +26,34 @@ class ArrayRows(Rows):
 
     kind, in_memory = "array", True
 
-    def __init__(self, array, original=None, memory=None):
+    def __init__(self, array: Array, original: Any = None, memory: int | str | None = None):
         self.array, self.original, self.memory = array, original, memory
 
     @property
-    def shape(self):
+    def shape(self) -> Any:
         """Rows and columns."""
         return tuple(self.array.shape)
 
     @property
-    def dtype(self):
+    def dtype(self) -> Any:
         """float32 stays, all else is float64."""
         return np.dtype(float_type(self.array))
 
-    def sum(self, function, title="rows"):
+    def sum(self, function: Any, title: str = "rows") -> Any:
         """The function of the whole: engines cut it into blocks themselves."""
         return function(self.array, 0)
 
-    def map(self, function, out=None, names=None):
+    def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
         """The function of the whole, in the library of what the user passed."""
         if out is not None:
             return self.in_blocks().map(function, out, names)
         return restore(in_type(function(self.array, 0), self.dtype), self.original)
 
-    def take(self, index):
+    def take(self, index: Array) -> Array:
         """Rows by number."""
         return self.array[index]
 
-    def sample(self, size, rng=None):
+    def sample(self, size: int, rng: np.random.Generator | None = None) -> Array:
         """Rows by the keys of their numbers."""
         n = self.shape[0]
         if n <= size:
@@ -58,43 +61,55 @@ class ArrayRows(Rows):
         seed = self.seed if rng is None else int(rng.integers(2**62))
         return self.array[sampled_numbers(n, size, seed)]
 
-    def whole(self, who):
+    def whole(self, who: str) -> Any:
         """These."""
         return self
 
     @property
-    def kept(self):
+    def kept(self) -> Any:
         """The array itself."""
         return self.array
 
-    def for_passes(self):
+    def for_passes(self) -> Any:
         """A file on disk is read in blocks."""
         return self.in_blocks() if isinstance(self.array, np.memmap) else self
 
-    def batches(self):
+    def batches(self) -> Any:
         """All rows as one."""
         yield self.array
 
-    def count_rows(self):
+    def count_rows(self) -> Any:
         """Known."""
         return self.shape[0]
 
-    def candidates(self, size):
+    def candidates(self, size: int) -> Any:
         """All rows."""
         return self.array
 
-    def typical(self):
+    def typical(self) -> Any:
         """All rows: kernels sample them as they need."""
         return self.array
 
-    def gram(self, kernel, engine, rng, n_components=None) -> GramBasis:
+    def gram(
+        self,
+        kernel: Kernel,
+        engine: TiledEngine,
+        rng: np.random.Generator,
+        n_components: int | None = None,
+    ) -> GramBasis:
         """All points, or the matrix itself where it was given."""
         rows = engine.place(self.array)
         if isinstance(kernel, Precomputed):
             return PrecomputedBasis(rows, engine)
         return AllPoints().build(kernel, rows, engine, rng, n_components)
 
-    def make_engine(self, *, device=None, threads=None, on_tiles=None):
+    def make_engine(
+        self,
+        *,
+        device: Any = None,
+        threads: int | None = None,
+        on_tiles: Callable[[int, int], None] | None = None,
+    ) -> Any:
         """The engine that computes where the array is, or where it is told to."""
         return make_engine(
             self.array, memory=self.memory, device=device, threads=threads, on_tiles=on_tiles
@@ -107,12 +122,12 @@ class ArrayRows(Rows):
         return BlockRows(self.array, self.memory)
 
 
-def float_type(X):
+def float_type(X: Array) -> Any:
     """The NumPy type of results for X: float32 stays, all else is float64."""
     return np.float32 if "float32" in str(X.dtype) else np.float64
 
 
-def in_type(result, dtype):
+def in_type(result: Array, dtype: Any) -> Any:
     """An array of any library in one floating type."""
     xp = array_namespace(result)
     if xp is np:

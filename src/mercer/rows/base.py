@@ -11,7 +11,9 @@ from scipy import sparse
 from ..bases import Basis, FourierBasis, GramBasis
 from ..bases.fourier import row_range
 from ..compute import TiledEngine, make_engine, stack_rows, to_numpy
+from ..compute.arrays import Array
 from ..expansion import KernelExpansion
+from ..kernels import Kernel
 from ..kernels.base import wide_row_squares
 from ..moments import Moments
 from ..problems import row_moments, whitened
@@ -28,7 +30,7 @@ class RowFunction(ABC):
     def __call__(self, rows, first: int) -> Any:
         """Its value for the rows number first, first + 1, ..."""
 
-    def moved(self, engine) -> "RowFunction":
+    def moved(self, engine: TiledEngine) -> "RowFunction":
         """The same function where another engine works."""
         return self
 
@@ -86,7 +88,7 @@ class Rows(ABC):
         """The sum of a function over blocks of all rows, in one pass."""
 
     @abstractmethod
-    def map(self, function: "OfExpansion", out=None, names=None) -> Any:
+    def map(self, function: "OfExpansion", out: Any = None, names: Any = None) -> Any:
         """A function of all rows, as what the rows were: an array, a file, a lazy Dask array.
 
         Parameters
@@ -99,15 +101,21 @@ class Rows(ABC):
         """
 
     @abstractmethod
-    def take(self, index) -> Any:
+    def take(self, index: Array) -> Any:
         """Some rows as an array, in the order of `index`."""
 
     @abstractmethod
-    def gram(self, kernel, engine, rng, n_components: int | None = None) -> GramBasis:
+    def gram(
+        self,
+        kernel: Kernel,
+        engine: TiledEngine,
+        rng: np.random.Generator,
+        n_components: int | None = None,
+    ) -> GramBasis:
         """All rows as a basis, or ValueError that says what to do instead."""
 
     @abstractmethod
-    def sample(self, size: int, rng=None) -> Any:
+    def sample(self, size: int, rng: np.random.Generator | None = None) -> Any:
         """Uniform rows as an array, in their order; all of them where there are no more.
 
         The same rows for any blocks or chunks. By the seed of these rows, or by `rng`.
@@ -154,15 +162,21 @@ class Rows(ABC):
         """Rows to measure the width of a kernel on."""
         return self.sample(KEPT_ROWS)
 
-    def moments(self, basis: Basis, W) -> Moments:
+    def moments(self, basis: Basis, W: Array) -> Moments:
         """Moments of the coordinates of all rows in a basis, for W with W' G W = I."""
         return whitened(W, self.sum(MomentsOf(basis, W), "summing moments"))
 
-    def make_engine(self, *, device=None, threads=None, on_tiles=None) -> TiledEngine:
+    def make_engine(
+        self,
+        *,
+        device: Any = None,
+        threads: int | None = None,
+        on_tiles: Callable[[int, int], None] | None = None,
+    ) -> TiledEngine:
         """The engine for what is done with these rows here."""
         return make_engine(memory=self.memory, device=device, threads=threads, on_tiles=on_tiles)
 
-    def explained(self, plan, problem) -> Any:
+    def explained(self, plan: Any, problem: Any) -> Any:
         """The plan as it was carried out on these rows."""
         return plan
 
@@ -224,7 +238,7 @@ class OfExpansion(RowFunction):
         self.expansion.basis.kernel.check(rows)
         return self.verb(self.expansion, rows)
 
-    def moved(self, engine):
+    def moved(self, engine: TiledEngine) -> Any:
         """With the basis elsewhere."""
         basis = self.expansion.basis.moved(engine)
         return replace(self, expansion=replace(self.expansion, basis=basis))

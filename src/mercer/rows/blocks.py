@@ -6,11 +6,14 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ..compute import format_bytes, match_sparsity, parse_bytes, stack_rows, to_numpy
+from ..compute import TiledEngine, format_bytes, match_sparsity, parse_bytes, stack_rows, to_numpy
+from ..compute.arrays import Array
 from ..files import RowSource, is_arrow, is_store, open_sink, open_source, read_blocks
+from ..kernels import Kernel
 from ..progress.rows import RowBar
 from .array import ArrayRows
 from .base import KEPT_ROWS, CountOf, PickOf, Rows, Survey, SurveyOf, in_order
@@ -41,7 +44,9 @@ class BlockRows(Rows):
     kind = "blocks"
     shows_progress = True
 
-    def __init__(self, X, memory=None, columns=None, verbose=0):
+    def __init__(
+        self, X: Array, memory: int | str | None = None, columns: Any = None, verbose: int = 0
+    ):
         self.original, self.memory, self.verbose = X, memory, verbose
         self.source = open_source(X, columns=columns) if columns else open_source(X)
         self.count = self.source.n_rows
@@ -50,27 +55,27 @@ class BlockRows(Rows):
         self._seen: Survey | None = None
 
     @property
-    def name(self):  # type: ignore[override]
+    def name(self) -> Any:  # type: ignore[override]
         """The file, or what was passed."""
         return self.source.name
 
     @property
-    def names(self):  # type: ignore[override]
+    def names(self) -> Any:  # type: ignore[override]
         """Names of the columns."""
         return self.source.columns
 
     @property
-    def repeatable(self):  # type: ignore[override]
+    def repeatable(self) -> Any:  # type: ignore[override]
         """Whether the source can be read again."""
         return self.source.repeatable
 
     @property
-    def shape(self):
+    def shape(self) -> Any:
         """Rows, None before the first pass where only reading tells, and columns."""
         return self.count, self.source.n_columns
 
     @property
-    def dtype(self):
+    def dtype(self) -> Any:
         """The type that the source is read in."""
         return self.source.dtype
 
@@ -79,7 +84,7 @@ class BlockRows(Rows):
         """Whether blocks are CSR matrices."""
         return self.source.sparse
 
-    def sum(self, function, title="rows"):
+    def sum(self, function: Any, title: str = "rows") -> Any:
         """One pass; the first one also keeps a sample of the rows."""
         if self._seen is not None:
             return self._scan((function,), title)[0]
@@ -92,28 +97,34 @@ class BlockRows(Rows):
             (self._seen,) = self._scan((SurveyOf(size, self.seed),), "looking at rows")
         return self._seen
 
-    def sample(self, size, rng=None):
+    def sample(self, size: int, rng: np.random.Generator | None = None) -> Array:
         """Rows by the keys of their numbers; by another generator in a pass of their own."""
         if rng is None:
             return self.survey(size).sample.leading(size).rows
         look = SurveyOf(size, int(rng.integers(2**62)))
         return self._scan((look,), "looking at rows")[0].sample.rows
 
-    def candidates(self, size):
+    def candidates(self, size: int) -> Any:
         """The sample, and the row of largest norm where rows were left out of it."""
         seen, rows = self.survey(size), self.sample(size)
         return rows if rows.shape[0] == seen.count else stack_rows([rows, seen.farthest])
 
-    def take(self, index):
+    def take(self, index: Array) -> Array:
         """Rows by number, in one pass."""
         index = np.asarray(index)
         return in_order(self.sum(PickOf(index), "looking for rows"))
 
-    def gram(self, kernel, engine, rng, n_components=None):
+    def gram(
+        self,
+        kernel: Kernel,
+        engine: TiledEngine,
+        rng: np.random.Generator,
+        n_components: int | None = None,
+    ) -> Any:
         """Only of rows that can be in memory."""
         return self.whole("A basis of all points").gram(kernel, engine, rng, n_components)
 
-    def map(self, function, out=None, names=None):
+    def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
         """Results of all rows in one array that fits the budget, or in a file."""
         if out is not None and isinstance(self.original, str | PathLike):
             check_other_file(self.original, out)
@@ -131,23 +142,23 @@ class BlockRows(Rows):
             return write(results(blocks), out, function.tail, self.dtype, names)
 
     @contextmanager
-    def blocks(self, title: str = "rows"):
+    def blocks(self, title: str = "rows") -> Any:
         """The blocks of a pass, with their progress shown, closed whatever happens."""
         rows = block_rows(self.source, self._budget)
         reading = closing(read_blocks(self.source, rows))
         with RowBar(self.verbose) as bar, reading as blocks:
             yield bar.over(blocks, title, self.count)
 
-    def batches(self):
+    def batches(self) -> Any:
         """The blocks one after the other, as a stream meets them."""
         with self.blocks("rows") as blocks:
             yield from blocks
 
-    def count_rows(self):
+    def count_rows(self) -> Any:
         """Known of most sources, else counted."""
         return self.sum(CountOf(), "counting rows") if self.count is None else self.count
 
-    def whole(self, who):
+    def whole(self, who: str) -> Any:
         """The rows as one array, or ValueError where the budget has no room for them."""
         found = self.whole_or_none(at_any_size=True)
         if found is not None:
@@ -158,7 +169,7 @@ class BlockRows(Rows):
             "which is used from disk, raise memory, or use KernelPCA(basis='landmarks')."
         )
 
-    def for_points(self, required, who):
+    def for_points(self, required: Any, who: str) -> Any:
         """An array, where they are one or fit; else None, unless they are required."""
         found = self.whole(who) if required else self.whole_or_none()
         if found is None and not self.repeatable:
@@ -170,7 +181,7 @@ class BlockRows(Rows):
             self.reason = f"the rows do not fit memory={format_bytes(self._budget)}"
         return found
 
-    def explained(self, plan, problem):
+    def explained(self, plan: Any, problem: Any) -> Any:
         """With the reason why landmarks were taken, where they were not asked for."""
         if self.reason is None:
             return plan
@@ -236,7 +247,7 @@ class BlockRows(Rows):
         return np.concatenate(found)
 
 
-def is_source(X) -> bool:
+def is_source(X: Array) -> bool:
     """Whether X is read in blocks: a path, a store, an iterator or a function, and no array."""
     if isinstance(X, str | PathLike | RowSource | Iterator) or is_store(X) or is_arrow(X):
         return True

@@ -5,6 +5,7 @@ second pass sums the moments of the chunks in a tree. With all points as the bas
 here, on vectors, and its products run on the workers.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
@@ -13,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..bases.points import DRAFT_SPREAD
-from ..compute import format_bytes, make_engine, stack_rows, to_numpy
+from ..compute import TiledEngine, format_bytes, make_engine, stack_rows, to_numpy
+from ..compute.arrays import Array
 from ..expansion import KernelExpansion
+from ..kernels import Kernel
 from ..kernels.base import WIDTH_SAMPLE
 from .base import KEPT_ROWS, Rows, Survey, SurveyOf
 from .chunk_gram import ChunkGram
@@ -45,7 +48,13 @@ class DaskRows(Rows):
 
     kind = "dask"
 
-    def __init__(self, X, memory=None, n_jobs=None, device=None):
+    def __init__(
+        self,
+        X: Array,
+        memory: int | str | None = None,
+        n_jobs: int | None = None,
+        device: Any = None,
+    ):
         self.original, self.memory = X, memory
         self._chunks = Chunks.of(X)
         self.names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
@@ -53,17 +62,17 @@ class DaskRows(Rows):
         self._seen: Survey | None = None
 
     @property
-    def shape(self):
+    def shape(self) -> Any:
         """Rows, None where their number is not known, and columns."""
         return self._chunks.count, self._chunks.width
 
     @property
-    def dtype(self):
+    def dtype(self) -> Any:
         """The type of the rows."""
         return self._chunks.dtype
 
     @property
-    def head(self):
+    def head(self) -> Any:
         """No rows of the same columns, for checks of names and numbers."""
         if self.names is None:
             return np.empty((0, self._chunks.width))
@@ -76,7 +85,7 @@ class DaskRows(Rows):
             self._chunks = self._chunks.counted()
         return self._chunks
 
-    def sum(self, function, title="rows"):
+    def sum(self, function: Any, title: str = "rows") -> Any:
         """The sums of the chunks, added in a tree."""
         chunks = self.chunks
         if (chunks.count or 0) < 2:
@@ -101,20 +110,20 @@ class DaskRows(Rows):
         return self._seen
 
     @property
-    def kept(self):
+    def kept(self) -> Any:
         """The Dask array."""
         return self._chunks.array
 
-    def batches(self):
+    def batches(self) -> Any:
         """The chunks one after the other, each brought here in its turn."""
         for number, block in enumerate(self._chunks.blocks):
             yield checked(run([block])[0], number, self._chunks.width)
 
-    def count_rows(self):
+    def count_rows(self) -> Any:
         """The lengths of the chunks, counted where they are not known."""
         return self.chunks.count or 0
 
-    def whole(self, who):
+    def whole(self, who: str) -> Any:
         """Not brought here: they may be more than fit."""
         raise ValueError(
             f"{who} needs all rows in one place, and X is a Dask collection. Pass X.compute() if "
@@ -122,22 +131,28 @@ class DaskRows(Rows):
             "chunks are."
         )
 
-    def sample(self, size, rng=None):
+    def sample(self, size: int, rng: np.random.Generator | None = None) -> Array:
         """Rows by the keys of their numbers."""
         if rng is None:
             return self.survey(size).sample.leading(size).rows
         return self.sum(SurveyOf(size, int(rng.integers(2**62)))).sample.rows
 
-    def candidates(self, size):
+    def candidates(self, size: int) -> Any:
         """The sample, and the row of largest norm where rows were left out of it."""
         seen, rows = self.survey(size), self.sample(size)
         return rows if len(rows) == seen.count else stack_rows([rows, seen.farthest])
 
-    def take(self, index):
+    def take(self, index: Array) -> Array:
         """Rows by number, brought here."""
         return self.chunks.rows(index)
 
-    def gram(self, kernel, engine, rng, n_components=None):
+    def gram(
+        self,
+        kernel: Kernel,
+        engine: TiledEngine,
+        rng: np.random.Generator,
+        n_components: int | None = None,
+    ) -> Any:
         """The Gram matrix by pairs of chunks, which stay on the workers."""
         chunks, held = self.chunks, self._held(n_components or 0)
         check_vectors(chunks.count or 0, n_components or 0, engine)
@@ -148,18 +163,24 @@ class DaskRows(Rows):
         basis.hold(held)
         return basis
 
-    def typical(self):
+    def typical(self) -> Any:
         """The rows on which widths are measured when all are in one place, so that they agree."""
         n = self.chunks.count or 0
         if n <= WIDTH_SAMPLE:
             return self.sample(WIDTH_SAMPLE)
         return self.take(np.sort(np.random.default_rng(0).choice(n, WIDTH_SAMPLE, replace=False)))
 
-    def make_engine(self, *, device=None, threads=None, on_tiles=None):
+    def make_engine(
+        self,
+        *,
+        device: Any = None,
+        threads: int | None = None,
+        on_tiles: Callable[[int, int], None] | None = None,
+    ) -> Any:
         """Threads here: devices are those of the workers."""
         return make_engine(memory=self.memory, threads=threads, on_tiles=on_tiles)
 
-    def map(self, function, out=None, names=None):
+    def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
         """A lazy array with the chunks of the rows."""
         if out is not None:
             raise ValueError(
@@ -169,7 +190,7 @@ class DaskRows(Rows):
         by_pairs = isinstance(function.expansion.basis, ChunkGram)
         return (self._by_pairs if by_pairs else self._by_chunks)(function)
 
-    def explained(self, plan, problem):
+    def explained(self, plan: Any, problem: Any) -> Any:
         """Nothing is kept between products of chunk pairs."""
         tasks = f"by Dask, {self.crew.cores} tasks at a time"
         if not problem.basis.spans_data or "kept" not in plan.method:

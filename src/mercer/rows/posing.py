@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..bases import AllPoints, Basis, BasisRecipe, ColumnBasis, FourierBasis
-from ..compute import format_bytes, parse_bytes
+from ..compute import TiledEngine, format_bytes, parse_bytes
 from ..exceptions import tell
 from ..problems import (
     ColumnProblem,
@@ -53,7 +53,7 @@ class Request:
     check: Callable[[Basis], Any] = lambda basis: None
 
 
-def pose(request: Request, rows: Rows, engine, rng) -> Any:
+def pose(request: Request, rows: Rows, engine: TiledEngine, rng: np.random.Generator) -> Any:
     """The n x n problem of all points, or the m x m problem of a small basis."""
     if isinstance(request.recipe, AllPoints):
         kernel = request.kernel_for(rows.typical())
