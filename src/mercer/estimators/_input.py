@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..compute import TiledEngine, make_engine, to_numpy
 from ..compute.arrays import is_foreign, is_on_device
 from ..exceptions import TableWarning, tell
-from ..files import is_table
+from ..files import is_arrow, is_table, table_like
 from ..kernels import KERNELS, Callable, Kernel, Precomputed
 from ..rows import ArrayRows, BlockRows, DaskRows, Rows, is_dask, is_source
 from ._parameters import CheckedEstimator
@@ -168,7 +168,15 @@ def in_one_place(X, memory, who: str):
     """X as it is, or the rows of a file that fits; an error for rows on a cluster."""
     if is_dask(X):
         return DaskRows(X).whole(who)
-    return BlockRows(X, memory).whole(who).array if is_source(X) else X
+    if not is_source(X):
+        return X
+    rows = BlockRows(X, memory)
+    return named_rows(rows.whole(who).array, rows.names, X)
+
+
+def named_rows(rows, names: list[str] | None, X):
+    """Rows of an Arrow stream with their names, as scikit-learn reads them; others as they are."""
+    return table_like(rows, names, X) if names is not None and is_arrow(X) else rows
 
 
 def check_file(X, least_rows: int = 1) -> None:

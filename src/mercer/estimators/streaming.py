@@ -24,7 +24,7 @@ from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream, as_float, transition
 from ..stream.state import BatchRecord, State, record, to_checkpoint
 from ._estimator import INDEFINITE, OVERSHOOT, SAMPLE_ROWS, ZERO_VARIANCE, KernelEstimator
-from ._input import check_file
+from ._input import check_file, named_rows
 from ._parameters import Interval, StrOptions
 from ._whole import become, unfitted
 
@@ -243,7 +243,8 @@ class StreamingKernelPCA(KernelEstimator):
         if is_dask(X):
             return DaskRows(X, self.memory, self.n_jobs).batches()
         if is_source(X):
-            return BlockRows(X, self.memory, verbose=self.verbose).batches()
+            rows = BlockRows(X, self.memory, verbose=self.verbose)
+            return (named_rows(batch, rows.names, X) for batch in rows.batches())
         return [X]
 
     def _learn(self, batches, afresh):
