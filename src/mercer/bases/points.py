@@ -19,10 +19,6 @@ DRAFT_SPREAD = 100.0
 # Share of the budget that prepared rows may take. Kept tiles save more per byte.
 ROWS_SHARE = 0.1
 
-# Columns from which tiles in double precision, of which there are two passes, are kept as
-# well: with fewer they are made as fast as memory for them is found.
-KEPT_COLUMNS = 64
-
 # Blocks of vectors that the solver was seen to hold at its peak, at least.
 SOLVER_BLOCKS = 12
 
@@ -197,9 +193,8 @@ class PointGram(GramBasis, PointBasis):
         self.engine.tiling(self.kernel.pairs(self.points, dtype=self.dtype))
         draft = PointGram(self.kernel, self.points, self.engine, dtype=dtype, reserve=self.reserve)
         draft.keeps = self.keeps
-        # What the draft keeps comes first: it is read more often.
-        self.reserve += 2 * self.size**2
-        self.keeps = self.keeps and self.points.shape[1] >= KEPT_COLUMNS
+        # It is read once or twice, and tiles are made as fast as memory for them is found.
+        self.keeps = False
         return draft
 
     @property

@@ -73,7 +73,7 @@ def facts_of(plan) -> dict:
             "kernel_evaluations": e.evaluations,
             "bytes": e.bytes,
             "seconds": e.seconds if isfinite(e.seconds) else None,
-            "fits": e.bytes <= work.memory and isfinite(e.seconds),
+            "fits": e.fits,
             "note": e.note,
         }
         for e in plan.estimates

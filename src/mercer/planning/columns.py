@@ -10,6 +10,8 @@ from .types import Estimate, Speeds, Workload
 
 # Moments that every thread sums up for itself, and what is made of their sum.
 MOMENTS = 3
+# Rows that are read at once.
+BLOCK = 2048
 
 
 def columns(work: Workload, kernel: Any, speeds: Speeds) -> Estimate:
@@ -20,7 +22,7 @@ def columns(work: Workload, kernel: Any, speeds: Speeds) -> Estimate:
     products = n * d * (d / 2 + r) * FULL_COST * speeds.multiply
     reading = 4 * n * d * speeds.read
     seconds = (products + reading) / work.threads + small.seconds
-    size = 8 * d * d * (work.threads + MOMENTS) + 8 * 2 * n * r
+    size = 8 * (d * d * (work.threads + MOMENTS) + 2 * min(n, BLOCK) * d + 2 * n * r)
     serves = has_columns(kernel) and work.r <= d < n and size <= work.memory
     note = "exact, one pass over the rows, PCA of their columns"
     if not serves:

@@ -87,7 +87,10 @@ def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
     products = n * n * block * (draft + FULL_COST * full)
     seconds = (speeds.evaluate * tiles + speeds.multiply * products) / work.threads
     seconds += FIT_SECONDS + small_steps(n, block, columns, draft, speeds)
-    size = tile_memory(work) + (2 * n * n if kept else 0)
+    tiles_size = tile_memory(work) + (2 * n * n if kept else 0)
+    # Prepared rows of both precisions, the basis, and blocks on their way.
+    rows = min(24 * n * (work.d + 2), 3 * work.memory // 10)
+    size = tiles_size + rows + 8 * n * (columns + 6 * block)
     name = "krylov, tiles kept" if kept else "krylov, matrix-free"
     note = "one pass over the data, the rest in memory" if kept else "memory does not grow with n^2"
     evaluations = n * n / 2 * ((1 if kept else draft) + full)
@@ -96,7 +99,8 @@ def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
         note = "too many components for a Krylov method"
     if kept and work.fused:
         note = "tiles are made faster than memory gives them back"
-    fits = few and size <= work.memory and not (kept and work.fused)
+    # The budget is for tiles: rows and vectors come beside it, whatever the method.
+    fits = few and tiles_size <= work.memory and not (kept and work.fused)
     return Estimate(name, solver, evaluations, int(size), seconds, fits, note)
 
 
@@ -118,7 +122,7 @@ def krylov_columns(work: Workload, carried: int, block: int) -> int:
 
 def tile_memory(work: Workload) -> int:
     """Tiles in flight."""
-    side = min(1024, work.n)
+    side = min(1024, work.n, max(192, -(-work.n // (4 * work.threads))))
     return 4 * work.threads * (side * side + 4 * side * (work.d + 2))
 
 

@@ -157,7 +157,7 @@ class Plan:
         rows = []
         for estimate in self.estimates:
             mark = "*" if estimate.method == self.chosen.method else ""
-            over = estimate.bytes > self.workload.memory
+            over = estimate.bytes > self.workload.memory and not estimate.fits
             note = "over the memory budget" if over else estimate.note
             rows.append(
                 [
