@@ -1,8 +1,11 @@
 """Byte budgets, tiles, threads, and the way to NumPy and back."""
 
+import ctypes
+import os
 import pickle
 import threading
 import time
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -67,6 +70,28 @@ def test_parse_bytes_says_what_it_wants(text):
 def test_parse_bytes_wants_something(amount):
     with pytest.raises(ValueError, match="positive"):
         parse_bytes(amount)
+
+
+def test_free_memory_where_there_is_no_meminfo(monkeypatch):
+    """Half of all memory, and on Windows what its own call reports."""
+
+    class Kernel32:
+        @staticmethod
+        def GlobalMemoryStatusEx(reference):
+            status = reference._obj
+            assert status.length == 64  # the size that Windows checks
+            status.total, status.free = 8 * 10**9, 3 * 10**9
+
+    missing = mock.Mock(side_effect=FileNotFoundError)
+    monkeypatch.setattr(memory_module, "open", missing, raising=False)
+    half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    assert available_memory() == half
+    monkeypatch.setattr(memory_module, "os", mock.Mock(wraps=os))
+    memory_module.os.name = "nt"
+    monkeypatch.setattr(ctypes, "windll", mock.Mock(kernel32=Kernel32), raising=False)
+    # c_ulong has four bytes there, and eight on other systems.
+    monkeypatch.setattr(ctypes, "c_ulong", ctypes.c_uint32)
+    assert available_memory() == 3 * 10**9
 
 
 def test_default_is_a_share_of_what_is_free():

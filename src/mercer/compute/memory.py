@@ -60,7 +60,30 @@ def _free_of_machine() -> int:
             lines = file.read(256)
         return 1024 * int(lines.split(b"MemAvailable:", 1)[1].split(None, 1)[0])
     except (OSError, IndexError, ValueError):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        return _free_on_windows() if os.name == "nt" else _half_of_all()
+
+
+def _half_of_all() -> int:
+    """A guess for systems that do not say what is free, macOS among them."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def _free_on_windows() -> int:
+    """Physical memory that is free, as GlobalMemoryStatusEx reports it."""
+    import ctypes
+
+    class Status(ctypes.Structure):
+        _fields_ = (
+            ("length", ctypes.c_ulong),
+            ("load", ctypes.c_ulong),
+            ("total", ctypes.c_ulonglong),
+            ("free", ctypes.c_ulonglong),
+            ("others", ctypes.c_ulonglong * 5),
+        )
+
+    status = Status(length=ctypes.sizeof(Status))
+    ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined]
+    return int(status.free)
 
 
 def _read_number(name: str) -> int | None:
