@@ -211,6 +211,18 @@ def test_missing_values_and_kinds():
         open_source(pa.chunked_array([[1.0, 2.0]]))
 
 
+def test_pandas_frames_and_what_derives_from_them_are_arrays(X):
+    pd = pytest.importorskip("pandas")
+
+    class Measured(pd.DataFrame):
+        pass
+
+    for frame in (pd.DataFrame(X[:30], columns=NAMES), Measured(X[:30], columns=NAMES)):
+        assert not is_arrow(frame) and not is_arrow(frame["a"])
+        assert isinstance(KernelPCA(2).fit(frame).transform(frame), np.ndarray)
+    assert not is_arrow(X) and not is_arrow(pl.DataFrame) and not is_arrow([[1.0]])
+
+
 def test_a_query_of_an_old_polars_is_refused(monkeypatch, table):
     monkeypatch.delattr(pl.LazyFrame, "collect_batches")
     with pytest.raises(TypeError, match=r"Pass frame\.collect\(\)"):

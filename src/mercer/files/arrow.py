@@ -95,7 +95,8 @@ def readable(name: str) -> Iterator[None]:
 
 def is_arrow(X: Array) -> bool:
     """Whether X is read as an Arrow stream; pandas frames are arrays to all of scikit-learn."""
-    if isinstance(X, type) or library_of(X) == "pandas":
+    libraries = {kind.__module__.split(".")[0] for kind in type(X).__mro__}
+    if isinstance(X, type) or "pandas" in libraries:
         return False
     return hasattr(X, "__arrow_c_stream__") or is_dataset(X) or is_lazy(X)
 
