@@ -13,9 +13,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 from contracts import check_engine, generator
+from sklearn.base import clone
 
-from mercer import HebbianKernelPCA, KernelPCA, load, plan
+from mercer import (
+    ClassicalMDS,
+    HebbianKernelPCA,
+    KernelPCA,
+    NoveltyDetector,
+    SpectralClustering,
+    StreamingKernelPCA,
+    load,
+    plan,
+)
 from mercer.compute import make_engine
+from mercer.exceptions import MercerWarning
 from mercer.kernels import RBF, Chi2, Cosine, Laplacian, Linear, Matern, Polynomial, Sigmoid
 from mercer.metrics import subspace_error
 
@@ -209,6 +220,16 @@ def test_sparse_rows_stay_in_main_memory():
 
     with pytest.raises(ValueError, match="Sparse rows are computed on in main memory"):
         KernelPCA(2, kernel="rbf", device=CPU).fit(sparse.csr_matrix(rows(30)))
+
+
+@pytest.mark.parametrize(
+    "model", [SpectralClustering(2), StreamingKernelPCA(2), NoveltyDetector(2), ClassicalMDS(2)]
+)
+def test_estimators_that_leave_the_device_say_so(model, monkeypatch):
+    X = torch.as_tensor(rows(60))
+    monkeypatch.setattr("mercer.estimators._input.is_on_device", torch.is_tensor)
+    with pytest.warns(MercerWarning, match="computes in main memory"):
+        clone(model).fit(X)
 
 
 def test_word_cpu_means_threads():

@@ -90,6 +90,8 @@ class KernelInput(Portable, CheckedEstimator):
         """X as a NumPy array, memmap, CSR matrix or tensor of finite floats."""
         if is_on_device(X) and self._computes_on_devices(reset):
             return check_tensor(self, X, reset)
+        if reset and "device" not in self._get_param_names():
+            X = in_main_memory(X, type(self).__name__)
         X = to_numpy(X) if is_foreign(X) else X
         if isinstance(X, np.memmap):
             check_file(X, 2 if reset else 1)
@@ -165,9 +167,11 @@ class KernelInput(Portable, CheckedEstimator):
 
 
 def in_one_place(X, memory, who: str):
-    """X as it is, or the rows of a file that fits; an error for rows on a cluster."""
+    """X as it is, or the rows of a file or device that fit; an error for rows on a cluster."""
     if is_dask(X):
         return DaskRows(X).whole(who)
+    if is_on_device(X):
+        return in_main_memory(X, who)
     if not is_source(X):
         return X
     rows = BlockRows(X, memory)
@@ -177,6 +181,16 @@ def in_one_place(X, memory, who: str):
 def named_rows(rows, names: list[str] | None, X):
     """Rows of an Arrow stream with their names, as scikit-learn reads them; others as they are."""
     return table_like(rows, names, X) if names is not None and is_arrow(X) else rows
+
+
+def in_main_memory(X, who: str):
+    """Rows of any library as NumPy's, with a warning where they were on a device."""
+    if is_on_device(X):
+        tell(
+            f"{who} computes in main memory, and these rows are on a device: they are copied. "
+            "KernelPCA and the fit of HebbianKernelPCA compute where the rows are."
+        )
+    return to_numpy(X) if is_foreign(X) else X
 
 
 def check_file(X, least_rows: int = 1) -> None:

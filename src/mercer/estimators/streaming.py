@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
-from ..compute import match_sparsity, restore, to_numpy
-from ..compute.arrays import Array, is_foreign
+from ..compute import match_sparsity, restore
+from ..compute.arrays import Array
 from ..exceptions import tell
 from ..files import is_arrow
 from ..kernels import Kernel
@@ -24,7 +24,8 @@ from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream, as_float, transition
 from ..stream.state import BatchRecord, State, record, to_checkpoint
 from ._estimator import INDEFINITE, OVERSHOOT, SAMPLE_ROWS, ZERO_VARIANCE, KernelEstimator
-from ._input import check_file, named_rows
+from ..compute import match_sparsity, restore
+from ..compute.arrays import Array
 from ._parameters import Interval, StrOptions
 from ._whole import become, unfitted
 
@@ -292,7 +293,7 @@ class StreamingKernelPCA(KernelEstimator):
 
     def _checked(self, X, first):
         """A batch as a NumPy array, memmap or CSR matrix of finite floats."""
-        X = to_numpy(X) if is_foreign(X) else X
+        X = in_main_memory(X, type(self).__name__)
         if isinstance(X, np.memmap):
             check_file(X)
             return validate_data(self, X, reset=first, skip_check_array=True)

@@ -120,8 +120,10 @@ class Shortlist:
         V = self.V[:j]
         v = (self.rows[i] - V[:, self.index[i]] @ V) / np.sqrt(self.diagonal[i])
         weighted = self.counts * v
-        Rv = to_numpy(self.rows @ weighted - (V @ weighted) @ V[:, self.places])
-        u, norm = to_numpy(v[self.places]), to_numpy(weighted @ v)
+        Rv = self.rows @ weighted - (V @ weighted) @ V[:, self.places]
+        # In one piece, since a device is waited for each time.
+        parts = array_namespace(v).concat([v[self.places], Rv, (weighted @ v).reshape(1)])
+        u, Rv, norm = np.split(to_numpy(parts), [len(self.index), 2 * len(self.index)])
         self.power += u * (u * norm - 2 * Rv)
         self.diagonal = self.diagonal - u * u
         self.V[j] = v
