@@ -1,46 +1,55 @@
 """Exact kernel PCA on one GPU: products by tile, and whole fits, with scikit-learn's for the ratio.
 
-    python benchmarks/gpu.py                 everything, about five minutes on an H200
+    python benchmarks/gpu.py                 everything but "ten", about three minutes on an H200
     python benchmarks/gpu.py --only fits
+    python benchmarks/gpu.py --only ten      ten million rows, four minutes
     python benchmarks/gpu.py --quick         small sizes
 
 Products: the kernel matrix of n rows in d columns times a block of b vectors, by the fused tile
-in its two precisions, by plain torch tiles in float32 and by KeOps where it is installed. The
-share is that of the measured float16 matrix product of the same card, counting the operations
-that the method needs (three products for one in "split").
+in its two precisions, by plain torch tiles in float32 and by KeOps where it is installed. Shares
+are those of the measured float16 matrix product and of the measured rate of exponentials of the
+same card, counting what the tile does: three products for one in "split", and half of the tiles
+where both sides are served by each.
 
 Fits start from a float32 NumPy array in main memory and end with the certificate: checks,
-transfers and the start included. Triton compiles a tile for each new width of the data; that
-first time is given apart ("cold"), since it is kept on disk.
+transfers and the start included. "first": a new process with nothing compiled on disk, the import
+not counted.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import os
 import platform
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
+import triton
+import triton.language as tl
 from _harness import print_table, write_json
 
 from mercer import HebbianKernelPCA, KernelPCA, datasets
 from mercer.bases import Landmarks, RandomFeatures
+from mercer.compute._triton import uses_symmetry, whole_width
 from mercer.compute.device import TorchEngine
 from mercer.kernels import RBF
 from mercer.metrics import subspace_error
 
-WIDTHS, BLOCKS = (3, 16, 64, 256, 784), (1, 16, 32, 64)
-ROWS = {3: 2**18, 16: 2**18, 64: 2**18, 256: 2**17, 784: 2**16}
+WIDTHS, BLOCKS = (3, 16, 54, 100, 256, 784), (16, 32, 64, 128)
+ROWS = {3: 2**18, 16: 2**18, 54: 2**18, 100: 2**18, 256: 2**17, 784: 2**16}
 COMPONENTS, TOL = 16, 1e-5
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--only", choices=["products", "million", "fits", "methods", "agreement"])
+    parser.add_argument("--only", choices=[*PARTS, "ten"])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/gpu.json"))
     args = parser.parse_args()
@@ -48,23 +57,14 @@ def main() -> None:
         raise SystemExit("This benchmark needs a CUDA device and a CUDA build of torch.")
     results: dict = {"card": card()}
     print(results["card"])
-    parts = {
-        "products": products,
-        "million": million,
-        "fits": fits,
-        "methods": methods,
-        "agreement": agreement,
-    }
-    for name, part in parts.items():
-        if args.only in (None, name):
+    for name, part in (PARTS | {"ten": ten}).items():
+        if args.only == name or (args.only is None and name in PARTS):
             results[name] = part(args.quick)
             write_json(args.json, results)
 
 
 def card() -> dict:
     """What was measured on, and when."""
-    import subprocess
-
     query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     name, driver = subprocess.run(query, capture_output=True, text=True).stdout.strip().split(", ")
     return {
@@ -74,6 +74,7 @@ def card() -> dict:
         "python": platform.python_version(),
         "date": datetime.date.today().isoformat(),
         "half_tflops": round(gemm_peak(torch.float16), 0),
+        "exponentials": exponential_rate(),
     }
 
 
@@ -81,6 +82,23 @@ def gemm_peak(dtype) -> float:
     """Operations a second of a large matrix product, in 1e12."""
     A, B = (torch.randn(8192, 8192, device="cuda").to(dtype) for _ in range(2))
     return 2 * 8192**3 / seconds_of(lambda: A @ B, repeat=10) / 1e12
+
+
+def exponential_rate() -> float:
+    """Exponentials of float32 a second, from registers."""
+    x, rounds = torch.rand(2**24, device="cuda"), 512
+    seconds = seconds_of(lambda: _exponentials[(x.numel() // 1024,)](x, rounds, N=1024))
+    return rounds * x.numel() / seconds
+
+
+@triton.jit
+def _exponentials(x, rounds, N: tl.constexpr):
+    """2^(-2^(-...)), `rounds` times."""
+    place = x + tl.program_id(0) * N + tl.arange(0, N)
+    y = tl.load(place)
+    for _ in range(rounds):
+        y = tl.exp2(-y)
+    tl.store(place, y)
 
 
 def seconds_of(work: Callable, repeat: int = 3) -> float:
@@ -99,6 +117,7 @@ def seconds_of(work: Callable, repeat: int = 3) -> float:
 def products(quick: bool) -> list[dict]:
     """Products with the kernel matrix for widths and blocks."""
     engine, peak, rows = TorchEngine(device="cuda"), gemm_peak(torch.float16), []
+    exponentials = exponential_rate()
     for d in WIDTHS[:2] if quick else WIDTHS:
         n = ROWS[d] // (4 if quick else 1)
         X = torch.randn(n, d, device="cuda")
@@ -106,30 +125,47 @@ def products(quick: bool) -> list[dict]:
         for b in BLOCKS:
             V = torch.randn(n, b, device="cuda", dtype=torch.float64)
             row = {"d": d, "block": b, "n": n}
-            for name, (product, terms) in contenders(engine, kernel, X, V).items():
+            for name, product in contenders(engine, kernel, X, V).items():
                 seconds = seconds_of(product, 2)
-                work = 2 * terms * n**2 * (max(d, 16) + max(b, 16)) / seconds / 1e12
-                row[name] = {"seconds": seconds, "values": n**2 / seconds, "share": work / peak}
+                row[name] = {"seconds": seconds}
+                if name in ("half", "split"):
+                    work, values = counted(n, d, b, name)
+                    row[name]["share"] = work / seconds / 1e12 / peak
+                    row[name]["exponentials"] = values / seconds / exponentials
             rows.append(row)
     names = [name for name in rows[0] if name not in ("d", "block", "n")]
-    heads = ["d", "block", "n"] + [f"{name}: ms (share)" for name in names]
+    heads = ["d", "block", "n"] + [f"{name}, ms" for name in names]
     table = [
-        [str(r["d"]), str(r["block"]), f"{r['n']:,}"]
-        + [f"{1e3 * r[name]['seconds']:.1f} ({r[name]['share']:.0%})" for name in names]
+        [str(r["d"]), str(r["block"]), f"{r['n']:,}"] + [product_cell(r[name]) for name in names]
         for r in rows
     ]
-    print_table("products", heads, table)
+    print_table("products: share of the matrix product, of exponentials", heads, table)
     return rows
 
 
+def product_cell(cell: dict) -> str:
+    """Milliseconds, and shares where they are known."""
+    text = f"{1e3 * cell['seconds']:.1f}"
+    if "share" in cell:
+        text += f" ({cell['share']:.0%}, {cell['exponentials']:.0%})"
+    return text
+
+
+def counted(n: int, d: int, b: int, precision: str) -> tuple[float, float]:
+    """Operations of tensor cores and exponentials that the tile makes of one product."""
+    D, B, terms = whole_width(d + 4), whole_width(b), 3 if precision == "split" else 1
+    tiles = n**2 / 2 if uses_symmetry(D, B, precision) else n**2
+    return 2 * terms * (tiles * D + n**2 * B), tiles
+
+
 def contenders(engine, kernel, X, V) -> dict:
-    """Products by name, each with the number of GEMMs it makes for one."""
+    """Products by name."""
     half, single = (kernel.pairs(X, dtype=dtype) for dtype in ("float16", "float32"))
     plain = PlainTiles(device="cuda")
     own = {
-        "half": (lambda: engine.pair_rows(half, V), 1),
-        "split": (lambda: engine.pair_rows(single, V), 3),
-        "torch tiles": (lambda: plain.pair_rows(kernel.pairs(X, dtype="float32"), V), 1),
+        "half": lambda: engine.pair_rows(half, V),
+        "split": lambda: engine.pair_rows(single, V),
+        "torch tiles": lambda: plain.pair_rows(kernel.pairs(X, dtype="float32"), V),
     }
     try:
         from pykeops.torch import LazyTensor
@@ -137,7 +173,7 @@ def contenders(engine, kernel, X, V) -> dict:
         return own
     x, y = LazyTensor(X[:, None, :]), LazyTensor(X[None, :, :])
     lazy = (-kernel.gamma * ((x - y) ** 2).sum(-1)).exp()
-    return own | {"KeOps": (lambda: lazy @ V.float(), 1)}
+    return own | {"KeOps": lambda: lazy @ V.float()}
 
 
 class PlainTiles(TorchEngine):
@@ -173,63 +209,63 @@ def million(quick: bool) -> dict:
 
 def fits(quick: bool) -> list[dict]:
     """Whole fits, and scikit-learn's where it can."""
-    size = 1 if not quick else 20
+    size = 20 if quick else 1
     cases = {
-        "covtype 581,012": lambda: datasets.load_covtype(dtype=np.float32).data[:: 1 * size],
-        "covtype 1,000,000": lambda: many_rows(1_000_000 // size),
-        "MNIST 60,000": lambda: datasets.load_mnist(dtype=np.float32).data[::size],
+        "covtype": (lambda: datasets.load_covtype(dtype=np.float32).data[::size], COMPONENTS),
+        "covtype with noise": (lambda: many_rows(1_000_000 // size), COMPONENTS),
+        "and 46 columns more": (lambda: many_rows(1_000_000 // size, 100), COMPONENTS),
+        "64 components": (lambda: many_rows(1_000_000 // size), 64),
+        "MNIST": (lambda: datasets.load_mnist(dtype=np.float32).data[::size], COMPONENTS),
     }
     rows = []
-    for name, load in cases.items():
+    for name, (load, components) in cases.items():
         X = np.ascontiguousarray(load())
-        cold, _ = fit_seconds(X[:5000])
-        seconds, model = fit_seconds(X)
-        peak = torch.cuda.max_memory_allocated()
-        start = time.perf_counter()
-        model.transform(X)
-        again = time.perf_counter() - start
-        rows.append(
-            {
-                "case": name,
-                "rows": len(X),
-                "columns": X.shape[1],
-                "cold": cold,
-                "seconds": seconds,
-                "transform": again,
-                "residual": float(model.certificate_.relative_residual),
-                "passes": model.certificate_.n_passes,
-                "device_gb": peak / 1e9,
-            }
-        )
-        del model
+        fit_seconds(X[:20_000], components)
+        rows.append({"case": name} | fit_figures(X, components))
     rows += [scikit_learn(2000 if quick else 20_000)]
-    heads = ["case", "columns", "seconds", "residual", "passes", "GB", "transform", "first 5,000"]
+    heads = ["case", "rows", "columns", "seconds", "residual", "passes", "GB", "transform"]
     print_table("fits", heads, [fit_row(r) for r in rows])
     return rows
 
 
+def fit_figures(X, components: int) -> dict:
+    """What a fit and a transform of all rows take."""
+    seconds, model = fit_seconds(X, components)
+    peak = torch.cuda.max_memory_allocated()
+    model.transform(X[:20_000])
+    start = time.perf_counter()
+    model.transform(X)
+    return {
+        "rows": len(X),
+        "columns": X.shape[1],
+        "seconds": seconds,
+        "transform": time.perf_counter() - start,
+        "residual": float(model.certificate_.relative_residual),
+        "passes": model.certificate_.n_passes,
+        "device_gb": peak / 1e9,
+    }
+
+
 def fit_row(r: dict) -> list[str]:
     """A line of the table."""
+    head = [r["case"], f"{r['rows']:,}", str(r["columns"]), f"{r['seconds']:.2f}"]
     if "passes" not in r:
-        return [r["case"], str(r["columns"]), f"{r['seconds']:.1f}"] + [""] * 5
+        return head + [""] * 4
     return [
-        r["case"],
-        str(r["columns"]),
-        f"{r['seconds']:.2f}",
+        *head,
         f"{r['residual']:.1e}",
         str(r["passes"]),
         f"{r['device_gb']:.1f}",
         f"{r['transform']:.2f}",
-        f"{r['cold']:.1f}",
     ]
 
 
-def fit_seconds(X) -> tuple[float, KernelPCA]:
+def fit_seconds(X, components: int = COMPONENTS) -> tuple[float, KernelPCA]:
     """A fit from main memory, everything included."""
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     model = KernelPCA(
-        COMPONENTS, kernel="rbf", gamma="mean", tol=TOL, device="cuda", random_state=0
+        components, kernel="rbf", gamma="mean", tol=TOL, device="cuda", random_state=0
     )
     start = time.perf_counter()
     model.fit(X)
@@ -251,7 +287,8 @@ def scikit_learn(n: int) -> dict:
     seconds = time.perf_counter() - start
     ours, _ = fit_seconds(X)
     return {
-        "case": f"scikit-learn {n:,} (mercer: {ours:.2f} s)",
+        "case": f"scikit-learn (mercer: {ours:.2f} s)",
+        "rows": n,
         "columns": X.shape[1],
         "seconds": seconds,
         "ours": ours,
@@ -316,13 +353,111 @@ def agreement(quick: bool) -> dict:
     return result
 
 
-def many_rows(n: int) -> np.ndarray:
-    """Rows of covtype, repeated with a little noise where there are not enough."""
+def first(quick: bool) -> list[dict]:
+    """The first fit and transform of a new process, with and without tiles on disk."""
+    rows = []
+    for d in (54, 784):
+        with tempfile.TemporaryDirectory() as folder:
+            for compiled in ("nothing", "on disk"):
+                rows.append({"columns": d, "compiled": compiled} | in_new_process(d, folder))
+    print_table(
+        "the first of a process, 20,000 rows",
+        ["columns", "compiled", "fit, s", "transform, s", "second fit, s"],
+        [
+            [str(r["columns"]), r["compiled"], *(f"{r[k]:.2f}" for k in ("fit", "map", "again"))]
+            for r in rows
+        ],
+    )
+    return rows
+
+
+def in_new_process(d: int, folder: str) -> dict:
+    """Seconds of a first fit, a first transform and a second fit."""
+    code = f"""
+import time, numpy as np, torch
+from mercer import KernelPCA
+X = np.random.default_rng(0).standard_normal((20_000, {d})).astype(np.float32)
+model = KernelPCA({COMPONENTS}, kernel="rbf", gamma="mean", tol={TOL}, device="cuda")
+times = [time.perf_counter()]
+for work in (model.fit, model.transform, model.fit):
+    work(X)
+    torch.cuda.synchronize()
+    times.append(time.perf_counter())
+print(*np.diff(times))
+"""
+    environment = os.environ | {"TRITON_CACHE_DIR": folder}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    seconds = [float(word) for word in done.stdout.split()]
+    return dict(zip(("fit", "map", "again"), seconds, strict=True))
+
+
+def many(quick: bool) -> list[dict]:
+    """A hundred million rows of twenty columns, generated on the card."""
+    X = torch.randn(10**6 if quick else 10**8, 20, device="cuda")
+    rows = []
+    for name, basis in (("landmarks", Landmarks(1000)), ("features", RandomFeatures(1000))):
+        model = KernelPCA(
+            COMPONENTS, kernel="rbf", gamma="mean", basis=basis, random_state=0, copy_X=False
+        )
+        start = time.perf_counter()
+        model.fit(X)
+        torch.cuda.synchronize()
+        rows.append({"method": f"1,000 {name}", "seconds": time.perf_counter() - start})
+    print_table(
+        f"{len(X):,} rows of 20 columns on the card",
+        ["method", "seconds"],
+        [[r["method"], f"{r['seconds']:.1f}"] for r in rows],
+    )
+    return rows
+
+
+def ten(quick: bool) -> dict:
+    """Ten million rows, exactly, with the residual after each pass."""
+    X = torch.as_tensor(many_rows(100_000 if quick else 10_000_000), device="cuda")
+    passes: list[dict] = []
+    start = time.perf_counter()
+
+    def note(state):
+        seconds = time.perf_counter() - start
+        passes.append({"seconds": seconds, "residual": state.residual})
+        print(f"pass {state.n_passes}: {seconds:.0f} s, residual {state.residual:.1e}", flush=True)
+
+    options = {"kernel": "rbf", "gamma": "mean", "random_state": 0, "copy_X": False}
+    model = KernelPCA(COMPONENTS, tol=TOL, callback=note, **options).fit(X)
+    torch.cuda.synchronize()
+    result = {
+        "rows": len(X),
+        "seconds": time.perf_counter() - start,
+        "residual": float(model.certificate_.relative_residual),
+        "device_gb": torch.cuda.max_memory_allocated() / 1e9,
+        "history": passes,
+    }
+    print({name: value for name, value in result.items() if name != "history"})
+    return result
+
+
+def many_rows(n: int, columns: int = 54) -> np.ndarray:
+    """Rows of covtype, with a little noise where they are repeated; columns beyond are noise."""
     X = datasets.load_covtype(dtype=np.float32).data
     rng = np.random.default_rng(0)
     index = rng.permutation(np.arange(n) % len(X))
     noise = 0.01 * rng.standard_normal((n, X.shape[1]), dtype=np.float32)
-    return np.ascontiguousarray(X[index] + (noise if n > len(X) else 0))
+    rows = X[index] + (noise if n > len(X) else 0)
+    more = 0.3 * rng.standard_normal((n, columns - X.shape[1]), dtype=np.float32)
+    return np.ascontiguousarray(np.hstack([rows, more]))
+
+
+PARTS = {
+    "products": products,
+    "million": million,
+    "fits": fits,
+    "first": first,
+    "methods": methods,
+    "many": many,
+    "agreement": agreement,
+}
 
 
 if __name__ == "__main__":

@@ -157,6 +157,8 @@ def tile_shape(tile: "Tile") -> tuple[int, int, int, int]:
         return STRIP, 128, 8, 3
     if tile.precision == "half":
         shape = STRIP, 64, 4, 2 if B == 32 and D >= SLICE else 3
+    elif tile.symmetric and tile.low and D <= SLICE:
+        return STRIP, 128, 8, 2
     else:
         shape = STRIP, 64, 4, 2 if tile.symmetric and D <= SLICE else 3
     return shape if shared_bytes(tile, shape) <= SHARED_BYTES else (*shape[:3], 2)
