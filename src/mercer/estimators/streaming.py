@@ -24,8 +24,7 @@ from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream, as_float, transition
 from ..stream.state import BatchRecord, State, record, to_checkpoint
 from ._estimator import INDEFINITE, OVERSHOOT, SAMPLE_ROWS, ZERO_VARIANCE, KernelEstimator
-from ..compute import match_sparsity, restore
-from ..compute.arrays import Array
+from ._input import check_file, in_main_memory, named_rows
 from ._parameters import Interval, StrOptions
 from ._whole import become, unfitted
 
