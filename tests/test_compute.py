@@ -25,6 +25,7 @@ from mercer.compute import (
     row_blocks,
     to_numpy,
 )
+from mercer.compute import memory as memory_module
 from mercer.compute.arrays import is_foreign
 from mercer.compute.compiled import compiled
 from mercer.compute.local import TILE_SIDES, usable_cores
