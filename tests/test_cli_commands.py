@@ -389,3 +389,21 @@ def test_denoise_comes_closer_to_the_clean_image(color, tmp_path, monkeypatch, r
     assert np.mean((out - clean) ** 2) < 0.3 * np.mean((noisy - clean) ** 2)
     assert 10 < facts["noise"] < 30
     assert run("denoise", "noisy.png", "--noise", 20, "-o", "given.png")["noise"] == 20
+
+
+def test_fit_goes_on_from_a_checkpoint(X, run, monkeypatch):
+    """The folder is there while the fit runs, and gone after it."""
+    from mercer import checkpoint
+
+    found, plain = [], checkpoint.Checkpoint.__init__
+
+    def begin(self, path, *rest):
+        plain(self, path, *rest)
+        found.append(sorted(file.name for file in self.folder.iterdir()))
+
+    monkeypatch.setattr(checkpoint.Checkpoint, "__init__", begin)
+    run("fit", "rows.npy", "--components", 3, "--checkpoint", "run.ckpt", "-o", "a.mercer")
+    assert found == [["about.json"]]
+    assert not Path("run.ckpt").exists()
+    hebbian = ["--method", "hebbian", "--components", "3", "--checkpoint", "c"]
+    assert main(["fit", "rows.npy", *hebbian, "-o", "b.mercer"]) == 2

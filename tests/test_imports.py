@@ -11,7 +11,7 @@ import mercer
 
 ROOT = Path(mercer.__file__).parent
 LAYERS = [
-    {"_colors", "_packages", "_tables", "_whole_file", "exceptions", "compute"},
+    {"_colors", "_packages", "_tables", "_whole_file", "checkpoint", "exceptions", "compute"},
     {"kernels"},
     {"bases", "selectors"},
     {"operators", "solvers", "moments", "sampling"},

@@ -15,6 +15,10 @@ class InvalidParameterError(ValueError, TypeError):
     """A parameter of an estimator has a type or a value that it cannot have."""
 
 
+class CheckpointError(ValueError):
+    """A checkpoint is damaged, or is that of another fit."""
+
+
 class MercerWarning(UserWarning):
     """What mercer warns of: the result is valid, and may not be what was meant."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ..checkpoint import Checkpoint
 from ..compute import TiledEngine, format_bytes
 from ..compute.arrays import Array, dtype_name
 from ..kernels import Kernel
@@ -142,6 +143,8 @@ class GramBasis(Basis):
     spans_data = True
     #: The same basis in single precision, for passes that need no more; None if there is none.
     draft: "GramBasis | None" = None
+    #: Where products are kept for a fit that may be killed, or None.
+    checkpoint: Checkpoint | None = None
 
     def rounded(self, W: Array) -> Array:
         """W with as few digits as make `gram` cheaper; itself where none do."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
+from ..checkpoint import digest
 from ..compute import TiledEngine, TileStore, is_sparse, to_numpy
 from ..compute.arrays import Array
 from ..kernels import Kernel
@@ -192,7 +193,7 @@ class PointGram(GramBasis, PointBasis):
         # with a message that names what is enough for both.
         self.engine.tiling(self.kernel.pairs(self.points, dtype=self.dtype))
         draft = PointGram(self.kernel, self.points, self.engine, dtype=dtype, reserve=self.reserve)
-        draft.keeps = self.keeps
+        draft.keeps, draft.checkpoint = self.keeps, self.checkpoint
         # It is read once or twice, and tiles are made as fast as memory for them is found.
         self.keeps = False
         return draft
@@ -217,7 +218,7 @@ class PointGram(GramBasis, PointBasis):
         """Forget the draft, kept tiles and prepared rows."""
         self._draft, self._drafts = None, False
         self._diagonal = self._store = None
-        self._pairs = None
+        self._pairs = self.checkpoint = None
 
     @property
     def pairs(self) -> Any:
@@ -239,7 +240,14 @@ class PointGram(GramBasis, PointBasis):
 
     def gram(self, W: Array) -> Array:
         """k(Z, Z) W, each tile above the diagonal used for both sides."""
-        return self.engine.pair_rows(self.pairs, W, self.store)
+        if self.checkpoint is None:
+            return self.engine.pair_rows(self.pairs, W, self.store)
+
+        def make():
+            return to_numpy(self.engine.pair_rows(self.pairs, W, self.store))
+
+        key = np.dtype(self.dtype).name + digest([to_numpy(W)])
+        return self.engine.asarray(self.checkpoint.product(make, key))
 
     def rounded(self, W: Array) -> Array:
         """As the engine's tiles take it."""
@@ -292,5 +300,5 @@ class PointGram(GramBasis, PointBasis):
 
     def __getstate__(self):
         # Tiles are large and their store has a lock: a copy starts without either.
-        work = dict.fromkeys(("_store", "_pairs", "_draft", "_diagonal"))
+        work = dict.fromkeys(("_store", "_pairs", "_draft", "_diagonal", "checkpoint"))
         return self.__dict__ | work | {"_drafts": False}

@@ -2,8 +2,8 @@
 
 from argparse import ArgumentParser, Namespace
 
-from .failures import JobError
-from .methods import add_method, make_model, settle_method
+from .failures import JobError, UsageError
+from .methods import HEBBIAN, add_method, make_model, settle_method
 from .options import add_budget, add_data, add_kernel, add_output, add_scale, path_with
 from .results import Result, lines
 
@@ -22,6 +22,11 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="fail where the method has not converged"
     )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="FOLDER",
+        help="leave there what a long fit has found; the same command goes on after a crash",
+    )
     add_method(parser)
     add_kernel(parser)
     add_budget(parser, device=True)
@@ -35,9 +40,14 @@ def run(args: Namespace) -> Result:
     from .training import training_rows
 
     method = settle_method(args)
+    if args.checkpoint and method == HEBBIAN:
+        raise UsageError("--checkpoint is not for --method hebbian.")
     with whole_file(args.output, args.force) as draft:
         rows = training_rows(args, method)
-        model = make_model(args, method).fit(rows.X)
+        model = make_model(args, method)
+        if args.checkpoint:
+            model.set_params(checkpoint=args.checkpoint)
+        model.fit(rows.X)
         if args.strict and not model.certificate_.converged:
             raise JobError("Not converged, and --strict was given. Raise --passes or --tol.")
         parts = (rows.columns, rows.scaling, rows.image_shape, rows.fill)

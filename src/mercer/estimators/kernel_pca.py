@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..bases import BASES, AllPoints, BasisRecipe, ColumnBasis, Columns, FourierBasis
 from ..bases.columns import has_columns
 from ..bases.fourier import row_range, why_not
+from ..checkpoint import Checkpoint, identity_of
 from ..compute import is_sparse, restore
 from ..compute.arrays import Array
 from ..exceptions import tell
@@ -33,6 +35,8 @@ from ._whole import all_or_nothing
 
 # Components to try first when a share of variance is asked for.
 FIRST_COMPONENTS = 16
+# Parameters that a fit may change when it goes on from a checkpoint.
+NOT_OF_THE_RESULT = {"checkpoint", "n_jobs", "memory", "verbose", "callback", "copy_X"}
 
 
 class KernelPCA(KernelEstimator):
@@ -136,6 +140,14 @@ class KernelPCA(KernelEstimator):
         ``callback(state)`` after each pass, with ``n_passes``, ``values``, ``residual`` and
         ``tol``; returning True ends the fit with what there is.
 
+    checkpoint : str, path or None, default=None
+        A folder in which a long fit leaves what it has found: every product with the kernel
+        matrix of block Krylov, and the sums of passes over files every minute. A killed fit
+        that is started again goes on there, and ends with the same numbers for the same
+        `n_jobs` and `memory`. It is removed after success, and refused for other data or
+        parameters. The products take 8 n (n_components + 16) bytes each, usually 5 to 8 of
+        them. LAPACK, "gram-power" and one pass over an array in memory start anew.
+
     Attributes
     ----------
     eigenvalues_ : array of shape (n_components,)
@@ -214,6 +226,7 @@ class KernelPCA(KernelEstimator):
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "iterated_power": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
+        "checkpoint": [str, PathLike, None],
         "remove_zero_eig": ["boolean"],
         "basis": [StrOptions({"auto", *BASES}), BasisRecipe],
         "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage],
@@ -245,6 +258,7 @@ class KernelPCA(KernelEstimator):
         device: Any = None,
         verbose: int = 0,
         callback: Callable[..., Any] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ):
         self.n_components = n_components
         self.kernel = kernel
@@ -269,6 +283,7 @@ class KernelPCA(KernelEstimator):
         self.device = device
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:
@@ -289,7 +304,9 @@ class KernelPCA(KernelEstimator):
         """
         rows = self._open(X, reset=True)
         recipe, rows = self._choose_basis(rows)
-        rng = self._make_rng()
+        rows.checkpoint = self._open_checkpoint(rows)
+        kept = rows.checkpoint
+        rng = self._make_rng() if kept is None else np.random.default_rng(kept.seed)
         # A seed of its own, which does not advance the generator.
         rows.seed = int(rng.spawn(1)[0].integers(2**62))
         bar = PassBar(0 if rows.shows_progress else self.verbose, self.callback)
@@ -307,6 +324,8 @@ class KernelPCA(KernelEstimator):
         self._warn(problem, progress.stopped)
         if self.fit_inverse_transform:
             self._learn_inverse(rows, engine)
+        if kept is not None:
+            kept.remove()
         return self
 
     def fit_transform(self, X: Array, y: Any = None) -> Array:
@@ -322,6 +341,18 @@ class KernelPCA(KernelEstimator):
         if is_dask(X):
             return lazy_like(S, self.X_fit_)
         return contained(self, restore(S, X), X)
+
+    def _open_checkpoint(self, rows) -> Checkpoint | None:
+        """Where the fit leaves what it has found, and finds what it has left."""
+        if self.checkpoint is None:
+            return None
+        params = self.get_params(deep=False)
+        if isinstance(self.random_state, np.random.RandomState):
+            params["random_state"] = "a generator"
+        settings = {name: params[name] for name in params.keys() - NOT_OF_THE_RESULT}
+        return Checkpoint(
+            self.checkpoint, identity_of(settings, rows.identity()), self._draw_seed()
+        )
 
     def _choose_basis(self, rows) -> tuple[BasisRecipe, Rows]:
         """The recipe asked for, and the rows as it needs them; "auto" is all points if it can."""

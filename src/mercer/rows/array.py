@@ -6,11 +6,14 @@ from typing import Any
 import numpy as np
 
 from ..bases import AllPoints, GramBasis, PrecomputedBasis
-from ..compute import TiledEngine, array_namespace, make_engine, restore
+from ..compute import TiledEngine, array_namespace, is_sparse, make_engine, restore, to_numpy
 from ..compute.arrays import Array, dtype_in
 from ..kernels import Kernel, Precomputed
 from ..sampling import sampled_numbers
 from .base import Rows
+
+# Rows that tell one array from another.
+IDENTITY_ROWS = 256
 
 
 class ArrayRows(Rows):
@@ -52,6 +55,13 @@ class ArrayRows(Rows):
     def take(self, index: Array) -> Array:
         """Rows by number."""
         return self.array[index]
+
+    def identity(self) -> list:
+        """Shape, type, and rows from all over the array."""
+        places = np.unique(np.linspace(0, self.shape[0] - 1, IDENTITY_ROWS).astype(int))
+        rows = self.array[places]
+        rows = rows.toarray() if is_sparse(rows) else np.asarray(to_numpy(rows))
+        return ["array", self.shape, str(self.dtype), rows]
 
     def sample(self, size: int, rng: np.random.Generator | None = None) -> Array:
         """Rows by the keys of their numbers."""
@@ -101,7 +111,9 @@ class ArrayRows(Rows):
         rows = engine.place(self.array)
         if isinstance(kernel, Precomputed):
             return PrecomputedBasis(rows, engine)
-        return AllPoints().build(kernel, rows, engine, rng, n_components)
+        basis = AllPoints().build(kernel, rows, engine, rng, n_components)
+        basis.checkpoint = self.checkpoint
+        return basis
 
     def make_engine(
         self,

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from ..bases import Basis, FourierBasis, GramBasis
 from ..bases.fourier import row_range
+from ..checkpoint import Checkpoint
 from ..compute import TiledEngine, make_engine, stack_rows, to_numpy
 from ..compute.arrays import Array
 from ..expansion import KernelExpansion
@@ -72,6 +73,8 @@ class Rows(ABC):
     original: Any = None
     memory: Any = None
     seed: int = 0
+    #: Where passes leave what they have found, or None.
+    checkpoint: Checkpoint | None = None
 
     @property
     @abstractmethod
@@ -132,6 +135,12 @@ class Rows(ABC):
     @abstractmethod
     def count_rows(self) -> int:
         """The number of rows; counted in a pass where it is not known."""
+
+    def identity(self) -> list:
+        """What tells these rows from others, without reading all: for checkpoints."""
+        raise ValueError(
+            "checkpoint= is for arrays and files, and not for rows on a cluster. Leave it out."
+        )
 
     @property
     def kept(self) -> Any:

@@ -10,13 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from ..compute import TiledEngine, format_bytes, match_sparsity, parse_bytes, stack_rows, to_numpy
+from ..checkpoint import PartialSum
+from ..compute import (
+    TiledEngine,
+    format_bytes,
+    is_sparse,
+    match_sparsity,
+    parse_bytes,
+    stack_rows,
+    to_numpy,
+)
 from ..compute.arrays import Array
+from ..exceptions import CheckpointError
 from ..files import RowSource, is_arrow, is_store, open_sink, open_source, read_blocks
 from ..kernels import Kernel
 from ..progress.rows import RowBar
 from .array import ArrayRows
 from .base import KEPT_ROWS, CountOf, PickOf, Rows, Survey, SurveyOf, in_order
+from .partial_sums import pack, unpack
 
 # Rows of a block at most: far more give no more speed.
 BLOCK_ROWS = 65536
@@ -25,6 +36,8 @@ BLOCK_ROWS = 65536
 BLOCK_SHARE = 16
 # Share of the budget that rows read from a file may take when all are needed at once.
 WHOLE_SHARE = 4
+# First rows that tell one source from another.
+IDENTITY_ROWS = 256
 
 
 class BlockRows(Rows):
@@ -142,9 +155,9 @@ class BlockRows(Rows):
             return write(results(blocks), out, function.tail, self.dtype, names)
 
     @contextmanager
-    def blocks(self, title: str = "rows") -> Any:
+    def blocks(self, title: str = "rows", rows: int | None = None) -> Any:
         """The blocks of a pass, with their progress shown, closed whatever happens."""
-        rows = block_rows(self.source, self._budget)
+        rows = rows or block_rows(self.source, self._budget)
         reading = closing(read_blocks(self.source, rows))
         with RowBar(self.verbose) as bar, reading as blocks:
             yield bar.over(blocks, title, self.count)
@@ -212,16 +225,34 @@ class BlockRows(Rows):
 
     def _scan(self, functions, title) -> list:
         """Sums of functions over the blocks, in one pass, with the number of rows checked."""
-        totals: list = [None] * len(functions)
-        count = 0
-        with self.blocks(title) as blocks:
-            for block in blocks:
-                parts = [function(block, count) for function in functions]
-                pairs = zip(totals, parts, strict=True)
-                totals = [part if total is None else total + part for total, part in pairs]
-                count += block.shape[0]
+        kept = BlockPass.of(self.checkpoint, len(functions), block_rows(self.source, self._budget))
+        totals, count = kept.totals, 0
+        if not kept.complete:
+            with self.blocks(title, kept.block) as blocks:
+                for block in blocks:
+                    count += block.shape[0]
+                    if count <= kept.count:
+                        continue  # summed before the fit was killed
+                    parts = [function(block, count - block.shape[0]) for function in functions]
+                    pairs = zip(totals, parts, strict=True)
+                    totals = [part if total is None else total + part for total, part in pairs]
+                    kept.note(totals, count)
+            kept.note(totals, count, complete=True)
+        count = count or kept.count
         self._check_count(count)
         return totals
+
+    def identity(self) -> list:
+        """The file with its size and time, or the name; shape, type and the first rows."""
+        if not self.repeatable:
+            raise ValueError(
+                f"checkpoint= needs rows that can be read again, and {self.name} can be read only "
+                "once. Pass a function that returns a fresh iterator, or a file."
+            )
+        with closing(self.source.blocks(IDENTITY_ROWS)) as blocks:
+            first = next(iter(blocks), self.blank()[:0])
+        first = first.toarray() if is_sparse(first) else first
+        return ["blocks", written_when(self.original), self.shape[1], str(self.dtype), first]
 
     def _check_count(self, count: int) -> None:
         """The same number of rows in every pass, and two at least."""
@@ -245,6 +276,56 @@ class BlockRows(Rows):
             count += part.shape[0]
             check_room(count, width, self._budget)
         return np.concatenate(found)
+
+
+class BlockPass:
+    """How far a pass over blocks has come: sums, rows and the length of its blocks.
+
+    Without a checkpoint it begins at the start, and notes nothing.
+    """
+
+    def __init__(
+        self,
+        totals: list,
+        block: int,
+        count: int = 0,
+        complete: bool = False,
+        partial: PartialSum | None = None,
+    ):
+        self.totals, self.block, self.count = totals, block, count
+        self.complete, self.partial = complete, partial
+
+    @classmethod
+    def of(cls, checkpoint: Any, n_sums: int, block: int) -> "BlockPass":
+        """The state that a checkpoint holds of its next pass."""
+        if checkpoint is None:
+            return cls([None] * n_sums, block)
+        partial = checkpoint.next_sum()
+        known = partial.header
+        if not known:
+            return cls([None] * n_sums, block, partial=partial)
+        totals = list(unpack(known["totals"], partial.arrays))
+        if len(totals) != n_sums:
+            raise CheckpointError("The checkpoint is of other passes. Delete it to start anew.")
+        return cls(totals, known["block"], known["count"], known["complete"], partial)
+
+    def note(self, totals: list, count: int, complete: bool = False) -> None:
+        """Write the sums of so many rows, where it is time for that."""
+        if self.partial is None or not (complete or self.partial.due):
+            return
+        arrays: list = []
+        packed = pack(totals, arrays)
+        facts = {"totals": packed, "count": count, "block": self.block, "complete": complete}
+        self.partial.write(facts, arrays)
+
+
+def written_when(original: Any) -> list:
+    """Name, size and time of a file, or of those below a folder; nothing for other sources."""
+    if not isinstance(original, str | PathLike):
+        return []
+    path = Path(original)
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    return [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
 
 
 def is_source(X: Array) -> bool:

@@ -128,11 +128,11 @@ def kept_params(model: BaseEstimator) -> dict[str, Any]:
 
 
 def dropped_params(model: BaseEstimator) -> list[str]:
-    """Names of parameters that a file does not keep: callbacks and states of generators."""
+    """Names of parameters that a file does not keep: callbacks, generators, checkpoints."""
     params = model.get_params(deep=False)
     generator = isinstance(params.get("random_state"), np.random.RandomState)
     names = ["random_state"] if generator else []
-    return names + (["callback"] if params.get("callback") is not None else [])
+    return names + [name for name in ("callback", "checkpoint") if params.get(name) is not None]
 
 
 def engine_of(model):

@@ -1,0 +1,209 @@
+"""Checkpoints: what a long fit has found so far, in a folder, so that a killed one goes on there.
+
+A fit is a fixed sequence of passes. What each pass gives is written when it is done, and the sums
+of a pass over a file also every minute on the way. A fit that starts again takes what is there in
+place of the passes that gave it, and so ends with the same numbers.
+
+    about.json                 what the fit is: its parameters and data, and its seed
+    product-0.safetensors      the first product with the kernel matrix, and so on
+    sum-0.safetensors          the first pass over a file: rows done, and their sums
+
+Every file is written whole or not at all, and nothing in one is ever executed.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from os import PathLike
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from ._whole_file import whole_file
+from .exceptions import CheckpointError
+
+#: Seconds between two states of one pass over a file.
+EVERY = 60.0
+ABOUT = "about.json"
+KINDS = ("product", "sum")
+ENDING = ".safetensors"
+
+
+class Checkpoint:
+    """The folder of one fit.
+
+    Parameters
+    ----------
+    path : str or path
+        A folder that is there already must be the checkpoint of the same fit.
+    identity : str
+        What the parameters and the data are, in a digest.
+    seed : int
+        What a fit that starts draws by; one that goes on keeps its own.
+
+    Attributes
+    ----------
+    seed : int
+    """
+
+    def __init__(self, path: str | PathLike[str], identity: str, seed: int):
+        self.folder = Path(path)
+        self._done = dict.fromkeys(KINDS, 0)
+        self._written = monotonic()
+        if self.folder.is_dir() and not any(self.folder.glob("*")):
+            pass  # killed before anything was written, or made for it
+        elif self.folder.exists():
+            self.seed = self._known_seed(identity)
+            return
+        self.seed = seed
+        self._begin(identity)
+
+    def product(self, make: Callable[[], np.ndarray], key: str) -> np.ndarray:
+        """The next product with the kernel matrix: as it was written, or made and written.
+
+        `key` tells what was multiplied: a product with anything else, as when another budget
+        has led to another plan, is made anew.
+        """
+        file = self._next("product")
+        if file.exists():
+            header, arrays = self._read(file)
+            if header == {"key": key} and len(arrays) == 1:
+                return arrays[0]
+        found = make()
+        self._write(file, {"key": key}, [found])
+        return found
+
+    def next_sum(self) -> "PartialSum":
+        """The next pass over a file."""
+        return PartialSum(self, self._next("sum"))
+
+    def remove(self) -> None:
+        """Take away the folder, after the fit has succeeded; other files in it stay."""
+        for file in self._files():
+            file.unlink(missing_ok=True)
+        if not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+    def _begin(self, identity: str) -> None:
+        if not self.folder.parent.is_dir():
+            raise FileNotFoundError(
+                f"There is no folder {self.folder.parent} to put the checkpoint "
+                f"{self.folder.name} in."
+            )
+        self.folder.mkdir(exist_ok=True)
+        about = {"mercer checkpoint": 1, "identity": identity, "seed": self.seed}
+        with whole_file(self.folder / ABOUT) as file:
+            file.write(json.dumps(about).encode())
+
+    def _known_seed(self, identity: str) -> int:
+        if not self.folder.is_dir():
+            raise self._foreign("it is a file")
+        try:
+            about = json.loads((self.folder / ABOUT).read_bytes())
+            version, seed = about["mercer checkpoint"], about["seed"]
+            known = about["identity"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise self._foreign(f"it has no readable {ABOUT}") from error
+        if version != 1 or type(seed) is not int or not 0 <= seed < 2**63:
+            raise self._foreign("it was written by another version")
+        if known != identity:
+            raise self._foreign("it is of a fit with other data or parameters")
+        return seed
+
+    def _next(self, kind: str) -> Path:
+        number = self._done[kind]
+        self._done[kind] += 1
+        return self.folder / f"{kind}-{number}{ENDING}"
+
+    def _files(self) -> Iterator[Path]:
+        yield self.folder / ABOUT
+        for kind in KINDS:
+            yield from self.folder.glob(f"{kind}-*{ENDING}")
+            yield from self.folder.glob(f".{kind}-*.part")
+        yield from self.folder.glob(f".{ABOUT}.*.part")
+
+    def _write(self, file: Path, header: dict, arrays: list) -> None:
+        from safetensors.numpy import save
+
+        tensors = {f"{i}": np.ascontiguousarray(array) for i, array in enumerate(arrays)}
+        metadata = {"header": json.dumps(header), "checksum": digest(tensors.values())}
+        with whole_file(file) as part:
+            part.write(save(tensors, metadata))
+        self._written = monotonic()
+
+    def _read(self, file: Path) -> tuple[dict, list]:
+        from safetensors import safe_open
+
+        try:
+            with safe_open(file, framework="numpy") as archive:
+                metadata, count = archive.metadata(), len(list(archive.keys()))
+                arrays = [archive.get_tensor(str(i)) for i in range(count)]
+            header, checksum = json.loads(metadata["header"]), metadata["checksum"]
+        except Exception as error:  # what a damaged file raises is not documented
+            raise self._foreign(f"{file.name} is damaged") from error
+        if checksum != digest(arrays):
+            raise self._foreign(f"{file.name} is damaged")
+        return header, arrays
+
+    def _foreign(self, why: str) -> CheckpointError:
+        return CheckpointError(
+            f"checkpoint={str(self.folder)!r} cannot be used: {why}. Give another path, or delete "
+            "it to start from the beginning."
+        )
+
+
+class PartialSum:
+    """One pass over a file: the rows that are done, and the sums over them.
+
+    Attributes
+    ----------
+    header : dict
+        Of the state that was found; empty where there was none.
+    arrays : list
+        What belongs to it.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, file: Path):
+        self.checkpoint, self.file = checkpoint, file
+        self.header, self.arrays = checkpoint._read(file) if file.exists() else ({}, [])
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to write."""
+        return monotonic() - self.checkpoint._written >= EVERY
+
+    def write(self, header: dict, arrays: list) -> None:
+        """Put a state in the place of the one before."""
+        self.checkpoint._write(self.file, header, arrays)
+
+
+def digest(arrays: Iterable[np.ndarray]) -> str:
+    """SHA-256 of types, shapes and numbers."""
+    total = hashlib.sha256()
+    for array in arrays:
+        array = np.ascontiguousarray(array)
+        total.update(f"{array.dtype.str}{array.shape}".encode())
+        total.update(array.data if array.size else b"")
+    return total.hexdigest()
+
+
+def identity_of(*things: Any) -> str:
+    """A digest of parameters and data: of arrays their numbers, of recipes their parameters."""
+    return hashlib.sha256(described(things).encode()).hexdigest()
+
+
+def described(thing: Any) -> str:
+    """A text that is equal for equal things, in any process."""
+    if isinstance(thing, np.ndarray) and thing.dtype.kind in "biufc":
+        return digest([thing])
+    if hasattr(thing, "get_params"):  # recipes are the user's as well as ours
+        return type(thing).__name__ + described(thing.get_params(deep=False))
+    if isinstance(thing, dict):
+        return "{" + ",".join(f"{key}:{described(thing[key])}" for key in sorted(thing)) + "}"
+    if isinstance(thing, list | tuple):
+        return "[" + ",".join(map(described, thing)) + "]"
+    if callable(thing):
+        return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', type(thing))}"
+    return repr(thing)
