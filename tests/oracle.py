@@ -33,8 +33,9 @@ def rational_quadratic(X, Y, gamma, alpha):
     return (1 + gamma * _distance(X, Y) ** 2 / alpha) ** -alpha
 
 
-def linear(X, Y):
-    return X @ Y.T
+def linear(X, Y, center=None):
+    center = 0.0 if center is None else center
+    return (X - center) @ (Y - center).T
 
 
 def polynomial(X, Y, gamma, coef0, degree):

@@ -81,7 +81,7 @@ def test_every_gain_comes_near_the_exact_components(X, gain):
     low, high = model.certificate_.captured_variance
     true = exact.explained_variance_ratio_.sum()
     assert low <= true <= high + 1e-9 or model.explained_variance_ratio_.sum() <= true + 1e-12
-    assert model.history_.gains.shape[0] == 10 and model.certificate_.converged
+    assert model.history_.gains.shape[0] == 10 and not model.certificate_.converged
 
 
 @pytest.mark.parametrize("gain", ["auto", "et"])
@@ -515,7 +515,7 @@ def test_gram_power_is_near_exact_in_one_pass(digits, dtype):
     assert model.eigenvalues_.dtype == dtype and model.certificate_.n_passes == 2
     np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=1e-4)
     assert captured(model, digits) > 1 - 1e-4
-    assert model.certificate_.converged
+    assert not model.certificate_.converged  # one pass is not that near
 
 
 def test_gram_power_goes_on_to_a_tolerance(X):
@@ -535,7 +535,8 @@ def test_gram_power_every_kernel(kernel):
 
 
 def test_gram_power_objects(X):
-    published = power(eigen_solver=GramPower(block=1, amnesic=2, n_passes=3)).fit(X)
+    with pytest.warns(ConvergenceWarning, match="more passes to the solver"):
+        published = power(eigen_solver=GramPower(block=1, amnesic=2, n_passes=3)).fit(X)
     blocks = power(eigen_solver=GramPower(block=50, form="svd", oversampling=20)).fit(X)
     assert captured(published, X) > 0.9
     assert captured(blocks, X) > 1 - 1e-5

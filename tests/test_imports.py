@@ -14,7 +14,7 @@ LAYERS = [
     {"_colors", "_packages", "_tables", "_whole_file", "checkpoint", "exceptions", "compute"},
     {"kernels"},
     {"bases", "selectors"},
-    {"operators", "solvers", "moments", "sampling"},
+    {"operators", "solvers", "moments", "sampling", "remainder"},
     {"expansion", "certificate"},
     {"problems", "planning"},
     {"hebbian", "stream", "mds", "spectral", "preimage"},

@@ -1,10 +1,11 @@
 """The certificate: how far a result can be from exact kernel PCA."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from ._tables import html_table, text_table
+from .remainder import Remainder
 
 # Eigenvalues below minus this share of the largest are no rounding.
 INDEFINITE_SHARE = 1e-5
@@ -17,10 +18,9 @@ class Certificate:
     Attributes
     ----------
     kind : "bound" or "estimate"
-        Whether the intervals hold for certain (up to the rounding of float64) or are
-        estimates.
+        Whether the intervals hold for certain, rounding included, or are estimates.
     eigenvalue_lower, eigenvalue_upper : arrays of shape (r,)
-        Each interval holds a true eigenvalue.
+        Each interval holds a true eigenvalue; for landmarks and streams the one of its number.
     residuals : array of shape (r,) or None
         ``|K'u - l u|`` of every pair.
     captured_variance : (float, float)
@@ -32,6 +32,12 @@ class Certificate:
     indefinite : bool
         Whether negative eigenvalues were met: the kernel is then no inner product, and
         shares of variance lose their meaning.
+    confidence : float or None
+        Probability at which the likely intervals hold, all of them at once; None where there are
+        none.
+    likely_lower, likely_upper : arrays of shape (r,) or None
+        Narrower intervals for landmarks, random features and streams, judged on a sample of the
+        rows. With ``confidence == 1`` the sample was all rows.
     """
 
     kind: str
@@ -42,6 +48,9 @@ class Certificate:
     converged: bool
     n_passes: int = 1
     indefinite: bool = False
+    confidence: float | None = None
+    likely_lower: np.ndarray | None = None
+    likely_upper: np.ndarray | None = None
 
     @property
     def relative_residual(self) -> float | None:
@@ -50,6 +59,29 @@ class Certificate:
             return None
         top = float(self.eigenvalue_upper[0])
         return float(self.residuals.max()) / top if top > 0 else 0.0
+
+    @property
+    def widest(self) -> float | None:
+        """Width of the widest interval of the bound, as a share of the largest eigenvalue."""
+        return self._widest(self.eigenvalue_lower, self.eigenvalue_upper)
+
+    @property
+    def likely_widest(self) -> float | None:
+        """Width of the widest likely interval, as a share of the largest eigenvalue."""
+        if self.confidence is None:
+            return None
+        return self._widest(self.likely_lower, self.likely_upper)
+
+    def _widest(self, lower, upper) -> float | None:
+        if not upper.size:
+            return None
+        top = float(upper[0])
+        return float((upper - lower).max()) / top if top > 0 else 0.0
+
+    def to_dict(self) -> dict:
+        """The certificate as plain numbers and lists, ready for JSON."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: plain(value) for name, value in values.items()}
 
     def summary(self) -> list[tuple[str, str]]:
         """The statements of the certificate, as pairs of a name and a text."""
@@ -63,6 +95,11 @@ class Certificate:
         if self.residuals is not None and self.residuals.size:
             share = f"{self.relative_residual:.1e} of the first eigenvalue"
             lines.append(("largest residual", share))
+        elif self.widest is not None and (self.kind == "bound" or self.confidence == 1):
+            lines.append(("widest interval", f"{self.widest:.1e} of the first eigenvalue"))
+        if self.confidence is not None and self.confidence < 1 and self.likely_widest is not None:
+            share = f"{self.likely_widest:.1e} of the first eigenvalue"
+            lines.append((f"with confidence {confidence_text(self.confidence)}", share))
         lines.append(("converged", "yes" if self.converged else "no"))
         lines.append(("passes over the kernel", str(self.n_passes)))
         if self.indefinite:
@@ -78,7 +115,9 @@ class Certificate:
         return html_table([], rows, caption="Certificate")
 
 
-def residual_certificate(pairs, total: float) -> Certificate:
+def residual_certificate(
+    pairs, total: float, rounding: float = 0.0, uncertain: float = 0.0, definite: bool = False
+) -> Certificate:
     """The certificate of an exact method: every eigenvalue within its residual of a true one.
 
     Parameters
@@ -87,55 +126,93 @@ def residual_certificate(pairs, total: float) -> Certificate:
         In order, rounding clipped.
     total : float
         The trace.
+    rounding : float
+        Largest change of the matrix, in norm, by rounding of its entries and products.
+    uncertain : float
+        How far the trace may be from the true one, beside that.
+    definite : bool
+        Whether only rounding can make an eigenvalue negative.
     """
-    values = pairs.values
-    lower, upper = values - pairs.residuals, values + pairs.residuals
-    top = float(np.max(values, initial=0.0))
-    indefinite = pairs.least is not None and pairs.least < -INDEFINITE_SHARE * top
+    values, known = pairs.values, pairs.bounded
+    floor = -INDEFINITE_SHARE * float(np.max(values, initial=0.0))
+    if definite:
+        floor -= rounding
+    indefinite = bool(pairs.least is not None and pairs.least < floor)
+    around = (pairs.residuals if known else np.zeros_like(values)) + rounding
+    lower, upper = values - around, values + around
     if not indefinite:
         lower = np.maximum(lower, 0.0)
-    share = _share(lower.sum(), total), _share(upper.sum(), total)
+    error = rounding + uncertain
+    share = shares(float(lower.sum()), float(upper.sum()), total - error, total + error)
     return Certificate(
-        "bound",
+        "bound" if known else "estimate",
         lower,
         upper,
-        pairs.residuals,
+        pairs.residuals if known else None,
         share,
         pairs.converged,
         pairs.n_passes,
-        bool(indefinite),
+        indefinite,
     )
 
 
 def projection_certificate(
-    pairs, total: float, lost: float, exact: bool = True, rounding: float = 0.0
+    pairs,
+    total: float,
+    lost: float,
+    slack: float = 0.0,
+    remainder: Remainder | None = None,
+    certain: bool = True,
+    indefinite: bool = False,
 ) -> Certificate:
     """The certificate of a method that works in a subspace of feature space.
 
-    What the subspace leaves out of the Gram matrix is positive semidefinite with trace
-    `lost`, so each exact eigenvalue lies between the one found and that plus `lost`. The
+    What the subspace leaves out of the Gram matrix, E, is positive semidefinite with trace
+    `lost`, so each exact eigenvalue is at least the one found and at most |E| larger. The
     directions lie in the subspace, so the variance found along them is exact; the total
-    is known up to the share of the mean that the subspace leaves out.
+    is known up to the share of the mean that the subspace leaves out, which is at most |E|.
 
     Parameters
     ----------
     pairs : Eigenpairs
     total : float
-        Trace of the centred Gram matrix, or at most `lost` more.
+        Trace of the centred Gram matrix, or at most |E| more.
     lost : float
-    exact : bool
+    slack : float
+        What rounding may have changed each eigenvalue by.
+    remainder : Remainder or None
+        What is known of |E| beside its trace.
+    certain : bool
         False where the subspace's inner products are themselves approximations, as those of
-        random features are: the same numbers are then estimates.
-    rounding : float
-        Share of the total that the arithmetic of the rows may have got wrong.
+        random features are, or the kernel is indefinite: the same numbers are then estimates.
+    indefinite : bool
     """
-    values = pairs.values
-    slack = rounding * total
-    lower, upper = np.maximum(values - slack, 0.0), values + lost + slack
-    kept, missed = float(lower.sum()), lost + slack
-    share = _share(kept, total + slack), _share(float(values.sum()) + slack, total - missed)
-    kind = "bound" if exact else "estimate"
-    return Certificate(kind, lower, upper, None, share, pairs.converged)
+    values, lost = pairs.values, max(lost, 0.0)
+    sure = lost if remainder is None else min(lost, remainder.sure)
+    # Of the small problem: rounding, and values that were set to zero.
+    slack = slack + float(np.max(pairs.residuals, initial=0.0))
+    lower = np.maximum(values - slack, 0.0)
+    upper = raised(values, sure, lost) + slack
+    likely: dict = {}
+    if remainder is not None and np.isfinite(remainder.likely):
+        likely = likely_intervals(values, lost, slack, remainder)
+    if not certain and likely:
+        # Nothing better is known.
+        lower, upper = likely["likely_lower"], likely["likely_upper"]
+    held, gap = float(lower.sum()), sure + slack
+    if not certain:
+        held = float(values.sum())
+    share = shares(held, float(values.sum()) + slack * len(values), total - gap, total + slack)
+    return Certificate(
+        "bound" if certain else "estimate",
+        lower,
+        upper,
+        None,
+        share,
+        pairs.converged,
+        indefinite=indefinite,
+        **likely,
+    )
 
 
 def series_certificate(pairs, total: float, above: float, below: float) -> Certificate:
@@ -153,14 +230,61 @@ def series_certificate(pairs, total: float, above: float, below: float) -> Certi
     lower = np.maximum(values - pairs.residuals - above, 0.0)
     upper = values + pairs.residuals + below
     slack = above + below
-    share = _share(lower.sum(), total + slack), _share(upper.sum(), total - slack)
+    share = shares(float(lower.sum()), float(upper.sum()), total - slack, total + slack)
     return Certificate(
         "bound", lower, upper, pairs.residuals, share, pairs.converged, pairs.n_passes
     )
 
 
-def _share(part: float, total: float) -> float:
-    return min(1.0, float(part) / float(total)) if total > 0 else 0.0
+def likely_intervals(values, lost: float, slack: float, remainder: Remainder) -> dict:
+    """The intervals that hold at the confidence of the remainder."""
+    beyond = remainder.likely
+    if remainder.definite:
+        low, high = values, raised(values, min(beyond, lost), lost)
+    else:
+        low, high = values - beyond, values + beyond
+    return {
+        "confidence": remainder.confidence,
+        "likely_lower": np.maximum(low - slack, 0.0),
+        "likely_upper": high + slack,
+    }
+
+
+def raised(values, norm: float, trace: float) -> np.ndarray:
+    """Largest eigenvalues that a matrix with these can have after E >= 0 is added to it.
+
+    The k-th eigenvalue of E is at most trace / k, and at most its norm; by Weyl's inequality the
+    i-th of the sum is at most the j-th of the matrix plus the (i - j + 1)-th of E, j <= i.
+    """
+    k = np.arange(1, len(values) + 1)
+    steps = np.minimum(norm, trace / k)
+    # Row i, column j: value j and step i - j.
+    back = k[:, None] - k[None, :]
+    sums = np.where(back >= 0, values[None, :] + steps[np.maximum(back, 0)], np.inf)
+    return sums.min(axis=1, initial=np.inf)
+
+
+def shares(low: float, high: float, least: float, most: float) -> tuple[float, float]:
+    """Ends of a share whose part is in [low, high] and whose total is in [least, most]."""
+    if most <= 0:
+        return 0.0, 0.0
+    bottom = low / most
+    top = high / least if least > 0 else 1.0
+    return min(max(bottom, 0.0), 1.0), min(max(top, 0.0), 1.0)
+
+
+def confidence_text(confidence: float) -> str:
+    """A probability near one."""
+    return f"1 - {1 - confidence:.0e}".replace("e-0", "e-")
+
+
+def plain(value):
+    """A number, text or list in place of arrays."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, tuple):
+        return [plain(one) for one in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _interval(low: float, high: float) -> str:

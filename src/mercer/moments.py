@@ -5,7 +5,7 @@ files read in blocks, batches of a stream, threads and clusters are all the same
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,15 @@ class Moments:
     energy : float
         Sum of k(x, x) over the rows: the squared norms before they were projected. A number on a
         device stays there, so that nothing waits for it.
+    largest : float
+        The largest k(x, x).
     """
 
     count: float
     mean: Any
     scatter: Any
     energy: Any = 0.0
+    largest: Any = 0.0
 
     @classmethod
     def of(cls, Y, energy: Any = 0.0) -> "Moments":
@@ -85,23 +88,29 @@ class Moments:
         scatter = self.scatter + other.scatter
         scatter += outer(shift, shift * (self.count * other.count / count))
         mean = self.mean + shift * (other.count / count)
-        return Moments(count, mean, scatter, self.energy + other.energy)
+        largest = max(self.largest, other.largest)
+        return Moments(count, mean, scatter, self.energy + other.energy, largest)
 
     def scaled(self, factor: float) -> "Moments":
         """The same rows with less weight, for data that drift."""
-        return Moments(self.count * factor, self.mean, self.scatter * factor, self.energy * factor)
+        return replace(
+            self,
+            count=self.count * factor,
+            scatter=self.scatter * factor,
+            energy=self.energy * factor,
+        )
 
     def mapped(self, W) -> "Moments":
         """The moments of the rows y W, for W of shape (m, k)."""
         W = on_device_of(W, self.scatter)
         scatter = W.T @ (self.scatter @ W)
         # Rounding leaves the triangles unequal, and eigensolvers read only one.
-        return Moments(self.count, self.mean @ W, (scatter + scatter.T) / 2, self.energy)
+        return replace(self, mean=self.mean @ W, scatter=(scatter + scatter.T) / 2)
 
     def to_host(self) -> "Moments":
         """The same numbers as NumPy arrays, for the small problem that they are made for."""
         mean, scatter = to_numpy(self.mean), to_numpy(self.scatter)
-        return Moments(self.count, mean, scatter, float(self.energy))
+        return Moments(self.count, mean, scatter, float(self.energy), float(self.largest))
 
     def about_zero(self):
         """Sum of outer products of the rows themselves, (m, m)."""

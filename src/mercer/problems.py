@@ -12,10 +12,11 @@ from .certificate import (
     residual_certificate,
     series_certificate,
 )
-from .compute import on_device_of, to_numpy
+from .compute import is_sparse, on_device_of, to_numpy
 from .expansion import KernelExpansion
 from .moments import Moments
 from .operators import CenteredGram, DenseOperator, ToeplitzCovariance
+from .remainder import BLOCK, Remainder, feature_remainder, landmark_remainder
 from .solvers import Eigenpairs
 from .solvers.base import peak_signs
 
@@ -36,8 +37,23 @@ FARTHEST = 1e15
 # Blocks of rows whose products add up in place before their moments are merged.
 MERGED_BLOCKS = 8
 
+# Safety factor on the rounding of coordinates.
+COORDINATE_ROUNDING = 4.0
+# Rounding of an entry of the kernel matrix beside that of its inner product, and of sums over n
+# rows over sqrt(n), in units of eps.
+ENTRY_ROUNDING, SUM_ROUNDING = 8.0, 4.0
+# Rows among which negative eigenvalues are looked for.
+LEAST_ROWS = 256
+# Eigenvalues of a basis whose squares, summed over any number of rows, are ordinary numbers.
+ORDINARY = (1e-100, 1e100)
+# Share of the budget that rows which the basis is judged on may take, and floats for each of
+# them beside its features: its kernel with a block of others, twice.
+WITNESS_SHARE, PAIR_WIDTH = 8, 2 * BLOCK
 
-def reduced_problem(basis, X, moments_of, center: bool = True):
+EPS = float(np.finfo(np.float64).eps)
+
+
+def reduced_problem(basis, X, moments_of, center: bool = True, sample=None):
     """The m x m eigenproblem of rows that are met in any way.
 
     Parameters
@@ -48,16 +64,17 @@ def reduced_problem(basis, X, moments_of, center: bool = True):
     moments_of : callable
         ``moments_of(W)``: moments of the coordinates of all rows, for W with W' G W = I.
     center : bool
+    sample : callable or None
+        ``sample()``, called after `moments_of`: rows drawn uniformly without replacement and
+        independently of the basis, on which the certificate judges what it leaves out.
     """
     whitener = basis.whitener(np.float64)
-    rounding = np.finfo(float).eps * basis.size
+    rounding = EPS * basis.size
     if basis.precision(X) == np.float32:
         # Directions that are left out here hold less than the rounding of the data.
         whitener = leading_columns(whitener)
         rounding = SINGLE_ROUNDING
-    if whitens_late(whitener):
-        rounding = max(rounding, np.finfo(float).eps * condition(whitener))
-    return ReducedProblem(basis, whitener, moments_of(whitener), center, rounding)
+    return ReducedProblem(basis, whitener, moments_of(whitener), center, rounding, sample)
 
 
 class GramProblem:
@@ -101,6 +118,7 @@ class GramProblem:
 
     def assemble(self, pairs: Eigenpairs) -> tuple[KernelExpansion, Certificate]:
         """The expansion and the certificate of canonical eigenpairs."""
+        pairs = self._with_least(pairs)
         n, r = pairs.vectors.shape
         frame = self.basis.engine.zeros((n, 1 + r))
         some = pairs.values > 0
@@ -117,8 +135,44 @@ class GramProblem:
             means = self.operator.row_means
             metric[0, 0] = float(means.mean())
             metric[0, 1:] = metric[1:, 0] = to_numpy(means @ A)
-        certificate = residual_certificate(pairs, self.total)
+        certificate = residual_certificate(
+            pairs, self.total, self.slack, self._uncertain(), self.basis.kernel.definite
+        )
         return KernelExpansion(self.basis, frame, metric), certificate
+
+    def _with_least(self, pairs: Eigenpairs) -> Eigenpairs:
+        """The pairs with a negative eigenvalue, where a kernel may have one and some rows show it.
+
+        For w that sums to zero and lives on these rows, w'Kw is w'HKHw: no eigenvalue of the
+        centered matrix of the rows alone is below the least of all.
+        """
+        if self.basis.kernel.definite:
+            return pairs
+        n = self.count
+        K = to_numpy(self.basis.minor(np.arange(n)[:: -(-n // LEAST_ROWS)])).astype(float)
+        if self.center:
+            K = K - K.mean(axis=0)
+            K = K - K.mean(axis=1)[:, None]
+        least = float(np.linalg.eigvalsh((K + K.T) / 2)[0])
+        return replace(pairs, least=least if pairs.least is None else min(least, pairs.least))
+
+    @cached_property
+    def slack(self) -> float:
+        """What rounding may change H K H by, in norm.
+
+        Entries of a definite kernel have a rounding of at most c sqrt(k_ii k_jj), so that the
+        matrix of all of them has a norm of at most c tr K.
+        """
+        sums = EPS * (SUM_ROUNDING * np.sqrt(self.count) + ENTRY_ROUNDING)
+        return (self.basis.rounding() + sums) * self._size()
+
+    def _size(self) -> float:
+        """The sum of k(x, x), or of typical entries where these may be larger."""
+        return max(self.scale, self.count * self.basis.entry_size())
+
+    def _uncertain(self) -> float:
+        """What row means in single precision leave unknown of the trace."""
+        return self.operator.means_rounding * self._size() if self.center else 0.0
 
 
 class ReducedProblem:
@@ -137,11 +191,18 @@ class ReducedProblem:
     center : bool
     rounding : float
         Relative rounding of the coordinates, for the certificate.
+    sample : callable or None
+        As in `reduced_problem`.
     """
 
-    def __init__(self, basis, whitener, moments: Moments, center=True, rounding=0.0):
+    def __init__(self, basis, whitener, moments: Moments, center=True, rounding=0.0, sample=None):
         self.basis, self.whitener, self.moments, self.center = basis, whitener, moments, center
-        self.rounding = rounding
+        self.rounding, self.sample = rounding, sample
+        if not np.isfinite(moments.scatter).all() or not np.isfinite(moments.energy):
+            raise ValueError(
+                f"{basis.kernel!r} gives values that are not finite on these data. Scale the data "
+                "or change the kernel's parameters."
+            )
         self.operator = DenseOperator(moments.scatter if center else moments.about_zero())
 
     @property
@@ -185,11 +246,84 @@ class ReducedProblem:
         metric[0, 1:] = metric[1:, 0] = mean @ Q
         metric[1:, 1:] = np.diag(some.astype(float))
         frame = np.hstack([b[:, None], A])
-        lost = self.moments.lost_energy
+        return KernelExpansion(self.basis, frame, metric), self.certificate(pairs)
+
+    def certificate(self, pairs: Eigenpairs) -> Certificate:
+        """What the span leaves out, rounding, and the sampled rows."""
+        lost, slack = self.lost, self.slack
+        exact = self.basis.exact_norms
         # What a span leaves out of an indefinite kernel bounds nothing.
-        exact = self.basis.exact_norms and self.basis.kernel.definite
-        certificate = projection_certificate(pairs, self.total, lost, exact, self.rounding)
-        return KernelExpansion(self.basis, frame, metric), certificate
+        definite = self.basis.kernel.definite
+        indefinite = not definite and exact and (2 * lost < -slack or self.basis.is_indefinite())
+        certain = exact and definite
+        return projection_certificate(
+            pairs, self.total, lost, slack, self.remainder, certain, bool(indefinite)
+        )
+
+    @property
+    def lost(self) -> float:
+        """The trace of what the span leaves out; negative by rounding, or if it has no such."""
+        return float(self.moments.energy) - self.moments.projected_energy
+
+    @cached_property
+    def slack(self) -> float:
+        """What rounding may change an eigenvalue by.
+
+        In direction j of the basis, with eigenvalue l_j and energy e_j of the rows, rounding u of
+        kernel values changes the basis by u tr G / l_j, and the rows by u sqrt(e tr G / l_j),
+        where e is their energy in all. Rows whitened after they are summed have the rounding of
+        the sums, whose size is sum l_i s_i with s the centered energy, over l_j; its signs vary.
+        """
+        u, energy = max(EPS, self.basis.rounding()), abs(self.scale)
+        slack = (self.rounding + u) * max(abs(self.total), energy)
+        if self.whitener is not None and self.whitener.size:
+            inverse, moments = _inverse_eigenvalues(self.whitener), self.moments
+            spread = np.abs(np.diagonal(moments.scatter))
+            along = spread + moments.count * moments.mean**2
+            trace = float(np.sum(1 / inverse))
+            rows = np.sqrt(energy) * np.sqrt(trace)
+            worst = trace * (inverse @ along) + rows * np.sqrt(along * inverse).sum()
+            slack += COORDINATE_ROUNDING * u * float(worst)
+            if whitens_late(self.whitener):
+                sums = float((spread / inverse).sum())
+                slack += COORDINATE_ROUNDING * EPS * sums * float(np.linalg.norm(inverse))
+        # More energy in the span than there is: rounding was worse than that.
+        return max(slack, 2 * (self.moments.projected_energy - energy))
+
+    @cached_property
+    def remainder(self) -> Remainder | None:
+        """What rows of the sample leave outside the span, or their features get wrong."""
+        basis, exact = self.basis, self.basis.exact_norms
+        # What is left of an indefinite kernel bounds nothing.
+        if self.sample is None or not basis.kernel.definite:
+            return None
+        rows = fewer_rows(self.sample(), self._witnesses())
+        # Features are many, and wrong by far more than their rounding.
+        dtype = np.dtype(np.float64) if exact else basis.precision(np.empty((0, 1), np.float32))
+        rows = (rows if is_sparse(rows) else to_numpy(rows)).astype(dtype, copy=False)
+
+        def coordinates(part):
+            products = basis.block_products(part, self.whitener, dtype=dtype)
+            return to_numpy(products(slice(0, part.shape[0])))
+
+        largest = self.moments.largest
+        if exact:
+            return landmark_remainder(
+                basis.kernel, rows, coordinates, self.count, self.lost + self.slack, largest
+            )
+        largest += max(largest, basis.entry_size())
+        return feature_remainder(basis.kernel, rows, coordinates, self.count, largest)
+
+    def _witnesses(self) -> int:
+        """Rows whose remainder fits a small share of the budget."""
+        width = PAIR_WIDTH if self.basis.exact_norms else self.basis.stream_width() + PAIR_WIDTH
+        return max(2, self.basis.engine.memory // (WITNESS_SHARE * 8 * width))
+
+
+def fewer_rows(X, most: int):
+    """At most so many of some rows, drawn without replacement."""
+    n = X.shape[0]
+    return X if n <= most else X[np.random.default_rng(n).choice(n, most, replace=False)]
 
 
 class ColumnProblem(ReducedProblem):
@@ -236,7 +370,10 @@ class ColumnProblem(ReducedProblem):
             expansion = expansion.signed(signs)
             S *= signs / np.sqrt(np.where(pairs.values > 0, pairs.values, 1.0))
             self.vectors = S
-        rounded = replace(pairs, residuals=pairs.residuals + self.rounding * self.total)
+        # A vector is its scores over sqrt(l), and their rounding is that of the largest.
+        top = float(np.max(pairs.values, initial=0.0))
+        growth = np.sqrt(top / np.where(pairs.values > 0, pairs.values, top or 1.0))
+        rounded = replace(pairs, residuals=pairs.residuals + self.rounding * self.total * growth)
         return expansion, residual_certificate(rounded, self.total)
 
 
@@ -287,7 +424,7 @@ class FourierProblem:
         return self.scale - (self.sums.count * float(mean @ mean) if self.center else 0.0)
 
     @property
-    def transform_slack(self) -> float:
+    def slack(self) -> float:
         """What errors of the sums and rounding of the products change in eigenvalues at most.
 
         An error delta of every t_q changes the matrix by at most delta k(0), the sum of the
@@ -305,7 +442,7 @@ class FourierProblem:
         metric[0, 0], metric[0, 1:] = mean @ mean, mean @ A
         metric[1:, 0] = metric[0, 1:]
         metric[1:, 1:] = np.diag(some.astype(float))
-        grid, n, slack = self.basis.frequencies, self.sums.count, self.transform_slack
+        grid, n, slack = self.basis.frequencies, self.sums.count, self.slack
         certificate = series_certificate(
             pairs, self.total, n * grid.alias + slack, n * grid.cut + slack
         )
@@ -333,8 +470,9 @@ def row_moments(basis, whitener, X) -> Moments:
     def moments(block):
         starts = range(block.start, block.stop, rows)
         parts = (slice(start, min(start + rows, block.stop)) for start in starts)
-        energy = basis.kernel.diag(X[block]).sum()
-        return Moments.of_blocks((products(part) for part in parts), energy)
+        norms = basis.kernel.diag(X[block])
+        moments = Moments.of_blocks((products(part) for part in parts), norms.sum())
+        return replace(moments, largest=norms.max())
 
     # Tasks small enough that every thread gets some.
     most = max(rows, n // (4 * basis.engine.threads))
@@ -343,7 +481,10 @@ def row_moments(basis, whitener, X) -> Moments:
 
 def whitens_late(whitener) -> bool:
     """Whether rows may be whitened after they are summed."""
-    return whitener is not None and condition(whitener) <= LATE_CONDITION
+    if whitener is None or condition(whitener) > LATE_CONDITION:
+        return False
+    inverse = _inverse_eigenvalues(whitener)
+    return bool(np.all((inverse > ORDINARY[0]) & (inverse < ORDINARY[1])))
 
 
 def condition(whitener) -> float:

@@ -124,6 +124,18 @@ class Basis(ABC):
         """The NumPy type to compute X's inner products in."""
         return np.dtype(dtype_name(float_dtype(X)))
 
+    def rounding(self) -> float:
+        """Rounding of inner products over the norms of both vectors, at most."""
+        return float(np.finfo(float).eps)
+
+    def entry_size(self) -> float:
+        """The largest inner product, where it may be more than the largest k(x, x); else 0."""
+        return 0.0
+
+    def is_indefinite(self) -> bool:
+        """Whether the basis is known to have inner products that no vectors have."""
+        return False
+
     def release(self) -> None:
         """Let go of work arrays; they come back when needed."""
         return

@@ -117,7 +117,11 @@ class Landmarks(BasisRecipe):
                 return basis, basis.size, basis.lost_share(X)
 
             return self.grow(X.shape[0], attempt)[0]
-        single = kernel.spread(X) <= DRAFT_SPREAD
+        spread = kernel.spread(X)
+        single = spread <= DRAFT_SPREAD
+        if spread == np.inf:
+            # There are entries that single precision cannot hold.
+            X = in_double(X)
         if self.points is not None or self.indices is not None:
             return PointBasis(kernel, self._given(X), engine, single=single)
         size = self.count(X.shape[0], n_components)
@@ -226,14 +230,15 @@ class Landmarks(BasisRecipe):
         selector = self.selector or TwoStage()
         with engine.single_blas():
             chosen = selector.select(kernel, X, size, rng)
-        if len(chosen) == 0:
+        count = chosen.shape[0]  # of points, which may be sparse
+        if count == 0:
             raise ValueError(
                 f"{kernel!r} leaves no row to be a landmark: k(x, x) is zero for all of them. "
                 "Choose another kernel, or use basis='points'."
             )
-        if len(chosen) < size and not selector.replace:
+        if count < size and not selector.replace:
             tell(
-                f"Only {len(chosen)} of {size} landmarks were chosen: the data have no more "
+                f"Only {count} of {size} landmarks were chosen: the data have no more "
                 "distinct or independent rows."
             )
         return chosen if selector.returns_points else X[chosen]
@@ -247,3 +252,11 @@ class Landmarks(BasisRecipe):
             yield size
             size *= GROWTH
         yield n
+
+
+def in_double(X):
+    """Rows in double precision."""
+    if is_sparse(X):
+        return X.astype(np.float64)
+    xp = array_namespace(X)
+    return xp.asarray(X, dtype=xp.float64)

@@ -8,7 +8,7 @@ from scipy.linalg import eigh
 
 from ..checkpoint import digest
 from ..compute import TiledEngine, TileStore, is_sparse, to_numpy
-from ..compute.arrays import Array
+from ..compute.arrays import Array, dtype_name
 from ..kernels import Kernel
 from ..kernels.base import Pairs
 from .base import Basis, BasisRecipe, GramBasis
@@ -22,6 +22,9 @@ ROWS_SHARE = 0.1
 
 # Blocks of vectors that the solver was seen to hold at its peak, at least.
 SOLVER_BLOCKS = 12
+
+# Eigenvalues of G below minus this share of the largest are no rounding.
+NEGATIVE_SHARE = 1e-7
 
 # Eigenvalues of G below this share of the largest are rounding when rows are in single
 # precision; smaller shares were seen to give eigenvalues 36 times too large.
@@ -43,6 +46,11 @@ class PointBasis(Basis):
     """
 
     noun = "landmarks"
+
+    #: Precision of inner products with the basis.
+    dtype: Any = np.float64
+    #: The least eigenvalue of k(Z, Z) over the largest, once the whitener is known.
+    _least = 0.0
 
     def __init__(
         self, kernel: Kernel, points: Array, engine: TiledEngine, single: bool | None = True
@@ -98,6 +106,11 @@ class PointBasis(Basis):
         """
         points = self.points.astype(float) if is_sparse(self.points) else to_numpy(self.points[:])
         G = np.asarray(self.kernel(points if is_sparse(points) else points.astype(float)))
+        if not np.isfinite(G).all():
+            raise ValueError(
+                f"{self.kernel!r} gives values that are not finite on these landmarks. Scale the "
+                "data or change the kernel's parameters."
+            )
         with self.engine.single_blas():
             values, V = eigh((G + G.T) / 2)
         rcond = SINGLE_RCOND if dtype == np.float32 else self.size * np.finfo(float).eps
@@ -107,8 +120,24 @@ class PointBasis(Basis):
                 f"eigenvalues reach from {values[0]:.3g} to {values[-1]:.3g}), so that they span "
                 "no feature space. Choose another kernel, or use basis='points'."
             )
+        self._least = float(values[0] / values[-1])
         kept = values > rcond * max(values[-1], 0.0)
         return V[:, kept] / np.sqrt(values[kept])
+
+    def rounding(self):
+        """That of a sum over the columns, which the kernel may magnify."""
+        eps, width = np.finfo(dtype_name(self.dtype)).eps, self.points.shape[1]
+        if is_sparse(self.points):
+            width = int(np.diff(self.points.indptr).max(initial=0))
+        return float(eps * (width + 2) * self.kernel.growth(self.points))
+
+    def entry_size(self):
+        """As the kernel knows it."""
+        return self.kernel.entry_size(self.points)
+
+    def is_indefinite(self):
+        """Whether an eigenvalue of k(Z, Z) is negative beyond rounding."""
+        return not self.kernel.definite and self._least < -NEGATIVE_SHARE
 
     def lost_share(self, X: Array) -> float:
         """The share of energy outside the span of the basis, tr(K - K_nys) / tr K."""
@@ -296,7 +325,8 @@ class PointGram(GramBasis, PointBasis):
     def minor(self, index: Array) -> Array:
         """k(Z[index], Z[index])."""
         rows = self.points[index]
-        return self.kernel(rows if is_sparse(rows) else to_numpy(rows))
+        rows = rows if is_sparse(rows) else to_numpy(rows)
+        return self.kernel(rows.astype(np.dtype(dtype_name(self.dtype)), copy=False))
 
     def __getstate__(self):
         # Tiles are large and their store has a lock: a copy starts without either.

@@ -15,8 +15,9 @@ from scipy.stats import norm, qmc
 from ..compute import TiledEngine, array_namespace, is_sparse, on_device_of
 from ..compute.arrays import Array, dtype_in, placement_of
 from ..kernels import Kernel
-from ..kernels.base import float_dtype, rows_of
+from ..kernels.base import rows_of, wide_row_squares
 from .base import Basis, BasisRecipe
+from .points import DRAFT_SPREAD
 
 
 class RandomFeatures(BasisRecipe):
@@ -53,10 +54,13 @@ class RandomFeatures(BasisRecipe):
         if terms is not None:
             degree, scale, constant = terms
             sketch = TensorSketch.draw(degree, scale, constant, d, size, rng)
-            return FeatureBasis(kernel, sketch, engine)
+            return FeatureBasis(kernel, sketch, engine, kernel.spread(X) <= DRAFT_SPREAD)
         frequencies = kernel.frequencies(DRAWS[self.kind](size // 2, d, rng), rng)
         if frequencies is not None:
-            return FeatureBasis(kernel, Fourier(frequencies), engine)
+            # Rounding of an angle is that of its size.
+            angle = float(kernel.gamma * wide_row_squares(X).max()) ** 0.5
+            single = angle**2 <= DRAFT_SPREAD
+            return FeatureBasis(kernel, Fourier(frequencies), engine, single, 1 + angle)
         raise ValueError(
             f"No random features are known for {type(kernel).__name__}. Use RBF, Laplacian, "
             "Matern, RationalQuadratic or Polynomial, or basis='landmarks'."
@@ -74,14 +78,38 @@ class FeatureBasis(Basis):
         ``features(rows) -> (n, m)``, with `size`, `scratch` (floats per row) and `beside(rows)`,
         the same map with its numbers where the rows are and in their type.
     engine : TiledEngine
+    single : bool
+        Whether single-precision rows may be computed in single precision.
+    growth : float
+        Rounding of a feature over that of a number of its size, about.
     """
 
     exact_norms = False
     noun = "random features"
 
-    def __init__(self, kernel: Kernel, features: Any, engine: TiledEngine):
+    def __init__(
+        self,
+        kernel: Kernel,
+        features: Any,
+        engine: TiledEngine,
+        single: bool = True,
+        growth: float = 1.0,
+    ):
         self.kernel, self.features, self.engine = kernel, features, engine
+        self.single, self.growth = single, growth
         self.size = features.size
+
+    def precision(self, X):
+        """The NumPy type to compute X's features in: its own where rounding allows."""
+        return super().precision(X) if self.single else np.dtype(np.float64)
+
+    def entry_size(self):
+        """Fourier features of a row have unit length; those of a sketch may have any."""
+        return 0.0 if self.features.unit else np.inf
+
+    def rounding(self):
+        """That of the features."""
+        return float(8 * np.finfo(float).eps * self.growth)
 
     def block_products(
         self, X: Array, W: Array = None, dtype: Any = None
@@ -89,7 +117,7 @@ class FeatureBasis(Basis):
         """psi of a block of rows, times W."""
         X = self.engine.place(X)
         xp = np if is_sparse(X) else array_namespace(X)
-        dtype = float_dtype(X) if dtype is None else dtype_in(xp, dtype)
+        dtype = dtype_in(xp, self.precision(X) if dtype is None else dtype)
         # Moved once, not with every block.
         features = self.features.beside(rows_of(X, slice(0, 1), dtype))
         W = None if W is None else self.engine.asarray(W, dtype)
@@ -133,6 +161,8 @@ class Fourier:
     Pairs rather than random phases: the same cost, less variance, and |psi(x)| = 1.
     """
 
+    unit = True
+
     def __init__(self, frequencies):
         self.frequencies = frequencies
         self.size = 2 * frequencies.shape[0]
@@ -156,6 +186,8 @@ class Fourier:
 
 class TensorSketch:
     """Inner products near ``(a x.z + c)^p``: the circular convolution of p count sketches."""
+
+    unit = False
 
     def __init__(self, columns, signs, scale, constant, size):
         self.columns, self.signs = columns, signs

@@ -69,14 +69,7 @@ def facts_of(model, method: str, rows) -> dict:
         "scale": rows.scaling.kind,
         "eigenvalues": model.eigenvalues_,
         "explained_variance_ratio": model.explained_variance_ratio_,
-        "certificate": {
-            "kind": certificate.kind,
-            "converged": certificate.converged,
-            "captured_variance": certificate.captured_variance,
-            "relative_residual": certificate.relative_residual,
-            "eigenvalue_lower": certificate.eigenvalue_lower,
-            "eigenvalue_upper": certificate.eigenvalue_upper,
-        },
+        "certificate": certificate.to_dict() | {"relative_residual": certificate.relative_residual},
     }
 
 

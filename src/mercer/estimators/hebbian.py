@@ -27,8 +27,10 @@ from ..hebbian import (
 from ..hebbian.gram import gram_problem, rows_at_once
 from ..kernels import Kernel
 from ..metrics import excess_reconstruction_error, minimal_reconstruction_error
+from ..operators.scaled import ordinary
 from ..progress.passes import PassBar
 from ..rows import ArrayRows
+from ..rows.array import in_type
 from ..selectors import Novelty
 from ..solvers import canonical
 from ._estimator import KernelEstimator
@@ -252,7 +254,7 @@ class HebbianKernelPCA(KernelEstimator):
             problem = gram_problem(self.kernel_, engine.place(X), engine, single, self.center)
             with engine.single_blas():
                 pairs, self.history_ = self._learn(problem, engine, progress)
-                pairs = canonical(pairs, "f" if single else "d")
+                pairs = canonical(pairs, "f" if single else "d", problem.slack)
                 self._assemble(problem, pairs)
         self._stream, self._variance = None, problem.total / X.shape[0]
         self.n_samples_seen_ = X.shape[0]
@@ -320,8 +322,9 @@ class HebbianKernelPCA(KernelEstimator):
 
     def _learn(self, problem, engine, progress):
         """Passes of the rule over the problem's Gram matrix."""
-        return hebbian_eigenpairs(
-            problem.operator,
+        operator, unit = ordinary(problem.operator)
+        pairs, history = hebbian_eigenpairs(
+            operator,
             self.n_components,
             self._make_gain(),
             n_passes=self.n_passes,
@@ -335,6 +338,7 @@ class HebbianKernelPCA(KernelEstimator):
             tick=progress.tiles,
             measure=self._excess(problem, engine) if self.track_excess else None,
         )
+        return pairs.scaled(unit), history
 
     def _make_gain(self):
         """The gain with the settings it has."""
@@ -376,7 +380,13 @@ class HebbianKernelPCA(KernelEstimator):
         done = len(self.history_.changes)
         if self.history_.interrupted:
             tell(f"Interrupted after {done} passes: the model is what they had learned.")
-        elif not self.certificate_.converged and self.callback is None:
+        elif self.history_.recoveries:
+            tell(
+                f"Gains were too large for these data: {self.history_.recoveries} blocks of rows "
+                "were taken back, and the gains halved. Give a smaller eta0, or gain='auto'.",
+                ConvergenceWarning,
+            )
+        elif self.tol > 0 and not self.certificate_.converged and self.callback is None:
             tell(
                 f"Not converged: the subspace still turned by {self.history_.changes[-1]:.1e} in "
                 f"pass {done}, and tol={self.tol:.1e} was asked for. Raise n_passes or tol.",
@@ -461,7 +471,7 @@ class HebbianKernelPCA(KernelEstimator):
         share, totals = float(min(1.0, shares.sum())), values * count
 
         def out(array):
-            return restore(np.asarray(array, dtype=rows.dtype), rows.original)
+            return restore(in_type(np.asarray(array), rows.dtype), rows.original)
 
         for name in ("X_fit_", "eigenvectors_"):
             self.__dict__.pop(name, None)

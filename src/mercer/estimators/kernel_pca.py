@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..bases import BASES, AllPoints, BasisRecipe, ColumnBasis, Columns, FourierBasis
+from ..bases import BASES, AllPoints, BasisRecipe, ColumnBasis, Columns, FourierBasis, Landmarks
 from ..bases.columns import has_columns
 from ..bases.fourier import row_range, why_not
 from ..checkpoint import Checkpoint, identity_of
@@ -37,6 +37,10 @@ from ._whole import all_or_nothing
 FIRST_COMPONENTS = 16
 # Parameters that a fit may change when it goes on from a checkpoint.
 NOT_OF_THE_RESULT = {"checkpoint", "n_jobs", "memory", "verbose", "callback", "copy_X"}
+
+# Residual, as a share of the first eigenvalue, from which the result of a method that ends after
+# a number of passes is worth a warning.
+ROUGH = 3e-2
 
 
 class KernelPCA(KernelEstimator):
@@ -386,6 +390,8 @@ class KernelPCA(KernelEstimator):
 
         def kernel_for(X):
             self.kernel_ = self._make_kernel(X)
+            if self.center and isinstance(recipe, AllPoints | Landmarks):
+                self.kernel_ = self.kernel_.recentered(X)
             return self.kernel_
 
         measured = isinstance(self._named_kernel(rows.shape[1]).gamma, str)
@@ -439,7 +445,7 @@ class KernelPCA(KernelEstimator):
         while True:
             r = min(r, problem.size)
             pairs, plan = self._solve_for(r, problem, engine, rng, report)
-            pairs = canonical(pairs, self._precision())
+            pairs = canonical(pairs, self._precision(), problem.slack)
             if share is None or r == problem.size or pairs.values.sum() >= share * problem.total:
                 break
             r *= 2
@@ -501,7 +507,7 @@ class KernelPCA(KernelEstimator):
         if isinstance(self.n_components, Integral) and self.n_components > n:
             what = "n_samples" if problem.basis.spans_data else "the rank of the basis"
             tell(f"n_components={self.n_components} is more than {what}={n}: {r} are kept.")
-        if not self.certificate_.converged and not stopped:
+        if not self._is_enough() and not stopped:
             tell(
                 f"Not converged after {self.certificate_.n_passes} passes: the largest residual "
                 f"is {self.certificate_.relative_residual:.1e} of the first eigenvalue, and "
@@ -509,10 +515,19 @@ class KernelPCA(KernelEstimator):
                 ConvergenceWarning,
             )
 
+    def _is_enough(self) -> bool:
+        """Whether the residuals are as asked for; of a given number of passes not rough will do."""
+        known, residual = self.certificate_.converged, self.certificate_.relative_residual
+        if known or residual is None or self._tol() > 0:
+            return known
+        return self.plan_.solver.ends_by_passes and residual <= ROUGH
+
     def _advice(self) -> str:
         """What helps against residuals that are too large."""
-        most = self.plan_.solver.most_passes or 0
-        if self.certificate_.n_passes < most - 1:
+        solver = self.plan_.solver
+        if solver.ends_by_passes and self._tol() == 0:
+            return "Give a tol, more passes to the solver, or use eigen_solver='krylov'."
+        if self.certificate_.n_passes < (solver.most_passes or 0) - 1:
             return "More passes would not make it smaller: raise tol."
         return "Raise max_iter or tol."
 

@@ -16,6 +16,7 @@ from ..files import is_arrow
 from ..kernels import Kernel
 from ..preimage import PREIMAGES, Preimage
 from ..rows import BlockRows, DaskRows, is_dask, is_source
+from ..rows.array import in_type
 from ..sampling import RowSample
 from ..selectors import Novelty
 from ..stream.components import components_of, new_reference
@@ -188,7 +189,7 @@ class StreamingKernelPCA(KernelEstimator):
         -------
         self
         """
-        return self._learn(self._batches(X), afresh=True)
+        return self._learn(self._batches(X), afresh=True, judged=True)
 
     def partial_fit(self, X: Array, y: Any = None) -> Self:
         """Learn more rows, in their order.
@@ -247,18 +248,21 @@ class StreamingKernelPCA(KernelEstimator):
             return (named_rows(batch, rows.names, X) for batch in rows.batches())
         return [X]
 
-    def _learn(self, batches, afresh):
-        """Learn from batches; the model changes as a whole, after the last of them."""
+    def _learn(self, batches, afresh, judged=False):
+        """Learn from batches; the model changes as a whole, after the last of them.
+
+        `judged` spends a look at the kept rows on the certificate: too much after every batch.
+        """
         self._validate_params()
         self._check_settings()
         model = unfitted(self) if afresh else self
-        model._learn_all(batches, afresh, self._kept_engine())
+        model._learn_all(batches, afresh, self._kept_engine(), judged)
         if afresh:
             become(self, model)
         self._warn()
         return self
 
-    def _learn_all(self, batches, afresh, engine):
+    def _learn_all(self, batches, afresh, engine, judged):
         state, history = (None, []) if afresh else (self._renewed(), list(self.history_))
         source = X = None
         for source in batches:
@@ -276,7 +280,9 @@ class StreamingKernelPCA(KernelEstimator):
                 "All rows so far have k(x, x) = 0, as zero rows have in a linear kernel: there is "
                 "no direction to begin with. Start with a batch that has other rows."
             )
-        self._become(state, history, engine, X, source)
+        # With forgetting the kept rows are not uniform.
+        sample = state.sample.rows if judged and self.forgetting == 1 else None
+        self._become(state, history, engine, X, source, sample)
 
     def _check(self, X, reset):
         """Rows checked for the model, sparse or dense as it is."""
@@ -371,9 +377,11 @@ class StreamingKernelPCA(KernelEstimator):
             start = stop
         return State(stream, sample, reference)
 
-    def _become(self, state, history, engine, X, source=None):
+    def _become(self, state, history, engine, X, source=None, sample=None):
         """Set the fitted attributes."""
-        found = components_of(state.stream, self.n_components, self.center, engine, state.reference)
+        found = components_of(
+            state.stream, self.n_components, self.center, engine, state.reference, sample
+        )
         if self.forgetting < 1:
             state = state._replace(reference=found.expansion)
         weight = state.stream.moments.count
@@ -384,7 +392,7 @@ class StreamingKernelPCA(KernelEstimator):
         single = np.float32 if X.dtype == np.float32 else np.float64
 
         def out(array):
-            return restore(np.asarray(array, dtype=single), source)
+            return restore(in_type(np.asarray(array), single), source)
 
         self.__dict__.update(
             _state=state,

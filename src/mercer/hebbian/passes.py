@@ -18,7 +18,7 @@ import numpy as np
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..solvers._linalg import beside, column_norms, inner, times
-from ..solvers.base import Eigenpairs, PassState, Report, silent
+from ..solvers.base import FULL_FLOOR, Eigenpairs, PassState, Report, silent
 from .gains import GainUnit, make_gain
 from .readout import READOUTS, nystroem_values, orthonormal, rotate
 
@@ -111,7 +111,7 @@ def hebbian_eigenpairs(
     -------
     pairs : Eigenpairs
         `n_passes` counts all products with the operator; `converged` says that `tol` was met
-        or, for tol=0, that no one stopped the passes.
+        or that the residuals are as small as those of an exact method.
     history : History
 
     Notes
@@ -135,6 +135,8 @@ def hebbian_eigenpairs(
     converged = run.passes(n_passes, tol, rng, report, measure)
     pairs = READOUTS[readout](gram, run, n_components)
     products = 1 + len(run.records) + pairs.n_passes
+    share = float(np.max(pairs.residuals)) / max(float(pairs.values[0]), np.finfo(float).tiny)
+    converged = converged or share <= FULL_FLOOR
     return replace(pairs, converged=converged, n_passes=products), run.history()
 
 
@@ -165,7 +167,7 @@ class _Run:
                     return record["changes"] <= tol
         except KeyboardInterrupt:
             self.interrupted = True
-        return tol == 0 and not self.interrupted
+        return False
 
     def _pass(self, rng, measure):
         """Visit all points once in random order."""

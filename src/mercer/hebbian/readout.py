@@ -29,7 +29,10 @@ def free(gram, run, r):
     order = np.argsort(-values, kind="stable")
     A = run.rule.A[:r].T
     U = (A * on_device_of(np.sqrt(values), A))[:, on_device_of(order, A)]
-    return Eigenpairs(values[order], U, np.full(r, np.inf), n_passes=0)
+    nothing = np.full(r, np.inf)
+    return Eigenpairs(
+        values[order], U, nothing, n_passes=0, least=least_quotient(run.V, run.Z), bounded=False
+    )
 
 
 def carried(gram, run, r):
@@ -62,7 +65,15 @@ def nystroem_pairs(gram, V, Z, r, n_passes=0):
     rounding = 10 * np.finfo(dtype_name(Z.dtype)).eps
     rest = max(gram.trace() - float(values.sum()), 0.0)
     bounds = rest * outside + rounding * max(float(values[0]), 0.0)
-    return Eigenpairs(values[:r], U, bounds, n_passes=n_passes)
+    # What Nystroem leaves out of an indefinite matrix bounds nothing.
+    known = gram.definite
+    least = None if known else least_quotient(V, Z)
+    return Eigenpairs(values[:r], U, bounds, n_passes=n_passes, least=least, bounded=known)
+
+
+def least_quotient(V, Z) -> float:
+    """The least Rayleigh quotient in the span of V, Z = K'V: some eigenvalue is no larger."""
+    return float(small_eigh(np.asarray(inner(V, Z), dtype=np.float64))[0][-1])
 
 
 def nystroem_values(V, Z):

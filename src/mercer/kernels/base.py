@@ -6,6 +6,7 @@ A kernel is a recipe: parameters only. `resolve` puts numbers in place of ``None
 
 from abc import ABC, abstractmethod
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,10 @@ from ..compute.arrays import Array, BlocksOnDemand, dtype_in, itemsize, placemen
 WIDTH_SAMPLE = 1000
 # Rows prepared at once.
 EMBED_ROWS = 512
+# Rows whose median is the origin, found in no time.
+ORIGIN_ROWS = 128
+# Sizes of the largest entry of rows that single precision has room around.
+SINGLE_ENTRIES = (1e-30, 1e30)
 # Rows squared at once in double precision.
 WIDE_ROWS = 65536
 # Rows from which the cancellation in a centred matrix is judged.
@@ -88,6 +93,18 @@ class Kernel(BaseEstimator, ABC):
         """How much rounding of a tile grows in the result, by terms that cancel."""
         return centering_spread(self, X)
 
+    def recentered(self, X) -> "Kernel":
+        """A kernel with the same centered matrix as this one, and fewer digits to cancel in it."""
+        return self
+
+    def entry_size(self, X) -> float:
+        """The largest |k(x, z)| where it may be more than any k(x, x), as of no definite kernel."""
+        return 0.0
+
+    def growth(self, X) -> float:
+        """Rounding of k(x, z) in double precision over d eps sqrt(k(x, x) k(z, z)), about."""
+        return 1.0
+
     def check(self, X: Array) -> None:
         """Raise ValueError if this kernel is not defined on X."""
         return
@@ -139,6 +156,10 @@ class FactoredKernel(Kernel):
         """Columns that `embed` appends."""
         return 0
 
+    def repair(self, T, left, right, rows, columns):
+        """The products T of prepared rows, where some lost digits: those from the rows again."""
+        return T
+
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> "Pairs":
         """Tiles by GEMM."""
         return FactoredPairs(self, X, Z, dtype, store)
@@ -150,6 +171,14 @@ class DirectKernel(Kernel):
     @abstractmethod
     def fill(self, X: Array, Z: Array, out: Array) -> None:
         """out[i, j] = k(x_i, z_j)."""
+
+    def origin(self, X):
+        """What to subtract from every row first, or None."""
+        return None
+
+    def spread(self, X):
+        """What centring cancels; rows out of its range leave single precision nothing."""
+        return super().spread(X) if fits_single(X) else np.inf
 
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> "Pairs":
         """Tiles by loops over pairs."""
@@ -239,7 +268,10 @@ class FactoredPairs(Pairs):
                 right = self.kernel.turn(right)
         else:
             right = self._right[j]
-        return self.kernel.finish(multiply(left, right, out))
+        with np.errstate(over="ignore", invalid="ignore"):  # `repair`, or whoever sums, sees to it
+            T = multiply(left, right, out)
+        rows, columns = (partial(self._exact_rows, A, k) for A, k in ((self.X, i), (self.Z, j)))
+        return self.kernel.finish(self.kernel.repair(T, left, right, rows, columns))
 
     def tile_bytes(self, side):
         """The tile, what `finish` needs beside it, and four blocks of prepared rows."""
@@ -278,6 +310,10 @@ class FactoredPairs(Pairs):
             rows[block] = self._embed(self.Z, block)
         return rows
 
+    def _exact_rows(self, X, block):
+        wide = np.float64 if is_sparse(X) else array_namespace(X).float64
+        return rows_of(X, block, wide)
+
     def _embed(self, X, block):
         return self.kernel.embed(rows_of(X, block, self.dtype, self.origin), self.origin)
 
@@ -285,15 +321,20 @@ class FactoredPairs(Pairs):
 class DirectPairs(Pairs):
     """Tiles filled by loops."""
 
+    def __init__(self, kernel, X, Z, dtype):
+        super().__init__(kernel, X, Z, dtype)
+        self.origin = kernel.origin(self.Z)
+
     def tile(self, i, j, out):
         """Hand both blocks of rows to the kernel."""
-        left, right = (rows_of(A, k, self.dtype) for A, k in ((self.X, i), (self.Z, j)))
+        blocks = ((self.X, i), (self.Z, j))
+        left, right = (rows_of(A, k, self.dtype, self.origin) for A, k in blocks)
         self.kernel.fill(left, right, out)
         return out
 
     def tile_bytes(self, side):
-        """The tile and two blocks of rows; sparse rows are there twice, as they are and dense."""
-        blocks = 6 if is_sparse(self.X) else 2
+        """The tile and two blocks of rows; sparse and shifted ones are there more than once."""
+        blocks = 6 if is_sparse(self.X) or self.origin is not None else 2
         return self.itemsize * (side * side + blocks * side * self.X.shape[1])
 
 
@@ -318,6 +359,27 @@ def multiply(left, right, out):
         return out
     xp = array_namespace(out)
     return xp.matmul(left, right.T, out=out)
+
+
+def fits_single(X) -> bool:
+    """Whether single precision can hold the largest entry of X, or X is zero."""
+    blocks = (X[i : i + WIDE_ROWS] for i in range(0, X.shape[0], WIDE_ROWS))
+    largest = max(max(float(block.max()), -float(block.min())) for block in blocks)
+    return SINGLE_ENTRIES[0] < largest < SINGLE_ENTRIES[1] or largest == 0
+
+
+def median_row(X):
+    """The median of some rows, (d,): where most are, and one far row does not move it.
+
+    None for sparse rows, which would be so no longer.
+    """
+    if is_sparse(X):
+        return None
+    xp = array_namespace(X)
+    sample = xp.asarray(X[:: -(-X.shape[0] // ORIGIN_ROWS)], dtype=xp.float64)
+    middle = xp.sort(sample, axis=0)[sample.shape[0] // 2]
+    # In the data's own precision the difference is exact enough and keeps its type.
+    return xp.asarray(middle, dtype=float_dtype(X))
 
 
 def same_for_all(X, value: float):

@@ -9,7 +9,16 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from ..compute import array_namespace, inplace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array
-from .base import DirectKernel, Kernel, WidthMixin, same_for_all
+from .base import (
+    WIDE_ROWS,
+    DirectKernel,
+    Kernel,
+    WidthMixin,
+    centering_spread,
+    fits_single,
+    median_row,
+    same_for_all,
+)
 
 
 class Laplacian(WidthMixin, DirectKernel):
@@ -30,6 +39,22 @@ class Laplacian(WidthMixin, DirectKernel):
     @staticmethod
     def _width(distance):
         return 1.0 / distance if distance > 0 else 1.0
+
+    def origin(self, X):
+        """The median of some rows: distances stay, and single precision has less to hold."""
+        return median_row(X)
+
+    def spread(self, X):
+        """gamma |x|_1 of the row farthest from the origin, or what centring cancels."""
+        if not fits_single(X):
+            return np.inf
+        origin, far = self.origin(X), 0.0
+        step = 512 if is_sparse(X) or isinstance(X, np.ndarray) else WIDE_ROWS
+        for start in range(0, X.shape[0], step):
+            rows = X[start : start + step]
+            rows = abs(rows if origin is None else rows - origin)
+            far = max(far, float(rows.sum(axis=1).max()))
+        return max(self.gamma * far, centering_spread(self, X))
 
     def fill(self, X: Array, Z: Array, out: Array) -> None:
         """L1 distances, then exp."""
@@ -72,6 +97,10 @@ class AdditiveChi2(DirectKernel):
         add_coordinates("chi2_distances", chi2_term, X, Z, out)
         out *= -1
 
+    def entry_size(self, X):
+        """Twice the largest sum of a row."""
+        return 2 * float(X.sum(axis=1).max())
+
     def diag(self, X: Array) -> Array:
         """Zeros."""
         return same_for_all(X, 0.0)
@@ -104,6 +133,10 @@ class Chi2(AdditiveChi2):
         super().fill(X, Z, out)
         out *= self.gamma
         inplace(array_namespace(out).exp, out)
+
+    def entry_size(self, X):
+        """None is larger than k(x, x)."""
+        return 0.0
 
     def diag(self, X: Array) -> Array:
         """Ones."""

@@ -4,12 +4,17 @@ from copy import copy
 
 import numpy as np
 
-from ..compute import ScalarMap, array_namespace, inplace, is_sparse
+from ..compute import ScalarMap, array_namespace, inplace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array
 from .base import FactoredKernel, Kernel, centering_spread, row_squares, wide_row_squares
 
-# Largest entry for which single-precision sums over many rows stay finite.
-SINGLE_RANGE = 1e30
+# Entries for which single-precision sums over many rows neither overflow nor vanish.
+SINGLE_RANGE = (1e-25, 1e30)
+# Squared distance of the mean to the origin, over the variance, from which a linear kernel loses
+# digits that matter; and rows that tell.
+OFFSET, MEAN_ROWS = 1e4, 4096
+# Squared norms of rows that are known to all digits, in any precision.
+SQUARES_RANGE = (1e-30, 1e30)
 
 # Largest degree of a fused polynomial: the tile multiplies that often.
 FUSED_DEGREE = 16
@@ -51,12 +56,49 @@ class DotProductKernel(FactoredKernel):
     def spread(self, X: Array) -> float:
         """What centring cancels; entries beyond its range leave single precision nothing."""
         with np.errstate(over="ignore", invalid="ignore"):
-            largest = float(abs(self.diag(X)).max())
-            return centering_spread(self, X) if largest < SINGLE_RANGE else np.inf
+            largest, (low, high) = float(abs(self.diag(X)).max()), SINGLE_RANGE
+            inside = low < largest < high and self._argument(X) < high
+            return centering_spread(self, X) if inside else np.inf
+
+    def _argument(self, X) -> float:
+        """The largest gamma |x|^2."""
+        return float(wide_row_squares(X).max()) * self._scale**2
 
 
 class Linear(DotProductKernel):
-    """``x . z``: kernel PCA with it is ordinary PCA."""
+    """``x . z``: kernel PCA with it is ordinary PCA.
+
+    Parameters
+    ----------
+    center : array of shape (d,) or None
+        Taken off every row first, ``(x - c) . (z - c)``: the same components, and no digits lost
+        to rows far from the origin. `KernelPCA` sets it where it matters.
+    """
+
+    def __init__(self, center=None):
+        self.center = center
+
+    def origin(self, X):
+        """The center that was given."""
+        return None if self.center is None else on_device_of(self.center, X)
+
+    def diag(self, X):
+        """|x - c|^2."""
+        if self.center is None:
+            return super().diag(X)
+        xp = array_namespace(X)
+        return wide_row_squares(xp.asarray(X, dtype=xp.float64) - self.origin(X))
+
+    def recentered(self, X):
+        """With the mean as its center, where rows are far from the origin and close together."""
+        if is_sparse(X) or self.center is not None:
+            return self
+        sample = np.asarray(to_numpy(X[:: -(-X.shape[0] // MEAN_ROWS)]), dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = sample.mean(axis=0)
+            spread = float(np.square(sample - mean).sum(axis=1).mean())
+            far = float(mean @ mean) > OFFSET * spread
+        return Linear(mean) if far else self
 
     def scalar_map(self) -> ScalarMap | None:
         """The inner product itself."""
@@ -126,6 +168,20 @@ class Sigmoid(DotProductKernel):
         self.gamma = gamma
         self.coef0 = coef0
 
+    def spread(self, X):
+        """The size of the argument, which tanh does not shrink near zero, or what centring does."""
+        with np.errstate(over="ignore"):
+            return max(self._argument(X), super().spread(X))
+
+    def growth(self, X):
+        """That of the argument."""
+        with np.errstate(over="ignore"):
+            return min(1 + self._argument(X), 1 / np.finfo(float).eps)
+
+    def entry_size(self, X):
+        """One."""
+        return 1.0
+
     def finish(self, T: Array) -> Array:
         """Add the constant, take tanh."""
         T += self.coef0
@@ -143,6 +199,7 @@ class Cosine(DotProductKernel):
     def embed(self, X: Array, origin: Array) -> Array:
         """Rows of unit length."""
         norms = row_squares(X) ** 0.5
+        norms, X = in_range(norms, X)
         norms[norms == 0] = 1
         if is_sparse(X):
             return X.multiply((1 / norms)[:, None]).tocsr().astype(X.dtype)
@@ -154,9 +211,34 @@ class Cosine(DotProductKernel):
 
     def diag(self, X: Array) -> Array:
         """One, or zero for a zero row."""
-        squares = wide_row_squares(X)
-        xp = array_namespace(squares)
-        return xp.asarray(squares > 0, dtype=xp.float64)
+        sizes = largest_entries(X)
+        xp = array_namespace(sizes)
+        return xp.asarray(sizes > 0, dtype=xp.float64)
+
+
+def in_range(norms, X):
+    """Norms of rows, and the rows, over their largest entries where squares leave the range."""
+    low, high = (bound**0.5 for bound in SQUARES_RANGE)
+    xp = array_namespace(norms)
+    if bool(((norms > low) & (norms < high)).all()):
+        return norms, X
+    sizes = largest_entries(X)
+    sizes = xp.where((sizes > 0) & ~((norms > low) & (norms < high)), sizes, xp.ones_like(sizes))
+    if is_sparse(X):
+        # The reciprocal of a small number may overflow, so twice by its root.
+        roots = (sizes**-0.5)[:, None]
+        X = X.multiply(roots).multiply(roots).tocsr().astype(X.dtype)
+    else:
+        X = X / sizes[:, None]
+    return row_squares(X) ** 0.5, X
+
+
+def largest_entries(X):
+    """max |x_k| of every row, (n,)."""
+    if is_sparse(X):
+        return abs(X).max(axis=1).toarray().ravel()
+    xp = array_namespace(X)
+    return xp.max(xp.abs(X), axis=1)
 
 
 def power(T, degree):

@@ -12,13 +12,14 @@ from scipy.special import gamma as gamma_function
 from scipy.special import kv
 
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse
-from ..compute.arrays import Array, placement_of
+from ..compute.arrays import Array, dtype_name, placement_of
 from .base import (
     FactoredKernel,
     WidthMixin,
     append_columns,
     centering_spread,
-    float_dtype,
+    fits_single,
+    median_row,
     row_squares,
     same_for_all,
 )
@@ -29,6 +30,15 @@ LOG2E = 1.0 / math.log(2.0)
 NORM_ROWS = 65536
 # A positive -gamma d^2 up to this is the ordinary rounding of rows in single precision.
 POSITIVE_ROUNDING = 1e-4
+# Largest gamma |x|^2, for each precision, at which the product of two rows is as good as their
+# difference: its rounding is eps times that. Beyond, distances below this share of the norms are
+# taken from the differences; larger ones have lost fewer digits than that.
+FAR = {"float64": 1e3, "float32": 1e2}
+# Squared distances, over the norms, below which a kernel with a cusp takes differences: there
+# rounding eps of the norms makes one of eps / (2 sqrt(share)) of their roots.
+CUSP = {"float64": 1e-6, "float32": 1e-3}
+# Numbers of the differences that are held at once.
+DIFFERENCES = 2**20
 
 
 class StationaryKernel(WidthMixin, FactoredKernel):
@@ -51,15 +61,50 @@ class StationaryKernel(WidthMixin, FactoredKernel):
         turned[:, d], turned[:, d + 1] = E[:, d + 1], E[:, d]
         return turned
 
-    def origin(self, X: Array) -> Array:
-        """The mean of some rows: distances stay, cancellation shrinks."""
-        if is_sparse(X):
+    def origin(self, X):
+        """The median of some rows: distances stay, cancellation shrinks."""
+        return median_row(X)
+
+    def repair(self, T, left, right, rows, columns):
+        """T = -gamma d^2 with the entries in which digits cancelled taken from differences.
+
+        Parameters
+        ----------
+        T : array of shape (a, b)
+        left, right : arrays of shape (a, d + 2) and (b, d + 2)
+            The prepared rows that T is the product of.
+        rows, columns : callables
+            The rows themselves in double precision, when they are needed.
+        """
+        if 0 in T.shape:
+            return T
+        s, t = minus_squares(left), minus_squares(right)
+        cancelled = self._cancelled(T, s, t, dtype_name(T.dtype))
+        if cancelled is None:
+            return T
+        xp = array_namespace(T)
+        index, other = xp.nonzero(cancelled)
+        if index.shape[0]:
+            X, Z = rows(), columns()
+            step = max(1, DIFFERENCES // X.shape[1])
+            for start in range(0, index.shape[0], step):
+                i, j = index[start : start + step], other[start : start + step]
+                squares = row_squares(dense_rows(X[i]) - dense_rows(Z[j]))
+                T[i, j] = xp.asarray(squares * -self.gamma, dtype=T.dtype)
+        return T
+
+    def _cancelled(self, T, s, t, precision):
+        """Entries in which digits cancelled, (a, b), or None where there are none."""
+        limit = FAR[precision]
+        # Comparisons the other way round would pass over what is not a number.
+        if float(s.min()) + float(t.min()) >= -2 * limit:
             return None
-        xp = array_namespace(X)
-        step = -(-X.shape[0] // 4096)
-        sample = xp.asarray(X[::step], dtype=xp.float64)
-        # In the data's own precision the difference is exact enough and keeps its type.
-        return xp.asarray(xp.mean(sample, axis=0), dtype=float_dtype(X))
+        norms = s[:, None] + t[None, :]
+        return (norms < -2 * limit) & ~(norms / limit >= T)
+
+    def growth(self, X):
+        """Rounding of -gamma d^2 over eps: that of the norms, as far as no differences are used."""
+        return 4 * min(self._farthest(X), FAR["float64"]) + 1
 
     def extra_columns(self) -> int:
         """The squared norm and a one."""
@@ -69,15 +114,35 @@ class StationaryKernel(WidthMixin, FactoredKernel):
         """Ones."""
         return same_for_all(X, 1.0)
 
-    def spread(self, X: Array) -> float:
-        """gamma |x|^2 of the row farthest from the mean, or what centring cancels."""
-        origin = self.origin(X)
-        far = 0.0
-        step = 4096 if is_sparse(X) or isinstance(X, np.ndarray) else NORM_ROWS
-        for start in range(0, X.shape[0], step):
-            rows = X[start : start + step]
-            far = max(far, float(row_squares(rows if origin is None else rows - origin).max()))
-        return max(self.gamma * far, centering_spread(self, X))
+    def spread(self, X):
+        """gamma |x|^2 of the row farthest from the origin, or what centring cancels."""
+        if not fits_single(X):
+            return np.inf
+        return max(self._farthest(X), centering_spread(self, X))
+
+    def _farthest(self, X) -> float:
+        """The largest gamma |x|^2."""
+        origin, far = self.origin(X), 0.0
+        step = 512 if is_sparse(X) or isinstance(X, np.ndarray) else NORM_ROWS
+        with np.errstate(over="ignore"):
+            for start in range(0, X.shape[0], step):
+                rows = X[start : start + step]
+                far = max(far, float(row_squares(rows if origin is None else rows - origin).max()))
+            return self.gamma * far
+
+
+def minus_squares(E):
+    """-gamma |x|^2 of prepared rows, of the left or of the right factor, (n,)."""
+    d = E.shape[1] - 2
+    last = E[:, [d, d + 1]].toarray() if is_sparse(E) else E[:, d:]
+    xp = array_namespace(last)
+    # The other of the two columns holds ones.
+    return xp.min(last, axis=1)
+
+
+def dense_rows(X):
+    """Rows as an array."""
+    return X.toarray() if is_sparse(X) else X
 
 
 class RBF(StationaryKernel):
@@ -141,6 +206,21 @@ class Matern(StationaryKernel):
         """Only the smoothnesses with a closed form."""
         if self.nu not in (0.5, 1.5, 2.5):
             raise ValueError(f"Matern: nu={self.nu!r} has no closed form. Give 0.5, 1.5 or 2.5.")
+
+    def _cancelled(self, T, s, t, precision):
+        """For nu = 1/2 all distances that are small: k has a cusp, where rounding is its root."""
+        if self.nu > 0.5:
+            return super()._cancelled(T, s, t, precision)
+        share = CUSP[precision]
+        if float(T.max()) <= share * (float(s.min()) + float(t.min())):
+            return None
+        return ~(share * (s[:, None] + t[None, :]) >= T)
+
+    def growth(self, X):
+        """With a cusp, that at the smallest distances that come from products."""
+        if self.nu > 0.5:
+            return super().growth(X)
+        return 2 + min(self._farthest(X), 1 / CUSP["float64"] ** 2) ** 0.5 / CUSP["float64"] ** 0.5
 
     def finish(self, T: Array) -> Array:
         """T holds -rho^2 / 2."""

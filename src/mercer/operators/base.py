@@ -19,6 +19,10 @@ START_SHARE = 10
 START_RCOND = 1e-7
 
 
+# Vectors of a start that are random whatever the sample says.
+UNGUIDED = 2
+
+
 class SymmetricOperator(ABC):
     """An n x n symmetric matrix known through its products."""
 
@@ -76,6 +80,10 @@ class SymmetricOperator(ABC):
     def trace(self) -> float:
         """The sum of all eigenvalues."""
         return float(self.diagonal().sum())
+
+    def magnitude(self) -> float:
+        """The size of its entries, about; 1 where they are known to be harmless."""
+        return 1.0
 
 
 class DenseOperator(SymmetricOperator):
@@ -161,9 +169,11 @@ def start_sample(n: int, k: int, rng) -> np.ndarray:
 def sample_weights(K, k: int) -> np.ndarray:
     """Leading eigenvectors of a sample's matrix over their values, at most k, (m, <= k).
 
-    Their products with the sample's columns are the Nystroem extension to all points.
+    Their products with the sample's columns are the Nystroem extension to all points. Of larger
+    blocks a few vectors are left to chance, which `padded` adds: with a narrow kernel the others
+    may live on the sample alone and never leave it.
     """
-    m = K.shape[0]
+    m, k = K.shape[0], k - UNGUIDED if k >= 2 * UNGUIDED else k
     values, U = eigh((K + K.T) / 2, subset_by_index=(max(0, m - k), m - 1))
     kept = values > START_RCOND * max(values[-1], 0)
     return U[:, kept] / values[kept]

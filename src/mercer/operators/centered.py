@@ -12,6 +12,9 @@ from ..compute import array_namespace, to_numpy
 from ..compute.arrays import Array
 from .base import SymmetricOperator, padded, sample_weights, start_sample
 
+# Rounding of the row means of a draft, as a share of the kernel's own size.
+DRAFT_ROUNDING = 1e-6
+
 
 class CenteredGram(SymmetricOperator):
     """H G H for the Gram matrix G of a basis, H = I - 11'/n; G itself if not `center`.
@@ -25,6 +28,7 @@ class CenteredGram(SymmetricOperator):
         self.shape = (basis.size, basis.size)
         self.definite = basis.kernel.definite
         self._draft: CenteredGram | None = None
+        self.means_rounding = 0.0
         self._row_means: np.ndarray | None = None
 
     def __matmul__(self, V):
@@ -72,17 +76,25 @@ class CenteredGram(SymmetricOperator):
         if self.center:
             V = V - V.mean(axis=0)
         AV = self.basis.rows_times(index, V)
-        return AV - self.row_means @ V if self.center else AV
+        if not self.center:
+            return AV
+        # All rows tell their mean better than a draft does.
+        return AV - (AV.mean(axis=0) if AV.shape[0] == self.shape[0] else self.row_means @ V)
 
     @property
     def row_means(self) -> np.ndarray:
         """Means of the rows of G, (n,); those of the draft will do."""
         if self._row_means is None and self.draft is not None:
             self._row_means = self.draft.row_means
+            self.means_rounding = DRAFT_ROUNDING
         if self._row_means is None:
             ones = self.basis.engine.zeros((self.shape[0], 1)) + 1 / self.shape[0]
             self._row_means = self.basis.gram(ones)[:, 0]
         return self._row_means
+
+    def magnitude(self):
+        """The largest diagonal entry before centering."""
+        return float(abs(self.basis.diagonal()).max())
 
     def diagonal(self) -> np.ndarray:
         """The diagonal, (n,)."""
@@ -132,7 +144,7 @@ class CenteredGram(SymmetricOperator):
     def start(self, k: int, rng: np.random.Generator) -> Array:
         """Eigenvectors of a sample of the points, extended to all of them (Nystroem)."""
         index = start_sample(self.shape[0], k, rng)
-        K = to_numpy(self.basis.minor(index)).astype(float)
+        K = self._finite(to_numpy(self.basis.minor(index)).astype(float))
         if self.center:
             K = K - K.mean(axis=0)
             K = K - K.mean(axis=1)[:, None]

@@ -6,6 +6,7 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from ..exceptions import tell
+from ..operators.scaled import ordinary
 from ..solvers import Dense, no_variance
 from ..solvers.base import NoConvergence
 from ..solvers.block_krylov import FULL_FLOOR
@@ -93,10 +94,11 @@ def residual_share(pairs) -> float:
 def run(plan: Plan, problem, engine, rng, report):
     """Solve with BLAS held at one thread, except for large dense matrices."""
     solver, work = plan.solver, plan.workload
+    operator, unit = ordinary(problem.operator)
     if isinstance(solver, Dense) and problem.size > SINGLE_BLAS_ROWS:
-        return solver.solve(problem.operator, work.r, rng, work.tol, report)
+        return solver.solve(operator, work.r, rng, work.tol, report).scaled(unit)
     with engine.single_blas():
-        return solver.solve(problem.operator, work.r, rng, work.tol, report)
+        return solver.solve(operator, work.r, rng, work.tol, report).scaled(unit)
 
 
 def warn_unconverged(pairs, tol):

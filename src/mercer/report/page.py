@@ -14,6 +14,7 @@ from textwrap import shorten
 
 import numpy as np
 
+from ..certificate import confidence_text
 from ..plot.axes import dense
 from .charts import convergence_chart, spectrum_chart
 from .content import Content
@@ -153,6 +154,10 @@ def spectrum_section(model) -> str:
         )
     ]
     heads = ["component", "eigenvalue", "at least", "at most", "share of variance"]
+    if certificate.confidence is not None and certificate.confidence < 1:
+        heads.append(f"at most, with confidence {confidence_text(certificate.confidence)}")
+        for row, high in zip(rows, dense(certificate.likely_upper)[:SPECTRUM], strict=True):
+            row.append(f"{high:.6g}")
     count = dense(model.eigenvalues_).size
     more = f"<p>The first {SPECTRUM} of {count}.</p>" if count > SPECTRUM else ""
     bars = "hold the true ones" if certificate.kind == "bound" else "are estimates of their error"

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..certificate import confidence_text
 from ..plot.axes import dense
 
 KERNELS = {
@@ -113,6 +114,11 @@ def _how_sure(model) -> str:
         text += (
             ", and no exact eigenvalue lies above the one found by more than "
             f"{_part(width / top)} of the first"
+        )
+    if certificate.confidence is not None and certificate.confidence < 1:
+        text += (
+            f"; with confidence {confidence_text(certificate.confidence)} by no more than "
+            f"{_part(certificate.likely_widest)}"
         )
     text += "."
     if not certificate.converged:

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from ..bases import AllPoints, GramBasis, PrecomputedBasis
+from ..bases import AllPoints, Basis, GramBasis, PrecomputedBasis
 from ..compute import TiledEngine, array_namespace, is_sparse, make_engine, restore, to_numpy
 from ..compute.arrays import Array, dtype_in
 from ..kernels import Kernel, Precomputed
+from ..moments import Moments
 from ..sampling import sampled_numbers
-from .base import Rows
+from .base import WITNESS, Rows
 
 # Rows that tell one array from another.
 IDENTITY_ROWS = 256
@@ -70,6 +71,13 @@ class ArrayRows(Rows):
             return self.array
         seed = self.seed if rng is None else int(rng.integers(2**62))
         return self.array[sampled_numbers(n, size, seed)]
+
+    def witnessed(self, basis: Basis, W: Array, size: int) -> tuple[Moments, Any]:
+        """Rows by the keys of their numbers, without a look at the others."""
+        n, some = self.shape[0], self.array
+        if n > size:
+            some = some[sampled_numbers(n, size, self.seed ^ WITNESS)]
+        return self.moments(basis, W), some
 
     def whole(self, who: str) -> Any:
         """These."""
@@ -140,8 +148,11 @@ def float_type(X: Array) -> Any:
 
 
 def in_type(result: Array, dtype: Any) -> Any:
-    """An array of any library in one floating type."""
+    """An array of any library in one floating type; numbers too large for it stay as they are."""
     xp = array_namespace(result)
     if xp is np:
-        return result.astype(dtype, copy=False)
+        with np.errstate(over="ignore"):
+            narrow = result.astype(dtype, copy=False)
+        lost = dtype == np.float32 and not np.isfinite(narrow).all() and np.isfinite(result).all()
+        return result if lost else narrow
     return xp.astype(result, dtype_in(xp, np.dtype(dtype).name), copy=False)

@@ -18,10 +18,13 @@ from ..kernels import Kernel
 from ..kernels.base import wide_row_squares
 from ..moments import Moments
 from ..problems import row_moments, whitened
+from ..remainder import ALL_ROWS, SAMPLE_ROWS
 from ..sampling import RowSample
 
 # Rows kept of those that are read for another reason: enough for widths and pre-images.
 KEPT_ROWS = 2000
+# What makes a second sample of the same rows independent of the first.
+WITNESS = 0x5DEECE66D
 
 
 class RowFunction(ABC):
@@ -175,6 +178,16 @@ class Rows(ABC):
         """Moments of the coordinates of all rows in a basis, for W with W' G W = I."""
         return whitened(W, self.sum(MomentsOf(basis, W), "summing moments"))
 
+    def witnessed(self, basis: Basis, W: Array, size: int) -> tuple[Moments, Any]:
+        """The moments, and in the same pass uniform rows that the basis was not chosen from."""
+        # No more than a fixed number, so that memory does not grow with the rows.
+        most = SAMPLE_ROWS if (self.shape[0] or 0) > ALL_ROWS else ALL_ROWS
+        look = SurveyOf(min(size, most), self.seed ^ WITNESS)
+        found = self.sum(Together((MomentsOf(basis, W), look)), "summing moments")
+        moments, seen = found.parts
+        wanted = look.size if seen.count <= ALL_ROWS else min(look.size, SAMPLE_ROWS)
+        return whitened(W, moments), seen.sample.leading(wanted).rows
+
     def make_engine(
         self,
         *,
@@ -205,6 +218,35 @@ class MomentsOf(RowFunction):
     def moved(self, engine):
         """Against the same basis elsewhere."""
         return replace(self, basis=self.basis.moved(engine))
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums of several functions, which add up one by one."""
+
+    parts: tuple
+
+    def __sizeof__(self):
+        # A scheduler asks for it before it moves one.
+        return object.__sizeof__(self) + sum(part.__sizeof__() for part in self.parts)
+
+    def __add__(self, other: "Sums") -> "Sums":
+        return Sums(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
+
+
+@dataclass(frozen=True)
+class Together(RowFunction):
+    """Several functions in one pass."""
+
+    functions: tuple[RowFunction, ...]
+
+    def __call__(self, rows, first):
+        """All of them for a block."""
+        return Sums(tuple(function(rows, first) for function in self.functions))
+
+    def moved(self, engine):
+        """All of them elsewhere."""
+        return Together(tuple(function.moved(engine) for function in self.functions))
 
 
 @dataclass(frozen=True)

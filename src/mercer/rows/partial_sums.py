@@ -11,11 +11,11 @@ from ..compute.csr import csr_from_parts
 from ..exceptions import CheckpointError
 from ..moments import Moments
 from ..sampling import RowSample
-from .base import Box, Survey
+from .base import Box, Sums, Survey
 
 # All that sums are made of: names are looked up here, never imported.
 SUMS: dict[str, type] = {
-    kind.__name__: kind for kind in (Moments, TrigonometricMoments, Survey, RowSample, Box)
+    kind.__name__: kind for kind in (Moments, TrigonometricMoments, Survey, RowSample, Box, Sums)
 }
 
 

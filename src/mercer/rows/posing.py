@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from math import isqrt
 from typing import Any
 
 import numpy as np
 
+from .. import remainder
 from ..bases import AllPoints, Basis, BasisRecipe, ColumnBasis, FourierBasis
 from ..compute import TiledEngine, format_bytes, parse_bytes
 from ..exceptions import tell
@@ -120,7 +120,20 @@ def reduced(request, recipe, kernel, seen, rows: Rows, engine, rng) -> Any:
     if isinstance(basis, ColumnBasis):
         X = seen if rows.in_memory else None
         return ColumnProblem(basis, rows.moments(basis, None), request.center, X)
-    return reduced_problem(basis, seen, partial(rows.moments, basis), request.center)
+    witnesses: list = []
+
+    def moments_of(W):
+        moments, some = rows.witnessed(basis, W, witness_count(rows))
+        witnesses.append(some)
+        return moments
+
+    return reduced_problem(basis, seen, moments_of, request.center, lambda: witnesses[-1])
+
+
+def witness_count(rows: Rows) -> int:
+    """Rows on which a basis is judged, as far as they take a small share of the budget."""
+    room = parse_bytes(rows.memory) // (SAMPLE_SHARE * 8 * rows.shape[1])
+    return max(2, min(remainder.sample_size(rows.shape[0]), room))
 
 
 def grown(request, recipe, kernel, seen, rows: Rows, engine, rng) -> ReducedProblem:

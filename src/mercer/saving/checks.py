@@ -7,7 +7,7 @@ import numpy as np
 from ..bases import FeatureBasis, FourierBasis, PointBasis
 from ..bases.random_features import Fourier
 from ..compute import is_sparse
-from ..kernels import Hollow, Kernel
+from ..kernels import Hollow, Kernel, Linear
 from .archive import ModelFileError
 from .values import conforms
 
@@ -47,6 +47,14 @@ def rows(value):
     return value
 
 
+def centered(value) -> None:
+    """The center of a linear kernel: finite numbers, or none."""
+    if value is not None and (
+        not isinstance(value, np.ndarray) or value.ndim != 1 or not np.isfinite(value).all()
+    ):
+        raise ModelFileError(f"a linear kernel has a center that is no vector: {value!r:.60}")
+
+
 def resolved(kernel) -> Kernel:
     """A kernel whose parameters are all numbers, and allowed."""
     if not isinstance(kernel, Kernel):
@@ -54,6 +62,8 @@ def resolved(kernel) -> Kernel:
     for value in kernel.get_params(deep=False).values():
         if isinstance(kernel, Hollow):
             resolved(value)
+        elif isinstance(kernel, Linear):
+            centered(value)
         elif not isinstance(value, Real) or not np.isfinite(float(value)):
             raise ModelFileError(f"the kernel {kernel!r:.60} has parameters that are no numbers")
     if float(kernel.gamma or 0.0) < 0:

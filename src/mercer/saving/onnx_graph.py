@@ -113,7 +113,9 @@ def dense_rows(points):
 
 
 def inner_products(graph, X, Z, kernel) -> str:
-    """gamma X Z' + coef0."""
+    """gamma X Z' + coef0; a linear kernel may have a center."""
+    if isinstance(kernel, Linear) and kernel.center is not None:
+        X, Z = graph.sub(X, kernel.center.astype(graph.dtype)), Z - kernel.center
     K = graph.matmul(X, Z.T * kernel._scale)
     return K if isinstance(kernel, Linear | Cosine) else graph.add(K, kernel.coef0)
 

@@ -14,6 +14,8 @@ from ..compute.arrays import placement_of
 # Least pivot of the scaled Gram matrix of a block: below, its condition number squared
 # leaves fewer than half of the digits.
 CHOLESKY_LEAST = 1e-4
+# Length that a unit vector keeps when it is projected a second time, unless it was rounding.
+LEAST_KEPT = 0.5
 
 
 def descending(values, vectors):
@@ -92,7 +94,24 @@ def orthonormal_against(W, Q):
     V, B = orthonormalize(W - times(Q, C))
     again = inner(Q, V)
     V, R = orthonormalize(V - times(Q, again))
-    return V, C + again @ B, R @ B
+    C, lost = C + again @ B, np.abs(np.diag(R)) < LEAST_KEPT
+    if not lost.any():
+        return V, C, R @ B
+    V = with_new_columns(V, Q, lost)
+    return V, C, inner(V, W)
+
+
+def with_new_columns(V, Q, lost):
+    """V with random columns, orthogonal to Q and the others, for those that Q spans already.
+
+    They come where all that a matrix of low rank reaches is in the basis.
+    """
+    kept, xp = np.flatnonzero(~lost), array_namespace(V)
+    new = random_columns(V, int(lost.sum()), np.random.default_rng(Q.shape[1]))
+    V = xp.concat([V[:, on_device_of(kept, V)], new], axis=1)
+    for _ in range(3):
+        V, _ = qr(V - times(Q, inner(Q, V)))
+    return V
 
 
 def orthonormalize(W):

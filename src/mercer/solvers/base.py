@@ -32,6 +32,8 @@ class Eigenpairs:
         Products with the operator, drafts included.
     least : float or None
         Some eigenvalue is at most about this: negative for an indefinite operator.
+    bounded : bool
+        False where the residuals are not known.
     """
 
     values: np.ndarray
@@ -40,6 +42,15 @@ class Eigenpairs:
     converged: bool = True
     n_passes: int = 1
     least: float | None = None
+    bounded: bool = True
+
+    def scaled(self, unit: float) -> "Eigenpairs":
+        """The pairs of the operator times a number."""
+        if unit == 1.0:
+            return self
+        least = None if self.least is None else self.least * unit
+        values, residuals = self.values * unit, self.residuals * unit
+        return replace(self, values=values, residuals=residuals, least=least)
 
     def leading(self, count: int) -> "Eigenpairs":
         """The first `count` pairs."""
@@ -83,6 +94,11 @@ Report = Callable[[PassState], bool]
 def silent(state: PassState) -> bool:
     """A report that says nothing and never stops."""
     return False
+
+
+# Residuals, as shares of the largest eigenvalue, below which float64 passes gain nothing
+# for eigenvalues (their error is the square): what tol=0 asks for.
+FULL_FLOOR = 1e-9
 
 
 class Solver(BaseEstimator, ABC):
@@ -147,8 +163,10 @@ NEGATIVE_SHARE = {"f": 5e-3, "d": 1e-5}
 ZERO_SHARE = {"f": 2e-7, "d": 1e-12}
 
 
-def canonical(pairs: Eigenpairs, precision: str = "d") -> Eigenpairs:
+def canonical(pairs: Eigenpairs, precision: str = "d", rounding: float = 0.0) -> Eigenpairs:
     """Sorted, rounding clipped to zero, each vector's largest entry positive.
+
+    `rounding` is what the arithmetic may have changed eigenvalues by.
 
     Raises
     ------
@@ -156,7 +174,7 @@ def canonical(pairs: Eigenpairs, precision: str = "d") -> Eigenpairs:
         If a wanted eigenvalue is negative beyond rounding: its direction has no
         variance, and the operator is not positive semidefinite.
     """
-    values = clip_rounding(pairs.values, precision)
+    values = clip_rounding(pairs.values, precision, rounding)
     # A value set to zero moves away from the true one it was near.
     residuals = pairs.residuals + np.abs(values - pairs.values)
     order = np.argsort(-values, kind="stable")
@@ -165,11 +183,11 @@ def canonical(pairs: Eigenpairs, precision: str = "d") -> Eigenpairs:
     return replace(pairs, values=values[order], vectors=vectors, residuals=residuals[order])
 
 
-def clip_rounding(values, precision: str = "d") -> np.ndarray:
+def clip_rounding(values, precision: str = "d", rounding: float = 0.0) -> np.ndarray:
     """Eigenvalues with rounding set to zero; negative ones beyond rounding are an error."""
     top = float(np.max(values, initial=0.0))
     least = float(np.min(values, initial=0.0))
-    if least < -NEGATIVE_SHARE[precision] * max(top, np.finfo(float).tiny):
+    if least < -NEGATIVE_SHARE[precision] * max(top, np.finfo(float).tiny) - rounding:
         raise ValueError(
             f"There are significant negative eigenvalues ({least:.3g} against a largest of "
             f"{top:.3g}): the kernel matrix is not positive semidefinite. Ask for fewer "

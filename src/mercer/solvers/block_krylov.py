@@ -33,13 +33,10 @@ from ._linalg import (
     tall,
     times,
 )
-from .base import Eigenpairs, PassState, Report, Solver, silent
+from .base import FULL_FLOOR, Eigenpairs, PassState, Report, Solver, silent
 from .dense import Dense
 
-# Residuals, as shares of the largest eigenvalue, below which float64 passes gain nothing
-# for eigenvalues (their error is the square) ...
-FULL_FLOOR = 1e-9
-# ... and below which single-precision passes stop gaining.
+# Residuals, as shares of the largest eigenvalue, below which single-precision passes stop gaining.
 DRAFT_FLOOR = 1e-6
 # ... and below which half-precision passes of a device do.
 COARSE_FLOOR = 1e-3
@@ -53,7 +50,9 @@ BASIS_BLOCKS = 8
 MAX_CORRECTIONS = 12
 # Products in all before the solver gives up.
 MAX_PASSES = 100
-# Rows on which rounding is measured, and the factor by which the sample is not trusted.
+# Rows of the largest vectors' entries, whose rounding is measured: outliers hold most of it.
+LARGEST_ROWS = 64
+# Others on which it is sampled, and the safety factor on the sampled estimate.
 ROUNDING_ROWS, ROUNDING_FACTOR = 256, 2.0
 
 
@@ -223,8 +222,12 @@ def search(A, tol, sizes, rng, watch) -> Ritz:
 
 
 def krylov(A, V, sizes, goal, watch) -> Ritz:
-    """Ritz pairs of A, as many as are carried, whose wanted residuals are below `goal`."""
-    b = V.shape[1]
+    """Ritz pairs of A, as many as are carried, whose wanted residuals are below `goal`.
+
+    Where the spectrum is flat, small residuals come before the leading pairs are met, so the
+    values must have come to rest as well.
+    """
+    b, before = V.shape[1], np.zeros(0)
     Q = tall(V, sizes.columns)
     T = np.zeros((sizes.columns, sizes.columns))
     Q[:, :b], _ = orthonormal(V)
@@ -236,12 +239,20 @@ def krylov(A, V, sizes, goal, watch) -> Ritz:
         values, Y = small_eigh(T[:q, :q])
         # What leaves the basis does so through the last block alone.
         residual = watch(values, column_norms(B @ Y[new]))
-        if (q >= sizes.carried and residual <= goal) or watch.over:
+        before, moved = values[: watch.wanted], movement(before, values[: watch.wanted])
+        if (q >= sizes.carried and max(residual, moved) <= goal) or watch.over:
             return ritz_pairs(Q[:, :q], values, Y, times(V, B @ Y[new, : sizes.kept]), sizes, watch)
         if q + b > sizes.columns:
             q = restart(Q, T, values, Y, q, min(sizes.carried, q))
         Q[:, q : q + b] = V
         q += b
+
+
+def movement(before, now) -> float:
+    """Largest change of the leading values in a pass, as a share of the first."""
+    if before.size < now.size:
+        return np.inf
+    return float(np.max(np.abs(now - before))) / top(now)
 
 
 def ritz_pairs(P, values, Y, left, sizes, watch, doubt=0.0) -> Ritz:
@@ -266,22 +277,36 @@ def restart(Q, T, values, Y, q, kept):
 def with_rounding(operator, ritz, rng, watch) -> Eigenpairs:
     """The draft's pairs, corrected for its rounding, with residuals that allow for it.
 
-    Rows of A U in full precision, less those of the draft, sample the vectors E U by which
-    rounding changed the product. Rounding is mostly bias, so the sample's estimate of u'E u
-    takes the larger part of it out of the eigenvalues (on covtype 4e-7 became 5e-8), and the
-    norms of E u are added to the draft's residuals.
+    Rows of A U in full precision, less those of the draft, are rows of the vectors E U by which
+    rounding changed the product: those where U is largest, and a sample of the others. Rounding
+    is mostly bias, so the estimate of u'E u takes the larger part of it out of the eigenvalues
+    (on covtype 4e-7 became 5e-8), and the norms of E u are added to the draft's residuals.
     """
-    r, n = watch.wanted, operator.shape[0]
-    index = np.sort(rng.choice(n, min(n, ROUNDING_ROWS), replace=False))
+    r = watch.wanted
     U, values = ritz.vectors[:, :r], ritz.values[:r]
+    index, weights = rounding_rows(U, rng)
     product = to_numpy(operator.rows_times(index, U))
     some = to_numpy(U[index])
     change = product - some * values - to_numpy(ritz.R[index])
-    shift = n / index.size * np.einsum("ij,ij->j", some, change)
-    rounding = ROUNDING_FACTOR * np.sqrt(n / index.size) * column_norms(change)
-    residuals = column_norms(ritz.R) + rounding
+    shift = weights @ (some * change)
+    trust = np.where(weights > 1, ROUNDING_FACTOR**2, 1.0)
+    residuals = column_norms(ritz.R) + np.sqrt((trust * weights) @ change**2)
     converged = bool(np.max(residuals) <= watch.tol * top(ritz.values))
     return Eigenpairs(values + shift, U, residuals, converged, watch.n_passes, watch.least)
+
+
+def rounding_rows(U, rng):
+    """Rows on which rounding is measured, (k,), and how many rows each stands for."""
+    n, size = U.shape[0], to_numpy(array_namespace(U).max(abs(U), axis=1))
+    if n <= LARGEST_ROWS + ROUNDING_ROWS:
+        return np.arange(n), np.ones(n)
+    order = np.argpartition(-size, LARGEST_ROWS)
+    rest = rng.choice(order[LARGEST_ROWS:], ROUNDING_ROWS, replace=False)
+    index = np.concatenate([order[:LARGEST_ROWS], rest])
+    weights = np.ones(index.size)
+    weights[LARGEST_ROWS:] = (n - LARGEST_ROWS) / ROUNDING_ROWS
+    places = np.argsort(index)
+    return index[places], weights[places]
 
 
 def refine(A, ritz, goal, sizes, rng, watch) -> Ritz:

@@ -33,8 +33,11 @@ class Dense(Solver):
         A, n, r = A.T, A.shape[0], min(n_components, A.shape[0])
         few = r <= n // 4
         diagonal = A.diagonal().copy()
-        if r == n:
+        least = None
+        if r == n or not (few or operator.definite):
+            # Also where the least eigenvalue is to be known: about as much work.
             values, U = descending(*eigh(A, overwrite_a=True, driver="evd"))
+            values, U, least = values[:r], U[:, :r], float(values[-1])
         else:
             values, U = descending(*eigh(A, overwrite_a=True, subset_by_index=(n - r, n - 1)))
         if values.size < r:
@@ -42,7 +45,8 @@ class Dense(Solver):
             values, U = descending(*eigh(operator.to_dense().T, overwrite_a=True, driver="evd"))
             values, U = values[:r], U[:, :r]
         if not few:
-            residuals, least = backward_error(values, n), float(values[-1])
+            residuals = backward_error(values, n)
+            least = float(values[-1]) if least is None else least
         else:
             A[np.diag_indices(n)] = diagonal
             residuals = column_norms(dsymm(1.0, A, U) - U * values)

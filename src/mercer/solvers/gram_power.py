@@ -26,7 +26,7 @@ from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import dtype_name
 from ..operators import SymmetricOperator
 from ._linalg import beside, column_norms, inner, qr, random_columns, small_eigh, times
-from .base import Eigenpairs, PassState, Report, Solver, silent
+from .base import FULL_FLOOR, Eigenpairs, PassState, Report, Solver, silent
 
 FETCH = 128  # rows fetched at once where they are used one at a time
 MOST_PRODUCTS = 100  # a spectrum that needs more is one for block Krylov
@@ -110,7 +110,7 @@ class GramPower(Solver):
             values[:r],
             V[:, :r],
             residuals[:r],
-            converged=tol == 0 or share <= tol,
+            converged=share <= max(tol, FULL_FLOOR),
             n_passes=done,
             least=float(values[-1]),
         )

@@ -4,12 +4,21 @@ from functools import partial
 
 import numpy as np
 from scipy.linalg.blas import dsymm, dsymv
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
 from ..compute import to_numpy
 from ..operators import SymmetricOperator
 from ._linalg import beside, column_norms, descending, inner, qr, small_eigh, times
-from .base import NEGATIVE_SHARE, Eigenpairs, NoConvergence, PassState, Report, Solver, silent
+from .base import (
+    FULL_FLOOR,
+    NEGATIVE_SHARE,
+    Eigenpairs,
+    NoConvergence,
+    PassState,
+    Report,
+    Solver,
+    silent,
+)
 from .dense import negative_bound
 
 
@@ -75,13 +84,18 @@ class Arpack(Solver):
                 f"ARPACK found {len(error.eigenvalues)} of {n_components} components within "
                 f"max_iter={self.max_iter}. Raise max_iter or tol, or use eigen_solver='krylov'."
             ) from error
+        except ArpackError:
+            # The product with the start was zero: as far as it is known the matrix is.
+            found = np.zeros(n_components), np.eye(n, n_components)
         values, U = descending(*found)
         residuals = column_norms(block_product(U) - U * values)
         report(PassState(count[0], values, float(residuals.max() / max(values[0], 1e-300)), tol))
         least = None
         if matrix is not None and not operator.definite:
             least = negative_bound(matrix, NEGATIVE_SHARE["d"] * max(values[0], 0.0))
-        return Eigenpairs(values, U, residuals, n_passes=count[0] + 1, least=least)
+        # ARPACK's own rule is another, relative to each eigenvalue.
+        converged = bool(residuals.max() <= max(tol, FULL_FLOOR) * abs(values[0]))
+        return Eigenpairs(values, U, residuals, converged, count[0] + 1, least)
 
 
 def formed(operator):
@@ -114,6 +128,8 @@ class Randomized(Solver):
     oversampling : int
     """
 
+    ends_by_passes = True
+
     def __init__(self, iterated_power: int | str = "auto", oversampling: int = 10):
         self.iterated_power = iterated_power
         self.oversampling = oversampling
@@ -135,12 +151,12 @@ class Randomized(Solver):
             V, _ = qr(operator @ V)
         AV = operator @ V
         values, Q = small_eigh(inner(V, AV))
+        least = float(values[-1])
         kept = np.argsort(-np.abs(values), kind="stable")[:n_components]
         kept = kept[np.argsort(-values[kept], kind="stable")]
         values = values[kept]
         U, AU = times(V, Q[:, kept]), times(AV, Q[:, kept])
         residuals = column_norms(AU - times(V, Q[:, kept] * values))
         report(PassState(passes + 2, values, float(residuals.max() / max(values[0], 1e-300)), tol))
-        # Without a tolerance there is nothing to reach: the residuals say how far it got.
-        converged = tol == 0 or bool(residuals.max() <= tol * values[0])
-        return Eigenpairs(values, U, residuals, converged, passes + 2, float(values[-1]))
+        converged = bool(residuals.max() <= max(tol, FULL_FLOOR) * values[0])
+        return Eigenpairs(values, U, residuals, converged, passes + 2, least)

@@ -59,7 +59,7 @@ class StreamComponents:
 
 
 def components_of(
-    stream: Stream, n_components: int, center: bool, engine, reference=None
+    stream: Stream, n_components: int, center: bool, engine, reference=None, sample=None
 ) -> StreamComponents:
     """The components of a stream; those that it has too few rows for are zero.
 
@@ -67,16 +67,19 @@ def components_of(
     ----------
     reference : KernelExpansion or None
         Of the stream at an earlier time: signs follow its directions.
+    sample : array or None
+        Uniform rows of the stream, on which the certificate judges what the span leaves out.
     """
     with engine.single_blas():
         problem = reduced_problem(stream, center, engine)
+        if sample is not None and isinstance(problem, ReducedProblem):
+            problem.sample = lambda: sample
         pairs = leading_pairs(problem, n_components)
         expansion, certificate = problem.assemble(pairs)
         expansion = aligned(expansion, reference, stream.span)
-        if stream.missed.any():
-            certificate = widened(certificate, pairs, stream, center)
-    if not stream.span.kernel.definite:
-        certificate = replace(certificate, kind="estimate")
+        if isinstance(problem, ReducedProblem) and stream.early.count:
+            slack = problem.slack + float(np.max(pairs.residuals, initial=0.0))
+            certificate = widened(certificate, pairs, stream, center, slack, problem.remainder)
     return StreamComponents(pairs.values, expansion, certificate, problem.total)
 
 
@@ -154,25 +157,39 @@ def aligned(expansion: KernelExpansion, reference, span) -> KernelExpansion:
     return expansion.signed(signs)
 
 
-def widened(certificate: Certificate, pairs, stream: Stream, center: bool) -> Certificate:
-    """The certificate with what early rows may have along points that joined after them."""
+def widened(
+    certificate: Certificate, pairs, stream: Stream, center: bool, slack: float, remainder=None
+) -> Certificate:
+    """The certificate with what early rows may have along points that joined after them.
+
+    Where more is known of what is outside the span than its trace, the squares of what early rows
+    missed inside it, at most those of the direction that missed most, come beside that.
+    """
     moments, r = stream.moments, len(pairs.values)
     mean = moments.mean if center else np.zeros(stream.span.size)
     C, S = about(moments, mean), about(stream.early, mean)
     # Losses are differences of energies, with the rounding of those.
-    missed, slack = stream.missed + EPS * moments.energy, stream.span.rounding * moments.energy
+    missed = stream.missed + EPS * moments.energy
     Q = pairs.vectors * (pairs.values > 0)
     spread = max(np.einsum("ij,ij->", Q, S @ Q), TINY)
     unknown = max(missed @ (Q * Q).sum(axis=1), TINY)
-    c = np.sqrt(unknown / spread)  # the best for all of the components together
+    c = np.sqrt(unknown) / np.sqrt(spread)  # the best for all of the components together
     E = c * S + np.diag(missed / c)
-    cross = 2 * np.sqrt(spread * unknown)
+    cross = 2 * np.sqrt(spread) * np.sqrt(unknown)
     held = float(pairs.values.sum())
     low, high = total_interval(stream, mean)
+    lower = np.maximum(largest(Q.T @ (C - E) @ Q, r) - slack, 0.0)
+    upper, lost, squares = largest(C + E, r) + slack, moments.lost_energy, float(missed.max())
+    sure, likely = lost, {}
+    if remainder is not None:
+        sure = min(lost, squares + remainder.sure)
+        beyond = min(lost, squares + remainder.likely)
+        likely = {"likely_lower": lower, "likely_upper": upper + beyond}
     return replace(
         certificate,
-        eigenvalue_lower=np.maximum(largest(Q.T @ (C - E) @ Q, r) - slack, 0.0),
-        eigenvalue_upper=largest(C + E, r) + moments.lost_energy + slack,
+        eigenvalue_lower=lower,
+        eigenvalue_upper=upper + sure,
+        **likely,
         captured_variance=(
             share(held - cross - slack, high + slack),
             share(held + cross + unknown + slack, low - slack, unknown=1.0),
@@ -189,14 +206,17 @@ def about(moments: Moments, center) -> np.ndarray:
 def largest(A, r: int) -> np.ndarray:
     """The r largest eigenvalues, zeros where there are fewer."""
     k = min(r, len(A))
-    values = eigh((A + A.T) / 2, eigvals_only=True, subset_by_index=(len(A) - k, len(A) - 1))
-    return np.pad(values[::-1], (0, r - k))
+    # All of them: LAPACK's way to a few fails on matrices of equal eigenvalues.
+    values = np.linalg.eigvalsh((A + A.T) / 2)[::-1][:k]
+    return np.pad(values, (0, r - k))
 
 
 def total_interval(stream: Stream, mean) -> tuple[float, float]:
     """Bounds on the trace: the true mean has a part that rows lost."""
     moments = stream.moments
-    cross = 2 * np.sqrt(stream.early.count * float(stream.missed @ mean**2))
+    # The squares of the largest numbers there are would overflow.
+    size = max(float(np.abs(mean).max(initial=0.0)), TINY)
+    cross = 2 * size * np.sqrt(stream.early.count * float(stream.missed @ (mean / size) ** 2))
     total = moments.energy - moments.count * float(mean @ mean)
     outside = moments.lost_energy if mean.any() else 0.0
     return total - cross - outside, total + cross

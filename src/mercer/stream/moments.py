@@ -246,14 +246,15 @@ def weighted_moments(Y, norms, weights) -> Moments:
     if not Y.size:
         empty = no_rows(Y.shape[1])
         return replace(empty, count=float(weights.sum()), energy=float(weights @ norms))
+    largest = float(norms.max())
     if weights[0] == 1.0:  # the oldest row has the least weight
-        return Moments.of_blocks([Y], float(norms.sum()))
+        return replace(Moments.of_blocks([Y], float(norms.sum())), largest=largest)
     count = float(weights.sum())
     if count == 0.0:  # forgotten so long ago that their weights are below the smallest number
         return no_rows(Y.shape[1])
     mean = weights @ Y / count
     Y -= mean
-    return Moments(count, mean, (Y.T * weights) @ Y, float(weights @ norms))
+    return Moments(count, mean, (Y.T * weights) @ Y, float(weights @ norms), largest)
 
 
 def no_rows(size: int) -> Moments:
@@ -266,8 +267,8 @@ def extended(moments: Moments, size: int) -> Moments:
     more = size - len(moments.mean)
     if not more:
         return moments
-    scatter = np.pad(moments.scatter, (0, more))
-    return Moments(moments.count, np.pad(moments.mean, (0, more)), scatter, moments.energy)
+    mean, scatter = np.pad(moments.mean, (0, more)), np.pad(moments.scatter, (0, more))
+    return replace(moments, mean=mean, scatter=scatter)
 
 
 def as_float(X):

@@ -1,0 +1,178 @@
+"""The remainder E = K - K~ that an approximation leaves, and how large it can be.
+
+Eigenvalues of the approximation are within |E| of the exact ones, so |E|, its largest singular
+value, is what a certificate needs. It is judged on rows drawn uniformly without replacement, s of
+n. `landmark_remainder` is for a span, whose E is positive semidefinite, `feature_remainder` for
+features, whose E has either sign. Both bounds hold for certain where the sample is all rows.
+Proofs: docs/certificate.md.
+
+References: Hoeffding (1963) for sampling without replacement and for averages over pairs; Maurer
+(2003), A bound on the deviation probability for sums of non-negative random variables.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+# Chance that a likely interval is wrong.
+FAILURE = 1e-6
+# Rows of one block: the norm of a block takes time with its cube, and the sum of the norms of many
+# small blocks tends to the trace.
+BLOCK = 128
+# Thresholds between rows that leave little and rows that leave much, each a fourth of the last.
+THRESHOLDS, STEP = 8, 4.0
+# Rows up to which all are looked at; above, the least of a sample, and its share of all: a few
+# percent of the work of a fit.
+ALL_ROWS, SAMPLE_ROWS, SAMPLE_SHARE = 2000, 1000, 40
+# Rows at most: more are no longer a small thing to keep.
+MOST_ROWS = 20_000
+# Rounding of an entry of E in single precision, over its largest value.
+SINGLE_ENTRY = 4e-6
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """Bounds on the largest singular value of E.
+
+    Attributes
+    ----------
+    sure : float
+        Always holds.
+    likely : float
+        Holds with probability `confidence`; at most `sure`.
+    definite : bool
+        Whether E is positive semidefinite, so that eigenvalues only grow by it.
+    confidence : float
+        1 where both are the same.
+    """
+
+    sure: float
+    likely: float
+    definite: bool
+    confidence: float
+
+
+def sample_size(count: int | None) -> int:
+    """Rows to draw of `count`, or of a number that is not known yet."""
+    if count is None or count <= ALL_ROWS:
+        return ALL_ROWS
+    return min(max(SAMPLE_ROWS, count // SAMPLE_SHARE), MOST_ROWS)
+
+
+def landmark_remainder(kernel, X, coordinates, count: int, trace: float, largest: float):
+    """Bounds on |E| for E = K - Y Y' positive semidefinite.
+
+    Parameters
+    ----------
+    kernel : callable
+        ``kernel(X)``, the kernel matrix of some rows.
+    X : array or sparse matrix of shape (s, d)
+        Rows drawn uniformly without replacement, in any order that does not depend on them.
+    coordinates : callable
+        ``coordinates(rows)``: their coordinates y in an orthonormal basis of the span.
+    count : int
+        Rows in all, n.
+    trace : float
+        Of E, over all rows.
+    largest : float
+        No k(x, x) is larger.
+    """
+    s, norms, diagonal = X.shape[0], 0.0, []
+    for start in range(0, s, BLOCK):
+        rows = X[start : start + BLOCK]
+        Y = coordinates(rows)
+        E = kernel(rows) - Y @ Y.T
+        norms += spectral_bound(E)
+        diagonal.append(np.maximum(E.diagonal(), 0.0))
+    if s == count:
+        sure = min(trace, norms)
+        return Remainder(sure, sure, True, 1.0)
+    left = np.concatenate(diagonal) if diagonal else np.zeros(0)
+    likely = sampled_norm(left, norms, count, trace, largest)
+    return Remainder(trace, min(trace, likely), True, 1.0 - FAILURE)
+
+
+def sampled_norm(diagonal, norms: float, count: int, trace: float, largest: float) -> float:
+    """A bound on |E| at the stated confidence, for E positive semidefinite.
+
+    Rows that leave more than a threshold count in full, and their sum is what the trace has beyond
+    the others. The threshold is the least above all that the sample left.
+
+    Parameters
+    ----------
+    diagonal : array of shape (s,)
+        Of E, for the rows of the sample.
+    norms : float
+        Sum of the norms of E over blocks that the sample is cut into.
+    """
+    s, top = len(diagonal), float(diagonal.max(initial=0.0))
+    log = np.log(2 * THRESHOLDS / FAILURE)
+    seen = count / max(s, 1) * norms
+    bounds = [raised(seen, largest * count * log / s)]
+    small = [largest / STEP**k for k in range(1, THRESHOLDS) if largest / STEP**k >= top]
+    if small:
+        threshold, mean = small[-1], max(trace, 0.0) / count
+        # Bernstein: these numbers are at most the threshold, and their mean is at most `mean`.
+        error = np.sqrt(2 * threshold * mean * log / s) + threshold * log / (3 * s)
+        others = max(trace - count * (float(diagonal.mean()) - error), 0.0)
+        bounds.append(raised(seen, threshold * count * log / s) + others)
+    return min(bounds)
+
+
+def feature_remainder(kernel, X, coordinates, count: int, largest: float) -> Remainder:
+    """Bounds on |E| for any symmetric E = K - Y Y', by its Frobenius norm.
+
+    Parameters
+    ----------
+    kernel, X, coordinates, count
+        As in `landmark_remainder`.
+    largest : float
+        No entry of E is larger in modulus.
+    """
+    s, squares, own = min(X.shape[0], ALL_ROWS), 0.0, 0.0
+    X = X[:s]
+    Y = coordinates(X)
+    for start in range(0, s, BLOCK):
+        block = slice(start, min(start + BLOCK, s))
+        E = kernel(X[block], X[start:])
+        E -= Y[block] @ Y[start:].T
+        width = E.shape[0]
+        # Pairs of two blocks count twice.
+        squares += 2 * squared(E) - squared(E[:, :width])
+        own += squared(np.diagonal(E))
+    if Y.dtype == np.float32:
+        rounding = SINGLE_ENTRY * largest
+        squares = (np.sqrt(squares) + s * rounding) ** 2
+        own = (np.sqrt(own) + np.sqrt(s) * rounding) ** 2
+    if s == count:
+        norm = float(np.sqrt(squares))
+        return Remainder(norm, norm, False, 1.0)
+    pairs, log = s // 2, np.log(2 / FAILURE)
+    mean = (squares - own) / max(s * (s - 1), 1)
+    others = count * (count - 1) * raised(mean, largest**2 * log / pairs)
+    diagonal = count * raised(own / s, largest**2 * log / s)
+    return Remainder(np.inf, float(np.sqrt(others + diagonal)), False, 1.0 - FAILURE)
+
+
+def squared(E) -> float:
+    """The sum of squares, in double precision."""
+    return float(np.square(E, dtype=np.float64).sum())
+
+
+def raised(seen: float, spread: float) -> float:
+    """The largest mean m with m - sqrt(2 spread m) <= seen."""
+    a = spread / 2
+    return float((np.sqrt(a) + np.sqrt(a + max(seen, 0.0))) ** 2)
+
+
+def spectral_bound(E) -> float:
+    """At least the largest singular value of a symmetric E: the eighth root of tr E^8."""
+    size = float(np.abs(E).max(initial=0.0))
+    if not size > 0 or not np.isfinite(size):
+        return size
+    E = E / size
+    E = E @ E
+    scale = float(np.abs(E).max())
+    E = E / scale
+    E = E @ E
+    return size * float(np.sqrt(scale * np.sqrt(np.linalg.norm(E))))

@@ -1,0 +1,395 @@
+"""Random problems for the certificate, and what is true of them in extended precision.
+
+`draw(seed)` makes a problem, `violations(problem)` fits it and lists every statement of the
+certificate that is false. The kernel matrix of the oracle is made from differences and products
+of rows in long double, so that neither offsets nor outliers nor scales cost it digits.
+"""
+
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import sparse
+
+from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA
+from mercer.bases import Landmarks, RandomFeatures
+from mercer.selectors import GreedyCholesky, KMeans, RPCholesky, SparseGreedy, Uniform
+from mercer.solvers import BlockKrylov, GramPower
+
+WIDE = np.longdouble
+LARGEST = 1e300  # kernel values beyond this may be refused
+
+STATIONARY = ("rbf", "matern", "rational_quadratic", "laplacian")
+DEFINITE = (*STATIONARY, "linear", "poly", "cosine")
+
+
+@dataclass
+class Problem:
+    """A data set, a kernel and a way to fit them."""
+
+    seed: int
+    X: np.ndarray
+    kernel: dict
+    estimator: str
+    options: dict
+    r: int
+    center: bool = True
+    sparse: bool = False
+    story: list = field(default_factory=list)
+
+    def __str__(self):
+        return (
+            f"seed {self.seed}: {self.estimator} r={self.r} center={self.center} {self.kernel} "
+            f"{self.options} X {self.X.shape} {self.X.dtype}{' csr' if self.sparse else ''} "
+            f"({', '.join(self.story)})"
+        )
+
+
+# Drawing.
+
+
+def draw(seed, largest=90):
+    """A problem; the same for the same seed."""
+    rng = np.random.default_rng([14, seed])
+    kernel = draw_kernel(rng)
+    X, story = draw_rows(rng, largest, kernel["kernel"])
+    n, d = X.shape
+    if kernel["kernel"] in STATIONARY and rng.random() < 0.6:
+        kernel["gamma"] = "median" if rng.random() < 0.5 else float(10 ** rng.uniform(-2, 1))
+    elif kernel["kernel"] in ("poly", "sigmoid") and rng.random() < 0.5:
+        kernel["gamma"] = float(10 ** rng.uniform(-2, 0.5))
+    estimator, options = draw_method(rng, n, d, kernel["kernel"])
+    return Problem(
+        seed,
+        X,
+        kernel,
+        estimator,
+        options,
+        r=int(rng.integers(1, max(2, min(n // 3, 12)))),
+        center=bool(rng.random() < 0.8),
+        sparse=(bool(rng.random() < 0.15) and estimator == "exact") or rng.random() < 0.1,
+        story=story,
+    )
+
+
+def draw_kernel(rng):
+    """A kernel by name, with its shape parameters."""
+    name = str(rng.choice([*DEFINITE, "sigmoid", "rbf", "linear", "poly"]))
+    kernel = {"kernel": name}
+    if name == "poly":
+        kernel |= {"degree": int(rng.integers(1, 4)), "coef0": float(rng.choice([0.0, 1.0]))}
+    if name == "sigmoid":
+        kernel |= {"coef0": float(rng.choice([-1.0, 0.0, 1.0]))}
+    if name == "matern":
+        kernel |= {"kernel_params": {"nu": float(rng.choice([0.5, 1.5, 2.5]))}}
+    return kernel
+
+
+def draw_rows(rng, largest, kernel):
+    """Rows of one of several shapes, then what makes them hard."""
+    n, d = int(rng.integers(8, largest)), int(rng.integers(1, 9))
+    if rng.random() < 0.03:
+        n *= 7
+    X = rng.standard_normal((n, d))
+    story = []
+    if rng.random() < 0.3:
+        X = X + 3 * rng.standard_normal((4, d))[rng.integers(0, 4, n)]
+        story.append("clusters")
+    if rng.random() < 0.2:
+        X[:, rng.integers(d)] *= 100
+        story.append("uneven columns")
+    if rng.random() < 0.2:
+        X = X[rng.integers(0, max(2, n // 2), n)]
+        story.append("copies")
+    if rng.random() < 0.2:
+        X = np.round(X)
+        story.append("whole numbers")
+    if rng.random() < 0.25:
+        far = 10 ** rng.uniform(1, 10)
+        X[rng.integers(0, n, int(rng.integers(1, 4)))] *= far
+        story.append(f"outliers {far:.0e}")
+    if rng.random() < 0.2:
+        offset = 10 ** rng.uniform(1, 8)
+        X = X + offset * rng.choice([0, 1, -1], d)
+        story.append(f"offset {offset:.0e}")
+    if rng.random() < 0.15:
+        scale = 10 ** (rng.uniform(-30, 80) if rng.random() < 0.5 else rng.uniform(-3, 3))
+        X = X * scale
+        story.append(f"scale {scale:.0e}")
+    if rng.random() < 0.3 and np.abs(X).max() < 1e30:
+        X = X.astype(np.float32)
+    return X, story
+
+
+def draw_method(rng, n, d, kernel):
+    """An estimator, and the options that choose its algorithm."""
+    kinds = ["exact", "landmarks", "features", "hebbian", "stream"]
+    kind = str(rng.choice(kinds, p=[0.45, 0.3, 0.08, 0.07, 0.1]))
+    if kind == "features" and kernel not in (*STATIONARY, "poly"):
+        kind = "landmarks"
+    if kind == "exact":
+        return kind, draw_solver(rng, n)
+    if kind == "landmarks":
+        selectors = [None, None, Uniform(), RPCholesky(), GreedyCholesky(), SparseGreedy()]
+        selectors += [KMeans()]
+        selector = selectors[rng.integers(len(selectors))]
+        return kind, {"basis": Landmarks(int(rng.integers(1, n)), selector)}
+    if kind == "features":
+        how = str(rng.choice(["orthogonal", "plain", "qmc"]))
+        return kind, {"basis": RandomFeatures(int(rng.integers(2, 300)), how)}
+    if kind == "hebbian":
+        readout = str(rng.choice(["ritz", "nystroem", "carried", "free"]))
+        return kind, {"readout": readout, "n_passes": int(rng.integers(1, 6))}
+    novelty = float(10 ** rng.uniform(-6, -1))
+    return kind, {"novelty": novelty, "budget": int(rng.integers(12, n + 13))}
+
+
+def draw_solver(rng, n):
+    """A solver of the exact problem and a tolerance."""
+    tol = float(rng.choice([0.0, 1e-9, 1e-6, 1e-5, 1e-3]))
+    solver = ["auto", "dense", "krylov", "arpack", "randomized", "gram-power", "small", "few"][
+        rng.integers(8)
+    ]
+    if solver == "small":  # block Krylov on matrices that it leaves to LAPACK otherwise
+        solver = BlockKrylov(block=2, oversampling=1)
+    if solver == "few":
+        solver = BlockKrylov(block=3, oversampling=2, max_passes=int(rng.integers(2, 6)))
+    if solver == "gram-power" and rng.random() < 0.5:
+        solver = GramPower(block=int(rng.integers(1, 20)), n_passes=int(rng.integers(1, 3)))
+    return {"eigen_solver": solver, "tol": tol}
+
+
+# The truth.
+
+
+def exact_gram(problem, gamma):
+    """The kernel matrix in long double, centered if the problem is."""
+    X = problem.X.astype(WIDE)
+    name, options = problem.kernel["kernel"], problem.kernel
+    if name == "linear" and problem.center:
+        X = X - WIDE(1) * problem.X.mean(axis=0, dtype=float)
+        X = X - X.mean(axis=0)
+        return X @ X.T, X @ X.T
+    K = FORMULAS[name](X, WIDE(gamma), options)
+    if not problem.center:
+        return K, K
+    centered = K - K.mean(axis=0)
+    return centered - centered.mean(axis=1)[:, None], K
+
+
+def squared_distances(X):
+    difference = X[:, None, :] - X[None, :, :]
+    return (difference * difference).sum(axis=2)
+
+
+def rbf(X, gamma, options):
+    return np.exp(-gamma * squared_distances(X))
+
+
+def laplacian(X, gamma, options):
+    return np.exp(-gamma * np.abs(X[:, None, :] - X[None, :, :]).sum(axis=2))
+
+
+def matern(X, gamma, options):
+    nu = options["kernel_params"]["nu"]
+    s = np.sqrt(4 * nu * gamma * squared_distances(X))
+    factor = {0.5: 1, 1.5: 1 + s, 2.5: 1 + s + s * s / 3}[nu]
+    return np.where(s < 1e4, factor * np.exp(-np.minimum(s, WIDE(1e4))), WIDE(0))
+
+
+def rational_quadratic(X, gamma, options):
+    return 1 / (1 + gamma * squared_distances(X))
+
+
+def linear(X, gamma, options):
+    return X @ X.T
+
+
+def polynomial(X, gamma, options):
+    return (gamma * (X @ X.T) + WIDE(options["coef0"])) ** options["degree"]
+
+
+def sigmoid(X, gamma, options):
+    return np.tanh(gamma * (X @ X.T) + WIDE(options["coef0"]))
+
+
+def cosine(X, gamma, options):
+    norms = np.sqrt((X * X).sum(axis=1))
+    X = X / np.where(norms > 0, norms, WIDE(1))[:, None]
+    return X @ X.T
+
+
+FORMULAS = {
+    "rbf": rbf,
+    "laplacian": laplacian,
+    "matern": matern,
+    "rational_quadratic": rational_quadratic,
+    "linear": linear,
+    "poly": polynomial,
+    "sigmoid": sigmoid,
+    "cosine": cosine,
+}
+
+
+@dataclass
+class Truth:
+    """What holds of a problem: eigenvalues, the matrix, and how well the oracle knows them."""
+
+    values: np.ndarray
+    matrix: np.ndarray
+    total: float
+    slack: float
+    least: float
+
+
+def truth(problem, gamma):
+    """The exact answer."""
+    A, K = exact_gram(problem, gamma)
+    n = len(A)
+    # float64 holds any eigenvalue that the scale of the entries is taken out of.
+    unit = max(np.abs(A).max(), WIDE(np.finfo(float).tiny))
+    values = np.linalg.eigvalsh(np.asarray(A / unit, dtype=float))[::-1]
+    values = np.asarray(values * unit, dtype=WIDE)
+    # LAPACK in float64, and centering in long double.
+    slack = float(20 * n * np.finfo(float).eps * np.abs(values).max())
+    slack += float(8 * n * np.finfo(WIDE).eps * np.abs(K).max())
+    return Truth(values.astype(float), A, float(np.trace(A)), slack, float(values[-1]))
+
+
+# Fitting, and what must be true.
+
+
+def fitted(problem):
+    """The fitted estimator."""
+    X = sparse.csr_matrix(problem.X) if problem.sparse else problem.X
+    common = {**problem.kernel, "center": problem.center, "random_state": problem.seed}
+    common |= {"n_jobs": 1, **problem.options}
+    kind = {"hebbian": HebbianKernelPCA, "stream": StreamingKernelPCA}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return kind.get(problem.estimator, KernelPCA)(problem.r, **common).fit(X)
+
+
+def violations(problem):
+    """Statements of the certificate that are false, as sentences."""
+    overflow = np.abs(problem.X.astype(WIDE)).max() ** 2 * problem.X.shape[1]
+    try:
+        model = fitted(problem)
+    except ValueError as error:
+        return refused(problem, str(error), overflow)
+    gamma = getattr(model.kernel_, "gamma", 1.0)
+    exact, certificate = truth(problem, gamma), model.certificate_
+    checks = [finite(model), flags(problem, certificate, exact)]
+    checks.append(intervals(problem, certificate, exact))
+    if hasattr(model, "eigenvectors_"):
+        checks.append(pairs(problem, model, exact))
+    return [sentence for check in checks for sentence in check]
+
+
+def refused(problem, message, overflow):
+    """A fit may refuse kernels that are indefinite or overflow, and nothing else."""
+    name = problem.kernel["kernel"]
+    excuses = {
+        "negative eigenvalues": name == "sigmoid",
+        "no positive semidefinite matrix": name == "sigmoid",
+        "k(x, x) = 0": name == "sigmoid",
+        "leaves no row": name in ("sigmoid", "poly", "linear", "cosine"),
+        "not finite": name == "poly" and overflow**3 > LARGEST / 1e20,
+        "ARPACK": True,
+        "Landmarks: size": True,
+        "fewer than n_samples": True,
+        "at least as many rows": True,
+    }
+    if any(text in message and excuse for text, excuse in excuses.items()):
+        return []
+    return [f"refused: {message}"]
+
+
+def finite(model):
+    """No result without a word that is not a number."""
+    certificate = model.certificate_
+    arrays = [model.eigenvalues_, certificate.eigenvalue_lower, *certificate.captured_variance]
+    return [] if all(np.isfinite(A).all() for A in arrays) else ["results are not finite"]
+
+
+def flags(problem, certificate, exact):
+    """`indefinite` is said where it is so, and not where it is not."""
+    top = max(exact.values[0], 0.0)
+    found = []
+    negative = exact.least < -1e-4 * top - 10 * exact.slack
+    if negative and not (certificate.indefinite or certificate.kind == "estimate"):
+        found.append(f"indefinite is missed: {exact.least:.3e} against {top:.3e}")
+    if certificate.indefinite and exact.least > -1e-9 * top - exact.slack and definite(problem):
+        found.append(f"called indefinite: {exact.least:.3e} against {top:.3e}")
+    if certificate.kind not in ("bound", "estimate"):
+        found.append(f"kind {certificate.kind}")
+    return found
+
+
+def definite(problem):
+    return problem.kernel["kernel"] != "sigmoid"
+
+
+def intervals(problem, certificate, exact):
+    """Every interval holds an eigenvalue: its own where it comes from a span, else some."""
+    own = problem.estimator in ("landmarks", "features", "stream")
+    found = []
+    spans = []
+    if certificate.kind == "bound":
+        spans.append(("", certificate.eigenvalue_lower, certificate.eigenvalue_upper))
+    if getattr(certificate, "confidence", None) is not None:
+        spans.append(("likely ", certificate.likely_lower, certificate.likely_upper))
+    for what, lower, upper in spans:
+        for i, (low, high) in enumerate(zip(lower, upper, strict=True)):
+            true = exact.values[i : i + 1] if own else exact.values
+            near = np.maximum(low - true, true - high).min()
+            if near > exact.slack:
+                top = exact.values[0]
+                found.append(
+                    f"{what}interval {i} [{low:.6e}, {high:.6e}] misses {true[0]:.6e} by "
+                    f"{near:.1e}, {near / max(top, 1e-300):.1e} of the first"
+                )
+                break
+        if np.any(lower > upper):
+            found.append(f"{what}interval turned around")
+    return found
+
+
+def pairs(problem, model, exact):
+    """Residuals, captured variance and convergence, from the vectors themselves."""
+    certificate = model.certificate_
+    U = np.asarray(model.eigenvectors_, dtype=WIDE)
+    norms = np.sqrt((U * U).sum(axis=0))
+    if certificate.kind != "bound" or not np.all(norms > 0):
+        return []
+    U = U / norms
+    AU = exact.matrix @ U
+    values = np.asarray(model.eigenvalues_, dtype=WIDE)
+    residuals = np.sqrt(((AU - U * values) ** 2).sum(axis=0)).astype(float)
+    found, top = [], max(float(exact.values[0]), 1e-300)
+    # Attributes are rounded to the type of the data.
+    rounding = exact.slack + 4 * np.finfo(problem.X.dtype).eps * np.sqrt(len(U)) * top
+    width = np.maximum(certificate.eigenvalue_upper - values, values - certificate.eigenvalue_lower)
+    if problem.estimator == "exact":
+        allowed = np.maximum(certificate.residuals, width.astype(float))
+        worst = np.max(residuals - allowed)
+        if worst > rounding:
+            found.append(f"a residual is {worst / top:.1e} of the first above what is stated")
+    held = float((U * AU).sum()) / max(exact.total, 1e-300)
+    low, high = certificate.captured_variance
+    slack = rounding * len(values) / max(exact.total, 1e-300) + 1e-12
+    meaningful = exact.total > 1e3 * exact.slack and not certificate.indefinite
+    if not definite(problem):
+        held = min(held, 1.0)  # negative eigenvalues make others hold more than there is
+    if meaningful and not low - slack <= held <= high + slack:
+        found.append(f"captured {held:.6g} is not in [{low:.6g}, {high:.6g}]")
+    tol = problem.options.get("tol", 0.0)
+    asked = max(tol, 1e-6 if problem.X.dtype == np.float32 else 1e-9)
+    if certificate.converged and problem.estimator == "exact":
+        allowance = np.max(width.astype(float) - certificate.residuals, initial=0.0)
+        worst = np.max(
+            residuals[np.asarray(values > 0)], initial=0.0
+        )  # zeros are values set to zero
+        if worst > 1.5 * asked * top + rounding + allowance:
+            found.append(f"converged at {worst / top:.1e}, asked for {asked:.0e}")
+    return found

@@ -1,0 +1,128 @@
+"""Drawn problems, fitted and compared with long double: no statement of a certificate is false.
+
+One test a hundred problems, so that a failure names them; `fuzz.draw(seed)` makes one again.
+"""
+
+import warnings
+from collections import Counter
+
+import numpy as np
+import pytest
+from contracts import SEED, generator
+from fuzz import draw, violations
+
+from mercer.remainder import (
+    FAILURE,
+    feature_remainder,
+    landmark_remainder,
+    sampled_norm,
+    spectral_bound,
+)
+
+QUICK, SLOW, SHARE = 300, 10_000, 50
+
+
+def false_statements(seeds):
+    found = []
+    for seed in seeds:
+        problem = draw(seed)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            wrong = violations(problem)
+        if wrong:
+            found.append("\n    ".join([str(problem), *wrong]))
+    return found
+
+
+@pytest.mark.parametrize("first", range(0, QUICK, SHARE))
+def test_no_statement_is_false(first):
+    start = 1_000_000 * (1 + SEED) + first
+    found = false_statements(range(start, start + SHARE))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, SLOW, 500))
+def test_no_statement_is_false_in_ten_thousand(first):
+    start = 100_000_000 * (1 + SEED) + first
+    found = false_statements(range(start, start + 500))
+    assert not found, "\n".join(found)
+
+
+def test_problems_are_of_all_kinds():
+    problems = [draw(seed) for seed in range(400)]
+    kinds = Counter(problem.estimator for problem in problems)
+    assert set(kinds) == {"exact", "landmarks", "features", "hebbian", "stream"}
+    assert min(kinds.values()) >= 10
+    assert len({problem.kernel["kernel"] for problem in problems}) == 8
+    assert {problem.X.dtype.name for problem in problems} == {"float32", "float64"}
+    assert any(problem.sparse for problem in problems)
+    assert str(draw(5)) == str(draw(5))
+
+
+# The remainder, on matrices whose norm is known.
+
+
+def remainder_matrix(rng, n, kind):
+    """A positive semidefinite E with unit diagonal at most, as spans leave it."""
+    rank = int(rng.integers(1, n))
+    C = rng.standard_normal((n, rank)) * rng.uniform(0, 1, n)[:, None] ** 2
+    if kind == "one direction":
+        C = np.outer(rng.uniform(0, 1, n), np.eye(1, 3)[0])
+    if kind == "few rows":
+        C[rng.random(n) < 0.99] *= 1e-3
+    return C @ C.T / max(1.0, (C * C).sum(axis=1).max())
+
+
+@pytest.mark.parametrize("kind", ["many", "one direction", "few rows"])
+@pytest.mark.parametrize("n", [40, 300, 700])
+def test_remainder_of_a_span_is_bounded(kind, n):
+    rng = generator(n, len(kind))
+    for _ in range(5):
+        E = remainder_matrix(rng, n, kind)
+        norm, trace = np.linalg.norm(E, 2) * (1 - 1e-12), float(np.trace(E))
+        everything = np.arange(n)[:, None]
+
+        def kernel(rows, others=None, E=E):
+            index = rows[:, 0]
+            return E[np.ix_(index, index if others is None else others[:, 0])]
+
+        def nothing(rows):
+            return np.zeros((len(rows), 1))
+
+        found = landmark_remainder(kernel, everything, nothing, n, trace, 1.0)
+        assert found.confidence == 1 and norm <= found.sure and found.sure <= trace
+        sample = rng.permutation(everything)[: n // 2]
+        some = landmark_remainder(kernel, sample, nothing, n, trace, 1.0)
+        assert some.confidence == 1 - FAILURE and norm <= some.likely <= some.sure == trace
+        all_pairs = feature_remainder(kernel, everything, nothing, n, 1.0)
+        assert norm <= all_pairs.sure and all_pairs.sure == pytest.approx(np.linalg.norm(E))
+        pairs = feature_remainder(kernel, sample, nothing, n, 1.0)
+        assert np.linalg.norm(E) <= pairs.likely
+
+
+def test_a_row_that_the_sample_misses_is_allowed_for():
+    """One row may leave everything, and most samples do not see it."""
+    n, s = 10_000, 100
+    seen = np.full(s, 1e-6)
+    bound = sampled_norm(seen, float(seen.sum()), n, trace=1.0 + n * 1e-6, largest=1.0)
+    assert bound >= 1.0
+
+
+def test_larger_samples_give_narrower_bounds():
+    n, bounds = 100_000, []
+    for s in (1_000, 4_000, 16_000, 64_000):
+        left = np.full(s, 0.01)
+        bounds.append(sampled_norm(left, 0.02 * s / 100, n, trace=0.01 * n, largest=1.0))
+    assert np.all(np.diff(bounds) < 0) and bounds[-1] < 0.1 * 0.01 * n
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-30, 1.0, 1e80, 1e200])
+def test_spectral_bound(scale):
+    rng = generator(3)
+    for n in (1, 2, 30):
+        A = rng.standard_normal((n, n))
+        A = A @ A.T
+        norm = np.linalg.norm(A, 2) * scale
+        assert norm * (1 - 1e-12) <= spectral_bound(A * scale) <= 1.6 * norm
+    assert spectral_bound(np.zeros((4, 4))) == 0.0
