@@ -59,7 +59,7 @@ def run(args: Namespace) -> Result:
 def facts_of(model, method: str, rows) -> dict:
     """A fit for machines."""
     certificate = model.certificate_
-    plan = getattr(model, "plan_", None)
+    plan = vars(model).get("plan_")
     return {
         "rows": rows.count,
         "columns": int(model.n_features_in_),

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..estimators._estimator import KernelEstimator
 from ..files import RowSource
 from ..saving import ModelFileError, load, read_extra, save
 from .standardization import Standardization
@@ -79,7 +80,7 @@ class PreparedModel:
     def load(cls, path: str) -> "PreparedModel":
         """Open a model file; one of `model.save` has nothing to prepare."""
         model, extra = load(path), read_extra(path)
-        if not hasattr(model, "transform") or not hasattr(model, "explained_variance_"):
+        if not isinstance(model, KernelEstimator):
             raise ModelFileError(
                 f"{path} holds a {type(model).__name__}, and a kernel PCA is needed. Give a file "
                 "that mercer fit wrote."
@@ -87,7 +88,7 @@ class PreparedModel:
         check_extra(extra, model.n_features_in_, path)
         scaling = Standardization(extra.get("scale", "none"), extra.get("shift"), extra.get("size"))
         # Columns are chosen by name here; the estimator would ask arrays for theirs.
-        names = vars(model).pop("feature_names_in_", None)
+        names = model.__dict__.pop("feature_names_in_", None)
         columns = None if names is None else [str(name) for name in names]
         named = extra.get("columns") or columns
         return cls(model, named, scaling, extra.get("image_shape"), extra.get("fill"))
