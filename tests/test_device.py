@@ -151,6 +151,33 @@ def test_rows_that_do_not_fit_are_streamed(device):
     np.testing.assert_allclose(ours.transform(X[:20]), host.transform(X[:20]), atol=1e-7)
 
 
+def test_fit_goes_on_from_its_checkpoint(tmp_path, device, monkeypatch):
+    X, products = rows(900), []
+    whole = TorchEngine.pair_rows
+
+    def counted(self, pairs, V, store=None):
+        products.append(V.shape)
+        return whole(self, pairs, V, store)
+
+    def stop(state):
+        if state.n_passes == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(TorchEngine, "pair_rows", counted)
+    options = {"kernel": "rbf", "gamma": "median", "eigen_solver": "krylov", "random_state": 0}
+    options |= {"device": device}
+    plain = KernelPCA(4, **options).fit(X)
+    needed = len(products)
+    path = tmp_path / "checkpoint"
+    with pytest.raises(KeyboardInterrupt):
+        KernelPCA(4, callback=stop, checkpoint=path, **options).fit(X)
+    products.clear()
+    again = KernelPCA(4, checkpoint=path, **options).fit(X)
+    np.testing.assert_allclose(again.eigenvalues_, plain.eigenvalues_, rtol=1e-9)
+    assert len(products) <= needed - 3
+    assert not path.exists()
+
+
 def test_tight_budget_gives_smaller_tiles():
     X = rows(1200)
     sides = [TorchEngine(memory, CPU).tiling(RBF(0.2).pairs(X))[0] for memory in (10**9, 10**7)]
