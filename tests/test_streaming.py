@@ -10,9 +10,10 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 
-from mercer import KernelPCA, StreamingKernelPCA
+from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA
 from mercer.bases import AllPoints, Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
+from mercer.exceptions import MercerWarning
 from mercer.kernels import RBF
 from mercer.sampling import RowSample, uniforms
 from mercer.selectors import Novelty
@@ -605,3 +606,31 @@ def test_samples_are_uniform_and_follow_the_memory():
     assert sample.rows.shape == (500, 1) and abs(sample.rows.mean() - 10_000) < 1500
     recent = RowSample(500, 1).add(number, 0, 0.999).rows
     assert (np.diff(recent.ravel()) > 0).all() and recent.mean() > 17_500
+
+
+def test_a_full_dictionary_that_is_left_behind_warns():
+    """Rows of another place, after a dictionary was filled at the first one."""
+    here = np.random.default_rng(0).standard_normal((300, 3))
+    for forgetting in (0.99, 1.0):
+        model = StreamingKernelPCA(
+            3, kernel="rbf", gamma=0.2, budget=20, novelty=0.01, forgetting=forgetting
+        )
+        model.partial_fit(here[:150]).partial_fit(here[150:])
+        if forgetting == 1.0:
+            model.partial_fit(here + 9.0)
+        else:
+            with pytest.warns(MercerWarning, match="dictionary is full.*Raise budget"):
+                model.partial_fit(here + 9.0)
+        assert model.history_[-1].lost_share > 0.5
+
+
+def test_forgetting_means_the_same_in_both_streams():
+    """Both follow rows that moved where it is below 1, and neither where it is 1."""
+    here = np.random.default_rng(1).standard_normal((400, 3)) * [3.0, 1.0, 0.1]
+    there = here[:200, [1, 0, 2]]
+    for kind in (StreamingKernelPCA, HebbianKernelPCA):
+        kept, moved = (
+            kind(1, forgetting=f).partial_fit(here).partial_fit(there) for f in (1.0, 0.98)
+        )
+        along = [np.ptp(model.inverse_transform([[0.0], [1.0]]), axis=0) for model in (kept, moved)]
+        assert along[0][0] > 0.9 and along[1][1] > 0.9, kind

@@ -238,13 +238,15 @@ def plain(count, d, rng):
 def orthogonal(count, d, rng):
     """Gaussian rows, orthogonal to each other in groups of d, with the lengths of Gaussian rows."""
     blocks = []
-    for _ in range(-(-count // d)):
-        Q, R = np.linalg.qr(rng.standard_normal((d, d)))
+    for start in range(0, count, d):
+        # No more than are wanted: all d of very many columns would take d^2 numbers.
+        wanted = min(d, count - start)
+        Q, R = np.linalg.qr(rng.standard_normal((d, wanted)))
         # The signs make Q uniform over rotations, so that every row alone is Gaussian.
         Q = Q * np.sign(np.diag(R))
-        lengths = np.sqrt(rng.chisquare(d, size=d))
+        lengths = np.sqrt(rng.chisquare(d, size=wanted))
         blocks.append(Q.T * lengths[:, None])
-    return np.vstack(blocks)[:count]
+    return np.vstack(blocks)
 
 
 def quasi(count, d, rng):

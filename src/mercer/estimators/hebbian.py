@@ -101,8 +101,10 @@ class HebbianKernelPCA(KernelEstimator):
         Record the excess reconstruction error of each pass. Needs the exact eigenvalues, and
         so the whole matrix: for study, not for work.
 
-    forgetting : float, default=0.0
-        For `partial_fit`: weight of a new sample, at least; f > 0 is a memory of 1 / f samples.
+    forgetting : float, default=1.0
+        For `partial_fit`: weight of a row relative to the one after it, as in
+        `StreamingKernelPCA`. Below 1 the model follows data that drift, with a memory of
+        ``1 / (1 - forgetting)`` rows.
 
     budget : int or None, default=None
         For `partial_fit`: points the model may hold.
@@ -160,7 +162,7 @@ class HebbianKernelPCA(KernelEstimator):
         "readout": [StrOptions(set(READOUTS))],
         "tol": [Interval(Real, 0, None, closed="left")],
         "track_excess": ["boolean"],
-        "forgetting": [Interval(Real, 0, 1, closed="left")],
+        "forgetting": [Interval(Real, 0, 1, closed="right")],
         "budget": [Interval(Integral, 2, None, closed="left"), None],
         "novelty": [Interval(Real, 0, 1, closed="neither"), Novelty, None],
     }
@@ -186,7 +188,7 @@ class HebbianKernelPCA(KernelEstimator):
         readout: str = "ritz",
         tol: float = 0.0,
         track_excess: bool = False,
-        forgetting: float = 0.0,
+        forgetting: float = 1.0,
         budget: int | None = None,
         novelty: Any = None,
         random_state: int | np.random.RandomState | None = None,

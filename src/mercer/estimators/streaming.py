@@ -33,6 +33,8 @@ __all__ = ["BatchRecord", "State", "StreamingKernelPCA"]
 
 # Batches that `history_` remembers: an endless stream must not fill the memory.
 HISTORY = 1000
+# Share of the energy of a batch outside a full dictionary that a user should know of.
+LOST_TOO_MUCH = 0.05
 
 
 class StreamingKernelPCA(KernelEstimator):
@@ -72,7 +74,7 @@ class StreamingKernelPCA(KernelEstimator):
     forgetting : float, default=1.0
         Weight of a row relative to the one after it. Below 1 the model follows data that drift,
         with a memory of ``1 / (1 - forgetting)`` rows; the half-life h is
-        ``forgetting=0.5 ** (1 / h)``. (In `HebbianKernelPCA` it is one minus this.)
+        ``forgetting=0.5 ** (1 / h)``.
 
     random_state : int, RandomState or None, default=None
         Draws random features, and the rows kept for pre-images.
@@ -413,8 +415,23 @@ class StreamingKernelPCA(KernelEstimator):
             self.landmarks_ = found.expansion.basis.points
         self._set_gamma(X.shape[1])
 
+    def _warn_of_drift(self) -> None:
+        """A stream that forgets is to follow its rows, and a full dictionary cannot."""
+        full = [batch for batch in self.history_ if batch.size >= self.budget]
+        if self.basis != "dictionary" or self.forgetting == 1 or not full:
+            return
+        first, last = full[0].lost_share, full[-1].lost_share
+        if last > max(LOST_TOO_MUCH, 2 * first):
+            tell(
+                f"The dictionary is full (budget={self.budget}), and {last:.0%} of the energy of "
+                f"the last rows lies outside of its span, after {first:.0%} when it was filled: "
+                "the data have drifted away from it. Raise budget, or use HebbianKernelPCA, whose "
+                "points leave."
+            )
+
     def _warn(self):
         """Say what the user may not expect of the result."""
+        self._warn_of_drift()
         moments = self._state.stream.moments
         if self.expansion_.basis.exact_norms and moments.overshoots(OVERSHOOT):
             tell(INDEFINITE.format(self.kernel_))

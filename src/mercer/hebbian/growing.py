@@ -41,9 +41,9 @@ class GrowingHebbian:
         ``kernel(X, Z)`` gives the matrix between rows.
     n_components : int
         r.
-    forgetting : float, default=0.0
-        Weight of each new sample, at least; 0 gives all samples of the stream the same weight,
-        f > 0 a memory of about 1 / f samples.
+    forgetting : float, default=1.0
+        Weight of a row relative to the one after it: 1 gives all samples of the stream the same
+        weight, f < 1 a memory of about 1 / (1 - f) samples.
     budget : int, optional
         Most points the model may hold; by default all are kept.
     oversampling : int, default=10
@@ -90,7 +90,7 @@ class GrowingHebbian:
         self,
         kernel: Callable[..., Any],
         n_components: int,
-        forgetting: float = 0.0,
+        forgetting: float = 1.0,
         budget: int | None = None,
         oversampling: int = 10,
         block: int = 128,
@@ -236,13 +236,13 @@ class GrowingHebbian:
         vars(self).update(learned, points=points, G=G, frame=frame, lost=lost, missed=missed)
 
     def _weight(self, size):
-        return max(size / (self.count + size), 1 - (1 - self.forgetting) ** size)
+        return max(size / (self.count + size), 1 - self.forgetting**size)
 
     def _rates(self):
         """Gains (q,): PACE / (variance x memory), none above one over the mean variance."""
         if self.variance <= NOTHING * float(np.mean(np.diag(self.G))):
             return np.zeros(self.carried)
-        pace = PACE * max(1.0 / self.count, self.forgetting)
+        pace = PACE * max(1.0 / self.count, 1 - self.forgetting)
         return 1.0 / np.maximum(self.variances / pace, self.variance)
 
     def _gram(self):

@@ -46,7 +46,7 @@ from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream
 from .archive import ModelFileError
 from .checks import matrix, number, resolved, rows, vector, whole
-from .state_checks import BASIS_TYPES, STATE_CHECKS
+from .state_checks import BASIS_TYPES, STATE_CHECKS, forgetting
 from .values import Part, Reader, conforms
 
 # Frequencies of a full grid for each one that is kept, at most: a ball in three dimensions, of
@@ -277,8 +277,7 @@ def check_settings(settings: dict) -> None:
     if settings["budget"] is not None:
         whole(settings["budget"])
     whole(settings["oversampling"] + 1)
-    if not 0 <= number(settings["forgetting"]) <= 1:
-        raise ModelFileError(f"a forgetting of {settings['forgetting']}")
+    forgetting(settings["forgetting"])
     novelty = settings["novelty"]
     if novelty is not None and not 0 <= number(novelty) < 1:
         raise ModelFileError(f"a novelty of {novelty}")
