@@ -27,6 +27,7 @@ extensions = [
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_ext", ".trees", "gallery/*.ipynb", "gallery/*.py"]
 default_role = "py:obj"
+smartquotes = False  # strings of code stay as they are typed
 
 # Docstrings: numpydoc sections, long signatures with a line for each parameter.
 autosummary_generate = False  # `reference` writes the pages
