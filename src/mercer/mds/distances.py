@@ -15,6 +15,8 @@ from .coordinates import lifted, squared_distances
 EUCLIDEAN = ("euclidean", "l2")
 # Squared distances below this share of a squared norm have lost half of their digits.
 CANCELLED = 1e-8
+# Pairs whose differences are taken at once.
+CLOSE_PAIRS = 4096
 # Rows checked at a time, and what rounding leaves between a distance and its mirror image.
 CHECK_ROWS = 1024
 ASYMMETRY = {"f": 1e-5, "d": 1e-8}
@@ -32,8 +34,10 @@ class EuclideanDistance:
         D = squared_distances(X, Z)
         # Where nearly everything cancels the difference itself is taken.
         close = CANCELLED * np.square(X).sum(axis=1)[:, None] >= D
-        for i in np.flatnonzero(close.any(axis=1)):
-            D[i, close[i]] = np.square(Z[close[i]] - X[i]).sum(axis=1)
+        rows, columns = np.nonzero(close)
+        for start in range(0, rows.size, CLOSE_PAIRS):
+            i, j = rows[start : start + CLOSE_PAIRS], columns[start : start + CLOSE_PAIRS]
+            D[i, j] = np.square(Z[j] - X[i]).sum(axis=1)
         return np.sqrt(D, out=D)
 
 

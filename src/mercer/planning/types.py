@@ -29,14 +29,14 @@ class Speeds:
     """
 
     evaluate: float
-    multiply: float = 1.4e-11
+    multiply: float = 2e-11
     decompose: float = 5.5e-11
     read: float = 3.2e-10
 
     @classmethod
     def typical(cls, d: int) -> "Speeds":
         """What a core of a current server does for d columns."""
-        return cls(evaluate=6e-10 + 2.6e-11 * d)
+        return cls(evaluate=1e-9 + 2.1e-11 * d)
 
     @classmethod
     def of_device(cls, d: int) -> "Speeds":
