@@ -1,8 +1,10 @@
 """Landmarks, random features and moments: kernel PCA in a small basis."""
 
+import warnings
+
 import numpy as np
 import pytest
-from contracts import generator
+from contracts import generator, peak_bytes
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.linalg import subspace_angles
@@ -415,3 +417,29 @@ def test_the_memory_that_is_asked_for_is_enough(basis):
     model.set_params(memory=least).fit(X)
     with pytest.raises(ValueError, match="Give at least"):
         model.set_params(memory=least - 1).fit(X)
+
+
+WITH_MATRIX = sorted(name for name, kind in SELECTORS.items() if kind.pair_bytes)
+
+
+def test_which_selectors_hold_a_matrix():
+    known = ["ComponentLasso", "FullGreedy", "GroupLasso", "SparseBayes", "SubspaceGreedy"]
+    assert known == WITH_MATRIX
+
+
+@pytest.mark.parametrize("name", WITH_MATRIX)
+def test_selectors_keep_to_the_budget(name):
+    """Those that hold an n x n matrix choose among as many rows as the budget holds, and say so."""
+    X = np.random.default_rng(2).standard_normal((1200, 4))
+    memory, selector = 4_000_000, SELECTORS[name]()
+    model = KernelPCA(
+        3, kernel="rbf", gamma=0.2, basis=Landmarks(20, selector), memory=memory, random_state=0
+    )
+    model.fit(X[:100])  # what is compiled and imported once is not counted
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        used = peak_bytes(lambda: model.fit(X))
+    assert used < 1.3 * memory + 500_000, f"{used / 1e6:.1f} MB"
+    assert any("drawn at random" in str(one.message) for one in told)
+    with pytest.raises(ValueError, match=f"{name} holds the kernel.*too few for 20"):
+        model.set_params(memory=20**2 * selector.pair_bytes - 1).fit(X)

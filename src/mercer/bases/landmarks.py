@@ -2,13 +2,21 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from math import isqrt
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..compute import TiledEngine, array_namespace, is_sparse, on_device_of, to_numpy
+from ..compute import (
+    TiledEngine,
+    array_namespace,
+    format_bytes,
+    is_sparse,
+    on_device_of,
+    to_numpy,
+)
 from ..compute.arrays import Array
 from ..exceptions import tell
 from ..kernels import Kernel
@@ -228,6 +236,7 @@ class Landmarks(BasisRecipe):
     def _choose(self, kernel, X, size, rng, engine):
         """The points that the selector picks; warns when fewer are found."""
         selector = self.selector or TwoStage()
+        X = pool_within(selector, X, size, rng, engine.memory)
         with engine.single_blas():
             chosen = selector.select(kernel, X, size, rng)
         count = chosen.shape[0]  # of points, which may be sparse
@@ -260,3 +269,27 @@ def in_double(X):
         return X.astype(np.float64)
     xp = array_namespace(X)
     return xp.asarray(X, dtype=xp.float64)
+
+
+def pool_within(
+    selector: Selector, X: Array, size: int, rng: np.random.Generator, memory: int
+) -> Array:
+    """The rows to choose from: all, or a uniform sample whose matrix the budget holds."""
+    n = X.shape[0]
+    room = isqrt(memory // selector.pair_bytes) if selector.pair_bytes else n
+    if room >= n:
+        return X
+    name, need = type(selector).__name__, selector.pair_bytes * n**2
+    if room < size:
+        raise ValueError(
+            f"{name} holds the kernel between all rows it chooses from, and memory="
+            f"{format_bytes(memory)} holds that of {room:,} rows, too few for {size:,} landmarks. "
+            f"Give at least {format_bytes(selector.pair_bytes * size**2)}, or take the default "
+            "selector."
+        )
+    tell(
+        f"{name} holds the kernel between all rows it chooses from, which takes "
+        f"{format_bytes(need)} for {n:,} rows: it chooses among {room:,} of them, drawn at random, "
+        f"which memory={format_bytes(memory)} holds."
+    )
+    return X[np.sort(rng.choice(n, room, replace=False))]

@@ -45,6 +45,8 @@ class Selector(BaseEstimator):
     replace: bool = False
     #: Rows it looks at before it chooses, where that is a number.
     pool: int | None = None
+    #: Bytes at its peak for each pair of rows; 0 where it holds no matrix of all of them.
+    pair_bytes: int = 0
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose at most `size` landmarks among the rows of X."""

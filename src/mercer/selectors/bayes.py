@@ -53,6 +53,8 @@ class SparseBayes(Selector):
 
     nested = False
 
+    pair_bytes = 26
+
     def __init__(
         self, noise: float | None = None, solver: str = "sequential", max_iter: int | None = None
     ):

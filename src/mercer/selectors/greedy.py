@@ -49,6 +49,8 @@ class FullGreedy(Selector):
 
     independent = True
 
+    pair_bytes = 10
+
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` of the m rows; O(m^2 size) flops, m^2 kernel values and memory."""
         first, counts, _ = distinct_rows(X)
@@ -187,6 +189,8 @@ class SubspaceGreedy(Selector):
     """
 
     independent = True
+
+    pair_bytes = 18
 
     def __init__(
         self, n_targets: int | None = None, weighted: bool = False, centered: bool = False

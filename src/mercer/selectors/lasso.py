@@ -43,6 +43,8 @@ class GroupLasso(Selector):
 
     independent = True
 
+    pair_bytes = 18
+
     def __init__(self, n_targets: int | None = None, norm: str = "score", unit: bool = True):
         self.n_targets = n_targets
         self.norm = norm
@@ -90,6 +92,8 @@ class ComponentLasso(Selector):
     ----------
     Zou, Hastie & Tibshirani (2006), Sparse principal component analysis.
     """
+
+    pair_bytes = 18
 
     def __init__(self, n_components: int = 10):
         self.n_components = n_components
