@@ -327,3 +327,9 @@ def test_a_centered_linear_kernel_is_saved(tmp_path):
     assert model.kernel_.center is not None
     model.save(tmp_path / "a.mercer")
     np.testing.assert_array_equal(load(tmp_path / "a.mercer").transform(X), model.transform(X))
+
+
+@pytest.mark.parametrize("draw", range(DRAWS))
+def test_landmarks_of_rows_that_differ_by_rounding(draw):
+    X = (np.round(rows(draw, 30, 7)) + 5e4).astype(np.float32)
+    holds(X, {"kernel": "cosine"}, "landmarks", basis=Landmarks(18))

@@ -78,6 +78,8 @@ def greedy_order(K, counts, size):
         power = to_numpy(weighted_squares(R, counts))
         shortlist = Shortlist(R, counts, power, free, floor)
         atoms = shortlist.take(min(PENDING, size - len(order)))
+        if not atoms:
+            break
         subtract_products(R, shortlist.V[: len(atoms)])
         order.extend(atoms)
         free[atoms] = False
@@ -164,6 +166,10 @@ def best(power, diagonal, free):
     if not len(index):
         return None
     gain = power[index] / diagonal[index]
+    # Where only rounding is left a square may be negative, or no number.
+    gain = np.where(gain > 0, gain, 0.0)
+    if not gain.any():
+        return None
     exact = index[gain >= (1 - np.sqrt(np.finfo(gain.dtype).eps)) * gain.max()]
     near = index[gain >= (1 - TIE) * gain.max()]
     first, other = (int(tied[np.argmax(diagonal[tied])]) for tied in (exact, near))
@@ -271,7 +277,11 @@ class SparseGreedy(Selector):
             pool = rng.choice(pool, min(self.candidates, len(pool)), replace=False)
             power = self._power(factor, pool)
             residual = to_numpy(factor.residual[pool])
-            atom = pool[best(power, residual, np.ones(len(pool), dtype=bool))]
+            found = best(power, residual, np.ones(len(pool), dtype=bool))
+            if found is None:
+                free[pool] = False
+                continue
+            atom = pool[found]
             if distinct.admit(atom):
                 factor.append(atom)
                 order.append(atom)
