@@ -42,7 +42,13 @@ for name, forgetting, style in (
     (f"forgets half in {HALF_LIFE} rows", 0.5 ** (1 / HALF_LIFE), "--"),
 ):
     model = StreamingKernelPCA(
-        5, kernel="rbf", gamma=0.0002, budget=300, forgetting=forgetting, random_state=0
+        5,
+        kernel="rbf",
+        gamma=0.0002,
+        budget=800,
+        novelty=0.03,
+        forgetting=forgetting,
+        random_state=0,
     )
     errors = surprises(model)
     ax.plot(BATCH * np.arange(1, len(batches)), errors, style, color="0.1", label=name)
