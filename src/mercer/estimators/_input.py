@@ -1,5 +1,6 @@
 """Input of the estimators: rows checked once, the kernel with numbers, the generator of a fit."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,7 @@ class KernelInput(Portable, CheckedEstimator):
         """X as a NumPy array, memmap, CSR matrix or tensor of finite floats."""
         if is_on_device(X) and self._computes_on_devices(reset):
             return check_tensor(self, X, reset)
-        if reset and "device" not in self._get_param_names():
+        if reset and "device" not in names_of_parameters(self.__class__):  # type: ignore[arg-type]
             X = in_main_memory(X, type(self).__name__)
         X = to_numpy(X) if is_foreign(X) else X
         if isinstance(X, np.memmap):
@@ -151,7 +152,7 @@ class KernelInput(Portable, CheckedEstimator):
             given["gamma"] = 1.0 / d
         if self.kernel in OWN_KERNELS:
             given |= self.kernel_params or {}
-        known = kind._get_param_names()
+        known = names_of_parameters(kind)
         return kind(**{name: value for name, value in given.items() if name in known})
 
     def _is_precomputed(self) -> bool:
@@ -258,3 +259,9 @@ def check_tensor(estimator, X, reset: bool):
     if not bool(torch.isfinite(X).all()):
         raise ValueError("Input X contains NaN or infinity. Remove or fill those rows first.")
     return validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+@cache
+def names_of_parameters(kind: Any) -> frozenset[str]:
+    """The parameters of a recipe's class; to look them up takes longer than checking 100 rows."""
+    return frozenset(kind._get_param_names())
