@@ -277,6 +277,11 @@ class StreamingKernelPCA(KernelEstimator):
                 history.append(record(before, state.stream, kept))
         if X is None or state is None:
             raise ValueError("There were no batches to learn from. Give at least one with rows.")
+        if not state.stream.span.size and not np.isfinite(state.stream.moments.energy):
+            raise ValueError(
+                f"{state.stream.span.kernel!r} gives values that are not finite on these data. "
+                "Scale the data or change the kernel's parameters."
+            )
         if not state.stream.span.size:
             raise ValueError(
                 "All rows so far have k(x, x) = 0, as zero rows have in a linear kernel: there is "
