@@ -48,8 +48,8 @@ class KernelPCA(KernelEstimator):
 
     A drop-in replacement of `sklearn.decomposition.KernelPCA`: the same parameters,
     attributes and results. The n x n kernel matrix is formed only where that is the
-    fastest way and fits the budget; otherwise a block Krylov method meets it tile by tile.
-    Every fit ends with a certificate of its error.
+    fastest way and fits the budget; otherwise a block Krylov method multiplies with it tile by
+    tile. Every fit ends with a certificate of its error.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class KernelPCA(KernelEstimator):
         Drop components with a zero eigenvalue even if n_components is given.
 
     random_state : int, RandomState or None, default=None
-        Start vectors of the iterative solvers. It moves results within `tol`.
+        Start vectors of the iterative solvers. Changes results by at most `tol`.
 
     copy_X : bool, default=True
         Keep a copy of X rather than X itself. A memmap is never copied.
