@@ -170,7 +170,8 @@ def test_memory_stays_inside_the_budget(gain, n, memory):
     model = hebbian(r, memory=memory, **settings)
     used = peak_bytes(lambda: model.fit(X))
     q = r + model._make_gain().oversampling
-    assert used <= memory + 8 * n * 12 * q + 400_000, f"{used / 1e6:.1f} MB"
+    # Fourteen: twelve of the rule and its readout, two of products that are centered afterwards.
+    assert used <= memory + 8 * n * 14 * q + 400_000, f"{used / 1e6:.1f} MB"
     assert kept == (used > 8 * n * n) and (kept or 8 * n * n > 10 * used)
     model.transform(X[:9])
     assert peak_bytes(lambda: model.transform(X)) <= memory + 8 * n * 12 * q + 400_000
@@ -536,7 +537,9 @@ def test_gram_power_every_kernel(kernel):
 
 def test_gram_power_objects(X):
     with pytest.warns(ConvergenceWarning, match="more passes to the solver"):
-        published = power(eigen_solver=GramPower(block=1, amnesic=2, n_passes=3)).fit(X)
+        power(12, eigen_solver=GramPower(block=1)).fit(X)
+    published = power(eigen_solver=GramPower(block=1, amnesic=2, n_passes=5)).fit(X)
+    assert not published.certificate_.converged
     blocks = power(eigen_solver=GramPower(block=50, form="svd", oversampling=20)).fit(X)
     assert captured(published, X) > 0.9
     assert captured(blocks, X) > 1 - 1e-5

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..compute import TiledEngine, array_namespace, is_sparse
-from ..compute.arrays import Array
+from ..compute.arrays import Array, dtype_in
 from ..kernels import Cosine, Kernel, Linear
 from ..kernels.base import rows_of
 from .base import Basis, BasisRecipe
@@ -82,9 +82,10 @@ class ColumnBasis(Basis):
         """The rows of a block, of unit length for the cosine, times W."""
         X = self.engine.place(X)
         W = None if W is None else self.engine.asarray(W, np.float64)
+        wide = dtype_in(np if is_sparse(X) else array_namespace(X), "float64")
 
         def rows(block):
-            Y = self.kernel.embed(rows_of(X, block, np.float64), None)  # type: ignore[attr-defined]
+            Y = self.kernel.embed(rows_of(X, block, wide), None)  # type: ignore[attr-defined]
             if W is not None:
                 return Y @ W
             # An array of its own, since moments overwrite it.

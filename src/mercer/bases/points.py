@@ -124,18 +124,18 @@ class PointBasis(Basis):
         kept = values > rcond * max(values[-1], 0.0)
         return V[:, kept] / np.sqrt(values[kept])
 
-    def rounding(self):
+    def rounding(self) -> float:
         """That of a sum over the columns, which the kernel may magnify."""
         eps, width = np.finfo(dtype_name(self.dtype)).eps, self.points.shape[1]
         if is_sparse(self.points):
             width = int(np.diff(self.points.indptr).max(initial=0))
         return float(eps * (width + 2) * self.kernel.growth(self.points))
 
-    def entry_size(self):
+    def entry_size(self) -> float:
         """As the kernel knows it."""
         return self.kernel.entry_size(self.points)
 
-    def is_indefinite(self):
+    def is_indefinite(self) -> bool:
         """Whether an eigenvalue of k(Z, Z) is negative beyond rounding."""
         return not self.kernel.definite and self._least < -NEGATIVE_SHARE
 

@@ -99,15 +99,15 @@ class FeatureBasis(Basis):
         self.single, self.growth = single, growth
         self.size = features.size
 
-    def precision(self, X):
+    def precision(self, X: Array) -> Any:
         """The NumPy type to compute X's features in: its own where rounding allows."""
         return super().precision(X) if self.single else np.dtype(np.float64)
 
-    def entry_size(self):
+    def entry_size(self) -> float:
         """Fourier features of a row have unit length; those of a sketch may have any."""
         return 0.0 if self.features.unit else np.inf
 
-    def rounding(self):
+    def rounding(self) -> float:
         """That of the features."""
         return float(8 * np.finfo(float).eps * self.growth)
 

@@ -93,15 +93,15 @@ class Kernel(BaseEstimator, ABC):
         """How much rounding of a tile grows in the result, by terms that cancel."""
         return centering_spread(self, X)
 
-    def recentered(self, X) -> "Kernel":
+    def recentered(self, X: Array) -> "Kernel":
         """A kernel with the same centered matrix as this one, and fewer digits to cancel in it."""
         return self
 
-    def entry_size(self, X) -> float:
+    def entry_size(self, X: Array) -> float:
         """The largest |k(x, z)| where it may be more than any k(x, x), as of no definite kernel."""
         return 0.0
 
-    def growth(self, X) -> float:
+    def growth(self, X: Array) -> float:
         """Rounding of k(x, z) in double precision over d eps sqrt(k(x, x) k(z, z)), about."""
         return 1.0
 
@@ -156,7 +156,7 @@ class FactoredKernel(Kernel):
         """Columns that `embed` appends."""
         return 0
 
-    def repair(self, T, left, right, rows, columns):
+    def repair(self, T: Array, left: Array, right: Array, rows: Any, columns: Any) -> Array:
         """The products T of prepared rows, where some lost digits: those from the rows again."""
         return T
 
@@ -172,11 +172,11 @@ class DirectKernel(Kernel):
     def fill(self, X: Array, Z: Array, out: Array) -> None:
         """out[i, j] = k(x_i, z_j)."""
 
-    def origin(self, X):
+    def origin(self, X: Array) -> Any:
         """What to subtract from every row first, or None."""
         return None
 
-    def spread(self, X):
+    def spread(self, X: Array) -> float:
         """What centring cancels; rows out of its range leave single precision nothing."""
         return super().spread(X) if fits_single(X) else np.inf
 

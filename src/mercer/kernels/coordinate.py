@@ -40,11 +40,11 @@ class Laplacian(WidthMixin, DirectKernel):
     def _width(distance):
         return 1.0 / distance if distance > 0 else 1.0
 
-    def origin(self, X):
+    def origin(self, X: Array) -> Any:
         """The median of some rows: distances stay, and single precision has less to hold."""
         return median_row(X)
 
-    def spread(self, X):
+    def spread(self, X: Array) -> float:
         """gamma |x|_1 of the row farthest from the origin, or what centring cancels."""
         if not fits_single(X):
             return np.inf
@@ -97,7 +97,7 @@ class AdditiveChi2(DirectKernel):
         add_coordinates("chi2_distances", chi2_term, X, Z, out)
         out *= -1
 
-    def entry_size(self, X):
+    def entry_size(self, X: Array) -> float:
         """Twice the largest sum of a row."""
         return 2 * float(X.sum(axis=1).max())
 
@@ -134,7 +134,7 @@ class Chi2(AdditiveChi2):
         out *= self.gamma
         inplace(array_namespace(out).exp, out)
 
-    def entry_size(self, X):
+    def entry_size(self, X: Array) -> float:
         """None is larger than k(x, x)."""
         return 0.0
 

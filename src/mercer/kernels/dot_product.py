@@ -1,6 +1,7 @@
 """Kernels of the inner product x . z: linear, polynomial, sigmoid, cosine."""
 
 from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -75,21 +76,21 @@ class Linear(DotProductKernel):
         to rows far from the origin. `KernelPCA` sets it where it matters.
     """
 
-    def __init__(self, center=None):
+    def __init__(self, center: Any = None):
         self.center = center
 
-    def origin(self, X):
+    def origin(self, X: Array) -> Any:
         """The center that was given."""
         return None if self.center is None else on_device_of(self.center, X)
 
-    def diag(self, X):
+    def diag(self, X: Array) -> Array:
         """|x - c|^2."""
         if self.center is None:
             return super().diag(X)
         xp = array_namespace(X)
         return wide_row_squares(xp.asarray(X, dtype=xp.float64) - self.origin(X))
 
-    def recentered(self, X):
+    def recentered(self, X: Array) -> Kernel:
         """With the mean as its center, where rows are far from the origin and close together."""
         if is_sparse(X) or self.center is not None:
             return self
@@ -168,17 +169,17 @@ class Sigmoid(DotProductKernel):
         self.gamma = gamma
         self.coef0 = coef0
 
-    def spread(self, X):
+    def spread(self, X: Array) -> float:
         """The size of the argument, which tanh does not shrink near zero, or what centring does."""
         with np.errstate(over="ignore"):
             return max(self._argument(X), super().spread(X))
 
-    def growth(self, X):
+    def growth(self, X: Array) -> float:
         """That of the argument."""
         with np.errstate(over="ignore"):
             return min(1 + self._argument(X), 1 / np.finfo(float).eps)
 
-    def entry_size(self, X):
+    def entry_size(self, X: Array) -> float:
         """One."""
         return 1.0
 

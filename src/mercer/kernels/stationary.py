@@ -6,6 +6,7 @@ grows, so a gamma found for one is a fair start for the others.
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.special import gamma as gamma_function
@@ -61,11 +62,11 @@ class StationaryKernel(WidthMixin, FactoredKernel):
         turned[:, d], turned[:, d + 1] = E[:, d + 1], E[:, d]
         return turned
 
-    def origin(self, X):
+    def origin(self, X: Array) -> Any:
         """The median of some rows: distances stay, cancellation shrinks."""
         return median_row(X)
 
-    def repair(self, T, left, right, rows, columns):
+    def repair(self, T: Array, left: Array, right: Array, rows: Any, columns: Any) -> Array:
         """T = -gamma d^2 with the entries in which digits cancelled taken from differences.
 
         Parameters
@@ -102,7 +103,7 @@ class StationaryKernel(WidthMixin, FactoredKernel):
         norms = s[:, None] + t[None, :]
         return (norms < -2 * limit) & ~(norms / limit >= T)
 
-    def growth(self, X):
+    def growth(self, X: Array) -> float:
         """Rounding of -gamma d^2 over eps: that of the norms, as far as no differences are used."""
         return 4 * min(self._farthest(X), FAR["float64"]) + 1
 
@@ -114,7 +115,7 @@ class StationaryKernel(WidthMixin, FactoredKernel):
         """Ones."""
         return same_for_all(X, 1.0)
 
-    def spread(self, X):
+    def spread(self, X: Array) -> float:
         """gamma |x|^2 of the row farthest from the origin, or what centring cancels."""
         if not fits_single(X):
             return np.inf
@@ -216,7 +217,7 @@ class Matern(StationaryKernel):
             return None
         return ~(share * (s[:, None] + t[None, :]) >= T)
 
-    def growth(self, X):
+    def growth(self, X: Array) -> float:
         """With a cusp, that at the smallest distances that come from products."""
         if self.nu > 0.5:
             return super().growth(X)

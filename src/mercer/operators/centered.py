@@ -15,6 +15,9 @@ from .base import SymmetricOperator, padded, sample_weights, start_sample
 # Rounding of the row means of a draft, as a share of the kernel's own size.
 DRAFT_ROUNDING = 1e-6
 
+# Rows of an outer product made at once.
+OUTER_ROWS = 512
+
 
 class CenteredGram(SymmetricOperator):
     """H G H for the Gram matrix G of a basis, H = I - 11'/n; G itself if not `center`.
@@ -44,8 +47,9 @@ class CenteredGram(SymmetricOperator):
         else:
             AV = self.basis.gram(V)
         # G (V - 1 mean') without a change to V, which may have been rounded to be cheap.
-        AV = AV - (self.shape[0] * self._row_means)[:, None] * V.mean(axis=0)
-        return self._finite(AV - AV.mean(axis=0))
+        subtract_outer(AV, self._row_means, self.shape[0] * V.mean(axis=0))
+        AV -= AV.mean(axis=0)  # the product is an array of its own
+        return self._finite(AV)
 
     def _finite(self, AV):
         """AV itself, or an error that names the kernel."""
@@ -92,7 +96,7 @@ class CenteredGram(SymmetricOperator):
             self._row_means = self.basis.gram(ones)[:, 0]
         return self._row_means
 
-    def magnitude(self):
+    def magnitude(self) -> float:
         """The largest diagonal entry before centering."""
         return float(abs(self.basis.diagonal()).max())
 
@@ -156,3 +160,11 @@ class CenteredGram(SymmetricOperator):
         )
         V = padded(V, k, rng)
         return V - V.mean(axis=0) if self.center else V
+
+
+def subtract_outer(A: Array, a: Array, b: Array) -> None:
+    """A <- A - a b' in place, in main memory a few rows at a time: no second array of its size."""
+    rows = OUTER_ROWS if isinstance(A, np.ndarray) else A.shape[0]
+    for start in range(0, A.shape[0], rows):
+        block = slice(start, start + rows)
+        A[block] -= a[block, None] * b

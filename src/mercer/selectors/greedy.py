@@ -221,6 +221,9 @@ class SubspaceGreedy(Selector):
         while len(order) < min(size, len(K)):
             free &= factor.residual > 0
             atom = best(np.einsum("ij,ij->i", E, E), factor.residual, free)
+            if atom is None and not order and free.any():
+                # No target tells rows apart, as when all are equal: one is better than none.
+                atom = int(np.argmax(factor.residual))
             if atom is None:
                 break
             root = np.sqrt(factor.residual[atom])
