@@ -30,6 +30,7 @@ def moments(value) -> Moments:
     if matrix(value.scatter).shape != (size, size) or number(value.count) < 0:
         raise ModelFileError("moments whose mean and scatter do not fit each other")
     number(value.energy)
+    number(value.largest)
     return value
 
 
