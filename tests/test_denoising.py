@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from contracts import check_recipe, generator, peak_bytes
 from sklearn.decomposition import PCA
-from sklearn.exceptions import NotFittedError, SkipTestWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError, SkipTestWarning
 from sklearn.utils import estimator_checks, get_tags
 
 from mercer import PatchDenoiser
@@ -19,6 +19,7 @@ from mercer.estimators.denoise import (
     patches_at,
     positions,
 )
+from mercer.hebbian import Hebbian
 from mercer.metrics import snr
 
 
@@ -237,3 +238,20 @@ def test_motion():
     noisy = clean + 0.03 * generator(56).standard_normal(clean.shape)
     found = KernelPCA(25, kernel="rbf", gamma=1 / 3).fit(noisy).denoise(noisy)
     assert np.mean((found - clean) ** 2) < 0.1 * np.mean((noisy - clean) ** 2)
+
+
+@pytest.mark.parametrize("gain", ["et", "auto"])
+def test_patches_by_a_hebbian_rule(gain):
+    """Section 5.2 of Schraudolph et al.: the same components, learned patch by patch."""
+    clean = np.add.outer(np.sin(np.linspace(0, 7, 40)), np.cos(np.linspace(0, 9, 40)))
+    noisy = clean + 0.2 * np.random.default_rng(1).standard_normal(clean.shape)
+    found = {}
+    for name, solver in {"auto": "auto", "hebbian": Hebbian(gain, n_passes=20)}.items():
+        denoiser = PatchDenoiser(
+            7, n_components=8, threshold=None, n_patches=300, eigen_solver=solver, random_state=0
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found[name] = np.mean((denoiser.fit(noisy).denoise(noisy) - clean) ** 2)
+    assert found["hebbian"] < 0.5 * 0.2**2
+    np.testing.assert_allclose(found["hebbian"], found["auto"], rtol=0.1)

@@ -2,11 +2,15 @@
 
 import os
 import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 
+from mercer import KernelPCA
+from mercer.compute import to_numpy
 from mercer.operators import DenseOperator, SymmetricOperator
 from mercer.solvers.gram_power import FORMS, GramPower, sequential_pass
 
@@ -203,3 +207,45 @@ def test_usps_one_pass(form, limit):
     solver = GramPower(oversampling=16, form=form)
     pairs = solver.solve(DenseOperator(K), 16, np.random.default_rng(13))
     assert excess(K, pairs.values, pairs.vectors, 16) < limit
+
+
+@pytest.mark.parametrize("amnesic", [0.0, 2.0])
+def test_recursion_alone_is_the_published_result(digits, amnesic):
+    K = digits[:80, :80]
+    solver = GramPower(block=1, amnesic=amnesic, n_passes=3, rotate=False)
+    pairs = solver.solve(DenseOperator(K), 4, np.random.default_rng(0))
+    omega = published(K, 4, 3, amnesic)
+    lengths = np.linalg.norm(omega, axis=1)
+    order = np.argsort(-lengths)
+    np.testing.assert_allclose(pairs.values, np.sqrt(80 * lengths[order]), rtol=1e-10)
+    units = (omega / lengths[:, None])[order]
+    np.testing.assert_allclose(pairs.vectors.T, units, atol=1e-10)
+    true = np.linalg.norm(K @ units.T - units.T * pairs.values, axis=0)
+    np.testing.assert_allclose(pairs.residuals, true, rtol=1e-8)
+    assert not pairs.ritz and pairs.n_passes == 4
+
+
+@pytest.mark.parametrize("block", [1, 30])
+def test_errors_are_true_without_rotation(block):
+    """Vectors that are not orthonormal still give the right reconstruction errors."""
+    X = np.random.default_rng(block).standard_normal((90, 3))
+    power = GramPower(block=block, n_passes=2, rotate=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = KernelPCA(4, kernel="rbf", gamma=0.5, eigen_solver=power).fit(X)
+    A = to_numpy(model.expansion_.frame[:, 1:])
+    K = model.kernel_(X)
+    np.testing.assert_allclose(model.expansion_.metric[1:, 1:], A.T @ K @ A, atol=1e-10)
+    H = np.eye(90) - 1 / 90
+    P = H @ K @ A
+    errors = np.diag(H @ K @ H) - 2 * np.sum(P * P, 1) + np.sum((P @ (A.T @ K @ A)) * P, 1)
+    np.testing.assert_allclose(model.reconstruction_error(X), errors, atol=1e-10)
+
+
+def test_unit_features_are_equation_6():
+    X = np.random.default_rng(5).standard_normal((60, 3))
+    model = KernelPCA(3, kernel="poly", degree=2, gamma=1.0, coef0=0.0).fit(X[:40])
+    K, k = model.kernel_(X[:40]), model.kernel_(X[40:], X[:40])
+    H = np.eye(40) - 1 / 40
+    expected = (k - K.mean(axis=0)) @ H @ model.eigenvectors_
+    np.testing.assert_allclose(model.unit_features(X[40:]), expected, atol=1e-9)

@@ -17,6 +17,7 @@ from mercer.hebbian import (
     HebbianRule,
     MetaDescentRule,
     OrthonormalRule,
+    RunningEigenvalues,
     hebbian_eigenpairs,
     make_gain,
 )
@@ -549,3 +550,67 @@ def test_usps(kernel):
         assert marks == sorted(marks, reverse=True)
     assert excess["et"][9] < 0.03 and excess["smd"][9] < 0.012 and excess["auto"][9] < 1e-3
     assert measure(coefficients(runs[0][0])) < 1e-5
+
+
+def running_rates(A, K, eta0):
+    """Equations 12 and 13 as printed, without the decay."""
+    values = np.linalg.norm(A @ K, axis=1) / np.linalg.norm(A, axis=1)
+    return eta0 * np.linalg.norm(values) / values
+
+
+@pytest.mark.parametrize("block", [1, 7, 64, 300])
+def test_running_eigenvalues_are_those_of_algorithm_1(gram, start, block):
+    order, eta0 = np.random.default_rng(1).permutation(300), 2.0 / np.linalg.norm(gram.K)
+    A = start
+    for t, p in enumerate(order, 1):
+        y, g = A @ gram.K[p], running_rates(A, gram.K, eta0) * 300 / (t + 300)
+        A = A - g[:, None] * (np.tril(np.outer(y, y)) @ A)
+        A[:, p] += g * y
+    rule = HebbianRule(start.copy(), np.inf, RunningEigenvalues(start @ gram.K, eta0, 1e-12))
+    visit(rule, gram, order, np.ones(6), 1 / 300, block)
+    assert np.abs(rule.A - A).max() < 1e-11 * np.abs(A).max()
+    values = np.linalg.norm(A @ gram.K, axis=1) / np.linalg.norm(A, axis=1)
+    np.testing.assert_allclose(rule.running.values(rule.A), values, rtol=1e-9)
+
+
+@pytest.mark.parametrize("block", [1, 64])
+def test_running_eigenvalues_of_meta_descent(gram, start, block):
+    order, eta0 = np.random.default_rng(1).permutation(300), 2.0 / np.linalg.norm(gram.K)
+    mu, xi, K = 0.5 * 300 / gram.trace(), 0.99, gram.K
+    A, B, rho = start, np.zeros_like(start), np.zeros(6)
+    for t, p in enumerate(order, 1):
+        e, y, z = np.eye(300)[p], A @ K[p], B @ K[p]
+        lt = np.tril(np.outer(y, y))
+        gradient = np.outer(y, e) - lt @ A
+        change = np.outer(z, e) - lt @ B - np.tril(np.outer(z, y) + np.outer(y, z)) @ A
+        rho = rho + mu * np.diag(gradient @ K @ B.T)
+        g = (np.exp(rho) * running_rates(A, K, eta0) * 300 / (t + 300))[:, None]
+        A, B = A + g * gradient, xi * B + g * (gradient + xi * change)
+    running = RunningEigenvalues(start @ K, eta0, 1e-12)
+    free = (mu, xi, np.inf, -np.inf, np.inf)
+    rule = MetaDescentRule(start.copy(), np.inf, start @ K @ start.T, free, 0.0, running)
+    visit(rule, gram, order, np.ones(6), 1 / 300, block)
+    assert np.abs(rho).max() > 0.01
+    assert np.abs(rule.A - A).max() < 1e-10 * np.abs(A).max()
+    np.testing.assert_allclose(rule.rho, rho, atol=1e-10)
+
+
+@pytest.mark.parametrize("gain", ["et", "smd"])
+def test_running_eigenvalues_in_passes(gram, gain):
+    found = {}
+    for running in (False, True):
+        rule = make_gain(gain, running=running)
+        _, history = hebbian_eigenpairs(
+            gram,
+            5,
+            rule,
+            n_passes=8,
+            readout="free",
+            rng=np.random.default_rng(3),
+            measure=gram.excess(5),
+        )
+        found[running] = history
+        exact = np.linalg.eigvalsh(gram.K)[::-1][:5]
+        np.testing.assert_allclose(history.eigenvalues[-1], exact, rtol=0.1)
+        assert history.excess[-1] < 0.05 and history.recoveries == 0
+    assert not np.array_equal(found[True].gains, found[False].gains)

@@ -6,6 +6,8 @@ from contracts import check_eigenpairs, check_solver, generator
 from scipy.stats import ortho_group
 from threadpoolctl import threadpool_limits
 
+from mercer import KernelPCA
+from mercer.hebbian import GAINS, Hebbian
 from mercer.operators import DenseOperator
 from mercer.solvers import SOLVERS, Arpack, BlockKrylov, Dense, Eigenpairs, Randomized, canonical
 from mercer.solvers._linalg import column_norms, orthonormal_against, small_eigh
@@ -419,3 +421,23 @@ def test_bias_of_the_draft_is_taken_out_of_the_eigenvalues():
     np.testing.assert_allclose(pairs.values, values[:3], rtol=1e-7)
     # The bias stays in the residuals: it was measured, not removed from the vectors' product.
     assert np.all(pairs.residuals >= 1e-5 * values[:3])
+
+
+@pytest.mark.parametrize("gain", GAINS)
+def test_hebbian_rules_are_a_solver(gain):
+    X = generator(list(GAINS).index(gain)).standard_normal((120, 4)) * [5, 3, 2, 1]
+    A = X @ X.T
+    solver = Hebbian(gain, n_passes=20)
+    pairs = check_solver(solver, DenseOperator(A), A, 3)
+    np.testing.assert_allclose(pairs.values, np.linalg.eigvalsh(A)[::-1][:3], rtol=1e-2)
+    assert solver.cap(2).n_passes == 2 and solver.needs_definite
+    free = Hebbian(gain, n_passes=2, readout="free").solve(DenseOperator(A), 3, generator(1))
+    assert not free.bounded and free.ritz == GAINS[gain]().orthonormal
+
+
+def test_hebbian_kernel_pca_by_solver_or_estimator():
+    X = generator(3).standard_normal((90, 3))
+    kernel = {"kernel": "rbf", "gamma": 0.3}
+    exact = KernelPCA(3, **kernel).fit(X)
+    solver = KernelPCA(3, eigen_solver=Hebbian(n_passes=30), tol=1e-3, **kernel).fit(X)
+    np.testing.assert_allclose(solver.eigenvalues_, exact.eigenvalues_, rtol=1e-4)

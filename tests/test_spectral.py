@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer import SpectralClustering
 from mercer.bases import Landmarks
+from mercer.hebbian import Hebbian
 from mercer.kernels import RBF, Matern
 from mercer.metrics import variation_of_information
 
@@ -252,3 +253,25 @@ def test_predict_checks_its_input():
         model.predict(data()[:, :2])
     with pytest.raises(ValueError, match="contains NaN"):
         model.predict(data(put={(0, 0): np.nan}))
+
+
+@pytest.mark.parametrize("gain", ["et", "smd", "auto"])
+def test_hebbian_directions_find_the_clusters(gain):
+    """Section 5.3 of Schraudolph et al., the diagonal kept as their matrix has it."""
+    X, y = datasets.make_blobs(240, 3, centers=4, cluster_std=0.6, random_state=3)
+    model = SpectralClustering(
+        4, gamma=0.5, eigen_solver=Hebbian(gain, n_passes=15), tol=0.5, random_state=0
+    ).fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+    K = model.kernel_(X)
+    d = np.sqrt(K.sum(axis=0))
+    exact = np.linalg.eigvalsh(K / d / d[:, None])[::-1][:4]
+    np.testing.assert_allclose(model.eigenvalues_, exact, atol=0.02)
+    by_matrix = SpectralClustering(
+        4,
+        affinity="precomputed",
+        eigen_solver=Hebbian(gain, n_passes=15),
+        tol=0.5,
+        random_state=0,
+    ).fit(K)
+    np.testing.assert_allclose(by_matrix.eigenvalues_, model.eigenvalues_, atol=0.02)

@@ -15,6 +15,7 @@ import numpy as np
 
 from .bases import Basis
 from .compute import array_namespace, on_device_of
+from .compute.arrays import dtype_name
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,11 @@ class KernelExpansion:
         """The expansion with only the first r directions."""
         return KernelExpansion(self.basis, self.frame[:, : 1 + r], self.metric[: 1 + r, : 1 + r])
 
-    def signed(self, signs: np.ndarray) -> "KernelExpansion":
-        """The expansion with every direction times its sign, (r,)."""
-        signs = np.concatenate([[1.0], signs])
-        frame = self.frame * on_device_of(signs, self.frame)
-        return KernelExpansion(self.basis, frame, self.metric * signs * signs[:, None])
+    def stretched(self, factors: np.ndarray) -> "KernelExpansion":
+        """The expansion with every direction times a number, such as its sign, (r,)."""
+        factors = np.concatenate([[1.0], factors])
+        frame = self.frame * on_device_of(factors.astype(dtype_name(self.frame.dtype)), self.frame)
+        return KernelExpansion(self.basis, frame, self.metric * factors * factors[:, None])
 
     def scores(self, X) -> np.ndarray:
         """Coordinates of phi(X) along the directions, from the mean, (n, r)."""

@@ -129,6 +129,9 @@ class GramProblem:
         )
         metric = np.zeros((1 + r, 1 + r))
         metric[1:, 1:] = np.diag(some.astype(float))
+        if not pairs.ritz:
+            M = to_numpy(A.T @ (self.operator @ A))
+            metric[1:, 1:] = (M + M.T) / 2
         if self.center:
             frame[:, 0] = 1.0 / n
             A -= A.mean(axis=0)
@@ -244,7 +247,7 @@ class ReducedProblem:
         metric = np.zeros((1 + Q.shape[1], 1 + Q.shape[1]))
         metric[0, 0] = mean @ mean
         metric[0, 1:] = metric[1:, 0] = mean @ Q
-        metric[1:, 1:] = np.diag(some.astype(float))
+        metric[1:, 1:] = np.diag(some.astype(float)) if pairs.ritz else Q.T @ Q
         frame = np.hstack([b[:, None], A])
         return KernelExpansion(self.basis, frame, metric), self.certificate(pairs)
 
@@ -367,7 +370,7 @@ class ColumnProblem(ReducedProblem):
         if self.X is not None:
             S = to_numpy(expansion.scores(self.X))
             signs = peak_signs(S)
-            expansion = expansion.signed(signs)
+            expansion = expansion.stretched(signs)
             S *= signs / np.sqrt(np.where(pairs.values > 0, pairs.values, 1.0))
             self.vectors = S
         # A vector is its scores over sqrt(l), and their rounding is that of the largest.

@@ -109,6 +109,16 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """
         return self._open(X, reset=False).map(errors_of(self.expansion_))
 
+    def unit_features(self, X: Array) -> Array:
+        """Projections by coefficient vectors of unit length, U'k'(x), as some papers define them.
+
+        The scores times the roots of the eigenvalues: leading components weigh more than their
+        variance. Equation 6 of Shi, Guo & Xue (2009); proper scores, `transform`, classify better.
+        """
+        roots = np.sqrt(np.maximum(to_numpy(self.eigenvalues_).astype(float), 0.0))
+        rows = self._open(X, reset=False)
+        return contained(self, rows.map(scores_of(self.expansion_.stretched(roots))), X)
+
     def score(self, X: Array, y: Any = None) -> float:
         """Minus the mean reconstruction error of X in feature space.
 
@@ -204,7 +214,7 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             else:
                 # As of a fit to all points: the largest score of a training row is positive.
                 scores = self.expansion_.scores(self.X_sample_)
-                self.expansion_ = self.expansion_.signed(peak_signs(scores))
+                self.expansion_ = self.expansion_.stretched(peak_signs(scores))
             if basis.points is not None:
                 self.landmarks_ = restore(basis.points, rows.original if rows.in_memory else None)
         self._set_gamma(rows.shape[1])

@@ -16,6 +16,7 @@ from ..kernels import KERNELS, Kernel, Linear
 from ..kernels.base import typical_distance
 from ..kernels.stationary import StationaryKernel
 from ..preimage import PREIMAGES, Preimage
+from ..solvers import SOLVERS, Solver
 from ._parameters import CheckedEstimator, Interval, StrOptions
 from ._summary import Portable
 from .kernel_pca import KernelPCA
@@ -64,6 +65,10 @@ class PatchDenoiser(Portable, CheckedEstimator):
     n_patches : int or None, default=None
         Patches to learn from, drawn at random; None for 2,500, or 50,000 with a linear kernel.
 
+    eigen_solver : str or Solver, default="auto"
+        How the components are found, as in `mercer.KernelPCA`; `mercer.hebbian.Hebbian` for the
+        published way, by a Hebbian rule.
+
     preimage : "auto", "fixed-point", "distance", "ridge" or Preimage, default="auto"
 
     memory : int, str or None, default=None
@@ -108,6 +113,7 @@ class PatchDenoiser(Portable, CheckedEstimator):
         "noise": [Interval(Real, 0, None, closed="left"), None],
         "demean": ["boolean"],
         "n_patches": [Interval(Integral, 2, None, closed="left"), None],
+        "eigen_solver": [StrOptions({"auto", *SOLVERS}), Solver],
         "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage],
         "random_state": ["random_state"],
     }
@@ -124,6 +130,7 @@ class PatchDenoiser(Portable, CheckedEstimator):
         noise: float | None = None,
         demean: bool = True,
         n_patches: int | None = None,
+        eigen_solver: str | Solver = "auto",
         preimage: str | Preimage = "auto",
         memory: int | str | None = None,
         n_jobs: int | None = None,
@@ -138,6 +145,7 @@ class PatchDenoiser(Portable, CheckedEstimator):
         self.noise = noise
         self.demean = demean
         self.n_patches = n_patches
+        self.eigen_solver = eigen_solver
         self.preimage = preimage
         self.memory = memory
         self.n_jobs = n_jobs
@@ -255,6 +263,7 @@ class PatchDenoiser(Portable, CheckedEstimator):
             kernel=kernel,
             # The unit vectors span the patches, so this is exact at any number of them.
             basis=Landmarks(points=np.eye(P.shape[1])) if linear else "points",
+            eigen_solver=self.eigen_solver,
             preimage=self.preimage,
             memory=self.memory,
             n_jobs=self.n_jobs,

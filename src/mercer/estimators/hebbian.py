@@ -1,7 +1,6 @@
 """Kernel PCA by Hebbian rules, as a scikit-learn estimator."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -72,6 +71,10 @@ class HebbianKernelPCA(KernelEstimator):
     mu, xi, rho0 : float, default=None, 0.99 and 0.0
         Rate, memory and start of the meta-descent of "smd"; None is a safe rate. The paper's
         start, 1, diverges on its own data.
+
+    eigenvalue_estimate : "outputs" or "running", default="outputs"
+        What the gains of "et" and "smd" are divided by: the sum of squared outputs over the last
+        pass, or equation 13 of the paper anew before every step, as its Algorithm 1 lists it.
 
     scale : float or None, default=None
         Scale of the random start; 1 is the published one, None makes unit vectors of feature
@@ -155,6 +158,7 @@ class HebbianKernelPCA(KernelEstimator):
         "mu": [Interval(Real, 0, None, closed="left"), None],
         "xi": [Interval(Real, 0, 1, closed="both")],
         "rho0": [Interval(Real, None, None, closed="neither")],
+        "eigenvalue_estimate": [StrOptions({"outputs", "running"})],
         "scale": [Interval(Real, 0, None, closed="neither"), None],
         "n_passes": [Interval(Integral, 1, None, closed="left")],
         "oversampling": [Interval(Integral, 0, None, closed="left"), None],
@@ -181,6 +185,7 @@ class HebbianKernelPCA(KernelEstimator):
         mu: float | None = None,
         xi: float = 0.99,
         rho0: float = 0.0,
+        eigenvalue_estimate: str = "outputs",
         scale: float | None = None,
         n_passes: int = 10,
         oversampling: int | None = None,
@@ -211,6 +216,7 @@ class HebbianKernelPCA(KernelEstimator):
         self.mu = mu
         self.xi = xi
         self.rho0 = rho0
+        self.eigenvalue_estimate = eigenvalue_estimate
         self.scale = scale
         self.n_passes = n_passes
         self.oversampling = oversampling
@@ -351,6 +357,13 @@ class HebbianKernelPCA(KernelEstimator):
             return make_gain(self.gain)
         given = {"eta0": self.eta0, "mu": self.mu, "xi": self.xi, "rho0": self.rho0}
         known = GAINS[self.gain]().get_params(deep=False)
+        if self.eigenvalue_estimate == "running":
+            if "running" not in known:
+                raise ValueError(
+                    f"eigenvalue_estimate='running' is for gains that use eigenvalues, 'et' and "
+                    f"'smd', and gain={self.gain!r}. Change one of the two."
+                )
+            given["running"] = True
         return make_gain(self.gain, **{name: x for name, x in given.items() if name in known})
 
     def _excess(self, problem, engine):
@@ -369,12 +382,6 @@ class HebbianKernelPCA(KernelEstimator):
     def _assemble(self, problem, pairs):
         """The expansion and the certificate; work arrays are let go."""
         self.expansion_, self.certificate_ = problem.assemble(pairs)
-        exact = self.readout == "ritz" or (self.readout == "free" and self._make_gain().orthonormal)
-        if not exact:
-            # Orthonormal only in the limit: the errors need the true inner products.
-            A, M = self.expansion_.frame[:, 1:], self.expansion_.metric.copy()
-            M[1:, 1:] = to_numpy(A.T @ (problem.operator @ A))
-            self.expansion_ = replace(self.expansion_, metric=(M + M.T) / 2)
         problem.basis.release()
 
     def _warn(self):

@@ -508,10 +508,12 @@ class KernelPCA(KernelEstimator):
             what = "n_samples" if problem.basis.spans_data else "the rank of the basis"
             tell(f"n_components={self.n_components} is more than {what}={n}: {r} are kept.")
         if not self._is_enough() and not stopped:
+            residual = self.certificate_.relative_residual
+            share = "not known" if residual is None else f"{residual:.1e} of the first eigenvalue"
             tell(
                 f"Not converged after {self.certificate_.n_passes} passes: the largest residual "
-                f"is {self.certificate_.relative_residual:.1e} of the first eigenvalue, and "
-                f"{max(self._tol(), FULL_FLOOR):.1e} was asked for. {self._advice()}",
+                f"is {share}, and {max(self._tol(), FULL_FLOOR):.1e} was asked for. "
+                f"{self._advice()}",
                 ConvergenceWarning,
             )
 

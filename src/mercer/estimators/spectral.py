@@ -9,7 +9,15 @@ from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
-from ..bases import BASES, AllPoints, Basis, BasisRecipe, FourierBasis, HollowMatrix
+from ..bases import (
+    BASES,
+    AllPoints,
+    Basis,
+    BasisRecipe,
+    FourierBasis,
+    HollowMatrix,
+    PrecomputedBasis,
+)
 from ..compute import restore
 from ..compute.arrays import Array
 from ..kernels import KERNELS, Hollow, Kernel
@@ -60,7 +68,8 @@ class SpectralClustering(ClusterMixin, KernelInput):
         ``mercer.bases.Landmarks(1000)``; "auto" is exact up to 20,000 rows.
 
     eigen_solver : "auto", str or Solver, default="auto"
-        As in `mercer.KernelPCA`.
+        As in `mercer.KernelPCA`. `mercer.hebbian.Hebbian` learns the eigenvectors from one row at
+        a time; as it needs a positive semidefinite matrix, the diagonal of K stays.
 
     n_init : int, default=10
         Starts of k-means.
@@ -266,15 +275,19 @@ class SpectralClustering(ClusterMixin, KernelInput):
                     "Use basis='auto', or a kernel that is computed from the data."
                 )
             check_gram(X)
-            return HollowMatrix(X, engine)
+            return HollowMatrix(X, engine) if self._hollow() else PrecomputedBasis(X, engine)
         recipe = self.basis
         if recipe == "auto":
             recipe = "points" if X.shape[0] <= AUTO_POINTS else "landmarks"
         if isinstance(recipe, str):
             recipe = BASES[recipe]()
         exact = isinstance(recipe, AllPoints)
-        kernel = Hollow(self.kernel_) if exact else self.kernel_
+        kernel = Hollow(self.kernel_) if exact and self._hollow() else self.kernel_
         return recipe.build(kernel, X, engine, rng, self._width())
+
+    def _hollow(self) -> bool:
+        """Whether the affinity of a row to itself is taken to be zero."""
+        return isinstance(self.eigen_solver, str) or not self.eigen_solver.needs_definite
 
     def _solve(self, problem, X, engine, rng, report):
         """The leading eigenpairs, once the degrees are known to be positive."""

@@ -16,7 +16,8 @@ are the Generalized Hebbian Algorithm on plain data.
 
 When not to use them: on fixed data `mercer.solvers.BlockKrylov` and `mercer.solvers.GramPower`
 are more accurate for fewer passes over the kernel. Hebbian rules are for data that grow or
-drift (`GrowingHebbian`), and for reproducing the papers.
+drift (`GrowingHebbian`), and for reproducing the papers. `Hebbian` is the solver for estimators
+that take one as their ``eigen_solver``.
 
 Streams by moments are the other way to learn from rows as they come (`stream`): a dictionary that
 grows by novelty or a fixed span, the moments of the rows in it, and their eigenvectors whenever
@@ -37,7 +38,8 @@ from .gains import (
 from .growing import GrowingHebbian
 from .passes import History, hebbian_eigenpairs
 from .readout import READOUTS
-from .rule import HebbianRule, MetaDescentRule, OrthonormalRule
+from .rule import HebbianRule, MetaDescentRule, OrthonormalRule, RunningEigenvalues
+from .solver import Hebbian
 
 __all__ = [
     "GAINS",
@@ -48,11 +50,13 @@ __all__ = [
     "EigenvalueGain",
     "GainUnit",
     "GrowingHebbian",
+    "Hebbian",
     "HebbianRule",
     "History",
     "MetaDescentGain",
     "MetaDescentRule",
     "OrthonormalRule",
+    "RunningEigenvalues",
     "hebbian_eigenpairs",
     "make_gain",
 ]

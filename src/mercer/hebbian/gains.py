@@ -1,6 +1,7 @@
 """Gains of the Kernel Hebbian rules: how far each direction moves at time t.
 
-All are rate_i / (1 + t / horizon), with rates set once a pass from the eigenvalue estimates.
+All are rate_i / (1 + t / horizon), with rates set once a pass from the eigenvalue estimates, or
+at every step where ``running=True`` asks for that.
 The unit of a gain is that of 1 / k(x, x), so every untuned default is a number over the mean
 variance v = tr K' / n or over the norm of K'. The numbers were chosen on sixteen kernels and
 checked on nineteen others; there the untuned defaults of ``et`` and ``smd`` are within a factor
@@ -18,7 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from ..compute.arrays import Array
-from .rule import HebbianRule, MetaDescentRule, OrthonormalRule
+from .rule import HebbianRule, MetaDescentRule, OrthonormalRule, RunningEigenvalues
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,23 @@ class DecayingGain(ConstantGain):
 
 
 class EigenvalueGain(DecayingGain):
-    """KHA/et: eta0 (|l| / l_i) n / (t + n), equation 12; untuned eta0 = 15 / |K'|."""
+    """KHA/et: eta0 (|l| / l_i) n / (t + n), equation 12; untuned eta0 = 15 / |K'|.
+
+    Parameters
+    ----------
+    eta0 : float, optional
+        15 / |K'| by default.
+    cap : float, default=1.0
+        As for `ConstantGain`.
+    running : bool, default=False
+        Estimate the eigenvalues before every step by equation 13, as the paper's Algorithm 1
+        lists it, and not once a pass from the squared outputs. Its text says once a pass. Costs
+        the kernel rows' products with each other, and memory for A K'.
+    """
+
+    def __init__(self, eta0: float | None = None, cap: float = 1.0, running: bool = False):
+        super().__init__(eta0, cap)
+        self.running = running
 
     @property
     def needs_norm(self) -> bool:  # type: ignore[override]
@@ -90,13 +107,22 @@ class EigenvalueGain(DecayingGain):
         values = np.maximum(eigenvalues, _floor(scale))
         return self._eta0(15.0 / scale.norm) * np.linalg.norm(values) / values
 
+    def rule(self, A: Array, S: Array, scale: Any) -> HebbianRule:
+        """The rule these gains drive, from coefficients A (r, n) with outputs S = A K'."""
+        return HebbianRule(A, self.cap, self._estimate(S, scale))
+
+    def _estimate(self, S, scale) -> RunningEigenvalues | None:
+        if not self.running:
+            return None
+        return RunningEigenvalues(S, self._eta0(15.0 / scale.norm), _floor(scale))
+
 
 class MetaDescentGain(EigenvalueGain):
     """KHA-SMD: the gains of KHA/et times exp(rho), rho adapted by stochastic meta-descent.
 
     Parameters
     ----------
-    eta0, cap
+    eta0, cap, running
         As for `EigenvalueGain`.
     mu : float, optional
         Rate of rho; 0.5 / v by default. Above 1 / v the unclipped rule diverges.
@@ -120,8 +146,9 @@ class MetaDescentGain(EigenvalueGain):
         rho0: float = 0.0,
         clip: float = 0.1,
         bounds: tuple[float, float] = (-8.0, 2.0),
+        running: bool = False,
     ):
-        super().__init__(eta0, cap)
+        super().__init__(eta0, cap, running)
         self.mu = mu
         self.xi = xi
         self.rho0 = rho0
@@ -132,7 +159,8 @@ class MetaDescentGain(EigenvalueGain):
         """The rule these gains drive, from coefficients A (r, n) with outputs S = A K'."""
         mu = 0.5 / scale.variance if self.mu is None else self.mu
         settings = tuple(map(float, (mu, self.xi, self.clip, *self.bounds)))
-        return MetaDescentRule(A, self.cap, A @ S.T, settings, self.rho0)
+        running = self._estimate(S, scale)
+        return MetaDescentRule(A, self.cap, A @ S.T, settings, self.rho0, running)
 
 
 class AutoGain(BaseEstimator):

@@ -6,7 +6,7 @@
     read-out -> eigenpairs           at most one more
 
 Eigenvalues are estimated by the sum of y_i^2 over a pass, which is equation 13 to a few
-percent and costs nothing; equation 13 itself would cost a second product each pass.
+percent and costs nothing; equation 13 itself, at every step, is a choice of the gain.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class History:
     gains : array (p, q)
         Effective gains at the end of the pass, adaptation included.
     eigenvalues : array (p, q)
-        Sum of squared outputs.
+        Sum of squared outputs, or equation 13 where the gain asks for it.
     residuals : array (p, r)
         |K'u - l u| of the Ritz pairs in the span of the outputs with which the pass began.
     changes : array (p,)
@@ -180,15 +180,24 @@ class _Run:
         order = rng.permutation(n)
         for first in range(0, n, self.block):
             index = order[first : first + self.block]
-            K, C, Z[index] = visit(self.gram, index, self.rule.factors, V)
-            Y[:, index] = self.rule.advance(index, K, C, rates, decay, t + first)
+            Z[index], Y[:, index] = self._visit(index, V, rates, decay, t + first)
             self.tick(min(n, first + self.block), n)
         eigenvalues, outputs = (
             np.sum(Y**2, axis=1, dtype=np.float64),
             orthonormal(on_device_of(Y, V).T),
         )
+        if self.rule.running is not None:
+            eigenvalues = self.rule.running.values(self.rule.A)
         self.eigenvalues, self.outputs, self.V, self.Z = eigenvalues, outputs, V, Z
         return self._record(rates / (1 + decay * (t + n)), measure)
+
+    def _visit(self, index, V, rates, decay, t):
+        """A block of steps: the rows' products with V, (b, q), and their outputs, (q, b)."""
+        if self.rule.running is not None:
+            rows = self.gram.rows(index)
+            return rows @ V, self.rule.step(index, rows, rates, decay, t)
+        K, C, Z = visit(self.gram, index, self.rule.factors, V)
+        return Z, self.rule.advance(index, K, C, rates, decay, t)
 
     def _record(self, gains, measure):
         """One line of the history."""

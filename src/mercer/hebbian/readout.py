@@ -29,10 +29,9 @@ def free(gram, run, r):
     order = np.argsort(-values, kind="stable")
     A = run.rule.A[:r].T
     U = (A * on_device_of(np.sqrt(values), A))[:, on_device_of(order, A)]
-    nothing = np.full(r, np.inf)
-    return Eigenpairs(
-        values[order], U, nothing, n_passes=0, least=least_quotient(run.V, run.Z), bounded=False
-    )
+    nothing, least = np.full(r, np.inf), least_quotient(run.V, run.Z)
+    ritz = run.gain.orthonormal
+    return Eigenpairs(values[order], U, nothing, n_passes=0, least=least, bounded=False, ritz=ritz)
 
 
 def carried(gram, run, r):
@@ -68,7 +67,7 @@ def nystroem_pairs(gram, V, Z, r, n_passes=0):
     # What Nystroem leaves out of an indefinite matrix bounds nothing.
     known = gram.definite
     least = None if known else least_quotient(V, Z)
-    return Eigenpairs(values[:r], U, bounds, n_passes=n_passes, least=least, bounded=known)
+    return Eigenpairs(values[:r], U, bounds, True, n_passes, least, known, ritz=False)
 
 
 def least_quotient(V, Z) -> float:

@@ -19,9 +19,52 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
+from ..solvers._linalg import column_norms
 
 RETRIES = 40  # 2^-40 of a gain moves nothing: past this the rows themselves are at fault
 GROWTH = 1e6  # a block that multiplies A by more than this is running away
+
+
+class RunningEigenvalues:
+    """Equation 13 at every step, as Algorithm 1 has it: l_i = |A_i K'| / |A_i|.
+
+    A K' is carried as in equation 18, a block at a time. Within a block the squared lengths are
+    diagonals of A K'^2 A' and A A', which follow the steps in matrices of size r + b: the same
+    numbers as the listing's, without its O(r n) a sample. Memory r n.
+
+    Parameters
+    ----------
+    S : array (r, n)
+        A K' at the start.
+    eta0 : float
+        Free parameter of equation 12.
+    floor : float
+        Least eigenvalue to divide by.
+    """
+
+    def __init__(self, S: Array, eta0: float, floor: float):
+        self.S, self.eta0, self.floor = S, eta0, floor
+
+    def look(self, A: Array, index: Array, rows: Array) -> None:
+        """Take the rows of the coming block, (b, n)."""
+        self.rows = rows
+        S, R = self.S, rows
+        squares = (S @ S.T, S @ R.T, R @ R.T)
+        lengths = (A @ A.T, A[:, index], np.eye(len(index)))
+        self._forms = tuple(tuple(map(_plain, form)) for form in (squares, lengths))
+
+    def forms(self) -> Any:
+        """(A H A', A H E, E' H E) for H = K'^2 and H = I, to be overwritten."""
+        return tuple(tuple(X.copy() for X in form) for form in self._forms)
+
+    def follow(self, T: Array, D: Array) -> None:
+        """A <- T A + D E' was accepted."""
+        self.S = _in_type_of(T, self.S) @ self.S + _in_type_of(D, self.S) @ self.rows
+
+    def values(self, A: Array) -> np.ndarray:
+        """Equation 13 for the rows of A, whose outputs are the ones carried."""
+        lengths = np.maximum(column_norms(A.T), np.finfo(dtype_name(A.dtype)).tiny)
+        return column_norms(self.S.T) / lengths
 
 
 class HebbianRule:
@@ -34,6 +77,8 @@ class HebbianRule:
     cap : float
         Largest effective gain of row i times the sum of y_j^2, j <= i. At 1 it keeps a step from
         overshooting, seldom acts and so leaves the limit of the rule alone; infinity turns it off.
+    running : RunningEigenvalues or None
+        Sets the rates anew before every step, whatever rates are passed.
 
     Attributes
     ----------
@@ -44,10 +89,11 @@ class HebbianRule:
     #: Logarithms of the factors that meta-descent puts on the gains.
     rho: Any = 0.0
 
-    def __init__(self, A: Array, cap: float = 1.0):
+    def __init__(self, A: Array, cap: float = 1.0, running: RunningEigenvalues | None = None):
         self.A = A
         self.cap = cap
         self.brake = 1.0
+        self.running = running
 
     @property
     def factors(self) -> Array:
@@ -60,12 +106,17 @@ class HebbianRule:
         rates (r,) are the gains at time zero, which fall as 1 / (1 + decay time); t is the time
         of the first sample.
         """
+        if self.running is not None:
+            self.running.look(self.A, index, rows)
         return self.advance(index, rows[:, index], rows @ self.factors, rates, decay, t)
 
     def advance(
         self, index: Array, K: Array, C: Array, rates: Array, decay: float, t: float
     ) -> None:
-        """`step` for rows known by their minor K (b, b) and their product C with `factors`."""
+        """`step` for rows known by their minor K (b, b) and their product C with `factors`.
+
+        Not for running eigenvalues, which need the rows.
+        """
         C, K = (np.ascontiguousarray(X, dtype=np.float64) for X in (C, K))
         for _ in range(RETRIES):
             move, Y = self._propose(C, K, self.brake * rates, decay, t)
@@ -77,10 +128,18 @@ class HebbianRule:
         return C[:, : len(rates)].T
 
     def _propose(self, C, K, rates, decay, t):
-        return sweep(C, K, rates, decay, t, self.cap)
+        return sweep(C, K, rates, decay, t, self.cap, *self._estimate())
+
+    def _estimate(self):
+        """eta, floor and the two forms of the running estimate; eta is 0 where there is none."""
+        if self.running is None:
+            return NO_ESTIMATE
+        return self.brake * self.running.eta0, self.running.floor, *self.running.forms()
 
     def _accept(self, move, index):
         self.A = _combine(move[0], self.A, move[1], index)
+        if self.running is not None:
+            self.running.follow(*move[:2])
 
 
 class MetaDescentRule(HebbianRule):
@@ -88,7 +147,7 @@ class MetaDescentRule(HebbianRule):
 
     Parameters
     ----------
-    A, cap
+    A, cap, running
         As for `HebbianRule`.
     N : array (r, r)
         A K' A'.
@@ -102,8 +161,16 @@ class MetaDescentRule(HebbianRule):
     B holds the derivative of A with respect to the log-gains. Memory 2 r n.
     """
 
-    def __init__(self, A: Array, cap: float, N: Array, settings: Any, rho0: float = 0.0):
-        super().__init__(A, cap)
+    def __init__(
+        self,
+        A: Array,
+        cap: float,
+        N: Array,
+        settings: Any,
+        rho0: float = 0.0,
+        running: RunningEigenvalues | None = None,
+    ):
+        super().__init__(A, cap, running)
         self.settings = settings
         self.B = array_namespace(A).zeros_like(A)
         self.N, self.S = np.array(to_numpy(N), dtype=np.float64), np.zeros((len(A), len(A)))
@@ -121,7 +188,8 @@ class MetaDescentRule(HebbianRule):
         X, Y = np.eye(2 * r, 2 * r + b), np.empty((r, b))
         XA, XB = X[:r], X[r:]
         N, S, rho = self.N.copy(), self.S.copy(), self.rho.copy()
-        smd_sweep(C, K, rates, decay, t, self.cap, self.settings, XA, XB, N, S, rho, Y)
+        state = (XA, XB, N, S, rho, Y, *self._estimate())
+        smd_sweep(C, K, rates.copy(), decay, t, self.cap, self.settings, *state)
         return (XA, XB, N, S, rho), Y
 
     def _accept(self, move, index):
@@ -130,6 +198,8 @@ class MetaDescentRule(HebbianRule):
         B = _combine(XB[:, :r], self.A, XB[:, 2 * r :], index)
         B += _in_type_of(XB[:, r : 2 * r], B) @ self.B
         self.A, self.B = _combine(XA[:, :r], self.A, XA[:, 2 * r :], index), B
+        if self.running is not None:
+            self.running.follow(XA[:, :r], XA[:, 2 * r :])
 
 
 class OrthonormalRule(HebbianRule):
@@ -163,13 +233,18 @@ class OrthonormalRule(HebbianRule):
         self.G = move[2]
 
 
-def sweep(C, K, rates, decay, t, cap):
+# eta, floor and forms where no eigenvalues run along.
+NO_ESTIMATE = (0.0, 0.0, *2 * (3 * (np.empty((0, 0)),),))
+
+
+def sweep(C, K, rates, decay, t, cap, eta=0.0, floor=0.0, *forms):
     """The steps of one block as A <- T A + D E': (T (r, r), D (r, b)), outputs Y (r, b)."""
     from ._numba import hebbian_sweep  # numba takes half a second to import
 
     b, r = C.shape
     T, D, Y = np.eye(r), np.zeros((r, b)), np.empty((r, b))
-    hebbian_sweep(C, K, rates, decay, t, cap, T, D, Y)
+    squares, lengths = forms or NO_ESTIMATE[2:]
+    hebbian_sweep(C, K, rates.copy(), decay, t, cap, T, D, Y, eta, floor, squares, lengths)
     return (T, D), Y
 
 
@@ -241,6 +316,11 @@ def _combine(T, A, D, index):
 def _in_type_of(T, A):
     """A small matrix of the host beside A and in its type."""
     return on_device_of(np.asarray(T, dtype=dtype_name(A.dtype)), A)
+
+
+def _plain(X):
+    """A small matrix on the host, in double precision and one piece."""
+    return np.ascontiguousarray(to_numpy(X), dtype=np.float64)
 
 
 def _tame(move):

@@ -29,7 +29,7 @@ from ..compute import is_sparse, to_numpy
 from ..estimators.search import Selection
 from ..estimators.streaming import BatchRecord, State
 from ..expansion import KernelExpansion
-from ..hebbian import GAINS, GrowingHebbian, History
+from ..hebbian import GAINS, GrowingHebbian, Hebbian, History
 from ..kernels import KERNELS, Callable, Hollow
 from ..mds.coordinates import DistanceMap, Spectrum
 from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance
@@ -308,6 +308,7 @@ RECIPES = (
     *BASES.values(),
     *SELECTORS.values(),
     *SOLVERS.values(),
+    Hebbian,
     *PREIMAGES.values(),
     *GAINS.values(),
 )

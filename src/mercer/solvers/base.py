@@ -34,6 +34,9 @@ class Eigenpairs:
         Some eigenvalue is at most about this: negative for an indefinite operator.
     bounded : bool
         False where the residuals are not known.
+    ritz : bool
+        Whether U'U = I and U'AU = L, as Rayleigh-Ritz makes them. Estimates that are read without
+        it have directions U L^{-1/2} that are orthonormal only in the limit.
     """
 
     values: np.ndarray
@@ -43,6 +46,7 @@ class Eigenpairs:
     n_passes: int = 1
     least: float | None = None
     bounded: bool = True
+    ritz: bool = True
 
     def scaled(self, unit: float) -> "Eigenpairs":
         """The pairs of the operator times a number."""
@@ -108,6 +112,8 @@ class Solver(BaseEstimator, ABC):
     keeps_tiles = True
     #: With tol=0, stops after a fixed number of passes.
     ends_by_passes = False
+    #: For positive semidefinite operators only.
+    needs_definite = False
 
     def cap(self, max_iter: int | None) -> "Solver":
         """The same recipe with at most `max_iter` passes; itself for None or where it has none."""

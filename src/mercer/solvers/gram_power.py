@@ -57,6 +57,10 @@ class GramPower(Solver):
         follow until it is (orthogonal iteration), at most a hundred.
     form : {"ipca", "svd"}
         The block update. "svd" costs less for large blocks and is a little less accurate.
+    rotate : bool, default=True
+        Rayleigh-Ritz in the span found. False gives what the recursion itself has, as published:
+        vectors w / |w| and values sqrt(n |w|), orthonormal and in order only in the limit. The
+        product is then for the residuals alone.
     max_passes : int or None, default=None
         Readings of the kernel matrix in all, at least the two of a pass and the product after
         it; None for no limit but those above.
@@ -72,6 +76,7 @@ class GramPower(Solver):
         oversampling: int = 10,
         n_passes: int = 1,
         form: str = "ipca",
+        rotate: bool = True,
         max_passes: int | None = None,
     ):
         self.block = block
@@ -79,6 +84,7 @@ class GramPower(Solver):
         self.oversampling = oversampling
         self.n_passes = n_passes
         self.form = form
+        self.rotate = rotate
         self.max_passes = max_passes
 
     def solve(
@@ -90,6 +96,8 @@ class GramPower(Solver):
         report: Report = silent,
     ) -> Eigenpairs:
         """Passes over the rows, each followed by Rayleigh-Ritz in the span found."""
+        if not self.rotate:
+            return self._recursion(operator, n_components, rng, tol, report)
         n, r = operator.shape[0], n_components
         U, L, done = beside(operator, np.zeros((n, 0))), np.zeros(0), 0
         for step in range(self.n_passes + (MOST_PRODUCTS if tol > 0 else 0)):
@@ -114,6 +122,26 @@ class GramPower(Solver):
             n_passes=done,
             least=float(values[-1]),
         )
+
+    def _recursion(self, operator, r, rng, tol, report):
+        """Passes over the rows, and the recursion's own vectors after the last of them."""
+        n, passes = operator.shape[0], min(self.n_passes, (self.max_passes or np.inf) - 1)
+        U, L, values = beside(operator, np.zeros((n, 0))), np.zeros(0), np.zeros(0)
+        for step in range(max(1, passes)):
+            before = values
+            U, L = self._pass(operator, U, L, step * n, r, rng)
+            values = np.sqrt(n * L[:r])
+            # The product comes after the last pass: until then the change of the values is known.
+            change = np.abs(values - before).max() / max(values.max(), TINY) if step else 1.0
+            if report(PassState(step + 1, values.copy(), float(change), tol)):
+                break
+        U = filled(U, r, rng)[:, :r]
+        values = np.concatenate([values, np.zeros(r - len(values))])
+        order = np.argsort(-values, kind="stable")
+        values, U = values[order], U[:, on_device_of(order, U)]
+        residuals = column_norms(operator @ U - U * on_device_of(values, U))
+        share = float(residuals.max()) / max(float(values[0]), TINY)
+        return Eigenpairs(values, U, residuals, share <= max(tol, FULL_FLOOR), step + 2, ritz=False)
 
     def _pass(self, operator, U, L, seen, r, rng):
         n, amnesic = operator.shape[0], self.amnesic or 0.0

@@ -154,7 +154,7 @@ def aligned(expansion: KernelExpansion, reference, span) -> KernelExpansion:
         nearest = np.argmax(np.abs(agreement), axis=0)
         cosines = agreement[nearest, np.arange(A.shape[1])]
         signs = np.where(np.abs(cosines) > LEAST_AGREEMENT, np.sign(cosines), signs)
-    return expansion.signed(signs)
+    return expansion.stretched(signs)
 
 
 def widened(
