@@ -125,7 +125,8 @@ class GramPower(Solver):
 
     def _recursion(self, operator, r, rng, tol, report):
         """Passes over the rows, and the recursion's own vectors after the last of them."""
-        n, passes = operator.shape[0], min(self.n_passes, (self.max_passes or np.inf) - 1)
+        n = operator.shape[0]
+        passes = min(self.n_passes, (self.max_passes or self.n_passes + 1) - 1)
         U, L, values = beside(operator, np.zeros((n, 0))), np.zeros(0), np.zeros(0)
         for step in range(max(1, passes)):
             before = values
