@@ -35,6 +35,18 @@ def test_nan_and_infinity(kind):
         model.transform(kind(spoiled(np.nan)))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_finite_rows_whose_sum_is_not(dtype):
+    """Rows are checked by their sum first; what overflows there is no infinity."""
+    large = np.full((3, 2), np.finfo(dtype).max / 2, dtype)
+    model = KernelPCA(2, kernel="rbf").fit(X)
+    assert model._check(X[:1], reset=False) is not None
+    assert KernelPCA(copy_X=False)._check(large, reset=True) is large
+    large[0] = np.inf
+    with pytest.raises(ValueError, match="contains infinity"):
+        KernelPCA()._check(large, reset=True)
+
+
 def memmap(tmp_path, array):
     path = tmp_path / "rows.bin"
     rows = np.memmap(path, array.dtype, "w+", shape=array.shape)

@@ -247,8 +247,13 @@ def test_blas_is_held_at_one_thread():
     engine = LocalEngine(PLENTY)
     before = [pool["num_threads"] for pool in threadpool_info()]
     with engine.single_blas():
+        with engine.single_blas():
+            pass
         blas = [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"]
-        assert set(blas) == {1}
+        assert set(blas) == {1}  # the inner one has not let go
+    assert [pool["num_threads"] for pool in threadpool_info()] == before
+    with pytest.raises(KeyError), engine.single_blas():
+        raise KeyError
     assert [pool["num_threads"] for pool in threadpool_info()] == before
 
 

@@ -1,6 +1,7 @@
 """Checks of parameters: scikit-learn's meaning, without its private modules."""
 
 import ast
+from inspect import Parameter
 from numbers import Integral, Real
 from pathlib import Path
 
@@ -11,7 +12,14 @@ from hypothesis import strategies as st
 
 import mercer
 from mercer import KernelPCA
-from mercer.estimators._parameters import CheckedEstimator, Interval, StrOptions, listed, rules
+from mercer.estimators._parameters import (
+    CheckedEstimator,
+    Interval,
+    StrOptions,
+    checks_of,
+    listed,
+    rules,
+)
 from mercer.exceptions import InvalidParameterError
 
 ROOT = Path(mercer.__file__).parent
@@ -100,6 +108,14 @@ def test_every_estimator_refuses_what_it_does_not_allow(name):
     for parameter in kind._parameter_constraints.keys() & kind().get_params(deep=False).keys():
         with pytest.raises(InvalidParameterError, match=f"The '{parameter}' parameter of {name}"):
             kind(**{parameter: object()})._validate_params()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_default_is_allowed(name):
+    """Defaults are not checked in a fit, so they are here."""
+    for parameter, default, allowed in checks_of(getattr(mercer, name)):
+        if default is not Parameter.empty:
+            assert any(rule.allows(default) for rule in allowed), parameter
 
 
 def test_a_refused_parameter_is_a_value_error_and_a_type_error():

@@ -149,7 +149,7 @@ class GramProblem:
         For w that sums to zero and lives on these rows, w'Kw is w'HKHw: no eigenvalue of the
         centered matrix of the rows alone is below the least of all.
         """
-        if self.basis.kernel.definite:
+        if self.basis.kernel.definite or pairs.searched:
             return pairs
         n = self.count
         K = to_numpy(self.basis.minor(np.arange(n)[:: -(-n // LEAST_ROWS)])).astype(float)

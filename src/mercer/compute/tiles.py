@@ -116,8 +116,21 @@ class TiledEngine(ABC):
     @contextmanager
     def single_blas(self) -> Any:
         """Hold BLAS at one thread, for small problems and inside our own threads."""
-        with blas_threads().limit(limits=1):
+        if HELD.here:  # to ask for it again takes as long as a product of a hundred rows
             yield
+            return
+        # What threadpoolctl's own `limit` does, which describes every library on the way.
+        libraries = blas_threads().lib_controllers
+        before = [library.num_threads for library in libraries]
+        HELD.here = True
+        try:
+            for library in libraries:
+                library.set_num_threads(1)
+            yield
+        finally:
+            HELD.here = False
+            for library, threads in zip(libraries, before, strict=True):
+                library.set_num_threads(threads)
 
     def store(self, room: int) -> TileStore:
         """A place for `room` bytes of tiles."""
@@ -288,6 +301,15 @@ class TiledEngine(ABC):
             work(task, local)
             if self.on_tiles is not None:
                 self.on_tiles(done, len(tasks))
+
+
+class Held(threading.local):
+    """Whether this thread holds BLAS at one thread already."""
+
+    here = False
+
+
+HELD = Held()
 
 
 @cache

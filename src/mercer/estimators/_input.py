@@ -1,6 +1,7 @@
 """Input of the estimators: rows checked once, the kernel with numbers, the generator of a fit."""
 
-from functools import cache
+from functools import cache, lru_cache
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,8 @@ class KernelInput(Portable, CheckedEstimator):
         if isinstance(X, np.memmap):
             check_file(X, 2 if reset else 1)
             return validate_data(self, X, reset=reset, skip_check_array=True)
+        if is_plain(X, 2 if reset else 1) and self._same_columns(X, reset):
+            return np.array(X) if reset and self.copy_X else X
         return validate_data(
             self,
             X,
@@ -106,6 +109,12 @@ class KernelInput(Portable, CheckedEstimator):
             copy=reset and self.copy_X,
             ensure_min_samples=2 if reset else 1,
         )
+
+    def _same_columns(self, X: np.ndarray, reset: bool) -> bool:
+        """Note the columns of an array without names, or whether they are those of the fit."""
+        if reset:
+            self.n_features_in_ = X.shape[1]
+        return X.shape[1] == self.n_features_in_ and "feature_names_in_" not in vars(self)
 
     def _computes_on_devices(self, reset: bool) -> bool:
         """Whether data stay on the device they are on; else they come to main memory."""
@@ -120,7 +129,9 @@ class KernelInput(Portable, CheckedEstimator):
         return np.random.default_rng(self._draw_seed())
 
     def _draw_seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        if isinstance(self.random_state, Integral):
+            return seed_of(int(self.random_state))
+        return drawn(self.random_state)
 
     def _make_kernel(self, X) -> Kernel:
         """The kernel asked for, with numbers for its parameters, checked against X."""
@@ -169,6 +180,17 @@ class KernelInput(Portable, CheckedEstimator):
         return tags
 
 
+@lru_cache
+def seed_of(random_state: int) -> int:
+    """The seed that a number stands for; NumPy takes longer than LAPACK needs for a few rows."""
+    return drawn(random_state)
+
+
+def drawn(random_state: Any) -> int:
+    """A seed from any random state that scikit-learn takes."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
 def in_one_place(X, memory, who: str):
     """X as it is, or the rows of a file or device that fit; an error for rows on a cluster."""
     if is_dask(X):
@@ -194,6 +216,18 @@ def in_main_memory(X, who: str):
             "KernelPCA and the fit of HebbianKernelPCA compute where the rows are."
         )
     return to_numpy(X) if is_foreign(X) else X
+
+
+def is_plain(X, least_rows: int) -> bool:
+    """Whether X is a matrix of finite floats and nothing more, as scikit-learn would leave it.
+
+    Its own checks allow for all kinds of data, and take longer than the kernel of a hundred rows.
+    """
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in (np.float64, np.float32):
+        return False
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(X.sum())  # a sum that overflows is looked at again, entry by entry
+    return bool(finite and X.shape[0] >= least_rows and X.shape[1] >= 1)
 
 
 def check_file(X, least_rows: int = 1) -> None:

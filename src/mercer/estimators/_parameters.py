@@ -7,6 +7,8 @@ and may change with any release, so these are ours.
 """
 
 from dataclasses import dataclass
+from functools import cache
+from inspect import signature
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -24,13 +26,14 @@ class CheckedEstimator(BaseEstimator):
 
     def _validate_params(self) -> None:
         """Raise InvalidParameterError for a parameter that none of its constraints allows."""
-        params = self.get_params(deep=False)
-        for name, constraints in self._parameter_constraints.items():
-            allowed = [rule for constraint in constraints for rule in rules(constraint)]
-            if name in params and not any(rule.allows(params[name]) for rule in allowed):
+        kind: Any = type(self)
+        for name, default, allowed in checks_of(kind):
+            value = getattr(self, name)
+            # What a class has by default it allows; most parameters are left at that.
+            if value is not default and not any(rule.allows(value) for rule in allowed):
                 raise InvalidParameterError(
                     f"The {name!r} parameter of {type(self).__name__} must be "
-                    f"{listed([str(rule) for rule in allowed])}. Got {params[name]!r} instead."
+                    f"{listed([str(rule) for rule in allowed])}. Got {value!r} instead."
                 )
 
 
@@ -135,6 +138,20 @@ WORDS: dict[str, list] = {
     ],
     "verbose": [Interval(Integral, 0, None, closed="left"), BOOLEAN],
 }
+
+
+@cache
+def checks_of(kind: Any) -> list[tuple[str, Any, list]]:
+    """Name, default and rules of every parameter that is checked.
+
+    Kept for each class: to look them up takes longer than to fit some rows.
+    """
+    parameters = signature(kind.__init__).parameters
+    return [
+        (name, parameters[name].default, [rule for one in allowed for rule in rules(one)])
+        for name, allowed in kind._parameter_constraints.items()
+        if name in parameters
+    ]
 
 
 def rules(constraint) -> list:

@@ -32,7 +32,7 @@ class DotProductKernel(FactoredKernel):
                 f"gamma={self.gamma!r} measures a distance, and {type(self).__name__} is no "
                 "kernel of a distance. Give a number or None."
             )
-        if self.gamma is None and "gamma" in self._get_param_names():
+        if self.gamma is None and "gamma" in vars(self):
             resolved.gamma = 1.0 / X.shape[1]
         return resolved
 

@@ -144,6 +144,8 @@ class ArrayRows(Rows):
 
 def float_type(X: Array) -> Any:
     """The NumPy type of results for X: float32 stays, all else is float64."""
+    if isinstance(X, np.ndarray):
+        return np.float32 if X.dtype == np.float32 else np.float64
     return np.float32 if "float32" in str(X.dtype) else np.float64
 
 

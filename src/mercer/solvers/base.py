@@ -37,6 +37,8 @@ class Eigenpairs:
     ritz : bool
         Whether U'U = I and U'AU = L, as Rayleigh-Ritz makes them. Estimates that are read without
         it have directions U L^{-1/2} that are orthonormal only in the limit.
+    searched : bool
+        Whether `least` comes from a search of the whole matrix for negative eigenvalues.
     """
 
     values: np.ndarray
@@ -47,6 +49,7 @@ class Eigenpairs:
     least: float | None = None
     bounded: bool = True
     ritz: bool = True
+    searched: bool = False
 
     def scaled(self, unit: float) -> "Eigenpairs":
         """The pairs of the operator times a number."""

@@ -90,12 +90,13 @@ class Arpack(Solver):
         values, U = descending(*found)
         residuals = column_norms(block_product(U) - U * values)
         report(PassState(count[0], values, float(residuals.max() / max(values[0], 1e-300)), tol))
-        least = None
-        if matrix is not None and not operator.definite:
+        least, searched = None, matrix is not None and not operator.definite
+        if searched:
             least = negative_bound(matrix, NEGATIVE_SHARE["d"] * max(values[0], 0.0))
         # ARPACK's own rule is another, relative to each eigenvalue.
         converged = bool(residuals.max() <= max(tol, FULL_FLOOR) * abs(values[0]))
-        return Eigenpairs(values, U, residuals, converged, count[0] + 1, least)
+        passes = count[0] + 1
+        return Eigenpairs(values, U, residuals, converged, passes, least, searched=searched)
 
 
 def formed(operator):
