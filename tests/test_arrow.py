@@ -22,6 +22,7 @@ duckdb = pytest.importorskip("duckdb")
 pl = pytest.importorskip("polars")
 
 N, NAMES = 2500, ["a", "b", "c"]
+OPEN: list = []  # connections, which relations of DuckDB below 1.5 do not keep alive
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +53,7 @@ def scan_of(table, folder):
 
 def relation_of(table, folder):
     connection = duckdb.connect()
+    OPEN.append(connection)
     connection.register("given", table)
     connection.execute("create table kept as select * from given")
     return connection.table("kept")

@@ -306,7 +306,9 @@ def test_a_folder_of_parquet_files_is_one_table(X, tmp_path):
 def test_parquet_holds_neither_the_file_nor_a_row_group(group, tmp_path):
     columns = generator(1).random((D, 300_000))
     table = pa.table(dict(zip(NAMES, columns, strict=True)))
-    pq.write_table(table, tmp_path / "x.parquet", row_group_size=group, use_dictionary=False)
+    # A page is what a reader decodes at once; early releases of pyarrow wrote pages of 1 MB.
+    layout = {"row_group_size": group, "use_dictionary": False, "data_page_size": 2**16}
+    pq.write_table(table, tmp_path / "x.parquet", **layout)
     del table
     source, before = open_source(tmp_path / "x.parquet"), pa.total_allocated_bytes()
     held = max(pa.total_allocated_bytes() - before for _ in source.blocks(5000))

@@ -44,9 +44,9 @@ def fitted():
 
 
 def added(model):
-    """What stands after scikit-learn's own diagram."""
+    """What stands after scikit-learn's own diagram, whose tables have no caption."""
     text = model._repr_mimebundle_()["text/html"]
-    return text[text.rindex("</body>") if "</body>" in text else 0 :]
+    return text[text.index("<table><caption") :] if "<table><caption" in text else ""
 
 
 def test_a_fitted_estimator_says_how_good_it_is(fitted):
@@ -60,7 +60,7 @@ def test_a_fitted_estimator_says_how_good_it_is(fitted):
 
 
 def test_an_estimator_that_is_not_fitted_is_scikit_learns():
-    assert added(KernelPCA(3)) == "</body>"
+    assert added(KernelPCA(3)) == ""
 
 
 def test_every_estimator_has_something_to_say():
