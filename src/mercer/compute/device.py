@@ -116,9 +116,9 @@ class TorchEngine(TiledEngine):
             except torch.OutOfMemoryError:
                 self._shrink(pairs)
 
-    def _run(self, tasks, work, threads, begin=lambda: None):
+    def _run(self, tasks, work, threads, begin=lambda: None, call_off=lambda: None):
         with exact_products():
-            super()._run(tasks, work, threads, begin)
+            super()._run(tasks, work, threads, begin, call_off)
 
     def rounded(self, V, dtype, kernel):
         """V as the fused tile multiplies it fastest, where there is one."""

@@ -63,7 +63,7 @@ class LocalEngine(TiledEngine):
         """A contiguous NumPy array."""
         return np.ascontiguousarray(A, dtype=dtype)
 
-    def _run(self, tasks, work, threads, begin=lambda: None):
+    def _run(self, tasks, work, threads, begin=lambda: None, call_off=lambda: None):
         """Call ``work(task, local)`` for every task, the calling thread working too.
 
         An interrupt or an error stops every thread after the tile it is in.
@@ -73,15 +73,20 @@ class LocalEngine(TiledEngine):
         stop = threading.Event()
 
         def drain(on_tiles=None):
-            local = begin()
-            while not stop.is_set():
-                try:
-                    task = waiting.popleft()
-                except IndexError:
-                    return
-                work(task, local)
-                if on_tiles is not None:
-                    on_tiles(total - len(waiting), total)
+            try:
+                local = begin()
+                while not stop.is_set():
+                    try:
+                        task = waiting.popleft()
+                    except IndexError:
+                        return
+                    work(task, local)
+                    if on_tiles is not None:
+                        on_tiles(total - len(waiting), total)
+            except BaseException:
+                stop.set()
+                call_off()
+                raise
 
         helpers = min(threads, total) - 1
         if helpers < 1:
@@ -95,6 +100,7 @@ class LocalEngine(TiledEngine):
                     future.result()
             finally:
                 stop.set()
+                call_off()
 
 
 def count_threads(n_jobs: int | None) -> int:

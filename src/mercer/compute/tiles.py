@@ -1,11 +1,10 @@
 """Tiles of a kernel matrix within a byte budget: what every engine on one machine shares."""
 
-import operator
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
-from functools import cache, reduce
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from threadpoolctl import ThreadpoolController
 
 from .arrays import Array, itemsize
 from .memory import format_bytes
+from .turns import Turns
 
 # Entries of a matrix that is made sooner than a thread is started.
 ALONE = 512**2
@@ -222,22 +222,24 @@ class TiledEngine(ABC):
     def sum_rows(self, function: Callable, n: int, rows: int) -> Any:
         """The sum of ``function(block)`` over slices of at most `rows` of n rows.
 
-        Every thread keeps one running sum, so memory does not grow with n.
+        Parts are added in the order of the rows, so that the sum is the same for any number of
+        threads, and memory does not grow with n.
         """
-        sums: list[list] = []
+        total, turns = None, Turns()
 
-        def begin():
-            sums.append([])
-            return sums[-1]
-
-        def work(block, total):
+        def work(task, _):
+            number, block = task
             part = function(block)
-            total[:] = [total[0] + part] if total else [part]
+
+            def add():
+                nonlocal total
+                total = part if total is None else total + part
+
+            turns.add("total", number, add)
 
         with self.single_blas():
-            self._run(row_blocks(n, rows), work, self.threads, begin)
-        parts = [total[0] for total in sums if total]
-        return reduce(operator.add, parts)
+            self._run(enumerate(row_blocks(n, rows)), work, self.threads, call_off=turns.call_off)
+        return total
 
     def __getstate__(self):
         # Progress bars do not travel.
@@ -247,26 +249,29 @@ class TiledEngine(ABC):
         n, b = pairs.shape[0], V.shape[1]
         blocks = row_blocks(n, side)
         tasks = [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]
-        sums = []
+        total, turns = self.zeros((n, b)), Turns()
 
-        def begin():
-            sums.append(self.zeros((n, b)))
-            return sums[-1], self.empty((side, side), pairs.dtype)
+        def add(k, number, product):
+            def into():
+                total[blocks[k]] += product
 
-        def work(task, local):
-            total, scratch = local
-            i, j = (blocks[k] for k in task)
+            turns.add(k, number, into)
+
+        def work(task, scratch):
+            i, j = task
             T = store.get(task)
             if T is None:
-                T = self._fill(pairs, task, i, j, store, scratch)
-            total[i] += T @ V[j]
-            if task[0] != task[1]:
-                total[j] += T.T @ V[i]
+                T = self._fill(pairs, task, blocks[i], blocks[j], store, scratch)
+            # Block k takes part in the tiles (0, k), (1, k), ..., (k, k), (k, k + 1), ...
+            add(i, j, T @ V[blocks[j]])
+            if i != j:
+                add(j, i, T.T @ V[blocks[i]])
 
-        self._run(tasks, work, threads, begin)
-        for other in sums[1:]:
-            sums[0] += other
-        return sums[0]
+        def begin():
+            return self.empty((side, side), pairs.dtype)
+
+        self._run(tasks, work, threads, begin, turns.call_off)
+        return total
 
     def _fill(self, pairs, task, i, j, store, scratch):
         shape = (i.stop - i.start, j.stop - j.start)
@@ -294,8 +299,18 @@ class TiledEngine(ABC):
         self._run(tasks, work, threads, lambda: self.empty((side, side), pairs.dtype))
         return out
 
-    def _run(self, tasks: Iterable, work: Callable, threads: int, begin=lambda: None) -> None:
-        """Call ``work(task, local)`` for every task, one after the other."""
+    def _run(
+        self,
+        tasks: Iterable,
+        work: Callable,
+        threads: int,
+        begin: Callable = lambda: None,
+        call_off: Callable = lambda: None,
+    ) -> None:
+        """Call ``work(task, local)`` for every task, one after the other.
+
+        Threads begin tasks in their order; `call_off` is called where one of them has failed.
+        """
         tasks, local = list(tasks), begin()
         for done, task in enumerate(tasks, 1):
             work(task, local)

@@ -375,11 +375,11 @@ class StreamingKernelPCA(KernelEstimator):
         X = match_sparsity(X, sample.rows)
         start, n = 0, X.shape[0]
         while start < n:
-            stop = min(n, start + to_checkpoint(stream.count)) if self.forgetting == 1 else n
+            stop = min(n, start + to_checkpoint(stream.count, self.forgetting))
             part = X[start:stop]
             sample = sample.add(part, stream.count, self.forgetting)
             stream = stream.learn(part, engine)
-            if stream.span.size and to_checkpoint(stream.count - 1) == 1:
+            if stream.span.size and to_checkpoint(stream.count - 1, self.forgetting) == 1:
                 reference = new_reference(stream, self.n_components, self.center, engine, reference)
             start = stop
         return State(stream, sample, reference)
@@ -389,8 +389,6 @@ class StreamingKernelPCA(KernelEstimator):
         found = components_of(
             state.stream, self.n_components, self.center, engine, state.reference, sample
         )
-        if self.forgetting < 1:
-            state = state._replace(reference=found.expansion)
         weight = state.stream.moments.count
         total = max(found.total, np.finfo(float).tiny)
         with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing

@@ -11,6 +11,9 @@ from .moments import Stream
 PER_OCTAVE = 8
 # Rows of the first: fewer often have equal eigenvalues, whose directions are anyone's guess.
 FIRST_REFERENCE = 16
+# References while a stream that forgets replaces its rows, and rows between two at least: each is
+# a small eigenproblem.
+PER_MEMORY, LEAST_STEP = 2, 128
 
 
 class State(NamedTuple):
@@ -57,7 +60,7 @@ def record(
     return BatchRecord(rows, after.count, after.span.size, joined, share)
 
 
-def to_checkpoint(count: int) -> int:
+def to_checkpoint(count: int, forgetting: float = 1.0) -> int:
     """Rows until the signs get a new reference.
 
     A function of the number of rows alone, so that signs do not depend on batches.
@@ -65,4 +68,7 @@ def to_checkpoint(count: int) -> int:
     if count < FIRST_REFERENCE:
         return FIRST_REFERENCE - count
     step = 2 ** (count.bit_length() - 1) // PER_OCTAVE
+    if forgetting < 1:
+        memory = int(max(LEAST_STEP, 1 / (1 - forgetting) / PER_MEMORY))
+        step = min(step, 2 ** (memory.bit_length() - 1))
     return step - count % step
