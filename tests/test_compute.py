@@ -257,6 +257,20 @@ def test_blas_is_held_at_one_thread():
     assert [pool["num_threads"] for pool in threadpool_info()] == before
 
 
+def test_blas_has_its_threads_again_when_the_last_of_several_fits_leaves():
+    """Each putting back what it found, the second would have left one thread for good."""
+    from threadpoolctl import threadpool_info
+
+    before = [pool["num_threads"] for pool in threadpool_info()]
+    first, second = LocalEngine(PLENTY).single_blas(), LocalEngine(PLENTY).single_blas()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert {p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"} == {1}
+    second.__exit__(None, None, None)
+    assert [pool["num_threads"] for pool in threadpool_info()] == before
+
+
 def test_engine_travels():
     engine = LocalEngine(10**6, 3, on_tiles=lambda done, total: None)
     with engine.single_blas():

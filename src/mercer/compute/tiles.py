@@ -3,14 +3,12 @@
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from .arrays import Array, itemsize
+from .blas import one_thread
 from .memory import format_bytes
 from .turns import Turns
 
@@ -113,24 +111,9 @@ class TiledEngine(ABC):
         """Whether products with this kernel's matrix need no tiles in memory."""
         return False
 
-    @contextmanager
     def single_blas(self) -> Any:
         """Hold BLAS at one thread, for small problems and inside our own threads."""
-        if HELD.here:  # to ask for it again takes as long as a product of a hundred rows
-            yield
-            return
-        # What threadpoolctl's own `limit` does, which describes every library on the way.
-        libraries = blas_threads().lib_controllers
-        before = [library.num_threads for library in libraries]
-        HELD.here = True
-        try:
-            for library in libraries:
-                library.set_num_threads(1)
-            yield
-        finally:
-            HELD.here = False
-            for library, threads in zip(libraries, before, strict=True):
-                library.set_num_threads(threads)
+        return one_thread()
 
     def store(self, room: int) -> TileStore:
         """A place for `room` bytes of tiles."""
@@ -316,24 +299,6 @@ class TiledEngine(ABC):
             work(task, local)
             if self.on_tiles is not None:
                 self.on_tiles(done, len(tasks))
-
-
-class Held(threading.local):
-    """Whether this thread holds BLAS at one thread already."""
-
-    here = False
-
-
-HELD = Held()
-
-
-@cache
-def blas_threads() -> ThreadpoolController:
-    """The switch for the threads of BLAS; looking for it takes some milliseconds."""
-    # Both of them bring a BLAS of their own, and only what is loaded is found.
-    import scipy.linalg  # noqa: F401
-
-    return ThreadpoolController()
 
 
 def row_blocks(n: int, rows: int) -> list[slice]:

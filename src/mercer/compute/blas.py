@@ -1,0 +1,58 @@
+"""The threads of BLAS, held at one while small problems or our own threads are at work."""
+
+import threading
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+
+class OneThread:
+    """Holds BLAS at one thread from the first holder's coming to the last one's leaving.
+
+    The number of threads belongs to the whole process. Fits in several threads of a program that
+    each put back what they had found would leave it at whatever the last of them had met.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holders = 0
+        self._before: list[int] = []
+
+    @contextmanager
+    def __call__(self) -> Any:
+        """One thread for what stands below; asked for again, it costs nothing."""
+        self._come()
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _come(self) -> None:
+        with self._lock:
+            if self._holders == 0:
+                # What threadpoolctl's own `limit` does, which describes every library on the way.
+                self._before = [library.num_threads for library in libraries()]
+                for library in libraries():
+                    library.set_num_threads(1)
+            self._holders += 1
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0:
+                for library, threads in zip(libraries(), self._before, strict=True):
+                    library.set_num_threads(threads)
+
+
+@cache
+def libraries() -> list:
+    """What has threads of its own in this process; looking for it takes some milliseconds."""
+    # NumPy and SciPy bring a BLAS each, and only what is loaded is found.
+    import scipy.linalg  # noqa: F401
+
+    return ThreadpoolController().lib_controllers
+
+
+one_thread = OneThread()
