@@ -19,6 +19,8 @@ def shell(n, key):
     return curve + 0.1 * rng.standard_normal((n, 5))
 
 
+# The checks' own data are too few rows for the default share of false alarms.
+@pytest.mark.filterwarnings("ignore:.*rows set the threshold")
 @parametrize_with_checks([NoveltyDetector(), NoveltyDetector(2, basis="points", holdout=0.5)])
 def test_estimator(estimator, check):
     check(estimator)
@@ -30,6 +32,62 @@ def test_false_alarms_are_as_asked(share):
     detector = NoveltyDetector(10, false_alarms=share, random_state=0).fit(shell(1000, 1))
     alarms = np.mean(detector.predict(shell(2000, 2)) == -1)
     assert abs(alarms - share) < 3 * np.sqrt(share * (1 - share) * (1 / 200 + 1 / 2000))
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.25])
+def test_expected_false_alarms_of_few_rows(share):
+    """Over many small sets the mean share is what was asked for, or less; never more."""
+    normal = generator(92).standard_normal
+    shares = [
+        np.mean(
+            NoveltyDetector(5, false_alarms=share, holdout=0.4, random_state=i)
+            .fit(normal((60, 3)))
+            .predict(normal((500, 3)))
+            < 0
+        )
+        for i in range(40)
+    ]
+    error = np.std(shares) / np.sqrt(len(shares))
+    assert share - 1 / 25 - 4 * error < np.mean(shares) < share + 4 * error
+
+
+def test_too_few_rows_for_the_share_are_told():
+    with pytest.warns(UserWarning, match="6 rows set the threshold"):
+        detector = NoveltyDetector(5, random_state=0).fit(shell(30, 1))
+    held = np.setdiff1d(np.arange(30), detector.kept_)
+    errors = detector.model_.reconstruction_error(shell(30, 1)[held])
+    assert np.isclose(-detector.offset_, errors, rtol=1e-9).any()
+
+
+def outlying(n, share, d, key):
+    """Normal rows with a tight cluster among them; which rows are of the cluster."""
+    rng, k = generator(93, key), int(share * n)
+    X = rng.standard_normal((n, d))
+    X[:k] = 6 / np.sqrt(d) + 0.5 * rng.standard_normal((k, d))
+    order = rng.permutation(n)
+    return X[order], (np.arange(n) < k)[order]
+
+
+@pytest.mark.parametrize("basis", ["points", "landmarks"])
+@pytest.mark.parametrize("n, d", [(100, 5), (400, 5), (3000, 4)])
+def test_a_cluster_of_outliers_is_not_learned(n, d, basis):
+    """A tenth of the training rows in one place: found without being told, as if they were not."""
+    X, planted = outlying(n, 0.08, d, n)
+    detector = NoveltyDetector(basis=basis, random_state=0).fit(X)
+    assert not planted[detector.kept_].any()
+    rows, novel = outlying(600, 0.5, d, n + 1)
+    assert roc_auc_score(~novel, detector.score_samples(rows)) > 0.98
+    spoiled = NoveltyDetector(40, outliers=0.0, random_state=0).fit(X)
+    assert roc_auc_score(~novel, spoiled.score_samples(rows)) < 0.9
+
+
+def test_known_outliers_set_the_threshold():
+    """Told of the outliers, the threshold leaves them out; else they take up the false alarms."""
+    X, _ = outlying(1000, 0.1, 5, 1)
+    rows, novel = outlying(2000, 0.3, 5, 2)
+    told = NoveltyDetector(outliers=0.1, random_state=0).fit(X).predict(rows) < 0
+    assert told[novel].mean() > 0.95 and told[~novel].mean() < 0.12
+    assert NoveltyDetector(random_state=0).fit(X).predict(rows)[~novel].mean() > 0.98
 
 
 def test_training_errors_would_not_do():
@@ -82,7 +140,10 @@ def test_bad_input():
     with pytest.raises(ValueError, match="kernel"):
         NoveltyDetector(kernel="precomputed").fit(X @ X.T)
     # More components than rows are as many as there can be.
-    assert NoveltyDetector(100, random_state=0).fit(X).model_.eigenvalues_.size <= 24
+    few = NoveltyDetector(100, false_alarms=0.2, random_state=0).fit(X)
+    assert few.model_.eigenvalues_.size <= 24
+    with pytest.raises(ValueError, match="outliers"):
+        NoveltyDetector(outliers=0.5).fit(X)
 
 
 @pytest.mark.skipif("MERCER_DATA" not in os.environ, reason="MERCER_DATA is not set")

@@ -1,6 +1,7 @@
 """Novelty detection by the reconstruction error of kernel PCA."""
 
 from collections.abc import Callable
+from math import isqrt
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -10,7 +11,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import BasisRecipe, FourierGrid
+from ..compute import parse_bytes
 from ..compute.arrays import Array
+from ..exceptions import tell
 from ..kernels import KERNELS, Kernel
 from ._input import in_one_place
 from ._parameters import CheckedEstimator, Interval, StrOptions
@@ -18,19 +21,28 @@ from ._summary import Portable
 from ._whole import all_or_nothing
 from .kernel_pca import KernelPCA
 
+# Components of normal rows at most, and rows for each of them at least.
+COMPONENTS, ROWS_PER_COMPONENT = 40, 4
+# Share of the rows left out of a fit unless told otherwise. On clean data it costs nothing that
+# was measurable, and a cluster of outliers up to that share does no harm.
+TRIMMED = 0.1
+# Rows on which it is found out which are typical, bytes for a pair of them, and rounds at most.
+TRIAL_ROWS, TRIAL_BYTES, CONCENTRATIONS = 2000, 32, 6
+
 
 class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
     """Rows that the components of normal data do not explain (Hoffmann 2007).
 
     The score of a row is its squared distance, in feature space, to its reconstruction. The
     threshold comes from rows held out of the fit: the errors of training rows are too small to
-    set it.
+    set it. A cluster of outliers in the training rows would get components of its own; so the
+    rows that are hardest to explain, a tenth unless told otherwise, are left out of the fit.
 
     Parameters
     ----------
-    n_components : int or float, default=40
-        Components that describe normal rows; not sensitive between 20 and 80. A float is the
-        share of variance to keep.
+    n_components : int, float or None, default=None
+        Components that describe normal rows; not sensitive between 20 and 80. None is 40, or a
+        quarter of the rows where that is less. A float is the share of variance to keep.
 
     kernel : str, Kernel or callable, default="rbf"
     gamma : float, "median", "mean" or None, default="median"
@@ -41,7 +53,14 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
         As in `KernelPCA`.
 
     false_alarms : float, default=0.05
-        Share of normal rows to be called novel.
+        Share of normal rows to be called novel. The threshold is the error number
+        ceil((m + 1) (1 - false_alarms)) of m held-out rows, so that this is the expected share
+        at most, for any data.
+
+    outliers : float or None, default=None
+        Share of the training rows that are outliers themselves: left out of the fit, and of the
+        rows that set the threshold. None leaves a tenth out of the fit and counts all held-out
+        rows as normal; 0 leaves none out.
 
     holdout : float, default=0.2
         Share of the rows that set the threshold.
@@ -52,7 +71,10 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
     Attributes
     ----------
     model_ : KernelPCA
-        Fitted to the rows not held out.
+        Fitted to the rows neither held out nor left out.
+
+    kept_ : array of int
+        The numbers of those rows.
 
     offset_ : float
         Scores below it are novel.
@@ -75,17 +97,19 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
         "n_components": [
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0, 1, closed="neither"),
+            None,
         ],
         "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel],
         "gamma": KernelPCA._parameter_constraints["gamma"],
         "false_alarms": [Interval(Real, 0, 1, closed="neither")],
+        "outliers": [Interval(Real, 0, 0.5, closed="left"), None],
         "holdout": [Interval(Real, 0, 1, closed="neither")],
         "random_state": ["random_state"],
     }
 
     def __init__(
         self,
-        n_components: int | float = 40,
+        n_components: int | float | None = None,
         *,
         kernel: str | Kernel | Callable[..., Any] = "rbf",
         gamma: float | str | None = "median",
@@ -94,6 +118,7 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
         kernel_params: dict[str, Any] | None = None,
         basis: str | BasisRecipe = "auto",
         false_alarms: float = 0.05,
+        outliers: float | None = None,
         holdout: float = 0.2,
         random_state: int | np.random.RandomState | None = None,
         memory: int | str | None = None,
@@ -107,6 +132,7 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
         self.kernel_params = kernel_params
         self.basis = basis
         self.false_alarms = false_alarms
+        self.outliers = outliers
         self.holdout = holdout
         self.random_state = random_state
         self.memory = memory
@@ -130,9 +156,11 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
         X = self._check(X, reset=True)
         rng = check_random_state(self.random_state)
         kept, held = split(len(X), self.holdout, rng)
-        self.model_ = self._model(len(kept), rng).fit(X[kept])
-        errors = self.model_.reconstruction_error(X[held])
-        self.offset_ = -float(np.quantile(errors, 1 - self.false_alarms))
+        self.kept_ = kept[self._typical(X[kept], rng)]
+        self.model_ = self._model(len(self.kept_), rng).fit(X[self.kept_])
+        errors = np.sort(self.model_.reconstruction_error(X[held]))
+        normal = len(errors) - int((self.outliers or 0) * len(errors))
+        self.offset_ = -float(errors[:normal][order_statistic(normal, self.false_alarms)])
         return self
 
     def score_samples(self, X: Array) -> Array:
@@ -153,8 +181,31 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
         least = {"ensure_min_samples": 3} if reset else {}
         return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], **least)
 
+    def _typical(self, X, rng):
+        """Rows of X to learn from: all but the share that is hardest to explain.
+
+        Concentration as in robust covariances (Rousseeuw & Van Driessen 1999): components of the
+        half that is nearest to the mean of feature space, then of the rows that these explain
+        best, until the rows stay the same; on a sample, whose components judge the others.
+        """
+        share = TRIMMED if self.outliers is None else self.outliers
+        if not int(share * len(X)):
+            return np.arange(len(X))
+        most = max(4, min(TRIAL_ROWS, isqrt(parse_bytes(self.memory) // TRIAL_BYTES)))
+        sample = X[np.sort(rng.permutation(len(X))[:most])]
+        count = len(sample) - int(share * len(sample))
+        chosen = least(mean_distances(self._model(2, rng), sample), max(2, len(sample) // 2))
+        for _ in range(CONCENTRATIONS):
+            model = self._model(len(chosen), rng).fit(sample[chosen])
+            before, chosen = chosen, least(model.reconstruction_error(sample), count)
+            if np.array_equal(before, chosen):
+                break
+        return least(model.reconstruction_error(X), len(X) - int(share * len(X)))
+
     def _model(self, n, rng) -> KernelPCA:
         r = self.n_components
+        if r is None:
+            r = max(1, min(COMPONENTS, n // ROWS_PER_COMPONENT))
         return KernelPCA(
             min(r, n - 1) if isinstance(r, Integral) else r,
             kernel=self.kernel,
@@ -180,3 +231,29 @@ def split(n, share, rng):
     held = int(np.clip(round(share * n), 1, n - 2))
     order = rng.permutation(n)
     return np.sort(order[held:]), np.sort(order[:held])
+
+
+def order_statistic(m: int, share: float) -> int:
+    """Which of m sorted errors a new one exceeds with probability `share` at most, from zero.
+
+    A new error is equally likely to fall into each of the m + 1 gaps. With so few errors that
+    none of them will do the largest is taken, which is exceeded with probability 1 / (m + 1).
+    """
+    place = int(np.ceil((m + 1) * (1 - share)))
+    if place > m:
+        tell(
+            f"{m} rows set the threshold, which are too few for false_alarms={share}: expect "
+            f"{1 / (m + 1):.2g}. Give more rows or a larger holdout."
+        )
+    return min(place, m) - 1
+
+
+def least(values, count: int):
+    """Numbers of the least values, in order, (count,)."""
+    return np.sort(np.argsort(values, kind="stable")[:count])
+
+
+def mean_distances(model: KernelPCA, X):
+    """Squared distances of rows to their mean in feature space, less that of the mean itself."""
+    kernel = model._make_kernel(X)
+    return kernel.diag(X) - 2 * kernel(X).mean(axis=1)

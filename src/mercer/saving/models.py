@@ -327,7 +327,7 @@ DISTANCES = {
     "_dtype": (np.dtype, str),
     "_rectangular": bool,
 }
-DETECTOR = {**COLUMNS, "model_": KernelPCA, "offset_": Real}
+DETECTOR = {**COLUMNS, "model_": KernelPCA, "kept_": Array.of("k"), "offset_": Real}
 DENOISER = {
     "model_": (KernelPCA, NoneType),
     "noise_": Real,
