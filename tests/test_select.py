@@ -24,6 +24,8 @@ CLEAN, FRESH = spiral(300, 1), spiral(300, 2)
 MANY = spiral(900, 3)
 
 
+# The checks' own rows have no structure that two components could hold.
+@pytest.mark.filterwarnings("ignore:.*The best of all that was tried")
 @parametrize_with_checks([KernelPCASearch(n_components=[1, 2], widths=(0.5, 1, 2))])
 def test_estimator(estimator, check):
     check(estimator)
@@ -123,6 +125,36 @@ def test_bad_input():
         select(CLEAN[:3])
     with pytest.raises(ValueError, match="kernel"):
         select(CLEAN, kernel="precomputed")
+
+
+def test_worse_than_nothing_is_told():
+    """Noise far below what two components lose of an isotropic cloud."""
+    cloud = generator(64).standard_normal((120, 6))
+    with pytest.warns(UserWarning, match="doing nothing"):
+        result = select(cloud, 0.01, n_components=[1, 2], widths=[1, 2], random_state=0)
+    assert result.best_error > result.reference
+
+
+@pytest.mark.filterwarnings("ignore:.*pre-images had not settled")
+def test_the_neighborhood_of_the_best_is_searched():
+    """What is left to the search is refined around the best; what was asked for is not."""
+    asked = select(CLEAN, 0.1, widths=[0.25, 0.5, 1, 2, 4], n_components=[2, 4, 8], random_state=0)
+    assert asked.errors.shape == (5, 3) and np.isfinite(asked.errors).all()
+    refined = select(CLEAN, 0.1, n_components=[2, 4, 8], random_state=0)
+    at = list(refined.gammas).index(refined.best_gamma)
+    steps = refined.gammas[max(at - 1, 0) : at + 2]
+    assert len(refined.gammas) > 5 and np.max(steps[:-1] / steps[1:]) < 2.01
+    assert refined.best_error <= asked.best_error
+    all_ours = select(CLEAN, 0.1, random_state=0)
+    assert all_ours.best_error <= refined.best_error + 1e-12
+    assert np.isnan(all_ours.errors).any() and "nan" not in repr(all_ours)
+
+
+def test_more_components_than_the_first_grid_has():
+    """A cloud of many dimensions, where a wide kernel needs every one of them."""
+    cloud = generator(65).standard_normal((700, 150))
+    result = select(cloud, 0.2, widths=[4], random_state=0)
+    assert result.best_n_components > 128
 
 
 def test_heat_map():

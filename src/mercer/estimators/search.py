@@ -6,6 +6,7 @@ choice is what brings them closest to where they were.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -17,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._tables import html_table, text_table
 from ..bases.fourier import FourierGrid, SharedGrid
 from ..compute.arrays import Array
+from ..exceptions import tell
 from ..kernels import KERNELS, Kernel, Laplacian
 from ..kernels.base import WidthMixin
 from ._input import in_one_place
@@ -27,9 +29,9 @@ from ._whole import all_or_nothing
 from .kernel_pca import KernelPCA
 from .novelty import split
 
-# Widths tried, in units of the median distance; and the most components.
+# Widths tried first, in units of the median distance; and the most components, first and in all.
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
-MOST_COMPONENTS = 128
+FIRST_MOST, MOST_COMPONENTS = 128, 1024
 # Rows held out: their share and the most of them.
 HOLDOUT, MOST_HELD = 0.2, 200
 
@@ -44,7 +46,7 @@ class Selection:
         Widths; NaN for a kernel without one.
     n_components : array of shape (c,)
     errors : array of shape (g, c)
-        Mean squared error per coordinate of the rows brought back.
+        Mean squared error per coordinate of the rows brought back; NaN for what was not tried.
     reference : float
         The error of doing nothing: of the noise, or of filling in the mean.
     criterion : str
@@ -80,7 +82,7 @@ class Selection:
     def _table(self) -> tuple[list[str], list[list[str]]]:
         heads = ["gamma", *(f"r={r}" for r in self.n_components)]
         rows = [
-            [f"{gamma:.3g}", *(f"{e:.4g}" for e in errors)]
+            [f"{gamma:.3g}", *("" if np.isnan(e) else f"{e:.4g}" for e in errors)]
             for gamma, errors in zip(self.gammas, self.errors, strict=True)
         ]
         i, j = self._best
@@ -106,7 +108,8 @@ class KernelPCASearch(
     """Kernel PCA with the width and the number of components chosen by pre-image error.
 
     One fit a width on four fifths of the rows; all numbers of components from it by truncation.
-    The model is then fitted to all rows.
+    Then what lies around the best: more components while more are better, widths and numbers of
+    components between those tried. The model is then fitted to all rows.
 
     Parameters
     ----------
@@ -118,11 +121,13 @@ class KernelPCASearch(
         data's total standard deviation. "hidden" is for data that are noisy themselves: 15 % of
         the entries are hidden and predicted.
 
-    widths : sequence of float, default=(0.25, 0.5, 1, 2, 4)
-        Values of sigma to try, in units of the median distance between rows.
+    widths : sequence of float or None, default=None
+        Values of sigma to try, in units of the median distance between rows. None for 0.25, 0.5,
+        1, 2 and 4, and those between the best of them and its neighbors.
 
     n_components : int, sequence of int or None, default=None
-        Numbers of components to try; None for powers of two up to 128.
+        Numbers of components to try. None for powers of two up to 128, up to 1,024 while more are
+        better, and those between the best and its neighbors.
 
     model : KernelPCA or None, default=None
         Settings of the fits (basis, pre-image, memory...); kernel, gamma and n_components are
@@ -158,7 +163,7 @@ class KernelPCASearch(
     _parameter_constraints: ClassVar[dict] = {
         "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), Kernel],
         "noise": [Interval(Real, 0, None, closed="neither"), StrOptions({"hidden"}), None],
-        "widths": ["array-like"],
+        "widths": ["array-like", None],
         "n_components": ["array-like", Interval(Integral, 1, None, closed="left"), None],
         "model": [KernelPCA, None],
         "random_state": ["random_state"],
@@ -169,7 +174,7 @@ class KernelPCASearch(
         kernel: str | Kernel = "rbf",
         *,
         noise: Any = None,
-        widths: Any = WIDTHS,
+        widths: Any = None,
         n_components: Any = None,
         model: Any = None,
         random_state: int | np.random.RandomState | None = None,
@@ -199,8 +204,7 @@ class KernelPCASearch(
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=4)
         rng = check_random_state(self.random_state)
         kept, held = split(len(X), min(HOLDOUT, MOST_HELD / len(X)), rng)
-        kernels = widened(self._kernel(), X[kept], self.widths)
-        ranks = self._ranks(len(kept))
+        kernels = self._kernels(X[kept])
         model = clone(self.model or KernelPCA()).set_params(gamma=None)
         if model.basis == "fourier":
             # Damaged rows lie beyond those of a fit.
@@ -212,23 +216,44 @@ class KernelPCASearch(
             grid = clone(model.basis).set_params(margin="all")
             engine = model._make_engine(X)
             candidate.set_params(basis=SharedGrid.of(grid, kernels, X[kept], engine))
-        errors = [
-            trial.errors(candidate.set_params(kernel=kernel, n_components=ranks[-1]), ranks)
-            for kernel in kernels
-        ]
-        gammas = np.array([kernel.gamma for kernel in kernels], dtype=float)
-        self.selection_ = Selection(
-            gammas, np.array(ranks), np.array(errors), trial.reference, trial.criterion
-        )
-        self._refit(X, model, kernels)
+        tried = Tried(kernels, trial, candidate)
+        self._look(tried, len(kept))
+        self.selection_ = tried.selection()
+        if self.selection_.best_error >= self.selection_.reference:
+            tell(
+                f"The best of all that was tried leaves an error of "
+                f"{self.selection_.best_error:.3g}, and doing nothing one of "
+                f"{self.selection_.reference:.3g}: for noise as small as this kernel PCA loses "
+                "more than it removes. Name the noise that you expect, or leave the rows as they "
+                "are."
+            )
+        self._refit(X, model, tried)
         return self
 
-    def _refit(self, X, model, kernels):
-        i, r = self.selection_._best[0], self.selection_.best_n_components
+    def _look(self, tried, n):
+        """Try what was asked for, and what lies around the best of it where that is left to us."""
+        every, ranks = range(len(tried.kernels)), self._ranks(n)
+        refined = self.widths is None and len(every) > 1
+        for i in every[::2] if refined else every:
+            tried.look(i, ranks)
+        if self.n_components is None:
+            tried.look_further(min(MOST_COMPONENTS, n - 1))
+        if refined:
+            tried.look_beside()
+        if self.n_components is None:
+            tried.look_between()
+
+    def _kernels(self, X) -> list[Kernel]:
+        """The kernels to choose from, by width; those between the first ones are every other."""
+        widths = finer(WIDTHS) if self.widths is None else self.widths
+        return widened(self._kernel(), X, widths)
+
+    def _refit(self, X, model, tried):
+        kernel, r = tried.best_kernel, self.selection_.best_n_components
         self.best_params_: dict[str, float] = {"n_components": r}
         if not np.isnan(self.selection_.best_gamma):
             self.best_params_["gamma"] = self.selection_.best_gamma
-        self.best_estimator_ = clone(model).set_params(kernel=kernels[i], n_components=r).fit(X)
+        self.best_estimator_ = clone(model).set_params(kernel=kernel, n_components=r).fit(X)
 
     def transform(self, X: Array) -> Array:
         """Scores by the best model, (n, n_components)."""
@@ -241,9 +266,11 @@ class KernelPCASearch(
     def denoise(self, X: Array) -> Array:
         """Rows of X denoised by the best model, (n, n_features); see `KernelPCA.denoise`.
 
-        Shrinkage is compensated unless the training rows are noisy themselves.
+        Shrinkage is compensated unless the training rows are noisy themselves; noise of the size
+        that was named is taken to be that of X.
         """
-        return self._best().denoise(X, compensate=self.noise != "hidden")
+        known = float(self.noise) if isinstance(self.noise, Real) else None
+        return self._best().denoise(X, compensate=self.noise != "hidden", noise=known)
 
     def _best(self) -> KernelPCA:
         check_is_fitted(self)
@@ -254,7 +281,7 @@ class KernelPCASearch(
 
     def _ranks(self, n) -> list[int]:
         if self.n_components is None:
-            largest = min(MOST_COMPONENTS, n - 1)
+            largest = min(FIRST_MOST, n - 1)
             return [2**i for i in range(1, 8) if 2**i <= largest] or [1]
         ranks = sorted(int(r) for r in np.atleast_1d(self.n_components))
         if not ranks or ranks[0] < 1 or ranks[-1] >= n:
@@ -271,6 +298,72 @@ class KernelPCASearch(
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+class Tried:
+    """Errors by kernel and number of components, as a search finds them.
+
+    Parameters
+    ----------
+    kernels : list of Kernel
+        By width.
+    trial : Trial
+    candidate : KernelPCA
+        The settings of all fits.
+    """
+
+    def __init__(self, kernels: list[Kernel], trial: Any, candidate: KernelPCA):
+        self.kernels, self.trial, self.candidate = kernels, trial, candidate
+        self.errors: dict[tuple[int, int], float] = {}
+
+    def look(self, i: int, ranks: list[int]) -> None:
+        """One fit of kernel i, and the errors at some numbers of components."""
+        model = self.candidate.set_params(kernel=self.kernels[i], n_components=ranks[-1])
+        found = self.trial.errors(model, ranks)
+        self.errors |= {(i, r): e for r, e in zip(ranks, found, strict=True) if np.isfinite(e)}
+
+    def look_further(self, most: int) -> None:
+        """Twice as many components while the most of them are the best."""
+        i, r = self.best
+        while r == max(rank for _, rank in self.errors) and 2 * r <= most:
+            self.look(i, [2 * r])
+            i, r = self.best
+
+    def look_beside(self) -> None:
+        """The widths next to the best one, at all numbers of components that it was tried at."""
+        i = self.best[0]
+        ranks = sorted(r for j, r in self.errors if j == i)
+        for j in {i - 1, i + 1} & set(range(len(self.kernels))):
+            self.look(j, ranks)
+
+    def look_between(self) -> None:
+        """Numbers of components halfway from the best one to those beside it."""
+        i, r = self.best
+        ranks = sorted(rank for j, rank in self.errors if j == i)
+        at = ranks.index(r)
+        middle = {(r + other) // 2 for other in ranks[max(at - 1, 0) : at + 2]} - set(ranks)
+        if middle:
+            self.look(i, sorted(middle))
+
+    @property
+    def best(self) -> tuple[int, int]:
+        """Which kernel and how many components have the smallest error."""
+        return min(self.errors, key=self.errors.__getitem__)
+
+    @property
+    def best_kernel(self) -> Kernel:
+        """The kernel of the smallest error."""
+        return self.kernels[self.best[0]]
+
+    def selection(self) -> Selection:
+        """All of it as a table."""
+        places = sorted({i for i, _ in self.errors})
+        ranks = sorted({r for _, r in self.errors})
+        errors = [[self.errors.get((i, r), np.nan) for r in ranks] for i in places]
+        gammas = np.array([self.kernels[i].gamma for i in places], dtype=float)
+        return Selection(
+            gammas, np.array(ranks), np.array(errors), self.trial.reference, self.trial.criterion
+        )
 
 
 def select(
@@ -307,3 +400,9 @@ def widened(kernel, X, widths) -> list[Kernel]:
     base = clone(kernel).set_params(gamma="median").resolve(X).gamma
     power = 1 if isinstance(kernel, Laplacian) else 2
     return [clone(kernel).set_params(gamma=base / float(width) ** power) for width in widths]
+
+
+def finer(widths) -> list[float]:
+    """Widths with the geometric means of neighbors between them."""
+    between = [float(np.sqrt(a * b)) for a, b in pairwise(widths)]
+    return sorted([*widths, *between])

@@ -96,6 +96,8 @@ def selection(result: Any, ax: "Axes | None" = None) -> Any:
     shares = result.errors / result.reference
     picture = ax.imshow(shares, cmap="gray", aspect="auto", vmin=0, vmax=1)
     for (i, j), share in np.ndenumerate(shares):
+        if np.isnan(share):  # not tried
+            continue
         shade = "white" if share < 0.5 else "black"
         ax.text(j, i, f"{share:.2f}", ha="center", va="center", fontsize="small", color=shade)
     i, j = np.unravel_index(np.nanargmin(result.errors), result.errors.shape)
