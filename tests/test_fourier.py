@@ -558,7 +558,7 @@ def test_gradients_are_those_of_the_functions():
     X = cloud(30, 2)
     basis = basis_for(X, RBF(gamma=0.3))
     W, step = generator(4).standard_normal((basis.size, 2)), 1e-5
-    for a, G in enumerate(basis.gradients(W)):
+    for a, G in enumerate(basis.slope_weights(W)):
         shift = step * np.eye(2)[a]
         middle = np.clip(X, X.min(axis=0) + step, X.max(axis=0) - step)
         slope = (basis.features(middle + shift) - basis.features(middle - shift)) @ W / (2 * step)

@@ -15,7 +15,7 @@ LAYERS = [
     {"kernels"},
     {"bases", "selectors"},
     {"operators", "solvers", "moments", "sampling", "remainder"},
-    {"expansion", "certificate"},
+    {"expansion", "certificate", "attribution"},
     {"problems", "planning"},
     {"hebbian", "stream", "mds", "spectral", "preimage"},
     {"files", "progress"},

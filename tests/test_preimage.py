@@ -131,6 +131,7 @@ def test_a_point_comes_back_from_all_its_components():
         np.testing.assert_allclose(back, X, atol=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:.*far outside those of the training rows")
 @pytest.mark.parametrize("share", [1 / 8, 1 / 4, 1])
 def test_random_scores_are_finite(share):
     """Latent sampling and extrapolation, with kernels far narrower than the data."""
@@ -371,9 +372,85 @@ def test_compensation_restores_the_scores():
     np.testing.assert_allclose(
         model._inverse().denoising_scores(train, True), model.transform(train), atol=1e-9
     )
+    model.preimage = "fixed-point"
     np.testing.assert_allclose(
         model.inverse_transform(model.transform(noisy)), model.denoise(noisy, compensate=False)
     )
+
+
+@pytest.mark.parametrize("key", range(4))
+def test_auto_inverts_better_than_the_fixed_point(key):
+    """Of rows the model has not seen, and more so of those it has; `preimage_` says by what."""
+    (train, _), (fresh, _) = ring(200, key=key), ring(100, key=key + 10)
+    model = KernelPCA(10, kernel="rbf", gamma=0.3).fit(train)
+    assert isinstance(model.preimage_, KernelRidge)
+
+    def lost(rows):
+        return np.mean((model.inverse_transform(model.transform(rows)) - rows) ** 2)
+
+    ours = lost(fresh), lost(train)
+    model.preimage = "fixed-point"
+    assert isinstance(model.preimage_, FixedPoint)
+    assert ours[0] < lost(fresh) and ours[1] < lost(train)
+    assert isinstance(KernelPCA(2, kernel="linear").fit(train).preimage_, FixedPoint)
+
+
+FAR_KERNELS = [kernels.RBF(0.3), kernels.Matern(0.3), kernels.Polynomial(3, gamma=0.4)]
+
+
+@pytest.mark.parametrize("name", [*PREIMAGES, "auto"])
+@pytest.mark.parametrize("kernel", FAR_KERNELS, ids=repr)
+@pytest.mark.filterwarnings("ignore:.*pre-images had not settled")
+def test_scores_far_outside_give_sensible_rows(kernel, name):
+    """However far the scores are, rows stay as near to the data as they do at the limit."""
+    if name == "distance" and isinstance(kernel, kernels.Polynomial):
+        pytest.skip("no kernel of the distance")
+    model = KernelPCA(6, kernel=kernel, preimage=name).fit(X)
+    S = model.transform(X)
+    size = np.abs(X - X.mean(axis=0)).max()
+    for factor in (1e2, 1e6, 1e300):
+        with pytest.warns(UserWarning, match="far outside"):
+            rows = model.inverse_transform(factor * S[:20])
+        assert np.isfinite(rows).all()
+        assert np.abs(rows - X.mean(axis=0)).max() < 20 * size
+    # A linear kernel has a row for every score.
+    linear = KernelPCA(3, kernel="linear").fit(X)
+    far = 1e6 * linear.transform(X)
+    np.testing.assert_allclose(linear.transform(linear.inverse_transform(far)), far, rtol=1e-6)
+
+
+@pytest.mark.parametrize("how", ["points", "landmarks", "features"])
+def test_clipping_keeps_the_range_of_the_data(how):
+    pixels = np.clip(X - 3, 0, 1)
+    basis = Landmarks(40) if how == "landmarks" else how
+    model = KernelPCA(5, kernel="rbf", gamma=0.3, basis=basis, random_state=0).fit(pixels)
+    S = 2 * model.transform(pixels)
+    plain, clipped = model.inverse_transform(S), model.inverse_transform(S, clip=True)
+    assert plain.min() < 0 and clipped.min() >= 0 and clipped.max() <= 1
+    inside = (plain >= 0) & (plain <= pixels.max(axis=0))
+    np.testing.assert_array_equal(clipped[inside], plain[inside])
+    assert model.denoise(pixels + 0.2, clip=True).max() <= 1
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.03, 0.15, 0.5])
+def test_known_noise_never_makes_rows_worse(noise):
+    """Rows move towards their pre-images only as far as pays, with few components too."""
+    clean, _ = ring(300, key=5)
+    train, _ = ring(300, key=6)
+    noisy = clean + noise * generator(74).standard_normal(clean.shape)
+    model = KernelPCA(4, kernel="rbf", gamma=0.3).fit(train)
+
+    def error(rows):
+        return np.mean((rows - clean) ** 2)
+
+    ours = error(model.denoise(noisy, noise=noise))
+    assert ours < 1.02 * error(noisy)
+    assert ours < 1.1 * error(model.denoise(noisy))
+    if noise < 0.05:
+        assert error(model.denoise(noisy)) > 2 * error(noisy)
+    np.testing.assert_array_equal(model.denoise(noisy, noise=0.0), noisy)
+    with pytest.raises(ValueError, match="standard deviation"):
+        model.denoise(noisy, noise=-1.0)
 
 
 def test_compensation_is_capped():

@@ -9,6 +9,7 @@ from ..compute import TiledEngine, array_namespace, is_sparse
 from ..compute.arrays import Array, dtype_in
 from ..kernels import Cosine, Kernel, Linear
 from ..kernels.base import rows_of
+from ..kernels.dot_product import unit_gradient
 from .base import Basis, BasisRecipe
 
 
@@ -104,6 +105,13 @@ class ColumnBasis(Basis):
     def norms(self, X: Array) -> Array:
         """k(x, x)."""
         return self.kernel.diag(self.engine.place(X))
+
+    def gradients(self, X: Array, W: Array) -> Any:
+        """W itself, for every row; of rows of unit length for the cosine."""
+        W = self.engine.asarray(W, np.float64)
+        if isinstance(self.kernel, Cosine):
+            return unit_gradient(X, W)
+        return array_namespace(W).broadcast_to(W, (X.shape[0], *W.shape))
 
     def whitener(self, dtype: Any) -> None:
         """None: the columns are orthonormal."""

@@ -141,6 +141,10 @@ class FeatureBasis(Basis):
         """W itself."""
         return W
 
+    def gradients(self, X: Array, W: Array) -> Any:
+        """Those of the features."""
+        return self.features.beside(X).gradients(X, self.engine.asarray(W, np.float64))
+
     def norms(self, X: Array) -> Array:
         """|psi(x)|^2."""
         out, products = self.engine.empty((X.shape[0],)), self.block_products(X)
@@ -183,6 +187,16 @@ class Fourier:
         Y *= float(1 / np.sqrt(pairs))
         return Y
 
+    def gradients(self, X, W):
+        """Of psi(x) . W, (n, d, b)."""
+        xp, pairs = array_namespace(X), self.frequencies.shape[0]
+        angles = X @ self.frequencies.T
+        C, S = xp.cos(angles), xp.sin(angles)
+        of_each = [
+            (C * W[pairs:, b] - S * W[:pairs, b]) @ self.frequencies for b in range(W.shape[1])
+        ]
+        return xp.stack(of_each, axis=-1) * float(1 / np.sqrt(pairs))
+
 
 class TensorSketch:
     """Inner products near ``(a x.z + c)^p``: the circular convolution of p count sketches."""
@@ -210,16 +224,36 @@ class TensorSketch:
 
     def __call__(self, X):
         """The features of rows, (n, m)."""
+        xp, product = array_namespace(X), None
+        for spectrum in self._spectra(X):
+            product = spectrum if product is None else product * spectrum
+        return xp.asarray(xp.fft.irfft(product, n=self.size, axis=1), dtype=X.dtype)
+
+    def _spectra(self, X):
+        """Fourier transforms of the count sketches, one after the other, (n, m // 2 + 1)."""
         xp, near, here = array_namespace(X), self.beside(X), placement_of(X)
         one = xp.full((X.shape[0], 1), self.constant, dtype=X.dtype, **here)
         rows = xp.concat([X * float(self.scale), one], axis=1)
-        product = None
         for columns, signs in zip(near.columns, near.signs, strict=True):
             sketch = xp.zeros((X.shape[0], self.size), dtype=X.dtype, **here)
             add_columns(sketch, columns, rows * signs)
-            spectrum = xp.fft.rfft(sketch, axis=1)
-            product = spectrum if product is None else product * spectrum
-        return xp.asarray(xp.fft.irfft(product, n=self.size, axis=1), dtype=X.dtype)
+            yield xp.fft.rfft(sketch, axis=1)
+
+    def gradients(self, X, W):
+        """Of psi(x) . W, (n, d, b): of a convolution, the correlation of W with the others."""
+        xp, near, d = array_namespace(X), self.beside(X), X.shape[1]
+        spectra, total = list(self._spectra(X)), 0.0
+        for p in range(len(spectra)):
+            others = xp.ones_like(spectra[p])
+            for q, spectrum in enumerate(spectra):
+                others = others if q == p else others * spectrum
+            signs, columns = near.signs[p, :d] * float(self.scale), near.columns[p, :d]
+            parts = [
+                xp.fft.irfft(xp.conj(others) * xp.fft.rfft(W[:, b]), n=self.size, axis=1)
+                for b in range(W.shape[1])
+            ]
+            total = total + xp.stack([part[:, columns] * signs for part in parts], axis=-1)
+        return total
 
 
 def add_columns(out, columns, A):

@@ -13,6 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from ..attribution import Attribution
 from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, restore, to_numpy
 from ..compute.arrays import Array
 from ..compute.signs import peak_signs
@@ -21,7 +22,7 @@ from ..expansion import KernelExpansion
 from ..kernels import KERNELS, Kernel
 from ..preimage import Preimage, ridge_inverse
 from ..problems import ColumnProblem
-from ..rows import Rows, errors_of, float_type, in_type, scores_of
+from ..rows import GradientsOf, Rows, errors_of, float_type, in_type, scores_of
 from ._containers import contained
 from ._input import KernelInput
 from ._inverse import Inverse, checked_scores, preimage_recipe, rows_to_learn_from
@@ -127,15 +128,19 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """
         return -float(to_numpy(self.reconstruction_error(X)).mean())
 
-    def inverse_transform(self, X: Array) -> Array:
+    def inverse_transform(self, X: Array, *, clip: bool = False) -> Array:
         """Rows whose scores are near X, the mean of feature space restored.
 
         With ``fit_inverse_transform=True`` exactly scikit-learn's, by the regression that fit
-        learned; else by the method `preimage` names.
+        learned; else by the method `preimage` names, which `preimage_` shows. Scores far outside
+        those of the training rows are taken as the nearest that are not, with a warning.
 
         Parameters
         ----------
         X : array-like of shape (n, n_components)
+        clip : bool, default=False
+            Keep every entry within the range of its column in the training rows (of those that
+            the model has kept).
 
         Returns
         -------
@@ -146,10 +151,25 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             return restore(self._learned_inverse(checked_scores(X)), X)
         S = checked_scores(X, self.expansion_.n_components)
         wide = self.expansion_.basis.engine.asarray(S, np.float64)
-        found = self._inverse().find(wide, denoising=False)
+        inverse = self._inverse()
+        found = inverse.find(inverse.within_reach(wide), denoising=False)
+        found = inverse.clipped(found) if clip else found
         return restore(in_type(found, float_type(S)), X)
 
-    def denoise(self, X: Array, *, compensate: bool = True) -> Array:
+    @property
+    def preimage_(self) -> Preimage:
+        """The method of `inverse_transform`, with what "auto" has chosen."""
+        check_is_fitted(self)
+        return self._preimage_recipe(self.expansion_.basis)
+
+    def denoise(
+        self,
+        X: Array,
+        *,
+        compensate: bool = True,
+        noise: float | None = None,
+        clip: bool = False,
+    ) -> Array:
         """Rows of X projected onto the components and brought back.
 
         Parameters
@@ -160,18 +180,67 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         compensate : bool, default=True
             Undo the shrinkage that noise causes in the scores of a Gaussian kernel. Other
             kernels are not compensated.
+        noise : float or None, default=None
+            Standard deviation of the noise of each entry, where it is known. Rows then move no
+            farther towards their pre-images than pays: with little noise and few components
+            these are worse than the rows themselves.
+        clip : bool, default=False
+            As of `inverse_transform`.
 
         Returns
         -------
         array of shape (n, n_features)
         """
+        if noise is not None and not (isinstance(noise, Real) and 0 <= noise < np.inf):
+            raise ValueError(
+                f"noise={noise!r} must be a standard deviation: a finite number that is not "
+                "negative, or None where it is not known."
+            )
         original, X = X, self._array(X, reset=False)
         if is_sparse(X):
             raise ValueError("denoise gives dense rows, and X is sparse. Pass X.toarray().")
         self.kernel_.check(X)
         inverse = self._inverse()
-        found = inverse.find(inverse.denoising_scores(X, compensate), denoising=True, near=X)
+        scores = inverse.denoising_scores(X, compensate, noise)
+        found = inverse.find(scores, denoising=True, near=X)
+        found = found if noise is None else inverse.toward(X, found, float(noise))
+        found = inverse.clipped(found) if clip else found
         return restore(in_type(found, float_type(X)), original)
+
+    def attribute(self, X: Array = None) -> Attribution:
+        """Which columns drive which component: gradients of the scores, averaged over rows.
+
+        In closed form, for every kernel that has a gradient and every basis (KPCA-IG; Briscik,
+        Dillies & Dejean 2023), in one pass and within the budget.
+
+        Parameters
+        ----------
+        X : array-like, path or other source of (n, n_features), or None
+            Rows where the gradients are taken; None for the training rows that the model has.
+
+        Returns
+        -------
+        Attribution
+            A table by column and component, with the names of both; `mercer.plot.attribution`
+            draws it.
+        """
+        check_is_fitted(self)
+        if self._is_precomputed():
+            raise ValueError(
+                "A precomputed kernel knows no columns, so that none can drive its components. "
+                "Fit with a kernel that is computed from the data."
+            )
+        rows = self._open(self._training_rows() if X is None else X, reset=False)
+        sums = rows.sum(GradientsOf(self.expansion_), "gradients")
+        named = vars(self).get("feature_names_in_")
+        names = [f"x{i}" for i in range(self.n_features_in_)] if named is None else named
+        return Attribution.of(sums, names, self.get_feature_names_out())
+
+    def _training_rows(self) -> Any:
+        """Rows of the fit that the model has kept: all of them, or a sample."""
+        facts, basis = vars(self), self.expansion_.basis
+        known = facts.get("X_fit_" if basis.spans_data else "X_sample_")
+        return basis.points if known is None else known
 
     def to_onnx(self, path: str | PathLike[str], *, dtype: str = "float32") -> None:
         """Write the transform as an ONNX graph; see `mercer.saving.export_onnx`.
@@ -230,15 +299,16 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         fallback = self.gamma if isinstance(self.gamma, Real) else 1.0 / d
         self.gamma_ = fallback if self.kernel_.gamma is None else self.kernel_.gamma
 
-    def _preimage_recipe(self, basis) -> Preimage:
+    def _preimage_recipe(self, basis, denoising: bool = False) -> Preimage:
         """The pre-images asked for; raises where they cannot serve the basis."""
-        return preimage_recipe(self.preimage, basis)
+        return preimage_recipe(self.preimage, basis, denoising)
 
     def _inverse(self) -> Inverse:
         """The way back to rows, made once for an expansion."""
         basis, facts = self.expansion_.basis, vars(self)
         rows = rows_to_learn_from(basis, facts.get("X_fit_" if basis.spans_data else "X_sample_"))
-        inverse = Inverse(self.expansion_, rows, self._preimage_recipe(basis))
+        self._preimage_recipe(basis)  # raises where it cannot serve
+        inverse = Inverse(self.expansion_, rows, self.preimage)
         if not inverse.same_as(facts.get("_kept")):
             self._kept = inverse
         return self._kept

@@ -10,9 +10,17 @@ from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import is_on_device
 from ..exceptions import tell
 from ..expansion import KernelExpansion
-from ..kernels import RBF, Precomputed
+from ..kernels import RBF, Linear, Precomputed
 from ..preimage import PREIMAGES, Compensation, Preimage, choose_preimage
+from ..preimage.base import some_rows
+from ..preimage.compensation import factor_of
 from ..rows import is_dask
+
+# Scores farther from the middle of the training rows' than this many times half their range are
+# no scores of rows: an answer for them would be an extrapolation without end.
+REACH = 3.0
+# Training rows whose scores and entries tell the range, and those that tell what is missed.
+RANGE_ROWS, MISSED_ROWS = 2000, 500
 
 
 class Inverse:
@@ -24,26 +32,31 @@ class Inverse:
     ----------
     expansion : KernelExpansion
     rows : array of shape (s, d)
-    recipe : Preimage
+    preimage : str or Preimage
+        As the parameter of the estimators.
     """
 
-    def __init__(self, expansion: KernelExpansion, rows, recipe: Preimage):
-        self.expansion, self.rows, self.recipe = expansion, rows, recipe
+    def __init__(self, expansion: KernelExpansion, rows, preimage):
+        self.expansion, self.rows, self.preimage = expansion, rows, preimage
         self._learned: dict[str, Any] = {}
+
+    def recipe(self, denoising: bool) -> Preimage:
+        """The method, which "auto" leaves to what is asked for."""
+        return preimage_recipe(self.preimage, self.expansion.basis, denoising)
 
     def same_as(self, other: "Inverse | None") -> bool:
         """Whether another one has learned from the same expansion by the same method."""
         return (
             other is not None
             and other.expansion is self.expansion
-            and repr(other.recipe) == repr(self.recipe)
+            and repr(other.preimage) == repr(self.preimage)
         )
 
     def find(self, S, denoising: bool, near=None):
         """Pre-images of scores, with a warning where some were not found to tolerance."""
         preimage = self._remembered(
             "denoising" if denoising else "inverse",
-            lambda: self.recipe.fit(self.expansion, self.rows, denoising),
+            lambda: self.recipe(denoising).fit(self.expansion, self.rows, denoising),
         )
         found = preimage(S, near)
         missed = int(np.sum(~found.converged))
@@ -56,16 +69,76 @@ class Inverse:
             )
         return found.points
 
-    def denoising_scores(self, X, compensate: bool):
-        """Scores, with kernel rows scaled back to what they would be without noise."""
+    def within_reach(self, S):
+        """Scores with those far outside the training rows' brought back to the nearest within."""
+        if isinstance(self.expansion.basis.kernel, Linear):
+            return S  # every score is that of a row
+        low, high = self._remembered("reach", self._reach)
+        xp = array_namespace(S)
+        low, high = on_device_of(low, S), on_device_of(high, S)
+        outside = int(xp.sum(xp.any((low > S) | (high < S), axis=1)))
+        if not outside:
+            return S
+        tell(
+            f"{outside} of {len(S)} rows of scores are far outside those of the training rows, "
+            f"more than {REACH:g} times their range: the nearest within are taken for them."
+        )
+        return xp.minimum(xp.maximum(S, low), high)
+
+    def _reach(self):
+        """Least and largest scores that are taken as they are, (r,) each."""
+        S = to_numpy(self.expansion.scores(some_rows(self.rows, RANGE_ROWS))).astype(float)
+        low, high = S.min(axis=0), S.max(axis=0)
+        middle, half = (low + high) / 2, (high - low) / 2
+        return middle - REACH * half, middle + REACH * half
+
+    def clipped(self, Z):
+        """Rows with every entry within the range of its column in the training rows."""
+        low, high = self._remembered("range", self._range)
+        xp = array_namespace(Z)
+        low, high = (xp.asarray(on_device_of(A, Z), dtype=Z.dtype) for A in (low, high))
+        return xp.minimum(xp.maximum(Z, low), high)
+
+    def _range(self):
+        X = to_numpy(self.rows[:])
+        return X.min(axis=0), X.max(axis=0)
+
+    def toward(self, X, Z, noise: float):
+        """Between noisy rows X and their pre-images Z, where the expected error is least.
+
+        With noise of energy |e|^2 and pre-images that miss by |b|^2 whatever the noise is, the
+        best share of Z is |e|^2 / (|e|^2 + |b|^2).
+        """
+        energy = noise**2 * X.shape[1]
+        missed = self._remembered("missed", self._missed)
+        share = energy / (energy + missed) if energy else 0.0
+        xp = array_namespace(Z)
+        return xp.asarray(on_device_of(X, Z), dtype=Z.dtype) * (1 - share) + share * Z
+
+    def _missed(self) -> float:
+        """Mean squared distance of training rows to their own pre-images."""
+        X = some_rows(self.rows, MISSED_ROWS)
+        Z = self.find(self.expansion.scores(X), denoising=True, near=X)
+        return float(np.square(to_numpy(Z) - to_numpy(X), dtype=float).sum(axis=1).mean())
+
+    def denoising_scores(self, X, compensate: bool, noise: float | None = None):
+        """Scores, with kernel rows scaled back to what they would be without noise.
+
+        `noise` is its standard deviation for each column, where it is known.
+        """
         expansion, kernel = self.expansion, self.expansion.basis.kernel
         if not compensate or not isinstance(kernel, RBF):
             return expansion.scores(X)
         basis = expansion.basis
-        undo = self._remembered("compensation", lambda: Compensation.of(self.rows, basis.engine))
-        factors = undo.factors(X, kernel.gamma, basis.engine)
         products = basis.project(X, expansion.frame[:, 1:])
-        return factors[:, None] * products - on_device_of(expansion.metric[0, 1:], products)
+        if noise is None:
+            undo = self._remembered(
+                "compensation", lambda: Compensation.of(self.rows, basis.engine)
+            )
+            products = undo.factors(X, kernel.gamma, basis.engine)[:, None] * products
+        else:
+            products = factor_of(kernel.gamma * noise**2 * X.shape[1]) * products
+        return products - on_device_of(expansion.metric[0, 1:], products)
 
     def _remembered(self, key: str, make):
         if key not in self._learned:
@@ -73,11 +146,11 @@ class Inverse:
         return self._learned[key]
 
 
-def preimage_recipe(preimage, basis) -> Preimage:
+def preimage_recipe(preimage, basis, denoising: bool = False) -> Preimage:
     """The method asked for, or an error that says why it cannot serve the basis."""
     if isinstance(preimage, str):
         named = preimage != "auto"
-        preimage = PREIMAGES[preimage]() if named else choose_preimage(basis)
+        preimage = PREIMAGES[preimage]() if named else choose_preimage(basis, denoising)
     preimage.check(basis)
     return preimage
 

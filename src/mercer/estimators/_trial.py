@@ -58,7 +58,7 @@ class Trial:
         raise NotImplementedError
 
     def _preimage(self, model, expansion):
-        recipe = model._preimage_recipe(expansion.basis)
+        recipe = model._preimage_recipe(expansion.basis, denoising=True)
         if isinstance(recipe, FixedPoint):
             recipe = clone(recipe).set_params(tol=SEARCH_TOL, max_iter=SEARCH_STEPS)
         return recipe.fit(expansion, self.X, denoising=True)

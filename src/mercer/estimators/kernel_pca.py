@@ -121,8 +121,9 @@ class KernelPCA(KernelEstimator):
         predicted to be much faster.
 
     preimage : "auto", "fixed-point", "distance", "ridge" or Preimage, default="auto"
-        How `inverse_transform` and `denoise` come back to rows. "auto" is the fixed point for
-        Gaussian and linear kernels and the ridge for all others; see `mercer.preimage`.
+        How `inverse_transform` and `denoise` come back to rows. "auto" is the closed form for the
+        linear kernel; the ridge for all others, but in `denoise` the fixed point for Gaussian
+        kernels. `preimage_` shows which; see `mercer.preimage`.
 
     center : bool, default=True
         Centre the data in feature space. False is the uncentred variant of some papers.

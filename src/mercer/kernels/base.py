@@ -105,6 +105,18 @@ class Kernel(BaseEstimator, ABC):
         """Rounding of k(x, z) in double precision over d eps sqrt(k(x, x) k(z, z)), about."""
         return 1.0
 
+    def gradient(self, X: Array, Z: Array, W: Array) -> Array:
+        """The gradients of sum_j W_jb k(x_i, z_j) with respect to x_i, (n, d, b).
+
+        X (n, d) and Z (m, d) are dense rows of double precision, W is (m, b). ValueError where no
+        gradient is known.
+        """
+        raise ValueError(
+            f"No gradient is known for {self!r}, so that its components cannot be attributed to "
+            "columns. Use a kernel of the distance or of the inner product, or give the kernel a "
+            "method `gradient`."
+        )
+
     def check(self, X: Array) -> None:
         """Raise ValueError if this kernel is not defined on X."""
         return
@@ -156,6 +168,20 @@ class FactoredKernel(Kernel):
         """Columns that `embed` appends."""
         return 0
 
+    def slope(self, T: Array) -> Array:
+        """The derivative of the scalar map f at T, over T itself where possible.
+
+        ValueError where it is not known; with it a kernel has a `gradient`.
+        """
+        return Kernel.gradient(self, T, T, T)
+
+    def slopes(self, X: Array, Z: Array) -> Array:
+        """f' at the inner products of X and Z, (n, m)."""
+        xp = array_namespace(X)
+        out = xp.empty((X.shape[0], Z.shape[0]), dtype=X.dtype, **placement_of(X))
+        pairs = FactoredPairs(Slope(self), X, Z, X.dtype, 0)
+        return pairs.tile(slice(0, X.shape[0]), slice(0, Z.shape[0]), out)
+
     def repair(self, T: Array, left: Array, right: Array, rows: Any, columns: Any) -> Array:
         """The products T of prepared rows, where some lost digits: those from the rows again."""
         return T
@@ -163,6 +189,47 @@ class FactoredKernel(Kernel):
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> "Pairs":
         """Tiles by GEMM."""
         return FactoredPairs(self, X, Z, dtype, store)
+
+
+class Slope(FactoredKernel):
+    """The derivative of another kernel's scalar map, tile by tile."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def embed(self, X, origin):
+        """As of the kernel."""
+        return self.kernel.embed(X, origin)
+
+    def turn(self, E):
+        """As of the kernel."""
+        return self.kernel.turn(E)
+
+    def origin(self, X):
+        """As of the kernel."""
+        return self.kernel.origin(X)
+
+    def extra_columns(self):
+        """As of the kernel."""
+        return self.kernel.extra_columns()
+
+    def repair(self, T, left, right, rows, columns):
+        """As of the kernel."""
+        return self.kernel.repair(T, left, right, rows, columns)
+
+    def finish(self, T):
+        """The derivative."""
+        return self.kernel.slope(T)
+
+    def diag(self, X):
+        """Of no use to a gradient."""
+        raise NotImplementedError
+
+
+def weighted_sums(C, W, Z):
+    """sum_j C_ij W_jb Z_jk, (n, d, b): a GEMM for each column of W."""
+    xp = array_namespace(C)
+    return xp.stack([(C * W[:, b]) @ Z for b in range(W.shape[1])], axis=-1)
 
 
 class DirectKernel(Kernel):

@@ -62,6 +62,13 @@ class Laplacian(WidthMixin, DirectKernel):
         out *= -self.gamma
         inplace(array_namespace(out).exp, out)
 
+    def gradient(self, X: Array, Z: Array, W: Array) -> Array:
+        """-gamma sign(x - z) k, column by column; zero at the kinks."""
+        xp, K = array_namespace(X), self(X, Z)
+        K *= -self.gamma
+        parts = [(K * xp.sign(X[:, k][:, None] - Z[:, k][None, :])) @ W for k in range(X.shape[1])]
+        return xp.stack(parts, axis=1)
+
     def frequencies(self, G: Array, rng: np.random.Generator) -> Array:
         """Independent Cauchy coordinates, as quantiles of Gaussian ones."""
         return self.gamma * np.tan(np.pi * (ndtr(G) - 0.5))
@@ -96,6 +103,11 @@ class AdditiveChi2(DirectKernel):
         """Minus the chi-squared distances."""
         add_coordinates("chi2_distances", chi2_term, X, Z, out)
         out *= -1
+
+    def gradient(self, X: Array, Z: Array, W: Array) -> Array:
+        """4 z^2 / (x + z)^2 - 1, column by column."""
+        xp = array_namespace(X)
+        return xp.stack([chi2_slope(X[:, k], Z[:, k]) @ W for k in range(X.shape[1])], axis=1)
 
     def entry_size(self, X: Array) -> float:
         """Twice the largest sum of a row."""
@@ -133,6 +145,13 @@ class Chi2(AdditiveChi2):
         super().fill(X, Z, out)
         out *= self.gamma
         inplace(array_namespace(out).exp, out)
+
+    def gradient(self, X: Array, Z: Array, W: Array) -> Array:
+        """gamma k times that of the additive kernel."""
+        xp, K = array_namespace(X), self(X, Z)
+        K *= self.gamma
+        parts = [(K * chi2_slope(X[:, k], Z[:, k])) @ W for k in range(X.shape[1])]
+        return xp.stack(parts, axis=1)
 
     def entry_size(self, X: Array) -> float:
         """None is larger than k(x, x)."""
@@ -198,6 +217,13 @@ def chi2_term(x, z):
     """(x - z)^2 / (x + z), zero for empty bins."""
     xp, both = array_namespace(x), x + z
     return (x - z) ** 2 / xp.where(both > 0, both, 1.0)
+
+
+def chi2_slope(x, z):
+    """The derivative of -(x - z)^2 / (x + z) with respect to x, (n, m); -1 for empty bins of z."""
+    xp, both = array_namespace(x), x[:, None] + z[None, :]
+    share = z[None, :] / xp.where(both > 0, both, 1.0)
+    return xp.where(both > 0, 4 * share**2 - 1, 0.0)
 
 
 def dense(X):

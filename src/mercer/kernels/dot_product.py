@@ -7,7 +7,14 @@ import numpy as np
 
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array
-from .base import FactoredKernel, Kernel, centering_spread, row_squares, wide_row_squares
+from .base import (
+    FactoredKernel,
+    Kernel,
+    centering_spread,
+    row_squares,
+    weighted_sums,
+    wide_row_squares,
+)
 
 # Entries for which single-precision sums over many rows neither overflow nor vanish.
 SINGLE_RANGE = (1e-25, 1e30)
@@ -40,6 +47,12 @@ class DotProductKernel(FactoredKernel):
         """sqrt(gamma) x."""
         scale = float(np.sqrt(self._scale))
         return X if scale == 1.0 else X * scale
+
+    def gradient(self, X: Array, Z: Array, W: Array) -> Array:
+        """gamma f'(gamma x . z) z."""
+        C = self.slopes(X, Z)
+        C *= self._scale
+        return weighted_sums(C, W, Z)
 
     @property
     def _scale(self) -> float:
@@ -90,6 +103,12 @@ class Linear(DotProductKernel):
         xp = array_namespace(X)
         return wide_row_squares(xp.asarray(X, dtype=xp.float64) - self.origin(X))
 
+    def gradient(self, X: Array, Z: Array, W: Array) -> Array:
+        """z, less the center: the same for every x."""
+        xp = array_namespace(X)
+        Z = Z if self.center is None else Z - self.origin(Z)
+        return xp.broadcast_to(Z.T @ W, (X.shape[0], Z.shape[1], W.shape[1]))
+
     def recentered(self, X: Array) -> Kernel:
         """With the mean as its center, where rows are far from the origin and close together."""
         if is_sparse(X) or self.center is not None:
@@ -135,6 +154,11 @@ class Polynomial(DotProductKernel):
         """Add the constant, take the power."""
         T += self.coef0
         return power(T, self.degree)
+
+    def slope(self, T: Array) -> Array:
+        """p (t + c)^(p - 1)."""
+        T += self.coef0
+        return power(T, self.degree - 1) * float(self.degree) if self.degree else T * 0.0
 
     def scalar_map(self) -> ScalarMap | None:
         """A power by multiplication; others are not fused."""
@@ -188,6 +212,10 @@ class Sigmoid(DotProductKernel):
         T += self.coef0
         return inplace(array_namespace(T).tanh, T)
 
+    def slope(self, T: Array) -> Array:
+        """1 - tanh^2."""
+        return 1 - self.finish(T) ** 2
+
     def scalar_map(self) -> ScalarMap | None:
         """tanh(t + coef0); rows may be of any size, so float16 is not for them."""
         scale, constant = float(np.sqrt(self.gamma)), float(self.coef0)
@@ -206,6 +234,10 @@ class Cosine(DotProductKernel):
             return X.multiply((1 / norms)[:, None]).tocsr().astype(X.dtype)
         return X / norms[:, None]
 
+    def gradient(self, X: Array, Z: Array, W: Array) -> Array:
+        """(z / |z| - k x / |x|) / |x|; zero for a zero row."""
+        return unit_gradient(X, self.embed(Z, None).T @ W)
+
     def scalar_map(self) -> ScalarMap | None:
         """The inner product of unit rows."""
         return ScalarMap("identity", unit=True)
@@ -215,6 +247,17 @@ class Cosine(DotProductKernel):
         sizes = largest_entries(X)
         xp = array_namespace(sizes)
         return xp.asarray(sizes > 0, dtype=xp.float64)
+
+
+def unit_gradient(X, V):
+    """Gradients of x . V / |x| with respect to rows X, for V of shape (d, b); (n, d, b)."""
+    xp = array_namespace(X)
+    norms = row_squares(X) ** 0.5
+    some = xp.asarray(norms > 0, dtype=X.dtype)
+    over = some / xp.where(norms > 0, norms, 1.0)
+    unit = X * over[:, None]
+    along = V[None, :, :] - unit[:, :, None] * (unit @ V)[:, None, :]
+    return along * over[:, None, None]
 
 
 def in_range(norms, X):

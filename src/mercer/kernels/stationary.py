@@ -23,6 +23,7 @@ from .base import (
     median_row,
     row_squares,
     same_for_all,
+    weighted_sums,
 )
 
 # exp(t) = 2^(t log2 e), which is what GPUs compute.
@@ -111,6 +112,15 @@ class StationaryKernel(WidthMixin, FactoredKernel):
         """The squared norm and a one."""
         return 2
 
+    def gradient(self, X: Array, Z: Array, W: Array) -> Array:
+        """2 gamma f'(-gamma |x - z|^2) (z - x)."""
+        C = self.slopes(X, Z)
+        C *= 2 * self.gamma
+        # About the middle of the rows, so that no digits are lost far from the origin.
+        middle = self.origin(Z)
+        X, Z = X - middle, Z - middle
+        return weighted_sums(C, W, Z) - X[:, :, None] * (C @ W)[:, None, :]
+
     def diag(self, X: Array) -> Array:
         """Ones."""
         return same_for_all(X, 1.0)
@@ -168,6 +178,10 @@ class RBF(StationaryKernel):
             zero = xp.zeros((), dtype=T.dtype, **placement_of(T))
             T = inplace(partial(xp.minimum, zero), T)
         return inplace(xp.exp, T)
+
+    def slope(self, T: Array) -> Array:
+        """exp is its own derivative."""
+        return self.finish(T)
 
     def scalar_map(self) -> ScalarMap | None:
         """2^(x . z - |x|^2 / 2 - |z|^2 / 2) of scaled rows."""
@@ -241,6 +255,16 @@ class Matern(StationaryKernel):
         T *= s
         return T
 
+    def slope(self, T: Array) -> Array:
+        """exp(-s) times 1 / s, 3 and 5 (1 + s) / 3; zero at the cusp of nu = 1/2."""
+        xp = array_namespace(T)
+        s = xp.sqrt(xp.clip(T * (-4 * self.nu), 0, None))
+        decay = xp.exp(-s)
+        if self.nu == 0.5:
+            some = s > 0
+            return xp.where(some, decay, 0.0) / xp.where(some, s, 1.0)
+        return 3 * decay if self.nu == 1.5 else 5 / 3 * (1 + s) * decay
+
     def scalar_map(self) -> ScalarMap | None:
         """exp(-s) times a polynomial of degree nu - 1/2, s^2 = -4 nu t."""
         scale, degree = float(np.sqrt(2 * self.gamma)), int(self.nu - 0.5)
@@ -293,6 +317,11 @@ class RationalQuadratic(StationaryKernel):
         T = inplace(xp.log1p, T)
         T *= -self.alpha
         return inplace(xp.exp, T)
+
+    def slope(self, T: Array) -> Array:
+        """(1 - t / alpha)^-(alpha + 1)."""
+        xp = array_namespace(T)
+        return xp.exp(-(self.alpha + 1) * xp.log1p(xp.clip(T * (-1 / self.alpha), 0, None)))
 
     def scalar_map(self) -> ScalarMap | None:
         """(1 - t / alpha)^-alpha."""

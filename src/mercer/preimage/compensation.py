@@ -57,6 +57,11 @@ class Compensation:
         return xp.exp(xp.clip(gamma * energies, None, LARGEST_EXPONENT))
 
 
+def factor_of(exponent: float) -> float:
+    """exp(gamma |e|^2) for noise of known energy, at most exp(3)."""
+    return float(np.exp(min(exponent, LARGEST_EXPONENT)))
+
+
 def nearest_squares(Y, X, engine, others=False):
     """Squared distance of each row of Y to the nearest of X, to the second with `others`."""
     xp, Y = array_namespace(X), engine.place(Y)

@@ -27,7 +27,7 @@ class FourierForm:
 
     def __init__(self, basis: FourierBasis, F):
         self.basis, F = basis, np.asarray(to_numpy(F), dtype=float)
-        self.functions = np.hstack([F, *basis.gradients(F)])
+        self.functions = np.hstack([F, *basis.slope_weights(F)])
         self.gamma = basis.kernel.get_params()["gamma"]
 
     def evaluate(self, Z, T):

@@ -16,7 +16,7 @@ landmarks grow. A new kind (a database, Ray) is one file and one line of `open_r
 """
 
 from .array import ArrayRows, float_type, in_type
-from .base import OfExpansion, RowFunction, Rows, errors_of, scores_of
+from .base import GradientsOf, OfExpansion, RowFunction, Rows, errors_of, scores_of
 from .blocks import BlockRows, is_source
 from .dask import DaskRows
 from .posing import Request, pose
@@ -26,6 +26,7 @@ __all__ = [
     "ArrayRows",
     "BlockRows",
     "DaskRows",
+    "GradientsOf",
     "OfExpansion",
     "Request",
     "RowFunction",

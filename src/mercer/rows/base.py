@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
+from ..attribution import gradient_sums
 from ..bases import Basis, FourierBasis, GramBasis
 from ..bases.fourier import row_range
 from ..checkpoint import Checkpoint
@@ -290,6 +291,23 @@ class OfExpansion(RowFunction):
         return self.verb(self.expansion, rows)
 
     def moved(self, engine: TiledEngine) -> Any:
+        """With the basis elsewhere."""
+        basis = self.expansion.basis.moved(engine)
+        return replace(self, expansion=replace(self.expansion, basis=basis))
+
+
+@dataclass(frozen=True)
+class GradientsOf(RowFunction):
+    """Sums of the gradients of scores over rows."""
+
+    expansion: KernelExpansion
+
+    def __call__(self, rows, first):
+        """Those of a block."""
+        self.expansion.basis.kernel.check(rows)
+        return gradient_sums(self.expansion, rows)
+
+    def moved(self, engine):
         """With the basis elsewhere."""
         basis = self.expansion.basis.moved(engine)
         return replace(self, expansion=replace(self.expansion, basis=basis))
