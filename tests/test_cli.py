@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import signal
+import sys
 import time
 import tomllib
 import warnings
@@ -281,7 +282,10 @@ def test_bad_data_is_one_line_and_1(name, here, capsys):
         ("fit rows.csv --drop a,b,c -o m.mercer", "No column of rows.csv is left"),
         ("fit rows.npy --columns 7 -o m.mercer", "Its columns are 0, 1, 2"),
         ("fit rows.csv -o nowhere/m.mercer", "no folder nowhere"),
-        ("fit rows.csv -o /proc/m.mercer", "cannot be written"),
+        pytest.param(
+            *("fit rows.csv -o /proc/m.mercer", "cannot be written"),
+            marks=pytest.mark.skipif(sys.platform != "linux", reason="/proc"),
+        ),
         ("fit rows.csv --kernel chi2 -o m.mercer", "negative"),
         ("fit rows.npz -o m.mercer", "Name one of these with --array"),
         ("fit rows.npy --array a -o m.mercer", "--array is for archives, and rows.npy holds one"),

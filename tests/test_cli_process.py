@@ -13,6 +13,9 @@ from contracts import generator
 
 from mercer import KernelPCA, demo
 
+needs_posix = pytest.mark.skipif(os.name != "posix", reason="signals and pipes of POSIX")
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="/dev/full")
+
 MERCER = [sys.executable, "-W", "error", "-m", "mercer.cli"]
 
 
@@ -28,6 +31,7 @@ def wait_for(condition, seconds=180):
         time.sleep(0.02)
 
 
+@needs_posix
 @pytest.mark.parametrize(
     ("method", "number", "code"),
     [("hebbian", signal.SIGINT, 130), ("exact", signal.SIGTERM, 143)],
@@ -47,6 +51,7 @@ def test_a_stopped_fit_leaves_nothing(method, number, code, tmp_path):
     assert list(out.iterdir()) == []
 
 
+@needs_posix
 def test_a_reader_that_leaves_is_no_failure(tmp_path):
     X = generator(22).standard_normal((5000, 3))
     np.save(tmp_path / "rows.npy", X)
@@ -59,6 +64,7 @@ def test_a_reader_that_leaves_is_no_failure(tmp_path):
     assert first == "kernelpca0,kernelpca1\n"
 
 
+@needs_posix
 @pytest.mark.parametrize("line", [["--help"], ["fit", "--help"], ["--version"]])
 def test_a_reader_that_never_came(line):
     reading, writing = os.pipe()
@@ -79,6 +85,7 @@ def test_exit_codes(line, code, tmp_path):
     assert (out + err).count("\n") == 1 and (err == "") == (code == 0)
 
 
+@needs_linux
 @pytest.mark.parametrize(("target", "code"), [("&-", 0), ("/dev/full", 1)])
 def test_output_that_cannot_leave(target, code):
     """A closed stdout is the user's wish, a full disk a failure."""
