@@ -362,7 +362,27 @@ assert "columns" not in pairs.prepared
 """
 
 
-@pytest.mark.parametrize("code", [FUSED, FIT], ids=["products", "fits"])
+PIVOTS = """
+import numpy as np, torch
+from mercer.compute import steps_on_device
+from mercer.kernels import RBF, Polynomial
+from mercer.selectors import FullGreedy
+assert steps_on_device(torch.ones(1)) and not steps_on_device(np.ones(1))
+for seed in range(3):
+    rng = np.random.default_rng(seed)
+    # Copies, clouds of their own, and fewer independent rows than asked for.
+    X = np.repeat(rng.normal(size=(90, 3)), rng.integers(1, 4, 90), axis=0)
+    X[:40] += 5 * rng.normal(size=3)
+    for kernel in (RBF(.3), Polynomial(2, .2, 1.0)):
+        host = FullGreedy().select(kernel, X, 40, rng)
+        there = FullGreedy().select(kernel, torch.tensor(X), 40, rng)
+        assert np.array_equal(host, there), (seed, kernel, host, there)
+    single = FullGreedy().select(kernel, torch.tensor(X, dtype=torch.float32), 40, rng)
+    assert len(np.unique(X[single], axis=0)) == len(single) <= 11
+"""
+
+
+@pytest.mark.parametrize("code", [FUSED, FIT, PIVOTS], ids=["products", "fits", "pivots"])
 def test_fused_tile(code):
     run_interpreted(code)
 

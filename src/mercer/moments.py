@@ -4,7 +4,7 @@ The moments of two sets of rows give those of their union (Chan, Golub & LeVeque
 files read in blocks, batches of a stream, threads and clusters are all the same sum.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -106,6 +106,10 @@ class Moments:
         scatter = W.T @ (self.scatter @ W)
         # Rounding leaves the triangles unequal, and eigensolvers read only one.
         return replace(self, mean=self.mean @ W, scatter=(scatter + scatter.T) / 2)
+
+    def moved(self, place: Callable) -> "Moments":
+        """The same numbers in arrays that `place` makes of them."""
+        return replace(self, mean=place(self.mean), scatter=place(self.scatter))
 
     def to_host(self) -> "Moments":
         """The same numbers as NumPy arrays, for the small problem that they are made for."""

@@ -206,7 +206,9 @@ class ReducedProblem:
                 f"{basis.kernel!r} gives values that are not finite on these data. Scale the data "
                 "or change the kernel's parameters."
             )
-        self.operator = DenseOperator(moments.scatter if center else moments.about_zero())
+        # Where the rows were: a device decomposes it far faster.
+        matrix = moments.scatter if center else moments.about_zero()
+        self.operator = DenseOperator(basis.engine.asarray(matrix))
 
     @property
     def count(self) -> int:
@@ -240,7 +242,7 @@ class ReducedProblem:
     def assemble(self, pairs: Eigenpairs) -> tuple[KernelExpansion, Certificate]:
         """The expansion and the certificate of canonical eigenpairs."""
         some = pairs.values > 0
-        Q = pairs.vectors * some
+        Q = to_numpy(pairs.vectors) * some
         A = Q if self.whitener is None else self.whitener @ Q
         mean = self.moments.mean if self.center else np.zeros(self.size)
         b = mean if self.whitener is None else self.whitener @ mean
@@ -303,11 +305,12 @@ class ReducedProblem:
         rows = fewer_rows(self.sample(), self._witnesses())
         # Features are many, and wrong by far more than their rounding.
         dtype = np.dtype(np.float64) if exact else basis.precision(np.empty((0, 1), np.float32))
-        rows = (rows if is_sparse(rows) else to_numpy(rows)).astype(dtype, copy=False)
+        engine, W = basis.engine, self.whitener
+        rows = rows.astype(dtype, copy=False) if is_sparse(rows) else engine.asarray(rows, dtype)
+        W = None if W is None else engine.asarray(W, dtype)
 
         def coordinates(part):
-            products = basis.block_products(part, self.whitener, dtype=dtype)
-            return to_numpy(products(slice(0, part.shape[0])))
+            return basis.block_products(part, W, dtype=dtype)(slice(0, part.shape[0]))
 
         largest = self.moments.largest
         if exact:
@@ -452,9 +455,11 @@ class FourierProblem:
         return KernelExpansion(self.basis, np.hstack([mean[:, None], A]), metric), certificate
 
 
-def whitened(whitener, moments: Moments) -> Moments:
+def whitened(basis, whitener, moments: Moments) -> Moments:
     """The moments of coordinates from the sum of `row_moments` over all blocks."""
-    return moments.mapped(whitener) if whitens_late(whitener) else moments
+    if not whitens_late(whitener):
+        return moments
+    return moments.moved(basis.engine.asarray).mapped(whitener).to_host()
 
 
 def row_moments(basis, whitener, X) -> Moments:

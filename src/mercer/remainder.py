@@ -10,15 +10,22 @@ References: Hoeffding (1963) for sampling without replacement and for averages o
 (2003), A bound on the deviation probability for sums of non-negative random variables.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+
+from .compute import array_namespace, is_sparse, to_numpy
+from .compute.arrays import dtype_name
 
 # Chance that a likely interval is wrong.
 FAILURE = 1e-6
 # Rows of one block: the norm of a block takes time with its cube, and the sum of the norms of many
 # small blocks tends to the trace.
 BLOCK = 128
+# Blocks that a device takes at once: the pairs of different blocks, which nobody needs, cost it
+# less than more calls would.
+DEVICE_BLOCKS = 8
 # Thresholds between rows that leave little and rows that leave much, each a fourth of the last.
 THRESHOLDS, STEP = 8, 4.0
 # Rows up to which all are looked at; above, the least of a sample, and its share of all: a few
@@ -78,12 +85,13 @@ def landmark_remainder(kernel, X, coordinates, count: int, trace: float, largest
         No k(x, x) is larger.
     """
     s, norms, diagonal = X.shape[0], 0.0, []
-    for start in range(0, s, BLOCK):
-        rows = X[start : start + BLOCK]
+    step = BLOCK if in_main_memory(X) else DEVICE_BLOCKS * BLOCK
+    for start in range(0, s, step):
+        rows = X[start : start + step]
         Y = coordinates(rows)
         E = kernel(rows) - Y @ Y.T
-        norms += spectral_bound(E)
-        diagonal.append(np.maximum(E.diagonal(), 0.0))
+        norms += sum(float(spectral_bounds(blocks).sum()) for blocks in diagonal_blocks(E))
+        diagonal.append(np.maximum(to_numpy(E.diagonal()), 0.0))
     if s == count:
         sure = min(trace, norms)
         return Remainder(sure, sure, True, 1.0)
@@ -132,15 +140,16 @@ def feature_remainder(kernel, X, coordinates, count: int, largest: float) -> Rem
     s, squares, own = min(X.shape[0], ALL_ROWS), 0.0, 0.0
     X = X[:s]
     Y = coordinates(X)
-    for start in range(0, s, BLOCK):
-        block = slice(start, min(start + BLOCK, s))
+    step = BLOCK if in_main_memory(X) else s
+    for start in range(0, s, step):
+        block = slice(start, min(start + step, s))
         E = kernel(X[block], X[start:])
         E -= Y[block] @ Y[start:].T
         width = E.shape[0]
         # Pairs of two blocks count twice.
         squares += 2 * squared(E) - squared(E[:, :width])
-        own += squared(np.diagonal(E))
-    if Y.dtype == np.float32:
+        own += squared(E.diagonal())
+    if dtype_name(Y.dtype) == "float32":
         rounding = SINGLE_ENTRY * largest
         squares = (np.sqrt(squares) + s * rounding) ** 2
         own = (np.sqrt(own) + np.sqrt(s) * rounding) ** 2
@@ -156,7 +165,9 @@ def feature_remainder(kernel, X, coordinates, count: int, largest: float) -> Rem
 
 def squared(E) -> float:
     """The sum of squares, in double precision."""
-    return float(np.square(E, dtype=np.float64).sum())
+    if isinstance(E, np.ndarray):
+        return float(np.square(E, dtype=np.float64).sum())
+    return float((array_namespace(E).asarray(E, dtype=array_namespace(E).float64) ** 2).sum())
 
 
 def raised(seen: float, spread: float) -> float:
@@ -165,14 +176,34 @@ def raised(seen: float, spread: float) -> float:
     return float((np.sqrt(a) + np.sqrt(a + max(seen, 0.0))) ** 2)
 
 
-def spectral_bound(E) -> float:
-    """At least the largest singular value of a symmetric E: the eighth root of tr E^8."""
-    size = float(np.abs(E).max(initial=0.0))
-    if not size > 0 or not np.isfinite(size):
-        return size
-    E = E / size
+def diagonal_blocks(E) -> Iterator:
+    """The blocks of a square matrix along its diagonal, in stacks of one size, (k, b, b)."""
+    whole = E.shape[0] // BLOCK
+    if whole:
+        n, each = whole * BLOCK, np.arange(whole)
+        yield E[:n, :n].reshape(whole, BLOCK, whole, BLOCK)[each, :, each, :]
+    if E.shape[0] > whole * BLOCK:
+        yield E[None, whole * BLOCK :, whole * BLOCK :]
+
+
+def spectral_bounds(E):
+    """At least the largest singular value of each symmetric matrix of a stack, (k,).
+
+    The eighth root of tr E^8.
+    """
+    xp = array_namespace(E)
+    size = xp.max(xp.abs(E), axis=(1, 2))
+    usual = xp.isfinite(size) & (size > 0)
+    unit = xp.where(usual, size, 1.0)
+    E = xp.where(usual[:, None, None], E / unit[:, None, None], 0.0)
     E = E @ E
-    scale = float(np.abs(E).max())
-    E = E / scale
+    scale = xp.max(xp.abs(E), axis=(1, 2))
+    E = E / xp.where(scale > 0, scale, 1.0)[:, None, None]
     E = E @ E
-    return size * float(np.sqrt(scale * np.sqrt(np.linalg.norm(E))))
+    norm = xp.sqrt(xp.sum(E * E, axis=(1, 2)))
+    return xp.where(usual, unit * xp.sqrt(scale * xp.sqrt(norm)), size)
+
+
+def in_main_memory(X) -> bool:
+    """Whether rows are NumPy's or SciPy's: a device wants many at once."""
+    return isinstance(X, np.ndarray) or is_sparse(X)

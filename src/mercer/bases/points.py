@@ -4,10 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
 from ..checkpoint import digest
-from ..compute import TiledEngine, TileStore, is_sparse, to_numpy
+from ..compute import TiledEngine, TileStore, array_namespace, is_sparse, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..kernels import Kernel
 from ..kernels.base import Pairs
@@ -104,15 +103,16 @@ class PointBasis(Basis):
 
         Never a Cholesky factor: smooth kernels are numerically rank-deficient.
         """
-        points = self.points.astype(float) if is_sparse(self.points) else to_numpy(self.points[:])
-        G = np.asarray(self.kernel(points if is_sparse(points) else points.astype(float)))
-        if not np.isfinite(G).all():
+        if is_sparse(self.points):
+            G = self.kernel(self.points.astype(float))
+        else:
+            G = self.kernel(self.engine.asarray(self.points[:], np.float64))
+        if not bool(array_namespace(G).isfinite(G).all()):
             raise ValueError(
                 f"{self.kernel!r} gives values that are not finite on these landmarks. Scale the "
                 "data or change the kernel's parameters."
             )
-        with self.engine.single_blas():
-            values, V = eigh((G + G.T) / 2)
+        values, V = self.engine.eigh((G + G.T) / 2)
         rcond = SINGLE_RCOND if dtype == np.float32 else self.size * np.finfo(float).eps
         if not values[-1] > -values[0]:
             raise ValueError(

@@ -10,7 +10,7 @@ from .arrays import (
     stack_rows,
     to_numpy,
 )
-from .engines import make_engine
+from .engines import make_engine, steps_on_device
 from .local import LocalEngine
 from .memory import available_memory, format_bytes, parse_bytes
 from .scalar_map import ScalarMap
@@ -33,5 +33,6 @@ __all__ = [
     "restore",
     "row_blocks",
     "stack_rows",
+    "steps_on_device",
     "to_numpy",
 ]

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from array_api_compat import is_torch_array
+
 from .._packages import needed
 from .arrays import Array, is_on_device
 from .local import LocalEngine
@@ -40,6 +42,15 @@ def make_engine(
     from .device import TorchEngine
 
     return TorchEngine(memory, device, on_tiles)
+
+
+def steps_on_device(A: Array) -> bool:
+    """Whether small steps that depend on each other can be made where A is, by compiled kernels."""
+    if not is_torch_array(A):
+        return False
+    from .device import can_fuse
+
+    return can_fuse(A.device)
 
 
 def device_index(X) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 
 from .arrays import Array, itemsize
 from .blas import one_thread
@@ -114,6 +115,11 @@ class TiledEngine(ABC):
     def single_blas(self) -> Any:
         """Hold BLAS at one thread, for small problems and inside our own threads."""
         return one_thread()
+
+    def eigh(self, A: Array) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenvalues, rising, and eigenvectors of a symmetric matrix, in main memory."""
+        with self.single_blas():
+            return eigh(A)
 
     def store(self, room: int) -> TileStore:
         """A place for `room` bytes of tiles."""

@@ -106,7 +106,7 @@ class KernelInput(Portable, CheckedEstimator):
             reset=reset,
             accept_sparse="csr" if self._takes_sparse() else False,
             dtype=[np.float64, np.float32],
-            copy=reset and self.copy_X,
+            copy=reset and self._keeps_copy(),
             ensure_min_samples=2 if reset else 1,
         )
 
@@ -119,6 +119,10 @@ class KernelInput(Portable, CheckedEstimator):
     def _computes_on_devices(self, reset: bool) -> bool:
         """Whether data stay on the device they are on; else they come to main memory."""
         return self.device != "cpu"
+
+    def _keeps_copy(self) -> bool:
+        """Whether the model keeps the rows, and a copy of them was asked for."""
+        return self.copy_X
 
     def _make_engine(self, X=None, on_tiles=None) -> TiledEngine:
         return make_engine(
@@ -288,7 +292,7 @@ def check_tensor(estimator, X, reset: bool):
         )
     if X.dtype not in (torch.float32, torch.float64):
         X = X.to(torch.float64)
-    elif reset and estimator.copy_X:
+    elif reset and estimator._keeps_copy():
         X = X.clone()
     if not bool(torch.isfinite(X).all()):
         raise ValueError("Input X contains NaN or infinity. Remove or fill those rows first.")

@@ -376,6 +376,11 @@ class KernelPCA(KernelEstimator):
             )
         return (BASES[recipe]() if isinstance(recipe, str) else recipe), rows
 
+    def _keeps_copy(self):
+        """Landmarks, random features and a Fourier grid keep no rows, or copies of some."""
+        keeps = self.basis in ("auto", "points") or isinstance(self.basis, AllPoints | Columns)
+        return self.copy_X and keeps
+
     def _check_precomputed(self, rows):
         if self.fit_inverse_transform:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")

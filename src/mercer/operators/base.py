@@ -87,7 +87,7 @@ class SymmetricOperator(ABC):
 
 
 class DenseOperator(SymmetricOperator):
-    """A symmetric matrix held in memory."""
+    """A symmetric matrix held in memory, that of a device included."""
 
     def __init__(self, A: Array):
         self.A = A
@@ -98,7 +98,18 @@ class DenseOperator(SymmetricOperator):
 
     def to_dense(self) -> Array:
         """A copy."""
-        return np.array(self.A, dtype=float)
+        if isinstance(self.A, np.ndarray):
+            return np.array(self.A, dtype=float)
+        xp = array_namespace(self.A)
+        return xp.asarray(self.A, dtype=xp.float64, copy=True)
+
+    def vectors(self, V: Array) -> Array:
+        """Vectors beside the matrix."""
+        return on_device_of(V, self.A)
+
+    def start(self, k: int, rng: np.random.Generator) -> Array:
+        """Random vectors beside the matrix."""
+        return self.vectors(super().start(k, rng))
 
     def rows(self, index: Array) -> Array:
         """Some rows, (b, n)."""
@@ -106,7 +117,7 @@ class DenseOperator(SymmetricOperator):
 
     def diagonal(self) -> Array:
         """The diagonal, (n,)."""
-        return np.diagonal(self.A)
+        return self.A.diagonal()
 
 
 class Negated(SymmetricOperator):

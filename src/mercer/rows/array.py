@@ -7,7 +7,7 @@ import numpy as np
 
 from ..bases import AllPoints, Basis, GramBasis, PrecomputedBasis
 from ..compute import TiledEngine, array_namespace, is_sparse, make_engine, restore, to_numpy
-from ..compute.arrays import Array, dtype_in
+from ..compute.arrays import Array, BlocksOnDemand, dtype_in
 from ..kernels import Kernel, Precomputed
 from ..moments import Moments
 from ..sampling import sampled_numbers
@@ -32,6 +32,8 @@ class ArrayRows(Rows):
 
     def __init__(self, array: Array, original: Any = None, memory: int | str | None = None):
         self.array, self.original, self.memory = array, original, memory
+        #: The rows on the device of the engine, where they fit there; else the array.
+        self.placed = array
 
     @property
     def shape(self) -> Any:
@@ -45,7 +47,7 @@ class ArrayRows(Rows):
 
     def sum(self, function: Any, title: str = "rows") -> Any:
         """The function of the whole: engines cut it into blocks themselves."""
-        return function(self.array, 0)
+        return function(self.placed, 0)
 
     def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
         """The function of the whole, in the library of what the user passed."""
@@ -74,7 +76,7 @@ class ArrayRows(Rows):
 
     def witnessed(self, basis: Basis, W: Array, size: int) -> tuple[Moments, Any]:
         """Rows by the keys of their numbers, without a look at the others."""
-        n, some = self.shape[0], self.array
+        n, some = self.shape[0], self.placed
         if n > size:
             some = some[sampled_numbers(n, size, self.seed ^ WITNESS)]
         return self.moments(basis, W), some
@@ -102,11 +104,11 @@ class ArrayRows(Rows):
 
     def candidates(self, size: int) -> Any:
         """All rows."""
-        return self.array
+        return self.placed
 
     def typical(self) -> Any:
         """All rows: kernels sample them as they need."""
-        return self.array
+        return self.placed
 
     def gram(
         self,
@@ -116,7 +118,7 @@ class ArrayRows(Rows):
         n_components: int | None = None,
     ) -> GramBasis:
         """All points, or the matrix itself where it was given."""
-        rows = engine.place(self.array)
+        rows = engine.place(self.placed)
         if isinstance(kernel, Precomputed):
             return PrecomputedBasis(rows, engine)
         basis = AllPoints().build(kernel, rows, engine, rng, n_components)
@@ -130,10 +132,14 @@ class ArrayRows(Rows):
         threads: int | None = None,
         on_tiles: Callable[[int, int], None] | None = None,
     ) -> Any:
-        """The engine that computes where the array is, or where it is told to."""
-        return make_engine(
+        """The engine that computes where the array is, or where it is told to; rows go there."""
+        engine = make_engine(
             self.array, memory=self.memory, device=device, threads=threads, on_tiles=on_tiles
         )
+        if engine.device is not None:
+            placed = engine.place(self.array)
+            self.placed = self.array if isinstance(placed, BlocksOnDemand) else placed
+        return engine
 
     def in_blocks(self) -> Rows:
         """The same rows, read in blocks."""

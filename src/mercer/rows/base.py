@@ -177,7 +177,7 @@ class Rows(ABC):
 
     def moments(self, basis: Basis, W: Array) -> Moments:
         """Moments of the coordinates of all rows in a basis, for W with W' G W = I."""
-        return whitened(W, self.sum(MomentsOf(basis, W), "summing moments"))
+        return whitened(basis, W, self.sum(MomentsOf(basis, W), "summing moments"))
 
     def witnessed(self, basis: Basis, W: Array, size: int) -> tuple[Moments, Any]:
         """The moments, and in the same pass uniform rows that the basis was not chosen from."""
@@ -187,7 +187,7 @@ class Rows(ABC):
         found = self.sum(Together((MomentsOf(basis, W), look)), "summing moments")
         moments, seen = found.parts
         wanted = look.size if seen.count <= ALL_ROWS else min(look.size, SAMPLE_ROWS)
-        return whitened(W, moments), seen.sample.leading(wanted).rows
+        return whitened(basis, W, moments), seen.sample.leading(wanted).rows
 
     def make_engine(
         self,

@@ -8,7 +8,7 @@ that the atoms leave.
 import numpy as np
 from scipy.linalg import get_blas_funcs
 
-from ..compute import array_namespace, on_device_of, to_numpy
+from ..compute import array_namespace, on_device_of, steps_on_device, to_numpy
 from ..compute.arrays import Array, dtype_name, placement_of
 from ..kernels import Kernel
 from ..kernels.base import row_squares
@@ -112,6 +112,8 @@ class Shortlist:
 
     def take(self, limit):
         """Up to `limit` atoms, at least one, as long as the best should be on the list."""
+        if steps_on_device(self.rows):
+            return self._take_there(limit)
         atoms: list[int] = []
         free = np.ones(len(self.index), dtype=bool)
         while len(atoms) < limit:
@@ -123,6 +125,24 @@ class Shortlist:
             free[i] = False
             free &= self.diagonal > self.floor
         return atoms
+
+    def _take_there(self, limit):
+        """The same without a wait for the device at every atom."""
+        from ..compute.pivots import greedy_pivots
+
+        numbers = (on_device_of(A, self.rows) for A in (self.power, self.diagonal, self.floor))
+        eps = np.finfo(self.power.dtype).eps
+        chosen = greedy_pivots(
+            self.rows,
+            self.V,
+            self.counts,
+            self.places,
+            *numbers,
+            bar=float(self.bar),
+            ties=(1 - float(np.sqrt(eps)), 1 - TIE, FAR_SMALLER),
+            limit=limit,
+        )
+        return [int(i) for i in self.index[chosen]]
 
     def _subtract(self, i, j):
         """Row i of the list as the j-th atom: R <- R - v v', for the list's rows only."""
