@@ -25,7 +25,7 @@ FAILURE = 1e-6
 BLOCK = 128
 # Blocks that a device takes at once: the pairs of different blocks, which nobody needs, cost it
 # less than more calls would.
-DEVICE_BLOCKS = 8
+DEVICE_BLOCKS = 32
 # Thresholds between rows that leave little and rows that leave much, each a fourth of the last.
 THRESHOLDS, STEP = 8, 4.0
 # Rows up to which all are looked at; above, the least of a sample, and its share of all: a few

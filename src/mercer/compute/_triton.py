@@ -67,12 +67,14 @@ def launch(left, right, V, out, side, scalar_map, precision, rows, chunk, first)
 
 
 def compile_tile(tile: "Tile") -> None:
-    """Compile a tile without a run of it."""
+    """Compile a tile and what starts it, without a run of it."""
     half = torch.float16 if tile.precision in ("half", "split") else torch.float32
     numbers = 0, STRIP, STRIP, 0, tile.D, 0.5, 1.0
-    _strips.warmup(
+    kernel = _strips.warmup(
         *6 * (half,), torch.float64, torch.float32, *numbers, grid=(1, 1), **tile.constants
     )
+    # Asking for it builds the launcher, by a C compiler, and loads the code: a third of a second.
+    assert kernel.run is not None
 
 
 @dataclass(frozen=True)

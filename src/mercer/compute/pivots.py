@@ -5,6 +5,7 @@ of a pivot is made on the device as well: one kernel chooses and scales its row,
 it out of all rows. The host reads the pivots of some dozens of steps at once.
 """
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
@@ -15,54 +16,110 @@ from .fused import current
 CHOICE_COLUMNS, UPDATE_COLUMNS = 4096, 2048
 
 
-def greedy_pivots(rows, V, counts, places, power, diagonal, floor, *, bar, ties, limit):
-    """Which of some rows of R become pivots, in order: at each step the one of largest gain.
+class GreedyPivots:
+    """The rows of R that become pivots, at each step the one of largest gain.
 
-    The gain of row i is ``sum_n c_n R_in^2 / R_ii``. It ends where the best has none, or, after the
-    first, one below `bar`.
+    The gain of row i is ``sum_n c_n R_in^2 / R_ii``. Arrays stay where they are from one call of
+    `take` to the next, so that its steps are recorded once and then repeated as a whole.
 
     Parameters
     ----------
-    rows : tensor of shape (l, m)
-        Rows of R, overwritten with what the pivots leave of them.
-    V : tensor of shape (b, m)
-        Filled with the rows of the factor, one for every pivot.
     counts : tensor of shape (m,)
-    places : tensor of int, shape (l,)
-        The columns that the rows belong to.
-    power, diagonal, floor : tensors of shape (l,)
-        ``sum_n c_n R_in^2``, overwritten; R_ii, overwritten; what of R_ii is rounding.
-    bar : float
+        Weights c of the columns.
+    length : int
+        Rows to choose from.
+    limit : int
+        Pivots at a time.
     ties : tuple of three floats
         Shares of the largest gain from which gains are equal, and nearly equal; the share of
         another diagonal below which a row loses to one that is nearly equal.
-    limit : int
-        Most pivots, at most b.
 
-    Returns
-    -------
-    array of int, shape (k,)
-        Numbers of the rows.
+    Attributes
+    ----------
+    V : tensor of shape (limit, m)
+        The rows of the factor, one for every pivot.
     """
-    (length, m), side = rows.shape, triton.next_power_of_2(rows.shape[0])
-    free = torch.ones(length, dtype=torch.int32, device=rows.device)
-    # The pivot of each step or -1; the last place tells whether it has ended.
-    chosen = torch.full((limit + 1,), -1, dtype=torch.int32, device=rows.device)
-    norm = torch.zeros(limit, dtype=rows.dtype, device=rows.device)
-    bounds = torch.tensor([bar, *ties], dtype=rows.dtype, device=rows.device)
-    state = power, diagonal, floor, free, chosen, norm, bounds
-    with current(rows.device):
-        for step in range(limit):
-            _choose[(1,)](
-                rows, V, counts, *state, step, limit, length, m,
-                SIDE=side, BLOCK=CHOICE_COLUMNS, num_warps=8,
-            )  # fmt: skip
-            _update[(length,)](
-                rows, V, counts, places, power, diagonal, chosen, norm, step, limit, m,
-                BLOCK=UPDATE_COLUMNS, num_warps=4,
-            )  # fmt: skip
-    found = chosen[:limit].cpu().numpy()
-    return found[found >= 0]
+
+    def __init__(self, counts, length: int, limit: int, ties: tuple[float, float, float]):
+        def array(*shape, dtype=counts.dtype):
+            return torch.empty(shape, dtype=dtype, device=counts.device)
+
+        m = counts.shape[0]
+        self.counts, self.length, self.limit = counts, length, limit
+        self.rows, self.V, self.places = (
+            array(length, m),
+            array(limit, m),
+            array(length, dtype=torch.int64),
+        )
+        self.power, self.diagonal, self.floor = array(length), array(length), array(length)
+        self.free, self.norm = array(length, dtype=torch.int32), array(limit)
+        # The pivot of each step or -1; the last place tells whether it has ended.
+        self.chosen = array(limit + 1, dtype=torch.int32)
+        self.bounds = torch.tensor([0.0, *ties], dtype=counts.dtype, device=counts.device)
+        self._calls, self._recorded = 0, None
+
+    def take(self, R, places, power, diagonal, floor, bar: float):
+        """Numbers of the rows taken, in order, (k,).
+
+        Ends where the best row has no gain, or, after the first, one below `bar`.
+
+        Parameters
+        ----------
+        R : tensor of shape (m, m)
+        places : array of int, shape (length,)
+            The rows to choose from.
+        power, diagonal, floor : arrays of shape (length,)
+            ``sum_n c_n R_in^2``, R_ii, and what of R_ii is rounding.
+        """
+        self.places.copy_(torch.from_numpy(places))
+        torch.index_select(R, 0, self.places, out=self.rows)
+        numbers = np.concatenate([power, diagonal, floor, [bar]]).astype(power.dtype)
+        parts = torch.from_numpy(numbers).to(R.device).split([*3 * (self.length,), 1])
+        targets = self.power, self.diagonal, self.floor, self.bounds[:1]
+        for target, part in zip(targets, parts, strict=True):
+            target.copy_(part)
+        self.free.fill_(1)
+        self.chosen.fill_(-1)
+        self._steps()
+        found = self.chosen[: self.limit].cpu().numpy()
+        return found[found >= 0]
+
+    def _steps(self):
+        """All steps: the first time one by one, which compiles, then as they were recorded."""
+        self._calls += 1
+        if self._recorded is None and self._calls > 1 and self.rows.is_cuda:
+            self._recorded = recorded(self._launch, self.rows.device)
+        if self._recorded is None:
+            self._launch()
+        else:
+            self._recorded.replay()
+
+    def _launch(self):
+        m, numbers = self.rows.shape[1], (self.limit, self.length, self.rows.shape[1])
+        kept = self.rows, self.V, self.counts
+        state = self.power, self.diagonal, self.floor, self.free, self.chosen, self.norm
+        side = triton.next_power_of_2(self.length)
+        with current(self.rows.device):
+            for step in range(self.limit):
+                _choose[(1,)](
+                    *kept, *state, self.bounds, step, *numbers,
+                    SIDE=side, BLOCK=CHOICE_COLUMNS, num_warps=8,
+                )  # fmt: skip
+                _update[(self.length,)](
+                    *kept, self.places, self.power, self.diagonal, self.chosen, self.norm,
+                    step, self.limit, m, BLOCK=UPDATE_COLUMNS, num_warps=4,
+                )  # fmt: skip
+
+
+def recorded(launch, device):
+    """The kernels that `launch` starts, as a graph: to start it takes as long as one of them."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.device(device), torch.cuda.stream(torch.cuda.Stream(device)):
+        torch.cuda.synchronize(device)
+        graph.capture_begin()
+        launch()
+        graph.capture_end()
+    return graph
 
 
 @triton.jit(do_not_specialize=["step", "limit", "length", "m"])
@@ -92,7 +149,7 @@ def _choose(
     P = tl.load(power + at, mask=there, other=0.0)
     D = tl.load(diagonal + at, mask=there, other=1.0)
     rest = tl.load(floor + at, mask=there, other=0.0)
-    ok = there & (tl.load(free + at, mask=there, other=0) > 0) & (D > rest)
+    ok = there & (tl.load(free + at, mask=there, other=0) > 0) & (rest < D)
     gain = tl.where(ok, P / tl.where(ok, D, 1.0), 0.0)
     # Where only rounding is left a square may be negative, or no number.
     gain = tl.where(gain > 0, gain, 0.0)

@@ -5,6 +5,8 @@ directions v_j to their span by ``sum_j <r_i, v_j>^2 / R_ii``, r_i being the par
 that the atoms leave.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg import get_blas_funcs
 
@@ -28,7 +30,7 @@ from .cholesky import PartialCholesky
 # Atoms between updates of the whole residual, enough for GEMM to run at full speed.
 PENDING = 32
 # Rows of the residual squared at once: few stay in the cache, and a device wants more.
-SQUARED_ROWS, DEVICE_SQUARED_ROWS = 32, 1024
+SQUARED_ROWS, DEVICE_SQUARED_ROWS = 32, 4096
 # A shortlist is this part of all rows. Longer ones cost more at each atom, shorter ones end sooner.
 SHORTLIST_SHARE = 16
 # Fall of the largest gain after which gains are computed afresh.
@@ -71,91 +73,115 @@ def greedy_order(K, counts, size):
     counts = array_namespace(R).asarray(on_device_of(counts, R), dtype=R.dtype)
     order: list[int] = []
     free = np.ones(len(R), dtype=bool)
+    follow = DeviceSteps(counts) if steps_on_device(R) else HostSteps(counts)
     while len(order) < min(size, len(R)):
-        free &= to_numpy(R.diagonal()) > floor
+        diagonal = to_numpy(R.diagonal())
+        free &= diagonal > floor
         if not free.any():
             break
         power = to_numpy(weighted_squares(R, counts))
-        shortlist = Shortlist(R, counts, power, free, floor)
-        atoms = shortlist.take(min(PENDING, size - len(order)))
+        shortlist = Shortlist.of_gains(power, diagonal, free, floor)
+        atoms, V = follow.take(R, shortlist, min(PENDING, size - len(order)))
         if not atoms:
             break
-        subtract_products(R, shortlist.V[: len(atoms)])
+        subtract_products(R, V)
         order.extend(atoms)
         free[atoms] = False
     return as_indices(order)
 
 
+@dataclass
 class Shortlist:
-    """The rows of largest gain, their gains current while some of them become atoms.
+    """The rows of largest gain, in main memory.
 
-    Numbers of the rows on the list are in main memory, whole rows of R where R is.
+    Attributes
+    ----------
+    index : array of int, shape (l,)
+    power, diagonal, floor : arrays of shape (l,)
+        ``sum_n c_n R_in^2``, R_ii and what of it is rounding.
+    bar : float
+        The gain below which the best row may be another one.
     """
 
-    def __init__(self, R, counts, power, free, floor):
-        diagonal = to_numpy(R.diagonal())
+    index: np.ndarray
+    power: np.ndarray
+    diagonal: np.ndarray
+    floor: np.ndarray
+    bar: float
+
+    @classmethod
+    def of_gains(cls, power, diagonal, free, floor) -> "Shortlist":
+        """From the numbers of all rows, and which of them are still free."""
+        n = len(power)
         gain = np.where(free, power / np.where(free, diagonal, 1), -1)
-        length = min(max(len(R) // SHORTLIST_SHARE, 2 * PENDING), int(free.sum()))
-        ranked = np.argpartition(-gain, min(length, len(R) - 1))
-        self.index = ranked[:length]
+        length = min(max(n // SHORTLIST_SHARE, 2 * PENDING), int(free.sum()))
+        ranked = np.argpartition(-gain, min(length, n - 1))
+        index = ranked[:length]
         # Below the best of the rest the best may be elsewhere; far below the start the
         # recurrences have cancelled digits.
-        rest = gain[ranked[length]] if length < len(R) else -1
-        self.bar = max(rest, gain.max() / CANCELLATION)
-        self.places = on_device_of(self.index, R)
-        self.rows = R[self.places]
-        self.counts = counts
-        self.power, self.diagonal = power[self.index], diagonal[self.index]
-        self.floor = floor[self.index]
-        shape, xp = (PENDING, len(R)), array_namespace(R)
-        self.V = xp.empty(shape, dtype=R.dtype, **placement_of(R))
+        rest = gain[ranked[length]] if length < n else -1
+        bar = max(rest, gain.max() / CANCELLATION)
+        return cls(index, power[index], diagonal[index], floor[index], bar)
 
-    def take(self, limit):
-        """Up to `limit` atoms, at least one, as long as the best should be on the list."""
-        if steps_on_device(self.rows):
-            return self._take_there(limit)
+
+class HostSteps:
+    """Atoms from a shortlist, one by one, whole rows of R being where R is."""
+
+    def __init__(self, counts):
+        self.counts = counts
+
+    def take(self, R, shortlist: Shortlist, limit: int):
+        """Up to `limit` atoms, at least one, as long as the best should be on the list.
+
+        With the rows of the factor that they add, (k, m).
+        """
+        xp, index = array_namespace(R), shortlist.index
+        self.shortlist, self.places = shortlist, on_device_of(index, R)
+        self.rows = R[self.places]
+        self.V = xp.empty((PENDING, len(R)), dtype=R.dtype, **placement_of(R))
         atoms: list[int] = []
-        free = np.ones(len(self.index), dtype=bool)
+        free = np.ones(len(index), dtype=bool)
         while len(atoms) < limit:
-            i = best(self.power, self.diagonal, free)
-            if i is None or (atoms and self.power[i] < self.bar * self.diagonal[i]):
+            i = best(shortlist.power, shortlist.diagonal, free)
+            if i is None or (atoms and shortlist.power[i] < shortlist.bar * shortlist.diagonal[i]):
                 break
             self._subtract(i, len(atoms))
-            atoms.append(int(self.index[i]))
+            atoms.append(int(index[i]))
             free[i] = False
-            free &= self.diagonal > self.floor
-        return atoms
-
-    def _take_there(self, limit):
-        """The same without a wait for the device at every atom."""
-        from ..compute.pivots import greedy_pivots
-
-        numbers = (on_device_of(A, self.rows) for A in (self.power, self.diagonal, self.floor))
-        eps = np.finfo(self.power.dtype).eps
-        chosen = greedy_pivots(
-            self.rows,
-            self.V,
-            self.counts,
-            self.places,
-            *numbers,
-            bar=float(self.bar),
-            ties=(1 - float(np.sqrt(eps)), 1 - TIE, FAR_SMALLER),
-            limit=limit,
-        )
-        return [int(i) for i in self.index[chosen]]
+            free &= shortlist.diagonal > shortlist.floor
+        return atoms, self.V[: len(atoms)]
 
     def _subtract(self, i, j):
         """Row i of the list as the j-th atom: R <- R - v v', for the list's rows only."""
-        V = self.V[:j]
-        v = (self.rows[i] - V[:, self.index[i]] @ V) / np.sqrt(self.diagonal[i])
+        V, some = self.V[:j], self.shortlist
+        v = (self.rows[i] - V[:, some.index[i]] @ V) / np.sqrt(some.diagonal[i])
         weighted = self.counts * v
         Rv = self.rows @ weighted - (V @ weighted) @ V[:, self.places]
         # In one piece, since a device is waited for each time.
         parts = array_namespace(v).concat([v[self.places], Rv, (weighted @ v).reshape(1)])
-        u, Rv, norm = np.split(to_numpy(parts), [len(self.index), 2 * len(self.index)])
-        self.power += u * (u * norm - 2 * Rv)
-        self.diagonal = self.diagonal - u * u
+        u, Rv, norm = np.split(to_numpy(parts), [len(some.index), 2 * len(some.index)])
+        some.power += u * (u * norm - 2 * Rv)
+        some.diagonal = some.diagonal - u * u
         self.V[j] = v
+
+
+class DeviceSteps:
+    """The same without a wait for the device at every atom."""
+
+    def __init__(self, counts):
+        self.counts, self.pivots = counts, None
+
+    def take(self, R, shortlist: Shortlist, limit: int):
+        """As of `HostSteps`."""
+        from ..compute.pivots import GreedyPivots
+
+        length, eps = len(shortlist.index), np.finfo(shortlist.power.dtype).eps
+        if self.pivots is None or self.pivots.length != length:
+            ties = 1 - float(np.sqrt(eps)), 1 - TIE, FAR_SMALLER
+            self.pivots = GreedyPivots(self.counts, length, PENDING, ties)
+        some, bar = shortlist, float(shortlist.bar)
+        found = self.pivots.take(R, some.index, some.power, some.diagonal, some.floor, bar)[:limit]
+        return [int(i) for i in some.index[found]], self.pivots.V[: len(found)]
 
 
 def weighted_squares(R, counts):
