@@ -253,7 +253,7 @@ def test_sparse_rows_stay_in_main_memory():
     "model", [SpectralClustering(2), StreamingKernelPCA(2), NoveltyDetector(2), ClassicalMDS(2)]
 )
 def test_estimators_that_leave_the_device_say_so(model, monkeypatch):
-    X = torch.as_tensor(rows(60))
+    X = torch.as_tensor(rows(300))
     monkeypatch.setattr("mercer.estimators._input.is_on_device", torch.is_tensor)
     with pytest.warns(MercerWarning, match="computes in main memory"):
         clone(model).fit(X)
