@@ -11,9 +11,11 @@ from contracts import generator, peak_bytes
 from scipy.linalg import orthogonal_procrustes
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
+from sklearn.metrics import pairwise_distances
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import ClassicalMDS
+from mercer import ClassicalMDS, KernelPCA
+from mercer.kernels import RBF, Laplacian, Polynomial
 from mercer.mds.coordinates import cailliez_constant, double_centered, landmark_map, lifted
 
 # scikit-learn's own tests of ClassicalMDS, collected under their names and run against ours.
@@ -392,3 +394,40 @@ def test_transform_checks_its_input():
         model.transform(-np.ones((2, 12)))
     with pytest.raises(ValueError, match="NaN or infinite"):
         model.transform(np.full((2, 12), np.nan))
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.999])
+@pytest.mark.parametrize("way", ["euclidean", "wide", "precomputed", "cityblock", "landmarks"])
+def test_dimensions_by_the_share_of_squared_eigenvalues(share, way):
+    """The lecture's rule: the fewest d with sum_{a <= d} l_a^2 > share sum_a l_a^2."""
+    rng = generator(31)
+    X = rng.standard_normal((70, 90 if way == "wide" else 30)) * np.linspace(
+        3, 0.1, 90 if way == "wide" else 30
+    )
+    metric = "cityblock" if way == "cityblock" else "euclidean"
+    D = pairwise_distances(X, metric=metric)
+    settings = {"landmarks": np.arange(40)} if way == "landmarks" else {}
+    kind = "precomputed" if way == "precomputed" else metric
+    model = ClassicalMDS(share, dissimilarity=kind, random_state=0, **settings)
+    model.fit(D if way == "precomputed" else X)
+    some = D[:40, :40] if way == "landmarks" else D
+    H = np.eye(len(some)) - 1 / len(some)
+    squares = np.sort(np.linalg.eigvalsh(-H @ some**2 @ H / 2))[::-1]
+    squares = np.where(squares > 0, squares, 0) ** 2
+    total = np.sum((H @ some**2 @ H / 2) ** 2)
+    expected = int(np.sum(np.cumsum(squares) <= share * total)) + 1
+    assert model.embedding_.shape == (70, min(expected, np.count_nonzero(squares)))
+
+
+@pytest.mark.parametrize(
+    "kernel", [RBF(gamma=0.2), Polynomial(degree=2, gamma=0.5, coef0=1.0), Laplacian(gamma=0.3)]
+)
+def test_kernel_pca_is_scaling_of_kernel_distances(kernel):
+    """|phi(x) - phi(y)|^2 = k(x, x) + k(y, y) - 2 k(x, y), classically scaled, are the scores."""
+    X = generator(32).standard_normal((60, 4))
+    K = kernel(X)
+    d2 = np.add.outer(np.diag(K), np.diag(K)) - 2 * K
+    scaled = ClassicalMDS(5, dissimilarity="precomputed").fit(np.sqrt(np.maximum(d2, 0)))
+    scores = KernelPCA(5, kernel=kernel).fit(X)
+    np.testing.assert_allclose(scaled.eigenvalues_, scores.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(scaled.embedding_, scores.transform(X), atol=1e-8)

@@ -21,6 +21,7 @@ from mercer.selectors import (
     NormWeighted,
     Novelty,
     NoveltyRule,
+    PreimageDictionary,
     RidgeLeverage,
     RPCholesky,
     SparseBayes,
@@ -30,8 +31,10 @@ from mercer.selectors import (
     Uniform,
     base,
     bayes,
+    convex,
     greedy,
     lars,
+    online,
     sparse_components,
 )
 
@@ -46,6 +49,10 @@ VARIANTS = [
     SparseGreedy(candidates=7, gain="subset"),
     Novelty(threshold=1e-3),
     SparseBayes(solver="em", max_iter=20),
+    SparseBayes(solver="fixed-point", max_iter=20),
+    GroupLasso(solver="convex"),
+    GroupLasso(solver="convex", unit=False, n_targets=8),
+    PreimageDictionary(block=40),
     GroupLasso(n_targets=6),
     GroupLasso(norm="rkhs"),
     GroupLasso(unit=False),
@@ -649,3 +656,85 @@ def test_measured_bounds(name):
         assert error <= 1.1 * bound, selector
         # Nothing within the span of 50 points beats the best 50 directions.
         assert error >= best * (1 - 1e-9)
+
+
+class TestConvexLasso:
+    @pytest.mark.parametrize("unit", [True, False])
+    @pytest.mark.parametrize("share", [0.9, 0.5, 0.2])
+    def test_conditions_of_the_minimum(self, unit, share):
+        """Subgradients of the objective as it is written, by dense matrices."""
+        X = blob(80, 3, key=int(10 * share))
+        K = RBF(gamma=0.3)(X, X)
+        values, U = (part[..., ::-1][..., :5] for part in np.linalg.eigh(K))
+        problem = convex.JointProblem(K, np.arange(80), values, U, unit)
+        mu = share * problem.largest()
+        found = convex.joint_lasso(problem, mu, tol=1e-8)
+        A = K / np.linalg.norm(K, axis=0) if unit else K
+        gradient = A.T @ ((A @ found.W - K @ U) / values)
+        lengths = np.linalg.norm(found.W, axis=1)
+        active = lengths > 0
+        assert 0 < active.sum() < 80 and found.violation < 1e-3
+        assert np.linalg.norm(gradient[~active], axis=1).max() <= mu * (1 + 1e-3)
+        expected = -mu * found.W[active] / lengths[active][:, None]
+        np.testing.assert_allclose(gradient[active], expected, atol=1e-3 * mu)
+
+    def test_no_penalty_is_left_at_the_largest(self):
+        X = blob(50, 3)
+        K = RBF(gamma=0.3)(X, X)
+        values, U = (part[..., ::-1][..., :5] for part in np.linalg.eigh(K))
+        problem = convex.JointProblem(K, np.arange(50), values, U)
+        assert not len(convex.joint_lasso(problem, problem.largest() * 1.001).active)
+        assert len(convex.joint_lasso(problem, problem.largest() * 0.999).active) == 1
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_fixed_point_climbs_where_sequential_ends(center):
+    X = blob(60, 3, key=5)
+    K, counts = RBF(gamma=0.3)(X, X), np.ones(60)
+    noise = np.linalg.eigvalsh(K)[::-1][10] / 60
+    best = bayes.sequential(K, counts, bayes.SparseModel(np.zeros(60), noise), 5000, center)
+    found = bayes.fixed_point(K, counts, noise, 3000, center)
+    likelihood = [bayes.log_likelihood(K, counts, model, center) for model in (best, found)]
+    assert likelihood[1] >= likelihood[0] - 1e-3
+    assert 0 < np.count_nonzero(found.weights) < 60
+    em = bayes.em(K, counts, noise, 100, center)
+    assert np.count_nonzero(em.weights) > np.count_nonzero(found.weights)
+
+
+def test_norm_weights_with_replacement():
+    X = np.array([[1.0], [2.0], [3.0], [0.0]])
+    draws = np.zeros(4)
+    for seed in range(600):
+        (chosen,) = choose(NormWeighted(replace=True), Linear(), X, 1, seed)
+        draws[chosen] += 1
+    expected = np.array([1.0, 16.0, 81.0, 0.0]) / 98
+    np.testing.assert_allclose(draws / 600, expected, atol=0.06)
+    assert len(choose(NormWeighted(replace=True), Linear(), X, 4)) < 4
+
+
+class TestPreimageDictionary:
+    def test_preimage_of_a_feature_is_the_point(self):
+        kernel, B = RBF(gamma=0.5), blob(40, 3)
+        a = np.zeros(40)
+        a[7] = 1.0
+        z = online.preimage(kernel, B, a, B[7] + 0.3)
+        np.testing.assert_allclose(z, B[7], atol=1e-2)
+
+    def test_about_as_good_as_random_rows(self):
+        kernel, X = RBF(gamma=0.15), blob(600)
+        mean = [
+            np.mean(
+                [lost(kernel, X, points(s, X, choose(s, kernel, X, 15, seed))) for seed in range(3)]
+            )
+            for s in (PreimageDictionary(), Uniform())
+        ]
+        assert mean[0] < 1.15 * mean[1]
+
+    def test_memory_of_the_rows_is_a_moment(self):
+        """With as many points as the rows span, nothing is forgotten."""
+        X = blob(90, 2)
+        model = online.Dictionary(Linear(), 5)
+        for start in range(0, 90, 30):
+            model.learn(X[start : start + 30], np.ones(30))
+        Z = model.points
+        np.testing.assert_allclose(Z.T @ model.root @ model.root.T @ Z, X.T @ X, atol=1e-8)

@@ -1,5 +1,6 @@
 """Classical multidimensional scaling as a scikit-learn estimator."""
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -12,7 +13,16 @@ from ..compute import LocalEngine, parse_bytes
 from ..compute.arrays import Array
 from ..exceptions import tell
 from ..mds import distances as given
-from ..mds.fit import ROUNDING, LinearMap, Task, describe, find_coordinates, measured_by
+from ..mds.fit import (
+    FIRST_DIMENSIONS,
+    ROUNDING,
+    LinearMap,
+    Task,
+    describe,
+    dimensions_for,
+    find_coordinates,
+    measured_by,
+)
 from ..progress.passes import PassBar
 from ._input import check_file, in_one_place
 from ._parameters import CheckedEstimator, Interval, StrOptions
@@ -30,8 +40,9 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     Parameters
     ----------
-    n_components : int, default=2
-        Dimensions.
+    n_components : int or float, default=2
+        Dimensions. A number in (0, 1) asks for as many as hold more than this share of the sum
+        of all squared eigenvalues, so that the rest is what the strain is made of.
 
     dissimilarity : str or callable, default="euclidean"
         A metric of `sklearn.metrics.pairwise_distances`; "precomputed", where X is a matrix of
@@ -133,7 +144,10 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+        ],
         "dissimilarity": [str, callable],
         "metric": [str, callable, None],
         "metric_params": [dict, None],
@@ -153,7 +167,7 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: float = 2,
         *,
         dissimilarity: Any = "euclidean",
         metric: Any = None,
@@ -198,12 +212,19 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         distance, points, anchors = self._make_distance(X, index)
         with PassBar(self.verbose, title="scaling") as progress:
             engine = self._make_engine(progress.tiles)
-            settings = (self.n_components, self.tol, self.correction)
+            settings = (FIRST_DIMENSIONS, self.tol, self.correction)
             task = Task(distance, points, anchors, index, *settings, engine, rng, progress.report)
+            task = replace(task, n_components=self._dimensions(task))
             coordinates = find_coordinates(task)
         self._set_results(task, coordinates)
         self._warn()
         return self
+
+    def _dimensions(self, task: Task) -> int:
+        """Their number, given or as many as hold the share asked for."""
+        if isinstance(self.n_components, Integral):
+            return int(self.n_components)
+        return dimensions_for(task, float(self.n_components))
 
     def fit_transform(self, X: Array, y: Any = None) -> Array:
         """Find the coordinates of the points and return them, (n_samples, n_components)."""
@@ -317,10 +338,10 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return out
 
     def _warn(self):
-        missing = int(np.sum(self.eigenvalues_ <= 0))
+        missing, asked = int(np.sum(self.eigenvalues_ <= 0)), len(self.eigenvalues_)
         if missing and self.negative_share_ > ROUNDING:
             tell(
-                f"Only {self.n_components - missing} of {self.n_components} dimensions have a "
+                f"Only {asked - missing} of {asked} dimensions have a "
                 "positive eigenvalue; the others are zero. Ask for fewer, or use "
                 "correction='lingoes'."
             )

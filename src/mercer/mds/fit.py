@@ -40,6 +40,8 @@ CAILLIEZ_ROWS = 1000
 ALL_PAIRS_ROWS, SAMPLE_ROWS, SAMPLE_COLUMNS = 2000, 1000, 2000
 # Negative eigenvalues below this share of the sum of |l| are rounding.
 ROUNDING = 1e-9
+# Dimensions looked at first where a share of the squared eigenvalues is asked for.
+FIRST_DIMENSIONS = 16
 # Rows of a streamed block at most.
 STREAM_ROWS = 2048
 
@@ -99,6 +101,46 @@ class LinearMap:
     def __call__(self, X):
         """(X - mean) Q, (n, p)."""
         return (X - self.mean) @ self.rotation
+
+
+def dimensions_for(task: Task, share: float) -> int:
+    """The fewest dimensions whose squared eigenvalues are more than a share of the sum of all.
+
+    The sum of all is the squared norm of -H D2 H / 2, from one reading of it; of landmarks that of
+    theirs. Eigenpairs are found in rounds, twice as many each time.
+    """
+    operator = _judged(task)
+    total, step = 0.0, block_rows(task.engine, operator.shape[0])
+    for start in range(0, operator.shape[0], step):
+        B = operator.rows(np.arange(start, min(start + step, operator.shape[0])))
+        total += float(np.vdot(B, B))
+    count = FIRST_DIMENSIONS
+    while True:
+        count = min(count, operator.shape[0])
+        values = positive_part(solve(task, operator, count).values)
+        sums = np.cumsum(np.square(values))
+        if sums[-1] > share * total or count == operator.shape[0] or values[-1] == 0:
+            return max(
+                1, min(int(np.sum(sums <= share * total)) + 1, int(np.count_nonzero(values)))
+            )
+        count *= 2
+
+
+def _judged(task: Task):
+    """The double-centered matrix of all points, or of the landmarks."""
+    if task.index is not None:
+        D = np.asarray(task.distance(task.points[task.index], task.anchors), dtype=float)
+        return DenseOperator(double_centered((D + D.T) / 2))
+    if isinstance(task.distance, EuclideanDistance):
+        X, d = task.points, task.points.shape[1]
+        if d <= task.n:
+            rows = block_rows(task.engine, d)
+            moments = task.engine.sum_rows(
+                lambda block: Moments.of(X[block].astype(float)), task.n, rows
+            )
+            return DenseOperator(moments.scatter)
+        return DenseOperator(DoubleCentered.of_data(X, task.engine, task.rng).to_dense())
+    return make_operator(task, task.distance)
 
 
 def find_coordinates(task: Task) -> Coordinates:

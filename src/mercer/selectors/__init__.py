@@ -17,7 +17,8 @@ How to choose:
 - `KMeans` where landmarks need not be rows: the lowest error of all for Gaussian kernels on
   continuous data, and the best leading components.
 - `RPCholesky` where no pool is wanted: all n rows are candidates, K is never formed.
-- `Novelty` for streams: each row is seen once.
+- `Novelty` for streams: each row is seen once. So it is by `PreimageDictionary`, whose points are
+  not rows.
 - `GroupLasso`, `ComponentLasso`, `SparseBayes`, `SparseGreedy`, `RidgeLeverage`, `NormWeighted`: by
   their papers, for comparison. `GreedyCholesky` and `FarthestPoint` chase outliers and are no
   better than chance on noisy data.
@@ -46,6 +47,7 @@ from .greedy import FullGreedy, SparseGreedy, SubspaceGreedy
 from .lasso import ComponentLasso, GroupLasso
 from .leverage import RidgeLeverage
 from .novelty import Novelty, NoveltyRule
+from .online import PreimageDictionary
 from .random import NormWeighted, Uniform
 from .sparse import SparseComponents, sparse_components
 from .two_stage import TwoStage
@@ -67,6 +69,7 @@ SELECTORS: dict[str, type[Selector]] = {
         RidgeLeverage,
         KMeans,
         FarthestPoint,
+        PreimageDictionary,
         TwoStage,
     )
 }
@@ -82,6 +85,7 @@ __all__ = [
     "NormWeighted",
     "Novelty",
     "NoveltyRule",
+    "PreimageDictionary",
     "RPCholesky",
     "RidgeLeverage",
     "Selector",

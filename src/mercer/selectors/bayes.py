@@ -26,6 +26,8 @@ GAIN_TOLERANCE = 1e-6
 PENDING = 32
 # EM never sets a weight to zero: those below this share of the largest count as zero.
 PRUNE = 1e-6
+# Change of a weight in a pass, relative to the largest, at which the fixed point has settled.
+SETTLED = 1e-7
 
 
 class SparseBayes(Selector):
@@ -37,13 +39,14 @@ class SparseBayes(Selector):
     Parameters
     ----------
     noise : float or None
-        sigma^2; larger is sparser. None anneals it until `size` weights are left ("em": takes
-        the eigenvalue after the first `size`, and keeps the `size` largest weights).
-    solver : {"sequential", "em"}
+        sigma^2; larger is sparser. None anneals it until `size` weights are left (the others: take
+        the eigenvalue after the first `size`, and keep the `size` largest weights).
+    solver : {"sequential", "em", "fixed-point"}
         "sequential" changes the one weight that gains most, exactly, each time. "em" is the
         published iteration; it needs thousands of passes and prunes next to nothing.
+        "fixed-point" is the published faster update of all weights at once, which does prune.
     max_iter : int
-        Passes of EM, or changes of weight at one sigma^2.
+        Passes of EM (100) or of the fixed point (1,000), or changes of weight at one sigma^2.
 
     References
     ----------
@@ -73,9 +76,10 @@ class SparseBayes(Selector):
         """The model of a Gram matrix, with about `size` weights where `noise` is None."""
         least = rank_tolerance(K.dtype)
         K = K.astype(np.float64, copy=False)
-        if self.solver == "em":
+        if self.solver in BATCH:
             noise = self.noise or _tail_noise(K, counts, size, least)
-            return em(K, counts, noise, self.max_iter or 100, center)
+            update, passes = BATCH[self.solver]
+            return update(K, counts, noise, self.max_iter or passes, center)
         steps = self.max_iter or 50 * min(size, len(K)) + 1000
         if self.noise is None:
             return anneal(K, counts, size, steps, center, least)
@@ -244,6 +248,39 @@ def em(K, counts, noise, max_iter, center=False):
         variances = noise * w * inverse.diagonal()
         w = np.einsum("ij,ij->i", means, means) / total + variances
     return SparseModel(np.where(w > PRUNE * w.max(initial=0), w, 0), noise)
+
+
+def fixed_point(K, counts, noise, max_iter, center=False):
+    """Tipping's other update, w = sum of mu^2 / (N (1 - variance / w)), rows without weight left.
+
+    Where the derivative of the likelihood vanishes it does; it climbs faster than EM, and weights
+    that ought to be zero fall geometrically.
+    """
+    m, total = len(K), counts.sum()
+    D = (K - (K @ counts / total)[:, None] if center else K) * np.sqrt(counts)
+    w = np.full(m, 1 / m if K.diagonal().sum() > 0 else 0.0)
+    for _ in range(max_iter):
+        A = np.flatnonzero(w)
+        if not len(A):
+            break
+        root = np.sqrt(w[A])
+        B = root[:, None] * K[np.ix_(A, A)] * root
+        B[np.diag_indices(len(A))] += noise
+        inverse = cho_solve(cho_factor(B, check_finite=False), np.eye(len(A)), check_finite=False)
+        means = root[:, None] * (inverse @ (root[:, None] * D[A]))
+        # The share of a weight that the data determine; rounding may leave none.
+        known = np.maximum(1 - noise * inverse.diagonal(), np.finfo(float).eps)
+        new = np.einsum("ij,ij->i", means, means) / (total * known)
+        new[new <= PRUNE * new.max()] = 0
+        change = np.abs(new - w[A]).max() / new.max()
+        w[A] = new
+        if change <= SETTLED:
+            break
+    return SparseModel(w, noise)
+
+
+# Updates of all weights at once, and their passes unless a number is given.
+BATCH = {"em": (em, 100), "fixed-point": (fixed_point, 1000)}
 
 
 def log_likelihood(K, counts, model, center=False):
