@@ -354,6 +354,8 @@ def test_cluster_finds_two_rings(tmp_path, monkeypatch, run):
     facts = run("cluster", "rings.npy", "-k", 2, "--gamma", 5, "-o", "labels.npy")
     assert facts["sizes"] == [60, 60]
     assert adjusted_rand_score(np.load("labels.npy"), truth) == 1
+    ties = run("cluster", "rings.npy", "-k", 2, "--neighbors", 6, "--labels", "cluster_qr")
+    assert adjusted_rand_score(ties["result"]["cluster"], truth) == 1
     few = run("cluster", "rings.npy", "-k", 2, "--gamma", 5, "--landmarks", 100)
     theirs = SpectralClustering(2, gamma=5.0, random_state=0).fit(X).labels_
     assert adjusted_rand_score(few["result"]["cluster"], theirs) == 1

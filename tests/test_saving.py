@@ -90,6 +90,12 @@ FITTED = {
     "clusters by landmarks": lambda: SpectralClustering(
         3, gamma=2.0, basis=Landmarks(30), random_state=0
     ).fit(X),
+    "clusters by neighbors": lambda: SpectralClustering(
+        3, affinity="nearest_neighbors", assign_labels="discretize", random_state=0
+    ).fit(X),
+    "clusters by pivots": lambda: SpectralClustering(
+        3, gamma=2.0, assign_labels="cluster_qr", random_state=0
+    ).fit(X),
     "scaling": lambda: ClassicalMDS(2).fit(X),
     "scaling by landmarks": lambda: ClassicalMDS(2, landmarks=30, random_state=0).fit(X),
     "scaling of a metric": lambda: ClassicalMDS(2, dissimilarity="seuclidean").fit(X),

@@ -1,6 +1,7 @@
 """Spectral clustering: eigenvectors against LAPACK, labels against scikit-learn and the truth."""
 
 import os
+import warnings
 
 import numpy as np
 import oracle
@@ -8,8 +9,10 @@ import pytest
 import sklearn.cluster
 from contracts import generator, peak_bytes
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn import datasets
 from sklearn.base import clone
+from sklearn.cluster import _spectral as sklearn_spectral
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -18,8 +21,13 @@ from mercer.bases import Landmarks
 from mercer.hebbian import Hebbian
 from mercer.kernels import RBF, Matern
 from mercer.metrics import variation_of_information
+from mercer.spectral.assigning import by_pivots, by_rotation
 
-CHECKED = [SpectralClustering(n_init=1), SpectralClustering(basis=Landmarks(0.5), n_init=1)]
+CHECKED = [
+    SpectralClustering(n_init=1),
+    SpectralClustering(basis=Landmarks(0.5), n_init=1),
+    SpectralClustering(affinity="nearest_neighbors", n_neighbors=5, n_init=1),
+]
 
 
 @parametrize_with_checks(CHECKED)
@@ -94,11 +102,11 @@ def test_embedding_is_the_leading_subspace_by_rows(solver):
 
 
 def test_all_rows_as_landmarks_are_exact():
-    """Those of the matrix with its diagonal, which landmarks keep."""
+    """Also without the diagonal, which Rayleigh and Ritz take off in the span of everything."""
     X, _ = blobs(120)
     basis = Landmarks(indices=np.arange(120))
     model = SpectralClustering(4, gamma=0.3, basis=basis, random_state=0).fit(X)
-    values, U = oracle.eigenpairs(normalized(X, 0.3, diagonal=1.0), 4, centered=False)
+    values, U = oracle.eigenpairs(normalized(X, 0.3), 4, centered=False)
     np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-8)
     rows = U / np.linalg.norm(U, axis=1, keepdims=True)
     np.testing.assert_allclose(model.embedding_ @ model.embedding_.T, rows @ rows.T, atol=1e-6)
@@ -115,15 +123,25 @@ def test_narrow_kernels_make_no_clusters_of_single_points():
 
 
 def test_landmark_eigenvectors_are_orthonormal():
-    """One-shot orthogonalization: D^{-1/2} Y Q L^{-1/2}, with the degrees of the same matrix."""
+    """D^{1/2} V, with the degrees of the landmarks' matrix without its diagonal."""
     X, _ = blobs(300)
     model = SpectralClustering(4, gamma=0.3, basis=Landmarks(40), random_state=0).fit(X)
-    raw = model.map_.basis.project(X, model.map_.weights)
     Y = model.map_.basis.project(X, model.map_.basis.whitener(np.dtype(float)))
-    degrees = Y @ Y.sum(axis=0)
-    U = raw / np.sqrt(np.maximum(degrees, 1.0))[:, None]
-    np.testing.assert_allclose(U.T @ U, np.eye(4), atol=1e-8)
+    norms = np.einsum("ij,ij->i", Y, Y)
+    degrees = np.maximum(Y @ Y.sum(axis=0), 1.0)
+    V = model.map_.functions(X)
+    np.testing.assert_allclose(V.T @ ((degrees - norms)[:, None] * V), np.eye(4), atol=1e-8)
     assert model.eigenvalues_[0] == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("size", [50, 100, 200, 0.9])
+@pytest.mark.parametrize("seed", range(3))
+def test_landmarks_make_no_clusters_of_single_points(size, seed):
+    """gamma = 1 in five columns: rows whose landmark is themselves had eigenvalues near 1."""
+    X, y = datasets.make_blobs(300, 5, centers=5, random_state=seed)
+    model = SpectralClustering(5, basis=Landmarks(size), random_state=0).fit(X)
+    assert adjusted_rand_score(y, model.labels_) >= 0.97
+    assert np.bincount(model.labels_).min() >= 40
 
 
 @pytest.mark.parametrize("basis", ["points", "landmarks"])
@@ -143,19 +161,165 @@ def test_new_points_get_the_cluster_around_them(basis):
     assert adjusted_rand_score(y[500:], model.predict(X[500:])) >= 0.95
 
 
-def test_extension_is_that_of_nystroem():
-    """f(x) = sum_j k(x, x_j) u_j / (l sqrt(d(x) d_j)), row by row up to its length."""
+def test_extension_solves_the_equation_of_the_eigenvectors():
+    """sum_j k(x, x_j) v_j = (a + l (s - a)) v(x), a the affinity with the nearest row."""
     X, _ = blobs(200)
     new = X[:20] + 0.05
     model = SpectralClustering(4, gamma=0.3, tol=1e-9, random_state=0).fit(X)
     degrees = oracle.kernel_matrix("rbf", X, gamma=0.3).sum(axis=0) - 1
     values, U = oracle.eigenpairs(normalized(X, 0.3), 4, centered=False)
+    V = U / np.sqrt(degrees)[:, None]
     k = oracle.kernel_matrix("rbf", new, X, gamma=0.3)
-    F = k / np.sqrt(np.outer(k.sum(axis=1), degrees)) @ U / values
-    F /= np.linalg.norm(F, axis=1, keepdims=True)
-    rows = model.map_.rows(new)
-    training = U / np.linalg.norm(U, axis=1, keepdims=True)
-    np.testing.assert_allclose(rows @ model.embedding_.T, F @ training.T, atol=1e-5)
+    own = k.max(axis=1, keepdims=True)
+    F = k @ V / (own + values * (k.sum(axis=1, keepdims=True) - own))
+    np.testing.assert_allclose(model.map_.functions(new) @ model.map_.weights.T, F @ V.T, atol=1e-7)
+
+
+@pytest.mark.parametrize("affinity", ["rbf", "laplacian", "poly", "nearest_neighbors"])
+@pytest.mark.parametrize("basis", ["points", "landmarks"])
+def test_functions_of_training_rows_are_the_eigenvectors(affinity, basis):
+    """Also of kernels whose k(x, x) differs from row to row."""
+    if basis == "landmarks" and affinity == "nearest_neighbors":
+        return
+    X, _ = blobs(150)
+    basis = Landmarks(6) if basis == "landmarks" else basis
+    model = SpectralClustering(4, affinity=affinity, gamma=0.2, basis=basis, degree=2, tol=1e-9)
+    model.set_params(random_state=0).fit(X)
+    graph = affinity == "nearest_neighbors"
+    V = model.map_.functions(model.graph_.rows(X) if graph else X)
+    if basis == "points":
+        np.testing.assert_allclose(V, model.map_.weights, atol=1e-7 * np.abs(V).max())
+    np.testing.assert_allclose(
+        V / np.linalg.norm(V, axis=1, keepdims=True), model.embedding_, atol=1e-6
+    )
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_far_rows_go_with_the_nearest():
+    X, _ = datasets.make_moons(300, noise=0.04, random_state=0)
+    model = SpectralClustering(2, gamma=20.0, random_state=0).fit(X)
+    far = X[:50] + 3 * (X[:50] - X.mean(axis=0))
+    nearest = ((far[:, None] - X) ** 2).sum(axis=2).argmin(axis=1)
+    np.testing.assert_array_equal(model.predict(far), model.labels_[nearest])
+
+
+ASSIGN = ["kmeans", "discretize", "cluster_qr"]
+
+
+@pytest.mark.parametrize("assign", ASSIGN)
+@pytest.mark.parametrize("affinity", ["rbf", "nearest_neighbors"])
+@pytest.mark.parametrize("name", ["blobs", "moons", "digits"])
+def test_assignments_of_scikit_learn(name, affinity, assign):
+    if name == "digits":
+        X, k, gamma = datasets.load_digits(return_X_y=True)[0][::3], 10, 1e-3
+    else:
+        X, _, k, gamma = SEPARATED[name]
+    settings = {"gamma": gamma, "affinity": affinity, "assign_labels": assign, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a graph in pieces
+        theirs = sklearn.cluster.SpectralClustering(k, **settings).fit(X)
+    ours = SpectralClustering(k, **settings, tol=1e-8).fit(X)
+    # Theirs do without rows of unit length in k-means, and draw another first row in discretize.
+    floor = 0.7 if name == "digits" and assign != "cluster_qr" else 0.95
+    assert adjusted_rand_score(theirs.labels_, ours.labels_) >= floor
+    np.testing.assert_array_equal(ours.predict(X), ours.labels_)
+
+
+def test_rules_are_those_of_scikit_learn_on_the_same_vectors():
+    V = generator(3).standard_normal((200, 5))
+    seed = np.random.RandomState
+    theirs = sklearn_spectral.discretize(V, random_state=seed(7))
+    np.testing.assert_array_equal(by_rotation(V, 5, 1, seed(7)).labels(V), theirs)
+    theirs = sklearn_spectral.cluster_qr(V)
+    np.testing.assert_array_equal(by_pivots(V, 5, 1, seed(7)).labels(V), theirs)
+
+
+def test_neighbors_suit_the_digits():
+    X, y = datasets.load_digits(return_X_y=True)
+    model = SpectralClustering(10, affinity="nearest_neighbors", random_state=0).fit(X)
+    assert adjusted_rand_score(y, model.labels_) >= 0.7
+    half = SpectralClustering(10, affinity="nearest_neighbors", random_state=0).fit(X[::2])
+    assert adjusted_rand_score(y[1::2], half.predict(X[1::2])) >= 0.65
+
+
+@pytest.mark.parametrize("make", [np.asarray, "sparse"])
+def test_neighbors_of_given_distances(make):
+    X, _ = datasets.make_moons(200, noise=0.05, random_state=0)
+    D = cdist(X, X)
+    if isinstance(make, str):
+        make = lambda D: sparse.csr_matrix(kneighbors(D, 30))  # noqa: E731
+    settings = {"affinity": "precomputed_nearest_neighbors", "n_neighbors": 8, "random_state": 0}
+    model = SpectralClustering(2, **settings).fit(make(D))
+    rows = SpectralClustering(2, affinity="nearest_neighbors", n_neighbors=8, random_state=0).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a graph in pieces
+        theirs = sklearn.cluster.SpectralClustering(2, **settings).fit(make(D))
+    assert adjusted_rand_score(theirs.labels_, model.labels_) == 1
+    assert adjusted_rand_score(rows.labels_, model.labels_) == 1
+    assert abs(model.affinity_matrix_ - theirs.affinity_matrix_).max() == 0
+    assert abs(model.affinity_matrix_ - rows.affinity_matrix_).max() == 0
+    np.testing.assert_array_equal(model.predict(make(D)), model.labels_)
+
+
+def kneighbors(D, k):
+    """The k least distances of every row, zeros included, as a sparse matrix."""
+    index = np.argsort(D, axis=1)[:, :k]
+    rows = np.repeat(np.arange(len(D)), k)
+    data = np.take_along_axis(D, index, axis=1).ravel()
+    return sparse.coo_matrix((data, (rows, index.ravel())), shape=D.shape)
+
+
+@pytest.mark.parametrize("affinity", ["rbf", "laplacian", "nearest_neighbors", "precomputed"])
+def test_affinity_matrix_is_that_of_scikit_learn(affinity):
+    X, _ = blobs(60)
+    X = oracle.kernel_matrix("rbf", X, gamma=0.3) if affinity == "precomputed" else X
+    settings = {"affinity": affinity, "gamma": 0.3, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = sklearn.cluster.SpectralClustering(4, **settings).fit(X).affinity_matrix_
+    ours = SpectralClustering(4, **settings).fit(X).affinity_matrix_
+    assert abs(ours - theirs).max() <= 1e-12
+    with pytest.raises(AttributeError, match="no matrix of all affinities"):
+        _ = SpectralClustering(4, basis=Landmarks(9), random_state=0).fit(X).affinity_matrix_
+
+
+@pytest.mark.parametrize("affinity", ["rbf", "nearest_neighbors"])
+@pytest.mark.parametrize("solver", [None, "arpack", "lobpcg", "amg", "dense", "krylov"])
+def test_solvers_of_scikit_learn_by_their_names(solver, affinity):
+    if solver == "amg":
+        pytest.importorskip("pyamg")
+    X, _ = datasets.make_moons(300, noise=0.05, random_state=0)
+    settings = {"gamma": 30.0, "affinity": affinity, "n_neighbors": 12, "random_state": 0}
+    model = SpectralClustering(2, eigen_solver=solver, eigen_tol=1e-6, **settings).fit(X)
+    A = sparse.csr_matrix(model.affinity_matrix_).toarray()
+    np.fill_diagonal(A, 0)
+    d = A.sum(axis=0)
+    values = np.linalg.eigvalsh(A / np.sqrt(np.outer(d, d)))[::-1][:2]
+    np.testing.assert_allclose(model.eigenvalues_, values, atol=1e-5)
+    exact = SpectralClustering(2, eigen_solver="dense", **settings).fit(X)
+    assert adjusted_rand_score(exact.labels_, model.labels_) >= 0.95
+
+
+def test_parameters_and_defaults_of_scikit_learn():
+    theirs = sklearn.cluster.SpectralClustering().get_params()
+    ours = SpectralClustering().get_params()
+    differ = {name for name in theirs if theirs[name] != ours[name]}
+    assert differ == {"eigen_solver"} and theirs["eigen_solver"] is None
+    SpectralClustering(**theirs)._validate_params()
+
+
+def test_a_graph_in_pieces():
+    """One eigenvalue of 1 for each, and clusters that are the pieces."""
+    X, y = datasets.make_blobs(600, 3, centers=6, cluster_std=0.2, random_state=1)
+    model = SpectralClustering(6, affinity="nearest_neighbors", random_state=0).fit(X)
+    assert adjusted_rand_score(y, model.labels_) == 1
+    np.testing.assert_allclose(model.eigenvalues_, 1, atol=1e-8)
+
+
+def test_fewer_eigenvectors_than_clusters_are_told():
+    X, _ = blobs(60)
+    with pytest.warns(UserWarning, match="finds a cluster for each of the 3 eigenvectors"):
+        SpectralClustering(4, n_components=3, assign_labels="cluster_qr").fit(X)
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
@@ -239,6 +403,10 @@ def data(**changes):
         ({"affinity": "precomputed", "basis": "landmarks"}, np.ones((9, 9)), "needs points"),
         ({"affinity": "precomputed"}, -np.ones((9, 9)), "are not negative"),
         ({"affinity": "linear"}, data() - data().mean(axis=0) - 5e-3, "are not negative"),
+        ({"affinity": "nearest_neighbors", "n_neighbors": 21}, data(), "n_neighbors=21 is more"),
+        ({"affinity": "precomputed_nearest_neighbors"}, data(), "square matrix"),
+        ({"affinity": "nearest_neighbors", "basis": "landmarks"}, data(), "needs points"),
+        ({"assign_labels": "best"}, data(), "'assign_labels' parameter"),
         ({"memory": "1 apple"}, data(), "not an amount of memory"),
     ],
 )

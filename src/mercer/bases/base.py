@@ -200,6 +200,14 @@ class GramBasis(Basis):
     def diagonal(self) -> np.ndarray:
         """The diagonal of G, (m,)."""
 
+    def own_affinities(self) -> np.ndarray:
+        """What G leaves out of k(x, x): zeros, or all of it where G has no diagonal, (m,)."""
+        return np.zeros(self.size)
+
+    def sparse(self) -> Any:
+        """G as a CSR matrix, where it is held as one; None otherwise."""
+        return None
+
     @abstractmethod
     def to_dense(self) -> np.ndarray:
         """G itself, (m, m), in an array of its own."""

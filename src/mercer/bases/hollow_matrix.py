@@ -1,6 +1,9 @@
 """A given matrix of affinities, with zeros in place of its diagonal."""
 
+from typing import Any
+
 import numpy as np
+from scipy.sparse import diags
 
 from ..compute import is_sparse
 from ..compute.arrays import Array
@@ -17,6 +20,14 @@ class HollowMatrix(PrecomputedBasis):
     def diagonal(self) -> Array:
         """Zeros."""
         return np.zeros(self.size)
+
+    def own_affinities(self) -> Array:
+        """The diagonal of G."""
+        return super().diagonal()
+
+    def sparse(self) -> Any:
+        """G without its diagonal, where it is sparse."""
+        return self.G - diags(super().diagonal(), format="csr") if is_sparse(self.G) else None
 
     def to_dense(self) -> Array:
         """A copy of G with zeros on its diagonal."""

@@ -8,7 +8,7 @@ import numpy as np
 from ..checkpoint import digest
 from ..compute import TiledEngine, TileStore, array_namespace, is_sparse, to_numpy
 from ..compute.arrays import Array, dtype_name
-from ..kernels import Kernel
+from ..kernels import Hollow, Kernel
 from ..kernels.base import Pairs
 from .base import Basis, BasisRecipe, GramBasis
 
@@ -294,6 +294,11 @@ class PointGram(GramBasis, PointBasis):
         if self._diagonal is None:
             self._diagonal = self.kernel.diag(self.points)
         return self._diagonal
+
+    def own_affinities(self) -> Array:
+        """k(z, z) where the diagonal is zero."""
+        hollow = isinstance(self.kernel, Hollow)
+        return self.kernel.own(self.points) if hollow else super().own_affinities()
 
     def to_dense(self) -> Array:
         """k(Z, Z), tile by tile."""

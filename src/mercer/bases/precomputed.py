@@ -54,6 +54,10 @@ class PrecomputedBasis(GramBasis):
             return wide(array_namespace(self.G).linalg.diagonal(self.G))
         return np.asarray(self.G.diagonal(), dtype=float)
 
+    def sparse(self) -> Any:
+        """G, where it is sparse."""
+        return self.G if is_sparse(self.G) else None
+
     def to_dense(self) -> Array:
         """A copy of G."""
         if is_foreign(self.G):

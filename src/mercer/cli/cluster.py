@@ -18,6 +18,7 @@ from .results import Result
 SUMMARY = "Spectral clustering: find the cluster of every row."
 EXAMPLES = """\
   mercer cluster demo-output/digits.csv --drop digit -k 10 -o clusters.csv
+  mercer cluster demo-output/digits.csv --drop digit -k 10 --neighbors 10 --labels cluster_qr
 """
 
 
@@ -27,6 +28,18 @@ def configure(parser: ArgumentParser) -> None:
     add_kept(parser)
     parser.add_argument(
         "-k", "--clusters", type=whole(1), required=True, metavar="K", help="number of clusters"
+    )
+    parser.add_argument(
+        "--neighbors",
+        type=whole(1),
+        metavar="N",
+        help="tie every row to its N nearest, itself among them, in place of a kernel",
+    )
+    parser.add_argument(
+        "--labels",
+        choices=("kmeans", "discretize", "cluster_qr"),
+        default="kmeans",
+        help="from eigenvectors to clusters (default: %(default)s)",
     )
     parser.add_argument(
         "--landmarks",
@@ -57,7 +70,9 @@ def run(args: Namespace) -> Result:
         warn_of_scales(args, X, table.names)
         model = SpectralClustering(
             args.clusters,
-            affinity=args.kernel,
+            affinity=args.kernel if args.neighbors is None else "nearest_neighbors",
+            n_neighbors=args.neighbors or 10,
+            assign_labels=args.labels,
             gamma=width(args),
             degree=args.degree,
             coef0=args.coef0,

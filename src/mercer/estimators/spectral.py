@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClusterMixin
-from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from ..bases import (
     BASES,
@@ -18,15 +18,20 @@ from ..bases import (
     HollowMatrix,
     PrecomputedBasis,
 )
-from ..compute import restore
+from ..compute import is_sparse, restore
 from ..compute.arrays import Array
-from ..kernels import KERNELS, Hollow, Kernel
+from ..exceptions import tell
+from ..kernels import KERNELS, Hollow, Kernel, Precomputed
 from ..planning import Workload
 from ..planning.following import solve_planned, warn_unconverged
 from ..planning.fourier import solver_for
 from ..progress.passes import PassBar
 from ..solvers import SOLVERS, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
+from ..spectral.amg import Amg
+from ..spectral.assigning import ASSIGNING, directions
+from ..spectral.graph import NeighborGraph
+from ..spectral.pieces import GraphArpack
 from ..spectral.problems import spectral_problem
 from ._input import KernelInput, check_gram
 from ._parameters import Interval, StrOptions
@@ -35,6 +40,8 @@ from ._whole import all_or_nothing
 # Rows up to which "auto" is the exact method: seconds on two cores. Beyond, landmarks take as
 # long as k-means, and the exact method grows with the square.
 AUTO_POINTS = 20_000
+#: Affinities that are a graph of nearest neighbors, and whether they take distances.
+NEIGHBORS = {"nearest_neighbors": False, "precomputed_nearest_neighbors": True}
 
 
 class SpectralClustering(ClusterMixin, KernelInput):
@@ -42,7 +49,8 @@ class SpectralClustering(ClusterMixin, KernelInput):
 
     Ng, Jordan & Weiss: the k leading eigenvectors of D^{-1/2} K D^{-1/2}, rows scaled to unit
     length, then k-means. The n x n matrix is met tile by tile, so 100,000 points need no 80 GB;
-    with landmarks it is not met at all.
+    with landmarks it is not met at all. Every parameter of `sklearn.cluster.SpectralClustering`
+    is here under the same name.
 
     Parameters
     ----------
@@ -51,7 +59,12 @@ class SpectralClustering(ClusterMixin, KernelInput):
 
     affinity : str, Kernel or callable, default="rbf"
         Any kernel of `mercer.KernelPCA`, by name or as an object, a function of two rows, or
-        "precomputed". Its row sums must be positive.
+        "precomputed". Its row sums must be positive. "nearest_neighbors" is the graph of the
+        `n_neighbors` nearest rows, which needs no width; "precomputed_nearest_neighbors" the
+        same from given distances, (n_samples, n_samples), dense or sparse.
+
+    n_neighbors : int, default=10
+        Neighbors of a row in such a graph, itself among them.
 
     gamma : float, "median", "mean" or None, default=1.0
         Width of a kernel given by name; None is 1 / n_features. The default is scikit-learn's
@@ -67,9 +80,19 @@ class SpectralClustering(ClusterMixin, KernelInput):
         "points" is the exact method, "landmarks" Nystroem with a few chosen rows, for example
         ``mercer.bases.Landmarks(1000)``; "auto" is exact up to 20,000 rows.
 
-    eigen_solver : "auto", str or Solver, default="auto"
-        As in `mercer.KernelPCA`. `mercer.hebbian.Hebbian` learns the eigenvectors from one row at
-        a time; as it needs a positive semidefinite matrix, the diagonal of K stays.
+    eigen_solver : "auto", str, Solver or None, default="auto"
+        As in `mercer.KernelPCA`; None is "auto". Sparse graphs are left to ARPACK, on products
+        with the graph. "amg", LOBPCG with a multigrid preconditioner, needs pyamg.
+        `mercer.hebbian.Hebbian` learns the eigenvectors from one row at a time; as it needs a
+        positive semidefinite matrix, the diagonal of K stays.
+
+    eigen_tol : float or "auto", default="auto"
+        scikit-learn's name for `tol`, used instead of it where it is a number.
+
+    assign_labels : "kmeans", "discretize" or "cluster_qr", default="kmeans"
+        From eigenvectors to labels: k-means; the rotation nearest to one axis a cluster (Yu &
+        Shi 2003); or the axes of the rows that a pivoted QR factorization takes first (Damle,
+        Minden & Ying 2019), without any iteration. The last two find `n_components` clusters.
 
     n_init : int, default=10
         Starts of k-means.
@@ -96,7 +119,11 @@ class SpectralClustering(ClusterMixin, KernelInput):
         The cluster of every row.
 
     embedding_ : array of shape (n_samples, n_components)
-        The rows of unit length that k-means saw.
+        The leading eigenvectors by rows of unit length.
+
+    affinity_matrix_ : array or sparse matrix of shape (n_samples, n_samples)
+        The affinities. Those of a kernel are made when they are asked for, and take n_samples^2
+        numbers; with landmarks there are none.
 
     eigenvalues_ : array of shape (n_components,)
         Of the normalized affinity matrix, largest first. As many are near 1 as there are
@@ -124,12 +151,14 @@ class SpectralClustering(ClusterMixin, KernelInput):
     Notes
     -----
     As in the paper and in scikit-learn, the diagonal of K is zero: a point far from the others
-    is otherwise tied to itself above all. Landmarks keep it, since only a positive semidefinite
-    matrix has a Nystroem approximation, and suit kernels wide enough for it not to matter.
+    is otherwise tied to itself above all. With landmarks it is taken off their matrix, and with
+    ``basis="fourier"`` it stays.
 
     References
     ----------
-    Ng, Jordan & Weiss (2002), On spectral clustering: analysis and an algorithm.
+    Ng, Jordan & Weiss (2002), On spectral clustering: analysis and an algorithm. Yu & Shi (2003),
+    Multiclass spectral clustering. Damle, Minden & Ying (2019), Simple, direct and efficient
+    multi-way spectral clustering.
     Fowlkes, Belongie, Chung & Malik (2004), Spectral grouping using the Nystroem method.
 
     Examples
@@ -148,14 +177,17 @@ class SpectralClustering(ClusterMixin, KernelInput):
 
     _parameter_constraints: ClassVar[dict] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "affinity": [StrOptions(set(KERNELS)), callable, Kernel],
+        "affinity": [StrOptions({*KERNELS, *NEIGHBORS}), callable, Kernel],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"median", "mean"}), None],
         "degree": [Interval(Real, 0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "kernel_params": [dict, None],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "basis": [StrOptions({"auto", "points", "landmarks", "fourier"}), BasisRecipe],
-        "eigen_solver": [StrOptions({"auto", *SOLVERS}), Solver],
+        "eigen_solver": [StrOptions({"auto", "amg", *SOLVERS}), Solver, None],
+        "eigen_tol": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "assign_labels": [StrOptions(set(ASSIGNING))],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
         "memory": [Interval(Real, 0, None, closed="neither"), str, None],
@@ -169,13 +201,16 @@ class SpectralClustering(ClusterMixin, KernelInput):
         n_clusters: int = 8,
         *,
         affinity: str | Kernel | Callable[..., Any] = "rbf",
+        n_neighbors: int = 10,
         gamma: float | str | None = 1.0,
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
         n_components: int | None = None,
         basis: str | BasisRecipe = "auto",
-        eigen_solver: str | Solver = "auto",
+        eigen_solver: str | Solver | None = "auto",
+        eigen_tol: float | str = "auto",
+        assign_labels: str = "kmeans",
         n_init: int = 10,
         random_state: int | np.random.RandomState | None = None,
         memory: int | str | None = None,
@@ -185,6 +220,7 @@ class SpectralClustering(ClusterMixin, KernelInput):
     ):
         self.n_clusters = n_clusters
         self.affinity = affinity
+        self.n_neighbors = n_neighbors
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
@@ -192,6 +228,8 @@ class SpectralClustering(ClusterMixin, KernelInput):
         self.n_components = n_components
         self.basis = basis
         self.eigen_solver = eigen_solver
+        self.eigen_tol = eigen_tol
+        self.assign_labels = assign_labels
         self.n_init = n_init
         self.random_state = random_state
         self.memory = memory
@@ -222,10 +260,10 @@ class SpectralClustering(ClusterMixin, KernelInput):
             basis = self._build_basis(X, engine, rng)
             problem = spectral_problem(basis, X)
             pairs = self._solve(problem, X, engine, rng, progress.report)
-            self.map_, rows = problem.assemble(pairs, X)
+            self.map_, V = problem.assemble(pairs, X)
         basis.release()
-        self._set_results(pairs, rows, original)
-        warn_unconverged(pairs, self.tol)
+        self._set_results(pairs, V, original)
+        warn_unconverged(pairs, self._tolerance())
         return self
 
     def fit_predict(self, X: Array, y: Any = None) -> Array:
@@ -233,49 +271,74 @@ class SpectralClustering(ClusterMixin, KernelInput):
         return self.fit(X, y).labels_
 
     def predict(self, X: Array) -> Array:
-        """The cluster of every row of X, by the Nystroem extension of the eigenvectors.
+        """The cluster of every row of X, by the extension of the eigenvectors.
 
         Parameters
         ----------
         X : array-like, sparse CSR matrix or memmap of shape (n, n_features)
             With ``affinity="precomputed"`` the affinities of new rows with the training
-            rows, (n, n_samples).
+            rows, (n, n_samples), and with "precomputed_nearest_neighbors" the distances.
 
         Returns
         -------
         array of int, shape (n,)
-            A row too far from all training rows to have any affinity with them tells
-            nothing, and gets the cluster whose center is nearest to zero.
+            Training rows keep their labels. A row too far from all training rows to have any
+            affinity with them tells nothing, and gets the cluster that a row of zeros is in.
         """
         original, X = X, self._array(X, reset=False)
         self.kernel_.check(X)
-        return restore(self.kmeans_.predict(self.map_.rows(X)), original)
+        if self.affinity in NEIGHBORS:
+            X = self.graph_.rows(X, self.n_jobs)
+        return restore(self.assignment_.labels(self.map_.functions(X)), original)
 
     @property
     def kernel(self) -> Any:
         """The affinity under the name that every kernel method has for it."""
-        return self.affinity
+        return "precomputed" if self.affinity in NEIGHBORS else self.affinity
+
+    @property
+    def affinity_matrix_(self) -> Array:
+        """All affinities, (n_samples, n_samples); those of a kernel are made on demand."""
+        check_is_fitted(self)
+        basis = self.map_.basis
+        if self.affinity in NEIGHBORS:
+            return self.graph_.matrix
+        if isinstance(basis, PrecomputedBasis):
+            return basis.G
+        if not basis.spans_data:
+            raise AttributeError(
+                f"With {basis.size} {basis.noun} there is no matrix of all affinities. "
+                "Use basis='points' to have one."
+            )
+        return self.kernel_(basis.points)
 
     def _named_kernel(self, d) -> Kernel:
+        if self.affinity in NEIGHBORS:
+            return Precomputed()
         # A kernel object brings its own width, and gamma has a default here.
         return self.affinity if isinstance(self.affinity, Kernel) else super()._named_kernel(d)
+
+    def _is_precomputed(self) -> bool:
+        return super()._is_precomputed() and self.affinity != "nearest_neighbors"
 
     def _check_clusters(self, X):
         n = X.shape[0]
         wanted = {"n_clusters": self.n_clusters, "n_components": self.n_components}
+        if self.affinity in NEIGHBORS:
+            wanted["n_neighbors"] = self.n_neighbors
         for name, asked in wanted.items():
             if asked is not None and asked > n:
                 raise ValueError(f"{name}={asked} is more than n_samples={n}. Give at most {n}.")
 
     def _build_basis(self, X, engine, rng) -> Basis:
-        if self._is_precomputed():
+        if self.kernel == "precomputed" or isinstance(self.kernel, Precomputed):
             if self.basis not in ("auto", "points"):
                 raise ValueError(
                     f"basis={self.basis!r} needs points, and precomputed affinities have none. "
                     "Use basis='auto', or a kernel that is computed from the data."
                 )
-            check_gram(X)
-            return HollowMatrix(X, engine) if self._hollow() else PrecomputedBasis(X, engine)
+            G = self._given_affinities(X)
+            return HollowMatrix(G, engine) if self._hollow() else PrecomputedBasis(G, engine)
         recipe = self.basis
         if recipe == "auto":
             recipe = "points" if X.shape[0] <= AUTO_POINTS else "landmarks"
@@ -287,19 +350,30 @@ class SpectralClustering(ClusterMixin, KernelInput):
 
     def _hollow(self) -> bool:
         """Whether the affinity of a row to itself is taken to be zero."""
-        return isinstance(self.eigen_solver, str) or not self.eigen_solver.needs_definite
+        return not (isinstance(self.eigen_solver, Solver) and self.eigen_solver.needs_definite)
+
+    def _given_affinities(self, X):
+        """The matrix X itself, or the graph of neighbors that X gives."""
+        if self.affinity not in NEIGHBORS:
+            check_gram(X)
+            return X
+        given = NEIGHBORS[self.affinity]
+        if given and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                "affinity='precomputed_nearest_neighbors' takes a square matrix of distances, "
+                f"n_samples x n_samples, and X has shape {tuple(X.shape)}. For rows use "
+                "affinity='nearest_neighbors'."
+            )
+        self.graph_ = NeighborGraph.of(X, self.n_neighbors, self.n_jobs, given)
+        return self.graph_.matrix
 
     def _solve(self, problem, X, engine, rng, report):
         """The leading eigenpairs, once the degrees are known to be positive."""
         r = min(self._width(), problem.size)
-        tol = max(float(self.tol), DRAFT_FLOOR if X.dtype == np.float32 else 0.0)
+        tol = max(self._tolerance(), DRAFT_FLOOR if X.dtype == np.float32 else 0.0)
         work = Workload(problem.size, X.shape[1], r, engine.memory, engine.threads, tol)
         rows = None if problem.basis.spans_data else X.shape[0]
-        solver = self.eigen_solver
-        if isinstance(solver, str) and solver != "auto":
-            solver = SOLVERS[solver]()
-        if solver == "auto" and isinstance(problem.basis, FourierBasis):
-            solver = solver_for(problem.size, r)
+        solver = self._make_solver(problem, r)
         with np.errstate(invalid="ignore"):
             pairs, self.plan_ = solve_planned(problem, work, rng, engine, report, solver, rows)
         if problem.least_degree < 0:
@@ -310,15 +384,38 @@ class SpectralClustering(ClusterMixin, KernelInput):
             )
         return pairs
 
-    def _set_results(self, pairs, rows, original):
+    def _make_solver(self, problem, r: int) -> str | Solver:
+        """The solver asked for; "auto" where the plan is to choose."""
+        solver = "auto" if self.eigen_solver is None else self.eigen_solver
+        if solver == "amg":
+            return Amg()
+        basis = problem.basis
+        given = isinstance(basis, PrecomputedBasis) and is_sparse(basis.G)
+        if given and solver in ("auto", "arpack"):
+            return GraphArpack()
+        if isinstance(basis, FourierBasis) and solver == "auto":
+            return solver_for(problem.size, r)
+        return SOLVERS[solver]() if isinstance(solver, str) and solver != "auto" else solver
+
+    def _set_results(self, pairs, V, original):
         self.eigenvalues_ = restore(pairs.values, original)
-        self.embedding_ = restore(rows, original)
+        self.embedding_ = restore(directions(V), original)
         seed = check_random_state(self.random_state)
-        self.kmeans_ = KMeans(self.n_clusters, n_init=self.n_init, random_state=seed).fit(rows)
-        self.labels_ = restore(self.kmeans_.labels_, original)
+        if self.assign_labels != "kmeans" and V.shape[1] != self.n_clusters:
+            tell(
+                f"assign_labels={self.assign_labels!r} finds a cluster for each of the "
+                f"{V.shape[1]} eigenvectors, and n_clusters={self.n_clusters}. Leave "
+                "n_components out, or use assign_labels='kmeans'."
+            )
+        assign = ASSIGNING[self.assign_labels]
+        self.assignment_ = assign(V, self.n_clusters, self.n_init, seed)
+        self.labels_ = restore(self.assignment_.labels(V), original)
         basis = self.map_.basis
         if not basis.spans_data and basis.points is not None:
             self.landmarks_ = basis.points
+
+    def _tolerance(self) -> float:
+        return float(self.tol if isinstance(self.eigen_tol, str) else self.eigen_tol)
 
     def _width(self) -> int:
         """Number of eigenvectors."""

@@ -56,6 +56,10 @@ class SymmetricOperator(ABC):
         """k vectors to start from, (n, k)."""
         return rng.standard_normal((self.shape[0], k))
 
+    def sparse(self) -> Any:
+        """The matrix as CSR, where it has few entries that are not zero; None otherwise."""
+        return None
+
     def rows(self, index: Array) -> np.ndarray:
         """Some rows, (b, n); from products with unit vectors where there is no other way."""
         index = np.arange(self.shape[0])[index]

@@ -95,6 +95,11 @@ class NormalizedGram(SymmetricOperator):
         K *= self.scale[:, None]
         return K
 
+    def sparse(self) -> Any:
+        """The matrix, where that of the basis is sparse."""
+        G = self.basis.sparse()
+        return None if G is None else G.multiply(self.scale).multiply(self.scale[:, None]).tocsr()
+
     def start(self, k: int, rng: np.random.Generator) -> Array:
         """One product with eigenvectors of a sample of the points, extended to all of them.
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.cluster import KMeans
 
 from ..certificate import Certificate
 from ..compute import is_sparse
@@ -31,6 +30,7 @@ from ..estimators import (
     StreamingKernelPCA,
 )
 from ..estimators.search import Selection
+from ..estimators.spectral import NEIGHBORS
 from ..estimators.streaming import State
 from ..expansion import KernelExpansion
 from ..hebbian import GrowingHebbian, History
@@ -39,6 +39,8 @@ from ..mds.coordinates import DistanceMap, Spectrum
 from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance
 from ..mds.fit import LinearMap
 from ..planning import Plan
+from ..spectral.assigning import Centers, Pivoted, Rotated
+from ..spectral.graph import NeighborGraph
 from ..spectral.problems import SpectralMap
 from ..stream.dictionary import GrowingDictionary
 from .archive import ModelFileError, UnavailableDevice
@@ -156,8 +158,11 @@ def known_sizes(state) -> dict[str, int]:
     holder = state.get("expansion_", state.get("map_"))
     if isinstance(holder, KernelExpansion | SpectralMap):
         sizes["m"] = holder.basis.size
-        if width(holder.basis) != sizes.get("d"):
-            raise ModelFileError(f"a basis of {width(holder.basis)} columns for {sizes.get('d')}")
+        graph = state.get("graph_")
+        rows = graph.points if isinstance(graph, NeighborGraph) else None
+        wide = width(holder.basis) if rows is None else rows.shape[1]
+        if wide != sizes.get("d"):
+            raise ModelFileError(f"a basis of {wide} columns for {sizes.get('d')}")
     if isinstance(holder, KernelExpansion):
         sizes["r"] = holder.n_components
         certificate = state.get("certificate_")
@@ -224,11 +229,6 @@ def without_distances(model, state) -> dict[str, Any]:
     return state if kept else without(state, "_distance")
 
 
-def with_centers(model, state) -> dict[str, Any]:
-    """Of k-means only the centers."""
-    return state | {"cluster_centers": model.kmeans_.cluster_centers_}
-
-
 def without(state, *names) -> dict[str, Any]:
     """A dict without some of its keys."""
     return {name: value for name, value in state.items() if name not in names}
@@ -252,15 +252,24 @@ def check_map(model) -> None:
         raise ModelFileError("the map of new points does not fit the embedding")
 
 
-def restore_kmeans(model) -> None:
-    """k-means from its centers, in an estimator that was fitted to anything of their shape."""
-    basis = model.map_.basis
-    if not basis.spans_data:
-        model.landmarks_ = host(basis.points)
-    centers = matrix(vars(model).pop("cluster_centers")).astype(float)
-    placeholder = np.arange(centers.size, dtype=float).reshape(centers.shape)
-    model.kmeans_ = KMeans(len(centers), init=placeholder, n_init=1, max_iter=1).fit(placeholder)
-    model.kmeans_.cluster_centers_ = centers
+def restore_landmarks(model) -> None:
+    """The points of the basis, where it is a few of the rows; the assignment fits the map."""
+    if not model.map_.basis.spans_data and model.map_.basis.points is not None:
+        model.landmarks_ = host(model.map_.basis.points)
+    assignment, k = model.assignment_, model.map_.weights.shape[1]
+    if isinstance(assignment, Centers):
+        fit = matrix(assignment.centers).shape[1] == k
+    else:
+        fit = matrix(assignment.rotation).shape == (k, k)
+    if isinstance(assignment, Rotated):
+        fit &= vector(assignment.scale).size == k
+    graph = vars(model).get("graph_")
+    if (graph is not None) != (model.affinity in NEIGHBORS):
+        raise ModelFileError("a graph of neighbors where there should be none, or none")
+    if graph is not None and graph.radii.size != model.map_.basis.size:
+        raise ModelFileError("a graph of neighbors of another number of rows")
+    if not fit:
+        raise ModelFileError("the assignment of labels does not fit the map")
 
 
 COLUMNS = {"n_features_in_": int}
@@ -304,8 +313,9 @@ CLUSTERS = {
     "map_": SpectralMap,
     "eigenvalues_": Array.of("k"),
     "labels_": Array.of("n"),
-    "cluster_centers": Array.of("c", "k"),
+    "assignment_": (Centers, Rotated, Pivoted),
 }
+GRAPH = {"graph_": NeighborGraph}
 SCALING = {
     **COLUMNS,
     "map_": (LinearMap, DistanceMap),
@@ -347,7 +357,7 @@ _LIST = [
     Model(NoveltyDetector, DETECTOR, NAMES),
     Model(PatchDenoiser, DENOISER, {}),
     Model(KernelPCASearch, SEARCH, NAMES),
-    Model(SpectralClustering, CLUSTERS, SAMPLE, with_centers, restore_kmeans),
+    Model(SpectralClustering, CLUSTERS, SAMPLE | GRAPH, finish=restore_landmarks),
     Model(ClassicalMDS, SCALING, DISTANCES, without_distances, check_map),
 ]
 MODELS: dict[str, Model] = {model.cls.__name__: model for model in _LIST}

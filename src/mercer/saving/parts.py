@@ -40,7 +40,11 @@ from ..preimage import PREIMAGES
 from ..sampling import RowSample
 from ..selectors import SELECTORS
 from ..solvers import SOLVERS
-from ..spectral.problems import SpectralMap
+from ..spectral.amg import Amg
+from ..spectral.assigning import Centers, Pivoted, Rotated
+from ..spectral.graph import NeighborGraph
+from ..spectral.pieces import GraphArpack
+from ..spectral.problems import PointMap, ReducedMap
 from ..stream.dictionary import GrowingDictionary
 from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream
@@ -116,12 +120,34 @@ def expansion(reader: Reader, given) -> KernelExpansion:
     return KernelExpansion(basis, F, M)
 
 
-def spectral_map(reader: Reader, given) -> SpectralMap:
-    """A map whose weights fit its basis."""
+def point_map(reader: Reader, given) -> PointMap:
+    """A map whose values and affinities fit its basis of all points."""
     basis, W = given["basis"], matrix(given["weights"])
-    if not isinstance(basis, BASIS_TYPES) or W.shape[0] != basis.size:
+    values, own = vector(given["values"]), vector(given["own"])
+    fit = isinstance(basis, BASIS_TYPES) and W.shape == (basis.size, values.size)
+    if not fit or own.size != basis.size or not basis.spans_data:
         raise ModelFileError(f"weights of shape {W.shape} do not fit their basis")
-    return SpectralMap(basis, W)
+    return PointMap(basis, W, values, own)
+
+
+def reduced_map(reader: Reader, given) -> ReducedMap:
+    """A map whose weights fit its basis."""
+    basis, W, total = given["basis"], matrix(given["weights"]), vector(given["total"])
+    if not isinstance(basis, BASIS_TYPES) or not W.shape[0] == total.size == basis.size:
+        raise ModelFileError(f"weights of shape {W.shape} do not fit their basis")
+    return ReducedMap(basis, W, total)
+
+
+def neighbor_graph(reader: Reader, given) -> NeighborGraph:
+    """A square graph, with its rows where it has them."""
+    A, radii, points = rows(given["matrix"]), vector(given["radii"]), given["points"]
+    n = radii.size
+    k, points = whole(given["n_neighbors"]), None if points is None else rows(points)
+    if not is_sparse(A) or A.shape != (n, n) or k > n:
+        raise ModelFileError("a graph of neighbors is no square sparse matrix")
+    if points is not None and points.shape[0] != n:
+        raise ModelFileError(f"a graph of {n} rows with {points.shape[0]} points")
+    return NeighborGraph(A, radii, k, points)
 
 
 def point_basis(reader: Reader, given) -> PointBasis:
@@ -309,11 +335,14 @@ RECIPES = (
     *SELECTORS.values(),
     *SOLVERS.values(),
     Hebbian,
+    Amg,
+    GraphArpack,
     *PREIMAGES.values(),
     *GAINS.values(),
 )
 RECORDS = (
     BatchRecord,
+    Centers,
     Certificate,
     DistanceMap,
     Estimate,
@@ -324,7 +353,9 @@ RECORDS = (
     History,
     LinearMap,
     Moments,
+    Pivoted,
     Plan,
+    Rotated,
     RowSample,
     Selection,
     Spectrum,
@@ -337,7 +368,9 @@ _LIST = [
     *(recipe(cls) for cls in dict.fromkeys(RECIPES)),
     *(record(cls) for cls in RECORDS),
     Part(KernelExpansion, named("basis", "frame", "metric"), expansion),
-    Part(SpectralMap, named("basis", "weights"), spectral_map),
+    Part(PointMap, named("basis", "weights", "values", "own"), point_map),
+    Part(ReducedMap, named("basis", "weights", "total"), reduced_map),
+    Part(NeighborGraph, named("matrix", "radii", "n_neighbors", "points"), neighbor_graph),
     Part(PointBasis, points_of("kernel", "single"), point_basis),
     Part(PointGram, points_of("kernel", "single", "dtype"), point_gram),
     given_matrix(GivenBasis),

@@ -2,8 +2,8 @@
 
 A solver sees an operator and nothing else. `Dense` forms the matrix and is best when all
 or many components are wanted; `BlockKrylov` touches it only through a handful of block
-products and is best for a few components of many points; `Arpack` and `Randomized` are
-scikit-learn's choices, kept for those who compare; `GramPower` is the covariance-free
+products and is best for a few components of many points; `Arpack`, `Randomized` and `Lobpcg`
+are scikit-learn's choices, kept for those who compare; `GramPower` is the covariance-free
 method of Shi, Guo and Xue.
 """
 
@@ -11,7 +11,7 @@ from .base import Eigenpairs, PassState, Solver, canonical, no_variance
 from .block_krylov import BlockKrylov
 from .dense import Dense
 from .gram_power import GramPower
-from .peers import Arpack, Randomized
+from .peers import Arpack, Lobpcg, Randomized
 
 SOLVERS: dict[str, type[Solver]] = {
     "dense": Dense,
@@ -19,6 +19,7 @@ SOLVERS: dict[str, type[Solver]] = {
     "gram-power": GramPower,
     "arpack": Arpack,
     "randomized": Randomized,
+    "lobpcg": Lobpcg,
 }
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Dense",
     "Eigenpairs",
     "GramPower",
+    "Lobpcg",
     "PassState",
     "Randomized",
     "Solver",

@@ -1,10 +1,11 @@
-"""The other two solvers of scikit-learn's KernelPCA, on operators: ARPACK and randomized."""
+"""The solvers that scikit-learn names, on operators: ARPACK, randomized and LOBPCG."""
 
+import warnings
 from functools import partial
 
 import numpy as np
 from scipy.linalg.blas import dsymm, dsymv
-from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh, lobpcg
 
 from ..compute import to_numpy
 from ..operators import SymmetricOperator
@@ -19,7 +20,7 @@ from .base import (
     Solver,
     silent,
 )
-from .dense import negative_bound
+from .dense import Dense, negative_bound
 
 
 class Arpack(Solver):
@@ -161,3 +162,66 @@ class Randomized(Solver):
         report(PassState(passes + 2, values, float(residuals.max() / max(values[0], 1e-300)), tol))
         converged = bool(residuals.max() <= max(tol, FULL_FLOOR) * values[0])
         return Eigenpairs(values, U, residuals, converged, passes + 2, least)
+
+
+class Lobpcg(Solver):
+    """Locally optimal block preconditioned conjugate gradients (Knyazev 2001), without any
+    preconditioner.
+
+    A block of three times the components, whatever the spectrum, where `BlockKrylov` keeps all
+    blocks: less memory, and more products.
+
+    Parameters
+    ----------
+    max_iter : int
+    oversampling : int
+        Vectors carried beyond those asked for; the last ones converge last.
+    """
+
+    _cap_name = "max_iter"
+
+    def __init__(self, max_iter: int = 300, oversampling: int = 4):
+        self.max_iter = max_iter
+        self.oversampling = oversampling
+
+    def solve(
+        self,
+        operator: SymmetricOperator,
+        n_components: int,
+        rng: np.random.Generator,
+        tol: float = 0.0,
+        report: Report = silent,
+    ) -> Eigenpairs:
+        """SciPy's loop on products with the operator, then Rayleigh-Ritz."""
+        n, k = operator.shape[0], n_components + self.oversampling
+        if 5 * k > n:  # as SciPy does for blocks so wide
+            return Dense().solve(operator, n_components, rng, tol, report)
+        count = [0]
+
+        def product(V):
+            count[0] += 1
+            return to_numpy(operator @ beside(operator, np.ascontiguousarray(V)))
+
+        A = LinearOperator(operator.shape, matvec=product, matmat=product, dtype=float)
+        start = rng.standard_normal((n, k))
+        goal = max(tol, FULL_FLOOR) * float(np.linalg.norm(product(start[:, :1]), 2))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the residuals say it
+            _, U = lobpcg(A, start, tol=goal / np.sqrt(n), maxiter=self.max_iter, largest=True)
+        pairs = ritz(operator, U, n_components, tol, count[0])
+        share = float(pairs.residuals.max() / max(abs(pairs.values[0]), 1e-300))
+        report(PassState(pairs.n_passes, pairs.values, share, tol))
+        return pairs
+
+
+def ritz(operator, V, n_components: int, tol: float, n_passes: int) -> Eigenpairs:
+    """The best eigenpairs within the span of V, with their residuals: one product."""
+    V, _ = qr(beside(operator, V))
+    AV = operator @ V
+    values, Q = small_eigh(inner(V, AV))
+    least, kept = float(values[-1]), slice(0, n_components)
+    values, Q = values[kept], Q[:, kept]
+    U = times(V, Q)
+    residuals = column_norms(times(AV, Q) - times(V, Q * values))
+    converged = bool(residuals.max() <= max(tol, FULL_FLOOR) * abs(values[0]))
+    return Eigenpairs(values, U, residuals, converged, n_passes + 1, least)

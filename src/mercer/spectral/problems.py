@@ -1,25 +1,37 @@
-"""Spectral clustering: from a basis to the rows that k-means sees, for all points and new ones.
+"""Spectral clustering: from a basis to functions that tell clusters apart, for any row.
 
-With S = D^{-1/2} K D^{-1/2} and its leading eigenpairs U, L, a row of the embedding is a row of U
-scaled to unit length (Ng, Jordan & Weiss 2002). Extended to any x by Nystroem it is
+With S = D^{-1/2} K D^{-1/2}, K without its diagonal, and S u = l u, v = D^{-1/2} u solves
 
-    k(x, X) D^{-1/2} U L^{-1} / sqrt(d(x)),
+    sum_{j != i} k(x_i, x_j) v_j = l d_i v_i.
 
-and since the degree d(x) only scales the row, it drops out with the length.
+For any x let s(x) be the sum of its affinities with all training rows and a(x) the one with the row
+nearest to it, which of a training row is itself. Then
+
+    v(x) = sum_j k(x, x_j) v_j / (a(x) + l (s(x) - a(x)))
+
+is v_i at x_i, continuous, and far from all rows the value at the nearest. The Nystroem extension,
+sum_j k(x, x_j) v_j / (l s(x)), is neither the first nor the last.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 
-from ..bases import FourierBasis
-from ..compute import to_numpy
+from ..bases import FourierBasis, PrecomputedBasis
+from ..compute import is_sparse, to_numpy
 from ..operators import DenseOperator, NormalizedGram, SymmetricOperator, ToeplitzCovariance
 from ..solvers import Eigenpairs
+from .assigning import directions
 
 # Eigenvalues of S, whose largest is 1, that say nothing more about any cluster.
 ZERO = 1e-12
+# Share of a direction's energy that is ties to other rows, below which they are rounding.
+ISOLATED = {"float64": 1e-9, "float32": 1e-4}
+# Eigenvalues of the reduced matrix, at most 1, below which directions can be no leading ones.
+SMALL = {"float64": 1e-10, "float32": 1e-5}
 
 
 def spectral_problem(basis, X):
@@ -30,8 +42,8 @@ def spectral_problem(basis, X):
 
 
 @dataclass(frozen=True)
-class SpectralMap:
-    """The embedding as sums of basis vectors.
+class SpectralMap(ABC):
+    """The embedding as functions of a row.
 
     Attributes
     ----------
@@ -42,9 +54,69 @@ class SpectralMap:
     basis: Any
     weights: np.ndarray
 
+    @abstractmethod
+    def functions(self, X) -> np.ndarray:
+        """v(x) of every row of X, (n, k)."""
+
     def rows(self, X) -> np.ndarray:
-        """Rows of unit length for the rows of X, (n, k)."""
-        return directions(self.basis.project(X, self.weights))
+        """The same scaled to unit length, (n, k)."""
+        return directions(self.functions(X))
+
+
+@dataclass(frozen=True)
+class PointMap(SpectralMap):
+    """All points: `weights` are the values of the functions there.
+
+    Attributes
+    ----------
+    values : array of shape (k,)
+        Eigenvalues of S.
+    own : array of shape (m,)
+        k(x_j, x_j) where the matrix is without its diagonal, else zeros: then a(x) is zero.
+    """
+
+    values: np.ndarray
+    own: np.ndarray
+
+    def functions(self, X) -> np.ndarray:
+        """v(x) of every row of X, (n, k)."""
+        if is_sparse(X) and isinstance(self.basis, PrecomputedBasis):
+            return self._extended(X)
+        engine, n = self.basis.engine, X.shape[0]
+        products, out = self.basis.block_products(X), np.empty((n, self.weights.shape[1]))
+        # A block of affinities, and what is compared of it.
+        fitting = engine.memory // (32 * engine.threads * self.basis.size)
+        rows = max(1, min(self.basis.product_rows(X), fitting))
+        engine.map_rows(lambda block: self._extended(products(block)), n, rows, out)
+        return out
+
+    def _extended(self, K):
+        """v(x) from the affinities of rows with the training rows, (b, m)."""
+        total = np.asarray(K.sum(axis=1), dtype=float).reshape(-1, 1)
+        own = nearest_affinities(K, self.own).reshape(-1, 1)
+        below = own + np.maximum(self.values, 0) * (total - own)
+        sums = np.asarray(K @ self.weights.astype(K.dtype, copy=False), dtype=float)
+        good = (below > 0) & (self.values > ZERO)
+        return np.divide(sums, below, out=np.zeros(sums.shape), where=good)
+
+
+@dataclass(frozen=True)
+class ReducedMap(SpectralMap):
+    """A span: the functions over the degree, both sums of basis vectors.
+
+    Attributes
+    ----------
+    total : array of shape (m,)
+        Weights of the degree.
+    """
+
+    total: np.ndarray
+
+    def functions(self, X) -> np.ndarray:
+        """v(x) of every row of X, (n, k)."""
+        sums = to_numpy(self.basis.project(X, np.column_stack([self.weights, self.total])))
+        own = np.asarray(self.basis.norms(X))
+        return sums[:, :-1] / floored(sums[:, -1], own)[:, None]
 
 
 class NormalizedProblem:
@@ -69,28 +141,37 @@ class NormalizedProblem:
         return self.operator.least_degree
 
     def assemble(self, pairs: Eigenpairs, X) -> tuple[SpectralMap, np.ndarray]:
-        """The map, and the rows of the training points, (n, k)."""
-        roots = np.sqrt(self.operator.known_degrees)[:, None]
-        weights = pairs.vectors / roots * inverse(pairs.values)
-        return SpectralMap(self.basis, weights), directions(pairs.vectors * roots)
+        """The map, and its values at the training points, (n, k)."""
+        V = pairs.vectors / np.sqrt(self.operator.known_degrees)[:, None]
+        return PointMap(self.basis, V, pairs.values, self.basis.own_affinities()), V
 
 
 class ReducedNormalizedProblem:
     """Landmarks: the same eigenproblem for K~ = Y Y', Y the rows' coordinates in the basis.
 
-    Its degrees are d = Y (Y' 1), and the m x m matrix Y' D^{-1} Y = Q L Q' has the
-    eigenvalues of D^{-1/2} K~ D^{-1/2}, whose eigenvectors D^{-1/2} Y Q L^{-1/2} are orthonormal
-    as they come. Three passes over the rows, none of them kept. K~ may miss a row that is
-    far from all landmarks; the degree of a row is therefore at least k(x, x).
+    With F the degrees of K~, its diagonal included, M = Y' F^{-1} Y has the eigenvalues of
+    F^{-1/2} K~ F^{-1/2}. A row that is tied to itself above all makes an eigenvalue near 1 there, a
+    cluster of one. So the diagonal, N = diag(|y|^2), is taken off by Rayleigh and Ritz within
+    the functions v = F^{-1} Y c with the largest
+
+        v' (K~ - N) v / v' (F - N) v = c' (M^2 - T) c / c' (M - T) c,   T = Y' F^{-1} N F^{-1} Y.
+
+    In coordinates where M is the identity that is M - T against I - T. If all rows are landmarks,
+    the span is everything and the result exact. Three passes over the rows, none of them kept. K~
+    may miss a row that is far from all landmarks; its degree is therefore at least k(x, x).
     """
 
     least_degree = 0.0
 
     def __init__(self, basis, X):
         self.basis = basis
-        self.whitener = basis.whitener(basis.precision(X))
-        scatter = normalized_scatter(basis, self.whitener, X)
-        self.operator: SymmetricOperator = DenseOperator(scatter)
+        dtype = basis.precision(X)
+        self.whitener = basis.whitener(dtype)
+        total, M, T = normalized_scatters(basis, self.whitener, X)
+        H, self._back = without_diagonal(M, T, np.dtype(dtype).name)
+        self.total = self._in_basis(total)
+        self.operator: SymmetricOperator = DenseOperator(H)
+        self.operator.definite = False
 
     @property
     def size(self) -> int:
@@ -102,55 +183,104 @@ class ReducedNormalizedProblem:
         return False
 
     def assemble(self, pairs: Eigenpairs, X) -> tuple[SpectralMap, np.ndarray]:
-        """The map, and the rows of the training points, (n, k)."""
-        Q = pairs.vectors * np.sqrt(inverse(pairs.values))
-        map_ = SpectralMap(self.basis, Q if self.whitener is None else self.whitener @ Q)
-        return map_, map_.rows(X)
+        """The map, and its values at the training points, (n, k)."""
+        map_ = ReducedMap(self.basis, self._in_basis(self._back @ pairs.vectors), self.total)
+        return map_, map_.functions(X)
+
+    def _in_basis(self, Q):
+        """Coordinates in the orthonormal basis as weights of the basis itself."""
+        return Q if self.whitener is None else self.whitener @ Q
 
 
 class FourierNormalizedProblem(ReducedNormalizedProblem):
     """A Fourier grid: the degrees are one more function of the rows, and the matrix is Toeplitz.
 
     Two transforms of all rows and the evaluation of one function between them, whatever the number
-    of frequencies.
+    of frequencies. The diagonal of K stays.
     """
 
     def __init__(self, basis: FourierBasis, X):
         self.basis, self.whitener = basis, None
         grid = basis.frequencies
         sums = basis.moments(X)
-        total = sums.count * ToeplitzCovariance(grid.index, basis.amplitudes, sums).mean
-        degrees = to_numpy(basis.project(X, total[:, None]))[:, 0]
+        self.total = sums.count * ToeplitzCovariance(grid.index, basis.amplitudes, sums).mean
+        degrees = to_numpy(basis.project(X, self.total[:, None]))[:, 0]
         # A row has its own affinity; what is less is the rounding of the transforms.
         weighted = basis.moments(X, 1 / np.maximum(degrees, basis.top))
         threads = basis.engine.threads
         self.operator = ToeplitzCovariance(grid.index, basis.amplitudes, weighted, False, threads)
 
+    def assemble(self, pairs: Eigenpairs, X) -> tuple[SpectralMap, np.ndarray]:
+        """The map, and its values at the training points, (n, k)."""
+        weights = pairs.vectors * np.sqrt(inverse(pairs.values))
+        map_ = ReducedMap(self.basis, weights, self.total)
+        return map_, map_.functions(X)
 
-def normalized_scatter(basis, whitener, X) -> np.ndarray:
-    """Y' D^{-1} Y for the coordinates Y of the rows of X, d = max(Y Y' 1, k(x, x)), (m, m)."""
+
+def normalized_scatters(basis, whitener, X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Y' 1, Y' F^{-1} Y and Y' F^{-1} N F^{-1} Y for the coordinates Y of the rows of X.
+
+    F = max(Y Y' 1, k(x, x)) and N = |y|^2, row by row; (m,), (m, m) and (m, m).
+    """
     n, rows, stream = X.shape[0], basis.product_rows(X), basis.block_products(X, whitener)
     total = basis.engine.sum_rows(lambda block: stream(block).sum(axis=0, dtype=float), n, rows)
 
-    def scatter(block):
+    def scatters(block):
         Y = stream(block)
-        own = np.maximum(np.asarray(basis.norms(X[block])), np.finfo(float).tiny)
-        Y /= np.sqrt(np.maximum(Y @ total, own)).astype(Y.dtype)[:, None]
-        return (Y.T @ Y).astype(float)
+        norms = np.einsum("ij,ij->i", Y, Y)
+        degrees = floored(Y @ total, np.asarray(basis.norms(X[block]))).astype(Y.dtype)
+        Y /= np.sqrt(degrees)[:, None]
+        M = (Y.T @ Y).astype(float)
+        Y *= np.sqrt(norms / degrees)[:, None]
+        return np.stack([M, (Y.T @ Y).astype(float)])
 
-    return basis.engine.sum_rows(scatter, n, rows)
+    return total, *basis.engine.sum_rows(scatters, n, rows)
+
+
+def without_diagonal(M, T, precision: str) -> tuple[np.ndarray, np.ndarray]:
+    """The pencil (M^2 - T, M - T) as one symmetric matrix H, and the way back from its vectors.
+
+    Left out are directions that only rows without ties to others have, and those too small in M to
+    be leading ones.
+    """
+    values, Q = eigh(M)
+    kept = values > min(SMALL[precision], values[-1] / 2)
+    values, Q = values[kept], Q[:, kept]
+    C = Q / np.sqrt(values)
+    T = C.T @ T @ C
+    shares, P = eigh(np.eye(len(T)) - (T + T.T) / 2)
+    tied = shares > ISOLATED[precision]
+    if not tied.any():  # no row is tied to another: all are alike
+        tied[:] = True
+        shares = np.ones(len(T))
+    P = P[:, tied] / np.sqrt(shares[tied])
+    H = P.T @ (np.diag(values) - T) @ P
+    return (H + H.T) / 2, C @ P
+
+
+def nearest_affinities(K, own) -> np.ndarray:
+    """k(x, x_j) for the j with the largest k(x, x_j) / sqrt(k(x_j, x_j)), (b,): the nearest row.
+
+    By Cauchy and Schwarz that is i itself for x = x_i. Rows without an affinity with themselves
+    are nobody's nearest.
+    """
+    roots = np.divide(1.0, np.sqrt(own), out=np.zeros(own.shape), where=own > 0)
+    if is_sparse(K):
+        j = np.asarray(K.multiply(roots[None]).tocsr().argmax(axis=1)).ravel()
+        found = np.asarray(K[np.arange(K.shape[0]), j], dtype=float).ravel()
+    elif roots.min() == roots.max():
+        j, found = None, K.max(axis=1)
+    else:
+        j = (K * roots.astype(K.dtype)).argmax(axis=1)
+        found = K[np.arange(K.shape[0]), j]
+    return np.maximum(found if roots.max() > 0 else np.zeros(K.shape[0]), 0.0)
+
+
+def floored(degrees, own) -> np.ndarray:
+    """Degrees that are at least a row's affinity with itself, and above zero, (n,)."""
+    return np.maximum(degrees, np.maximum(own, np.finfo(float).tiny))
 
 
 def inverse(values) -> np.ndarray:
     """1 / l for the eigenvalues above zero, and 0 for the others, (k,)."""
     return np.divide(1.0, values, out=np.zeros(values.shape), where=values > ZERO)
-
-
-def directions(V) -> np.ndarray:
-    """Rows scaled to unit length; zero rows stay zero, and a single column stays as it is."""
-    if V.shape[1] == 1:
-        return V
-    # Rows of points far from everything are tiny, and their squares would vanish.
-    largest = np.abs(V).max(axis=1, keepdims=True)
-    V = np.divide(V, largest, out=np.zeros(V.shape), where=largest > 0)
-    return V / np.maximum(np.sqrt(np.einsum("ij,ij->i", V, V)), 1e-300)[:, None]
