@@ -66,7 +66,7 @@ def test_an_estimator_that_is_not_fitted_is_scikit_learns():
 def test_every_estimator_has_something_to_say():
     for model in (
         HebbianKernelPCA(2, kernel="rbf", n_passes=1),
-        NoveltyDetector(3),
+        NoveltyDetector(3, holdout=0.4),
         SpectralClustering(2),
         ClassicalMDS(2),
         KernelPCA(2, kernel="rbf", basis="landmarks"),

@@ -81,10 +81,14 @@ FITTED = {
     ).fit(X),
     "novelty": lambda: NoveltyDetector(5, random_state=0).fit(X),
     "search": lambda: KernelPCASearch(
-        widths=(1.0, 2.0), n_components=[2, 4], noise=0.1, random_state=0
+        widths=(1.0, 2.0), n_components=[2, 4], noise=0.8, random_state=0
     ).fit(X),
     "search with settings": lambda: KernelPCASearch(
-        widths=np.array([1.0]), n_components=3, model=KernelPCA(preimage="ridge"), random_state=0
+        widths=np.array([1.0]),
+        n_components=3,
+        noise=0.8,
+        model=KernelPCA(preimage="ridge"),
+        random_state=0,
     ).fit(X),
     "clusters": lambda: SpectralClustering(3, gamma=2.0, random_state=0).fit(X),
     "clusters by landmarks": lambda: SpectralClustering(

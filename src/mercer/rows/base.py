@@ -307,7 +307,7 @@ class GradientsOf(RowFunction):
         self.expansion.basis.kernel.check(rows)
         return gradient_sums(self.expansion, rows)
 
-    def moved(self, engine):
+    def moved(self, engine: TiledEngine) -> Any:
         """With the basis elsewhere."""
         basis = self.expansion.basis.moved(engine)
         return replace(self, expansion=replace(self.expansion, basis=basis))
