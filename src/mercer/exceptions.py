@@ -15,6 +15,10 @@ class InvalidParameterError(ValueError, TypeError):
     """A parameter of an estimator has a type or a value that it cannot have."""
 
 
+class InvalidRowsError(ValueError, TypeError):
+    """Data are no rows of numbers: missing values, dates, texts, rows of different lengths."""
+
+
 class CheckpointError(ValueError):
     """A checkpoint is damaged, or is that of another fit."""
 

@@ -59,6 +59,10 @@ COLUMNS_AT_ONCE = 16
 # Rows of a box are compared with it up to this share of its side: rounding of its ends.
 BOX_ROUNDING = 1e-12
 
+# Frequencies that cost seconds at most, and how many of them one row can be worth: beyond, a few
+# rows with large numbers would take hours, and all points are exact.
+FREE_FREQUENCIES, ROW_FREQUENCIES = 100_000, 100
+
 
 class FourierGrid(BasisRecipe):
     """A basis of Fourier frequencies on an equispaced grid: exact to `tol`, up to three columns.
@@ -107,14 +111,17 @@ class FourierGrid(BasisRecipe):
         n_components: int | None = None,
     ) -> Basis:
         """Choose the grid for the box of X."""
-        return self.on_box(kernel, self.box_of(X), engine)
+        return self.on_box(kernel, self.box_of(X), engine, X.shape[0])
 
-    def on_box(self, kernel: Kernel, box: Any, engine: TiledEngine) -> "FourierBasis":
-        """The basis for rows within a box, (d, 2)."""
+    def on_box(
+        self, kernel: Kernel, box: Any, engine: TiledEngine, n: int | None = None
+    ) -> "FourierBasis":
+        """The basis for n rows, if they are counted, within a box, (d, 2)."""
         self.check(kernel, len(box))
-        frequencies = choose_frequencies(
-            kernel, box, self.tol, most_frequencies(engine, len(box)), self.margin == "all"
-        )
+        most = most_frequencies(engine, len(box))
+        if n is not None:
+            most = min(most, max(FREE_FREQUENCIES, ROW_FREQUENCIES * n))
+        frequencies = choose_frequencies(kernel, box, self.tol, most, self.margin == "all")
         return FourierBasis(kernel, frequencies, engine, self.tol)
 
     def for_kernels(self, kernels: Any, box: Any, engine: TiledEngine) -> list["FourierBasis"]:

@@ -234,8 +234,8 @@ def check_count(kernel, extent, tol, count, most) -> None:
     raise ValueError(
         f"A Fourier grid for {kernel!r} on a box of "
         f"{' x '.join(f'{L:.3g}' for L in extent)} needs about {count:.2g} frequencies for "
-        f"tol={tol:.0e}, and there is room for {most:,}: the kernel is too narrow for the box, or "
-        f"its spectrum falls too slowly. Take {advice}."
+        f"tol={tol:.0e}, and this memory and number of rows leave room for {most:,}: the kernel is "
+        f"too narrow for the box, or its spectrum falls too slowly. Take {advice}."
     )
 
 

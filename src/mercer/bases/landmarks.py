@@ -242,7 +242,7 @@ class Landmarks(BasisRecipe):
         count = chosen.shape[0]  # of points, which may be sparse
         if count == 0:
             raise ValueError(
-                f"{kernel!r} leaves no row to be a landmark: k(x, x) is zero for all of them. "
+                f"{kernel!r} leaves no row to be a landmark: k(x, x) is zero or less for all. "
                 "Choose another kernel, or use basis='points'."
             )
         if count < size and not selector.replace:

@@ -80,7 +80,8 @@ class LocalEngine(TiledEngine):
                         task = waiting.popleft()
                     except IndexError:
                         return
-                    work(task, local)
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        work(task, local)
                     if on_tiles is not None:
                         on_tiles(total - len(waiting), total)
             except BaseException:

@@ -1,15 +1,16 @@
 """Input of the estimators: rows checked once, the kernel with numbers, the generator of a fit."""
 
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..compute import TiledEngine, make_engine, to_numpy
 from ..compute.arrays import is_foreign, is_on_device
+from ..compute.numbers import check_meaning, reason
 from ..exceptions import TableWarning, tell
 from ..files import is_arrow, is_table, table_like
 from ..kernels import KERNELS, Callable, Kernel, Precomputed
@@ -23,6 +24,10 @@ OWN_KERNELS = {"matern", "rational_quadratic"}
 
 # Rows checked at a time when a file on disk is too large to check at once.
 CHECK_ROWS = 65536
+
+
+# Sums of a kernel's values that float64 holds, and the smallest value with all its digits.
+LARGEST_SUM, SMALLEST_VALUE = 1e305, 1e-290
 
 
 class KernelInput(Portable, CheckedEstimator):
@@ -100,7 +105,7 @@ class KernelInput(Portable, CheckedEstimator):
             return validate_data(self, X, reset=reset, skip_check_array=True)
         if is_plain(X, 2 if reset else 1) and self._same_columns(X, reset):
             return np.array(X) if reset and self.copy_X else X
-        return validate_data(
+        return valid_rows(
             self,
             X,
             reset=reset,
@@ -207,6 +212,30 @@ def in_one_place(X, memory, who: str):
     return named_rows(rows.whole(who).array, rows.names, X)
 
 
+def valid_rows(estimator, X, **options):
+    """X as an array or CSR matrix of finite floats, its columns noted or compared.
+
+    As `sklearn.utils.validation.validate_data`, whose options it takes, with dates, masked and
+    complex values refused, and errors that say where the fault is and what to do.
+    """
+    return converted(partial(validate_data, estimator), X, options)
+
+
+def checked_array(X, **options):
+    """X as `sklearn.utils.check_array` gives it, with our errors."""
+    return converted(check_array, X, options)
+
+
+def converted(check, X, options):
+    """What a check of scikit-learn makes of X, or an error that says where the fault is."""
+    check_meaning(X)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return check(X, **options)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise reason(X, error) from error
+
+
 def named_rows(rows, names: list[str] | None, X):
     """Rows of an Arrow stream with their names, as scikit-learn reads them; others as they are."""
     return table_like(rows, names, X) if names is not None and is_arrow(X) else rows
@@ -261,13 +290,18 @@ def check_gram(K) -> None:
             f"shape {tuple(K.shape)}. Pass the kernel between all training rows, or name a "
             "kernel to have it computed from the rows."
         )
-    largest = gap = 0.0
+    n, largest, gap = K.shape[0], 0.0, 0.0
     for start in range(0, K.shape[0], 1024):
         rows = slice(start, start + 1024)
         block, mirror = K[rows], K[:, rows].T
         difference = abs(block - mirror)
         gap = max(gap, difference.max())
         largest = max(largest, abs(block).max())
+    if not largest * n < LARGEST_SUM or 0 < largest < SMALLEST_VALUE:
+        raise ValueError(
+            f"The precomputed kernel holds values of up to {largest:.1e}, and float64 does not "
+            f"hold sums of {n:,} of them with all digits. Scale it, K / np.abs(K).max()."
+        )
     if gap > 1e-5 * largest:
         raise ValueError(
             f"A precomputed kernel must be symmetric, and entries across the diagonal differ by "

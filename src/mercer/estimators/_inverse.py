@@ -4,17 +4,21 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils import check_array
 
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
-from ..compute.arrays import is_on_device
+from ..compute.arrays import is_foreign, is_on_device
 from ..exceptions import tell
 from ..expansion import KernelExpansion
 from ..kernels import RBF, Linear, Precomputed
+from ..kernels.dot_product import largest_entry
 from ..preimage import PREIMAGES, Compensation, Preimage, choose_preimage
 from ..preimage.base import some_rows
 from ..preimage.compensation import factor_of
 from ..rows import is_dask
+from ._input import checked_array
+
+# Entries of rows whose squared distances are in no danger.
+LARGEST_ENTRY = 1e140
 
 # Scores farther from the middle of the training rows' than this many times half their range are
 # no scores of rows: an answer for them would be an extrapolation without end.
@@ -54,11 +58,20 @@ class Inverse:
 
     def find(self, S, denoising: bool, near=None):
         """Pre-images of scores, with a warning where some were not found to tolerance."""
+        self._remembered("checked", lambda: check_range(self.rows))
+        if near is not None:
+            check_range(near)
         preimage = self._remembered(
             "denoising" if denoising else "inverse",
             lambda: self.recipe(denoising).fit(self.expansion, self.rows, denoising),
         )
-        found = preimage(S, near)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = preimage(S, near)
+        if not bool(array_namespace(found.points).isfinite(found.points).all()):
+            raise ValueError(
+                "The pre-images of these scores are no finite numbers. Pass scores of the size "
+                "that transform gives, or scale the data."
+            )
         missed = int(np.sum(~found.converged))
         if missed:
             tell(
@@ -126,6 +139,8 @@ class Inverse:
 
         `noise` is its standard deviation for each column, where it is known.
         """
+        check_range(X)
+        self._remembered("checked", lambda: check_range(self.rows))
         expansion, kernel = self.expansion, self.expansion.basis.kernel
         if not compensate or not isinstance(kernel, RBF):
             return expansion.scores(X)
@@ -144,6 +159,16 @@ class Inverse:
         if key not in self._learned:
             self._learned[key] = make()
         return self._learned[key]
+
+
+def check_range(rows) -> None:
+    """Raise ValueError for rows whose squares float64 does not hold."""
+    entry = largest_entry(rows)
+    if entry > LARGEST_ENTRY or 0 < entry < 1 / LARGEST_ENTRY:
+        raise ValueError(
+            f"Pre-images take distances between rows, whose numbers are of up to {entry:.1e} here: "
+            "float64 does not hold their squares. Scale the data, X / np.abs(X).max()."
+        )
 
 
 def preimage_recipe(preimage, basis, denoising: bool = False) -> Preimage:
@@ -179,7 +204,7 @@ def rows_to_learn_from(basis, known):
 def checked_scores(X, r: int | None = None):
     """Scores (n, r) in their own precision and on their device, or an error that says why not."""
     if not is_on_device(X):
-        S = check_array(to_numpy(X), dtype=[np.float64, np.float32])
+        S = checked_array(to_numpy(X) if is_foreign(X) else X, dtype=[np.float64, np.float32])
     elif X.ndim != 2 or not X.shape[0]:
         raise ValueError(
             f"Expected scores of shape (n, n_components), at least one row, got {tuple(X.shape)}."

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 # Private attributes that a fit sets; public ones end in an underscore.
@@ -30,7 +32,9 @@ def all_or_nothing(fit: Fit) -> Fit:
     @wraps(fit)
     def whole(self, X, y=None, **options):
         fresh = unfitted(self)
-        fit(fresh, X, y, **options)
+        # Overflow is checked for in results, with errors that name the kernel.
+        with np.errstate(over="ignore", invalid="ignore"):
+            fit(fresh, X, y, **options)
         become(self, fresh)
         return self
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..bases import Landmarks
 from ..compute import parse_bytes, restore, to_numpy
 from ..compute.arrays import Array
+from ..compute.numbers import check_meaning, reason
 from ..kernels import KERNELS, Kernel, Linear
 from ..kernels.base import typical_distance
 from ..kernels.stationary import StationaryKernel
@@ -276,7 +277,9 @@ class PatchDenoiser(Portable, CheckedEstimator):
             return kernel
         gamma = kernel.gamma if self.gamma is None else self.gamma
         if gamma is None and isinstance(kernel, StationaryKernel):
-            gamma = 1 / (2 * (WIDTH * typical_distance(P, "median")) ** 2)
+            # Where most patches are alike, the mean distance still tells them apart.
+            kind = "median" if typical_distance(P, "median") > 0 else "mean"
+            gamma = clone(kernel).set_params(gamma=kind).resolve(P).gamma / WIDTH**2
         return clone(kernel).set_params(gamma=gamma)
 
     def _count(self) -> int:
@@ -292,11 +295,17 @@ class PatchDenoiser(Portable, CheckedEstimator):
 
     def _check(self, image):
         """A finite image of floats, not smaller than a patch."""
-        image = np.asarray(to_numpy(image))
-        if image.ndim not in (2, 3) or image.dtype.kind not in "biuf":
+        check_meaning(image, "The image")
+        kind = type(image).__name__
+        try:
+            image = np.asarray(to_numpy(image))
+        except ValueError as error:
+            raise reason(image, error, "the image") from error
+        if image.ndim not in (2, 3) or image.dtype.kind not in "biuf" or not image.size:
             raise ValueError(
-                f"An image has shape (h, w) or (h, w, channels) and holds numbers; this one has "
-                f"shape {image.shape} and type {image.dtype}."
+                "An image is an array of numbers of shape (h, w) or (h, w, channels), and this "
+                f"{kind} has shape {image.shape} and type {image.dtype}. Pass a list for several "
+                "images."
             )
         if min(image.shape[:2]) < self.patch_size:
             raise ValueError(

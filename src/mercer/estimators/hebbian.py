@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import validate_data
 
 from ..bases import PointBasis
 from ..certificate import Certificate
@@ -33,7 +32,7 @@ from ..rows.array import in_type
 from ..selectors import Novelty
 from ..solvers import canonical
 from ._estimator import KernelEstimator
-from ._input import check_gram, in_one_place
+from ._input import check_gram, in_one_place, valid_rows
 from ._parameters import Interval, StrOptions
 from ._whole import all_or_nothing, become, unfitted
 
@@ -405,7 +404,7 @@ class HebbianKernelPCA(KernelEstimator):
     def _open_batch(self, X, first: bool) -> ArrayRows:
         """A batch in main memory, checked."""
         X = in_one_place(X, self.memory, "partial_fit of HebbianKernelPCA")
-        checked = validate_data(
+        checked = valid_rows(
             self,
             to_numpy(X) if is_foreign(X) else X,
             reset=first,
@@ -416,7 +415,10 @@ class HebbianKernelPCA(KernelEstimator):
 
     def _check_stream(self):
         if self._is_precomputed():
-            raise ValueError("partial_fit needs points, and a precomputed kernel has none.")
+            raise ValueError(
+                "partial_fit needs points, and a precomputed kernel has none. Use fit, or give a "
+                "kernel by name."
+            )
         if self.budget is not None and self.budget <= self.n_components:
             raise ValueError(
                 f"budget={self.budget} points cannot hold n_components={self.n_components} and a "

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..compute import LocalEngine, parse_bytes
@@ -24,7 +24,7 @@ from ..mds.fit import (
     measured_by,
 )
 from ..progress.passes import PassBar
-from ._input import check_file, in_one_place
+from ._input import check_file, checked_array, in_one_place, valid_rows
 from ._parameters import CheckedEstimator, Interval, StrOptions
 from ._summary import Portable
 from ._whole import all_or_nothing
@@ -248,9 +248,9 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         check_is_fitted(self)
         X = in_one_place(X, self.memory, "ClassicalMDS")
         if not self._is_precomputed():
-            X = validate_data(self, X, reset=False, dtype=self._dtype)
+            X = valid_rows(self, X, reset=False, dtype=self._dtype)
             return self.map_(X) if isinstance(self.map_, LinearMap) else self._place(X)
-        source, X = X, check_array(X, dtype=np.float64, ensure_all_finite=False)
+        source, X = X, checked_array(X, dtype=np.float64, ensure_all_finite=False)
         index = self.landmark_indices_
         if index is None or X.shape[1] != index.size:
             validate_data(self, source, reset=False, skip_check_array=True)
@@ -283,13 +283,13 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         if isinstance(X, np.memmap):
             check_file(X)
             return validate_data(self, X, skip_check_array=True)
-        return validate_data(self, X, dtype=self._dtype, copy=True, ensure_min_samples=2)
+        return valid_rows(self, X, dtype=self._dtype, copy=True, ensure_min_samples=2)
 
     def _validate_matrix(self, X):
         if isinstance(X, np.memmap):
             X = validate_data(self, X, skip_check_array=True)
         else:
-            X = validate_data(
+            X = valid_rows(
                 self,
                 X,
                 dtype=[np.float64, np.float32],
@@ -312,6 +312,8 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             distance = given.BlockDistance(self.dissimilarity)
         else:
             distance = given.make_distance(self._metric(), self.metric_params, X)
+        if not self._is_precomputed():
+            given.check_distance(distance, X)
         if index is None:
             return distance, points, points
         columns_are_landmarks = self._is_precomputed() and self._rectangular

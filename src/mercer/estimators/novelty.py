@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BasisRecipe, FourierGrid
 from ..compute import parse_bytes
 from ..compute.arrays import Array
 from ..exceptions import tell
 from ..kernels import KERNELS, Kernel
-from ._input import in_one_place
+from ._input import in_one_place, valid_rows
 from ._parameters import CheckedEstimator, Interval, StrOptions
 from ._summary import Portable
 from ._whole import all_or_nothing
@@ -179,7 +179,7 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
     def _check(self, X, *, reset):
         X = in_one_place(X, self.memory, "NoveltyDetector")
         least = {"ensure_min_samples": 3} if reset else {}
-        return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], **least)
+        return valid_rows(self, X, reset=reset, dtype=[np.float64, np.float32], **least)
 
     def _typical(self, X, rng):
         """Rows of X to learn from: all but the share that is hardest to explain.

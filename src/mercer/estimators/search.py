@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._tables import html_table, text_table
 from ..bases.fourier import FourierGrid, SharedGrid
@@ -21,7 +21,7 @@ from ..compute.arrays import Array
 from ..exceptions import tell
 from ..kernels import KERNELS, Kernel, Laplacian
 from ..kernels.base import WidthMixin
-from ._input import in_one_place
+from ._input import in_one_place, valid_rows
 from ._parameters import CheckedEstimator, Interval, StrOptions
 from ._summary import Portable
 from ._trial import make_trial
@@ -201,7 +201,7 @@ class KernelPCASearch(
         """
         self._validate_params()
         X = in_one_place(X, None, "KernelPCASearch")
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=4)
+        X = valid_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=4)
         rng = check_random_state(self.random_state)
         kept, held = split(len(X), min(HOLDOUT, MOST_HELD / len(X)), rng)
         kernels = self._kernels(X[kept])

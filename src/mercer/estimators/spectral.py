@@ -382,6 +382,12 @@ class SpectralClustering(ClusterMixin, KernelInput):
                 "clustering needs affinities that are not negative. Use a kernel such as 'rbf', "
                 "or add a constant to yours."
             )
+        if not np.any(pairs.values > 0):
+            raise ValueError(
+                "No row has an affinity with another one, so that there is nothing to cluster by: "
+                "the kernel is too narrow for these data. Give a smaller gamma, such as "
+                "gamma='median', or scale the data."
+            )
         return pairs
 
     def _make_solver(self, problem, r: int) -> str | Solver:

@@ -25,7 +25,7 @@ from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream, as_float, transition
 from ..stream.state import BatchRecord, State, record, to_checkpoint
 from ._estimator import INDEFINITE, OVERSHOOT, SAMPLE_ROWS, ZERO_VARIANCE, KernelEstimator
-from ._input import check_file, in_main_memory, named_rows
+from ._input import check_file, in_main_memory, named_rows, valid_rows
 from ._parameters import Interval, StrOptions
 from ._whole import become, unfitted
 
@@ -309,7 +309,7 @@ class StreamingKernelPCA(KernelEstimator):
         if isinstance(X, np.memmap):
             check_file(X)
             return validate_data(self, X, reset=first, skip_check_array=True)
-        return validate_data(
+        return valid_rows(
             self,
             X,
             reset=first,
@@ -320,7 +320,10 @@ class StreamingKernelPCA(KernelEstimator):
 
     def _check_settings(self):
         if self._is_precomputed():
-            raise ValueError("A stream needs rows, and a precomputed kernel has none.")
+            raise ValueError(
+                "A stream needs rows, and a precomputed kernel has none. Give a kernel by name, or "
+                "use KernelPCA for a matrix."
+            )
         sized = self.basis in ("dictionary", "features")
         if sized and self.budget < self.n_components:
             raise ValueError(

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from ..compute import is_sparse, stack_rows, to_numpy
 from ..compute.arrays import Array
+from ..compute.numbers import check_meaning
 
 # Rows of a block when all are read.
 READ_ROWS = 65536
@@ -117,6 +118,7 @@ class RowSource(ABC):
 
 def as_rows(chunk, name: str, start: int = 0):
     """A piece of a source as a 2-D array of numbers or a CSR matrix."""
+    check_meaning(chunk, f"{name}: the block at row {start:,}")
     rows = to_numpy(chunk)
     rows = rows.tocsr() if is_sparse(rows) else np.asarray(rows)
     if rows.ndim != 2:

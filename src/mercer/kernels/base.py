@@ -21,6 +21,9 @@ from ..compute.arrays import Array, BlocksOnDemand, dtype_in, itemsize, placemen
 WIDTH_SAMPLE = 1000
 # Rows prepared at once.
 EMBED_ROWS = 512
+# Entries whose squares float64 holds with all digits.
+WIDTH_RANGE = (1e-100, 1e100)
+
 # Rows whose median is the origin, found in no time.
 ORIGIN_ROWS = 128
 # Sizes of the largest entry of rows that single precision has room around.
@@ -134,7 +137,15 @@ class WidthMixin:
         """A copy with gamma as a number."""
         resolved: Any = copy(self)
         if isinstance(self.gamma, str):
-            resolved.gamma = self._width(typical_distance(X, self.gamma, self._metric, rng))
+            distance = typical_distance(X, self.gamma, self._metric, rng)
+            with np.errstate(over="ignore", divide="ignore", under="ignore"):
+                resolved.gamma = float(self._width(np.float64(distance)))
+            if not 0 < resolved.gamma < np.inf:
+                raise ValueError(
+                    f"gamma={self.gamma!r} is a distance of {distance:.1e} on these data, and "
+                    "float64 does not hold the gamma that follows. Scale the data: "
+                    "X / np.abs(X).max()."
+                )
         elif self.gamma is None:
             resolved.gamma = 1.0 / X.shape[1]
         return resolved
@@ -526,5 +537,9 @@ def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float
         sample = X[np.sort(rng.choice(X.shape[0], WIDTH_SAMPLE, replace=False))]
     # Blocks that come from elsewhere are brought here by indexing.
     sample = sample.toarray() if is_sparse(sample) else to_numpy(sample[:])
-    distances = pdist(sample.astype(float), metric)
-    return float(np.median(distances) if kind == "median" else distances.mean())
+    sample = sample.astype(float)
+    # Squares of what is huge or tiny would leave the range of float64.
+    unit = float(np.abs(sample).max(initial=0))
+    unit = 1.0 if unit == 0 or WIDTH_RANGE[0] < unit < WIDTH_RANGE[1] else unit
+    distances = pdist(sample / unit, metric)
+    return unit * float(np.median(distances) if kind == "median" else distances.mean())

@@ -1,11 +1,11 @@
 """Kernels that are sums over coordinates, and the user's own function of two rows."""
 
+from inspect import signature
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 from sklearn.base import clone
-from sklearn.metrics.pairwise import pairwise_kernels
 
 from ..compute import array_namespace, inplace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array
@@ -19,6 +19,10 @@ from .base import (
     median_row,
     same_for_all,
 )
+
+# Rows on which a user's function is tried both ways, and what may be rounding between the two.
+CHECKED_ROWS = 8
+ASYMMETRY = 1e-5
 
 
 class Laplacian(WidthMixin, DirectKernel):
@@ -180,9 +184,9 @@ class Callable(DirectKernel):
 
     def fill(self, X: Array, Z: Array, out: Array) -> None:
         """Call it for every pair."""
-        X, Z = (rows if is_sparse(rows) else to_numpy(rows) for rows in (X, Z))
-        K = pairwise_kernels(X, Z, metric=self.function, **(self.params or {}))
-        out[...] = on_device_of(K, out)
+        right = rows_of(Z)
+        K = np.array([[self._value(x, z) for z in right] for x in rows_of(X)])
+        out[...] = on_device_of(K.reshape(len(K), len(right)), out)
 
     def spread(self, X: Array) -> float:
         """The function costs the same in any precision, so there is no use for a draft."""
@@ -190,10 +194,26 @@ class Callable(DirectKernel):
 
     def diag(self, X: Array) -> Array:
         """Call it for every row with itself."""
-        params, source = self.params or {}, X
-        X = X if is_sparse(X) else to_numpy(X)
-        rows = (X[i : i + 1] if is_sparse(X) else X[i] for i in range(X.shape[0]))
-        return on_device_of(np.array([float(self.function(x, x, **params)) for x in rows]), source)
+        return on_device_of(np.array([self._value(x, x) for x in rows_of(X)], dtype=float), X)
+
+    def check(self, X: Array) -> None:
+        """Raise ValueError unless it takes two rows and is the same both ways on some of X."""
+        check_signature(self.function, self.params)
+        some = rows_of(X[np.linspace(0, X.shape[0] - 1, min(CHECKED_ROWS, X.shape[0])).astype(int)])
+        K = np.array([[self._value(x, z) for z in some] for x in some])
+        gap = np.abs(K - K.T)
+        i, j = np.unravel_index(int(np.argmax(gap)), gap.shape)
+        if gap[i, j] > ASYMMETRY * np.abs(K).max():
+            raise ValueError(
+                f"The kernel {name_of(self.function)} is not symmetric: k(x, z) = {K[i, j]:.6g} "
+                f"and k(z, x) = {K[j, i]:.6g} for two rows of the data. Take (k(x, z) + k(z, x)) / 2, "
+                "or a product such as f(x) * f(z)."
+            )
+
+    def _value(self, x, z) -> float:
+        """k(x, z) as a finite number, or an error that says what came instead."""
+        value = self.function(x, z, **(self.params or {}))
+        return finite_number(value, f"The kernel {name_of(self.function)}")
 
 
 def add_coordinates(compiled, term, X, Z, out):
@@ -224,6 +244,66 @@ def chi2_slope(x, z):
     xp, both = array_namespace(x), x[:, None] + z[None, :]
     share = z[None, :] / xp.where(both > 0, both, 1.0)
     return xp.where(both > 0, 4 * share**2 - 1, 0.0)
+
+
+def rows_of(X) -> list:
+    """The rows of X, one by one: vectors that cannot be written to, or CSR matrices of one row."""
+    if is_sparse(X):
+        return [X[i : i + 1] for i in range(X.shape[0])]
+    rows = to_numpy(X[:]).view()
+    rows.flags.writeable = False
+    return list(rows)
+
+
+def name_of(function) -> str:
+    """What a user would call a function."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def check_signature(function, params) -> None:
+    """Raise ValueError unless a function can be called with two rows and its parameters."""
+    try:
+        asked = signature(function)
+    except (TypeError, ValueError):  # some functions in C have none
+        return
+    try:
+        asked.bind(None, None, **(params or {}))
+    except TypeError as error:
+        raise ValueError(
+            f"A function of two rows with the settings {params!r} is needed, and "
+            f"{name_of(function)}{asked} is none: {error}. Write it as function(x, z, ...)."
+        ) from error
+
+
+def finite_number(value, what: str) -> float:
+    """A value as a float, or an error that says what a user's function gave in its place."""
+    shape = getattr(value, "shape", ())
+    if shape not in ((), (1,), (1, 1)) or isinstance(value, list | tuple):
+        raise ValueError(
+            f"{what} returned {describe(value)} for two rows, and one number is expected. Write it "
+            "for two single rows; blocks are for a class of kernels, or for dissimilarity=."
+        )
+    try:
+        number = float(np.asarray(value).item()) if shape else float(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{what} returned {describe(value)} for two rows, and one real number is expected. "
+            "See to it that every path of the function returns one."
+        ) from error
+    if not np.isfinite(number):
+        raise ValueError(
+            f"{what} returned {number} for two rows, and a finite number is expected. Guard "
+            "divisions, roots and logarithms, or scale the data."
+        )
+    return number
+
+
+def describe(value) -> str:
+    """A value in a few words."""
+    shape = getattr(value, "shape", None)
+    if shape:
+        return f"an array of shape {tuple(shape)}"
+    return f"{value!r:.40} of type {type(value).__name__}"
 
 
 def dense(X):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse, on_device_of, to_numpy
-from ..compute.arrays import Array
+from ..compute.arrays import Array, BlocksOnDemand
 from .base import (
     FactoredKernel,
     Kernel,
@@ -23,6 +23,10 @@ SINGLE_RANGE = (1e-25, 1e30)
 OFFSET, MEAN_ROWS = 1e4, 4096
 # Squared norms of rows that are known to all digits, in any precision.
 SQUARES_RANGE = (1e-30, 1e30)
+
+# Entries of rows whose products are in no danger, and values k(x, x) with all their digits.
+ENTRIES_RANGE = (1e-40, 1e25)
+VALUES_RANGE = (1e-290, 1e305)
 
 # Largest degree of a fused polynomial: the tile multiplies that often.
 FUSED_DEGREE = 16
@@ -66,6 +70,21 @@ class DotProductKernel(FactoredKernel):
     def diag(self, X: Array) -> Array:
         """f(gamma |x|^2)."""
         return self.finish(wide_row_squares(X) * self._scale)
+
+    def check(self, X: Array) -> None:
+        """Raise ValueError where values are more, or all of them less, than float64 holds."""
+        entry = largest_entry(X)
+        low, high = ENTRIES_RANGE
+        if entry == 0 or low < entry < high:
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            top = float(abs(self.diag(X)).max())
+        if not top * X.shape[0] < VALUES_RANGE[1] or top < VALUES_RANGE[0]:
+            raise ValueError(
+                f"{self!r} gives values that are not finite, or smaller than float64 holds, on "
+                f"rows with numbers of {entry:.1e}. Scale the data, X / np.abs(X).max(), or change "
+                "the kernel's parameters."
+            )
 
     def spread(self, X: Array) -> float:
         """What centring cancels; entries beyond its range leave single precision nothing."""
@@ -275,6 +294,14 @@ def in_range(norms, X):
     else:
         X = X / sizes[:, None]
     return row_squares(X) ** 0.5, X
+
+
+def largest_entry(X) -> float:
+    """max |x_k| over all rows."""
+    if is_sparse(X):
+        return float(abs(X.data).max(initial=0))
+    X = to_numpy(X) if isinstance(X, BlocksOnDemand) else X
+    return max(float(X.max()), -float(X.min())) if X.shape[0] else 0.0
 
 
 def largest_entries(X):

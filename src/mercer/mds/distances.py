@@ -9,6 +9,7 @@ from sklearn.metrics import pairwise_distances
 
 from ..compute import row_blocks
 from ..exceptions import tell
+from ..kernels.coordinate import check_signature, finite_number, rows_of
 from ..operators import MatrixDistance
 from .coordinates import lifted, squared_distances
 
@@ -17,6 +18,10 @@ EUCLIDEAN = ("euclidean", "l2")
 CANCELLED = 1e-8
 # Pairs whose differences are taken at once.
 CLOSE_PAIRS = 4096
+# Distances whose fourth powers float64 holds.
+SMALLEST, LARGEST = 1e-75, 1e75
+# Rows on which a user's function is tried both ways.
+CHECKED_ROWS = 8
 # Rows checked at a time, and what rounding leaves between a distance and its mirror image.
 CHECK_ROWS = 1024
 ASYMMETRY = {"f": 1e-5, "d": 1e-8}
@@ -46,11 +51,24 @@ class MetricDistance:
 
     def __init__(self, metric, params, X):
         self.metric = metric
+        if callable(metric):
+            check_signature(metric, params)
         self.params = fixed_params(metric, params or {}, X)
 
     def __call__(self, rows, columns):
         """Distances, (a, b)."""
-        return pairwise_distances(rows, columns, metric=self.metric, **self.params)
+        name = f"The metric {getattr(self.metric, '__name__', self.metric)}"
+        if callable(self.metric):
+            right = rows_of(columns)
+            D = np.array([[self._value(x, z, name) for z in right] for x in rows_of(rows)])
+            D = D.reshape(len(rows), len(columns))
+        else:
+            D = np.asarray(pairwise_distances(rows, columns, metric=self.metric, **self.params))
+        check_entries(D, name)
+        return D
+
+    def _value(self, x, z, name) -> float:
+        return finite_number(self.metric(x, z, **self.params), name)
 
 
 class BlockDistance:
@@ -61,7 +79,7 @@ class BlockDistance:
 
     def __call__(self, rows, columns):
         """Distances, (a, b)."""
-        D = np.asarray(self.function(rows, columns), dtype=float)
+        D = self._numbers(self.function(rows, columns))
         wanted = (len(rows), len(columns))
         if D.shape != wanted:
             raise ValueError(
@@ -70,6 +88,16 @@ class BlockDistance:
             )
         check_entries(D, self.name)
         return D
+
+    def _numbers(self, D):
+        """What the function returned as an array of floats."""
+        try:
+            return np.asarray(D, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{self.name} returned a {type(D).__name__} that is no matrix of real numbers: "
+                f"{error}. It must return the distances between the rows and the columns."
+            ) from error
 
 
 class LiftedDistance:
@@ -85,6 +113,20 @@ class LiftedDistance:
     def lift(self, D):
         """Given distances with the constant."""
         return lifted(D, self.kind, self.constant, self.same)
+
+
+def check_distance(distance, X) -> None:
+    """Raise ValueError unless distances are in range, symmetric, and zero from a row to itself.
+
+    Tried on some rows of X; the range of Euclidean ones is known from all.
+    """
+    if isinstance(distance, EuclideanDistance):
+        sides = X.max(axis=0).astype(float) - X.min(axis=0)
+        return check_scale(float(np.sqrt(len(sides)) * sides.max()), "X")
+    some = X[np.linspace(0, X.shape[0] - 1, min(CHECKED_ROWS, X.shape[0])).astype(int)]
+    D = np.asarray(distance(some, some))
+    check_scale(float(D.max()), "X")
+    check_landmark_block(D)
 
 
 def make_distance(metric, params, X):
@@ -144,6 +186,7 @@ def check_matrix(D) -> None:
             check_entries(mirror, "X")
             largest = max(largest, float(block.max(initial=0)), float(mirror.max(initial=0)))
             gap = max(gap, float(np.abs(block - mirror).max(initial=0)))
+    check_scale(largest, "X")
     check_symmetry(gap, largest, D)
 
 
@@ -178,6 +221,15 @@ def check_square(D) -> None:
         )
 
 
+def check_scale(largest: float, name: str, least: float = SMALLEST) -> None:
+    """Raise ValueError for distances whose fourth powers float64 does not hold."""
+    if largest > LARGEST or 0 < largest < least:
+        raise ValueError(
+            f"{name} holds distances of up to {largest:.1e}, and the fourth powers that a fit is "
+            f"measured by need them between {SMALLEST:.0e} and {LARGEST:.0e}. Scale the data."
+        )
+
+
 def check_entries(D, name) -> None:
     """Raise ValueError for distances that are negative, infinite or no numbers."""
     least = float(D.min(initial=0))
@@ -186,8 +238,9 @@ def check_entries(D, name) -> None:
             f"{name} holds NaN or infinite distances, as between unconnected parts of a graph. "
             "Fill them, or scale each part by itself."
         )
+    check_scale(float(D.max(initial=0)), name, least=0.0)
     if least < 0:
         raise ValueError(
-            f"{name} holds negative distances, down to {least:.3g}. Distances are expected, "
-            "not similarities and not squared distances."
+            f"{name} holds negative distances, down to {least:.3g}. Pass distances, neither "
+            "similarities nor squared distances."
         )

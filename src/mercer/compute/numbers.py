@@ -1,0 +1,137 @@
+"""Values that are no rows of numbers, and words for what is wrong with them.
+
+Most of what is passed is right, so reasons are looked for only once something failed; what NumPy
+would turn into other numbers without a word is refused before.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..exceptions import InvalidRowsError
+from .arrays import is_sparse
+
+# What a cell of each of these kinds would become is no number that was meant.
+ADVICE = {
+    "M": "Say what a number is to mean, such as seconds: (X - X.min()) / np.timedelta64(1, 's').",
+    "m": "Say what a number is to mean, such as seconds: X / np.timedelta64(1, 's').",
+    "c": "Pass real and imaginary parts as columns: np.hstack([X.real, X.imag]).",
+    "V": "Pass a column a field: np.column_stack([X[name] for name in X.dtype.names]).",
+}
+KINDS = {"M": "dates", "m": "times", "c": "complex numbers", "V": "records"}
+
+
+def check_meaning(X: Any, name: str = "X") -> None:
+    """Raise InvalidRowsError for values that turn into floats without being meant as such.
+
+    Masked values, dates, complex numbers and records; X is anything that a user may pass.
+    """
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        masked = int(np.ma.getmaskarray(X).sum())
+        raise InvalidRowsError(
+            f"{name} is a masked array with {masked:,} masked values, and every value is "
+            "needed. Fill them, X.filled(0.0), or leave out their rows, np.ma.compress_rows(X)."
+        )
+    for dtype in dtypes_of(X):
+        if dtype.kind in KINDS:
+            # scikit-learn's words for complex numbers are known to tools.
+            known = "Complex data not supported: " if dtype.kind == "c" else ""
+            raise InvalidRowsError(
+                f"{known}{name} holds {KINDS[dtype.kind]} ({dtype}), and real numbers are needed. "
+                f"{ADVICE[dtype.kind]}"
+            )
+
+
+def dtypes_of(X) -> list[np.dtype]:
+    """The NumPy types of an array, or of the columns of a data frame, as far as they have any."""
+    if isinstance(getattr(X, "dtype", None), np.dtype):
+        return [X.dtype]
+    columns = getattr(X, "dtypes", None)
+    found = columns if isinstance(columns, list | tuple) else getattr(columns, "array", ())
+    return [dtype for dtype in found if isinstance(dtype, np.dtype)]
+
+
+def reason(X: Any, error: Exception, name: str = "X") -> Exception:
+    """Why X cannot be taken for rows of numbers, in place of the error that came of it."""
+    found = wrong_container(X, name) or wrong_shape(X, name) or wrong_cell(X, name)
+    return InvalidRowsError(found) if found else error
+
+
+def wrong_container(X, name) -> str:
+    """Words for what holds no rows at all."""
+    if X is None or isinstance(X, dict | set | frozenset | bytes):
+        return (
+            f"{name} is of type {type(X).__name__}, and rows of numbers are needed. Pass an array "
+            "or data frame of shape (n_samples, n_features), a sparse matrix, or the path of a file."
+        )
+    return ""
+
+
+def wrong_shape(X, name) -> str:
+    """Words for rows of different lengths, and for arrays of more than two dimensions."""
+    if isinstance(X, list | tuple):
+        lengths = {len(row) if isinstance(row, list | tuple | np.ndarray) else 0 for row in X}
+        if len(lengths) > 1:
+            return (
+                f"The rows of {name} have between {min(lengths)} and {max(lengths)} values, and "
+                "all need the same number. Fill the short ones, or leave them out."
+            )
+        return ""
+    ndim = getattr(X, "ndim", 2)
+    if isinstance(ndim, int) and ndim > 2:
+        return (
+            f"Found array with dim {ndim}, while dim <= 2 is required. Pass one row a sample, "
+            f"{name}.reshape({name}.shape[0], -1)."
+        )
+    return ""
+
+
+def wrong_cell(X, name) -> str:
+    """Words for the first value that is no finite number."""
+    try:
+        cells = np.asarray(X.toarray() if is_sparse(X) else X)
+    except Exception:  # whatever an unknown container raises
+        return ""
+    if cells.ndim != 2:
+        return ""
+    return missing_cell(cells, name) if cells.dtype.kind in "biuf" else odd_cell(cells, name)
+
+
+def missing_cell(cells, name) -> str:
+    """Words for NaN and infinity; also for what float64 cannot hold."""
+    with np.errstate(over="ignore"):
+        good = np.isfinite(cells.astype(float, copy=False))
+    if good.all():
+        return ""
+    many = f"{int((~good).any(axis=1).sum()):,} of {len(cells):,} rows are so"
+    fill = "Fill those values (sklearn.impute.SimpleImputer), or leave out the rows."
+    where = np.isnan(cells) if cells.dtype.kind == "f" and np.isnan(cells).any() else ~good
+    i, j = np.unravel_index(int(np.argmax(where)), cells.shape)
+    what = "NaN" if where is not None and np.isnan(cells[i, j]) else TOO_LARGE
+    return f"Input {name} contains {what} in row {i}, column {j}, counted from 0; {many}. {fill}"
+
+
+TOO_LARGE = "infinity or a value too large for float64"
+
+
+def odd_cell(cells, name) -> str:
+    """Words for the first cell of objects or texts that does not read as a number."""
+    for (i, j), cell in np.ndenumerate(cells):
+        try:
+            number = float("nan") if cell is None else float(cell)
+        except (TypeError, ValueError, OverflowError):
+            number = None
+        if number is None:
+            return (
+                f"Row {i}, column {j} of {name} (counted from 0) holds {cell!r:.60} of type "
+                f"{type(cell).__name__}, and every cell of the argument must be a number, or a "
+                "string that reads as a number. Convert such columns, or leave them out."
+            )
+        if not np.isfinite(number):
+            what = "NaN" if np.isnan(number) else TOO_LARGE
+            missing = " (None is a missing value)" if cell is None else ""
+            return (
+                f"Input {name} contains {what} in row {i}, column {j}, counted from 0{missing}. "
+                "Fill such values (sklearn.impute.SimpleImputer), or leave out their rows."
+            )
+    return ""
