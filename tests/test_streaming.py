@@ -1,6 +1,7 @@
 """Streams: batches do not matter, what is lost is counted, bad batches leave no trace."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import oracle
@@ -389,7 +390,7 @@ def state(one):
         (lambda X: np.where(X[3, 2] == X, np.inf, X), "contains infinity"),
         (lambda X: X[:, :3], "3 features.*expecting 5"),
         (lambda X: X[0], "1D array"),
-        (lambda X: [["a"] * 5], "could not convert"),
+        (lambda X: [["a"] * 5], "Row 0, column 0.*'a'"),
     ],
 )
 def test_a_bad_batch_leaves_the_model_as_it_was(spoil, message):
@@ -620,19 +621,104 @@ def test_samples_are_uniform_and_follow_the_memory():
 
 
 def test_a_full_dictionary_that_is_left_behind_warns():
-    """Rows of another place, after a dictionary was filled at the first one."""
-    here = np.random.default_rng(0).standard_normal((300, 3))
+    """Rows of many places at once, for which there are too few points."""
+    rng = np.random.default_rng(0)
+    here, wide = 0.1 * rng.standard_normal((300, 3)), 9.0 * rng.standard_normal((300, 3))
     for forgetting in (0.99, 1.0):
         model = StreamingKernelPCA(
-            3, kernel="rbf", gamma=0.2, budget=20, novelty=0.01, forgetting=forgetting
+            3, kernel="rbf", gamma=0.2, budget=5, novelty=1e-4, forgetting=forgetting
         )
         model.partial_fit(here[:150]).partial_fit(here[150:])
         if forgetting == 1.0:
-            model.partial_fit(here + 9.0)
+            model.partial_fit(wide)
         else:
             with pytest.warns(MercerWarning, match="dictionary is full.*Raise budget"):
-                model.partial_fit(here + 9.0)
+                model.partial_fit(wide)
         assert model.history_[-1].lost_share > 0.5
+
+
+def drifting(rng, n, d):
+    """Rows about a place that jumps, turns or walks away for good, and the memory to follow it."""
+    kind = str(rng.choice(["jumps", "walks", "turns"]))
+    steps = rng.standard_normal(d)
+    t = np.arange(n)[:, None] / n
+    size = 10 ** rng.uniform(0.5, 1.2)
+    place = {
+        "jumps": size * np.floor(4 * t) * steps,
+        "walks": size * t * steps,
+        "turns": size * np.hstack([np.sin(6 * t + i) for i in range(d)]),
+    }[kind]
+    return place + 0.7 * rng.standard_normal((n, d)), kind
+
+
+@pytest.mark.filterwarnings("ignore:The dictionary is full")  # while a jump is being followed
+@pytest.mark.parametrize("seed", range(6))
+def test_a_forgetting_stream_follows_any_drift(seed):
+    """Its components of the last rows are near the best, and its certificate is true."""
+    rng = generator(77, seed)
+    n, d, f, r = 1600, int(rng.integers(2, 5)), 0.99, 3
+    X, kind = drifting(rng, n, d)
+    one = StreamingKernelPCA(
+        r, kernel="rbf", gamma=0.2, budget=60, novelty=0.01, forgetting=f, center=False
+    )
+    cuts = np.sort(rng.choice(np.arange(1, n), 12, replace=False))
+    for batch in np.split(X, cuts):
+        one.partial_fit(batch)
+    left = sum(batch.left for batch in one.history_)
+    assert left > 0, kind
+    assert len(one.landmarks_) <= 60
+    K = oracle.kernel_matrix("rbf", X[-300:], gamma=0.2)
+    w = f ** np.arange(299, -1, -1)
+    exact = np.linalg.eigvalsh(weighted(K, w, False))[::-1][:r]
+    P = one.transform(X[-300:])
+    held = np.sum(w[:, None] * P**2) / exact.sum()
+    assert held > 0.9, (kind, held)
+    K = oracle.kernel_matrix("rbf", X, gamma=0.2)
+    exact = np.linalg.eigvalsh(weighted(K, f ** np.arange(n - 1, -1, -1), False))[::-1][:r]
+    assert (one.certificate_.eigenvalue_lower <= exact + 1e-9).all()
+    assert (exact <= one.certificate_.eigenvalue_upper + 1e-9).all()
+
+
+@pytest.mark.filterwarnings("ignore:The dictionary is full")
+def test_points_that_leave_do_not_depend_on_batches():
+    X, _ = drifting(generator(5), 900, 3)
+    params = {"kernel": "rbf", "gamma": 0.3, "budget": 25, "novelty": 0.01, "forgetting": 0.98}
+    once = StreamingKernelPCA(3, **params).fit(X)
+    many = StreamingKernelPCA(3, **params).fit(np.split(X, [7, 100, 101, 433, 800]))
+    np.testing.assert_allclose(many.eigenvalues_, once.eigenvalues_, rtol=1e-8)
+    np.testing.assert_array_equal(many.landmarks_, once.landmarks_)
+    assert sum(batch.left for batch in many.history_) == once.history_[0].left > 0
+
+
+def test_what_a_point_alone_explains():
+    """The energy that a projection on the other points loses, by the oracle."""
+    rng = generator(12)
+    Z, X = rng.standard_normal((9, 3)), rng.standard_normal((200, 3))
+    one = StreamingKernelPCA(2, kernel="rbf", gamma=0.3, novelty=1e-6, center=False)
+    stream = one.fit(np.vstack([Z, X]))._state.stream
+    span = replace(stream.span, points=Z, factor=stream.span.factor[:9, :9], budget=9)
+    Y = span.coordinates(X)
+    M = Y.T @ Y
+    for j, loss in enumerate(span.losses(M)):
+        smaller, T = span.without([j])
+        np.testing.assert_allclose(T.T @ T, np.eye(8), atol=1e-12)
+        np.testing.assert_allclose(smaller.coordinates(X), Y @ T, atol=1e-9)
+        assert loss == pytest.approx(np.trace(M) - np.sum((Y @ T) ** 2), abs=1e-9)
+
+
+def test_merged_streams_have_likely_intervals():
+    """Even with equal random_state, since kept rows are drawn by what the rows are."""
+    X, Z = rows(900), rows(12, key=1)
+    params = {"basis": Landmarks(points=Z), "random_state": 0}
+    parts = [model(**params).fit(part) for part in (X[:400], X[400:])]
+    merged = parts[0].merge(parts[1]).certificate_
+    whole = model(**params).fit(X).certificate_
+    assert merged.confidence == whole.confidence and merged.confidence is not None
+    K = oracle.kernel_matrix("rbf", X, gamma=0.1)
+    exact = np.linalg.eigvalsh(oracle.center(K))[::-1][:R]
+    assert (merged.likely_lower <= exact).all() and (exact <= merged.likely_upper).all()
+    twice = model(**params).fit(X[:400]).merge(model(**params).fit(X[:400]))
+    assert twice.certificate_.confidence is None  # the same rows were kept of both
 
 
 def test_forgetting_means_the_same_in_both_streams():

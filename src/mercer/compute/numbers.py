@@ -62,7 +62,7 @@ def wrong_container(X, name) -> str:
     if X is None or isinstance(X, dict | set | frozenset | bytes):
         return (
             f"{name} is of type {type(X).__name__}, and rows of numbers are needed. Pass an array "
-            "or data frame of shape (n_samples, n_features), a sparse matrix, or the path of a file."
+            "or data frame of shape (n_samples, n_features), a sparse matrix, or a file's path."
         )
     return ""
 
@@ -117,6 +117,7 @@ TOO_LARGE = "infinity or a value too large for float64"
 def odd_cell(cells, name) -> str:
     """Words for the first cell of objects or texts that does not read as a number."""
     for (i, j), cell in np.ndenumerate(cells):
+        cell = cell.item() if isinstance(cell, np.generic) else cell
         try:
             number = float("nan") if cell is None else float(cell)
         except (TypeError, ValueError, OverflowError):

@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
+from zlib import crc32
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
-from ..compute import match_sparsity, restore
+from ..compute import is_sparse, match_sparsity, restore
 from ..compute.arrays import Array
 from ..exceptions import tell
 from ..files import is_arrow
@@ -19,10 +20,10 @@ from ..rows import BlockRows, DaskRows, is_dask, is_source
 from ..rows.array import in_type
 from ..sampling import RowSample
 from ..selectors import Novelty
-from ..stream.components import components_of, new_reference
+from ..stream.components import components_of, moved_reference, new_reference
 from ..stream.dictionary import GrowingDictionary
 from ..stream.fourier import FourierStream
-from ..stream.moments import FixedSpan, Stream, as_float, transition
+from ..stream.moments import FixedSpan, Stream, as_float, rows_to_look, transition
 from ..stream.state import BatchRecord, State, record, to_checkpoint
 from ._estimator import INDEFINITE, OVERSHOOT, SAMPLE_ROWS, ZERO_VARIANCE, KernelEstimator
 from ._input import check_file, in_main_memory, named_rows, valid_rows
@@ -106,6 +107,10 @@ class StreamingKernelPCA(KernelEstimator):
     A batch of b rows takes O(b m (d + m)) operations, and reading the components O(m^3).
     Memory is O(m^2 + m d) for the model and O(m) for each row of a block, whatever the number of
     rows.
+
+    Where a full dictionary loses more than `novelty` and the stream forgets, points leave that
+    explain far less than what is lost for each point: those that only forgotten rows were like.
+    What the others had along them is counted as lost. A dictionary that cannot follow warns.
 
     A point that joins adds a direction along which earlier rows are not known. What they had
     there was outside the span when they came, so it is counted as lost, and the certificate
@@ -235,7 +240,12 @@ class StreamingKernelPCA(KernelEstimator):
         stream = mine.stream + rows
         state = State(stream, mine.sample + theirs.sample, mine.reference)
         history = [*self.history_, record(mine.stream, stream, kept=1.0)]
-        self._become(state, history, engine, self.X_sample_)
+        # Rows of both are uniform ones of all, unless some are forgotten or were drawn together.
+        apart = mine.sample.seed != theirs.sample.seed
+        uniform = apart and self.forgetting == 1 == other.forgetting
+        self._become(
+            state, history, engine, self.X_sample_, sample=state.sample.rows if uniform else None
+        )
         return self
 
     def _batches(self, X):
@@ -345,7 +355,9 @@ class StreamingKernelPCA(KernelEstimator):
         kernel, rng = self._make_kernel(X), self._make_rng()
         span = self._make_span(kernel, X, engine, rng)
         self._preimage_recipe(span.basis(engine))  # fails before the work if it would fail after
-        sample = RowSample(SAMPLE_ROWS, int(rng.integers(2**32)))
+        # Rows of streams that are merged must be drawn apart, whatever their random_state.
+        own = crc32(np.ascontiguousarray(X[:1].toarray() if is_sparse(X) else X[:1]).tobytes())
+        sample = RowSample(SAMPLE_ROWS, int(rng.integers(2**32)) ^ own)
         kind = FourierStream if isinstance(span.basis(engine), FourierBasis) else Stream
         return State(kind.start(span, float(self.forgetting)), sample, None)
 
@@ -378,14 +390,28 @@ class StreamingKernelPCA(KernelEstimator):
         X = match_sparsity(X, sample.rows)
         start, n = 0, X.shape[0]
         while start < n:
-            stop = min(n, start + to_checkpoint(stream.count, self.forgetting))
+            wait = (to_checkpoint, rows_to_look)
+            stop = min(n, start + min(rows(stream.count, self.forgetting) for rows in wait))
             part = X[start:stop]
             sample = sample.add(part, stream.count, self.forgetting)
             stream = stream.learn(part, engine)
+            if rows_to_look(stream.count - 1, self.forgetting) == 1:
+                stream, reference = self._without_faded(stream, reference, engine)
             if stream.span.size and to_checkpoint(stream.count - 1, self.forgetting) == 1:
                 reference = new_reference(stream, self.n_components, self.center, engine, reference)
             start = stop
         return State(stream, sample, reference)
+
+    def _without_faded(self, stream, reference, engine):
+        """The stream and its reference without points that have faded."""
+        grows = isinstance(stream.span, GrowingDictionary)
+        found = stream.without_faded() if grows else None
+        if found is None:
+            return stream, reference
+        smaller, T = found
+        if reference is not None:
+            reference = moved_reference(smaller, stream.span, T, reference, self.center, engine)
+        return smaller, reference
 
     def _become(self, state, history, engine, X, source=None, sample=None):
         """Set the fitted attributes."""
@@ -426,13 +452,13 @@ class StreamingKernelPCA(KernelEstimator):
         full = [batch for batch in self.history_ if batch.size >= self.budget]
         if self.basis != "dictionary" or self.forgetting == 1 or not full:
             return
-        first, last = full[0].lost_share, full[-1].lost_share
-        if last > max(LOST_TOO_MUCH, 2 * first):
+        first, last = full[0].lost_share, self.history_[-1].lost_share
+        if min(last, self.lost_share_) > max(LOST_TOO_MUCH, 2 * first):
             tell(
                 f"The dictionary is full (budget={self.budget}), and {last:.0%} of the energy of "
                 f"the last rows lies outside of its span, after {first:.0%} when it was filled: "
-                "the data have drifted away from it. Raise budget, or use HebbianKernelPCA, whose "
-                "points leave."
+                "the data drift faster than points leave, or need more of them. Raise budget or "
+                "novelty."
             )
 
     def _warn(self):

@@ -206,8 +206,8 @@ class Callable(DirectKernel):
         if gap[i, j] > ASYMMETRY * np.abs(K).max():
             raise ValueError(
                 f"The kernel {name_of(self.function)} is not symmetric: k(x, z) = {K[i, j]:.6g} "
-                f"and k(z, x) = {K[j, i]:.6g} for two rows of the data. Take (k(x, z) + k(z, x)) / 2, "
-                "or a product such as f(x) * f(z)."
+                f"and k(z, x) = {K[j, i]:.6g} for two rows of the data. Take "
+                "(k(x, z) + k(z, x)) / 2, or a product such as f(x) * f(z)."
             )
 
     def _value(self, x, z) -> float:

@@ -140,6 +140,17 @@ def padded(pairs: Eigenpairs, r: int) -> Eigenpairs:
     )
 
 
+def moved_reference(
+    stream: Stream, before, T, reference: KernelExpansion, center: bool, engine
+) -> KernelExpansion:
+    """The expansion that signs follow, in a span that points left; T takes coordinates to it."""
+    old = T.T @ before.unwhiten(reference.frame[:, 1:])
+    with engine.single_blas():
+        problem = reduced_problem(stream, center, engine)
+        expansion, _ = problem.assemble(leading_pairs(problem, reference.n_components))
+    return signed_as(expansion, old, stream.span)
+
+
 def aligned(expansion: KernelExpansion, reference, span) -> KernelExpansion:
     """The directions with the sign of that direction of the reference that is nearest.
 
@@ -147,10 +158,16 @@ def aligned(expansion: KernelExpansion, reference, span) -> KernelExpansion:
     with the direction. The basis of the reference must be the first vectors of this one. A
     direction that is new has a sign of its own, and all have where there is no reference.
     """
+    old = None if reference is None else span.unwhiten(reference.frame[:, 1:])
+    return signed_as(expansion, old, span)
+
+
+def signed_as(expansion: KernelExpansion, old, span) -> KernelExpansion:
+    """The directions with the signs of those nearest to them among `old`, (m, r), or their own."""
     A = expansion.frame[:, 1:]
     signs = first_large_signs(A)
-    if reference is not None:
-        agreement = span.unwhiten(reference.frame[:, 1:]).T @ span.unwhiten(A)
+    if old is not None:
+        agreement = old.T @ span.unwhiten(A)
         nearest = np.argmax(np.abs(agreement), axis=0)
         cosines = agreement[nearest, np.arange(A.shape[1])]
         signs = np.where(np.abs(cosines) > LEAST_AGREEMENT, np.sign(cosines), signs)

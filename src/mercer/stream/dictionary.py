@@ -114,6 +114,26 @@ class GrowingDictionary:
         """
         return np.flatnonzero(norms - np.einsum("ij,ij->i", Y, Y) > self._floor(norms))
 
+    def losses(self, M) -> np.ndarray:
+        """Energy that only each point explains, of rows with second moments M, (m,).
+
+        What is lost without point j is along the one direction of the span that is orthogonal
+        to all others, the row j of L^{-T} scaled to unit length.
+        """
+        D = self.whitener
+        return np.einsum("ij,jk,ik->i", D, M, D) / np.einsum("ij,ij->i", D, D)
+
+    def without(self, leaving) -> tuple["GrowingDictionary", np.ndarray]:
+        """The dictionary without some points, and T, (m, m'): coordinates y become y T.
+
+        The columns of T are orthonormal, so that y T are the coordinates of the projection.
+        """
+        kept = np.setdiff1d(np.arange(self.size), leaving)
+        T, R = np.linalg.qr(self.factor[kept].T)
+        signs = np.where(R.diagonal() < 0, -1.0, 1.0)
+        factor = np.tril((R * signs[:, None]).T)
+        return replace(self, points=self.points[kept], factor=factor), T * signs
+
     def _floor(self, norms):
         return max(self.novelty, least_threshold(np.float64)) * norms
 

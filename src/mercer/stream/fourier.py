@@ -60,6 +60,9 @@ class FourierStream:
     forgetting: float = 1.0
     count: int = 0
 
+    #: Nothing joins a grid.
+    joined = 0
+
     @classmethod
     def start(cls, span: FixedSpan, forgetting: float = 1.0) -> "FourierStream":
         """A stream of no rows yet."""

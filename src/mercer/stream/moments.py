@@ -6,6 +6,7 @@ overlap with points that joined later. So the moments of both are kept apart, an
 what each costs.
 """
 
+import sys
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,6 +25,11 @@ BLOCK = 512
 STRETCH = 2
 # Arrays of a block by the size of the span that are alive at once.
 LIVE_ARRAYS = 5
+# A point leaves when it explains less than this share of what the dictionary loses for each of its
+# points; at most one in so many at a time.
+FADED, MOST_LEAVING = 0.5, 4
+# Rows between two looks for such points, as a share of the memory of the stream, and its bounds.
+LOOKS, LOOK_ROWS = 0.5, (32, 2048)
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,8 @@ class Stream:
         Weight of a row relative to the one after it.
     count : int
         Rows seen.
+    joined : int
+        Points that have joined, those that left included.
     """
 
     span: Any
@@ -112,6 +120,7 @@ class Stream:
     missed: np.ndarray
     forgetting: float = 1.0
     count: int = 0
+    joined: int = 0
 
     @classmethod
     def start(cls, span, forgetting: float = 1.0) -> "Stream":
@@ -149,6 +158,7 @@ class Stream:
             since=self.since + other.since,
             missed=self.missed + other.missed,
             count=self.count + other.count,
+            joined=self.joined + other.joined,
         )
 
     def mapped(self, T) -> "Stream":
@@ -157,6 +167,35 @@ class Stream:
         missed = np.full(T.shape[1], self.missed.max(initial=0.0))
         early, since = self.early.mapped(T), self.since.mapped(T)
         return replace(self, early=early, since=since, missed=missed)
+
+    def without_faded(self) -> tuple["Stream", np.ndarray] | None:
+        """The stream without points that fading has left with little, if there is need and such.
+
+        Rows lose the energy E outside a full span of m points. A point that explains far less
+        than E / m, and nothing else does, makes room for one that may explain more. Rows are
+        projected on what is left of the span; what they had beyond is lost, and counts as such.
+
+        Returns
+        -------
+        stream, T : Stream and array of shape (m, m'), or None
+            Coordinates y have become y T.
+        """
+        moments, span = self.moments, self.span
+        if not span.full or moments.lost_energy <= span.novelty * moments.energy:
+            return None
+        M = moments.about_zero()
+        share = FADED * moments.lost_energy / span.size
+        losses = span.losses(M)
+        leaving = np.argsort(losses, kind="stable")[: max(1, span.size // MOST_LEAVING)]
+        leaving = leaving[losses[leaving] < share]
+        while leaving.size:
+            smaller, T = span.without(leaving)
+            # Points that explain the same rows lose little one by one, and much together.
+            lost = float(np.trace(M) - np.einsum("ij,ik,kj->", T, M, T))
+            if lost <= 2 * share * leaving.size and smaller.size:
+                return replace(self.mapped(T), span=smaller), T
+            leaving = leaving[: leaving.size // 2]
+        return None
 
     def _grown(self, X) -> "Stream":
         """The stream with a block of rows, some of which may join the dictionary."""
@@ -176,6 +215,7 @@ class Stream:
             early=old.early + old.since + part,
             since=weighted_moments(Y[after], norms[after], weights[after]),
             missed=np.concatenate([old.missed[: self.span.size], missed]),
+            joined=old.joined + joined.size,
         )
 
     def _unless_news(self, X, rows, engine) -> "Stream":
@@ -255,6 +295,14 @@ def weighted_moments(Y, norms, weights) -> Moments:
     mean = weights @ Y / count
     Y -= mean
     return Moments(count, mean, (Y.T * weights) @ Y, float(weights @ norms), largest)
+
+
+def rows_to_look(count: int, forgetting: float) -> int:
+    """Rows until points may leave next: a function of the number of rows, not of batches."""
+    if forgetting == 1:
+        return sys.maxsize
+    step = int(np.clip(LOOKS / (1 - forgetting), *LOOK_ROWS))
+    return step - count % step
 
 
 def no_rows(size: int) -> Moments:

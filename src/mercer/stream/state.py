@@ -39,6 +39,8 @@ class BatchRecord(NamedTuple):
     lost_share : float
         Share of the energy of these rows that lies outside the span: high where the
         dictionary does not know such rows, as after a drift with the budget used up.
+    left : int
+        Points that left, which they do only where a stream forgets.
     """
 
     rows: int
@@ -46,6 +48,7 @@ class BatchRecord(NamedTuple):
     size: int
     joined: int
     lost_share: float
+    left: int = 0
 
 
 def record(
@@ -56,8 +59,9 @@ def record(
     energy = new.energy - kept * old.energy
     lost = max(new.lost_energy - kept * old.lost_energy, 0.0)
     share = min(lost / energy, 1.0) if energy > 0 else 0.0
-    joined = after.span.size - before.span.size
-    return BatchRecord(rows, after.count, after.span.size, joined, share)
+    grown = after.span.size - before.span.size
+    joined = after.joined - before.joined
+    return BatchRecord(rows, after.count, after.span.size, joined, share, joined - grown)
 
 
 def to_checkpoint(count: int, forgetting: float = 1.0) -> int:
