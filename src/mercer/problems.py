@@ -6,6 +6,8 @@ from functools import cached_property
 import numpy as np
 
 from .bases import ColumnBasis, FourierBasis, TrigonometricMoments
+from .bases.points import JUDGES
+from .bases.staging import Stages
 from .certificate import (
     Certificate,
     projection_certificate,
@@ -27,6 +29,9 @@ SINGLE_ROUNDING = 1e-6
 # Condition of the basis up to which kernel rows are whitened after they are summed, a third of
 # the work: rounding of the sums grows by the condition, to 2e-8 of the total.
 LATE_CONDITION = 1e8
+
+# Rows for each landmark from which it is worth a search to leave out some of them.
+MANY_ROWS = 20
 
 # Rounding of one level of a fast Fourier transform, with a margin.
 FFT_ROUNDING = 4 * np.finfo(float).eps
@@ -53,7 +58,7 @@ WITNESS_SHARE, PAIR_WIDTH = 8, 2 * BLOCK
 EPS = float(np.finfo(np.float64).eps)
 
 
-def reduced_problem(basis, X, moments_of, center: bool = True, sample=None):
+def reduced_problem(basis, X, moments_of, center: bool = True, sample=None, count=0):
     """The m x m eigenproblem of rows that are met in any way.
 
     Parameters
@@ -62,19 +67,25 @@ def reduced_problem(basis, X, moments_of, center: bool = True, sample=None):
     X : array
         Some of the rows, for their type.
     moments_of : callable
-        ``moments_of(W)``: moments of the coordinates of all rows, for W with W' G W = I.
+        ``moments_of(W)``: moments of the coordinates of all rows, for W with W' G W = I or
+        `Stages` of it.
     center : bool
     sample : callable or None
         ``sample()``, called after `moments_of`: rows drawn uniformly without replacement and
         independently of the basis, on which the certificate judges what it leaves out.
+    count : int or None
+        Rows in all; None for many. What a whitener saves for each of them is worth a search.
     """
-    whitener = basis.whitener(np.float64)
+    if count is None or count >= MANY_ROWS * max(basis.size, JUDGES):
+        whitener, way = basis.whitener_for(X, 1 / LATE_CONDITION)
+    else:
+        whitener = way = basis.whitener(np.float64)
     rounding = EPS * basis.size
     if basis.precision(X) == np.float32:
         # Directions that are left out here hold less than the rounding of the data.
-        whitener = leading_columns(whitener)
+        whitener = way = leading_columns(whitener)
         rounding = SINGLE_ROUNDING
-    return ReducedProblem(basis, whitener, moments_of(whitener), center, rounding, sample)
+    return ReducedProblem(basis, whitener, moments_of(way), center, rounding, sample, way)
 
 
 class GramProblem:
@@ -196,11 +207,23 @@ class ReducedProblem:
         Relative rounding of the coordinates, for the certificate.
     sample : callable or None
         As in `reduced_problem`.
+    way : array, Stages or None
+        How W was applied; None for W itself.
     """
 
-    def __init__(self, basis, whitener, moments: Moments, center=True, rounding=0.0, sample=None):
+    def __init__(
+        self,
+        basis,
+        whitener,
+        moments: Moments,
+        center: bool = True,
+        rounding: float = 0.0,
+        sample=None,
+        way=None,
+    ):
         self.basis, self.whitener, self.moments, self.center = basis, whitener, moments, center
         self.rounding, self.sample = rounding, sample
+        self.way = whitener if way is None else way
         if not np.isfinite(moments.scatter).all() or not np.isfinite(moments.energy):
             raise ValueError(
                 f"{basis.kernel!r} gives values that are not finite on these data. Scale the data "
@@ -286,14 +309,27 @@ class ReducedProblem:
             spread = np.abs(np.diagonal(moments.scatter))
             along = spread + moments.count * moments.mean**2
             trace = float(np.sum(1 / inverse))
+            if isinstance(self.way, Stages):
+                trace = max(trace, self.way.trace)
             rows = np.sqrt(energy) * np.sqrt(trace)
             worst = trace * (inverse @ along) + rows * np.sqrt(along * inverse).sum()
             slack += COORDINATE_ROUNDING * u * float(worst)
-            if whitens_late(self.whitener):
-                sums = float((spread / inverse).sum())
-                slack += COORDINATE_ROUNDING * EPS * sums * float(np.linalg.norm(inverse))
+            slack += COORDINATE_ROUNDING * EPS * self._late_rounding(spread)
         # More energy in the span than there is: rounding was worse than that.
         return max(slack, 2 * (self.moments.projected_energy - energy))
+
+    def _late_rounding(self, spread: np.ndarray) -> float:
+        """Rounding of sums that were whitened after, in units of eps.
+
+        Of two parts, products of one with the other are at most as bad as both.
+        """
+        blocks = late_blocks(self.way)
+        parts = np.split(spread, np.cumsum([W.shape[1] for W in blocks])[:-1])
+        worst = 0.0
+        for W, s in zip(blocks, parts, strict=False):
+            inverse = _inverse_eigenvalues(W)
+            worst += len(blocks) * float((s / inverse).sum() * np.linalg.norm(inverse))
+        return worst
 
     @cached_property
     def remainder(self) -> Remainder | None:
@@ -455,11 +491,25 @@ class FourierProblem:
         return KernelExpansion(self.basis, np.hstack([mean[:, None], A]), metric), certificate
 
 
+def late_blocks(way) -> list:
+    """The whiteners V l^{-1/2} that are applied to sums, part by part."""
+    if isinstance(way, Stages):
+        return list(way.blocks)
+    return [way] if whitens_late(way) else []
+
+
 def whitened(basis, whitener, moments: Moments) -> Moments:
     """The moments of coordinates from the sum of `row_moments` over all blocks."""
-    if not whitens_late(whitener):
+    if not isinstance(whitener, Stages) and not whitens_late(whitener):
         return moments
-    return moments.moved(basis.engine.asarray).mapped(whitener).to_host()
+    late = whitener.late if isinstance(whitener, Stages) else used_rows(whitener)
+    return moments.moved(basis.engine.asarray).mapped(late).to_host()
+
+
+def used_rows(W):
+    """W without its rows of zeros."""
+    used = W.any(axis=1)
+    return W[used] if used.any() else W
 
 
 def row_moments(basis, whitener, X) -> Moments:
@@ -469,11 +519,8 @@ def row_moments(basis, whitener, X) -> Moments:
     with W, two thirds of the work, are then done once and not for every row.
     """
     X = basis.engine.place(X)
-    late, rows, n = whitens_late(whitener), basis.product_rows(X), X.shape[0]
-    # In single precision the sums would lose what the late product magnifies.
-    products = (
-        basis.block_products(X, dtype=np.float64) if late else basis.block_products(X, whitener)
-    )
+    basis, products = rows_to_sum(basis, whitener, X)
+    rows, n = basis.product_rows(X), X.shape[0]
 
     def moments(block):
         starts = range(block.start, block.stop, rows)
@@ -485,6 +532,19 @@ def row_moments(basis, whitener, X) -> Moments:
     # Tasks small enough that every thread gets some.
     most = max(rows, n // (4 * basis.engine.threads))
     return basis.engine.sum_rows(moments, n, min(MERGED_BLOCKS * rows, most)).to_host()
+
+
+def rows_to_sum(basis, whitener, X) -> tuple:
+    """The basis vectors that have weights, and the function of blocks of X that is summed."""
+    if isinstance(whitener, Stages):
+        basis = basis.subset(whitener.used)
+        products = basis.block_products(X, dtype=np.float64)
+        return basis, lambda block: whitener.residuals(products(block))
+    basis, whitener = basis.without_unused(whitener)
+    if whitens_late(whitener):
+        # In single precision the sums would lose what the late product magnifies.
+        return basis, basis.block_products(X, dtype=np.float64)
+    return basis, basis.block_products(X, whitener)
 
 
 def whitens_late(whitener) -> bool:

@@ -103,6 +103,18 @@ class Basis(ABC):
     def whitener(self, dtype: Any) -> np.ndarray | None:
         """W with W' G W = I, for coordinates in an orthonormal basis; None if G = I."""
 
+    def whitener_for(self, X: Array, rcond: float) -> tuple[np.ndarray | None, Any]:
+        """A whitener for the moments of many rows like those of X, and how it is applied.
+
+        That is itself, or `Stages` where G has eigenvalues below `rcond` of the largest.
+        """
+        W = self.whitener(np.float64)
+        return W, W
+
+    def without_unused(self, W: Any) -> tuple["Basis", Any]:
+        """The basis and the sums W, without basis vectors whose weights are all zero."""
+        return self, W
+
     def project(self, X: Array, W: Array) -> np.ndarray:
         """Inner products of phi(X) with the sums W, (n, b). The n x m matrix is never kept."""
         X = self.engine.place(X)

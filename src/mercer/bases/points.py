@@ -6,11 +6,20 @@ from typing import Any
 import numpy as np
 
 from ..checkpoint import digest
-from ..compute import TiledEngine, TileStore, array_namespace, is_sparse, to_numpy
+from ..compute import (
+    TiledEngine,
+    TileStore,
+    array_namespace,
+    is_sparse,
+    on_device_of,
+    to_numpy,
+)
 from ..compute.arrays import Array, dtype_name
 from ..kernels import Hollow, Kernel
 from ..kernels.base import Pairs
 from .base import Basis, BasisRecipe, GramBasis
+from .staging import scaled, staged
+from .thinning import independent, rounding_of, worthwhile
 
 # Largest spread (see `Kernel.spread`) at which single-precision tiles still give
 # eigenvalues to 1e-5: rounding is about eps * spread, and eps is 6e-8.
@@ -28,6 +37,9 @@ NEGATIVE_SHARE = 1e-7
 # Eigenvalues of G below this share of the largest are rounding when rows are in single
 # precision; smaller shares were seen to give eigenvalues 36 times too large.
 SINGLE_RCOND = 1e-6
+
+# Rows that judge which landmarks are worth their work, and the fewest that can.
+JUDGES, LEAST_JUDGES = 1000, 200
 
 
 class PointBasis(Basis):
@@ -74,6 +86,9 @@ class PointBasis(Basis):
         self, X: Array, W: Array = None, dtype: Any = None
     ) -> Callable[[slice], Array]:
         """k(rows, Z) W for a block of rows, in the precision of X or another."""
+        basis, used = self.without_unused(W)
+        if basis is not self:
+            return basis.block_products(X, used, dtype)
         dtype, X = self.precision(X) if dtype is None else dtype, self.engine.place(X)
         pairs = self.kernel.pairs(X, self.points, dtype=dtype, store=self.engine.memory // 4)
         W = None if W is None else self.engine.asarray(W, dtype)
@@ -103,16 +118,7 @@ class PointBasis(Basis):
 
         Never a Cholesky factor: smooth kernels are numerically rank-deficient.
         """
-        if is_sparse(self.points):
-            G = self.kernel(self.points.astype(float))
-        else:
-            G = self.kernel(self.engine.asarray(self.points[:], np.float64))
-        if not bool(array_namespace(G).isfinite(G).all()):
-            raise ValueError(
-                f"{self.kernel!r} gives values that are not finite on these landmarks. Scale the "
-                "data or change the kernel's parameters."
-            )
-        values, V = self.engine.eigh((G + G.T) / 2)
+        values, V = self.engine.eigh(self._own_gram())
         rcond = SINGLE_RCOND if dtype == np.float32 else self.size * np.finfo(float).eps
         if not values[-1] > -values[0]:
             raise ValueError(
@@ -123,6 +129,61 @@ class PointBasis(Basis):
         self._least = float(values[0] / values[-1])
         kept = values > rcond * max(values[-1], 0.0)
         return V[:, kept] / np.sqrt(values[kept])
+
+    def whitener_for(self, X: Array, rcond: float) -> tuple[Array, Any]:
+        """As `whitener`, over the landmarks that are worth their work; the others have no weight.
+
+        In stages where G is so close to singular that sums cannot be whitened late.
+        """
+        if self.engine.device is not None or not self.kernel.definite:
+            return super().whitener_for(X, rcond)
+        G = self._own_gram()
+        with self.engine.single_blas():
+            order, L = self._worthwhile(G, X)
+            stages = staged(G, order, L, rcond) if self.precision(X) == np.float64 else None
+            if stages is not None:
+                return stages.weights(self.size), stages
+            own = scaled(G[np.ix_(order, order)], rounding_of(G))
+        W = np.zeros((self.size, own.shape[1]))
+        W[order] = own
+        return W, W
+
+    def _worthwhile(self, G: np.ndarray, X: Array) -> tuple[np.ndarray, np.ndarray]:
+        """Landmarks to use, and the Cholesky factor of their Gram matrix, judged on rows of X."""
+        order, L = independent(G)
+        rows = on_host(X[:: -(-X.shape[0] // JUDGES)])
+        if rows.shape[0] < LEAST_JUDGES:
+            return order, L
+        energy = float(self.kernel.diag(rows).sum())
+        p = worthwhile(L, np.asarray(self.kernel(rows, on_host(self.points)))[:, order], energy)
+        return order[:p], L[:p, :p]
+
+    def subset(self, index: np.ndarray) -> "PointBasis":
+        """Some of the landmarks."""
+        index = index if is_sparse(self.points) else on_device_of(index, self.points)
+        return PointBasis(self.kernel, self.points[index], self.engine, self._single)
+
+    def without_unused(self, W: Any) -> tuple["PointBasis", Any]:
+        """Without the landmarks whose weights are all zero."""
+        if not isinstance(W, np.ndarray) or type(self) is not PointBasis:
+            return self, W
+        used = np.flatnonzero(W.any(axis=1))
+        if used.size in (0, self.size):
+            return self, W
+        return self.subset(used), W[used]
+
+    def _own_gram(self) -> Any:
+        """G in double precision, where the work is done."""
+        if is_sparse(self.points):
+            G = self.kernel(self.points.astype(float))
+        else:
+            G = self.kernel(self.engine.asarray(self.points[:], np.float64))
+        if not bool(array_namespace(G).isfinite(G).all()):
+            raise ValueError(
+                f"{self.kernel!r} gives values that are not finite on these landmarks. Scale the "
+                "data or change the kernel's parameters."
+            )
+        return (G + G.T) / 2
 
     def rounding(self) -> float:
         """That of a sum over the columns, which the kernel may magnify."""
@@ -148,6 +209,11 @@ class PointBasis(Basis):
             self.product_rows(X),
         )
         return max(0.0, 1.0 - kept / float(self.norms(X).sum()))
+
+
+def on_host(rows: Any) -> Any:
+    """Rows in main memory and double precision."""
+    return rows.astype(float) if is_sparse(rows) else to_numpy(rows[:]).astype(float)
 
 
 class AllPoints(BasisRecipe):

@@ -127,7 +127,9 @@ def reduced(request, recipe, kernel, seen, rows: Rows, engine, rng) -> Any:
         witnesses.append(some)
         return moments
 
-    return reduced_problem(basis, seen, moments_of, request.center, lambda: witnesses[-1])
+    return reduced_problem(
+        basis, seen, moments_of, request.center, lambda: witnesses[-1], rows.shape[0]
+    )
 
 
 def witness_count(rows: Rows) -> int:
