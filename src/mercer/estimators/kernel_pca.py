@@ -8,19 +8,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..bases import BASES, AllPoints, BasisRecipe, ColumnBasis, Columns, FourierBasis, Landmarks
-from ..bases.columns import has_columns
-from ..bases.fourier import row_range, why_not
+from ..bases import BASES, AllPoints, BasisRecipe, Columns, Landmarks
 from ..checkpoint import Checkpoint, identity_of
-from ..compute import is_sparse, restore
+from ..compute import restore
 from ..compute.arrays import Array
 from ..exceptions import tell
 from ..kernels import Kernel
-from ..planning import Speeds, Workload, choose
-from ..planning.choosing import columns_plan, fourier_plan, takes_columns
-from ..planning.columns import columns
+from ..planning.automatic import FIRST_COMPONENTS, Asked, automatic_basis, plan_of
 from ..planning.following import follow
-from ..planning.fourier import SECONDS_SAVED, automatic_grid, fourier, takes_fourier
 from ..preimage import PREIMAGES, Preimage
 from ..progress.passes import PassBar
 from ..rows import Request, Rows, is_dask, pose
@@ -33,8 +28,6 @@ from ._input import check_gram
 from ._parameters import Interval, StrOptions
 from ._whole import all_or_nothing
 
-# Components to try first when a share of variance is asked for.
-FIRST_COMPONENTS = 16
 # Parameters that a fit may change when it goes on from a checkpoint.
 NOT_OF_THE_RESULT = {"checkpoint", "n_jobs", "memory", "verbose", "callback", "copy_X"}
 
@@ -319,7 +312,7 @@ class KernelPCA(KernelEstimator):
             engine = rows.make_engine(
                 device=self.device, threads=self.n_jobs, on_tiles=progress.tiles
             )
-            recipe = self._columns_or(self._grid_or(recipe, rows, engine), rows, engine)
+            recipe = self._best_basis(recipe, rows, engine)
             problem = pose(self._request(recipe, rows), rows, engine, rng)
             pairs, plan = self._solve(problem, engine, rng, progress.report)
         self.expansion_, self.certificate_ = problem.assemble(pairs)
@@ -404,43 +397,21 @@ class KernelPCA(KernelEstimator):
         r = int(self.n_components) if isinstance(self.n_components, Integral) else None
         return Request(recipe, kernel_for, measured, self.center, r, self._preimage_recipe)
 
-    def _grid_or(self, recipe, rows, engine) -> BasisRecipe:
-        """The recipe, or a Fourier grid where one can serve, was not ruled out and is faster."""
-        points_asked = self.n_components is None or self.fit_inverse_transform
-        if self.basis != "auto" or points_asked or not rows.in_memory or rows.shape[1] > 3:
+    def _best_basis(self, recipe, rows, engine) -> BasisRecipe:
+        """The recipe, or what "auto" takes in place of all points."""
+        elsewhere = self.fit_inverse_transform or engine.where != "cpu" or self._is_precomputed()
+        if self.basis != "auto" or self.eigen_solver != "auto" or elsewhere:
             return recipe
-        X = rows.array
-        if self.eigen_solver != "auto" or engine.where != "cpu" or is_sparse(X):
-            return recipe
-        r = FIRST_COMPONENTS if self._share() else self.n_components
-        n, d = X.shape
-        work = Workload(n, d, min(r, n), engine.memory, engine.threads, self._tol())
-        exact = choose(work).chosen
-        if exact.seconds < SECONDS_SAVED or self.preimage not in ("auto", "ridge"):
-            return recipe
-        kernel = self._make_kernel(X)
-        if why_not(kernel, X.shape[1]):
-            return recipe
-        grid = fourier(work, kernel, np.diff(row_range(X), axis=1)[:, 0], engine)
-        return automatic_grid() if takes_fourier(grid, exact) else recipe
-
-    def _columns_or(self, recipe, rows, engine) -> BasisRecipe:
-        """The recipe, or the columns where they can serve, were not ruled out and are faster."""
-        asked = self.eigen_solver != "auto" or self.fit_inverse_transform
-        if self.basis != "auto" or asked or engine.where != "cpu" or self._is_precomputed():
-            return recipe
-        (n, d), r = rows.shape, self.n_components
-        kernel = self._named_kernel(d)
-        if not has_columns(kernel):
-            return recipe
-        # Rows that are not counted yet are taken to be many.
-        n = n or 10 * d
-        r = min(n, d) if r is None else FIRST_COMPONENTS if self._share() else min(r, n)
-        work = Workload(n, d, r, engine.memory, engine.threads, self._tol())
-        primal = columns(work, kernel, Speeds.typical(d))
-        if not isinstance(recipe, AllPoints):
-            return Columns() if primal.fits else recipe
-        return Columns() if takes_columns(primal, choose(work).chosen) else recipe
+        asked = Asked(
+            rows.shape,
+            self.n_components,
+            self._tol(),
+            self._named_kernel(rows.shape[1]),
+            self._make_kernel,
+            rows.array if rows.in_memory else None,
+            self.preimage,
+        )
+        return automatic_basis(recipe, asked, engine)
 
     def _solve(self, problem, engine, rng, report):
         """Canonical eigenpairs, as many as asked for or as hold the share of variance; the plan."""
@@ -462,26 +433,11 @@ class KernelPCA(KernelEstimator):
         return pairs, plan
 
     def _solve_for(self, r, problem, engine, rng, report):
-        work = Workload(
-            problem.size,
-            self.n_features_in_,
-            r,
-            engine.memory,
-            engine.threads,
-            self._tol(),
-            device=engine.where,
-            fused=engine.fuses(self.kernel_),
-        )
-        if isinstance(problem.basis, FourierBasis):
-            automatic = self.basis == "auto"
-            plan = fourier_plan(work, problem.basis, problem.count, self._solver(), automatic)
-        elif isinstance(problem.basis, ColumnBasis):
-            automatic = self.basis == "auto"
-            plan = columns_plan(work, self.kernel_, problem.count, self._solver(), automatic)
-        else:
-            plan = choose(work, self._solver(), self.basis, problem.count)
+        d, solver = self.n_features_in_, self._solver()
+        plan = plan_of(problem, r, self._tol(), d, engine, solver, self.basis)
+        plan = plan.capped(self.max_iter)
         left_to_us = self.callback is None and self.max_iter is None
-        return follow(plan.capped(self.max_iter), problem, engine, rng, report, left_to_us)
+        return follow(plan, problem, engine, rng, report, left_to_us)
 
     def _tol(self) -> float:
         """The residual to reach: single-precision data deserve no more than their own."""
