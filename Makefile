@@ -5,8 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.docs-ready
 OLDEST := .venv-oldest
+# `make test LOCKED=1` installs exactly the versions of constraints.txt.
+LOCK := $(if $(LOCKED),--constraint constraints.txt)
 
-.PHONY: demo test test-slow test-oldest cover package lint bench docs clean
+.PHONY: demo test test-slow test-oldest cover package lint lock audit bench docs clean
 
 demo: $(READY)
 	$(BIN)/python -m mercer.demo demo-output
@@ -41,6 +43,14 @@ package:
 	.venv-empty/bin/python -m pip install --quiet dist/*.whl
 	tried=$$(mktemp -d) && cd $$tried && $(CURDIR)/.venv-empty/bin/python $(CURDIR)/.ci/smoke.py $(CURDIR)/README.md && rm -rf $$tried
 
+# The versions that development takes today, and what is known against them.
+lock:
+	$(PYTHON) .ci/lock.py
+
+audit:
+	test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && .venv-audit/bin/python -m pip install --quiet pip-audit; }
+	.venv-audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
+
 # Branch coverage of the whole suite.
 cover: $(READY)
 	$(BIN)/python -m pip install --quiet pytest-cov
@@ -61,7 +71,7 @@ clean:
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	$(BIN)/python -m pip install --quiet $(LOCK) --editable ".[test]"
 	touch $(READY)
 
 $(OLDEST)/.ready: pyproject.toml

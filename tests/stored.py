@@ -1,8 +1,8 @@
 """Model files that stay: one for every way to fit, of each version whose format was new.
 
 ``python tests/stored.py`` writes those of the version at hand to ``tests/models/FORMAT``, with
-the results that they gave. Files that were released are never written again: `test_stored_models.py`
-shows that every later version opens them.
+the results that they gave. Files that were released are never written again:
+`test_stored_models.py` shows that every later version opens them.
 """
 
 from pathlib import Path

@@ -1,7 +1,12 @@
 """What the package says about itself is the same everywhere, and works outside the repository."""
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -125,3 +130,36 @@ def test_skipped_tests_are_read_from_a_report(tmp_path, capsys, monkeypatch):
         "tests/test_publishing.py::TestB::b",
         "tests/test_publishing.py::a[1]",
     ]
+
+
+def test_builds_are_the_same_to_the_bit(tmp_path):
+    """Under SOURCE_DATE_EPOCH, whatever the times and modes of the files and the order of sets."""
+    pytest.importorskip("hatchling", reason="hatchling, which builds the package, is not installed")
+    digests = []
+    for number, mask in ((1, 0o022), (2, 0o077)):
+        tree, out = tmp_path / f"tree{number}", tmp_path / f"dist{number}"
+        shutil.copytree(ROOT / "src", tree / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("pyproject.toml", "README.md", "LICENSE", "hatch_build.py", "CHANGELOG.md"):
+            shutil.copy(ROOT / name, tree / name)
+        for path in tree.rglob("*"):
+            os.utime(path, (number * 10**8, number * 10**8))
+            path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
+        settings = {"SOURCE_DATE_EPOCH": "1700000000", "PYTHONHASHSEED": str(number)}
+        command = [sys.executable, "-m", "hatchling", "build", "-d", str(out)]
+        subprocess.run(
+            command, cwd=tree, env=os.environ | settings, check=True, capture_output=True
+        )
+        digests.append({path.name: sha256(path.read_bytes()).hexdigest() for path in out.iterdir()})
+    assert digests[0] == digests[1] and len(digests[0]) == 2
+
+
+def test_every_dependency_is_locked():
+    """Names and exact versions, nothing about where they come from."""
+    checked = subprocess.run(
+        [sys.executable, ROOT / ".ci" / "lock.py", "--check"], capture_output=True, text=True
+    )
+    assert checked.returncode == 0, checked.stderr
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    assert lines[0].startswith("# Written by .ci/lock.py")
+    assert len(lines) > 50
+    assert all(re.fullmatch(r"[a-z0-9-]+==[\w.+!]+", line) for line in lines[1:])

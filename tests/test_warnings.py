@@ -1,15 +1,19 @@
 """Warnings: of our own category, at the user's line, once for a line and not once a fold."""
 
+import ast
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 from contracts import generator
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
+import mercer
 from mercer import ClassicalMDS, KernelPCA
 from mercer.bases import Landmarks
-from mercer.exceptions import MercerWarning, tell
+from mercer.exceptions import MercerError, MercerWarning, tell
 from mercer.selectors import Uniform
 
 
@@ -76,3 +80,69 @@ def test_too_many_landmarks_of_distances(X):
     exact = ClassicalMDS(2).fit(X)
     signs = np.sign(np.sum(found.embedding_ * exact.embedding_, axis=0))
     np.testing.assert_allclose(signs * found.embedding_, exact.embedding_, atol=1e-6)
+
+
+# All messages of the library, read from its source.
+
+WORDS = (
+    "Add Ask Begin Bring Check Choose Clip Combine Convert Delete Draw Fill Fit "
+    "Give Guard Install Leave Make Name Open Pass Plan Raise Remove Rename "
+    "Reshape Run Save Say Scale See Set Shift Start Take Try Upgrade Use Write "
+)
+ADVICE = re.compile(
+    rf"\b({'|'.join(WORDS.split())})\b|\bmust\b|\bneed|\bexpect|\bonly\b|\bat (least|most)\b|"
+    r"\bknown\b|minimum|\b(give|pass|use|choose|instead|cannot|such as)\b|\{\}$"
+)
+# Kinds that reach users from the Python API; a fragment in lower case ends another sentence.
+REFUSALS = ("ValueError", "InvalidRowsError", "CheckpointError", "FileNotFoundError")
+
+
+def messages():
+    """(place, kind, text) of every literal message, with {} for what is filled in."""
+    root = Path(mercer.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
+                kind, text = ast.unparse(node.exc.func), literal(node.exc.args[0])
+                yield f"{path.relative_to(root)}:{node.lineno}", kind, text
+
+
+def literal(node) -> str:
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(literal(part) for part in node.values)
+    return "{}"
+
+
+def test_messages_are_sentences_that_say_what_to_do():
+    """All name a remedy or what is expected, and end as sentences do."""
+    found = [
+        (place, text)
+        for place, kind, text in messages()
+        if kind in REFUSALS and (text[:1].isupper() or text.startswith("{}")) and " " in text
+    ]
+    assert len(found) > 150
+    unfinished = [place for place, text in found if not re.search(r"([.!?)]|\{\})$", text)]
+    assert not unfinished
+    silent = [f"{place} {text}" for place, text in found if not ADVICE.search(text)]
+    assert not silent, "\n".join(silent)
+
+
+def test_errors_are_one_family():
+    """Each can be caught by its own kind, by MercerError, and as a ValueError."""
+    own = [
+        kind
+        for kind in vars(mercer.exceptions).values()
+        if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, Warning)
+    ]
+    assert len(own) == 5
+    for kind in own:
+        assert issubclass(kind, MercerError)
+        assert kind is MercerError or issubclass(kind, ValueError)
+    with pytest.raises(MercerError):
+        KernelPCA(n_components=-1).fit(np.ones((3, 3)))
+    with pytest.raises(MercerError):
+        KernelPCA().fit([[1, 2], [3]])
+    with pytest.raises(MercerError):
+        mercer.load(__file__)

@@ -18,7 +18,9 @@ def whole_file(path, overwrite=True) -> Iterator[BinaryIO]:
     if not overwrite and path.exists():
         raise FileExistsError(f"{path} exists. Choose another name, or pass overwrite=True.")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to.")
+        raise FileNotFoundError(
+            f"There is no folder {path.parent} to write {path.name} to. Make it first."
+        )
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(part, "xb") as file:

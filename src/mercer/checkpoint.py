@@ -90,7 +90,7 @@ class Checkpoint:
         if not self.folder.parent.is_dir():
             raise FileNotFoundError(
                 f"There is no folder {self.folder.parent} to put the checkpoint "
-                f"{self.folder.name} in."
+                f"{self.folder.name} in. Make it first."
             )
         self.folder.mkdir(exist_ok=True)
         about = {"mercer checkpoint": 1, "identity": identity, "seed": self.seed}

@@ -11,16 +11,24 @@ _BETWEEN = ("mercer", "sklearn", "joblib")
 _NUMBER = re.compile(r"\d[\d.,]*(?:e[-+]?\d+)?")
 
 
-class InvalidParameterError(ValueError, TypeError):
+class MercerError(Exception):
+    """What mercer refuses, whatever the reason: all errors of its own are of this kind."""
+
+
+class InvalidParameterError(MercerError, ValueError, TypeError):
     """A parameter of an estimator has a type or a value that it cannot have."""
 
 
-class InvalidRowsError(ValueError, TypeError):
+class InvalidRowsError(MercerError, ValueError, TypeError):
     """Data are no rows of numbers: missing values, dates, texts, rows of different lengths."""
 
 
-class CheckpointError(ValueError):
+class CheckpointError(MercerError, ValueError):
     """A checkpoint is damaged, or is that of another fit."""
+
+
+class ModelFileError(MercerError, ValueError):
+    """A file that is no intact model file, or a model that no file can hold."""
 
 
 class MercerWarning(UserWarning):

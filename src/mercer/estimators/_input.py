@@ -84,7 +84,7 @@ class KernelInput(Portable, CheckedEstimator):
         if rows.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"{rows.name} has {rows.shape[1]} columns, and the model was fitted to "
-                f"{self.n_features_in_}."
+                f"{self.n_features_in_}. Pass the same columns in the same order."
             )
         if names and rows.names not in (None, names):
             raise ValueError(

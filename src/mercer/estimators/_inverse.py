@@ -214,5 +214,8 @@ def checked_scores(X, r: int | None = None):
     else:
         S = X
     if r is not None and S.shape[1] != r:
-        raise ValueError(f"The scores have {S.shape[1]} columns, and the model has {r} components.")
+        raise ValueError(
+            f"The scores have {S.shape[1]} columns, and the model has {r} components. Pass scores "
+            "as transform gives them."
+        )
     return S

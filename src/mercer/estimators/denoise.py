@@ -200,7 +200,7 @@ class PatchDenoiser(Portable, CheckedEstimator):
         if image.shape[2:] != (() if self.n_channels_ is None else (self.n_channels_,)):
             raise ValueError(
                 f"The image has shape {image.shape}, and fit saw "
-                f"{self.n_channels_ or 'no'} channels."
+                f"{self.n_channels_ or 'no'} channels. Pass images of the same kind."
             )
         if self.model_ is None:
             return restore(image.copy(), original)
@@ -313,7 +313,8 @@ class PatchDenoiser(Portable, CheckedEstimator):
                 f"of patch_size={self.patch_size}. Give a smaller patch_size."
             )
         if image.dtype not in (np.float32, np.float64):
-            image = image.astype(float)
+            with np.errstate(over="ignore"):  # what overflows is refused below
+                image = image.astype(float)
         if not np.isfinite(image).all():
             raise ValueError("The image contains NaN or infinity. Fill those pixels first.")
         return image

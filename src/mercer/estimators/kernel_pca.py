@@ -376,7 +376,10 @@ class KernelPCA(KernelEstimator):
 
     def _check_precomputed(self, rows):
         if self.fit_inverse_transform:
-            raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
+            raise ValueError(
+                "Cannot fit_inverse_transform with a precomputed kernel, which has no rows to come "
+                "back to. Give a kernel by name, or leave it out."
+            )
         if self.basis not in ("auto", "points"):
             raise ValueError(
                 f"basis={self.basis!r} needs points, and a precomputed kernel has none. "

@@ -231,7 +231,10 @@ class StreamingKernelPCA(KernelEstimator):
         """
         check_is_fitted(self)
         if not isinstance(other, StreamingKernelPCA):
-            raise TypeError(f"merge takes a StreamingKernelPCA, and got {type(other).__name__}.")
+            raise TypeError(
+                f"merge takes a StreamingKernelPCA, and got {type(other).__name__}. Pass a fitted "
+                "stream over the same landmarks or features."
+            )
         check_is_fitted(other)
         mine, theirs = self._state, other._state
         engine = self._kept_engine()

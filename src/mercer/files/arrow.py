@@ -213,7 +213,7 @@ def schema_of(opened) -> Any:
     with opened(None, None) as batches:
         first = next(iter(batches), None)
     if first is None:
-        raise ValueError("The file has no rows.")
+        raise ValueError("The file has no rows. Add at least one.")
     return first.schema
 
 

@@ -14,7 +14,10 @@ def choose_columns(kinds: dict[str, str | None], columns, name: str):
         numeric = [column for column, why in kinds.items() if why is None]
         if not numeric:
             why = listed(f"{column} ({why})" for column, why in kinds.items())
-            raise ValueError(f"{name} has no column of numbers; its columns are {why}.")
+            raise ValueError(
+                f"{name} has no column of numbers; its columns are {why}. Convert those that are "
+                "meant as numbers."
+            )
         return numeric, without(kinds, numeric)
     columns = [columns] if isinstance(columns, str) else [str(column) for column in columns]
     if not columns:
@@ -22,14 +25,15 @@ def choose_columns(kinds: dict[str, str | None], columns, name: str):
     for column in columns:
         if column not in kinds:
             raise ValueError(
-                f"{name} has no column {column!r}; its columns are {listed(map(repr, kinds))}."
+                f"{name} has no column {column!r}; its columns are {listed(map(repr, kinds))}. "
+                "Name some of these."
             )
         if kinds[column] not in (None, COUNTER):
             raise ValueError(
                 f"{name}: column {column!r} is not made of numbers ({kinds[column]}). Leave it out."
             )
     if len(set(columns)) < len(columns):
-        raise ValueError(f"columns={columns} names a column twice.")
+        raise ValueError(f"columns={columns} names a column twice. Name each once.")
     return columns, without(kinds, columns)
 
 

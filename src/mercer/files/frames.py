@@ -24,7 +24,9 @@ class FrameSource(RowSource):
         self.frame, self.name, self.n_rows = frame, name, len(frame)
         frame.columns = [str(column) for column in frame.columns]
         if not frame.columns.is_unique:
-            raise ValueError(f"{name}: two columns have the same name in {list(frame.columns)}.")
+            raise ValueError(
+                f"{name}: two columns have the same name in {list(frame.columns)}. Rename one."
+            )
         kinds = {column: why_no_number(frame[column]) for column in frame.columns}
         self.columns, self.left_out = choose_columns(kinds, columns, name)
         self.reasons = reasons_of(kinds, self.left_out)
@@ -84,5 +86,5 @@ def from_excel(path: Path, columns=None, name: str | None = None) -> FrameSource
     except (ValueError, OSError, KeyError) as error:
         raise ValueError(f"{path.name} cannot be read as an Excel file: {error}") from error
     if frame.empty:
-        raise ValueError(f"{path.name} has no rows.")
+        raise ValueError(f"{path.name} has no rows. Add at least one.")
     return FrameSource(frame, path.name, columns)

@@ -90,10 +90,12 @@ def read_layout(path: Path, format: TextFormat) -> Layout:
     names = written or (unique(head.rows[0]) if named else [str(i) for i in range(width)])
     if len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]
-        raise ValueError(f"{path.name}: two columns have the same name, {twice!r:.60}.")
+        raise ValueError(
+            f"{path.name}: two columns have the same name, {twice!r:.60}. Rename one of them."
+        )
     rows, lines = head.rows[int(named) :], head.lines[int(named) :]
     if not rows:
-        raise ValueError(f"{path.name} has a header and no rows.")
+        raise ValueError(f"{path.name} has a header and no rows. Add at least one.")
     check_widths(rows, lines, width, path.name)
     columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
     kinds = {name: cells.why_no_number(column, lines) for name, column in columns.items()}
@@ -159,7 +161,7 @@ def read_head(path: Path, format: TextFormat, delimiter: str, comment: str | Non
     except (*UNREADABLE, csv.Error) as error:
         raise undecodable(path, format.encoding, error) from error
     if not rows:
-        raise ValueError(f"{path.name} is empty.")
+        raise ValueError(f"{path.name} is empty. Write a table with rows to it.")
     return Head(rows, numbers, first, lines.kept)
 
 
@@ -235,7 +237,8 @@ def check_widths(rows: list[Row], lines: list[int], width: int, name: str) -> No
         if len(row) != width:
             raise ValueError(
                 f"{name}: the first line has {width} cells and a later one {len(row)}, line "
-                f"{line}: {row!r:.200}."
+                f"{line}: {row!r:.200}. Give all lines the same number, or quote cells that "
+                "hold the delimiter."
             )
 
 

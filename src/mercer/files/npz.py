@@ -112,7 +112,7 @@ def read_sparse(archive: ZipFile, names, where: str) -> sparse.csr_matrix:
             check_within(column, columns, "column")
             return sparse.csr_matrix((parts["data"], (row, column)), shape=(rows, columns))
     except (ValueError, KeyError) as error:
-        raise ValueError(f"{where} is damaged: {error}.") from error
+        raise ValueError(f"{where} is damaged: {error}. Save it again.") from error
     raise ValueError(
         f"{where} holds a sparse matrix in the format {kind!r:.20}, and csr, csc and coo are read. "
         "Save it with scipy.sparse.save_npz(path, A.tocsr())."

@@ -138,7 +138,9 @@ def existing(path) -> Path:
     """The path, if there is something."""
     path = Path(path)
     if not path.exists():
-        raise FileNotFoundError(f"There is no file or folder {path}.")
+        raise FileNotFoundError(
+            f"There is no file or folder {path}. Check its name, and the folder you are in."
+        )
     return path
 
 

@@ -93,7 +93,9 @@ def parquet_files(path: Path) -> list[Path]:
         if not any(part.startswith(("_", ".")) for part in file.relative_to(path).parts)
     ]
     if not found:
-        raise ValueError(f"{path.name} is a folder without Parquet files (*.parquet).")
+        raise ValueError(
+            f"{path.name} is a folder without Parquet files (*.parquet). Name one that has some."
+        )
     return found
 
 

@@ -39,12 +39,17 @@ class Sink(ABC):
         self.n_rows = 0
         clash = sorted(set(self.kept) & set(columns))
         if clash:
-            raise ValueError(f"{path.name} would have two columns called {clash[0]!r}.")
+            raise ValueError(
+                f"{path.name} would have two columns called {clash[0]!r}. Rename the one that is "
+                "kept."
+            )
 
     def __enter__(self):
         folder = self.path.parent
         if not folder.is_dir():
-            raise FileNotFoundError(f"There is no folder {folder} to write {self.path.name} to.")
+            raise FileNotFoundError(
+                f"There is no folder {folder} to write {self.path.name} to. Make it first."
+            )
         self._part = folder / f".{self.path.name}.{token_hex(4)}.part"
         self._file = self._part.open("xb")
         try:
@@ -211,7 +216,8 @@ def open_sink(
     path = Path(path)
     if path.suffix.lower() not in SINKS:
         raise ValueError(
-            f"{path.name}: scores can be written to files that end in {', '.join(SINKS)}."
+            f"{path.name}: scores can be written to files that end in {', '.join(SINKS)}. Give "
+            "the file such a name."
         )
     names = [str(i) for i in range(n_columns)] if columns is None else list(map(str, columns))
     return SINKS[path.suffix.lower()](path, names, dtype, kept)

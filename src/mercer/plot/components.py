@@ -87,8 +87,8 @@ def contours(
     X = dense(X)
     if X.ndim != 2 or X.shape[1] != 2:
         raise ValueError(
-            f"Contours are drawn over data of two columns, and X has shape {X.shape}. For other "
-            "data plot.scores shows components against each other."
+            f"Contours are drawn over data of two columns, and X has shape {X.shape}. Use "
+            "plot.scores for other data, which shows components against each other."
         )
     components = list(np.atleast_1d(components))
     axes = row_of_axes(ax, len(components))

@@ -45,7 +45,10 @@ def curves(histories, quantity: str = "auto"):
         common = [q for q in QUANTITIES if all(q in kinds for kinds in known.values())]
         if not common:
             have = "; ".join(f"{name}: {', '.join(kinds)}" for name, kinds in known.items())
-            raise ValueError(f"The histories have no quantity in common ({have}).")
+            raise ValueError(
+                f"The histories have no quantity in common ({have}). Draw them one by one, or fit "
+                "both so that they record the same."
+            )
         quantity = common[0]
     for name, kinds in known.items():
         if quantity not in kinds:

@@ -94,13 +94,13 @@ def as_images(rows, shape):
     shape = tuple(shape)
     if len(shape) not in (2, 3) or rows.size % int(np.prod(shape)) or not rows.size:
         raise ValueError(
-            f"Rows of shape {rows.shape} are no images of shape {shape}: images= is (height, "
-            "width) or (height, width, channels), and their product the number of columns."
+            f"Rows of shape {rows.shape} are no images of shape {shape}. Give images= as (height, "
+            "width) or (height, width, channels) whose product is the number of columns."
         )
     if rows.shape != shape and rows.shape[-1] != int(np.prod(shape)):
         raise ValueError(
             f"Rows of {rows.shape[-1]} columns are no images of shape {shape}, which have "
-            f"{int(np.prod(shape))} values."
+            f"{int(np.prod(shape))} values. Give images= another shape."
         )
     return rows.reshape(-1, *shape)
 
@@ -116,7 +116,10 @@ def _denoised_curves(kinds, ax):
     """A picture a row, a line style a kind."""
     first = next(iter(kinds.values()))
     if first.ndim != 2:
-        raise ValueError(f"Curves are rows of a 2-D array, not of one of shape {first.shape}.")
+        raise ValueError(
+            f"Curves are rows of a 2-D array, not of one of shape {first.shape}. Pass images= for "
+            "images."
+        )
     axes = row_of_axes(ax, len(first))
     styles = {"noisy": ("0.65", "-"), "denoised": ("0.0", "-"), "clean": ("C1", "--")}
     for i, panel in enumerate(axes):

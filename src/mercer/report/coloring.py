@@ -76,11 +76,14 @@ def _column(colors, names) -> int:
     if isinstance(colors, str):
         if colors not in names:
             some = ", ".join(repr(name) for name in names[:10])
-            raise ValueError(f"There is no column {colors!r} to color by. There are: {some}.")
+            raise ValueError(
+                f"There is no column {colors!r} to color by. Choose one of these: {some}."
+            )
         return names.index(colors)
     if not 0 <= colors < len(names):
         raise ValueError(
-            f"There is no column {colors} to color by: X has {len(names)}, counted from 0."
+            f"There is no column {colors} to color by. Give a number below {len(names)}, counted "
+            "from 0."
         )
     return int(colors)
 

@@ -97,7 +97,10 @@ def gather(
     S = dense(model.transform(X))
     errors = None if precomputed else dense(model.reconstruction_error(X))
     if not S.shape[1]:
-        raise ValueError("The model kept no component, so that there is nothing to show.")
+        raise ValueError(
+            "The model kept no component, so that there is nothing to show. Fit it to rows that "
+            "are not all equal."
+        )
     names = column_names(model, X, columns)
     X = plain_rows(X if source is None else source.read())
     n, d = X.shape

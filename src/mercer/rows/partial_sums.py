@@ -53,5 +53,7 @@ def unpack(item: Any, arrays: list) -> Any:
         data, indices, indptr = unpack(item["parts"], arrays)
         return csr_from_parts(data, indices, indptr, item["columns"])
     if kind not in SUMS:
-        raise CheckpointError(f"A checkpoint names {kind!r:.60}, which mercer does not know.")
+        raise CheckpointError(
+            f"A checkpoint names {kind!r:.60}, which mercer does not know. Delete it to start anew."
+        )
     return SUMS[kind](**{name: unpack(part, arrays) for name, part in item["fields"].items()})

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from .._whole_file import whole_file
+from ..exceptions import ModelFileError
 
 # Version of what the header says. Files of a later one are refused.
 FORMAT_VERSION = 1
@@ -46,10 +47,6 @@ DTYPES = {
     "uint8": "U8",
     "bool": "BOOL",
 }
-
-
-class ModelFileError(ValueError):
-    """A file that is no intact model file, or a model that no file can hold."""
 
 
 class UnavailableDevice(ModelFileError):
