@@ -103,8 +103,6 @@ class KernelInput(Portable, CheckedEstimator):
         if isinstance(X, np.memmap):
             check_file(X, 2 if reset else 1)
             return validate_data(self, X, reset=reset, skip_check_array=True)
-        if is_plain(X, 2 if reset else 1) and self._same_columns(X, reset):
-            return np.array(X) if reset and self.copy_X else X
         return valid_rows(
             self,
             X,
@@ -114,12 +112,6 @@ class KernelInput(Portable, CheckedEstimator):
             copy=reset and self._keeps_copy(),
             ensure_min_samples=2 if reset else 1,
         )
-
-    def _same_columns(self, X: np.ndarray, reset: bool) -> bool:
-        """Note the columns of an array without names, or whether they are those of the fit."""
-        if reset:
-            self.n_features_in_ = X.shape[1]
-        return X.shape[1] == self.n_features_in_ and "feature_names_in_" not in vars(self)
 
     def _computes_on_devices(self, reset: bool) -> bool:
         """Whether data stay on the device they are on; else they come to main memory."""
@@ -218,6 +210,8 @@ def valid_rows(estimator, X, **options):
     As `sklearn.utils.validation.validate_data`, whose options it takes, with dates, masked and
     complex values refused, and errors that say where the fault is and what to do.
     """
+    if is_plain(X, options) and same_columns(estimator, X, options.get("reset", True)):
+        return np.array(X) if options.get("copy") else X
     return converted(partial(validate_data, estimator), X, options)
 
 
@@ -251,16 +245,29 @@ def in_main_memory(X, who: str):
     return to_numpy(X) if is_foreign(X) else X
 
 
-def is_plain(X, least_rows: int) -> bool:
+def is_plain(X, options: dict[str, Any]) -> bool:
     """Whether X is a matrix of finite floats and nothing more, as scikit-learn would leave it.
 
     Its own checks allow for all kinds of data, and take longer than the kernel of a hundred rows.
     """
-    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in (np.float64, np.float32):
+    types = options.get("dtype")
+    types = types if isinstance(types, list) else [types]
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype.type not in types:
+        return False
+    if not X.dtype.isnative or X.shape[0] < options.get("ensure_min_samples", 1) or not X.size:
         return False
     with np.errstate(all="ignore"):
-        finite = np.isfinite(X.sum())  # a sum that overflows is looked at again, entry by entry
-    return bool(finite and X.shape[0] >= least_rows and X.shape[1] >= 1)
+        return bool(np.isfinite(X.sum()))  # a sum that overflows is looked at entry by entry
+
+
+def same_columns(estimator, X: np.ndarray, reset: bool) -> bool:
+    """Note the columns of an array without names, or whether they are those of the fit."""
+    known = vars(estimator)
+    if "feature_names_in_" in known:
+        return False
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+    return known.get("n_features_in_") == X.shape[1]
 
 
 def check_file(X, least_rows: int = 1) -> None:
