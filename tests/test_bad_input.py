@@ -148,7 +148,7 @@ def test_more_components_than_arpack_finds():
     ("params", "match"),
     [
         ({"kernel": "gauss"}, r"'kernel'.*must be.*'rbf'.*'gauss'"),
-        ({"eigen_solver": "lobpcg"}, r"'eigen_solver'.*must be.*'krylov'.*'lobpcg'"),
+        ({"eigen_solver": "lanczos"}, r"'eigen_solver'.*must be.*'krylov'.*'lanczos'"),
         ({"basis": "wavelets"}, r"'basis'.*must be.*'points'.*'wavelets'"),
         ({"gamma": -1.0}, r"'gamma'.*\[0.*-1"),
         ({"gamma": "mode"}, r"'gamma'.*'median'.*'mode'"),
