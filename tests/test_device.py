@@ -20,11 +20,13 @@ from mercer import (
     HebbianKernelPCA,
     KernelPCA,
     NoveltyDetector,
+    PatchDenoiser,
     SpectralClustering,
     StreamingKernelPCA,
     load,
     plan,
 )
+from mercer.bases import Landmarks, RandomFeatures
 from mercer.compute import make_engine
 from mercer.exceptions import MercerWarning
 from mercer.kernels import RBF, Chi2, Cosine, Laplacian, Linear, Matern, Polynomial, Sigmoid
@@ -249,11 +251,71 @@ def test_sparse_rows_stay_in_main_memory():
         KernelPCA(2, kernel="rbf", device=CPU).fit(sparse.csr_matrix(rows(30)))
 
 
+@pytest.mark.parametrize("forgetting", [1.0, 0.99])
+@pytest.mark.parametrize("basis", ["landmarks", "features"])
+def test_streams_agree_with_numpy(basis, forgetting, device, tmp_path):
+    X = rows(900)
+    recipe = Landmarks(points=X[:40]) if basis == "landmarks" else RandomFeatures(60)
+    options = {"kernel": "rbf", "gamma": 0.2, "forgetting": forgetting, "random_state": 0}
+    models = [StreamingKernelPCA(4, basis=recipe, device=w, **options) for w in (device, None)]
+    for model in models:
+        for start in range(0, 900, 300):
+            model.partial_fit(X[start : start + 300])
+    ours, host = models
+    assert ours.expansion_.basis.engine.device is not None
+    np.testing.assert_allclose(ours.eigenvalues_, host.eigenvalues_, rtol=1e-8)
+    np.testing.assert_allclose(ours.transform(X[:30]), host.transform(X[:30]), atol=1e-7)
+    np.testing.assert_allclose(ours.lost_share_, host.lost_share_, rtol=1e-6, atol=1e-12)
+    ours.save(tmp_path / "stream.mercer")
+    again = load(tmp_path / "stream.mercer", device="cpu")
+    np.testing.assert_allclose(again.transform(X[:30]), host.transform(X[:30]), atol=1e-7)
+    both = [clone(model).fit(X[:500]).merge(model) for model in models]
+    np.testing.assert_allclose(both[0].eigenvalues_, both[1].eigenvalues_, rtol=1e-8)
+
+
+@pytest.mark.parametrize("basis", ["points", "landmarks", "features"])
+def test_novelty_agrees_with_numpy(basis, device):
+    X, new = rows(500), rows(40, 6, 1) + 1.0
+    options = {"n_components": 5, "basis": basis, "random_state": 0}
+    ours, host = (NoveltyDetector(device=where, **options).fit(X) for where in (device, None))
+    assert ours.model_.expansion_.basis.engine.device is not None
+    np.testing.assert_allclose(ours.offset_, host.offset_, rtol=1e-7)
+    np.testing.assert_allclose(ours.score_samples(new), host.score_samples(new), rtol=1e-7)
+    np.testing.assert_array_equal(ours.predict(new), host.predict(new))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_denoiser_agrees_with_numpy(kernel, device):
+    noisy = np.add.outer(np.sin(np.arange(40) / 5), np.arange(30) / 20)
+    noisy = noisy + 0.1 * generator(40, 30).standard_normal(noisy.shape)
+    options = {"kernel": kernel, "n_components": 8, "n_patches": 300, "random_state": 0}
+    ours, host = (PatchDenoiser(device=where, **options).fit(noisy) for where in (device, None))
+    assert ours.model_.expansion_.basis.engine.device is not None
+    np.testing.assert_allclose(ours.denoise(noisy), host.denoise(noisy), atol=1e-5)
+
+
+@pytest.mark.parametrize("basis", ["points", "landmarks"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_spectral_clustering_agrees_with_numpy(basis, dtype, device):
+    X = rows(700).astype(dtype)
+    X[:300] += 4
+    X[300:450, 0] -= 6
+    tol = 1e-10 if dtype == np.float64 else 1e-5
+    options = {"n_clusters": 3, "gamma": 0.3, "basis": basis, "random_state": 0, "tol": tol}
+    ours, host = (SpectralClustering(device=where, **options).fit(X) for where in (device, None))
+    assert ours.map_.basis.engine.device is not None
+    close = 1e-9 if dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(ours.eigenvalues_, host.eigenvalues_, rtol=close)
+    np.testing.assert_array_equal(ours.labels_, host.labels_)
+    np.testing.assert_array_equal(ours.predict(X[:50] + 0.1), host.predict(X[:50] + 0.1))
+
+
 @pytest.mark.parametrize(
-    "model", [SpectralClustering(2), StreamingKernelPCA(2), NoveltyDetector(2), ClassicalMDS(2)]
+    "model",
+    [SpectralClustering(2, affinity="precomputed"), StreamingKernelPCA(2), ClassicalMDS(2)],
 )
 def test_estimators_that_leave_the_device_say_so(model, monkeypatch):
-    X = torch.as_tensor(rows(300))
+    X = torch.as_tensor(RBF(0.2)(rows(60)))
     monkeypatch.setattr("mercer.estimators._input.is_on_device", torch.is_tensor)
     with pytest.warns(MercerWarning, match="computes in main memory"):
         clone(model).fit(X)
@@ -362,6 +424,36 @@ assert "columns" not in pairs.prepared
 """
 
 
+HOLLOW = """
+import numpy as np, torch
+from mercer import SpectralClustering
+from mercer.compute import device
+from mercer.kernels import RBF, Matern
+from mercer.kernels import Hollow
+device.FUSED_COLUMNS = 0
+engine = device.TorchEngine(10**9, torch.device("cpu"))
+rng = np.random.default_rng(0)
+X, V = rng.normal(size=(300, 3)), rng.normal(size=(300, 5))
+X[0] += 9.0  # a row far from all others: with itself on the diagonal it would be tied to itself
+for kernel in (RBF(.5), Matern(.5, .5)):
+    K = kernel(X) - np.diag(kernel.diag(X))
+    for dtype, most in (("float32", 2e-6), ("float16", 2e-3)):
+        pairs = Hollow(kernel).pairs(engine.place(X), dtype=dtype)
+        found = engine.pair_rows(pairs, V).numpy()
+        assert pairs.prepared
+        assert np.linalg.norm(found - K @ V) < most * np.linalg.norm(K @ V), (kernel, dtype)
+        # Its own value would be V[0].
+        assert np.abs(found[0] - K[0] @ V).max() < 1e-3 * np.abs(V[0]).max(), (kernel, dtype)
+X = X[1:]
+X[:150] += 4.0
+options = dict(gamma=.3, basis="points", eigen_solver="krylov", random_state=0)
+host, ours = (SpectralClustering(2, device=where, **options).fit(X.astype(np.float32))
+              for where in (None, torch.device("cpu")))
+assert ours.map_.basis.engine.fuses(ours.kernel_)
+assert np.abs(ours.eigenvalues_ - host.eigenvalues_).max() < 1e-5
+assert np.array_equal(ours.labels_, host.labels_)
+"""
+
 PIVOTS = """
 import numpy as np, torch
 from mercer.compute import steps_on_device
@@ -382,7 +474,9 @@ for seed in range(3):
 """
 
 
-@pytest.mark.parametrize("code", [FUSED, FIT, PIVOTS], ids=["products", "fits", "pivots"])
+@pytest.mark.parametrize(
+    "code", [FUSED, FIT, HOLLOW, PIVOTS], ids=["products", "fits", "hollow", "pivots"]
+)
 def test_fused_tile(code):
     run_interpreted(code)
 

@@ -128,6 +128,7 @@ class Tile:
             "LOW": self.low,
             "SYMMETRIC": self.symmetric,
             "SAME": self.same and self.scalar_map.rough,
+            "HOLLOW": self.same and self.scalar_map.hollow,
             "BM": BM,
             "BN": BN,
             "num_warps": warps,
@@ -210,6 +211,7 @@ def _strips(
     LOW: tl.constexpr,
     SYMMETRIC: tl.constexpr,
     SAME: tl.constexpr,
+    HOLLOW: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
 ):
@@ -277,6 +279,8 @@ def _strips(
             if SAME:
                 T = tl.where((row + i)[:, None] == (first + start + j)[None, :], 0.0, T)
             K = _scalar_map(T, parameter, MAP, DEGREE)
+            if HOLLOW:
+                K = tl.where((row + i)[:, None] == (first + start + j)[None, :], 0.0, K)
             kh, kl = _halves(K, PRECISION)
             v = Vh + place * B + j[:, None] * B
             w = Vl + place * B + j[:, None] * B

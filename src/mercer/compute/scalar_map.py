@@ -27,6 +27,8 @@ class ScalarMap:
         map has a kink there.
     bounded : bool
         Whether values lie between -1 and 1, as float16 needs them.
+    hollow : bool
+        Whether a row has no value with itself: zeros on the diagonal.
     """
 
     name: str
@@ -37,3 +39,4 @@ class ScalarMap:
     unit: bool = False
     rough: bool = False
     bounded: bool = True
+    hollow: bool = False

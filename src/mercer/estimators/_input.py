@@ -96,8 +96,9 @@ class KernelInput(Portable, CheckedEstimator):
     def _check(self, X, reset: bool):
         """X as a NumPy array, memmap, CSR matrix or tensor of finite floats."""
         if is_on_device(X) and self._computes_on_devices(reset):
-            return check_tensor(self, X, reset)
-        if reset and "device" not in names_of_parameters(self.__class__):  # type: ignore[arg-type]
+            return check_tensor(self, X, reset, copy=reset and self._keeps_copy())
+        known = "device" in names_of_parameters(self.__class__)  # type: ignore[arg-type]
+        if reset and not (known and self.device == "cpu"):
             X = in_main_memory(X, type(self).__name__)
         X = to_numpy(X) if is_foreign(X) else X
         if isinstance(X, np.memmap):
@@ -316,8 +317,11 @@ def check_gram(K) -> None:
         )
 
 
-def check_tensor(estimator, X, reset: bool):
-    """A matrix of finite numbers that lives on a device, checked there, as a torch tensor."""
+def check_tensor(estimator, X, reset: bool, *, least: int = 2, copy: bool = False):
+    """A matrix of finite numbers that lives on a device, checked there, as a torch tensor.
+
+    At least `least` rows in a fit; with `copy` in memory of its own.
+    """
     import torch
 
     X = X.detach() if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
@@ -325,7 +329,7 @@ def check_tensor(estimator, X, reset: bool):
         raise ValueError(
             f"Expected a 2D array of numbers, got a {X.ndim}D array of type {X.dtype} instead."
         )
-    least = 2 if reset else 1
+    least = least if reset else 1
     if X.shape[0] < least or X.shape[1] < 1:
         raise ValueError(
             f"Found array with shape {tuple(X.shape)} while a minimum of {least} rows and 1 "
@@ -333,7 +337,7 @@ def check_tensor(estimator, X, reset: bool):
         )
     if X.dtype not in (torch.float32, torch.float64):
         X = X.to(torch.float64)
-    elif reset and estimator._keeps_copy():
+    elif copy:
         X = X.clone()
     if not bool(torch.isfinite(X).all()):
         raise ValueError("Input X contains NaN or infinity. Remove or fill those rows first.")

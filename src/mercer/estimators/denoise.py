@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..bases import Landmarks
 from ..compute import parse_bytes, restore, to_numpy
-from ..compute.arrays import Array
+from ..compute.arrays import Array, is_on_device
+from ..compute.engines import device_index
 from ..compute.numbers import check_meaning, reason
 from ..kernels import KERNELS, Kernel, Linear
 from ..kernels.base import typical_distance
@@ -78,6 +79,10 @@ class PatchDenoiser(Portable, CheckedEstimator):
     n_jobs : int or None, default=None
         Threads; None for all cores.
 
+    device : None, str or torch.device, default=None
+        Where patches are projected and brought back, as in `mercer.KernelPCA`: None for where
+        the image is. They are cut out and averaged in main memory.
+
     random_state : int, RandomState or None, default=None
         Which patches are learned from.
 
@@ -136,6 +141,7 @@ class PatchDenoiser(Portable, CheckedEstimator):
         memory: int | str | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
+        device: Any = None,
     ):
         self.patch_size = patch_size
         self.stride = stride
@@ -151,6 +157,7 @@ class PatchDenoiser(Portable, CheckedEstimator):
         self.memory = memory
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.device = device
 
     def fit(self, image: Any, y: Any = None) -> Self:
         """Learn the patches of an image, the noisy one itself or clean examples.
@@ -170,7 +177,8 @@ class PatchDenoiser(Portable, CheckedEstimator):
                 f"stride={self.stride} would leave pixels between patches of "
                 f"patch_size={self.patch_size}. Give a stride no larger than that."
             )
-        images = [self._check(one) for one in (image if isinstance(image, list) else [image])]
+        given = image if isinstance(image, list) else [image]
+        images = [self._check(one) for one in given]
         if len({one.shape[2:] for one in images}) > 1:
             raise ValueError("Some images have other channels than others. Pass images alike.")
         self.n_channels_ = images[0].shape[2] if images[0].ndim == 3 else None
@@ -181,7 +189,7 @@ class PatchDenoiser(Portable, CheckedEstimator):
         self.noise_ = noise
         P = self._without_mean(draw_patches(images, self.patch_size, self._count(), rng))[0]
         flat = np.ptp(P, axis=0).max() <= 1e-6 * max(np.abs(one).max() for one in images)
-        self.model_: Any = None if flat else self._model(P, rng).fit(P)
+        self.model_: Any = None if flat else self._model(P, rng, given[0]).fit(P)
         return self
 
     def denoise(self, image: Any) -> Array:
@@ -226,10 +234,17 @@ class PatchDenoiser(Portable, CheckedEstimator):
     def _clean(self, P):
         """Patches (q, p) projected, their small scores dropped, and brought back."""
         P, means = self._without_mean(P)
-        S = self.model_.expansion_.scores(P)
+        S = to_numpy(self.model_.expansion_.scores(P))
         if self.threshold is not None:
             S[np.abs(S) < self.threshold * self.noise_ * self._slope()] = 0
-        return self.model_._inverse().find(S, denoising=True, near=P) + means
+        S = self.model_.expansion_.basis.engine.asarray(S)
+        return to_numpy(self.model_._inverse().find(S, denoising=True, near=P)) + means
+
+    def _where(self, image) -> Any:
+        """The device asked for, or that of the image."""
+        if self.device is None and is_on_device(image):
+            return f"cuda:{device_index(image)}"
+        return self.device
 
     def _without_mean(self, P):
         """Patches less their means, by channel, and the means to put back."""
@@ -249,7 +264,7 @@ class PatchDenoiser(Portable, CheckedEstimator):
             else 1.0
         )
 
-    def _model(self, P, rng) -> KernelPCA:
+    def _model(self, P, rng, image) -> KernelPCA:
         kernel = self.kernel if isinstance(self.kernel, Kernel) else KERNELS[self.kernel]()
         linear = isinstance(kernel, Linear)
         if self.threshold is not None and not isinstance(kernel, Linear | StationaryKernel):
@@ -268,6 +283,7 @@ class PatchDenoiser(Portable, CheckedEstimator):
             preimage=self.preimage,
             memory=self.memory,
             n_jobs=self.n_jobs,
+            device=self._where(image),
             random_state=rng.randint(np.iinfo(np.int32).max),
         )
 

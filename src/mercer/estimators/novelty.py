@@ -11,11 +11,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BasisRecipe, FourierGrid
-from ..compute import parse_bytes
-from ..compute.arrays import Array
+from ..compute import parse_bytes, restore, to_numpy
+from ..compute.arrays import Array, is_on_device
 from ..exceptions import tell
 from ..kernels import KERNELS, Kernel
-from ._input import in_one_place, valid_rows
+from ._input import check_tensor, in_one_place, valid_rows
 from ._parameters import CheckedEstimator, Interval, StrOptions
 from ._summary import Portable
 from ._whole import all_or_nothing
@@ -49,7 +49,7 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
         As in `KernelPCA`. Widths between the median distance and twice that do equally well;
         a quarter of it makes this a density estimate, which is worse.
 
-    degree, coef0, kernel_params, basis, memory, n_jobs
+    degree, coef0, kernel_params, basis, memory, n_jobs, device
         As in `KernelPCA`.
 
     false_alarms : float, default=0.05
@@ -123,6 +123,7 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
         random_state: int | np.random.RandomState | None = None,
         memory: int | str | None = None,
         n_jobs: int | None = None,
+        device: Any = None,
     ):
         self.n_components = n_components
         self.kernel = kernel
@@ -137,6 +138,7 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
         self.random_state = random_state
         self.memory = memory
         self.n_jobs = n_jobs
+        self.device = device
 
     @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:
@@ -158,7 +160,7 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
         kept, held = split(len(X), self.holdout, rng)
         self.kept_ = kept[self._typical(X[kept], rng)]
         self.model_ = self._model(len(self.kept_), rng).fit(X[self.kept_])
-        errors = np.sort(self.model_.reconstruction_error(X[held]))
+        errors = np.sort(to_numpy(self.model_.reconstruction_error(X[held])))
         normal = len(errors) - int((self.outliers or 0) * len(errors))
         self.offset_ = -float(errors[:normal][order_statistic(normal, self.false_alarms)])
         return self
@@ -174,9 +176,12 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
 
     def predict(self, X: Array) -> Array:
         """1 for normal rows and -1 for novel ones, (n,)."""
-        return np.where(self.decision_function(X) < 0, -1, 1)
+        novel = to_numpy(self.decision_function(X)) < 0
+        return restore(np.where(novel, -1, 1), X)
 
     def _check(self, X, *, reset):
+        if is_on_device(X) and self.device != "cpu":
+            return check_tensor(self, X, reset, least=3)
         X = in_one_place(X, self.memory, "NoveltyDetector")
         least = {"ensure_min_samples": 3} if reset else {}
         return valid_rows(self, X, reset=reset, dtype=[np.float64, np.float32], **least)
@@ -217,6 +222,8 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
             basis=FourierGrid(margin="all") if self.basis == "fourier" else self.basis,
             memory=self.memory,
             n_jobs=self.n_jobs,
+            device=self.device,
+            copy_X=False,
             random_state=rng.randint(np.iinfo(np.int32).max),
         )
 
@@ -250,7 +257,7 @@ def order_statistic(m: int, share: float) -> int:
 
 def least(values, count: int):
     """Numbers of the least values, in order, (count,)."""
-    return np.sort(np.argsort(values, kind="stable")[:count])
+    return np.sort(np.argsort(to_numpy(values), kind="stable")[:count])
 
 
 def mean_distances(model: KernelPCA, X):

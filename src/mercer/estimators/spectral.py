@@ -18,13 +18,14 @@ from ..bases import (
     HollowMatrix,
     PrecomputedBasis,
 )
-from ..compute import is_sparse, restore
+from ..bases.fourier import row_range, why_not
+from ..compute import is_sparse, make_engine, restore
 from ..compute.arrays import Array
 from ..exceptions import tell
 from ..kernels import KERNELS, Hollow, Kernel, Precomputed
 from ..planning import Workload
 from ..planning.following import solve_planned, warn_unconverged
-from ..planning.fourier import solver_for
+from ..planning.fourier import automatic_grid, fourier, solver_for
 from ..progress.passes import PassBar
 from ..solvers import SOLVERS, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
@@ -42,6 +43,11 @@ from ._whole import all_or_nothing
 AUTO_POINTS = 20_000
 #: Affinities that are a graph of nearest neighbors, and whether they take distances.
 NEIGHBORS = {"nearest_neighbors": False, "precomputed_nearest_neighbors": True}
+# Transforms of all rows that a grid takes, in units of that of a fit, and seconds of one core that
+# landmarks take for a row: three passes of what was measured for 500 of them.
+GRID_PASSES, LANDMARK_SECONDS = 3, 5e-5
+# Columns up to which there are grids.
+MOST_COLUMNS = 3
 
 
 class SpectralClustering(ClusterMixin, KernelInput):
@@ -76,9 +82,11 @@ class SpectralClustering(ClusterMixin, KernelInput):
     n_components : int or None, default=None
         Eigenvectors to use; None for n_clusters.
 
-    basis : "auto", "points", "landmarks" or BasisRecipe, default="auto"
+    basis : "auto", "points", "landmarks", "fourier" or BasisRecipe, default="auto"
         "points" is the exact method, "landmarks" Nystroem with a few chosen rows, for example
-        ``mercer.bases.Landmarks(1000)``; "auto" is exact up to 20,000 rows.
+        ``mercer.bases.Landmarks(1000)``, "fourier" a grid of frequencies for up to three columns.
+        "auto" is exact up to 20,000 rows; beyond, a Fourier grid where one can serve and is
+        predicted to be faster than landmarks, else landmarks.
 
     eigen_solver : "auto", str, Solver or None, default="auto"
         As in `mercer.KernelPCA`; None is "auto". Sparse graphs are left to ARPACK, on products
@@ -105,6 +113,10 @@ class SpectralClustering(ClusterMixin, KernelInput):
 
     n_jobs : int or None, default=None
         Threads; None for all cores.
+
+    device : None, str or torch.device, default=None
+        As in `mercer.KernelPCA`: None to compute where the rows are, "cuda" on a GPU. Given
+        affinities, and k-means on the rows of the embedding, are computed on in main memory.
 
     tol : float, default=1e-5
         Largest residual of an eigenpair. Clusters rarely ask for more; from 1e-6 upwards all
@@ -217,6 +229,7 @@ class SpectralClustering(ClusterMixin, KernelInput):
         n_jobs: int | None = None,
         tol: float = 1e-5,
         verbose: int = 0,
+        device: Any = None,
     ):
         self.n_clusters = n_clusters
         self.affinity = affinity
@@ -236,6 +249,7 @@ class SpectralClustering(ClusterMixin, KernelInput):
         self.n_jobs = n_jobs
         self.tol = tol
         self.verbose = verbose
+        self.device = device
 
     @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:
@@ -256,7 +270,8 @@ class SpectralClustering(ClusterMixin, KernelInput):
         rng = self._make_rng()
         self.kernel_ = self._make_kernel(X)
         with PassBar(self.verbose, title="spectral clustering") as progress:
-            engine = self._make_engine(on_tiles=progress.tiles)
+            engine = self._make_engine(X, on_tiles=progress.tiles)
+            X = engine.place(X)
             basis = self._build_basis(X, engine, rng)
             problem = spectral_problem(basis, X)
             pairs = self._solve(problem, X, engine, rng, progress.report)
@@ -341,7 +356,7 @@ class SpectralClustering(ClusterMixin, KernelInput):
             return HollowMatrix(G, engine) if self._hollow() else PrecomputedBasis(G, engine)
         recipe = self.basis
         if recipe == "auto":
-            recipe = "points" if X.shape[0] <= AUTO_POINTS else "landmarks"
+            recipe = "points" if X.shape[0] <= AUTO_POINTS else self._grid_or_landmarks(X, engine)
         if isinstance(recipe, str):
             recipe = BASES[recipe]()
         exact = isinstance(recipe, AllPoints)
@@ -367,11 +382,36 @@ class SpectralClustering(ClusterMixin, KernelInput):
         self.graph_ = NeighborGraph.of(X, self.n_neighbors, self.n_jobs, given)
         return self.graph_.matrix
 
+    def _grid_or_landmarks(self, X, engine) -> str | BasisRecipe:
+        """What "auto" takes for many rows: a grid has no error, and often takes less time."""
+        n, d = X.shape
+        if d > MOST_COLUMNS or engine.where != "cpu" or is_sparse(X) or why_not(self.kernel_, d):
+            return "landmarks"
+        work = Workload(n, d, self._width(), engine.memory, engine.threads)
+        grid = fourier(work, self.kernel_, np.diff(row_range(X), axis=1)[:, 0], engine)
+        faster = GRID_PASSES * grid.seconds <= LANDMARK_SECONDS * n / engine.threads
+        return automatic_grid() if grid.fits and faster else "landmarks"
+
+    def _make_engine(self, X=None, on_tiles=None):
+        where = "cpu" if self._is_precomputed() else self.device
+        return make_engine(
+            X, memory=self.memory, device=where, threads=self.n_jobs, on_tiles=on_tiles
+        )
+
     def _solve(self, problem, X, engine, rng, report):
         """The leading eigenpairs, once the degrees are known to be positive."""
         r = min(self._width(), problem.size)
-        tol = max(self._tolerance(), DRAFT_FLOOR if X.dtype == np.float32 else 0.0)
-        work = Workload(problem.size, X.shape[1], r, engine.memory, engine.threads, tol)
+        tol = max(self._tolerance(), DRAFT_FLOOR if self._dtype == np.float32 else 0.0)
+        work = Workload(
+            problem.size,
+            X.shape[1],
+            r,
+            engine.memory,
+            engine.threads,
+            tol,
+            device=engine.where,
+            fused=engine.fuses(problem.basis.kernel),
+        )
         rows = None if problem.basis.spans_data else X.shape[0]
         solver = self._make_solver(problem, r)
         with np.errstate(invalid="ignore"):
@@ -418,7 +458,12 @@ class SpectralClustering(ClusterMixin, KernelInput):
         self.labels_ = restore(self.assignment_.labels(V), original)
         basis = self.map_.basis
         if not basis.spans_data and basis.points is not None:
-            self.landmarks_ = basis.points
+            self.landmarks_ = restore(basis.points, original)
+
+    def _computes_on_devices(self, reset):
+        """As asked for in a fit; later where the fitted basis is."""
+        asked = self.device != "cpu" and not self._is_precomputed()
+        return asked if reset else self.map_.basis.engine.device is not None
 
     def _tolerance(self) -> float:
         return float(self.tol if isinstance(self.eigen_tol, str) else self.eigen_tol)

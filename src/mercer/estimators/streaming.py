@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain, islice
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 from zlib import crc32
@@ -10,14 +11,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
-from ..compute import is_sparse, match_sparsity, restore
-from ..compute.arrays import Array
+from ..compute import is_sparse, make_engine, match_sparsity, restore
+from ..compute.arrays import Array, is_on_device
+from ..compute.engines import device_index
 from ..exceptions import tell
 from ..files import is_arrow
 from ..kernels import Kernel
 from ..preimage import PREIMAGES, Preimage
 from ..rows import BlockRows, DaskRows, is_dask, is_source
-from ..rows.array import in_type
+from ..rows.array import float_type, in_type
 from ..sampling import RowSample
 from ..selectors import Novelty
 from ..stream.components import components_of, moved_reference, new_reference
@@ -26,7 +28,7 @@ from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream, as_float, rows_to_look, transition
 from ..stream.state import BatchRecord, State, record, to_checkpoint
 from ._estimator import INDEFINITE, OVERSHOOT, SAMPLE_ROWS, ZERO_VARIANCE, KernelEstimator
-from ._input import check_file, in_main_memory, named_rows, valid_rows
+from ._input import check_file, check_tensor, in_main_memory, named_rows, valid_rows
 from ._parameters import Interval, StrOptions
 from ._whole import become, unfitted
 
@@ -82,6 +84,10 @@ class StreamingKernelPCA(KernelEstimator):
 
     n_jobs, preimage, center, memory, verbose
         As in `KernelPCA`; the last is for files.
+
+    device : None, str or torch.device, default=None
+        As in `KernelPCA`: None to compute where the first batch is, "cuda" on a GPU. A dictionary
+        grows row by row, in main memory.
 
     Attributes
     ----------
@@ -164,6 +170,7 @@ class StreamingKernelPCA(KernelEstimator):
         center: bool = True,
         memory: int | str | None = None,
         verbose: int = 0,
+        device: Any = None,
     ):
         self.n_components = n_components
         self.kernel = kernel
@@ -181,6 +188,7 @@ class StreamingKernelPCA(KernelEstimator):
         self.center = center
         self.memory = memory
         self.verbose = verbose
+        self.device = device
 
     def fit(self, X: Array, y: Any = None) -> Self:
         """Learn from the start, from an array or from batches.
@@ -271,7 +279,8 @@ class StreamingKernelPCA(KernelEstimator):
         self._validate_params()
         self._check_settings()
         model = unfitted(self) if afresh else self
-        model._learn_all(batches, afresh, self._kept_engine(), judged)
+        first, batches = ahead(batches)
+        model._learn_all(batches, afresh, self._kept_engine(first, afresh), judged)
         if afresh:
             become(self, model)
         self._warn()
@@ -281,7 +290,7 @@ class StreamingKernelPCA(KernelEstimator):
         state, history = (None, []) if afresh else (self._renewed(), list(self.history_))
         source = X = None
         for source in batches:
-            X = self._checked(source, first=state is None)
+            X = self._checked(source, state is None, engine)
             if state is None:
                 state = self._begin(X, engine)
             if X.shape[0]:
@@ -308,15 +317,33 @@ class StreamingKernelPCA(KernelEstimator):
         """Rows checked for the model, sparse or dense as it is."""
         return match_sparsity(super()._check(X, reset), self.X_sample_)
 
-    def _kept_engine(self):
-        """The engine of the batches before: making one takes longer than learning a small batch."""
-        settings = self.memory, self.n_jobs
+    def _kept_engine(self, X=None, afresh=False):
+        """The engine of the batches before: making one takes longer than learning a small batch.
+
+        A new model computes where its first batch X is.
+        """
+        where = self.device
+        if self.basis == "dictionary":
+            where = "cpu"  # rows join one by one
+        elif where is None and afresh and is_on_device(X):
+            where = f"cuda:{device_index(X)}"
+        elif where is None and not afresh and "expansion_" in vars(self):
+            where = self.expansion_.basis.engine.device
+        settings = self.memory, self.n_jobs, where
         kept = vars(self).get("_engine")
         if kept is None or kept[0] != settings:
-            kept = self._engine = settings, self._make_engine()
+            made = make_engine(memory=self.memory, device=where, threads=self.n_jobs)
+            kept = self._engine = settings, made
         return kept[1]
 
-    def _checked(self, X, first):
+    def _checked(self, X, first, engine):
+        """A batch of finite floats: on the device of the engine, or as NumPy's or SciPy's."""
+        if engine.device is not None and is_on_device(X):
+            return check_tensor(self, X, first, least=1)
+        X = self._checked_on_host(X, first)
+        return X if engine.device is None else engine.place(X)
+
+    def _checked_on_host(self, X, first):
         """A batch as a NumPy array, memmap or CSR matrix of finite floats."""
         X = in_main_memory(X, type(self).__name__)
         if isinstance(X, np.memmap):
@@ -426,14 +453,14 @@ class StreamingKernelPCA(KernelEstimator):
         with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
             shares = np.minimum(found.values / total, 1.0)
 
-        single = np.float32 if X.dtype == np.float32 else np.float64
+        single = float_type(X)
 
         def out(array):
             return restore(in_type(np.asarray(array), single), source)
 
         self.__dict__.update(
             _state=state,
-            _dtype=X.dtype,
+            _dtype=np.dtype(single),
             _variance=found.total,
             kernel_=state.stream.span.kernel,
             expansion_=found.expansion,
@@ -447,7 +474,7 @@ class StreamingKernelPCA(KernelEstimator):
             history_=history[-HISTORY:],
         )
         if found.expansion.basis.points is not None:
-            self.landmarks_ = found.expansion.basis.points
+            self.landmarks_ = restore(found.expansion.basis.points, source)
         self._set_gamma(X.shape[1])
 
     def _warn_of_drift(self) -> None:
@@ -475,6 +502,13 @@ class StreamingKernelPCA(KernelEstimator):
                 "The data have no variance in feature space, as when all rows are equal: "
                 "every component is zero."
             )
+
+
+def ahead(batches):
+    """The first batch, or None, and all of them."""
+    waiting = iter(batches)
+    some = list(islice(waiting, 1))
+    return (some[0] if some else None), chain(some, waiting)
 
 
 def has_rows(batch) -> bool:

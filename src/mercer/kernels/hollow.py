@@ -6,11 +6,13 @@ diagonal would leave rounding in its place, which for such a point is all there 
 made without it.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..compute.arrays import Array
+from ..compute import ScalarMap, array_namespace, is_sparse
+from ..compute.arrays import Array, placement_of
 from .base import Kernel
 
 
@@ -30,15 +32,21 @@ class Hollow(Kernel):
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Any:
         """Tiles of the kernel, with zeros where a point meets itself."""
         pairs = self.kernel.pairs(X, Z, dtype, store)
-        return HollowPairs(pairs, np.arange(X.shape[0])) if Z is None else pairs
+        return HollowPairs(self, pairs, np.arange(X.shape[0])) if Z is None else pairs
 
     def diag(self, X: Array) -> Array:
         """Zeros."""
-        return np.zeros(X.shape[0])
+        xp = np if is_sparse(X) else array_namespace(X)
+        return xp.zeros(X.shape[0], dtype=xp.float64, **placement_of(X))
 
     def own(self, X: Array) -> Array:
         """k(x, x), which products between two sets of points contain, (n,)."""
-        return np.asarray(self.kernel.diag(X))
+        return self.kernel.diag(X)
+
+    def scalar_map(self) -> ScalarMap | None:
+        """That of the kernel, with zeros on the diagonal."""
+        inner = self.kernel.scalar_map()
+        return None if inner is None else replace(inner, hollow=True)
 
     def spread(self, X: Array) -> float:
         """As without the zeros."""
@@ -53,9 +61,12 @@ class Hollow(Kernel):
 class HollowPairs:
     """Tiles of a matrix whose row i has a zero in column ``own[i]``."""
 
-    def __init__(self, pairs, own):
-        self.pairs, self.own = pairs, own
+    def __init__(self, kernel, pairs, own):
+        self.kernel, self.pairs, self.own = kernel, pairs, own
         self.shape, self.dtype, self.symmetric = pairs.shape, pairs.dtype, pairs.symmetric
+        # What a fused tile asks for.
+        self.X, self.Z, self.origin = pairs.X, pairs.Z, pairs.origin
+        self.prepared, self.itemsize = pairs.prepared, pairs.itemsize
 
     def tile(self, i, j, out):
         """The tile, then its zeros."""
@@ -76,4 +87,4 @@ class HollowPairs:
 
     def of_rows(self, index):
         """The same matrix for only some of its rows."""
-        return HollowPairs(self.pairs.of_rows(index), self.own[index])
+        return HollowPairs(self.kernel, self.pairs.of_rows(index), self.own[index])

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..bases import GramBasis
+from ..compute import array_namespace
 from ..compute.arrays import Array
 from ..kernels import Hollow
 from .base import SymmetricOperator, padded, sample_weights, start_sample
@@ -37,6 +38,10 @@ class NormalizedGram(SymmetricOperator):
         scale = self.scale[:, None]
         return scale * self.basis.gram(scale * V)
 
+    def vectors(self, V: Array) -> Array:
+        """Vectors where the engine of the basis keeps its own."""
+        return self.basis.engine.asarray(V)
+
     @property
     def draft(self) -> Any:
         """The operator over the basis's single-precision tiles, with degrees of its own."""
@@ -45,14 +50,15 @@ class NormalizedGram(SymmetricOperator):
         return self._draft
 
     @property
-    def degrees(self) -> np.ndarray:
+    def degrees(self) -> Array:
         """Row sums of G in the operator's own precision, (n,)."""
         if self._degrees is None:
-            self._degrees = self._taken(self.basis.gram(np.ones((self.shape[0], 1)))[:, 0])
+            ones = self.basis.engine.zeros((self.shape[0], 1)) + 1.0
+            self._degrees = self._taken(self.basis.gram(ones)[:, 0])
         return self._degrees
 
     @property
-    def known_degrees(self) -> np.ndarray:
+    def known_degrees(self) -> Array:
         """The degrees without a product in double precision: those of the draft will do."""
         if self._degrees is None and self.draft is not None:
             self.least_degree = self.draft.least_degree
@@ -60,25 +66,25 @@ class NormalizedGram(SymmetricOperator):
         return self.degrees
 
     @property
-    def scale(self) -> np.ndarray:
+    def scale(self) -> Array:
         """D^{-1/2}, (n,)."""
-        return 1.0 / np.sqrt(self.degrees)
+        return inverse_root(self.degrees)
 
-    def rows_times(self, index: Array, V: Array) -> np.ndarray:
+    def rows_times(self, index: Array, V: Array) -> Array:
         """Some rows of the product with V, (len(index), b), by the degrees that are known."""
-        scale = 1.0 / np.sqrt(self.known_degrees)
+        scale = inverse_root(self.known_degrees)
         V = scale[:, None] * V
         AV = self.basis.rows_times(index, V)
         if isinstance(self.basis.kernel, Hollow):
             AV -= self.basis.kernel.own(self.basis.points[index])[:, None] * V[index]
         return scale[index, None] * AV
 
-    def rows(self, index: Array) -> np.ndarray:
+    def rows(self, index: Array) -> Array:
         """Some rows, (b, n)."""
         scale = self.scale
         return scale[index, None] * self.basis.rows(index) * scale
 
-    def diagonal(self) -> np.ndarray:
+    def diagonal(self) -> Array:
         """The diagonal, (n,)."""
         return self.basis.diagonal() / self.degrees
 
@@ -110,8 +116,9 @@ class NormalizedGram(SymmetricOperator):
         W = padded(self._extended_sample(k, rng), k, rng)
         if self._degrees is not None:
             return self.scale[:, None] * self.basis.gram(W)
-        GW = self.basis.gram(np.hstack([W, np.ones((n, 1))]))
-        self._degrees = self._taken(GW[:, -1].copy())
+        ones = self.basis.engine.zeros((n, 1)) + 1.0
+        GW = self.basis.gram(array_namespace(W).concat([W, ones], axis=1))
+        self._degrees = self._taken(array_namespace(GW).asarray(GW[:, -1], copy=True))
         return self.scale[:, None] * GW[:, :-1]
 
     def _taken(self, sums):
@@ -122,13 +129,18 @@ class NormalizedGram(SymmetricOperator):
         """Eigenvectors of the normalized sample at all points, over their degrees' roots."""
         index = start_sample(self.shape[0], k, rng)
         K = self.basis.minor(index).astype(float)
-        scale = 1.0 / np.sqrt(nonzero_degrees(K.sum(axis=0)))
+        scale = inverse_root(nonzero_degrees(K.sum(axis=0)))
         W = sample_weights(scale[:, None] * K * scale, k)
         ones = np.ones((index.size, 1))
         V = self.basis.columns(index, np.hstack([scale[:, None] * W, ones]))
         return V[:, :-1] / nonzero_degrees(V[:, -1])[:, None]
 
 
-def nonzero_degrees(sums) -> np.ndarray:
+def nonzero_degrees(sums) -> Array:
     """Row sums, with one in place of those that have no root; a zero row stays zero."""
-    return np.where(sums > 0, sums, 1.0)
+    return array_namespace(sums).where(sums > 0, sums, 1.0)
+
+
+def inverse_root(degrees) -> Array:
+    """1 / sqrt(d), (n,)."""
+    return 1.0 / array_namespace(degrees).sqrt(degrees)

@@ -21,13 +21,16 @@ import numpy as np
 from scipy.linalg import eigh
 
 from ..bases import FourierBasis, PrecomputedBasis
-from ..compute import is_sparse, to_numpy
+from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
+from ..compute.arrays import Array, dtype_name
+from ..kernels.base import row_squares
 from ..operators import DenseOperator, NormalizedGram, SymmetricOperator, ToeplitzCovariance
 from ..solvers import Eigenpairs
 from .assigning import directions
 
 # Eigenvalues of S, whose largest is 1, that say nothing more about any cluster.
 ZERO = 1e-12
+TINY = float(np.finfo(float).tiny)
 # Share of a direction's energy that is ties to other rows, below which they are rounding.
 ISOLATED = {"float64": 1e-9, "float32": 1e-4}
 # Eigenvalues of the reduced matrix, at most 1, below which directions can be no leading ones.
@@ -92,10 +95,11 @@ class PointMap(SpectralMap):
 
     def _extended(self, K):
         """v(x) from the affinities of rows with the training rows, (b, m)."""
-        total = np.asarray(K.sum(axis=1), dtype=float).reshape(-1, 1)
+        total = np.asarray(to_numpy(K.sum(axis=1)), dtype=float).reshape(-1, 1)
         own = nearest_affinities(K, self.own).reshape(-1, 1)
         below = own + np.maximum(self.values, 0) * (total - own)
-        sums = np.asarray(K @ self.weights.astype(K.dtype, copy=False), dtype=float)
+        W = on_device_of(self.weights.astype(dtype_name(K.dtype), copy=False), K)
+        sums = np.asarray(to_numpy(K @ W), dtype=float)
         good = (below > 0) & (self.values > ZERO)
         return np.divide(sums, below, out=np.zeros(sums.shape), where=good)
 
@@ -115,7 +119,7 @@ class ReducedMap(SpectralMap):
     def functions(self, X) -> np.ndarray:
         """v(x) of every row of X, (n, k)."""
         sums = to_numpy(self.basis.project(X, np.column_stack([self.weights, self.total])))
-        own = np.asarray(self.basis.norms(X))
+        own = to_numpy(self.basis.norms(X))
         return sums[:, :-1] / floored(sums[:, -1], own)[:, None]
 
 
@@ -142,8 +146,8 @@ class NormalizedProblem:
 
     def assemble(self, pairs: Eigenpairs, X) -> tuple[SpectralMap, np.ndarray]:
         """The map, and its values at the training points, (n, k)."""
-        V = pairs.vectors / np.sqrt(self.operator.known_degrees)[:, None]
-        return PointMap(self.basis, V, pairs.values, self.basis.own_affinities()), V
+        V = to_numpy(pairs.vectors) / np.sqrt(to_numpy(self.operator.known_degrees))[:, None]
+        return PointMap(self.basis, V, pairs.values, to_numpy(self.basis.own_affinities())), V
 
 
 class ReducedNormalizedProblem:
@@ -222,19 +226,29 @@ def normalized_scatters(basis, whitener, X) -> tuple[np.ndarray, np.ndarray, np.
 
     F = max(Y Y' 1, k(x, x)) and N = |y|^2, row by row; (m,), (m, m) and (m, m).
     """
+    X = basis.engine.place(X)
     n, rows, stream = X.shape[0], basis.product_rows(X), basis.block_products(X, whitener)
-    total = basis.engine.sum_rows(lambda block: stream(block).sum(axis=0, dtype=float), n, rows)
+    total = basis.engine.sum_rows(lambda block: column_sums(stream(block)), n, rows)
 
     def scatters(block):
         Y = stream(block)
-        norms = np.einsum("ij,ij->i", Y, Y)
-        degrees = floored(Y @ total, np.asarray(basis.norms(X[block]))).astype(Y.dtype)
-        Y /= np.sqrt(degrees)[:, None]
-        M = (Y.T @ Y).astype(float)
-        Y *= np.sqrt(norms / degrees)[:, None]
-        return np.stack([M, (Y.T @ Y).astype(float)])
+        xp, wide = array_namespace(Y), array_namespace(Y).float64
+        norms = row_squares(Y)
+        own = xp.asarray(basis.norms(X[block]), dtype=wide)
+        degrees = xp.asarray(floored(xp.asarray(Y, dtype=wide) @ total, own), dtype=Y.dtype)
+        Y /= xp.sqrt(degrees)[:, None]
+        M = xp.asarray(Y.T @ Y, dtype=wide)
+        Y *= xp.sqrt(norms / degrees)[:, None]
+        return xp.stack([M, xp.asarray(Y.T @ Y, dtype=wide)])
 
-    return total, *basis.engine.sum_rows(scatters, n, rows)
+    scattered = basis.engine.sum_rows(scatters, n, rows)
+    return to_numpy(total), *to_numpy(scattered)
+
+
+def column_sums(Y) -> Array:
+    """Sums of the columns in double precision, (m,)."""
+    xp = array_namespace(Y)
+    return xp.sum(Y, axis=0, dtype=xp.float64)
 
 
 def without_diagonal(M, T, precision: str) -> tuple[np.ndarray, np.ndarray]:
@@ -269,16 +283,16 @@ def nearest_affinities(K, own) -> np.ndarray:
         j = np.asarray(K.multiply(roots[None]).tocsr().argmax(axis=1)).ravel()
         found = np.asarray(K[np.arange(K.shape[0]), j], dtype=float).ravel()
     elif roots.min() == roots.max():
-        j, found = None, K.max(axis=1)
+        found = to_numpy(array_namespace(K).max(K, axis=1))
     else:
-        j = (K * roots.astype(K.dtype)).argmax(axis=1)
-        found = K[np.arange(K.shape[0]), j]
+        j = (K * on_device_of(roots.astype(dtype_name(K.dtype)), K)).argmax(axis=1)
+        found = to_numpy(K[np.arange(K.shape[0]), j])
     return np.maximum(found if roots.max() > 0 else np.zeros(K.shape[0]), 0.0)
 
 
 def floored(degrees, own) -> np.ndarray:
     """Degrees that are at least a row's affinity with itself, and above zero, (n,)."""
-    return np.maximum(degrees, np.maximum(own, np.finfo(float).tiny))
+    return array_namespace(degrees).clip(degrees, array_namespace(own).clip(own, TINY, None), None)
 
 
 def inverse(values) -> np.ndarray:

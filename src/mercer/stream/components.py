@@ -23,6 +23,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from ..certificate import Certificate
+from ..compute import to_numpy
 from ..compute.signs import first_large_signs
 from ..expansion import KernelExpansion
 from ..moments import Moments
@@ -101,9 +102,13 @@ def ritz_pairs(operator, Q) -> Eigenpairs:
 
     A fourth of the time of a decomposition, and for signs near enough.
     """
-    Y = operator @ Q
-    V, _ = np.linalg.qr(np.hstack([Q, Y, operator @ Y]))
-    values, U = eigh(V.T @ (operator @ V))
+
+    def times(V):
+        return to_numpy(operator @ operator.vectors(V))
+
+    Y = times(Q)
+    V, _ = np.linalg.qr(np.hstack([Q, Y, times(Y)]))
+    values, U = eigh(V.T @ times(V))
     values, U = values[::-1][: Q.shape[1]], U[:, ::-1][:, : Q.shape[1]]
     return Eigenpairs(np.maximum(values, 0.0), V @ U, np.zeros(len(values)))
 
@@ -126,7 +131,7 @@ def leading_pairs(problem: ReducedProblem | FourierProblem, r: int) -> Eigenpair
     solver = solver_for(problem.size, few) if grid else Dense()
     # The same start for the same rows, so that batches do not matter.
     pairs = solver.solve(problem.operator, few, np.random.default_rng(0))
-    return padded(canonical(pairs), r)
+    return padded(canonical(replace(pairs, vectors=to_numpy(pairs.vectors))), r)
 
 
 def padded(pairs: Eigenpairs, r: int) -> Eigenpairs:

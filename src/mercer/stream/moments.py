@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..bases import Basis, FourierBasis
-from ..compute import format_bytes, is_sparse
+from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
 from ..moments import Moments
 
 # Rows taken in at once: enough for GEMM, few enough that rows that may join, whose kernel with
@@ -244,11 +244,11 @@ class Stream:
 
         def moments(block):
             part = as_float(X[block])
-            norms = np.asarray(span.kernel.diag(part), dtype=float)
+            norms = as_float(span.kernel.diag(part))
             return weighted_moments(span.coordinates(part), norms, weights[block])
 
         old = self._faded(n, span.size)
-        return replace(old, since=old.since + engine.sum_rows(moments, n, rows))
+        return replace(old, since=old.since + engine.sum_rows(moments, n, rows).to_host())
 
     def _faded(self, n, size) -> "Stream":
         """The rows so far as they weigh after n more, with zeros for new coordinates."""
@@ -278,20 +278,22 @@ def block_rows(span, columns: int, engine) -> int:
             f"and a row. Give at least {format_bytes(engine.memory - room + width)}, or a smaller "
             "budget."
         )
-    return int(min(BLOCK, room // width))
+    return int(min(BLOCK if engine.device is None else engine.stream_block, room // width))
 
 
 def weighted_moments(Y, norms, weights) -> Moments:
     """The moments of rows with weights; Y is overwritten."""
-    if not Y.size:
+    if 0 in Y.shape:
         empty = no_rows(Y.shape[1])
-        return replace(empty, count=float(weights.sum()), energy=float(weights @ norms))
+        energy = float(weights @ to_numpy(norms))
+        return replace(empty, count=float(weights.sum()), energy=energy)
     largest = float(norms.max())
     if weights[0] == 1.0:  # the oldest row has the least weight
         return replace(Moments.of_blocks([Y], float(norms.sum())), largest=largest)
     count = float(weights.sum())
     if count == 0.0:  # forgotten so long ago that their weights are below the smallest number
         return no_rows(Y.shape[1])
+    weights = on_device_of(weights, Y)
     mean = weights @ Y / count
     Y -= mean
     return Moments(count, mean, (Y.T * weights) @ Y, float(weights @ norms), largest)
@@ -321,7 +323,10 @@ def extended(moments: Moments, size: int) -> Moments:
 
 def as_float(X):
     """Rows in double precision."""
-    return X.astype(float, copy=False)
+    if isinstance(X, np.ndarray) or is_sparse(X):
+        return X.astype(float, copy=False)
+    xp = array_namespace(X)
+    return xp.astype(X, xp.float64, copy=False)
 
 
 def transition(mine, theirs, engine) -> np.ndarray | None:
@@ -347,7 +352,7 @@ def transition(mine, theirs, engine) -> np.ndarray | None:
     W, V = mine.whitener, theirs.whitener
     if W is None or (W.shape == V.shape and np.array_equal(W, V)):
         return None
-    return V.T @ basis.gram(W)
+    return V.T @ to_numpy(basis.gram(W))
 
 
 def same_vectors(a, b) -> bool:
@@ -368,4 +373,4 @@ def same(a, b) -> bool:
     """Whether two arrays, sparse matrices or numbers are equal."""
     if is_sparse(a) and is_sparse(b):
         return a.shape == b.shape and (a != b).nnz == 0
-    return not is_sparse(a) and not is_sparse(b) and np.array_equal(a, b)
+    return not is_sparse(a) and not is_sparse(b) and np.array_equal(to_numpy(a), to_numpy(b))
