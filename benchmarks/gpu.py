@@ -35,15 +35,33 @@ import triton
 import triton.language as tl
 from _harness import print_table, write_json
 
-from mercer import HebbianKernelPCA, KernelPCA, datasets
+from mercer import (
+    HebbianKernelPCA,
+    KernelPCA,
+    NoveltyDetector,
+    SpectralClustering,
+    StreamingKernelPCA,
+    datasets,
+)
 from mercer.bases import Landmarks, RandomFeatures
 from mercer.compute._triton import uses_symmetry, whole_width
 from mercer.compute.device import TorchEngine
+from mercer.compute.nonuniform import transforms_on_devices
 from mercer.kernels import RBF
 from mercer.metrics import subspace_error
 
-WIDTHS, BLOCKS = (3, 16, 54, 100, 256, 784), (16, 32, 64, 128)
-ROWS = {3: 2**18, 16: 2**18, 54: 2**18, 100: 2**18, 256: 2**17, 784: 2**16}
+# Columns of the rows and of the block of vectors.
+PRODUCTS = (
+    (3, 32),
+    (54, 16),
+    (54, 32),
+    (54, 64),
+    (54, 128),
+    (84, 32),
+    (100, 16),
+    (100, 32),
+    (784, 32),
+)
 COMPONENTS, TOL = 16, 1e-5
 
 
@@ -118,36 +136,40 @@ def products(quick: bool) -> list[dict]:
     """Products with the kernel matrix for widths and blocks."""
     engine, peak, rows = TorchEngine(device="cuda"), gemm_peak(torch.float16), []
     exponentials = exponential_rate()
-    for d in WIDTHS[:2] if quick else WIDTHS:
-        n = ROWS[d] // (4 if quick else 1)
+    for d, b in PRODUCTS[:2] if quick else PRODUCTS:
+        n = (2**16 if d > 256 else 2**18) // (4 if quick else 1)
         X = torch.randn(n, d, device="cuda")
-        kernel = RBF(gamma=0.5 / d)
-        for b in BLOCKS:
-            V = torch.randn(n, b, device="cuda", dtype=torch.float64)
-            row = {"d": d, "block": b, "n": n}
-            for name, product in contenders(engine, kernel, X, V).items():
-                seconds = seconds_of(product, 2)
-                row[name] = {"seconds": seconds}
-                if name in ("half", "split"):
-                    work, values = counted(n, d, b, name)
-                    row[name]["share"] = work / seconds / 1e12 / peak
-                    row[name]["exponentials"] = values / seconds / exponentials
-            rows.append(row)
+        V = torch.randn(n, b, device="cuda", dtype=torch.float64)
+        row = {"d": d, "block": b, "n": n}
+        for name, product in contenders(engine, RBF(gamma=0.5 / d), X, V).items():
+            seconds = seconds_of(product, 2)
+            row[name] = {"seconds": seconds}
+            if name in ("half", "split"):
+                work, values = counted(n, d, b, name)
+                row[name]["share"] = work / seconds / 1e12 / peak
+                row[name]["exponentials"] = values / seconds / exponentials
+        rows.append(row)
     names = [name for name in rows[0] if name not in ("d", "block", "n")]
-    heads = ["d", "block", "n"] + [f"{name}, ms" for name in names]
+    heads = ["columns", "block", "n"] + [head for name in names for head in product_heads(name)]
     table = [
-        [str(r["d"]), str(r["block"]), f"{r['n']:,}"] + [product_cell(r[name]) for name in names]
+        [str(r["d"]), str(r["block"]), f"{r['n']:,}"]
+        + [cell for name in names for cell in product_cells(r[name])]
         for r in rows
     ]
-    print_table("products: share of the matrix product, of exponentials", heads, table)
+    print_table("products: shares of the matrix product and of exponentials", heads, table)
     return rows
 
 
-def product_cell(cell: dict) -> str:
+def product_heads(name: str) -> list[str]:
+    """Heads of the columns of a contender."""
+    return [f"{name}, ms"] + (["matrix", "exponentials"] if name in ("half", "split") else [])
+
+
+def product_cells(cell: dict) -> list[str]:
     """Milliseconds, and shares where they are known."""
-    text = f"{1e3 * cell['seconds']:.1f}"
+    text = [f"{1e3 * cell['seconds']:.1f}"]
     if "share" in cell:
-        text += f" ({cell['share']:.0%}, {cell['exponentials']:.0%})"
+        text += [f"{cell['share']:.0%}", f"{cell['exponentials']:.0%}"]
     return text
 
 
@@ -306,12 +328,20 @@ def methods(quick: bool) -> list[dict]:
             KernelPCA(COMPONENTS, basis=RandomFeatures(1000), **options),
             rows,
         ),
+        "Spectral clustering, exact": (SpectralClustering(8, gamma="median", random_state=0), few),
+        "Novelty, 40 components": (NoveltyDetector(40, random_state=0), few),
+        "Stream, 1,000 features": (
+            StreamingKernelPCA(
+                COMPONENTS, kernel="rbf", gamma=0.1, basis=RandomFeatures(1000), random_state=0
+            ),
+            rows,
+        ),
         "Gram power": (KernelPCA(COMPONENTS, eigen_solver="gram-power", **options), few),
         "Hebbian, two passes": (HebbianKernelPCA(COMPONENTS, n_passes=2, **options), few),
     }
     results = []
     for name, (model, X) in cases.items():
-        model.set_params(device="cuda").fit(X[:3000])
+        model.set_params(device="cuda").fit(X[:20_000])
         seconds = [timed_fit(model.set_params(device=where), X) for where in ("cuda", "cpu")]
         results.append({"method": name, "rows": len(X), "cuda": seconds[0], "cpu": seconds[1]})
     print_table(
@@ -413,6 +443,45 @@ def many(quick: bool) -> list[dict]:
     return rows
 
 
+def grid(quick: bool) -> list[dict]:
+    """A Fourier grid on rows made on the card, where cufinufft is installed."""
+    if not transforms_on_devices():
+        print("grid: cufinufft is not installed")
+        return []
+    rows, size = [], 100 if quick else 1
+    for n, d in ((10**7 // size, 1), (10**7 // size, 2), (10**7 // size, 3), (10**8 // size, 2)):
+        X = torch.rand(n, d, device="cuda", dtype=torch.float64)
+        model = KernelPCA(
+            COMPONENTS, kernel="rbf", gamma=2.0, basis="fourier", random_state=0, copy_X=False
+        )
+        timed_fit(model, X[:1000])
+        seconds = timed_fit(model, X)
+        start = time.perf_counter()
+        model.transform(X)
+        torch.cuda.synchronize()
+        bound = model.certificate_.eigenvalue_upper - model.certificate_.eigenvalue_lower
+        rows.append(
+            {
+                "rows": n,
+                "columns": d,
+                "fit": seconds,
+                "transform": time.perf_counter() - start,
+                "frequencies": int(model.expansion_.basis.size),
+                "certified": float(bound.max()) / float(model.eigenvalues_[0]),
+            }
+        )
+    print_table(
+        "Fourier grid, rows on the card",
+        list(rows[0]),
+        [
+            [f"{r['rows']:,}", str(r["columns"]), f"{r['fit']:.2f}", f"{r['transform']:.2f}"]
+            + [f"{r['frequencies']:,}", f"{r['certified']:.0e}"]
+            for r in rows
+        ],
+    )
+    return rows
+
+
 def ten(quick: bool) -> dict:
     """Ten million rows, exactly, with the residual after each pass."""
     X = torch.as_tensor(many_rows(100_000 if quick else 10_000_000), device="cuda")
@@ -456,6 +525,7 @@ PARTS = {
     "first": first,
     "methods": methods,
     "many": many,
+    "grid": grid,
     "agreement": agreement,
 }
 

@@ -58,6 +58,9 @@ GRID_SHARE = 0.75
 COLUMNS_AT_ONCE = 16
 # Rows of a box are compared with it up to this share of its side: rounding of its ends.
 BOX_ROUNDING = 1e-12
+# Share of the tolerance that grids of one column are made for, where that takes no more than
+# so many times the frequencies.
+FINER, FEW_MORE = 1e-2, 1.5
 
 # Frequencies that cost seconds at most, and how many of them one row can be worth: beyond, a few
 # rows with large numbers would take hours, and all points are exact.
@@ -76,6 +79,7 @@ class FourierGrid(BasisRecipe):
     tol : float
         Largest error of the kernel, as a share of k(x, x). Eigenvalues over n rows are then right
         to n `tol`, and the certificate says so. Spacing and number of frequencies follow from it.
+        Smooth kernels of one column get a hundredth of it, for a few frequencies more.
     margin : float or "all"
         How far beyond the rows of the fit new rows may lie, as a share of the range of each column;
         rows beyond that are an error. "all" serves rows anywhere, with a larger grid: so far beyond
@@ -121,8 +125,24 @@ class FourierGrid(BasisRecipe):
         most = most_frequencies(engine, len(box))
         if n is not None:
             most = min(most, max(FREE_FREQUENCIES, ROW_FREQUENCIES * n))
-        frequencies = choose_frequencies(kernel, box, self.tol, most, self.margin == "all")
-        return FourierBasis(kernel, frequencies, engine, self.tol)
+        tol = self._finer(kernel, box)
+        frequencies = choose_frequencies(kernel, box, tol, most, self.margin == "all")
+        return FourierBasis(kernel, frequencies, engine, tol)
+
+    def _finer(self, kernel, box) -> float:
+        """`tol`, or less in one column, where a smooth kernel has it for a few more frequencies.
+
+        Its eigenvalues fall fastest there, and directions are right to tol n over theirs.
+        """
+        finer = max(FINER * self.tol, LEAST_TOL)
+        if len(box) > 1 or not self.tol > finer:
+            return self.tol
+        extent = box[:, 1] - box[:, 0]
+        asked, taken = (
+            predicted_count(predicted_radius(kernel, 1, t), choose_spacing(kernel, extent, t))
+            for t in (self.tol, finer)
+        )
+        return finer if taken <= FEW_MORE * asked else self.tol
 
     def for_kernels(self, kernels: Any, box: Any, engine: TiledEngine) -> list["FourierBasis"]:
         """A basis for each of several kernels on one spacing: one pass over rows serves all.

@@ -232,50 +232,26 @@ def _strips(
         x = Lh + corner * D + i[:, None] * D
         y = Ll + corner * D + i[:, None] * D
         if not LOOP:
-            x0 = tl.load(x + d0[None, :])
-            y0 = x0
-            x1 = x0
-            y1 = x0
+            x0, x1 = _both(x, d0, d1, D1)
+            y0, y1 = x0, x1
             if PRECISION == "split":
-                y0 = tl.load(y + d0[None, :])
-            if D1 > 0:
-                x1 = tl.load(x + d1[None, :])
-                if PRECISION == "split":
-                    y1 = tl.load(y + d1[None, :])
+                y0, y1 = _both(y, d0, d1, D1)
         if SYMMETRIC:
-            u = Vh + corner * B + i[:, None] * B
-            u0 = tl.load(u + k0[None, :])
-            if B1 > 0:
-                u1 = tl.load(u + k1[None, :])
+            u0, u1 = _both(Vh + corner * B + i[:, None] * B, k0, k1, B1)
+            t0, t1 = u0, u1
             if LOW:
-                t = Vl + corner * B + i[:, None] * B
-                t0 = tl.load(t + k0[None, :])
-                if B1 > 0:
-                    t1 = tl.load(t + k1[None, :])
+                t0, t1 = _both(Vl + corner * B + i[:, None] * B, k0, k1, B1)
         total0 = tl.zeros((BM, B0), tl.float32)
         total1 = tl.zeros((BM, max(B1, 16)), tl.float32)
         for start in range(begin, end, BN):
             place = tl.full((), 0, tl.int64) + start
             z = Rh + place * D + j[None, :] * D
             q = Rl + place * D + j[None, :] * D
+            T = tl.zeros((BM, BN), tl.float32)
             if LOOP:
-                T = tl.zeros((BM, BN), tl.float32)
-                for s in range(0, D, D0):
-                    T = _inner(
-                        tl.load(x + (s + d0)[None, :]),
-                        tl.load(y + (s + d0)[None, :]) if PRECISION == "split" else 0,
-                        tl.load(z + (s + d0)[:, None]),
-                        tl.load(q + (s + d0)[:, None]) if PRECISION == "split" else 0,
-                        T,
-                        PRECISION,
-                    )
+                T = _looped(x, y, z, q, d0, D, T, D0, PRECISION)
             else:
-                zero = tl.zeros((BM, BN), tl.float32)
-                q0 = tl.load(q + d0[:, None]) if PRECISION == "split" else 0
-                T = _inner(x0, y0, tl.load(z + d0[:, None]), q0, zero, PRECISION)
-                if D1 > 0:
-                    q1 = tl.load(q + d1[:, None]) if PRECISION == "split" else 0
-                    T = _inner(x1, y1, tl.load(z + d1[:, None]), q1, T, PRECISION)
+                T = _kept(x0, y0, x1, y1, z, q, d0, d1, T, D1, PRECISION)
             if SAME:
                 T = tl.where((row + i)[:, None] == (first + start + j)[None, :], 0.0, T)
             K = _scalar_map(T, parameter, MAP, DEGREE)
@@ -299,15 +275,56 @@ def _strips(
                 target = side + place * B + j[:, None] * B
                 kht = tl.trans(kh)
                 klt = tl.trans(kl) if PRECISION == "split" else kl
-                back = _outer(kht, klt, u0, t0 if LOW else 0, PRECISION, LOW) * above
-                tl.atomic_add(target + k0[None, :], back, sem="relaxed")
+                _add_back(target, k0, kht, klt, u0, t0, above, PRECISION, LOW)
                 if B1 > 0:
-                    back = _outer(kht, klt, u1, t1 if LOW else 0, PRECISION, LOW) * above
-                    tl.atomic_add(target + k1[None, :], back, sem="relaxed")
+                    _add_back(target, k1, kht, klt, u1, t1, above, PRECISION, LOW)
         sums = out + corner * B + i[:, None] * B
         tl.atomic_add(sums + k0[None, :], total0.to(tl.float64), sem="relaxed")
         if B1 > 0:
             tl.atomic_add(sums + k1[None, :], total1.to(tl.float64), sem="relaxed")
+
+
+@triton.jit
+def _both(rows, c0, c1, C1: tl.constexpr):
+    """Two parts of some rows; the first one twice where there is no second."""
+    r0 = tl.load(rows + c0[None, :])
+    r1 = r0
+    if C1 > 0:
+        r1 = tl.load(rows + c1[None, :])
+    return r0, r1
+
+
+@triton.jit
+def _looped(x, y, z, q, d0, D, T, D0: tl.constexpr, PRECISION: tl.constexpr):
+    """Inner products of wide rows, a slice of columns at a time."""
+    for s in range(0, D, D0):
+        T = _inner(
+            tl.load(x + (s + d0)[None, :]),
+            tl.load(y + (s + d0)[None, :]) if PRECISION == "split" else 0,
+            tl.load(z + (s + d0)[:, None]),
+            tl.load(q + (s + d0)[:, None]) if PRECISION == "split" else 0,
+            T,
+            PRECISION,
+        )
+    return T
+
+
+@triton.jit
+def _kept(x0, y0, x1, y1, z, q, d0, d1, T, D1: tl.constexpr, PRECISION: tl.constexpr):
+    """Inner products with rows that stay where they are."""
+    q0 = tl.load(q + d0[:, None]) if PRECISION == "split" else 0
+    T = _inner(x0, y0, tl.load(z + d0[:, None]), q0, T, PRECISION)
+    if D1 > 0:
+        q1 = tl.load(q + d1[:, None]) if PRECISION == "split" else 0
+        T = _inner(x1, y1, tl.load(z + d1[:, None]), q1, T, PRECISION)
+    return T
+
+
+@triton.jit
+def _add_back(target, k, kht, klt, u, t, above, PRECISION: tl.constexpr, LOW: tl.constexpr):
+    """The transposed tile times the rows' part of V, to the columns' sums."""
+    back = _outer(kht, klt, u, t, PRECISION, LOW) * above
+    tl.atomic_add(target + k[None, :], back, sem="relaxed")
 
 
 @triton.jit
