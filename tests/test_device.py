@@ -565,3 +565,19 @@ def test_cuda_integers_and_constant_rows():
     assert KernelPCA(1).fit(X).eigenvalues_[0] > 0
     with pytest.warns(UserWarning, match="no variance"):
         KernelPCA(1, kernel="rbf").fit(torch.ones(20, 3, device="cuda"))
+
+
+@needs_cuda
+def test_cuda_products_are_shared_out(monkeypatch):
+    """Two logical devices on one card: panels of rows alternate between them."""
+    monkeypatch.setattr("mercer.compute.device.SHARED_PAIRS", 0)
+    monkeypatch.setattr("mercer.compute.fused.PANEL", 1024)
+    X = torch.as_tensor(rows(5000, 20), device="cuda", dtype=torch.float32)
+    V = torch.as_tensor(rows(5000, 8, 1), device="cuda")
+    engine = TorchEngine(device="cuda")
+    for dtype, most in (("float32", 1e-6), ("float16", 1e-3)):
+        alone = engine.pair_rows(RBF(0.1).pairs(X, dtype=dtype), V)
+        engine.devices = 2 * [engine.device]
+        shared = engine.pair_rows(RBF(0.1).pairs(X, dtype=dtype), V)
+        engine.devices = [engine.device]
+        assert float((alone - shared).norm() / alone.norm()) < most
