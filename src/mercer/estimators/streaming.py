@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
-from ..compute import is_sparse, make_engine, match_sparsity, restore
+from ..compute import is_sparse, make_engine, match_sparsity, restore, to_numpy
 from ..compute.arrays import Array, is_on_device
 from ..compute.engines import device_index
 from ..exceptions import tell
@@ -386,7 +386,9 @@ class StreamingKernelPCA(KernelEstimator):
         span = self._make_span(kernel, X, engine, rng)
         self._preimage_recipe(span.basis(engine))  # fails before the work if it would fail after
         # Rows of streams that are merged must be drawn apart, whatever their random_state.
-        own = crc32(np.ascontiguousarray(X[:1].toarray() if is_sparse(X) else X[:1]).tobytes())
+        own = crc32(
+            np.ascontiguousarray(X[:1].toarray() if is_sparse(X) else to_numpy(X[:1])).tobytes()
+        )
         sample = RowSample(SAMPLE_ROWS, int(rng.integers(2**32)) ^ own)
         kind = FourierStream if isinstance(span.basis(engine), FourierBasis) else Stream
         return State(kind.start(span, float(self.forgetting)), sample, None)
