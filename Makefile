@@ -8,7 +8,7 @@ OLDEST := .venv-oldest
 # `make test LOCKED=1` installs exactly the versions of constraints.txt.
 LOCK := $(if $(LOCKED),--constraint constraints.txt)
 
-.PHONY: demo test test-slow test-oldest cover package lint lock audit bench docs clean
+.PHONY: demo test test-slow test-oldest cover package lint lock audit bench peers reproduce docs clean
 
 demo: $(READY)
 	$(BIN)/python -m mercer.demo demo-output
@@ -59,6 +59,18 @@ cover: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/exact.py --quick
+
+# Every peer that installs, measured on the same data: docs/results.md and the README's table.
+PEERS := .venv-peers
+peers: $(READY)
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	-$(PEERS)/bin/python -m pip install --quiet numpy scipy matplotlib psutil
+	-for peer in pykeops mlpack torchdr; do $(PEERS)/bin/python -m pip install --quiet $$peer; done
+	$(BIN)/python benchmarks/peers.py --python $(PEERS)/bin/python
+
+# Every table and figure of the sources beside ours: docs/reproductions.md. QUICK=1 for a few minutes.
+reproduce: $(READY)
+	$(BIN)/python reproduce/all.py $(if $(QUICK),--quick) --publish
 
 # Links, anchors, references and loads from elsewhere are warnings, and warnings are errors.
 docs: $(DOCS_READY)

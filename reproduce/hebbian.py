@@ -26,6 +26,7 @@ from mercer.datasets import load_usps
 from mercer.hebbian import hebbian_eigenpairs, make_gain
 from mercer.kernels import RBF, Linear
 from mercer.metrics import variation_of_information
+from mercer.operators import DenseOperator
 from mercer.solvers.gram_power import GramPower
 
 MARKS = (1, 5, 10, 20, 50)
@@ -62,26 +63,19 @@ LIMITS = {
 }
 
 
-class StoredGram:
-    """A centered Gram matrix in memory, with the verbs of `mercer.operators.CenteredGram`."""
+class StoredGram(DenseOperator):
+    """A centered Gram matrix in memory."""
 
     def __init__(self, kernel, X):
-        self.K = kernel(X)
-        means = self.K.mean(axis=0)
-        self.K -= means
-        self.K -= (means - means.mean())[:, None]
-        self.shape, self.dtype = self.K.shape, self.K.dtype
-
-    def rows(self, index):
-        return self.K[index]
-
-    def __matmul__(self, V):
-        return self.K @ V
-
-    def trace(self):
-        return float(np.trace(self.K))
+        K = kernel(X)
+        means = K.mean(axis=0)
+        K -= means
+        K -= (means - means.mean())[:, None]
+        super().__init__(K)
+        self.K, self.dtype = K, K.dtype
 
     def start(self, k, rng):
+        """Nystroem from a few hundred rows."""
         index = rng.permutation(len(self.K))[: max(300, 2 * k)]
         _, U = np.linalg.eigh(self.K[np.ix_(index, index)])
         return self.K[:, index] @ U[:, : -k - 1 : -1]

@@ -1,0 +1,255 @@
+"""docs/results.md, docs/images/peers.png and the README's table, made from benchmarks/peers.json.
+
+    python benchmarks/peers.py --report
+
+No number on these pages is typed by hand; a test makes them again and compares.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+RESULTS = Path(__file__).parent / "peers.json"
+PAGE, README = ROOT / "docs" / "results.md", ROOT / "README.md"
+FIGURE = ROOT / "docs" / "images" / "peers.png"
+REPRODUCED = ROOT / "reproduce" / "results.json"
+START, END = "<!-- peers: made by benchmarks/peers.py -->", "<!-- end of peers -->"
+OURS = "mercer"
+# A result no worse than this is taken to be as good as ours for a comparison of speed.
+EXACT = 1e-6
+MAIN = "kernel PCA"
+# Cores of other programs beyond which the page warns of its own times.
+BUSY = 0.3
+
+
+def write(results: dict) -> None:
+    """Everything that is made from the results."""
+    draw(results, FIGURE)
+    PAGE.write_text(page(results, reproduced()), encoding="utf-8")
+    README.write_text(readme(README.read_text(encoding="utf-8"), results), encoding="utf-8")
+
+
+def reproduced() -> dict | None:
+    """The results of the reproductions, where there are some."""
+    return json.loads(REPRODUCED.read_text(encoding="utf-8")) if REPRODUCED.exists() else None
+
+
+def readme(text: str, results: dict) -> str:
+    """The README with its figure and table made again, between their marks."""
+    head, rest = text.split(START)
+    _, tail = rest.split(END)
+    body = [
+        "",
+        "![Seconds and memory against rows, every peer to its wall](docs/images/peers.png)",
+        "",
+        *short_table(results),
+        "",
+        _conditions(results) + " [All of it, and where others are better](docs/results.md).",
+        "",
+    ]
+    return head + START + "\n".join(body) + END + tail
+
+
+def short_table(results: dict) -> list[str]:
+    """Seconds of the exact methods by rows."""
+    sizes = _sizes(results)
+    lines = ["| exact, 16 components | " + " | ".join(f"{n:,} rows" for n in sizes) + " |"]
+    lines.append("|---|" + "--:|" * len(sizes))
+    for contender in _contenders(results, MAIN):
+        if not approximate(contender):
+            cells = [_seconds(_cell(results, MAIN, contender, n)) for n in sizes]
+            lines.append(f"| {contender} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def page(results: dict, reproductions: dict | None) -> str:
+    """docs/results.md."""
+    lines = [
+        "<!-- made by benchmarks/peers.py from benchmarks/peers.json: do not edit -->",
+        "# Results: the field, measured",
+        "",
+        "Every library that does the same and could be installed, each in a process of its own, on "
+        "the same rows. `make peers` measures it again.",
+        "",
+        _conditions(results),
+        "",
+        "![Seconds and memory against rows](images/peers.png)",
+        "",
+        "*A line ends where a peer met a limit or the rows ended; a cross marks a limit.*",
+        "",
+    ]
+    for task in _tasks(results):
+        lines += [f"## {task[0].upper()}{task[1:]}", ""]
+        lines += tables(results, task)
+    lines += ["## Where others are better", "", *losses(results), ""]
+    lines += other_losses(reproductions)
+    lines += ["## Not measured", ""]
+    absent = [f"- {name}: {why}." for name, why in results["absent"].items()]
+    lines += absent or ["Every peer on the list was installed."]
+    lines += ["", "## Machine", "", *machine(results)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _conditions(results: dict) -> str:
+    settings = results["settings"]
+    busy = results["busy_cores"] > BUSY
+    caution = " **On so busy a machine times prove little**: measure again on a quiet one."
+    return (
+        f"Rows of {settings['data']}, {settings['columns']} columns, Gaussian kernel of the mean "
+        f"distance, float64, {results['machine']['cores']} cores; limits of "
+        f"{settings['limit_s']:g} s and {settings['memory_gb']:g} GB a run; other programs kept "
+        f"{results['busy_cores']:g} cores busy meanwhile." + (caution if busy else "")
+    )
+
+
+def tables(results: dict, task: str) -> list[str]:
+    """Seconds, memory and error of a task."""
+    sizes, out = _sizes(results), []
+    kinds = [("seconds", _seconds), ("peak memory beyond the data, MB", _memory)]
+    if task == MAIN:
+        kinds.append(("largest relative error of the 16 eigenvalues", _accuracy))
+    for title, form in kinds:
+        out += [f"| {title} | " + " | ".join(f"{n:,}" for n in sizes) + " |"]
+        out.append("|---|" + "--:|" * len(sizes))
+        for contender in _contenders(results, task):
+            cells = [form(_cell(results, task, contender, n)) for n in sizes]
+            out.append(f"| {contender} | " + " | ".join(cells) + " |")
+        out.append("")
+    return out
+
+
+def losses(results: dict) -> list[str]:
+    """Cells in which a peer is faster or smaller than ours at no worse an error."""
+    found = []
+    for task in _tasks(results):
+        for n in _sizes(results):
+            cells = {c: _cell(results, task, c, n) for c in _contenders(results, task)}
+            own = {c: cell for c, cell in cells.items() if c.startswith(OURS) and _good(cell)}
+            for name, cell in cells.items():
+                if name.startswith(OURS) or not _good(cell):
+                    continue
+                rivals = {c: x for c, x in own.items() if approximate(c) == approximate(name)}
+                for other, ours in rivals.items():
+                    if _worse(cell, ours):
+                        continue
+                    if cell["seconds"] < 0.9 * ours["seconds"]:
+                        factor = ours["seconds"] / cell["seconds"]
+                        found.append(
+                            f"- {task}, {n:,} rows: {name} is {factor:.1f} times as fast as "
+                            f"{other} ({_seconds(cell)} against {_seconds(ours)} s)."
+                        )
+                    if cell["peak_mb"] < 0.5 * ours["peak_mb"]:
+                        found.append(
+                            f"- {task}, {n:,} rows: {name} takes {cell['peak_mb']:.0f} MB, {other} "
+                            f"{ours['peak_mb']:.0f} MB."
+                        )
+    return found or ["In none of the cells above."]
+
+
+def _worse(cell, ours) -> bool:
+    """Whether a result is less accurate than ours, where that is known."""
+    if "accuracy" not in cell or "accuracy" not in ours:
+        return False
+    return not cell["accuracy"] <= max(EXACT, 1.1 * ours["accuracy"])
+
+
+def other_losses(reproductions: dict | None) -> list[str]:
+    """What the reproductions say of other ways to the same end."""
+    if reproductions is None:
+        return []
+    lines = ["Beyond speed, from the [reproductions](reproductions.md):", ""]
+    for record in reproductions["experiments"]:
+        if record["source"] == "mika":
+            for finding in record["findings"]:
+                lines.append(f"- {finding['claim']}: {finding['ours']} ({finding['verdict']}).")
+    return [*lines, ""]
+
+
+def machine(results: dict) -> list[str]:
+    """System and versions."""
+    own = results["machine"]
+    versions = ", ".join(f"{name} {number}" for name, number in own["versions"].items())
+    return [
+        f"{own['system']}, {own['cores']} cores, Python {own['python']}; {versions}. "
+        f"The run took {results['minutes']:g} minutes.",
+        "",
+    ]
+
+
+def draw(results: dict, path: Path) -> None:
+    """Seconds and memory against rows on logarithmic axes, each peer to its wall."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained", sharex=True)
+    colors = plt.get_cmap("tab20")
+    for k, contender in enumerate(_contenders(results, MAIN)):
+        cells = [(n, _cell(results, MAIN, contender, n)) for n in _sizes(results)]
+        style = {"color": colors(k % 20), "lw": 2.5 if contender.startswith(OURS) else 1.2}
+        dashes = "--" if approximate(contender) else "-"
+        for ax, field in zip(axes, ("seconds", "peak_mb"), strict=True):
+            least = 0.1 if field == "peak_mb" else 1e-4
+            good = [(n, max(cell[field], least)) for n, cell in cells if _good(cell)]
+            if not good:
+                continue
+            ax.loglog(*zip(*good, strict=True), dashes, marker="o", ms=3, label=contender, **style)
+            if any(cell and "error" in cell for _, cell in cells):
+                ax.plot(*good[-1], "x", ms=9, color=style["color"])
+    axes[0].set(xlabel="rows", ylabel="seconds")
+    axes[1].set(xlabel="rows", ylabel="peak memory beyond the data, MB")
+    for ax in axes:
+        ax.grid(alpha=0.3)
+    axes[1].legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1, 0.5))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def approximate(contender: str) -> bool:
+    """Whether it works in the span of a few rows."""
+    return "landmarks" in contender or "Nystroem" in contender
+
+
+def _sizes(results) -> list[int]:
+    return sorted({cell["n"] for cell in results["results"]})
+
+
+def _tasks(results) -> list[str]:
+    return list(dict.fromkeys(cell["task"] for cell in results["results"]))
+
+
+def _contenders(results, task) -> list[str]:
+    return list(
+        dict.fromkeys(cell["contender"] for cell in results["results"] if cell["task"] == task)
+    )
+
+
+def _cell(results, task, contender, n) -> dict | None:
+    key = (task, contender, n)
+    return next((c for c in results["results"] if (c["task"], c["contender"], c["n"]) == key), None)
+
+
+def _good(cell) -> bool:
+    return cell is not None and "seconds" in cell
+
+
+def _seconds(cell) -> str:
+    if cell is None:
+        return ""
+    return f"{cell['seconds']:.3g}" if "seconds" in cell else cell["error"]
+
+
+def _memory(cell) -> str:
+    return f"{cell['peak_mb']:,.0f}" if _good(cell) else ""
+
+
+def _accuracy(cell) -> str:
+    if not _good(cell):
+        return ""
+    if cell.get("accuracy") == 0 and "certified" in cell:
+        return f"certified {cell['certified']:.0e}"
+    return f"{cell['accuracy']:.0e}" if "accuracy" in cell else ""

@@ -1,0 +1,88 @@
+"""The reproductions run, at the size of seconds, and the page is what their results say."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "reproduce"
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def scripts():
+    """The folder of the scripts on the path, as it is when they are run; their names are short."""
+    before = list(sys.path), set(sys.modules)
+    sys.path.insert(0, str(FOLDER))
+    yield
+    sys.path[:] = before[0]
+    for name in set(sys.modules) - before[1]:
+        if (FOLDER / f"{name}.py").exists():
+            del sys.modules[name]
+
+
+def experiments():
+    sys.path.insert(0, str(FOLDER))
+    try:
+        import all as driver
+    finally:
+        sys.path.remove(str(FOLDER))
+    return driver.EXPERIMENTS
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("experiment", experiments(), ids=lambda e: e.name)
+def test_experiment_runs(experiment, tmp_path):
+    if experiment.data and "MERCER_DATA" not in os.environ:
+        pytest.skip("set MERCER_DATA to the folder of the data sets")
+    from _experiment import DIFFERS, FAILS, HOLDS, MEASURED, carry_out
+
+    record = carry_out(experiment, "smoke", tmp_path)
+    assert record.skipped is None and record.findings
+    for finding in record.findings:
+        assert finding["verdict"] in (HOLDS, FAILS, DIFFERS, MEASURED)
+        assert finding["claim"] and finding["paper"] and finding["ours"]
+        assert "nan" not in finding["ours"].lower().split()
+        json.dumps(finding)
+    assert all((tmp_path / figure).stat().st_size > 1000 for figure in record.figures)
+
+
+def test_names_are_unique():
+    names = [experiment.name for experiment in experiments()]
+    assert len(set(names)) == len(names)
+
+
+def test_page_is_what_the_results_say():
+    from page import PAGE, RESULTS, page
+
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    assert PAGE.read_text(encoding="utf-8") == page(results)
+    names = [record["name"] for record in results["experiments"]]
+    assert names == [experiment.name for experiment in experiments()]
+    for record in results["experiments"]:
+        for figure in record["figures"]:
+            assert (ROOT / "docs" / "images" / f"reproduce-{figure}").exists()
+
+
+def test_known_exact_identities_hold(tmp_path):
+    """What is mathematics must come out so at any size."""
+    from _experiment import HOLDS
+    from yuille import identities
+
+    assert all(finding.verdict == HOLDS for finding in identities("smoke", tmp_path))
+
+
+def test_command(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "reproduce/all.py", "--smoke", "--only", "shi-table-1", "--out", tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "paper 22.558" in done.stdout and (tmp_path / "results.json").exists()
