@@ -3,6 +3,7 @@
     python benchmarks/landmarks.py
     python benchmarks/landmarks.py --quick
     python benchmarks/landmarks.py --worth
+    python benchmarks/landmarks.py --moments --sizes 500 2000
 
 Select, fit and scores of the top ten of 581,012 rows: `KernelPCA(basis=Landmarks(m))` against
 ``Nystroem(m)`` followed by ``PCA(10)``, for the same m, the same Gaussian kernel (width: the mean
@@ -13,6 +14,8 @@ tr(K - K_nys) / tr K over all rows, computed for both by one function from the l
 there prove little, while processor seconds of all threads ("cpu") suffer less, best with
 OMP_NUM_THREADS=1. Memory is the peak beyond the data. ``--worth`` asks something else: what
 landmarks cost and save on USPS, which the exact method can still do, at three kernel widths.
+``--moments`` times fits of uniform landmarks with and without the search for those that are worth
+their work, processor seconds on one thread, and says what either leaves of the variance uncertain.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import argparse
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from _harness import Race, best, machine, measure, print_table, race_options, write_json
@@ -198,14 +202,72 @@ def judge(report: dict) -> list[tuple[str, bool]]:
     return verdicts
 
 
+MOMENT_ROWS = {"covtype": 50_000, "6 columns": 50_000, "2 columns": 200_000}
+
+
+def moment_rows(name: str) -> np.ndarray:
+    """Rows of decreasing difficulty for a Gaussian kernel of mean width."""
+    rng, n = np.random.default_rng(0), MOMENT_ROWS[name]
+    if name == "covtype":
+        return load_case(f"covtype-float64-{n}")
+    return rng.standard_normal((n, int(name.split()[0])))
+
+
+def moments(sizes: list[int]) -> list[dict]:
+    """Fits with and without the search for landmarks that are worth their work."""
+    from mercer import KernelPCA, problems
+    from mercer.bases import Landmarks
+    from mercer.selectors import Uniform
+
+    results = []
+    for name in MOMENT_ROWS:
+        X = moment_rows(name)
+        for m in sizes:
+            basis = Landmarks(m, selector=Uniform())
+            model = KernelPCA(
+                RANK, kernel="rbf", gamma="mean", basis=basis, random_state=0, n_jobs=1
+            )
+            row: dict = {"case": f"{name}, {len(X):,} rows", "m": m}
+            for way, many in {"all": np.inf, "searched": problems.MANY_ROWS}.items():
+                with mock.patch.object(problems, "MANY_ROWS", many):
+                    start = time.process_time()
+                    model.fit(X)
+                    row[way] = time.process_time() - start
+                low, high = model.certificate_.captured_variance
+                row[f"{way} uncertain"] = high - low
+            row["used"] = int(model.expansion_.frame.any(axis=1).sum())
+            results.append(row)
+            print(row, flush=True)
+    table = [
+        [
+            row["case"],
+            str(row["m"]),
+            str(row["used"]),
+            f"{row['all']:.2f} s",
+            f"{row['searched']:.2f} s",
+            f"{row['all'] / row['searched']:.1f}",
+            f"{row['all uncertain']:.3g}",
+            f"{row['searched uncertain']:.3g}",
+        ]
+        for row in results
+    ]
+    heads = ["rows", "landmarks", "used", "all", "searched", "ratio", "uncertain", "searched"]
+    print_table("Moments", heads, table)
+    return results
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROWS:,} rows, one seed")
     parser.add_argument("--worth", action="store_true", help="USPS, exact against landmarks")
+    parser.add_argument("--moments", action="store_true", help="what the search saves")
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--types", nargs="+", default=["float64", "float32"])
     parser.add_argument("--seeds", type=int, default=3)
     options = race_options(parser, work, patience=10)
+    if options.moments:
+        write_json(options.out / "landmarks-moments.json", moments(options.sizes))
+        return
     if options.worth:
         write_json(options.out / "landmarks-worth.json", worth())
         return
