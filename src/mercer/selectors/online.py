@@ -37,8 +37,8 @@ class PreimageDictionary(Selector):
 
     References
     ----------
-    Kimura, Ozawa & Abe (2005), A kernel PCA algorithm for online learning, as the slides of Perry,
-    Elhabian & Whitaker describe it: "compute pre-image of bases as dictionary".
+    Kimura et al. (2005), as the slides of Perry, Elhabian & Whitaker describe it: "maintain a
+    rank-k approximation", "compute pre-image of bases as dictionary".
     """
 
     nested = False
