@@ -501,6 +501,32 @@ def test_spectral_clustering_is_that_of_all_points():
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
+def test_spectral_clustering_takes_the_grid_for_many_rows(monkeypatch):
+    """Beyond the rows that are clustered exactly: a grid for few columns, else landmarks."""
+    monkeypatch.setattr("mercer.estimators.spectral.AUTO_POINTS", 500)
+    labels = np.repeat([0, 1, 2], 4000)
+    X = generator(12).standard_normal((12_000, 4)) * 0.3
+    X[:, :2] += np.array([(0, 0), (3, 0), (0, 3)])[labels]
+    model = SpectralClustering(3, gamma=1.0, random_state=0)
+    few = model.fit(X[:, :2])
+    assert isinstance(few.map_.basis, FourierBasis)
+    assert len(set(zip(labels, few.labels_, strict=True))) == 3
+    assert (few.predict([[0.0, 0.0], [90.0, 90.0]]) == few.labels_[0])[0]
+    assert not isinstance(model.fit(X[::10]).map_.basis, FourierBasis)
+
+
+def test_scores_of_small_eigenvalues_in_one_column():
+    """Sixteen components of a wide kernel: the last has 1e-9 of the variance of the first."""
+    X = generator(13).standard_normal((1500, 1))
+    options = {"kernel": "rbf", "gamma": 0.4}
+    grid = KernelPCA(16, basis="fourier", **options).fit(X)
+    exact = KernelPCA(16, eigen_solver="dense", **options).fit(X)
+    assert exact.eigenvalues_[-1] < 1e-8 * exact.eigenvalues_[0]
+    S, T = exact.transform(X), grid.transform(X)
+    T = T * np.sign((S * T).sum(axis=0))
+    assert np.abs(S - T).max() < 1e-6
+
+
 def test_novelty_detector_sees_rows_anywhere():
     X = ring()
     fourier = NoveltyDetector(10, gamma=2.0, basis="fourier", random_state=0).fit(X)

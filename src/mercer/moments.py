@@ -82,6 +82,11 @@ class Moments:
     def __add__(self, other: "Moments") -> "Moments":
         """The moments of both sets of rows together."""
         count = self.count + other.count
+        # No rows on one side, as before the first batch of a stream: nothing to be added up.
+        if not other.count and not other.energy:
+            return self
+        if not self.count and not self.energy and self.mean.shape == other.mean.shape:
+            return other
         if count == 0:
             return self
         shift = other.mean - self.mean
@@ -93,6 +98,8 @@ class Moments:
 
     def scaled(self, factor: float) -> "Moments":
         """The same rows with less weight, for data that drift."""
+        if factor == 1.0:
+            return self
         return replace(
             self,
             count=self.count * factor,
