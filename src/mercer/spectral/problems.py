@@ -172,7 +172,7 @@ class ReducedNormalizedProblem:
         dtype = basis.precision(X)
         self.whitener = basis.whitener(dtype)
         total, M, T = normalized_scatters(basis, self.whitener, X)
-        H, self._back = without_diagonal(M, T, np.dtype(dtype).name)
+        H, self._back = without_diagonal(M, T, np.dtype(dtype).name, basis.engine.eigh)
         self.total = self._in_basis(total)
         self.operator: SymmetricOperator = DenseOperator(H)
         self.operator.definite = False
@@ -251,7 +251,7 @@ def column_sums(Y) -> Array:
     return xp.sum(Y, axis=0, dtype=xp.float64)
 
 
-def without_diagonal(M, T, precision: str) -> tuple[np.ndarray, np.ndarray]:
+def without_diagonal(M, T, precision: str, eigh=eigh) -> tuple[np.ndarray, np.ndarray]:
     """The pencil (M^2 - T, M - T) as one symmetric matrix H, and the way back from its vectors.
 
     Left out are directions that only rows without ties to others have, and those too small in M to
