@@ -182,3 +182,52 @@ def test_on_a_device_library():
         np.testing.assert_allclose(
             ours.size, KernelPCA(2, kernel=kernel).fit(X).attribute().size, rtol=1e-6
         )
+
+
+def test_bars():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    from mercer import plot
+
+    X = rows(60, 5, key=6)
+    model = KernelPCA(3, kernel="rbf", gamma=0.5).fit(X)
+    found = model.attribute(X)
+    ax = plot.attribution(found, 1, count=4)
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    assert names == [found.columns[i] for i in found.order(1)[:4]]
+    widths = sorted(bar.get_width() for bar in ax.patches)[::-1]
+    np.testing.assert_allclose(widths, np.sort(found.size[:, 1])[::-1][:4])
+    plt.close(ax.figure)
+    ax = plot.attribution(model)
+    assert len(ax.patches) == 5 and ax.get_legend() is None
+    plt.close(ax.figure)
+    with pytest.raises(ValueError, match="component 3 does not exist"):
+        plot.attribution(found, 3)
+
+
+def test_the_report_has_a_panel(tmp_path):
+    pd = pytest.importorskip("pandas")
+    from mercer.report import write_report
+
+    X = pd.DataFrame(rows(80), columns=["<tall>", "wide", "old"])
+    model = KernelPCA(3, kernel="rbf", gamma=0.5).fit(X)
+    real = model.significance(X, random_state=0)
+    page = write_report(model, X, tmp_path / "r.html", significance=real).read_text()
+    assert "Columns that drive the components" in page and "&lt;tall&gt;" in page
+    assert "<tall>" not in page.split('id="data"')[0]
+    assert "stand above noise" in page
+    own = KernelPCA(2, kernel=lambda x, z: float(x @ z)).fit(X.to_numpy())
+    page = write_report(own, X.to_numpy(), tmp_path / "own.html").read_text()
+    assert "It is not known: No gradient is known" in page
+
+
+def test_a_model_of_named_columns_explains_its_own_rows():
+    pd = pytest.importorskip("pandas")
+    model = KernelPCA(2, kernel="rbf").fit(pd.DataFrame(rows(30), columns=list("abc")))
+    assert model.attribute().columns == ("a", "b", "c")
+    assert model.attribute(max_rows=10).n_rows == 10
+    with pytest.raises(ValueError, match="max_rows=0"):
+        model.attribute(max_rows=0)

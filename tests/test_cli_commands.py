@@ -14,6 +14,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from mercer import ClassicalMDS, KernelPCA, SpectralClustering, load
 from mercer.cli import main
 from mercer.cli.methods import METHODS
+from mercer.cli.prepared import PreparedModel
 from mercer.files import read_image, read_table
 from mercer.saving import read_extra, save
 
@@ -289,6 +290,33 @@ def test_what_does_not_fit_the_model_is_refused(extra, X, capsys):
     save(exact(X, 2), "m.mercer", extra=extra)
     assert main(["transform", "m.mercer", "rows.npy"]) == 1
     assert "do not fit its model of 4 columns" in capsys.readouterr().err
+
+
+def test_explain_names_the_columns_of_the_table(X, run, capsys):
+    """In the units of the model: scaled as it was, with the names of the table."""
+    run("fit", "rows.csv", "--scale", "standard", "-r", 2, "-o", "m.mercer")
+    facts = run("explain", "m.mercer", "rows.csv", "-o", "drive.csv")
+    assert facts["columns"] == NAMES and len(facts["size"]) == 2
+    rows = PreparedModel.load("m.mercer").scaling.apply(X)
+    model = load("m.mercer")
+    del model.feature_names_in_
+    np.testing.assert_allclose(facts["overall"], model.attribute(rows).overall, rtol=1e-9)
+    table = pd.read_csv("drive.csv")
+    assert list(table["column"]) == NAMES
+    np.testing.assert_allclose(table["all"], facts["overall"])
+    assert main(["explain", "m.mercer", "rows.csv", "--top", "1"]) == 0
+    assert capsys.readouterr().out.startswith("component")
+
+
+def test_significance_of_a_model(X, run, capsys):
+    run("fit", "rows.csv", "-r", 3, "-o", "m.mercer")
+    facts = run("significance", "m.mercer", "rows.csv", "--rows", 30, "--draws", 3)
+    assert 0 <= facts["n_significant"] <= 3 and facts["n_rows"] == 30
+    assert main(["significance", "m.mercer", "rows.csv", "--rows", "30"]) == 0
+    assert "stand above noise" in capsys.readouterr().out
+    assert main(["significance", "m.mercer", "rows.csv", "--alpha", "2"]) == 2
+    assert main(["significance", "m.mercer", "rows.csv", "--alpha", "0.01"]) == 1
+    assert "n_permutations" in capsys.readouterr().err
 
 
 def test_describe_says_what_was_fitted(X, run, capsys):

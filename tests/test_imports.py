@@ -15,7 +15,7 @@ LAYERS = [
     {"kernels"},
     {"bases", "selectors"},
     {"operators", "solvers", "moments", "sampling", "remainder"},
-    {"expansion", "certificate", "attribution"},
+    {"expansion", "certificate", "attribution", "significance"},
     {"problems", "planning"},
     {"hebbian", "stream", "mds", "spectral", "preimage"},
     {"files", "progress"},

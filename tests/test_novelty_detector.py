@@ -52,7 +52,7 @@ def test_expected_false_alarms_of_few_rows(share):
 
 
 def test_too_few_rows_for_the_share_are_told():
-    with pytest.warns(UserWarning, match="6 rows set the threshold"):
+    with pytest.warns(UserWarning, match="15 rows set the threshold"):
         detector = NoveltyDetector(5, random_state=0).fit(shell(30, 1))
     held = np.setdiff1d(np.arange(30), detector.kept_)
     errors = detector.model_.reconstruction_error(shell(30, 1)[held])

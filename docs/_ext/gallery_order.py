@@ -7,6 +7,7 @@ FIRST = [
     "classification",
     "clusters",
     "novelty",
+    "explaining",
     "map_from_distances",
     "stream",
     "million_points",

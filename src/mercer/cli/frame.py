@@ -11,7 +11,21 @@ from io import TextIOWrapper
 from types import ModuleType
 from typing import NoReturn
 
-from . import cluster, compare, demo, denoise, describe, fit, inverse, mds, plan, report, transform
+from . import (
+    cluster,
+    compare,
+    demo,
+    denoise,
+    describe,
+    explain,
+    fit,
+    inverse,
+    mds,
+    plan,
+    report,
+    significance,
+    transform,
+)
 from .completion import SHELLS, completion_script
 from .failures import SUCCESS, WRONG_USAGE, Manner, UsageError, one_line, report_failure
 from .messages import say
@@ -26,6 +40,8 @@ COMMANDS: dict[str, ModuleType] = {
     "transform": transform,
     "inverse": inverse,
     "describe": describe,
+    "explain": explain,
+    "significance": significance,
     "report": report,
     "plan": plan,
     "compare": compare,

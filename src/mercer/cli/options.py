@@ -229,6 +229,14 @@ def positive(text: str, expected: str = "a positive number") -> float:
     return number
 
 
+def level(text: str) -> float:
+    """A probability."""
+    number = positive(text, "a level between 0 and 1, such as 0.05")
+    if number >= 1:
+        raise ArgumentTypeError(f"{text!r} is not a level between 0 and 1, such as 0.05")
+    return number
+
+
 def memory(text: str) -> str:
     """An amount of memory."""
     from ..compute import parse_bytes

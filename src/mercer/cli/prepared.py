@@ -4,7 +4,7 @@ Both are kept in the model file as its `extra`, so that new tables meet the same
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,11 @@ class PreparedModel:
     def reconstruction_error(self, X):
         """Squared feature-space error of rows of the table."""
         return self.model.reconstruction_error(self.scaling.apply(X))
+
+    def explained(self, source: RowSource, max_rows: int | None):
+        """Columns of the table that drive each component, over rows read in blocks."""
+        found = self.model.attribute(ScaledRows(source, self.scaling), max_rows=max_rows)
+        return found if self.columns is None else replace(found, columns=tuple(self.columns))
 
     def __getattr__(self, name):
         return getattr(self.model, name)

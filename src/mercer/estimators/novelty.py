@@ -35,8 +35,8 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
 
     The score of a row is its squared distance, in feature space, to its reconstruction. The
     threshold comes from rows held out of the fit: the errors of training rows are too small to
-    set it. A cluster of outliers in the training rows would get components of its own; so the
-    rows that are hardest to explain, a tenth unless told otherwise, are left out of the fit.
+    set it. A cluster of outliers in the training rows would get components of its own; so rows
+    that the components of the others explain far worse than usual are left out of the fit.
 
     Parameters
     ----------
@@ -59,11 +59,12 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
 
     outliers : float or None, default=None
         Share of the training rows that are outliers themselves: left out of the fit, and of the
-        rows that set the threshold. None leaves a tenth out of the fit and counts all held-out
-        rows as normal; 0 leaves none out.
+        rows that set the threshold. None leaves at most a tenth out of the fit, those far worse
+        explained than held-out rows are, and counts all of these as normal; 0 leaves none out.
 
     holdout : float, default=0.2
-        Share of the rows that set the threshold.
+        Share of the rows that set the threshold; more of them, up to half, where so few could
+        not hold `false_alarms`.
 
     random_state : int, RandomState or None, default=None
         Which rows are held out.
@@ -157,8 +158,9 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
         self._validate_params()
         X = self._check(X, reset=True)
         rng = check_random_state(self.random_state)
-        kept, held = split(len(X), self.holdout, rng)
-        self.kept_ = kept[self._typical(X[kept], rng)]
+        needed = (1 - self.false_alarms) / (self.false_alarms * len(X))
+        kept, held = split(len(X), max(self.holdout, min(needed, 0.5)), rng)
+        self.kept_ = kept[self._typical(X[kept], X[held], rng)]
         self.model_ = self._model(len(self.kept_), rng).fit(X[self.kept_])
         errors = np.sort(to_numpy(self.model_.reconstruction_error(X[held])))
         normal = len(errors) - int((self.outliers or 0) * len(errors))
@@ -186,7 +188,7 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
         least = {"ensure_min_samples": 3} if reset else {}
         return valid_rows(self, X, reset=reset, dtype=[np.float64, np.float32], **least)
 
-    def _typical(self, X, rng):
+    def _typical(self, X, held, rng):
         """Rows of X to learn from: all but the share that is hardest to explain.
 
         Concentration as in robust covariances (Rousseeuw & Van Driessen 1999): components of the
@@ -205,7 +207,13 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
             before, chosen = chosen, least(model.reconstruction_error(sample), count)
             if np.array_equal(before, chosen):
                 break
-        return least(model.reconstruction_error(X), len(X) - int(share * len(X)))
+        errors = model.reconstruction_error(X)
+        typical = least(errors, len(X) - int(share * len(X)))
+        if self.outliers is not None:
+            return typical
+        # Of clean rows the worst tenth is no worse than held-out rows are, and is wanted.
+        usual = fence(model.reconstruction_error(held))
+        return np.union1d(typical, np.flatnonzero(errors <= usual))
 
     def _model(self, n, rng) -> KernelPCA:
         r = self.n_components
@@ -258,6 +266,12 @@ def order_statistic(m: int, share: float) -> int:
 def least(values, count: int):
     """Numbers of the least values, in order, (count,)."""
     return np.sort(np.argsort(to_numpy(values), kind="stable")[:count])
+
+
+def fence(errors) -> float:
+    """What few errors exceed unless they are of another kind (Tukey 1977)."""
+    low, high = np.quantile(errors, [0.25, 0.75])
+    return float(high + 1.5 * (high - low))
 
 
 def mean_distances(model: KernelPCA, X):

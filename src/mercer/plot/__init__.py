@@ -14,13 +14,16 @@ style or place besides color, so that all pictures read in grey.
 | `preimages` | what a component means: rows met on a walk along it |
 | `denoised` | noisy, denoised and clean rows |
 | `selection` | errors of a search over widths and components |
+| `attribution` | columns that drive a component |
 """
 
 from .components import contours, landmarks, scores
+from .explaining import attribution
 from .fits import convergence, selection, spectrum
 from .rows import denoised, preimages
 
 __all__ = [
+    "attribution",
     "contours",
     "convergence",
     "denoised",

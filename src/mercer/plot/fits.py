@@ -6,6 +6,7 @@ import numpy as np
 
 from .._colors import group_color
 from ..estimators import KernelPCASearch
+from ..significance import Significance
 from .axes import DASHES, MARKERS, dense, log_heights, new_axes
 from .histories import QUANTITIES, curves
 
@@ -13,13 +14,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def spectrum(model: Any, ax: "Axes | None" = None) -> "Axes":
+def spectrum(
+    model: Any, ax: "Axes | None" = None, *, significance: Significance | None = None
+) -> "Axes":
     """Eigenvalues of a fitted model with the intervals that are certified to hold true ones.
 
     Parameters
     ----------
     model : fitted estimator with `eigenvalues_` and `certificate_`
     ax : matplotlib Axes or None
+    significance : Significance or None, default=None
+        Of ``model.significance()``: the height of noise is drawn too, and the title says how many
+        components stand above it.
 
     Returns
     -------
@@ -36,8 +42,23 @@ def spectrum(model: Any, ax: "Axes | None" = None) -> "Axes":
     ax.set_xlabel("component")
     ax.set_ylabel("eigenvalue")
     low_share, high_share = (100 * share for share in certificate.captured_variance)
-    ax.set_title(f"{low_share:.1f} to {high_share:.1f} % of the variance", fontsize="medium")
+    title = f"{low_share:.1f} to {high_share:.1f} % of the variance"
+    if significance is not None:
+        draw_noise(ax, values, significance)
+        title += f"; {significance.n_significant} of {values.size} stand above noise"
+    ax.set_title(title, fontsize="medium")
     return ax
+
+
+def draw_noise(ax, values, significance) -> None:
+    """The eigenvalues of noise, in the unit of those of the model."""
+    count = min(len(significance.eigenvalues), values.size)
+    # A sample was looked at: its first eigenvalue stands for the model's.
+    unit = values[0] / significance.eigenvalues[0] if significance.eigenvalues[0] > 0 else 1.0
+    noise = unit * significance.null_upper[:count]
+    number = np.arange(1, count + 1)
+    ax.plot(number, noise, "s--", color="0.5", mfc="white", ms=4, lw=1, label="noise")
+    ax.legend(fontsize="small", framealpha=0.6)
 
 
 def convergence(histories: Any, quantity: str = "auto", ax: "Axes | None" = None) -> "Axes":

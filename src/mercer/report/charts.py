@@ -82,6 +82,29 @@ def spectrum_chart(values, lower, upper) -> str:
     return _chart(marks, x, y, "component", "eigenvalue", label)
 
 
+def bar_chart(named: list[tuple[str, float]]) -> str:
+    """Values as bars to the right of their names, the longest first."""
+    step, left = 22, 150
+    most = max((value for _, value in named), default=0.0) or 1.0
+    x = Axis(0.0, most, left, WIDTH - 56)
+    marks = []
+    for k, (name, value) in enumerate(named):
+        y, end = 8 + step * k, x.place(value)
+        marks.append(
+            f"<g><title>{escape(f'{name}: {value:.4g}')}</title>"
+            f'<rect class="bar" x="{left}" y="{y}" width="{end - left:.1f}" height="{step - 6}"/>'
+            + _text(left - 6, y + 13, name if len(name) <= 20 else name[:19] + "…", "end")
+            + _text(end + 5, y + 13, f"{value:.3g}", "start")
+            + "</g>"
+        )
+    label = f"{len(named)} columns that drive the components most"
+    height = 16 + step * len(named)
+    return (
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'aria-label="{escape(label)}">{"".join(marks)}</svg>'
+    )
+
+
 def convergence_chart(named, ylabel: str) -> str:
     """Error by pass on a logarithmic scale, dashes telling the methods apart."""
     passes = np.concatenate([p for p, _ in named.values()])

@@ -1,16 +1,18 @@
 """What a report shows, gathered from a model and rows: numbers only, no HTML."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
+from ..attribution import Attribution
 from ..compute import is_sparse, to_numpy
 from ..files import RowSource, is_arrow, open_source
 from ..kernels import Precomputed
 from ..plot.axes import dense
 from ..plot.histories import QUANTITIES, curves
+from ..significance import Significance
 from .coloring import Coloring, make_coloring
 from .thumbnails import check_images
 from .walks import Walks, take_walks
@@ -20,6 +22,8 @@ from .words import lead, sentences
 COMPONENTS = 32
 COLUMNS = 32
 OUTLIERS = 20
+# Rows whose gradients are averaged.
+ATTRIBUTION_ROWS = 300
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,9 @@ class Content:
         A label and curves by name.
     row_names : list of str or None
         What the rows shown are called, besides their numbers.
+    attribution : Attribution or str
+        Columns that drive the components, or why that is not known.
+    significance : Significance or None
     """
 
     title: str
@@ -79,6 +86,8 @@ class Content:
     walks: Walks | str
     history: tuple[str, dict] | None
     row_names: list[str] | None
+    attribution: Attribution | str
+    significance: Significance | None = None
 
 
 def gather(
@@ -130,7 +139,16 @@ def gather(
         walks=take_walks(model),
         history=recorded(model, history),
         row_names=names_of_rows(row_names, n, index),
+        attribution=driven_by(model, names),
     )
+
+
+def driven_by(model, names) -> Attribution | str:
+    """The columns that drive the components over training rows, or why that is not known."""
+    try:
+        return replace(model.attribute(max_rows=ATTRIBUTION_ROWS), columns=tuple(names))
+    except ValueError as error:
+        return str(error)
 
 
 def table_for(model, X) -> RowSource:

@@ -7,6 +7,7 @@ style by their hashes, and no other, no request and no form.
 
 import base64
 import hashlib
+from dataclasses import replace
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -16,7 +17,7 @@ import numpy as np
 
 from ..certificate import confidence_text
 from ..plot.axes import dense
-from .charts import convergence_chart, spectrum_chart
+from .charts import bar_chart, convergence_chart, spectrum_chart
 from .content import Content
 from .packing import pack, script_json
 from .thumbnails import gray_range, thumbnails, to_bytes
@@ -36,6 +37,8 @@ SCRIPTS = (
     "exporting",
     "main",
 )
+# Columns drawn as bars, and components whose columns are listed.
+BARS, COMPONENTS_EXPLAINED = 12, 32
 # Components drawn and listed in the spectrum.
 SPECTRUM = 60
 
@@ -53,10 +56,11 @@ def render(content: Content) -> str:
         lead=f"<p>{escape(content.lead)}</p>",
         search=escape(search_example(content)),
         summary="".join(f"<p>{escape(text)}</p>" for text in content.sentences),
-        spectrum=spectrum_section(content.model),
+        spectrum=spectrum_section(content.model) + significance_section(content),
         convergence=convergence_section(content),
         walk=walk_note(content),
         outliers=outlier_table(content),
+        attribution=attribution_section(content),
         certificate=certificate_tables(content.model),
         plan=plan_section(content.model),
     )
@@ -168,6 +172,17 @@ def spectrum_section(model) -> str:
     )
 
 
+def significance_section(content: Content) -> str:
+    """How many components stand above noise, where it was found out."""
+    found = content.significance
+    if found is None:
+        return ""
+    return (
+        f"<p>{escape(found.sentence())}</p><details><summary>Component by component</summary>"
+        f"{table(*found.table())}</details>"
+    )
+
+
 def convergence_section(content: Content) -> str:
     """The chart of the passes, where they were recorded."""
     if content.history is None:
@@ -204,6 +219,23 @@ def outlier_table(content: Content) -> str:
             f"<td>{error:.4g}</td><td>{error / median:.3g} x</td><td>{escape(group)}</td></tr>"
         )
     return _table_of(heads, "".join(body))
+
+
+def attribution_section(content: Content) -> str:
+    """Bars of the columns that drive all components, and a table for each of them."""
+    found = content.attribution
+    if isinstance(found, str):
+        return f"<p>It is not known: {escape(found)}</p>"
+    if content.shape is not None:
+        # Pixels have no names to read; their picture is the walk.
+        return "<p>The columns are pixels; the walk shows what they do.</p>"
+    shown = replace(found, components=found.components[:COMPONENTS_EXPLAINED])
+    return (
+        "<p>How much scores change when a column does by one standard deviation, on average over "
+        f"{found.n_rows:,} rows.</p>{bar_chart(found.top(None, BARS))}"
+        "<details><summary>By component (+ it rises with the column, - it falls, ± it does "
+        f"both)</summary>{table(*shown.table())}</details>"
+    )
 
 
 def certificate_tables(model) -> str:

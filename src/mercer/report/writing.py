@@ -1,6 +1,7 @@
 """From a fitted model and rows to a file, whole or not at all."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from .._whole_file import whole_file
+from ..significance import Significance
 from .content import gather
 from .page import render
 
@@ -28,6 +30,7 @@ def write_report(
     max_points: int = 20_000,
     history: Any = None,
     row_names: Sequence[str] | None = None,
+    significance: Significance | None = None,
 ) -> Any:
     """Write an interactive report of a fitted model as one HTML file that needs no network.
 
@@ -64,6 +67,8 @@ def write_report(
         Passes to show, as `mercer.plot.convergence` takes them; None for the model's own.
     row_names : sequence of str or None, default=None
         What rows are called, such as the names of image files: shown, searched and exported.
+    significance : Significance or None, default=None
+        Of ``model.significance()``: shown beside the spectrum.
 
     Returns
     -------
@@ -89,7 +94,7 @@ def write_report(
     content = gather(
         model, X, columns, colors, color_name, images, title, max_points, history, row_names
     )
-    write_text(path, render(content))
+    write_text(path, render(replace(content, significance=significance)))
     return path
 
 

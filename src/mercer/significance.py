@@ -1,0 +1,202 @@
+"""Significance: how many components stand above noise, and which would come again.
+
+*Above noise* (parallel analysis; Horn 1965, Buja & Eyuboglu 1992). Every column is shuffled on its
+own, which keeps the columns and takes away what they have to do with each other, and the
+eigenvalues of the same kernel on such rows are the null. Where columns are independent the data
+are one more such shuffle, so that the first component is called real with probability alpha and no
+more, for any kernel and any number of rows. Components count up to the first that does not stand
+above its null. That is careful with the later ones: the null shares out all of the variance, that
+of the components before included.
+
+*Come again* (the bootstrap). Rows are drawn with replacement, by weights on coordinates that are
+computed once: an eigenproblem of a few dozen columns for each draw, and no kernel at all.
+"""
+
+from dataclasses import dataclass
+from math import isqrt
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from ._tables import html_table, text_table
+from .kernels import Kernel, Linear
+
+# Arrays of the size of the sample's kernel matrix that are alive at once.
+LIVE_MATRICES = 5
+# Coordinates in which rows are drawn again: as many as components, times this, and some.
+COORDINATES, MORE_COORDINATES = 3, 20
+
+
+@dataclass(frozen=True)
+class Significance:
+    """Which components stand above noise, and how stable they are.
+
+    Attributes
+    ----------
+    eigenvalues : array of shape (r,)
+        Of the rows looked at, over their number.
+    null_mean, null_upper : arrays of shape (r,)
+        Mean, and the quantile that alpha names, of the same for shuffled columns.
+    p_values : array of shape (r,)
+        Share of shuffles with an eigenvalue as large, the data counted as one; never less than
+        that of a component before it.
+    n_significant : int
+        Components above noise: those up to the first with a p-value above alpha.
+    stability : array of shape (r,)
+        Mean size of the cosine between a component and the same one of rows drawn again: 1 for one
+        that comes again, near 0 for one that does not, or that changes places with another.
+    subspace_stability : array of shape (r,)
+        The same for the first components up to this one together: the mean cosine of the largest
+        angle between the two subspaces.
+    alpha : float
+    n_rows, n_permutations, n_bootstrap : int
+        Rows looked at, shuffles and draws.
+    """
+
+    eigenvalues: np.ndarray
+    null_mean: np.ndarray
+    null_upper: np.ndarray
+    p_values: np.ndarray
+    n_significant: int
+    stability: np.ndarray
+    subspace_stability: np.ndarray
+    alpha: float
+    n_rows: int
+    n_permutations: int
+    n_bootstrap: int
+
+    def sentence(self) -> str:
+        """The outcome in words."""
+        r = len(self.eigenvalues)
+        return (
+            f"{self.n_significant} of {r} components stand above noise at the level of "
+            f"{100 * self.alpha:g} % ({self.n_permutations} shuffles of {self.n_rows:,} rows)."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists, for JSON."""
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in vars(self).items()
+        }
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Head and rows, one for each component."""
+        heads = ["component", "eigenvalue", "noise", "p", "stability", "of the first together"]
+        rows = [
+            [
+                f"{j + 1}{' *' if j < self.n_significant else ''}",
+                f"{self.eigenvalues[j]:.4g}",
+                f"{self.null_upper[j]:.4g}",
+                f"{self.p_values[j]:.3g}",
+                f"{self.stability[j]:.2f}",
+                f"{self.subspace_stability[j]:.2f}",
+            ]
+            for j in range(len(self.eigenvalues))
+        ]
+        return heads, rows
+
+    def __repr__(self) -> str:
+        return f"{self.sentence()}\n{text_table(*self.table())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.table(), caption=self.sentence())
+
+
+def sample_rows(memory: int, d: int, most: int) -> int:
+    """Rows whose kernel matrix, and themselves, fit the budget."""
+    return max(2, min(most, isqrt(memory // (8 * LIVE_MATRICES)), memory // (8 * 4 * d)))
+
+
+def significance_of(
+    kernel: Kernel,
+    X: np.ndarray,
+    r: int,
+    center: bool,
+    rng: np.random.Generator,
+    *,
+    alpha: float,
+    n_permutations: int,
+    n_bootstrap: int,
+) -> Significance:
+    """Shuffles and draws of the rows of X, (n, d), for the first r components."""
+    Y = coordinates(kernel, X, r, center)
+    r = min(r, Y.shape[1])
+    values = np.square(Y[:, :r]).mean(axis=0)
+    null = np.array(
+        [
+            leading_eigenvalues(kernel, rng.permuted(X, axis=0), r, center)
+            for _ in range(n_permutations)
+        ]
+    )
+    p = (1 + (null >= values * (1 - 1e-9)).sum(axis=0)) / (1 + n_permutations)
+    p = np.maximum.accumulate(p)
+    stability, together = drawn_again(Y, r, center, n_bootstrap, rng)
+    return Significance(
+        values,
+        null.mean(axis=0),
+        upper_quantile(null, alpha),
+        p,
+        int(np.sum(p <= alpha)),
+        stability,
+        together,
+        float(alpha),
+        len(X),
+        n_permutations,
+        n_bootstrap,
+    )
+
+
+def upper_quantile(null, alpha: float) -> np.ndarray:
+    """What an eigenvalue must exceed for a p-value of alpha, (r,)."""
+    count = len(null)
+    place = min(count - 1, max(0, int(np.ceil((count + 1) * (1 - alpha) - 1e-9)) - 1))
+    return np.sort(null, axis=0)[place]
+
+
+def matrix(kernel: Kernel, X, center: bool) -> np.ndarray:
+    """What the eigenvalues are those of: the scatter of few columns, or the kernel matrix."""
+    if isinstance(kernel, Linear) and X.shape[1] < X.shape[0]:
+        Z = X - X.mean(axis=0) if center else X
+        return Z.T @ Z
+    K = np.asarray(kernel(X), dtype=float)
+    if center:
+        K -= K.mean(axis=0)
+        K -= K.mean(axis=1)[:, None]
+    return (K + K.T) / 2
+
+
+def leading_eigenvalues(kernel: Kernel, X, r: int, center: bool) -> np.ndarray:
+    """The first r eigenvalues over the number of rows, zero where there are no more."""
+    A = matrix(kernel, X, center)
+    m, found = len(A), np.zeros(r)
+    some = linalg.eigvalsh(A, subset_by_index=[max(0, m - r), m - 1], overwrite_a=True)[::-1]
+    found[: len(some)] = np.maximum(some, 0) / len(X)
+    return found
+
+
+def coordinates(kernel: Kernel, X, r: int, center: bool) -> np.ndarray:
+    """Scores of the rows along their own components, more than r of them, (n, q)."""
+    A = matrix(kernel, X, center)
+    m, q = len(A), COORDINATES * r + MORE_COORDINATES
+    values, V = linalg.eigh(A, subset_by_index=[max(0, m - q), m - 1], overwrite_a=True)
+    values, V = values[::-1], V[:, ::-1]
+    some = max(1, int(np.sum(values > 1e-12 * max(values[0], 0.0))))
+    if m == len(X):
+        return V[:, :some] * np.sqrt(np.maximum(values[:some], 0))
+    return (X - X.mean(axis=0) if center else X) @ V[:, :some]
+
+
+def drawn_again(Y, r: int, center: bool, draws: int, rng) -> tuple[np.ndarray, np.ndarray]:
+    """Mean cosines of components and of leading subspaces with those of rows drawn again."""
+    n, q = Y.shape
+    single, together = np.zeros(r), np.zeros(r)
+    for _ in range(draws):
+        w = rng.multinomial(n, np.full(n, 1 / n)).astype(float)
+        mean = w @ Y / n if center else np.zeros(q)
+        C = (Y * w[:, None]).T @ Y - n * np.outer(mean, mean)
+        V = linalg.eigh(C, subset_by_index=[max(0, q - r), q - 1])[1][:, ::-1]
+        single += np.abs(np.diagonal(V))[:r]
+        together += [np.linalg.svd(V[: j + 1, : j + 1], compute_uv=False)[-1] for j in range(r)]
+    return single / max(draws, 1), np.minimum(together / max(draws, 1), 1.0)
