@@ -6,6 +6,7 @@ files read in blocks, batches of a stream, threads and clusters are all the same
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -51,27 +52,40 @@ class Moments:
         return cls(float(Y.shape[0]), mean, xp.asarray(Y.T @ Y, dtype=xp.float64), energy)
 
     @classmethod
-    def of_blocks(cls, blocks: Iterable, energy: Any = 0.0) -> "Moments":
+    def of_blocks(
+        cls, blocks: Iterable, energy: Any = 0.0, weights: Iterable | None = None
+    ) -> "Moments":
         """The moments of rows that come in blocks, which are overwritten.
+
+        `weights` has an array (n,) for every block, or is None for rows that all count once.
 
         All are taken about the mean of the first block, which is close enough to their own.
         Products are by matmul: it takes half of the work where both factors are the same rows,
         and, unlike SciPy's BLAS, it lets other threads run meanwhile.
         """
-        count, shift = 0, np.zeros(0)
+        count: Any = 0
+        shift = np.zeros(0)
         scatter: Any = np.zeros((0, 0))
         total: Any = np.zeros(0)
-        for Y in blocks:
+        first, of_each = True, repeat(None) if weights is None else weights
+        for Y, w in zip(blocks, of_each, strict=False):
             xp = array_namespace(Y)
-            if not count:
+            if first:
+                first = False
                 # As it is subtracted, so that the mean takes back just that.
                 shift = xp.asarray(xp.mean(Y, axis=0, dtype=xp.float64), dtype=Y.dtype)
                 shape = (Y.shape[1], Y.shape[1])
                 total, scatter = 0.0, xp.zeros(shape, dtype=xp.float64, **placement_of(Y))
             Y -= shift
-            count, total = count + Y.shape[0], total + xp.sum(Y, axis=0, dtype=xp.float64)
-            scatter += Y.T @ Y
-        offset = total / max(count, 1)
+            if w is None:
+                count, total = count + Y.shape[0], total + xp.sum(Y, axis=0, dtype=xp.float64)
+                scatter += Y.T @ Y
+            else:
+                w = xp.asarray(on_device_of(w, Y), dtype=Y.dtype)
+                Z = Y * w[:, None]
+                count, total = count + float(w.sum()), total + xp.sum(Z, axis=0, dtype=xp.float64)
+                scatter += Z.T @ Y
+        offset = total / (count or 1)
         scatter -= outer(offset, total)
         return cls(float(count), shift + offset, scatter, energy)
 

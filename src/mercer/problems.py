@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from .certificate import (
 from .compute import is_sparse, on_device_of, to_numpy
 from .expansion import KernelExpansion
 from .moments import Moments
-from .operators import CenteredGram, DenseOperator, ToeplitzCovariance
+from .operators import CenteredGram, DenseOperator, ToeplitzCovariance, WeightedGram
 from .remainder import BLOCK, Remainder, feature_remainder, landmark_remainder
 from .solvers import Eigenpairs
 from .solvers.base import peak_signs
@@ -95,14 +96,30 @@ class GramProblem:
     has weights b = 1/n.
     """
 
-    def __init__(self, basis, center: bool = True):
-        self.basis, self.center = basis, center
-        self.operator = CenteredGram(basis, center)
+    def __init__(self, basis, center: bool = True, weights=None):
+        self.basis, self.center, self.weights = basis, center, weights
+        self.operator: Any = (
+            CenteredGram(basis, center)
+            if weights is None
+            else WeightedGram(basis, np.asarray(weights, dtype=float), center)
+        )
 
     @property
     def count(self) -> int:
         """Number of rows."""
         return self.basis.size
+
+    @property
+    def weight(self) -> float:
+        """Number of rows, each as often as its weight says."""
+        return float(self.count) if self.weights is None else self.operator.weight
+
+    def of_rows(self, pairs: Eigenpairs) -> Eigenpairs:
+        """Pairs whose vectors have an entry a row, as if rows were repeated by their weights."""
+        if self.weights is None:
+            return pairs
+        V = pairs.vectors / on_device_of(self.operator.weights**0.5, pairs.vectors)[:, None]
+        return replace(pairs, vectors=V * on_device_of(peak_signs(to_numpy(V)), V))
 
     @property
     def size(self) -> int:
@@ -125,10 +142,11 @@ class GramProblem:
     @property
     def scale(self) -> float:
         """The size of the numbers that the trace is a sum of, for what counts as zero."""
-        return float(abs(self.basis.diagonal()).sum())
+        own = abs(self.basis.diagonal())
+        return float((own if self.weights is None else to_numpy(own) * self.weights).sum())
 
     def assemble(self, pairs: Eigenpairs) -> tuple[KernelExpansion, Certificate]:
-        """The expansion and the certificate of canonical eigenpairs."""
+        """The expansion and the certificate of canonical eigenpairs of the rows (`of_rows`)."""
         pairs = self._with_least(pairs)
         n, r = pairs.vectors.shape
         frame = self.basis.engine.zeros((n, 1 + r))
@@ -143,11 +161,17 @@ class GramProblem:
         if not pairs.ritz:
             M = to_numpy(A.T @ (self.operator @ A))
             metric[1:, 1:] = (M + M.T) / 2
+        if self.weights is None:
+            share: Any = 1.0 / n
+        else:
+            share = on_device_of(self.operator.weights / self.weight, frame)
+            A *= self.weight * share[:, None]
         if self.center:
-            frame[:, 0] = 1.0 / n
-            A -= A.mean(axis=0)
+            frame[:, 0] = share
+            A -= A.mean(axis=0) if self.weights is None else share[:, None] * A.sum(axis=0)
             means = self.operator.row_means
-            metric[0, 0] = float(means.mean())
+            means = on_device_of(means, A)
+            metric[0, 0] = float((means * frame[:, 0]).sum())
             metric[0, 1:] = metric[1:, 0] = to_numpy(means @ A)
         certificate = residual_certificate(
             pairs, self.total, self.slack, self._uncertain(), self.basis.kernel.definite
@@ -163,10 +187,13 @@ class GramProblem:
         if self.basis.kernel.definite or pairs.searched:
             return pairs
         n = self.count
-        K = to_numpy(self.basis.minor(np.arange(n)[:: -(-n // LEAST_ROWS)])).astype(float)
+        some = np.arange(n)[:: -(-n // LEAST_ROWS)]
+        K = to_numpy(self.basis.minor(some)).astype(float)
+        w = np.ones(len(some)) if self.weights is None else self.operator.weights[some]
         if self.center:
-            K = K - K.mean(axis=0)
-            K = K - K.mean(axis=1)[:, None]
+            K = K - w @ K / w.sum()
+            K = K - (K @ w / w.sum())[:, None]
+        K = w**0.5 * K * w[:, None] ** 0.5
         least = float(np.linalg.eigvalsh((K + K.T) / 2)[0])
         return replace(pairs, least=least if pairs.least is None else min(least, pairs.least))
 
@@ -182,7 +209,7 @@ class GramProblem:
 
     def _size(self) -> float:
         """The sum of k(x, x), or of typical entries where these may be larger."""
-        return max(self.scale, self.count * self.basis.entry_size())
+        return max(self.scale, self.weight * self.basis.entry_size())
 
     def _uncertain(self) -> float:
         """What row means in single precision leave unknown of the trace."""
@@ -237,6 +264,15 @@ class ReducedProblem:
     def count(self) -> int:
         """Number of rows."""
         return round(self.moments.count)
+
+    @property
+    def weight(self) -> float:
+        """Number of rows, each as often as its weight says."""
+        return float(self.moments.count)
+
+    def of_rows(self, pairs: Eigenpairs) -> Eigenpairs:
+        """The pairs themselves: their vectors have an entry a coordinate."""
+        return pairs
 
     @property
     def size(self) -> int:
@@ -442,6 +478,15 @@ class FourierProblem:
         return round(self.sums.count)
 
     @property
+    def weight(self) -> float:
+        """Number of rows, each as often as its weight says."""
+        return float(self.sums.count)
+
+    def of_rows(self, pairs: Eigenpairs) -> Eigenpairs:
+        """The pairs themselves: their vectors have an entry a feature."""
+        return pairs
+
+    @property
     def size(self) -> int:
         """Number of components there can be: the features."""
         return self.operator.shape[0]
@@ -512,8 +557,10 @@ def used_rows(W):
     return W[used] if used.any() else W
 
 
-def row_moments(basis, whitener, X) -> Moments:
+def row_moments(basis, whitener, X, weights=None) -> Moments:
     """Moments of the rows of X against the basis; those of blocks add up to those of all.
+
+    Each row counts as often as its weight says, once where there are none.
 
     ``W' (sum k k') W`` instead of ``sum (W'k) (W'k)'`` where rounding allows it: the products
     with W, two thirds of the work, are then done once and not for every row.
@@ -524,9 +571,14 @@ def row_moments(basis, whitener, X) -> Moments:
 
     def moments(block):
         starts = range(block.start, block.stop, rows)
-        parts = (slice(start, min(start + rows, block.stop)) for start in starts)
+        parts = [slice(start, min(start + rows, block.stop)) for start in starts]
         norms = basis.kernel.diag(X[block])
-        moments = Moments.of_blocks((products(part) for part in parts), norms.sum())
+        if weights is None:
+            moments = Moments.of_blocks((products(part) for part in parts), norms.sum())
+        else:
+            energy = (on_device_of(weights[block], norms) * norms).sum()
+            of_each = (weights[part] for part in parts)
+            moments = Moments.of_blocks((products(part) for part in parts), energy, of_each)
         return replace(moments, largest=norms.max())
 
     # Tasks small enough that every thread gets some.

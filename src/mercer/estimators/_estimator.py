@@ -361,7 +361,8 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def _set_results(self, pairs, problem, rows: Rows):
         """Set the fitted attributes that follow from canonical eigenpairs."""
         basis = self.expansion_.basis
-        degrees = problem.count - 1 if self.center else problem.count
+        weight = problem.weight
+        degrees = weight - 1 if self.center and weight > 1 else weight
         total = max(problem.total, np.finfo(float).tiny)
 
         def out(array):
@@ -432,7 +433,8 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
                 f"{format_bytes(need)} for {S.shape[0]:,} rows, and memory allows "
                 f"{format_bytes(engine.memory)}. Raise memory, or fit without it."
             )
-        self.dual_coef_ = ridge_inverse(self.kernel_, S, X, self.alpha)
+        alpha = self.alpha if rows.weights is None else self.alpha / rows.weights
+        self.dual_coef_ = ridge_inverse(self.kernel_, S, X, alpha)
         self.X_transformed_fit_ = S
 
     def _computes_on_devices(self, reset):

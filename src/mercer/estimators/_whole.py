@@ -30,11 +30,11 @@ def all_or_nothing(fit: Fit) -> Fit:
     """
 
     @wraps(fit)
-    def whole(self, X, y=None, **options):
+    def whole(self, X, y=None, *more, **options):
         fresh = unfitted(self)
         # Overflow is checked for in results, with errors that name the kernel.
         with np.errstate(over="ignore", invalid="ignore"):
-            fit(fresh, X, y, **options)
+            fit(fresh, X, y, *more, **options)
         become(self, fresh)
         return self
 

@@ -26,6 +26,7 @@ from ._containers import contained
 from ._estimator import KernelEstimator
 from ._input import check_gram
 from ._parameters import Interval, StrOptions
+from ._weights import weighted
 from ._whole import all_or_nothing
 
 # Parameters that a fit may change when it goes on from a checkpoint.
@@ -284,7 +285,7 @@ class KernelPCA(KernelEstimator):
         self.checkpoint = checkpoint
 
     @all_or_nothing
-    def fit(self, X: Array, y: Any = None) -> Self:
+    def fit(self, X: Array, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the components of X.
 
         Parameters
@@ -295,13 +296,18 @@ class KernelPCA(KernelEstimator):
             landmarks and random features read in blocks. A Dask array or dataframe is fitted
             where its chunks are.
         y : ignored
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            How often each row counts: whole numbers are the same as repeating rows, zero as
+            leaving them out. A width that is measured (``gamma="median"``), landmarks and the ridge
+            of pre-images are chosen without weights. For arrays and files.
 
         Returns
         -------
         self
         """
-        rows = self._open(X, reset=True)
+        rows, weights = weighted(self._open(X, reset=True), sample_weight, self)
         recipe, rows = self._choose_basis(rows)
+        rows.weights = weights
         rows.checkpoint = self._open_checkpoint(rows)
         kept = rows.checkpoint
         rng = self._make_rng() if kept is None else np.random.default_rng(kept.seed)
@@ -315,6 +321,7 @@ class KernelPCA(KernelEstimator):
             recipe = self._best_basis(recipe, rows, engine)
             problem = pose(self._request(recipe, rows), rows, engine, rng)
             pairs, plan = self._solve(problem, engine, rng, progress.report)
+        pairs = problem.of_rows(pairs)
         self.expansion_, self.certificate_ = problem.assemble(pairs)
         self.plan_ = rows.explained(plan, problem)
         problem.basis.release()
@@ -326,14 +333,14 @@ class KernelPCA(KernelEstimator):
             kept.remove()
         return self
 
-    def fit_transform(self, X: Array, y: Any = None) -> Array:
+    def fit_transform(self, X: Array, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit to X and return its scores, (n_samples, n_components).
 
         With all points as the basis this is cheaper than `fit` and `transform`: the scores
         of the training rows are the scaled eigenvectors.
         """
-        self.fit(X, y)
-        if not self.expansion_.basis.spans_data:
+        self.fit(X, y, sample_weight=sample_weight)
+        if not self.expansion_.basis.spans_data or sample_weight is not None:
             return self.transform(X)
         S = self._training_scores()
         if is_dask(X):
@@ -348,9 +355,8 @@ class KernelPCA(KernelEstimator):
         if isinstance(self.random_state, np.random.RandomState):
             params["random_state"] = "a generator"
         settings = {name: params[name] for name in params.keys() - NOT_OF_THE_RESULT}
-        return Checkpoint(
-            self.checkpoint, identity_of(settings, rows.identity()), self._draw_seed()
-        )
+        identity = rows.identity() if rows.weights is None else [*rows.identity(), rows.weights]
+        return Checkpoint(self.checkpoint, identity_of(settings, identity), self._draw_seed())
 
     def _choose_basis(self, rows) -> tuple[BasisRecipe, Rows]:
         """The recipe asked for, and the rows as it needs them; "auto" is all points if it can."""

@@ -26,6 +26,9 @@ COMPONENTS, ROWS_PER_COMPONENT = 40, 4
 # Share of the rows left out of a fit unless told otherwise. On clean data it costs nothing that
 # was measurable, and a cluster of outliers up to that share does no harm.
 TRIMMED = 0.1
+# Mean squared distance within a cluster over that to other rows, below which it is one: 0.1 for a
+# tight cluster, 0.6 for one digit among others, and 0.97 for the scattered tail of real rows.
+TOGETHER = 0.7
 # Rows on which it is found out which are typical, bytes for a pair of them, and rounds at most.
 TRIAL_ROWS, TRIAL_BYTES, CONCENTRATIONS = 2000, 32, 6
 
@@ -36,7 +39,8 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
     The score of a row is its squared distance, in feature space, to its reconstruction. The
     threshold comes from rows held out of the fit: the errors of training rows are too small to
     set it. A cluster of outliers in the training rows would get components of its own; so rows
-    that the components of the others explain far worse than usual are left out of the fit.
+    that the components of the others explain far worse than usual, and that keep together, are
+    left out of the fit.
 
     Parameters
     ----------
@@ -59,8 +63,9 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
 
     outliers : float or None, default=None
         Share of the training rows that are outliers themselves: left out of the fit, and of the
-        rows that set the threshold. None leaves at most a tenth out of the fit, those far worse
-        explained than held-out rows are, and counts all of these as normal; 0 leaves none out.
+        rows that set the threshold. None leaves at most a tenth out of the fit, rows that keep
+        together and are far worse explained than held-out rows are, and counts all held-out rows
+        as normal; 0 leaves none out.
 
     holdout : float, default=0.2
         Share of the rows that set the threshold; more of them, up to half, where so few could
@@ -211,9 +216,11 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
         typical = least(errors, len(X) - int(share * len(X)))
         if self.outliers is not None:
             return typical
-        # Of clean rows the worst tenth is no worse than held-out rows are, and is wanted.
         usual = fence(model.reconstruction_error(held))
-        return np.union1d(typical, np.flatnonzero(errors <= usual))
+        others = np.setdiff1d(np.flatnonzero(errors > usual), typical)
+        # Scattered rows do no harm and may be normal; only those that keep together are learned.
+        apart = len(others) > 2 and is_cluster(model.kernel_, X[others[:most]], X[typical[:most]])
+        return np.setdiff1d(np.arange(len(X)), others) if apart else np.arange(len(X))
 
     def _model(self, n, rng) -> KernelPCA:
         r = self.n_components
@@ -272,6 +279,17 @@ def fence(errors) -> float:
     """What few errors exceed unless they are of another kind (Tukey 1977)."""
     low, high = np.quantile(errors, [0.25, 0.75])
     return float(high + 1.5 * (high - low))
+
+
+def is_cluster(kernel: Kernel, some, others) -> bool:
+    """Whether some rows are much closer to each other than to others, in feature space."""
+    own, count = np.asarray(kernel.diag(some), dtype=float), len(some)
+    K = np.asarray(kernel(some), dtype=float)
+    within = 2 * (own.mean() - (K.sum() - np.trace(K)) / (count * (count - 1)))
+    between = (
+        own.mean() + float(np.mean(kernel.diag(others))) - 2 * float(kernel(some, others).mean())
+    )
+    return within < TOGETHER * between
 
 
 def mean_distances(model: KernelPCA, X):

@@ -12,6 +12,7 @@ from .centered import CenteredGram
 from .double_centered import DoubleCentered, MatrixDistance
 from .normalized import NormalizedGram
 from .toeplitz import ToeplitzCovariance
+from .weighted import WeightedGram
 
 __all__ = [
     "CenteredGram",
@@ -22,4 +23,5 @@ __all__ = [
     "NormalizedGram",
     "SymmetricOperator",
     "ToeplitzCovariance",
+    "WeightedGram",
 ]

@@ -116,8 +116,10 @@ def centered_ridge(kernel, centers, S, X, alpha):
     return linalg.solve_triangular(L, B, lower=True, trans="T")
 
 
-def ridge_inverse(kernel: Kernel, S: Array, X: Array, alpha: float) -> Any:
+def ridge_inverse(kernel: Kernel, S: Array, X: Array, alpha: Any) -> Any:
     """Coefficients B of the regression ``x = k(s, S) B``: (K_S + alpha I) B = X, (n, d).
+
+    `alpha` is a number, or one for each row: over the weights of rows that count several times.
 
     With the kernel of the data and rows that are not centred this is scikit-learn's inverse
     transform. n^2 memory, n^3 time, in main memory.

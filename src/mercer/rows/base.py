@@ -77,6 +77,8 @@ class Rows(ABC):
     original: Any = None
     memory: Any = None
     seed: int = 0
+    #: How often each row counts, (n,); None for once.
+    weights: np.ndarray | None = None
     #: Where passes leave what they have found, or None.
     checkpoint: Checkpoint | None = None
 
@@ -177,14 +179,16 @@ class Rows(ABC):
 
     def moments(self, basis: Basis, W: Array) -> Moments:
         """Moments of the coordinates of all rows in a basis, for W with W' G W = I."""
-        return whitened(basis, W, self.sum(MomentsOf(basis, W), "summing moments"))
+        found = self.sum(MomentsOf(basis, W, self.weights), "summing moments")
+        return whitened(basis, W, found)
 
     def witnessed(self, basis: Basis, W: Array, size: int) -> tuple[Moments, Any]:
         """The moments, and in the same pass uniform rows that the basis was not chosen from."""
         # No more than a fixed number, so that memory does not grow with the rows.
         most = SAMPLE_ROWS if (self.shape[0] or 0) > ALL_ROWS else ALL_ROWS
         look = SurveyOf(min(size, most), self.seed ^ WITNESS)
-        found = self.sum(Together((MomentsOf(basis, W), look)), "summing moments")
+        moments_of = MomentsOf(basis, W, self.weights)
+        found = self.sum(Together((moments_of, look)), "summing moments")
         moments, seen = found.parts
         wanted = look.size if seen.count <= ALL_ROWS else min(look.size, SAMPLE_ROWS)
         return whitened(basis, W, moments), seen.sample.leading(wanted).rows
@@ -210,15 +214,22 @@ class MomentsOf(RowFunction):
 
     basis: Basis
     whitener: Any
+    weights: np.ndarray | None = None
 
     def __call__(self, rows, first):
         """Moments of a block."""
         self.basis.kernel.check(rows)
-        return row_moments(self.basis, self.whitener, rows)
+        weights = weights_of(self.weights, rows, first)
+        return row_moments(self.basis, self.whitener, rows, weights)
 
     def moved(self, engine):
         """Against the same basis elsewhere."""
         return replace(self, basis=self.basis.moved(engine))
+
+
+def weights_of(weights, rows, first: int):
+    """The weights of the rows number first, first + 1, ...; None where there are none."""
+    return None if weights is None else weights[first : first + rows.shape[0]]
 
 
 @dataclass(frozen=True)
@@ -255,10 +266,11 @@ class TrigonometricOf(RowFunction):
     """Trigonometric moments of rows for a Fourier grid."""
 
     basis: FourierBasis
+    weights: np.ndarray | None = None
 
     def __call__(self, rows, first):
         """Those of a block."""
-        return self.basis.moments(rows)
+        return self.basis.moments(rows, weights_of(self.weights, rows, first))
 
     def moved(self, engine):
         """On the same grid elsewhere."""

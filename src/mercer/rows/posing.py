@@ -59,7 +59,7 @@ def pose(request: Request, rows: Rows, engine: TiledEngine, rng: np.random.Gener
         kernel = request.kernel_for(rows.typical())
         basis = rows.gram(kernel, engine, rng, request.n_components)
         request.check(basis)
-        return GramProblem(basis, request.center)
+        return GramProblem(basis, request.center, rows.weights)
     recipe = request.recipe
     n = rows.count_rows() if recipe.needs_count else rows.shape[0]
     recipe = recipe.settled(n, request.n_components, rows.take)
@@ -115,7 +115,7 @@ def reduced(request, recipe, kernel, seen, rows: Rows, engine, rng) -> Any:
     basis = recipe.build(kernel, engine.place(seen), engine, rng, request.n_components)
     request.check(basis)  # fails before the pass if it would fail after it
     if isinstance(basis, FourierBasis):
-        sums = rows.sum(TrigonometricOf(basis), "summing moments")
+        sums = rows.sum(TrigonometricOf(basis, rows.weights), "summing moments")
         return FourierProblem(basis, sums, request.center)
     if isinstance(basis, ColumnBasis):
         X = seen if rows.in_memory else None
@@ -127,9 +127,9 @@ def reduced(request, recipe, kernel, seen, rows: Rows, engine, rng) -> Any:
         witnesses.append(some)
         return moments
 
-    return reduced_problem(
-        basis, seen, moments_of, request.center, lambda: witnesses[-1], rows.shape[0]
-    )
+    # What a uniform sample says holds for rows that count alike.
+    sample = (lambda: witnesses[-1]) if rows.weights is None else None
+    return reduced_problem(basis, seen, moments_of, request.center, sample, rows.shape[0])
 
 
 def witness_count(rows: Rows) -> int:

@@ -1,0 +1,70 @@
+"""Weights of rows: checked once, and rows that count nothing left out."""
+
+from typing import Any
+
+import numpy as np
+
+from ..compute import is_sparse, to_numpy
+from ..rows import ArrayRows, Rows
+
+
+def checked_weights(sample_weight: Any, n: int) -> np.ndarray | None:
+    """Weights as numbers (n,), or an error that says what is wrong; None for all alike.
+
+    A number stands for the same weight of every row.
+    """
+    if sample_weight is None:
+        return None
+    w = np.asarray(to_numpy(sample_weight))
+    if w.ndim == 0:
+        w = np.full(n, w)
+    if w.dtype.kind not in "biuf" or w.ndim != 1:
+        raise ValueError(
+            f"sample_weight must be a number for each row, and has shape {w.shape} and type "
+            f"{w.dtype}."
+        )
+    if len(w) != n:
+        raise ValueError(
+            f"sample_weight.shape == {w.shape}, expected {(n,)}: a number for each of the {n} rows."
+        )
+    w = w.astype(float)
+    if not np.isfinite(w).all():
+        raise ValueError("sample_weight contains NaN or infinity. Give those rows a weight, or 0.")
+    if (w < 0).any():
+        raise ValueError(
+            "Negative values in sample_weight: a row cannot count less than not at all. Use 0 to "
+            "leave it out."
+        )
+    if np.count_nonzero(w) < 2:
+        raise ValueError(
+            f"sample_weight leaves {np.count_nonzero(w)} rows that count, and a minimum of 2 is "
+            "required."
+        )
+    return w
+
+
+def weighted(rows: Rows, sample_weight: Any, who: Any) -> tuple[Any, np.ndarray | None]:
+    """The rows that count, and how often each of them does."""
+    if sample_weight is None:
+        return rows, None
+    if rows.kind == "dask":
+        raise ValueError(
+            "sample_weight is for arrays and files, and these rows are on a cluster. Repeat or "
+            "leave out rows there, or fit to a sample."
+        )
+    w = checked_weights(sample_weight, rows.count_rows())
+    assert w is not None
+    if (w > 0).all():
+        return rows, w
+    if not rows.in_memory or who._is_precomputed():
+        what = "a precomputed kernel" if rows.in_memory else rows.name
+        raise ValueError(
+            f"sample_weight has zeros, and rows of {what} cannot be left out here. Leave them out "
+            "before the fit."
+        )
+    some = np.flatnonzero(w)
+    array = rows.array  # type: ignore[attr-defined]
+    kept = (
+        array[some] if is_sparse(array) or isinstance(array, np.ndarray) else array[some.tolist()]
+    )
+    return ArrayRows(kept, rows.original, rows.memory), w[some]
