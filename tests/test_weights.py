@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mercer import KernelPCA, kernels
+from mercer import KernelPCA, StreamingKernelPCA, kernels
 from mercer.bases import AllPoints, FourierGrid, Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
 from mercer.operators import WeightedGram
@@ -209,6 +209,48 @@ def test_metadata_is_routed():
     Z = StandardScaler().fit(X, sample_weight=w).transform(X)
     wanted = KernelPCA(2, kernel="rbf", gamma=0.3).fit(np.repeat(Z, w, axis=0))
     np.testing.assert_allclose(pipe[-1].eigenvalues_, wanted.eigenvalues_, rtol=1e-6)
+
+
+STREAMS = {
+    "dictionary": {"basis": "dictionary", "budget": 30},
+    "full dictionary": {"basis": "dictionary", "budget": 8},
+    "landmarks": {"basis": Landmarks(points=rows(15, key=9))},
+    "features": {"basis": RandomFeatures(40)},
+    "fourier": {"basis": FourierGrid(box=[[-6, 6]] * 3)},
+}
+
+
+@pytest.mark.filterwarnings("ignore::mercer.exceptions.MercerWarning")
+@pytest.mark.parametrize("way", STREAMS)
+def test_streams(way):
+    """Batches with weights are batches of repeated rows, in one `fit` or many `partial_fit`s."""
+    X, w = rows(200, key=10), counts(200, 10)
+    settings = {"n_components": 3, "kernel": "rbf", "gamma": 0.3, "random_state": 0, **STREAMS[way]}
+    found, wanted = (StreamingKernelPCA(**settings) for _ in range(2))
+    for start in range(0, 200, 50):
+        some = slice(start, start + 50)
+        found.partial_fit(X[some], sample_weight=w[some])
+        wanted.partial_fit(np.repeat(X[some], w[some], axis=0))
+    np.testing.assert_allclose(found.eigenvalues_, wanted.eigenvalues_, rtol=1e-6)
+    np.testing.assert_allclose(found.explained_variance_, wanted.explained_variance_, rtol=1e-6)
+    Y = rows(20, key=11)
+    np.testing.assert_allclose(np.abs(found.transform(Y)), np.abs(wanted.transform(Y)), atol=1e-5)
+    lower, upper = found.certificate_.eigenvalue_lower, found.certificate_.eigenvalue_upper
+    assert (lower <= wanted.eigenvalues_ * (1 + 1e-9)).all()
+    assert (upper >= wanted.eigenvalues_ * (1 - 1e-9)).all()
+    whole = StreamingKernelPCA(**settings).fit(X, sample_weight=w)
+    np.testing.assert_allclose(whole.eigenvalues_, wanted.eigenvalues_, rtol=1e-6)
+    seen, before = found.n_samples_seen_, found.eigenvalues_.copy()
+    found.partial_fit(X[:5], sample_weight=np.zeros(5))
+    assert found.n_samples_seen_ == seen
+    np.testing.assert_array_equal(found.eigenvalues_, before)
+    with pytest.raises(ValueError, match="Negative values in sample_weight"):
+        found.partial_fit(X[:5], sample_weight=-np.ones(5))
+    np.testing.assert_array_equal(found.eigenvalues_, before)
+    with pytest.raises(ValueError, match="one array"):
+        StreamingKernelPCA(**settings).fit([X[:50], X[50:]], sample_weight=w)
+    with pytest.raises(ValueError, match="no row to begin with"):
+        StreamingKernelPCA(**settings).partial_fit(X[:5], sample_weight=np.zeros(5))
 
 
 @pytest.mark.parametrize("center", [True, False])

@@ -8,6 +8,7 @@ FIRST = [
     "clusters",
     "novelty",
     "explaining",
+    "weights",
     "map_from_distances",
     "stream",
     "million_points",

@@ -8,10 +8,10 @@ from ..compute import is_sparse, to_numpy
 from ..rows import ArrayRows, Rows
 
 
-def checked_weights(sample_weight: Any, n: int) -> np.ndarray | None:
+def checked_weights(sample_weight: Any, n: int, least: int = 2) -> np.ndarray | None:
     """Weights as numbers (n,), or an error that says what is wrong; None for all alike.
 
-    A number stands for the same weight of every row.
+    A number stands for the same weight of every row. At least so many rows must count.
     """
     if sample_weight is None:
         return None
@@ -35,10 +35,10 @@ def checked_weights(sample_weight: Any, n: int) -> np.ndarray | None:
             "Negative values in sample_weight: a row cannot count less than not at all. Use 0 to "
             "leave it out."
         )
-    if np.count_nonzero(w) < 2:
+    if np.count_nonzero(w) < least:
         raise ValueError(
-            f"sample_weight leaves {np.count_nonzero(w)} rows that count, and a minimum of 2 is "
-            "required."
+            f"sample_weight leaves {np.count_nonzero(w)} rows that count, and a minimum of "
+            f"{least} is required."
         )
     return w
 

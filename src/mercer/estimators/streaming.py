@@ -30,6 +30,7 @@ from ..stream.state import BatchRecord, State, record, to_checkpoint
 from ._estimator import INDEFINITE, OVERSHOOT, SAMPLE_ROWS, ZERO_VARIANCE, KernelEstimator
 from ._input import check_file, check_tensor, in_main_memory, named_rows, valid_rows
 from ._parameters import Interval, StrOptions
+from ._weights import checked_weights
 from ._whole import become, unfitted
 
 __all__ = ["BatchRecord", "State", "StreamingKernelPCA"]
@@ -190,7 +191,7 @@ class StreamingKernelPCA(KernelEstimator):
         self.verbose = verbose
         self.device = device
 
-    def fit(self, X: Array, y: Any = None) -> Self:
+    def fit(self, X: Array, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from the start, from an array or from batches.
 
         Parameters
@@ -199,14 +200,23 @@ class StreamingKernelPCA(KernelEstimator):
             An iterator, or a list of 2D arrays, is a sequence of batches; empty ones are
             passed over. A path, or another source that `KernelPCA.fit` takes, is read in blocks.
         y : ignored
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            How often each row counts, as in `partial_fit`; for one array.
 
         Returns
         -------
         self
         """
-        return self._learn(self._batches(X), afresh=True, judged=True)
+        batches = self._batches(X)
+        if sample_weight is not None and not isinstance(batches, list):
+            raise ValueError(
+                "sample_weight is for one array, and X is a sequence of batches, a file or rows on "
+                "a cluster. Give partial_fit each batch with the weights of its rows."
+            )
+        judged = sample_weight is None  # a uniform sample judges rows that count alike
+        return self._learn(batches, afresh=True, judged=judged, sample_weight=sample_weight)
 
-    def partial_fit(self, X: Array, y: Any = None) -> Self:
+    def partial_fit(self, X: Array, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn more rows, in their order.
 
         Parameters
@@ -214,12 +224,15 @@ class StreamingKernelPCA(KernelEstimator):
         X : array-like, sparse CSR matrix or memmap of shape (n, n_features)
             An empty batch changes nothing. A batch that is refused leaves the model as it was.
         y : ignored
+        sample_weight : array-like of shape (n,) or None, default=None
+            How often each row counts: whole numbers are the same as repeating rows, zero as
+            leaving them out. With `forgetting` a row fades as one row, whatever it counts.
 
         Returns
         -------
         self
         """
-        return self._learn([X], afresh="_state" not in vars(self))
+        return self._learn([X], afresh="_state" not in vars(self), sample_weight=sample_weight)
 
     def merge(self, other: Any) -> Self:
         """Take in the rows that another model has learned from.
@@ -271,7 +284,7 @@ class StreamingKernelPCA(KernelEstimator):
             return (named_rows(batch, rows.names, X) for batch in rows.batches())
         return [X]
 
-    def _learn(self, batches, afresh, judged=False):
+    def _learn(self, batches, afresh, judged=False, sample_weight=None):
         """Learn from batches; the model changes as a whole, after the last of them.
 
         `judged` spends a look at the kept rows on the certificate: too much after every batch.
@@ -280,21 +293,28 @@ class StreamingKernelPCA(KernelEstimator):
         self._check_settings()
         model = unfitted(self) if afresh else self
         first, batches = ahead(batches)
-        model._learn_all(batches, afresh, self._kept_engine(first, afresh), judged)
+        engine = self._kept_engine(first, afresh)
+        model._learn_all(batches, afresh, engine, judged, sample_weight)
         if afresh:
             become(self, model)
         self._warn()
         return self
 
-    def _learn_all(self, batches, afresh, engine, judged):
+    def _learn_all(self, batches, afresh, engine, judged, sample_weight):
         state, history = (None, []) if afresh else (self._renewed(), list(self.history_))
         source = X = None
         for source in batches:
             X = self._checked(source, state is None, engine)
+            counts = checked_weights(sample_weight, X.shape[0], least=0)
+            if counts is not None and not counts.all():
+                some = np.flatnonzero(counts)
+                X, counts = X[some], counts[some]
+            if state is None and not X.shape[0]:
+                raise ValueError("Every sample_weight is zero, so there is no row to begin with.")
             if state is None:
                 state = self._begin(X, engine)
             if X.shape[0]:
-                before, state = state.stream, self._follow(state, X, engine)
+                before, state = state.stream, self._follow(state, X, engine, counts)
                 kept = self.forgetting ** X.shape[0]
                 history.append(record(before, state.stream, kept))
         if X is None or state is None:
@@ -415,7 +435,7 @@ class StreamingKernelPCA(KernelEstimator):
         stream = replace(state.stream, span=span, forgetting=float(self.forgetting))
         return state._replace(stream=stream)
 
-    def _follow(self, state, X, engine) -> State:
+    def _follow(self, state, X, engine, counts=None) -> State:
         """The state after a batch; at fixed numbers of rows the signs get a new reference."""
         stream, sample, reference = state
         stream.span.kernel.check(X)
@@ -426,7 +446,8 @@ class StreamingKernelPCA(KernelEstimator):
             stop = min(n, start + min(rows(stream.count, self.forgetting) for rows in wait))
             part = X[start:stop]
             sample = sample.add(part, stream.count, self.forgetting)
-            stream = stream.learn(part, engine)
+            some = None if counts is None else counts[start:stop]
+            stream = stream.learn(part, engine, some)
             if rows_to_look(stream.count - 1, self.forgetting) == 1:
                 stream, reference = self._without_faded(stream, reference, engine)
             if stream.span.size and to_checkpoint(stream.count - 1, self.forgetting) == 1:

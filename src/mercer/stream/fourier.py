@@ -80,12 +80,13 @@ class FourierStream:
         sums = self.sums
         return FourierSums(sums.count, sums.sums, sums.error, sums.count * self.span.vectors.top)
 
-    def learn(self, X, engine) -> "FourierStream":
-        """The stream with the rows of X, in their order."""
+    def learn(self, X, engine, counts=None) -> "FourierStream":
+        """The stream with the rows of X, in their order, each as often as `counts` says."""
         n, basis = X.shape[0], self.span.vectors.moved(engine)
-        weights = None
+        weights = counts
         if self.forgetting != 1.0:
-            weights = self.forgetting ** np.arange(n - 1, -1, -1, dtype=float)
+            fading = self.forgetting ** np.arange(n - 1, -1, -1, dtype=float)
+            weights = fading if counts is None else counts * fading
         sums = self.sums.scaled(self.forgetting**n) + basis.moments(X, weights)
         return replace(self, sums=sums, count=self.count + n)
 

@@ -133,22 +133,27 @@ class Stream:
         """Of all rows."""
         return self.early + self.since
 
-    def learn(self, X, engine) -> "Stream":
-        """The stream with the rows of X, in their order."""
+    def learn(self, X, engine, counts=None) -> "Stream":
+        """The stream with the rows of X, in their order.
+
+        `counts` (n,) says how often each of them counts, once for None.
+        """
         stream, start, n = self, 0, X.shape[0]
+        counts = np.ones(n) if counts is None else counts
         rows, quiet = block_rows(self.span, X.shape[1], engine), False
         while start < n and not stream.span.full:
             before = stream
             if quiet:
                 stop = start + STRETCH * engine.threads * rows
-                stream = stream._unless_news(X[start:stop], rows, engine)
+                stream = stream._unless_news(X[start:stop], rows, engine, counts[start:stop])
                 quiet = stream.count > before.count
             else:
                 with engine.single_blas():
-                    stream = stream._grown(as_float(X[start : start + rows]))
+                    some = slice(start, start + rows)
+                    stream = stream._grown(as_float(X[some]), counts[some])
                 quiet = stream.span is before.span
             start += stream.count - before.count
-        return stream._followed(X[start:], rows, engine) if start < n else stream
+        return stream._followed(X[start:], rows, engine, counts[start:]) if start < n else stream
 
     def __add__(self, other: "Stream") -> "Stream":
         """The stream of the rows of both; `other` must have the coordinates of this one."""
@@ -197,12 +202,12 @@ class Stream:
             leaving = leaving[: leaving.size // 2]
         return None
 
-    def _grown(self, X) -> "Stream":
+    def _grown(self, X, counts) -> "Stream":
         """The stream with a block of rows, some of which may join the dictionary."""
         span, Y, joined = self.span.admit(X)
         old = self._faded(X.shape[0], span.size)
         norms = np.asarray(span.kernel.diag(X), dtype=float)
-        weights = self._weights(X.shape[0])
+        weights = counts * self._weights(X.shape[0])
         if not joined.size:
             return replace(old, since=old.since + weighted_moments(Y, norms, weights))
         lost = weights * np.maximum(norms - np.einsum("ij,ij->i", Y, Y), 0.0)
@@ -218,7 +223,7 @@ class Stream:
             joined=old.joined + joined.size,
         )
 
-    def _unless_news(self, X, rows, engine) -> "Stream":
+    def _unless_news(self, X, rows, engine, counts) -> "Stream":
         """The stream with the blocks of X before the first that has a row to join, in parallel."""
         n, span = X.shape[0], self.span
 
@@ -226,7 +231,7 @@ class Stream:
             part = as_float(X[block])
             Y, norms = span.coordinates(part), np.asarray(span.kernel.diag(part), dtype=float)
             news = span.candidates(Y, norms).size
-            weights = self._weights(len(Y))
+            weights = counts[block] * self._weights(len(Y))
             return [(block, None if news else weighted_moments(Y, norms, weights))]
 
         stream = self
@@ -237,10 +242,10 @@ class Stream:
             stream = replace(stream, since=stream.since + moments)
         return stream
 
-    def _followed(self, X, rows, engine) -> "Stream":
+    def _followed(self, X, rows, engine, counts) -> "Stream":
         """The stream with rows of which none can join, in parallel."""
         n, span = X.shape[0], self.span
-        weights = self._weights(n)
+        weights = counts * self._weights(n)
 
         def moments(block):
             part = as_float(X[block])
@@ -288,7 +293,7 @@ def weighted_moments(Y, norms, weights) -> Moments:
         energy = float(weights @ to_numpy(norms))
         return replace(empty, count=float(weights.sum()), energy=energy)
     largest = float(norms.max())
-    if weights[0] == 1.0:  # the oldest row has the least weight
+    if (weights == 1.0).all():
         return replace(Moments.of_blocks([Y], float(norms.sum())), largest=largest)
     count = float(weights.sum())
     if count == 0.0:  # forgotten so long ago that their weights are below the smallest number
