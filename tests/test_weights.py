@@ -57,7 +57,7 @@ WAYS = {
     "cosine": {"kernel": "cosine", "basis": "columns"},
     "landmarks": {"kernel": "rbf", "gamma": 0.3, "basis": Landmarks(points=rows(15, key=9))},
     "features": {"kernel": "rbf", "gamma": 0.3, "basis": RandomFeatures(40)},
-    "fourier": {"kernel": "rbf", "gamma": 0.3, "basis": FourierGrid(box=[[-6, 6]] * 3)},
+    "fourier": {"kernel": "rbf", "gamma": 0.03, "basis": FourierGrid(box=[[-6, 6]] * 3)},
 }
 
 
@@ -179,8 +179,8 @@ def test_a_checkpoint_of_other_weights_is_not_taken(tmp_path):
         (np.r_[np.inf, np.ones(19)], "infinity"),
         (np.ones((20, 1)), "a number for each row"),
         (["a"] * 20, "a number for each row"),
-        (np.r_[1.0, np.zeros(19)], "leaves 1 rows that count"),
-        (0.0, "leaves 0 rows"),
+        (np.r_[1.0, np.zeros(19)], "Only 1 of 20 values"),
+        (0.0, "Only 0 of 20 values"),
     ],
     ids=str,
 )
@@ -216,7 +216,7 @@ STREAMS = {
     "full dictionary": {"basis": "dictionary", "budget": 8},
     "landmarks": {"basis": Landmarks(points=rows(15, key=9))},
     "features": {"basis": RandomFeatures(40)},
-    "fourier": {"basis": FourierGrid(box=[[-6, 6]] * 3)},
+    "fourier": {"basis": FourierGrid(box=[[-6, 6]] * 3), "gamma": 0.03},
 }
 
 

@@ -37,8 +37,8 @@ def checked_weights(sample_weight: Any, n: int, least: int = 2) -> np.ndarray | 
         )
     if np.count_nonzero(w) < least:
         raise ValueError(
-            f"sample_weight leaves {np.count_nonzero(w)} rows that count, and a minimum of "
-            f"{least} is required."
+            f"Only {np.count_nonzero(w)} of {n} values of sample_weight are not zero, and a "
+            f"minimum of {least} rows that count is required."
         )
     return w
 
