@@ -159,7 +159,7 @@ class FittedFixedPoint(FittedPreimage):
                 Z[better], done[better] = again[0][better], again[2][better]
                 steps += again[3]
             out.converged[block], out.n_iter[block] = to_numpy(done), to_numpy(steps)
-            return Z + self.form.origin
+            return self.form.polish(Z, W) + self.form.origin
 
         rows = batch_rows(engine, self.form.live * m + 6 * d, itemsize(dtype))
         engine.map_rows(batch, len(S), rows, found)
