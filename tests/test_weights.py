@@ -57,7 +57,7 @@ WAYS = {
     "cosine": {"kernel": "cosine", "basis": "columns"},
     "landmarks": {"kernel": "rbf", "gamma": 0.3, "basis": Landmarks(points=rows(15, key=9))},
     "features": {"kernel": "rbf", "gamma": 0.3, "basis": RandomFeatures(40)},
-    "fourier": {"kernel": "rbf", "gamma": 0.03, "basis": FourierGrid(box=[[-6, 6]] * 3)},
+    "fourier": {"kernel": "rbf", "gamma": 0.03, "basis": FourierGrid(tol=1e-4, box=[[-6, 6]] * 3)},
 }
 
 
@@ -216,7 +216,7 @@ STREAMS = {
     "full dictionary": {"basis": "dictionary", "budget": 8},
     "landmarks": {"basis": Landmarks(points=rows(15, key=9))},
     "features": {"basis": RandomFeatures(40)},
-    "fourier": {"basis": FourierGrid(box=[[-6, 6]] * 3), "gamma": 0.03},
+    "fourier": {"basis": FourierGrid(tol=1e-4, box=[[-6, 6]] * 3), "gamma": 0.005},
 }
 
 
