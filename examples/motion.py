@@ -13,39 +13,12 @@ from matplotlib import pyplot as plt
 from sklearn.decomposition import PCA
 
 from mercer import KernelPCA
+from mercer.datasets import make_walk
 
 NOISE = 0.03  # meters
 
-# A body of twelve joints for the generated walk, each with the one that it hangs on: root, chest,
-# head, left hip, knee and foot, right hip, knee and foot, shoulders, left and right hand.
-PARENTS = [-1, 0, 1, 0, 3, 4, 0, 6, 7, 1, 9, 9]
-
-
-def limb(length, angle):
-    """A limb that hangs down, turned in the plane of the walk."""
-    return length * np.column_stack([np.sin(angle), -np.cos(angle), np.zeros_like(angle)])
-
-
-def generated_walk(n=240, rate=60.0):
-    """Joint positions (n, 36) of a figure that walks on the spot, y up."""
-    phase = 2 * np.pi * 0.9 * np.arange(n) / rate
-    P = np.zeros((n, len(PARENTS), 3))
-    P[:, 0, 1] = 0.95 + 0.03 * np.cos(2 * phase)
-    P[:, 1] = P[:, 0] + [0, 0.45, 0]
-    P[:, 9] = P[:, 1] + [0, 0.08, 0]
-    P[:, 2] = P[:, 1] + [0.02, 0.3, 0]
-    for side, hip, start in ((0.1, 3, 0.0), (-0.1, 6, np.pi)):
-        swing = 0.5 * np.sin(phase + start)
-        bend = 0.5 * np.maximum(np.sin(phase + start + 1.2), 0)
-        P[:, hip] = P[:, 0] + [0, 0, side]
-        P[:, hip + 1] = P[:, hip] + limb(0.45, swing)
-        P[:, hip + 2] = P[:, hip + 1] + limb(0.45, swing - bend)
-    for hand, side, start in ((10, 0.25, np.pi), (11, -0.25, 0.0)):
-        P[:, hand] = P[:, 9] + limb(0.6, 0.4 * np.sin(phase + start)) + [0, 0, side]
-    return P.reshape(n, -1), PARENTS
-
-
-clean, parents = generated_walk()
+walk = make_walk()
+clean, parents = walk.data, walk.parents
 noisy = clean + NOISE * np.random.default_rng(0).standard_normal(clean.shape)
 
 

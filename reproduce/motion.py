@@ -14,49 +14,23 @@ import matplotlib
 import numpy as np
 
 from mercer import KernelPCA
-from mercer.datasets import load_mocap
-
-# A body of twelve joints for the generated walk: name, parent, height or offset at rest.
-JOINTS = ["root", "chest", "head", "hip_l", "knee_l", "foot_l", "hip_r", "knee_r", "foot_r"]
-JOINTS += ["shoulder", "hand_l", "hand_r"]
-PARENTS = [-1, 0, 1, 0, 3, 4, 0, 6, 7, 1, 9, 9]
-
-
-def generated_walk(n=240, rate=60.0):
-    """Joint positions (n, 36) of a figure that walks along x, y up."""
-    t = np.arange(n) / rate
-    phase = 2 * np.pi * 0.9 * t
-    P = np.zeros((n, len(JOINTS), 3))
-    P[:, :, 0] += (1.3 * t)[:, None]
-    P[:, 0, 1] = 0.95 + 0.03 * np.cos(2 * phase)
-    P[:, 1] = P[:, 0] + [0, 0.45, 0]
-    P[:, 9] = P[:, 1] + [0, 0.08, 0]
-    P[:, 2] = P[:, 1] + [0.02, 0.3, 0]
-    for side, hip, start in ((0.1, 3, 0.0), (-0.1, 6, np.pi)):
-        swing = 0.5 * np.sin(phase + start)
-        bend = 0.5 * np.maximum(np.sin(phase + start + 1.2), 0)
-        P[:, hip] = P[:, 0] + [0, 0, side]
-        P[:, hip + 1] = P[:, hip] + limb(0.45, swing)
-        P[:, hip + 2] = P[:, hip + 1] + limb(0.45, swing - bend)
-    for hand, side, start in ((10, 0.25, np.pi), (11, -0.25, 0.0)):
-        P[:, hand] = P[:, 9] + limb(0.6, 0.4 * np.sin(phase + start)) + [0, 0, side]
-    return P.reshape(n, -1), np.array(PARENTS), rate
-
-
-def limb(length, angle):
-    """A limb that hangs down, turned in the plane of the walk."""
-    return length * np.column_stack([np.sin(angle), -np.cos(angle), np.zeros_like(angle)])
+from mercer.datasets import load_mocap, make_walk
 
 
 def load(generated):
     """Frames, the joint each joint hangs on, and frames a second."""
-    if not generated:
-        try:
-            walk = load_mocap()
-            return walk.data, walk.parents, walk.frame_rate
-        except FileNotFoundError as error:
-            print(f"{error}\nGenerating a walk instead.")
-    return generated_walk()
+    walk = None if generated else found_walk()
+    walk = walk or make_walk(speed=1.3)
+    return walk.data, walk.parents, walk.frame_rate
+
+
+def found_walk():
+    """A walk of the motion capture database, or None where it cannot be found."""
+    try:
+        return load_mocap()
+    except FileNotFoundError as error:
+        print(f"{error}\nGenerating a walk instead.")
+        return None
 
 
 def animate(frames, parents, rate, path, every):

@@ -266,3 +266,15 @@ def _top_eigenvalues(bunch, gamma=10.0):
     K = np.exp(-gamma * (differences**2).sum(axis=2))
     K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
     return np.linalg.eigvalsh(K)[::-1][:3]
+
+
+def test_generated_walk_keeps_its_limbs():
+    """Bones between joints and their parents have the same length in every frame."""
+    walk = datasets.make_walk(50, speed=1.3)
+    joints = walk.data.reshape(50, -1, 3)
+    for joint, parent in enumerate(walk.parents):
+        if parent >= 0 and joint not in (10, 11):
+            lengths = np.linalg.norm(joints[:, joint] - joints[:, parent], axis=1)
+            np.testing.assert_allclose(lengths, lengths[0], atol=1e-12)
+    assert joints[-1, 0, 0] - joints[0, 0, 0] == pytest.approx(1.3 * 49 / 60)
+    assert walk.data.shape == (50, 36) and walk.frame_rate == 60

@@ -5,7 +5,12 @@ The published sets are read from ``.npz`` files in the folder that the environme
 notes give the file's name and arrays. All of them return a :class:`sklearn.utils.Bunch`.
 """
 
-from .generated import make_signal_in_noise, make_three_clusters, make_unbalanced_clusters
+from .generated import (
+    make_signal_in_noise,
+    make_three_clusters,
+    make_unbalanced_clusters,
+    make_walk,
+)
 from .published import (
     load_cloud,
     load_covtype,
@@ -27,4 +32,5 @@ __all__ = [
     "make_signal_in_noise",
     "make_three_clusters",
     "make_unbalanced_clusters",
+    "make_walk",
 ]

@@ -120,3 +120,59 @@ def make_three_clusters(
         centers=centers.astype(dtype),
         DESCR="Three Gaussian clusters in the plane, deviation 0.1.",
     )
+
+
+# The joint that each joint of the generated figure hangs on: root, chest, head, left hip, knee and
+# foot, right hip, knee and foot, shoulders, left and right hand.
+WALK_PARENTS = (-1, 0, 1, 0, 3, 4, 0, 6, 7, 1, 9, 9)
+
+
+def make_walk(
+    n: int = 240, rate: float = 60.0, speed: float = 0.0, *, dtype: DTypeLike = np.float64
+) -> Bunch:
+    """Generate the joint positions of a figure that walks, as motion capture records them.
+
+    Parameters
+    ----------
+    n : int, default=240
+        Frames.
+    rate : float, default=60.0
+        Frames a second.
+    speed : float, default=0.0
+        Meters a second along the first axis; 0 walks on the spot.
+    dtype : dtype, default=float64
+        Type of the arrays.
+
+    Returns
+    -------
+    Bunch
+        `data` (n, 36), the coordinates of twelve joints in meters, the second axis up; `parents`,
+        the joint each joint hangs on, and `frame_rate`, as of `load_mocap`; `DESCR`.
+    """
+    t = np.arange(n) / rate
+    phase = 2 * np.pi * 0.9 * t
+    P = np.zeros((n, len(WALK_PARENTS), 3))
+    P[:, 0, 0] = speed * t
+    P[:, 0, 1] = 0.95 + 0.03 * np.cos(2 * phase)
+    P[:, 1] = P[:, 0] + [0, 0.45, 0]
+    P[:, 9] = P[:, 1] + [0, 0.08, 0]
+    P[:, 2] = P[:, 1] + [0.02, 0.3, 0]
+    for side, hip, start in ((0.1, 3, 0.0), (-0.1, 6, np.pi)):
+        swing = 0.5 * np.sin(phase + start)
+        bend = 0.5 * np.maximum(np.sin(phase + start + 1.2), 0)
+        P[:, hip] = P[:, 0] + [0, 0, side]
+        P[:, hip + 1] = P[:, hip] + _limb(0.45, swing)
+        P[:, hip + 2] = P[:, hip + 1] + _limb(0.45, swing - bend)
+    for hand, side, start in ((10, 0.25, np.pi), (11, -0.25, 0.0)):
+        P[:, hand] = P[:, 9] + _limb(0.6, 0.4 * np.sin(phase + start)) + [0, 0, side]
+    return Bunch(
+        data=P.reshape(n, -1).astype(dtype),
+        parents=np.array(WALK_PARENTS),
+        frame_rate=rate,
+        DESCR="A generated walk: twelve joints in meters.",
+    )
+
+
+def _limb(length, angle):
+    """A limb that hangs down, turned in the plane of the walk."""
+    return length * np.column_stack([np.sin(angle), -np.cos(angle), np.zeros_like(angle)])
