@@ -5,16 +5,20 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from mercer import KernelPCA
+from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA
 from mercer.bases import FourierGrid, Landmarks
+from mercer.checkpoint import Checkpoint
 from mercer.compute.tiles import TiledEngine
 from mercer.exceptions import CheckpointError
+from mercer.selectors import Uniform
 
 X = np.random.default_rng(3).standard_normal((900, 5))
 MEMORY = "50MB"
@@ -222,58 +226,173 @@ def test_only_what_is_ours_is_removed(tmp_path):
     model.save(tmp_path / "m.mercer")  # a path of this machine is no part of a model
 
 
-PROGRAM = """
-import sys
-import numpy as np
-from mercer import KernelPCA
-X = np.random.default_rng(3).standard_normal((2500, 5))
-model = KernelPCA(6, kernel="rbf", gamma=0.2, basis="points", eigen_solver="krylov", random_state=0,
-                  n_jobs=1, memory="20MB", checkpoint=sys.argv[1] or None).fit(X)
-np.save(sys.argv[2], np.vstack([model.eigenvalues_, model.expansion_.frame[:, 1:]]))
-"""
+KINDS = {
+    "krylov": (KernelPCA, {"basis": "points", "eigen_solver": "krylov"}, "array"),
+    "gram-power": (KernelPCA, {"basis": "points", "eigen_solver": "gram-power"}, "array"),
+    "landmarks": (KernelPCA, {"basis": Landmarks(60, Uniform())}, "array"),
+    "features": (KernelPCA, {"basis": "features"}, "array"),
+    "file": (KernelPCA, {"basis": Landmarks(60, Uniform())}, "file"),
+    "cluster": (KernelPCA, {"basis": Landmarks(60, Uniform())}, "dask"),
+    "exact cluster": (KernelPCA, {"basis": "points", "eigen_solver": "krylov"}, "dask"),
+    "hebbian": (HebbianKernelPCA, {"n_passes": 4}, "array"),
+    "hebbian smd": (HebbianKernelPCA, {"n_passes": 4, "gain": "smd"}, "array"),
+    "stream": (StreamingKernelPCA, {"budget": 60, "forgetting": 0.999}, "array"),
+    "stream of batches": (StreamingKernelPCA, {"basis": "features", "budget": 60}, "batches"),
+    "stream of a file": (StreamingKernelPCA, {"budget": 60}, "file"),
+}
 
 
-def run_killed(folder, out, after):
-    """Start the program and kill it `after(folder)`; whether it had not finished before."""
-    child = subprocess.Popen([sys.executable, "-c", PROGRAM, str(folder), str(out)])
-    try:
-        after(folder, child)
-        child.send_signal(signal.SIGKILL)
-    finally:
-        child.wait(60)
-    return child.returncode == -signal.SIGKILL
+def make(kind, folder=None, n_jobs=1, **settings):
+    cls, given, _ = KINDS[kind]
+    fixed = {"kernel": "rbf", "gamma": 0.2, "random_state": 0, "n_jobs": n_jobs, "memory": "40MB"}
+    return cls(4, **fixed | given | settings, checkpoint=folder)
 
 
-def finish(folder, out):
-    subprocess.run([sys.executable, "-c", PROGRAM, str(folder), str(out)], check=True, timeout=120)
+def rows_for(kind, n, folder):
+    """The rows as the kind takes them, the same in every process."""
+    Y = np.random.default_rng(5).standard_normal((n, 5))
+    where = KINDS[kind][2]
+    if where == "file":
+        path = folder / f"rows-{n}.npy"
+        if not path.exists():
+            np.save(path, Y)
+        return path
+    if where == "batches":
+        return np.array_split(Y, 9)
+    if where == "dask":
+        da = pytest.importorskip("dask.array")
+        return da.from_array(Y, chunks=(-(-n // 40), 5))
+    return Y
+
+
+def result(model):
+    tables = [model.eigenvalues_, model.expansion_.frame, model.expansion_.metric]
+    return np.concatenate([np.ravel(np.asarray(table)) for table in tables])
+
+
+def small_steps(monkeypatch):
+    """States at every opportunity, and many of them."""
+    monkeypatch.setattr("mercer.checkpoint.EVERY", 0.0)
+    monkeypatch.setattr("mercer.rows.blocks.BLOCK_ROWS", 150)
+    monkeypatch.setattr("mercer.rows.dask.GROUP_LEAST", 5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_goes_on_after_any_state(kind, tmp_path, monkeypatch):
+    """Killed after each state that is written, one after the other, in one fit."""
+    small_steps(monkeypatch)
+    X, n_jobs = rows_for(kind, 600, tmp_path), 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # not converged, and so on
+        whole = result(make(kind, tmp_path / "whole", n_jobs).fit(X))
+        plain, most = Checkpoint._write, [0]
+
+        def write(self, *args):
+            plain(self, *args)
+            most[0] -= 1
+            if most[0] == 0:
+                raise Killed
+
+        monkeypatch.setattr(Checkpoint, "_write", write)
+        folder, kills = tmp_path / "run.ckpt", 0
+        while kills < 500:
+            most[0] = 1 + kills % 3
+            try:
+                model = make(kind, folder, n_jobs).fit(X)
+                break
+            except Killed:
+                kills += 1
+        assert kills >= 2, "there were states to be killed after"
+        assert_array_equal(result(model), whole)
+        assert not folder.exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_refuses_other_rows_and_parameters(kind, tmp_path, monkeypatch):
+    small_steps(monkeypatch)
+    X, plain = rows_for(kind, 900, tmp_path), Checkpoint._write
+
+    def write(self, *args):
+        plain(self, *args)
+        raise Killed
+
+    with warnings.catch_warnings(), monkeypatch.context() as patch:
+        warnings.simplefilter("ignore")
+        patch.setattr(Checkpoint, "_write", write)
+        with pytest.raises(Killed):
+            make(kind, tmp_path / "c").fit(X)
+        for model, rows in [
+            (make(kind, tmp_path / "c", gamma=0.3), X),
+            (make(kind, tmp_path / "c", center=False), X),
+            (make(kind, tmp_path / "c"), rows_for(kind, 890, tmp_path)),
+        ]:
+            with pytest.raises(CheckpointError, match="other data or parameters"):
+                model.fit(rows)
+
+
+def test_iterators_of_batches_have_no_checkpoint(tmp_path):
+    model = StreamingKernelPCA(2, checkpoint=tmp_path / "c")
+    with pytest.raises(ValueError, match="an iterator can be read only once"):
+        model.fit(iter([X]))
+
+
+def fit_in_child(kind, folder, out, files):
+    """What a process does that may be killed."""
+    import mercer.checkpoint
+    import mercer.rows.blocks
+    import mercer.rows.dask
+
+    mercer.checkpoint.EVERY = 0.01
+    mercer.rows.blocks.BLOCK_ROWS = 300
+    mercer.rows.dask.GROUP_LEAST = 5
+    warnings.simplefilter("ignore")
+    files = Path(files)
+    model = make(kind, folder).fit(rows_for(kind, 4000, files))
+    np.save(out, result(model))
+
+
+def start(kind, folder, out, files):
+    code = "from test_checkpoint import fit_in_child; import sys; fit_in_child(*sys.argv[1:])"
+    here = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    line = [sys.executable, "-c", code, kind, str(folder), str(out), str(files)]
+    return subprocess.Popen(line, env=os.environ | {"PYTHONPATH": here})
+
+
+def finish(kind, folder, out, files):
+    child = start(kind, folder, out, files)
+    assert child.wait(300) == 0
     return np.load(out)
 
 
-def until_second_product(folder, child):
-    while child.poll() is None and not (folder / "product-1.safetensors").exists():
-        time.sleep(0.002)
+def kill_at_random(kind, kills, tmp_path):
+    """Kills fits at random moments once they have begun; every one ends with the same numbers."""
+    whole = finish(kind, tmp_path / "whole.ckpt", tmp_path / "whole.npy", tmp_path)
+    rng, done, seconds = np.random.default_rng(), 0, 0.5
+    while done < kills:
+        folder = tmp_path / f"{done}.ckpt"
+        child = start(kind, folder, tmp_path / "a.npy", tmp_path)
+        while child.poll() is None and not (folder / "about.json").exists():
+            time.sleep(0.005)
+        begun = time.monotonic()
+        wait = rng.uniform(0, seconds)
+        while child.poll() is None and time.monotonic() - begun < wait:
+            time.sleep(0.002)
+        child.kill()
+        killed = child.wait(60) == -signal.SIGKILL
+        # Fits that had ended before tell how long one takes.
+        seconds = seconds * (1.2 if killed else 0.8)
+        done += killed
+        assert_array_equal(finish(kind, folder, tmp_path / "a.npy", tmp_path), whole)
+        assert not folder.exists()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
 def test_a_process_that_is_killed(tmp_path):
-    folder = tmp_path / "run.ckpt"
-    whole = finish("", tmp_path / "whole.npy")
-    assert run_killed(folder, tmp_path / "a.npy", until_second_product)
-    assert folder.is_dir()
-    assert_array_equal(finish(folder, tmp_path / "a.npy"), whole)
-    assert not folder.exists()
+    kill_at_random("krylov", 2, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
-def test_twenty_random_moments(tmp_path):
-    start = time.monotonic()
-    whole = finish("", tmp_path / "whole.npy")
-    seconds = time.monotonic() - start
-    rng, kills = np.random.default_rng(), 0
-    while kills < 20:
-        folder = tmp_path / f"{kills}.ckpt"
-        wait = rng.uniform(0.2, 1.0) * seconds
-        kills += run_killed(folder, tmp_path / "a.npy", lambda *_, wait=wait: time.sleep(wait))
-        assert_array_equal(finish(folder, tmp_path / "a.npy"), whole)
-        assert not folder.exists()
+@pytest.mark.parametrize("kind", KINDS)
+def test_twenty_random_moments(kind, tmp_path):
+    kill_at_random(kind, 20, tmp_path)

@@ -13,6 +13,7 @@ from sklearn.decomposition import PCA
 
 from mercer import KernelPCA
 from mercer.bases import Landmarks, RandomFeatures
+from mercer.bases.landmarks import pool_within
 from mercer.compute import LocalEngine
 from mercer.exceptions import MercerWarning
 from mercer.kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic, Sigmoid
@@ -441,5 +442,5 @@ def test_selectors_keep_to_the_budget(name):
         used = peak_bytes(lambda: model.fit(X))
     assert used < 1.3 * memory + 500_000, f"{used / 1e6:.1f} MB"
     assert any("drawn at random" in str(one.message) for one in told)
-    with pytest.raises(ValueError, match=f"{name} holds the kernel.*too few for 20"):
-        model.set_params(memory=20**2 * selector.pair_bytes - 1).fit(X)
+    with pytest.raises(ValueError, match=f"{name} can choose among 19 rows.*too few for 20"):
+        pool_within(selector, X, 20, generator(1), selector.work_bytes(20, 20) - 1)

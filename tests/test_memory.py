@@ -1,81 +1,225 @@
-"""The budget is a promise: work arrays stay inside it, whatever n is.
+"""The budget is a promise: work arrays stay inside it, or the work is refused before it begins.
 
-NumPy tells tracemalloc of every array, so the peak is exact. Allowed beyond `memory`: the result
-and the vectors of the solver, O(n r).
+NumPy tells tracemalloc of every array, so that the peak is exact. What counts is all that is made
+on the way; not what is left at the end (the fitted model, the answer), nor the caller's data.
 """
+
+import re
+import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
 from contracts import generator, peak_bytes
 
-from mercer import KernelPCA
-from mercer.compute import TileStore
-
-R = 4
-# Vectors of length n that a fit may hold beyond the budget, per carried component: the basis
-# (two blocks and the kept ones at least), its products, the sums of two threads, the result.
-VECTORS = 16
-# Imports, caches of the interpreter, small matrices of side r.
-SMALL = 400_000
-
-
-def allowed(n, memory, r=R):
-    return memory + 8 * n * VECTORS * (r + 8) + SMALL
-
-
-def peak(n, memory, **params):
-    X = generator(n).standard_normal((n, 3))
-    options = {"kernel": "rbf", "gamma": 0.1, "n_jobs": 2, "random_state": 0, "copy_X": False}
-    warm = {"n_components": R} | options | params | {"memory": "100MB"}
-    KernelPCA(**warm).fit(X[:700])  # imports and compiles
-    model = KernelPCA(memory=memory, **{"n_components": R} | options | params)
-    return peak_bytes(lambda: model.fit(X)), model
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
-@pytest.mark.parametrize(
-    ("n", "memory"),
-    [(1500, 10**6), (1500, 4 * 10**6), (4000, 10**6), (4000, 5 * 10**6), (4000, 20 * 10**6)],
+from mercer import (
+    ClassicalMDS,
+    HebbianKernelPCA,
+    KernelPCA,
+    NoveltyDetector,
+    PatchDenoiser,
+    SpectralClustering,
+    StreamingKernelPCA,
 )
-def test_krylov_stays_inside(n, memory, kernel):
-    used, model = peak(n, memory, kernel=kernel, tol=1e-4, eigen_solver="krylov")
-    assert used <= allowed(n, memory), f"{used / 1e6:.1f} MB against {allowed(n, memory) / 1e6:.1f}"
-    assert 8 * n * n > 2 * allowed(n, memory) or n < 4000, "the matrix would not have fitted"
-    assert model.certificate_.converged
+from mercer.bases import BASES, Landmarks, RandomFeatures
+from mercer.compute import TileStore
+from mercer.hebbian import GAINS
+from mercer.preimage import PREIMAGES
+from mercer.selectors import SELECTORS
+from mercer.solvers import SOLVERS
+
+# Caches of the interpreter, arguments, small vectors.
+SMALL = 500_000
+COMMON = {"n_jobs": 2, "random_state": 0}
+RBF = {"kernel": "rbf", "gamma": 0.1}
 
 
-@pytest.mark.parametrize("memory", [10**6, 10**7, 60 * 10**6])
-def test_auto_stays_inside(memory):
-    used, model = peak(1500, memory)
-    assert used <= allowed(1500, memory), f"{used / 1e6:.1f} MB for {model.plan_.method}"
+def pca(**settings):
+    return lambda m: KernelPCA(4, **RBF | COMMON | {"copy_X": False} | settings, memory=m)
 
 
-@pytest.mark.parametrize("r", [R, 600, None])
+def on(basis):
+    kernel = {"kernel": "linear", "gamma": None} if basis == "columns" else {}
+    return pca(basis=basis, **kernel)
+
+
+FITS = {
+    **{f"solver {name}": pca(eigen_solver=name) for name in sorted(SOLVERS)},
+    **{f"basis {name}": on(name) for name in sorted(set(BASES) - {"fourier"})},
+    **{
+        f"selector {name}": pca(basis=Landmarks(40, kind()))
+        for name, kind in sorted(SELECTORS.items())
+    },
+    "share": lambda m: KernelPCA(0.9, **RBF, **COMMON, memory=m),
+    "all components": lambda m: KernelPCA(None, **RBF, **COMMON, memory=m),
+    "median": pca(gamma="median"),
+    "many landmarks": pca(basis=Landmarks(500)),
+    "landmarks to an error": pca(basis=Landmarks(error=0.3)),
+    "many features": pca(basis=RandomFeatures(700)),
+    "learned inverse": pca(fit_inverse_transform=True),
+    **{
+        f"hebbian {name}": lambda m, name=name: HebbianKernelPCA(
+            4, gain=name, n_passes=2, **RBF, **COMMON, copy_X=False, memory=m
+        )
+        for name in sorted(GAINS)
+    },
+    **{
+        f"stream {name}": lambda m, name=name: StreamingKernelPCA(
+            4, basis=name, budget=100, **RBF, **COMMON, memory=m
+        )
+        for name in ("dictionary", "features")
+    },
+    "stream landmarks": lambda m: StreamingKernelPCA(
+        4, basis=Landmarks(60), **RBF, **COMMON, memory=m
+    ),
+    "novelty": lambda m: NoveltyDetector(10, **RBF, **COMMON, memory=m),
+    "clusters": lambda m: SpectralClustering(3, gamma=0.1, **COMMON, memory=m),
+    "clusters by landmarks": lambda m: SpectralClustering(
+        3, gamma=0.1, basis="landmarks", **COMMON, memory=m
+    ),
+    "mds": lambda m: ClassicalMDS(2, **COMMON, memory=m),
+    "mds of distances": lambda m: ClassicalMDS(2, metric="manhattan", **COMMON, memory=m),
+}
+
+
+def work_bytes(work):
+    """The most that was held beyond what is left at the end, and the error that refused it."""
+    left, refused = [], []
+
+    def attempt():
+        try:
+            left.append(work())
+        except (ValueError, MemoryError) as error:
+            refused.append(str(error))
+
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        attempt()
+        after, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return peak - before - (after - before if left else 0), refused
+
+
+def quietly(work):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fewer rows to choose from, and so on
+        return work()
+
+
+def check_inside(name, n, d, memory):
+    X = generator(n).standard_normal((n, d)) * (1 + np.arange(d)) ** -0.7
+    make = FITS[name]
+    quietly(lambda: make("2GB").fit(X[:300]))  # imports and compiles
+    used, refused = quietly(lambda: work_bytes(lambda: make(memory).fit(X)))
+    assert used <= memory + SMALL, f"{used / 1e6:.1f} MB of {memory / 1e6:.0f}: {refused}"
+    if refused:
+        assert re.search(r"memory.*\d.*(at least|aise memory|needs)", refused[0]), refused[0]
+    return refused
+
+
+@pytest.mark.parametrize("memory", [6 * 10**6, 60 * 10**6])
+@pytest.mark.parametrize("name", FITS)
+def test_fits_stay_inside_or_are_refused(name, memory):
+    refused = check_inside(name, 1100, 5, memory)
+    assert memory < 10**7 or not refused, "60 MB are enough for 1,100 rows"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FITS)
+def test_twenty_thousand_rows_in_100_MB(name):
+    check_inside(name, 20_000, 20, 10**8)
+
+
+@pytest.mark.parametrize("memory", [3 * 10**6, 60 * 10**6])
+@pytest.mark.parametrize("basis", ["points", "landmarks"])
+@pytest.mark.parametrize("name", PREIMAGES)
+def test_preimages_stay_inside(name, basis, memory):
+    check_preimages(name, basis, 1100, 5, memory)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("basis", ["points", "landmarks"])
+@pytest.mark.parametrize("name", PREIMAGES)
+def test_preimages_of_twenty_thousand_rows(name, basis):
+    check_preimages(name, basis, 20_000, 20, 10**8)
+
+
+def check_preimages(name, basis, n, d, memory):
+    X = generator(n).standard_normal((n, d))
+    model = pca(basis=basis, preimage=name, tol=1e-2)("1GB").fit(X)
+    S = 0.1 * generator(1).standard_normal((200, 4))
+    for work in (lambda: model.inverse_transform(S), lambda: model.denoise(X[:200])):
+        quietly(work)
+        model._kept = None
+        model.expansion_.basis.engine.memory = memory
+        used, refused = quietly(lambda work=work: work_bytes(work))
+        assert used <= memory + SMALL and not refused, f"{used / 1e6:.1f} MB: {refused}"
+
+
+def test_patches_stay_inside():
+    image = generator(5).random((60, 60))
+
+    def work(memory):
+        return PatchDenoiser(8, n_patches=1500, **COMMON, memory=memory).fit(image)
+
+    quietly(lambda: work("1GB"))
+    for memory in (8 * 10**6, 60 * 10**6):
+        used, refused = quietly(lambda m=memory: work_bytes(lambda: work(m)))
+        assert used <= memory + SMALL, f"{used / 1e6:.1f} MB: {refused}"
+
+
+@pytest.mark.parametrize("method", ["transform", "reconstruction_error"])
+@pytest.mark.parametrize("basis", ["points", "landmarks"])
+def test_scores_stay_inside(basis, method):
+    n, memory = 3000, 2 * 10**6
+    X = generator(n).standard_normal((n, 3))
+    model = pca(basis=basis, tol=1e-3)("1GB").fit(X)
+    model.expansion_.basis.engine.memory = memory
+    function = getattr(model, method)
+    function(X[:10])
+    used, refused = work_bytes(lambda: function(X))
+    # The answer with its mean taken out, and in the type of the rows.
+    assert used <= memory + 8 * n * 5 + SMALL and not refused
+
+
+@pytest.mark.parametrize(("n", "r"), [(1500, 2), (1500, 16), (4000, 4)])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_the_least_that_is_named_is_enough(n, r, kernel):
+    X = generator(n).standard_normal((n, 3))
+    given = COMMON | {"kernel": kernel, "gamma": 0.1, "eigen_solver": "krylov", "tol": 1e-4}
+    KernelPCA(r, **given, memory="1GB").fit(X[:700])
+    with pytest.raises(ValueError, match=r"cannot hold one tile .* beside the vectors") as error:
+        KernelPCA(r, **given, memory="1MB").fit(X)
+    least = int(re.search(r"memory=(\d+)\.$", str(error.value))[1])
+    model = KernelPCA(r, **given, copy_X=False, memory=least)
+    used, refused = work_bytes(lambda: model.fit(X))
+    assert not refused and model.certificate_.converged
+    assert used <= least + SMALL, f"{used / 1e6:.1f} MB of {least / 1e6:.1f}"
+
+
+@pytest.mark.parametrize("r", [4, 600, None])
 def test_dense_uses_what_it_says(r):
     """The estimate that decides whether the matrix fits is an upper bound of what is used."""
     n = 900
-    used, model = peak(n, "1GB", eigen_solver="dense", n_components=r)
-    said = model.plan_.chosen.bytes
-    result = 8 * n * (4 * model.eigenvalues_.size + 20)  # vectors, frame and their copies
-    # A tile in flight and the rows prepared for tiles come beside the matrix.
-    assert used <= said + result + 5 * 10**6, f"{used / 1e6:.1f} MB, {said / 1e6:.1f} said"
-    assert said <= 50 * n * n
-
-
-def test_transform_stays_inside():
-    n, memory = 1500, 10**6
     X = generator(n).standard_normal((n, 3))
-    model = KernelPCA(R, kernel="rbf", memory=memory, n_jobs=2, tol=1e-3).fit(X)
-    for method in (model.transform, model.reconstruction_error):
-        method(X[:10])
-        assert peak_bytes(lambda m=method: m(X)) <= allowed(n, memory)
+    model = KernelPCA(r, **RBF, **COMMON, eigen_solver="dense", copy_X=False, memory="1GB")
+    used, _ = work_bytes(lambda: model.fit(X))
+    said = model.plan_.chosen.bytes
+    # A tile in flight may be larger than the least where there is room.
+    assert used <= said + 5 * 10**6, f"{used / 1e6:.1f} MB, {said / 1e6:.1f} said"
+    assert said <= 50 * n * n
 
 
 def test_more_memory_is_used_when_there_is_more():
     """Tiles are kept while they fit: otherwise every test here would pass for no reason."""
-    small, _ = peak(2500, 10**6, tol=1e-3, eigen_solver="krylov")
-    large, _ = peak(2500, 60 * 10**6, tol=1e-3, eigen_solver="krylov")
-    assert large > small + 2500 * 2500 * 4 / 4
+    X = generator(2500).standard_normal((2500, 3))
+    peaks = []
+    for memory in (10**7, 8 * 10**7):
+        model = pca(tol=1e-3, eigen_solver="krylov")(memory)
+        peaks.append(peak_bytes(lambda model=model: model.fit(X)))
+    assert peaks[1] > peaks[0] + 2500 * 2500 * 4 / 4
 
 
 def test_a_broken_budget_is_seen(monkeypatch):
@@ -85,5 +229,7 @@ def test_a_broken_budget_is_seen(monkeypatch):
         return np.empty(shape, dtype)
 
     monkeypatch.setattr(TileStore, "reserve", reserve)
-    used, _ = peak(4000, 10**6, tol=1e-4, eigen_solver="krylov")
-    assert used > allowed(4000, 10**6)
+    X = generator(4000).standard_normal((4000, 3))
+    model = pca(tol=1e-4, eigen_solver="krylov")("12MB")
+    used, refused = work_bytes(lambda: model.fit(X))
+    assert not refused and used > 12 * 10**6 + SMALL

@@ -88,7 +88,7 @@ def test_a_source_gives_the_model_of_its_rows_in_memory(kind, center, X, tmp_pat
         source = path
     else:
         source = pieces(X) if kind == "function" else pieces(X)()
-    found = model(basis, center=center, memory="3MB").fit(source)
+    found = model(basis, center=center, memory="3300kB").fit(source)
     found.__dict__.pop("feature_names_in_", None)
     assert_same_model(found, expected, X)
     assert found.n_features_in_ == D and not found.expansion_.basis.spans_data
@@ -251,14 +251,14 @@ def test_auto_turns_to_landmarks_where_rows_do_not_fit(X, tmp_path):
     tall = np.tile(X, (30, 1))
     np.save(tmp_path / "tall.npy", tall)
     for source in (write_parquet(tall, tmp_path / "tall.parquet"), pieces(tall)):
-        found = model("auto", memory="3MB").fit(source)
-        assert "do not fit memory=3 MB" in found.plan_.reason
+        found = model("auto", memory="3300kB").fit(source)
+        assert "do not fit memory=3.3 MB" in found.plan_.reason
         assert found.plan_.method == "landmarks" and "landmarks" in repr(found.plan_)
         with pytest.raises(ValueError, match=r"Save them as a \.npy file"):
-            model("points", memory="3MB").fit(source)
-    assert model("auto", memory="3MB").fit(tmp_path / "tall.npy").plan_.method == "landmarks"
-    with pytest.raises(ValueError, match="do not fit memory=3 MB, and it can be read only once"):
-        model("auto", memory="3MB").fit(pieces(tall)())
+            model("points", memory="3300kB").fit(source)
+    assert model("auto", memory="3300kB").fit(tmp_path / "tall.npy").plan_.method == "landmarks"
+    with pytest.raises(ValueError, match=r"do not fit memory=3.3 MB, and it can be read only once"):
+        model("auto", memory="3300kB").fit(pieces(tall)())
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".parquet", ".csv"])

@@ -69,7 +69,7 @@ def test_contract(recipe):
     assert found.shape == (40, 6) and np.isfinite(found).all()
     singly = np.vstack([model.inverse_transform(s[None]) for s in S])
     np.testing.assert_allclose(found, singly, atol=1e-8)
-    tight = KernelPCA(8, kernel="rbf", gamma=0.3, preimage=recipe, memory="1MB", n_jobs=1).fit(X)
+    tight = KernelPCA(8, kernel="rbf", gamma=0.3, preimage=recipe, memory="2MB", n_jobs=1).fit(X)
     np.testing.assert_allclose(
         np.abs(tight.inverse_transform(tight.transform(X[:9]))),
         np.abs(model.inverse_transform(model.transform(X[:9]))),
@@ -224,7 +224,7 @@ def test_distances_invert_the_kernel(kernel):
 def test_batches_stay_within_the_budget(name):
     """The way back takes no more than the budget beside its answer, however many rows ask."""
     rows, noisy = ring(2000, 0.1, key=4)
-    model = KernelPCA(8, kernel="rbf", gamma=0.3, preimage=name, memory="6MB", n_jobs=1).fit(rows)
+    model = KernelPCA(8, kernel="rbf", gamma=0.3, preimage=name, memory="7MB", n_jobs=1).fit(rows)
     S = model.transform(noisy)
     model.inverse_transform(S[:2])  # what is prepared once
     assert peak_bytes(lambda: model.inverse_transform(S)) < 6e6 + 4 * noisy.nbytes

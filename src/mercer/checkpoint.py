@@ -1,12 +1,13 @@
 """Checkpoints: what a long fit has found so far, in a folder, so that a killed one goes on there.
 
-A fit is a fixed sequence of passes. What each pass gives is written when it is done, and the sums
-of a pass over a file also every minute on the way. A fit that starts again takes what is there in
+A fit is a fixed sequence of passes. What each pass gives is written when it is done, and the state
+of a long one also every minute on the way. A fit that starts again takes what is there in
 place of the passes that gave it, and so ends with the same numbers.
 
     about.json                 what the fit is: its parameters and data, and its seed
     product-0.safetensors      the first product with the kernel matrix, and so on
-    sum-0.safetensors          the first pass over a file: rows done, and their sums
+    sum-0.safetensors          the first pass over rows: how many are done, and their sums
+    loop-0.safetensors         the state of what goes from row to row: a stream, a Hebbian rule
 
 Every file is written whole or not at all, and nothing in one is ever executed.
 """
@@ -24,10 +25,10 @@ import numpy as np
 from ._whole_file import whole_file
 from .exceptions import CheckpointError
 
-#: Seconds between two states of one pass over a file.
+#: Seconds between two states of one pass.
 EVERY = 60.0
 ABOUT = "about.json"
-KINDS = ("product", "sum")
+KINDS = ("product", "sum", "loop")
 ENDING = ".safetensors"
 
 
@@ -75,9 +76,13 @@ class Checkpoint:
         self._write(file, {"key": key}, [found])
         return found
 
-    def next_sum(self) -> "PartialSum":
-        """The next pass over a file."""
-        return PartialSum(self, self._next("sum"))
+    def next_sum(self) -> "Stage":
+        """The next pass over rows."""
+        return Stage(self, self._next("sum"))
+
+    def next_loop(self) -> "Stage":
+        """The next run of something that learns from row to row."""
+        return Stage(self, self._next("loop"))
 
     def remove(self) -> None:
         """Take away the folder, after the fit has succeeded; other files in it stay."""
@@ -127,8 +132,13 @@ class Checkpoint:
     def _write(self, file: Path, header: dict, arrays: list) -> None:
         from safetensors.numpy import save
 
-        tensors = {f"{i}": np.ascontiguousarray(array) for i, array in enumerate(arrays)}
-        metadata = {"header": json.dumps(header), "checksum": digest(tensors.values())}
+        tensors = {f"{i}": np.asarray(array, order="C") for i, array in enumerate(arrays)}
+        metadata = {
+            "header": json.dumps(header),
+            "checksum": digest(tensors.values()),
+            # Products of matrices round as their columns or rows lie in memory.
+            "by_columns": json.dumps([i for i, array in enumerate(arrays) if by_columns(array)]),
+        }
         with whole_file(file) as part:
             part.write(save(tensors, metadata))
         self._written = monotonic()
@@ -141,6 +151,8 @@ class Checkpoint:
                 metadata, count = archive.metadata(), len(list(archive.keys()))
                 arrays = [archive.get_tensor(str(i)) for i in range(count)]
             header, checksum = json.loads(metadata["header"]), metadata["checksum"]
+            for i in json.loads(metadata["by_columns"]):
+                arrays[i] = np.asfortranarray(arrays[i])
         except Exception as error:  # what a damaged file raises is not documented
             raise self._foreign(f"{file.name} is damaged") from error
         if checksum != digest(arrays):
@@ -154,8 +166,8 @@ class Checkpoint:
         )
 
 
-class PartialSum:
-    """One pass over a file: the rows that are done, and the sums over them.
+class Progress:
+    """How far a long step has come; without a checkpoint it begins at the start and notes nothing.
 
     Attributes
     ----------
@@ -163,7 +175,28 @@ class PartialSum:
         Of the state that was found; empty where there was none.
     arrays : list
         What belongs to it.
+    due : bool
+        Whether it is time to write.
     """
+
+    header: dict
+    arrays: list
+
+    def __init__(self) -> None:
+        self.header, self.arrays = {}, []
+
+    @property
+    def due(self) -> bool:
+        """Never."""
+        return False
+
+    def write(self, header: dict, arrays: list) -> None:
+        """Nothing."""
+        return
+
+
+class Stage(Progress):
+    """One long step of a fit with a checkpoint."""
 
     def __init__(self, checkpoint: Checkpoint, file: Path):
         self.checkpoint, self.file = checkpoint, file
@@ -177,6 +210,11 @@ class PartialSum:
     def write(self, header: dict, arrays: list) -> None:
         """Put a state in the place of the one before."""
         self.checkpoint._write(self.file, header, arrays)
+
+
+def by_columns(array: np.ndarray) -> bool:
+    """Whether the columns of an array are in one piece, and its rows are not."""
+    return array.flags.f_contiguous and not array.flags.c_contiguous
 
 
 def digest(arrays: Iterable[np.ndarray]) -> str:

@@ -126,6 +126,10 @@ class GramProblem:
         """Number of components there can be."""
         return self.basis.size
 
+    def keep_in(self, checkpoint) -> None:
+        """Leave products and passes in a checkpoint, where there is one."""
+        self.basis.checkpoint = self.operator.basis.checkpoint = checkpoint
+
     def overshoots(self, share: float) -> bool:
         """Nothing is projected."""
         return False

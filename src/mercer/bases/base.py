@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..checkpoint import Checkpoint
-from ..compute import TiledEngine, format_bytes, is_sparse
+from ..checkpoint import Checkpoint, digest
+from ..compute import TiledEngine, format_bytes, is_sparse, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..kernels import Kernel
 from ..kernels.base import float_dtype
 
 # Share of the budget that a block of points may take in a gradient, with what is made of it.
 POINTS_SHARE = 16
+# Matrices of the basis's size beside one a thread while moments are summed, and in all while the
+# small eigenproblem is solved.
+MERGED_PARTS, SMALL_MATRICES = 3, 9
 
 
 class BasisRecipe(BaseEstimator, ABC):
@@ -193,8 +196,17 @@ class GramBasis(Basis):
     spans_data = True
     #: The same basis in single precision, for passes that need no more; None if there is none.
     draft: "GramBasis | None" = None
+    #: Precision of the products.
+    dtype: Any = np.float64
     #: Where products are kept for a fit that may be killed, or None.
     checkpoint: Checkpoint | None = None
+
+    def kept_product(self, W: Array, make: Callable[[], Any]) -> Any:
+        """The product with W that `make` gives: made, or as the checkpoint has it."""
+        if self.checkpoint is None:
+            return make()
+        key = np.dtype(self.dtype).name + digest([to_numpy(W)])
+        return self.engine.asarray(self.checkpoint.product(lambda: to_numpy(make()), key))
 
     def rounded(self, W: Array) -> Array:
         """W with as few digits as make `gram` cheaper; itself where none do."""
@@ -202,6 +214,10 @@ class GramBasis(Basis):
 
     def keep_nothing(self) -> None:
         """Keep nothing between products, for solvers that make one or two."""
+        return
+
+    def leave(self, size: int) -> None:
+        """Do with so many bytes less of the budget until `release`: a solver needs them."""
         return
 
     def is_constant(self) -> bool:
@@ -239,3 +255,15 @@ class GramBasis(Basis):
     @abstractmethod
     def minor(self, index: Array) -> np.ndarray:
         """G[index][:, index]."""
+
+
+def check_moments(size: int, noun: str, engine: TiledEngine) -> None:
+    """Raise ValueError where the budget cannot hold the m x m matrices of a small basis."""
+    # Half of the budget is for blocks of rows.
+    need = 8 * size**2 * max(2 * (engine.threads + MERGED_PARTS), SMALL_MATRICES)
+    if engine.device is None and need > engine.memory:
+        raise ValueError(
+            f"memory={format_bytes(engine.memory)} cannot hold the moments of {size:,} {noun} with "
+            f"n_jobs={engine.threads}. Ask for fewer of them, or for more memory. Give at least "
+            f"{format_bytes(need)}, for example memory={need}."
+        )

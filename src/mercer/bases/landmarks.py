@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from math import isqrt
 from numbers import Integral
 from typing import Any
 
@@ -22,7 +21,7 @@ from ..exceptions import tell
 from ..kernels import Kernel
 from ..selectors import Selector, TwoStage
 from ..selectors.two_stage import MIN_POOL, POOL_PER_ATOM
-from .base import Basis, BasisRecipe
+from .base import Basis, BasisRecipe, check_moments
 from .points import DRAFT_SPREAD, PointBasis
 
 # Landmarks for each component when no size is given, and the least: at 200 the default
@@ -236,6 +235,7 @@ class Landmarks(BasisRecipe):
     def _choose(self, kernel, X, size, rng, engine):
         """The points that the selector picks; warns when fewer are found."""
         selector = self.selector or TwoStage()
+        check_moments(size, "landmarks", engine)
         X = pool_within(selector, X, size, rng, engine.memory)
         with engine.single_blas():
             chosen = selector.select(kernel, X, size, rng)
@@ -274,22 +274,29 @@ def in_double(X):
 def pool_within(
     selector: Selector, X: Array, size: int, rng: np.random.Generator, memory: int
 ) -> Array:
-    """The rows to choose from: all, or a uniform sample whose matrix the budget holds."""
-    n = X.shape[0]
-    room = isqrt(memory // selector.pair_bytes) if selector.pair_bytes else n
-    if room >= n:
+    """The rows to choose from: all, or a uniform sample that the budget lets it choose from."""
+    n, need = X.shape[0], selector.work_bytes(X.shape[0], size)
+    if need <= memory:
         return X
-    name, need = type(selector).__name__, selector.pair_bytes * n**2
+    name, room = type(selector).__name__, most_rows(selector, n, size, memory)
     if room < size:
+        least = selector.work_bytes(size, size)
         raise ValueError(
-            f"{name} holds the kernel between all rows it chooses from, and memory="
-            f"{format_bytes(memory)} holds that of {room:,} rows, too few for {size:,} landmarks. "
-            f"Give at least {format_bytes(selector.pair_bytes * size**2)}, or take the default "
-            "selector."
+            f"{name} can choose among {room:,} rows in memory={format_bytes(memory)}, too few for "
+            f"{size:,} landmarks. Give at least {format_bytes(least)}, ask for fewer, or take "
+            "selector=Uniform(), which needs none."
         )
     tell(
-        f"{name} holds the kernel between all rows it chooses from, which takes "
-        f"{format_bytes(need)} for {n:,} rows: it chooses among {room:,} of them, drawn at random, "
-        f"which memory={format_bytes(memory)} holds."
+        f"{name} needs {format_bytes(need)} to choose among {n:,} rows: it chooses among "
+        f"{room:,} of them, drawn at random, which memory={format_bytes(memory)} holds."
     )
     return X[np.sort(rng.choice(n, room, replace=False))]
+
+
+def most_rows(selector: Selector, n: int, size: int, memory: int) -> int:
+    """The most rows, of n, that the selector can choose among."""
+    low, high = 0, n
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if selector.work_bytes(middle, size) <= memory else (low, middle)
+    return low

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from ..checkpoint import digest
 from ..compute import (
     TiledEngine,
     TileStore,
     array_namespace,
+    format_bytes,
     is_sparse,
     on_device_of,
     to_numpy,
@@ -27,9 +27,6 @@ DRAFT_SPREAD = 100.0
 
 # Share of the budget that prepared rows may take. Kept tiles save more per byte.
 ROWS_SHARE = 0.1
-
-# Blocks of vectors that the solver was seen to hold at its peak, at least.
-SOLVER_BLOCKS = 12
 
 # Eigenvalues of G below minus this share of the largest are no rounding.
 NEGATIVE_SHARE = 1e-7
@@ -228,11 +225,8 @@ class AllPoints(BasisRecipe):
         n_components: int | None = None,
     ) -> GramBasis:
         """The points of X, with a single-precision draft where rounding allows it."""
-        columns = (n_components or 0) + 16
-        engine.expect(kernel, X.shape, columns)
-        # The solver's vectors come out of the same budget as the tiles.
-        vectors = SOLVER_BLOCKS * 8 * X.shape[0] * columns
-        return PointGram(kernel, engine.place(X), engine, single=None, reserve=vectors)
+        engine.expect(kernel, X.shape, (n_components or 0) + 16)
+        return PointGram(kernel, engine.place(X), engine, single=None)
 
 
 class PointGram(GramBasis, PointBasis):
@@ -244,8 +238,6 @@ class PointGram(GramBasis, PointBasis):
         As in `PointBasis`; with `single` there is a draft.
     dtype : dtype
         Precision of the tiles; sums are always in float64.
-    reserve : int
-        Bytes of the budget that others need, so that kept tiles leave them alone.
 
     Attributes
     ----------
@@ -263,10 +255,10 @@ class PointGram(GramBasis, PointBasis):
         engine: TiledEngine,
         single: bool | None = True,
         dtype: Any = np.float64,
-        reserve: int = 0,
     ):
         super().__init__(kernel, points, engine, single)
-        self.dtype, self.reserve = dtype, reserve
+        self.dtype = dtype
+        self._whole_engine: TiledEngine | None = None
         self._pairs: Pairs | None = None
         self._store: TileStore | None = None
         self._diagonal: Array = None
@@ -287,7 +279,7 @@ class PointGram(GramBasis, PointBasis):
         # Double precision needs the larger tiles: a budget too small for them fails here,
         # with a message that names what is enough for both.
         self.engine.tiling(self.kernel.pairs(self.points, dtype=self.dtype))
-        draft = PointGram(self.kernel, self.points, self.engine, dtype=dtype, reserve=self.reserve)
+        draft = PointGram(self.kernel, self.points, self.engine, dtype=dtype)
         draft.keeps, draft.checkpoint = self.keeps, self.checkpoint
         # It is read once or twice, and tiles are made as fast as memory for them is found.
         self.keeps = False
@@ -300,7 +292,7 @@ class PointGram(GramBasis, PointBasis):
             side, threads = self.engine.tiling(self.pairs)
             # The other precision has tiles in flight and prepared rows as well.
             others = 2 * threads * self.pairs.tile_bytes(side) + 3 * self.pairs.kept_bytes
-            self._store = self.engine.store(self.engine.memory - others - self.reserve)
+            self._store = self.engine.store(self.engine.memory - others)
         return self._store
 
     def keep_nothing(self) -> None:
@@ -309,8 +301,32 @@ class PointGram(GramBasis, PointBasis):
         if self._draft is not None:
             self._draft.keep_nothing()
 
+    def leave(self, size: int) -> None:
+        """Work with what the solver's vectors leave of the budget, or refuse to."""
+        whole = self._whole_engine or self.engine
+        if whole.device is not None:
+            return  # a device says itself when it is full
+        least = size + whole.least_tile(self.kernel.pairs(self.points, dtype=self.dtype))
+        if least > whole.memory:
+            raise ValueError(
+                f"memory={format_bytes(whole.memory)} cannot hold one tile of the kernel matrix "
+                f"beside the vectors of the solver, which take {format_bytes(size)} for "
+                f"{self.size:,} rows. Ask for fewer components, use basis='landmarks', or give at "
+                f"least {format_bytes(least)}, for example memory={least}."
+            )
+        self._whole_engine = whole
+        if self.engine.memory != whole.memory - size:
+            self._work_by(whole.with_memory(whole.memory - size))
+
+    def _work_by(self, engine: TiledEngine) -> None:
+        """Make tiles and prepare rows by another engine, in all precisions."""
+        self.engine, self._pairs, self._store = engine, None, None
+        if self._draft is not None:
+            self._draft._work_by(engine)
+
     def release(self) -> None:
-        """Forget the draft, kept tiles and prepared rows."""
+        """Forget the draft, kept tiles and prepared rows, and take back what was left."""
+        self.engine, self._whole_engine = self._whole_engine or self.engine, None
         self._draft, self._drafts = None, False
         self._diagonal = self._store = None
         self._pairs = self.checkpoint = None
@@ -335,14 +351,7 @@ class PointGram(GramBasis, PointBasis):
 
     def gram(self, W: Array) -> Array:
         """k(Z, Z) W, each tile above the diagonal used for both sides."""
-        if self.checkpoint is None:
-            return self.engine.pair_rows(self.pairs, W, self.store)
-
-        def make():
-            return to_numpy(self.engine.pair_rows(self.pairs, W, self.store))
-
-        key = np.dtype(self.dtype).name + digest([to_numpy(W)])
-        return self.engine.asarray(self.checkpoint.product(make, key))
+        return self.kept_product(W, lambda: self.engine.pair_rows(self.pairs, W, self.store))
 
     def rounded(self, W: Array) -> Array:
         """As the engine's tiles take it."""

@@ -2,8 +2,8 @@
 
 from argparse import ArgumentParser, Namespace
 
-from .failures import JobError, UsageError
-from .methods import HEBBIAN, add_method, make_model, settle_method
+from .failures import JobError
+from .methods import add_method, make_model, settle_method
 from .options import add_budget, add_data, add_kernel, add_output, add_scale, path_with
 from .results import Result, lines
 
@@ -40,8 +40,6 @@ def run(args: Namespace) -> Result:
     from .training import training_rows
 
     method = settle_method(args)
-    if args.checkpoint and method == HEBBIAN:
-        raise UsageError("--checkpoint is not for --method hebbian.")
     with whole_file(args.output, args.force) as draft:
         rows = training_rows(args, method)
         model = make_model(args, method)

@@ -3,6 +3,7 @@
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -136,11 +137,21 @@ class TiledEngine(ABC):
                 for side in self.sides:
                     if threads * pairs.tile_bytes(side) <= self.memory // share:
                         return side, threads
-        least = pairs.tile_bytes(self.sides[-1])
+        least = self.least_tile(pairs)
         raise ValueError(
             f"memory={format_bytes(self.memory)} cannot hold one tile of the kernel matrix. "
             f"Give at least {format_bytes(least)}, for example memory={least}."
         )
+
+    def least_tile(self, pairs: Any) -> int:
+        """Bytes of the smallest tile."""
+        return int(pairs.tile_bytes(self.sides[-1]))
+
+    def with_memory(self, memory: int) -> "TiledEngine":
+        """The same engine with another budget."""
+        engine = copy(self)
+        engine.memory, engine.on_tiles = memory, self.on_tiles
+        return engine
 
     def pair_rows(self, pairs: Any, V: Array, store: TileStore | None = None) -> Array:
         """The product of the kernel matrix between two sets of rows with V, in float64.

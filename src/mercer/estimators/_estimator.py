@@ -15,6 +15,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from ..attribution import Attribution
+from ..checkpoint import Checkpoint, identity_of
 from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, restore, to_numpy
 from ..compute.arrays import Array
 from ..compute.signs import peak_signs
@@ -42,6 +43,9 @@ from ._parameters import Interval, StrOptions
 
 # Training rows kept with a model whose basis is not the data, for neighbours and regressions.
 SAMPLE_ROWS = 2000
+
+# Parameters that a fit may change when it goes on from a checkpoint.
+NOT_OF_THE_RESULT = {"checkpoint", "n_jobs", "memory", "verbose", "callback", "copy_X"}
 
 # Variance below this share of the kernel's own size is rounding.
 ZERO_VARIANCE = 1e-14
@@ -112,6 +116,7 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     """Scores, errors and pre-images of every method that ends in a kernel expansion."""
 
     preimage: Any = "auto"
+    checkpoint: Any = None
 
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -358,6 +363,17 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def __sklearn_is_fitted__(self) -> bool:
         return "expansion_" in vars(self)
 
+    def _open_checkpoint(self, rows) -> Checkpoint | None:
+        """Where the fit leaves what it has found, and finds what it has left."""
+        if self.checkpoint is None:
+            return None
+        params = self.get_params(deep=False)
+        if isinstance(self.random_state, np.random.RandomState):
+            params["random_state"] = "a generator"
+        settings = {name: params[name] for name in params.keys() - NOT_OF_THE_RESULT}
+        identity = rows.identity() if rows.weights is None else [*rows.identity(), rows.weights]
+        return Checkpoint(self.checkpoint, identity_of(settings, identity), self._draw_seed())
+
     def _set_results(self, pairs, problem, rows: Rows):
         """Set the fitted attributes that follow from canonical eigenpairs."""
         basis = self.expansion_.basis
@@ -421,18 +437,22 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         K = self.kernel_(on_device_of(S, centers), centers)
         return K @ on_device_of(self.dual_coef_, K)
 
+    def _check_inverse(self, rows, engine):
+        """Raise ValueError where the regression of the rows on their scores does not fit."""
+        n = rows.shape[0]
+        need = 2 * n**2 * rows.dtype.itemsize
+        if need > engine.memory:
+            raise ValueError(
+                f"fit_inverse_transform=True solves an n x n system, which needs "
+                f"{format_bytes(need)} for {n:,} rows, and memory allows "
+                f"{format_bytes(engine.memory)}. Raise memory, or fit without it."
+            )
+
     def _learn_inverse(self, rows, engine):
         """scikit-learn's inverse transform: a ridge regression of the rows on their scores."""
         spans = self.expansion_.basis.spans_data
         S = self._training_scores() if spans else self.expansion_.scores(rows.array)
         S, X = to_numpy(S), to_numpy(rows.array)
-        need = 2 * S.shape[0] ** 2 * S.itemsize
-        if need > engine.memory:
-            raise ValueError(
-                f"fit_inverse_transform=True solves an n x n system, which needs "
-                f"{format_bytes(need)} for {S.shape[0]:,} rows, and memory allows "
-                f"{format_bytes(engine.memory)}. Raise memory, or fit without it."
-            )
         alpha = self.alpha if rows.weights is None else self.alpha / rows.weights
         self.dual_coef_ = ridge_inverse(self.kernel_, S, X, alpha)
         self.X_transformed_fit_ = S

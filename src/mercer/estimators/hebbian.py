@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -120,6 +121,10 @@ class HebbianKernelPCA(KernelEstimator):
         `memory` in double precision is kept from pass to pass. On a device the rows and their
         products are made there, and the recursion of a block, which is small, on the host.
 
+    checkpoint : str, path or None, default=None
+        As in `KernelPCA`, for `fit`: the state after every pass and every minute in between. After
+        Ctrl-C the folder stays, and the same fit goes on there.
+
     Attributes
     ----------
     eigenvalues_, eigenvectors_, explained_variance_, explained_variance_ratio_, certificate_, \
@@ -168,6 +173,7 @@ class HebbianKernelPCA(KernelEstimator):
         "forgetting": [Interval(Real, 0, 1, closed="right")],
         "budget": [Interval(Integral, 2, None, closed="left"), None],
         "novelty": [Interval(Real, 0, 1, closed="neither"), Novelty, None],
+        "checkpoint": [str, PathLike, None],
     }
 
     def __init__(
@@ -203,6 +209,7 @@ class HebbianKernelPCA(KernelEstimator):
         device: Any = None,
         verbose: int = 0,
         callback: Callable[..., Any] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ):
         self.n_components = n_components
         self.kernel = kernel
@@ -234,6 +241,7 @@ class HebbianKernelPCA(KernelEstimator):
         self.device = device
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:
@@ -255,18 +263,24 @@ class HebbianKernelPCA(KernelEstimator):
         if self._is_precomputed():
             check_gram(X)
         self.kernel_ = self._make_kernel(X)
-        engine = self._make_engine(X)
+        kept, engine = self._open_checkpoint(rows), self._make_engine(X)
+        rng = self._make_rng() if kept is None else np.random.default_rng(kept.seed)
         with PassBar(self.verbose, self.callback, 1 + self.n_passes) as progress:
             single = self._dtype == np.float32
-            problem = gram_problem(self.kernel_, engine.place(X), engine, single, self.center)
+            problem = gram_problem(
+                self.kernel_, engine.place(X), engine, single, self.center, self._carried()
+            )
+            problem.keep_in(kept)
             with engine.single_blas():
-                pairs, self.history_ = self._learn(problem, engine, progress)
+                pairs, self.history_ = self._learn(problem, engine, progress, rng)
                 pairs = canonical(pairs, "f" if single else "d", problem.slack)
                 self._assemble(problem, pairs)
         self._stream, self._variance = None, problem.total / X.shape[0]
         self.n_samples_seen_ = X.shape[0]
         self._set_results(pairs, problem, rows)
         self._warn()
+        if kept is not None and not self.history_.interrupted:
+            kept.remove()
         return self
 
     def fit_transform(self, X: Array, y: Any = None) -> Array:
@@ -327,7 +341,7 @@ class HebbianKernelPCA(KernelEstimator):
                 f"{X.shape[0]}. Give more rows or ask for fewer components."
             )
 
-    def _learn(self, problem, engine, progress):
+    def _learn(self, problem, engine, progress, rng):
         """Passes of the rule over the problem's Gram matrix."""
         operator, unit = ordinary(problem.operator)
         pairs, history = hebbian_eigenpairs(
@@ -336,16 +350,21 @@ class HebbianKernelPCA(KernelEstimator):
             self._make_gain(),
             n_passes=self.n_passes,
             oversampling=self.oversampling,
-            block=rows_at_once(self.block, problem.size, engine.memory),
+            block=rows_at_once(self.block, problem.size, problem.basis.engine.memory),
             tol=self.tol,
             scale=self.scale,
             readout=self.readout,
-            rng=self._make_rng(),
+            rng=rng,
             report=progress.report,
             tick=progress.tiles,
             measure=self._excess(problem, engine) if self.track_excess else None,
         )
         return pairs.scaled(unit), history
+
+    def _carried(self) -> int:
+        """Directions that the passes of `fit` carry."""
+        more = self._make_gain().oversampling if self.oversampling is None else self.oversampling
+        return self.n_components + more
 
     def _make_gain(self):
         """The gain with the settings it has."""

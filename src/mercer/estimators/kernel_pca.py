@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..bases import BASES, AllPoints, BasisRecipe, Columns, Landmarks
-from ..checkpoint import Checkpoint, identity_of
 from ..compute import restore
 from ..compute.arrays import Array
 from ..exceptions import tell
@@ -28,9 +27,6 @@ from ._input import check_gram
 from ._parameters import Interval, StrOptions
 from ._weights import weighted
 from ._whole import all_or_nothing
-
-# Parameters that a fit may change when it goes on from a checkpoint.
-NOT_OF_THE_RESULT = {"checkpoint", "n_jobs", "memory", "verbose", "callback", "copy_X"}
 
 # Residual, as a share of the first eigenvalue, from which the result of a method that ends after
 # a number of passes is worth a warning.
@@ -123,8 +119,9 @@ class KernelPCA(KernelEstimator):
         Centre the data in feature space. False is the uncentred variant of some papers.
 
     memory : int, str or None, default=None
-        Bytes that work arrays may take, e.g. "300MB"; None for half of what is free. The
-        data, the result and a few vectors per component are not counted.
+        Bytes that work arrays may take, e.g. "300MB"; None for half of what is free. The data,
+        the fitted model and answers such as scores are not counted. What cannot be done inside
+        it is refused before the work, with the amount that would do.
 
     device : None, str or torch.device, default=None
         Where to compute: None where the data are, so that a torch CUDA tensor stays on its
@@ -141,11 +138,11 @@ class KernelPCA(KernelEstimator):
 
     checkpoint : str, path or None, default=None
         A folder in which a long fit leaves what it has found: every product with the kernel
-        matrix of block Krylov, and the sums of passes over files every minute. A killed fit
-        that is started again goes on there, and ends with the same numbers for the same
-        `n_jobs` and `memory`. It is removed after success, and refused for other data or
-        parameters. The products take 8 n (n_components + 16) bytes each, usually 5 to 8 of
-        them. LAPACK, "gram-power" and one pass over an array in memory start anew.
+        matrix of block Krylov, and the sums of passes over rows every minute. A killed fit that is
+        started again goes on there, and ends with the same numbers for the same `n_jobs` and
+        `memory`. It is removed after success, and refused for other data or parameters. The
+        products take 8 n (n_components + 16) bytes each, usually 5 to 8 of them. LAPACK starts
+        anew.
 
     Attributes
     ----------
@@ -318,6 +315,8 @@ class KernelPCA(KernelEstimator):
             engine = rows.make_engine(
                 device=self.device, threads=self.n_jobs, on_tiles=progress.tiles
             )
+            if self.fit_inverse_transform:
+                self._check_inverse(rows, engine)
             recipe = self._best_basis(recipe, rows, engine)
             problem = pose(self._request(recipe, rows), rows, engine, rng)
             pairs, plan = self._solve(problem, engine, rng, progress.report)
@@ -347,17 +346,6 @@ class KernelPCA(KernelEstimator):
             return lazy_like(S, self.X_fit_)
         return contained(self, restore(S, X), X)
 
-    def _open_checkpoint(self, rows) -> Checkpoint | None:
-        """Where the fit leaves what it has found, and finds what it has left."""
-        if self.checkpoint is None:
-            return None
-        params = self.get_params(deep=False)
-        if isinstance(self.random_state, np.random.RandomState):
-            params["random_state"] = "a generator"
-        settings = {name: params[name] for name in params.keys() - NOT_OF_THE_RESULT}
-        identity = rows.identity() if rows.weights is None else [*rows.identity(), rows.weights]
-        return Checkpoint(self.checkpoint, identity_of(settings, identity), self._draw_seed())
-
     def _choose_basis(self, rows) -> tuple[BasisRecipe, Rows]:
         """The recipe asked for, and the rows as it needs them; "auto" is all points if it can."""
         if self._is_precomputed():
@@ -368,6 +356,8 @@ class KernelPCA(KernelEstimator):
             recipe, rows = (AllPoints(), found) if found is not None else ("landmarks", rows)
         else:
             rows = rows.for_passes()
+            if self.checkpoint is not None and not self.fit_inverse_transform:
+                rows = rows.in_pieces()
         if self.fit_inverse_transform and not rows.in_memory:
             raise ValueError(
                 "fit_inverse_transform=True solves an n x n system in one place, and the rows are "

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar, Self
 from zlib import crc32
 
@@ -11,6 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
+from ..checkpoint import Checkpoint, Progress
 from ..compute import is_sparse, make_engine, match_sparsity, restore, to_numpy
 from ..compute.arrays import Array, is_on_device
 from ..compute.engines import device_index
@@ -19,14 +22,24 @@ from ..files import is_arrow
 from ..kernels import Kernel
 from ..preimage import PREIMAGES, Preimage
 from ..rows import BlockRows, DaskRows, is_dask, is_source
-from ..rows.array import float_type, in_type
+from ..rows.array import ArrayRows, float_type, in_type
+from ..rows.partial_sums import pack, unpack
 from ..sampling import RowSample
 from ..selectors import Novelty
 from ..stream.components import components_of, moved_reference, new_reference
 from ..stream.dictionary import GrowingDictionary
 from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream, as_float, rows_to_look, transition
-from ..stream.state import BatchRecord, State, record, to_checkpoint
+from ..stream.state import (
+    BatchRecord,
+    State,
+    facts_of,
+    facts_of_state,
+    record,
+    state_with,
+    to_checkpoint,
+    with_facts,
+)
 from ._estimator import INDEFINITE, OVERSHOOT, SAMPLE_ROWS, ZERO_VARIANCE, KernelEstimator
 from ._input import check_file, check_tensor, in_main_memory, named_rows, valid_rows
 from ._parameters import Interval, StrOptions
@@ -90,6 +103,10 @@ class StreamingKernelPCA(KernelEstimator):
         As in `KernelPCA`: None to compute where the first batch is, "cuda" on a GPU. A dictionary
         grows row by row, in main memory.
 
+    checkpoint : str, path or None, default=None
+        As in `KernelPCA`, for `fit`: the state every minute. Not for iterators, which can be read
+        only once, nor for streams that compute on a device.
+
     Attributes
     ----------
     eigenvalues_, explained_variance_, explained_variance_ratio_, certificate_, expansion_, \
@@ -150,6 +167,7 @@ class StreamingKernelPCA(KernelEstimator):
         "novelty": [Interval(Real, 0, 1, closed="left"), Novelty],
         "forgetting": [Interval(Real, 0, 1, closed="right")],
         "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage],
+        "checkpoint": [str, PathLike, None],
     }
 
     def __init__(
@@ -172,6 +190,7 @@ class StreamingKernelPCA(KernelEstimator):
         memory: int | str | None = None,
         verbose: int = 0,
         device: Any = None,
+        checkpoint: str | PathLike[str] | None = None,
     ):
         self.n_components = n_components
         self.kernel = kernel
@@ -190,6 +209,7 @@ class StreamingKernelPCA(KernelEstimator):
         self.memory = memory
         self.verbose = verbose
         self.device = device
+        self.checkpoint = checkpoint
 
     def fit(self, X: Array, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from the start, from an array or from batches.
@@ -213,8 +233,13 @@ class StreamingKernelPCA(KernelEstimator):
                 "sample_weight is for one array, and X is a sequence of batches, a file or rows on "
                 "a cluster. Give partial_fit each batch with the weights of its rows."
             )
+        self._validate_params()
+        kept = None if self.checkpoint is None else self._kept_for(X, sample_weight)
         judged = sample_weight is None  # a uniform sample judges rows that count alike
-        return self._learn(batches, afresh=True, judged=judged, sample_weight=sample_weight)
+        self._learn(batches, True, judged, sample_weight, kept)
+        if kept is not None:
+            kept.remove()
+        return self
 
     def partial_fit(self, X: Array, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn more rows, in their order.
@@ -274,8 +299,7 @@ class StreamingKernelPCA(KernelEstimator):
 
     def _batches(self, X):
         """The batches of an iterator, of a list of 2D arrays, a file or Dask; an array is one."""
-        several = isinstance(X, list | tuple) and X and all(np.ndim(batch) == 2 for batch in X)
-        if several or (isinstance(X, Iterator) and not is_arrow(X)):
+        if is_several(X) or (isinstance(X, Iterator) and not is_arrow(X)):
             return filter(has_rows, X)
         if is_dask(X):
             return DaskRows(X, self.memory, self.n_jobs).batches()
@@ -284,7 +308,28 @@ class StreamingKernelPCA(KernelEstimator):
             return (named_rows(batch, rows.names, X) for batch in rows.batches())
         return [X]
 
-    def _learn(self, batches, afresh, judged=False, sample_weight=None):
+    def _kept_for(self, X, weights) -> Checkpoint | None:
+        """The checkpoint of a fit to rows and their weights."""
+        rows = self._identified(X)
+        rows.weights = None if weights is None else np.asarray(weights)
+        return self._open_checkpoint(rows)
+
+    def _identified(self, X):
+        """The rows of a fit that may be killed and go on, which says what they are."""
+        if is_several(X):
+            return Several([ArrayRows(in_main_memory(b, type(self).__name__)) for b in X])
+        if isinstance(X, Iterator) and not is_arrow(X):
+            raise ValueError(
+                "checkpoint= needs batches that can be read again, and an iterator can be read "
+                "only once. Pass a list of batches, a file or a function that returns an iterator."
+            )
+        if is_dask(X):
+            return DaskRows(X, self.memory, self.n_jobs)
+        if is_source(X):
+            return BlockRows(X, self.memory)
+        return ArrayRows(np.asarray(X) if isinstance(X, list | tuple) else as_rows(X))
+
+    def _learn(self, batches, afresh, judged=False, sample_weight=None, kept=None):
         """Learn from batches; the model changes as a whole, after the last of them.
 
         `judged` spends a look at the kept rows on the certificate: too much after every batch.
@@ -294,16 +339,18 @@ class StreamingKernelPCA(KernelEstimator):
         model = unfitted(self) if afresh else self
         first, batches = ahead(batches)
         engine = self._kept_engine(first, afresh)
-        model._learn_all(batches, afresh, engine, judged, sample_weight)
+        if kept is not None and engine.device is not None:
+            raise ValueError("checkpoint= is for streams in main memory. Give device='cpu'.")
+        model._learn_all(batches, afresh, engine, judged, sample_weight, kept)
         if afresh:
             become(self, model)
         self._warn()
         return self
 
-    def _learn_all(self, batches, afresh, engine, judged, sample_weight):
+    def _learn_all(self, batches, afresh, engine, judged, sample_weight, kept=None):
         state, history = (None, []) if afresh else (self._renewed(), list(self.history_))
-        source = X = None
-        for source in batches:
+        log, source, X = StreamLog(kept), None, None
+        for number, source in enumerate(batches):
             X = self._checked(source, state is None, engine)
             counts = checked_weights(sample_weight, X.shape[0], least=0)
             if counts is not None and not counts.all():
@@ -312,11 +359,14 @@ class StreamingKernelPCA(KernelEstimator):
             if state is None and not X.shape[0]:
                 raise ValueError("Every sample_weight is zero, so there is no row to begin with.")
             if state is None:
-                state = self._begin(X, engine)
-            if X.shape[0]:
-                before, state = state.stream, self._follow(state, X, engine, counts)
-                kept = self.forgetting ** X.shape[0]
-                history.append(record(before, state.stream, kept))
+                rng = self._make_rng() if kept is None else np.random.default_rng(kept.seed)
+                state = self._begin(X, engine, rng)
+                state, history = log.resume(state, history, engine)
+            if X.shape[0] and number >= log.batch:
+                before, start = log.begun(number, state.stream)
+                note = partial(log.note, number, before, history)
+                state = self._follow(state, X, engine, counts, start, note)
+                history.append(record(before, state.stream, self.forgetting ** X.shape[0]))
         if X is None or state is None:
             raise ValueError("There were no batches to learn from. Give at least one with rows.")
         if not state.stream.span.size and not np.isfinite(state.stream.moments.energy):
@@ -400,9 +450,9 @@ class StreamingKernelPCA(KernelEstimator):
         given: Any = self.novelty.threshold if isinstance(self.novelty, Novelty) else self.novelty
         return given
 
-    def _begin(self, X, engine) -> State:
+    def _begin(self, X, engine, rng) -> State:
         """The state before the first row: the kernel and the span are settled."""
-        kernel, rng = self._make_kernel(X), self._make_rng()
+        kernel = self._make_kernel(X)
         span = self._make_span(kernel, X, engine, rng)
         self._preimage_recipe(span.basis(engine))  # fails before the work if it would fail after
         # Rows of streams that are merged must be drawn apart, whatever their random_state.
@@ -435,12 +485,12 @@ class StreamingKernelPCA(KernelEstimator):
         stream = replace(state.stream, span=span, forgetting=float(self.forgetting))
         return state._replace(stream=stream)
 
-    def _follow(self, state, X, engine, counts=None) -> State:
+    def _follow(self, state, X, engine, counts, start, note) -> State:
         """The state after a batch; at fixed numbers of rows the signs get a new reference."""
         stream, sample, reference = state
         stream.span.kernel.check(X)
         X = match_sparsity(X, sample.rows)
-        start, n = 0, X.shape[0]
+        n = X.shape[0]
         while start < n:
             wait = (to_checkpoint, rows_to_look)
             stop = min(n, start + min(rows(stream.count, self.forgetting) for rows in wait))
@@ -453,6 +503,7 @@ class StreamingKernelPCA(KernelEstimator):
             if stream.span.size and to_checkpoint(stream.count - 1, self.forgetting) == 1:
                 reference = new_reference(stream, self.n_components, self.center, engine, reference)
             start = stop
+            note(start, State(stream, sample, reference))
         return State(stream, sample, reference)
 
     def _without_faded(self, stream, reference, engine):
@@ -532,6 +583,67 @@ def ahead(batches):
     waiting = iter(batches)
     some = list(islice(waiting, 1))
     return (some[0] if some else None), chain(some, waiting)
+
+
+class StreamLog:
+    """Where a stream leaves how far it has come, every minute, and finds what it has left.
+
+    Attributes
+    ----------
+    batch : int
+        The batch to go on with.
+    """
+
+    def __init__(self, checkpoint: Checkpoint | None):
+        self.progress = Progress() if checkpoint is None else checkpoint.next_loop()
+        self.batch, self._row = (self.progress.header.get(key, 0) for key in ("batch", "row"))
+        self._before: Any = None
+
+    def resume(self, state: State, history: list, engine) -> tuple[State, list]:
+        """The state and the history as they were left."""
+        if not self.progress.header:
+            return state, history
+        known = unpack(self.progress.header["state"], self.progress.arrays)
+        found, self._before, lines = known
+        self._before = with_facts(state.stream, self._before)
+        return state_with(state, found, engine), [BatchRecord(*line) for line in lines]
+
+    def begun(self, number: int, stream) -> tuple[Any, int]:
+        """The stream before a batch, and the rows of the batch that are done."""
+        if self._before is not None and number == self.batch:
+            return self._before, self._row
+        return stream, 0
+
+    def note(self, number: int, before, history: list, row: int, state: State) -> None:
+        """Write the state, where it is time for that."""
+        if self.progress.due:
+            arrays: list = []
+            lines = [tuple(line) for line in history[-HISTORY:]]
+            packed = pack((facts_of_state(state), facts_of(before), lines), arrays)
+            self.progress.write({"batch": number, "row": row, "state": packed}, arrays)
+
+
+class Several:
+    """A list of batches, as far as it tells one from another."""
+
+    weights: Any = None
+
+    def __init__(self, batches: list[ArrayRows]):
+        self.batches = batches
+
+    def identity(self) -> list:
+        """That of all of them."""
+        return [batch.identity() for batch in self.batches]
+
+
+def is_several(X) -> bool:
+    """Whether X is a list of 2D arrays."""
+    return bool(isinstance(X, list | tuple) and X and all(np.ndim(batch) == 2 for batch in X))
+
+
+def as_rows(X):
+    """An array or a CSR matrix of whatever has rows."""
+    return X.tocsr() if is_sparse(X) else np.asarray(to_numpy(X))
 
 
 def has_rows(batch) -> bool:

@@ -8,8 +8,12 @@ from ..kernels import Precomputed
 from ..operators import CenteredGram
 from ..problems import GramProblem
 
+# Vectors of length n that a run holds at its peak for every direction it carries, the result
+# and the products with the kernel matrix among them.
+VECTORS = 12
 
-def gram_problem(kernel, X, engine, single: bool, center: bool) -> GramProblem:
+
+def gram_problem(kernel, X, engine, single: bool, center: bool, width: int = 0) -> GramProblem:
     """The Gram matrix of the rows: kept where it fits half of the budget, else row by row.
 
     Parameters
@@ -21,6 +25,8 @@ def gram_problem(kernel, X, engine, single: bool, center: bool) -> GramProblem:
     single : bool
         Compute in single precision where rounding allows.
     center : bool
+    width : int
+        Directions that are carried: their vectors come out of the same budget.
     """
     if isinstance(kernel, Precomputed):
         return GramProblem(PrecomputedBasis(X, engine), center)
@@ -30,10 +36,11 @@ def gram_problem(kernel, X, engine, single: bool, center: bool) -> GramProblem:
     basis.release()
     problem = GramProblem(basis, center)
     n = X.shape[0]
+    basis.leave(8 * n * VECTORS * width)
     # Products of a single-precision matrix need a copy in double precision.
     # A device makes rows about as fast as it reads them.
-    if engine.device is None and 8 * n**2 <= engine.memory // 2:
-        K = engine.fill(basis.pairs, np.empty((n, n), dtype))
+    if engine.device is None and 8 * n**2 <= basis.engine.memory // 2:
+        K = basis.engine.fill(basis.pairs, np.empty((n, n), dtype))
         problem.operator = CenteredGram(PrecomputedBasis(K, engine), center)
     return problem
 

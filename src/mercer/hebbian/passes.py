@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checkpoint import Progress, Stage
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..solvers._linalg import beside, column_norms, inner, times
@@ -132,7 +133,7 @@ def hebbian_eigenpairs(
     size = GainUnit(n, variance, sampled_norm(gram, rng, block) if gain.needs_norm else np.nan)
     run = _Run(gram, gain, size, n_components, block, tick)
     run.begin(*begin)
-    converged = run.passes(n_passes, tol, rng, report, measure)
+    converged = run.passes(n_passes, tol, rng, report, measure, gram.progress())
     pairs = READOUTS[readout](gram, run, n_components)
     products = 1 + len(run.records) + pairs.n_passes
     share = float(np.max(pairs.residuals)) / max(float(pairs.values[0]), np.finfo(float).tiny)
@@ -156,32 +157,42 @@ class _Run:
         self.eigenvalues = column_norms(S.T) / lengths
         self.V, self.Z, self.outputs = V, Z, orthonormal(S.T)
 
-    def passes(self, n_passes, tol, rng, report, measure):
+    def passes(self, n_passes, tol, rng, report, measure, progress):
         """Up to n_passes passes; True if the subspace came to rest."""
+        log = PassLog(progress, rng)
+        begun = log.resume(self)
         try:
-            for _ in range(n_passes):
-                record = self._pass(rng, measure)
+            while not log.over and len(self.records) < n_passes:
+                record = self._pass(rng, measure, log, begun)
+                begun = None
                 self.records.append(record)
                 stop = report(self._state(record, tol))
-                if record["changes"] <= tol or stop:
-                    return record["changes"] <= tol
+                log.over = bool(record["changes"] <= tol or stop)
+                log.note(self)
+            return bool(self.records and self.records[-1]["changes"] <= tol)
         except KeyboardInterrupt:
             self.interrupted = True
         return False
 
-    def _pass(self, rng, measure):
-        """Visit all points once in random order."""
+    def _pass(self, rng, measure, log, begun):
+        """Visit all points once in random order, or those left of a pass that was begun."""
         n, V = self.size.n, self.outputs
         t = 1 + n * len(self.records)
         rates, decay = self.gain.rates(self.eigenvalues, self.size), self.gain.decay(n)
         # Outputs are small block by block and come from the host; the rows' products do not.
         Y = np.empty(self.rule.A.shape, dtype_name(self.rule.A.dtype))
         Z = array_namespace(V).empty_like(V)
-        order = rng.permutation(n)
-        for first in range(0, n, self.block):
+        if begun is None:
+            start, order = 0, rng.permutation(n)
+        else:
+            start, order, Y[...], before = begun
+            Z[...] = on_device_of(before, Z)
+        for first in range(start, n, self.block):
             index = order[first : first + self.block]
             Z[index], Y[:, index] = self._visit(index, V, rates, decay, t + first)
             self.tick(min(n, first + self.block), n)
+            if log.due:
+                log.note(self, (first + self.block, order, Y, to_numpy(Z)))
         eigenvalues, outputs = (
             np.sum(Y**2, axis=1, dtype=np.float64),
             orthonormal(on_device_of(Y, V).T),
@@ -220,6 +231,10 @@ class _Run:
         done = 1 + len(self.records)
         return PassState(done, self.eigenvalues[: self.r].copy(), float(share), tol)
 
+    def let_go(self):
+        """Forget the vectors carried, once they are read."""
+        self.V = self.Z = self.outputs = None
+
     def history(self):
         """The records as arrays."""
         if not self.records:
@@ -231,6 +246,55 @@ class _Run:
             columns["excess"] = None
         recoveries = round(-np.log2(self.rule.brake))
         return History(**columns, recoveries=recoveries, interrupted=self.interrupted)
+
+
+class PassLog:
+    """Where a run leaves how far it has come: after each pass, and every minute on the way."""
+
+    def __init__(self, progress: Progress, rng: np.random.Generator):
+        self.progress, self.rng, self.over = progress, rng, False
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for a state in the middle of a pass."""
+        return self.progress.due
+
+    def note(self, run: _Run, begun: tuple | None = None) -> None:
+        """Write the state after a pass, or that of the pass that is `begun`."""
+        if not isinstance(self.progress, Stage):
+            return
+        carried = [to_numpy(A) for A in (run.eigenvalues, run.V, run.Z, run.outputs)]
+        rule, records = run.rule.state(), [record_arrays(record) for record in run.records]
+        header = {
+            "rule": len(rule),
+            "records": [list(record) for record in records],
+            "rows": 0 if begun is None else begun[0],
+            "over": self.over,
+            "rng": self.rng.bit_generator.state,
+        }
+        tail = [] if begun is None else list(begun[1:])
+        lines = [value for record in records for value in record.values()]
+        self.progress.write(header, [*carried, *rule, *lines, *tail])
+
+    def resume(self, run: _Run) -> tuple | None:
+        """Put the run where it was; what is known of a pass that was begun."""
+        header, arrays = self.progress.header, iter(self.progress.arrays)
+        if not header:
+            return None
+        run.eigenvalues, *carried = (next(arrays) for _ in range(4))
+        run.V, run.Z, run.outputs = (on_device_of(A, run.V) for A in carried)
+        run.rule.go_on([next(arrays) for _ in range(header["rule"])])
+        run.records = [
+            {"excess": None} | {name: next(arrays)[()] for name in names}
+            for names in header["records"]
+        ]
+        self.rng.bit_generator.state, self.over = header["rng"], header["over"]
+        return (header["rows"], *arrays) if header["rows"] else None
+
+
+def record_arrays(record: dict) -> dict:
+    """One line of the history as arrays, without what was not measured."""
+    return {name: np.asarray(value) for name, value in record.items() if value is not None}
 
 
 def visit(gram, index, A, V):

@@ -47,7 +47,9 @@ def nystroem(gram, run, r):
 def ritz(gram, run, r):
     """Rayleigh-Ritz in the span of the carried Nystroem vectors (1 product), exact residuals."""
     V = orthonormal(scores(run.Z, *nystroem_values(run.V, run.Z)))
+    run.let_go()
     values, U, Z = rotate(V, gram @ V)
+    del V
     residuals = column_norms(Z - U * on_device_of(values, U))
     return Eigenpairs(values[:r], U[:, :r], residuals[:r], n_passes=1, least=float(values[-1]))
 
@@ -95,7 +97,7 @@ def nystroem_values(V, Z):
 def scores(Z, values, M):
     """Nystroem eigenvectors Z M / sqrt(values), (n, q); zero beyond the rank."""
     inverse = np.divide(1.0, np.sqrt(values), out=np.zeros_like(values), where=values > 0)
-    return times(Z, M) * on_device_of(inverse, Z)
+    return times(Z, M * inverse)
 
 
 def rotate(V, Z):
@@ -112,4 +114,5 @@ def orthonormal(V):
         Q, R = array_namespace(V).linalg.qr(V)
         R = to_numpy(R)
     signs = np.where(np.diag(R) < 0, -1.0, 1.0)
-    return Q * on_device_of(signs.astype(dtype_name(Q.dtype)), Q)
+    Q *= on_device_of(signs.astype(dtype_name(Q.dtype)), Q)
+    return Q

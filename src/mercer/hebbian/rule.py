@@ -89,6 +89,9 @@ class HebbianRule:
     #: Logarithms of the factors that meta-descent puts on the gains.
     rho: Any = 0.0
 
+    #: What changes from block to block.
+    memory: tuple[str, ...] = ("A", "cap", "brake")
+
     def __init__(self, A: Array, cap: float = 1.0, running: RunningEigenvalues | None = None):
         self.A = A
         self.cap = cap
@@ -99,6 +102,19 @@ class HebbianRule:
     def factors(self) -> Array:
         """What the Gram rows of a block are multiplied with, (n, k)."""
         return self.A.T
+
+    def state(self) -> list:
+        """What the rule has learned, as arrays of the host."""
+        kept = [to_numpy(np.asarray(getattr(self, name))) for name in self.memory]
+        return kept if self.running is None else [*kept, to_numpy(self.running.S)]
+
+    def go_on(self, state: list) -> None:
+        """Go on from what `state` gave."""
+        for name, value in zip(self.memory, state, strict=False):
+            old = getattr(self, name)
+            setattr(self, name, float(value) if np.ndim(value) == 0 else beside_of(value, old))
+        if self.running is not None:
+            self.running.S = beside_of(state[-1], self.running.S)
 
     def step(self, index: Array, rows: Array, rates: Array, decay: float, t: float) -> None:
         """Visit the points `index`, whose Gram rows are `rows` (b, n); return the outputs (r, b).
@@ -161,6 +177,8 @@ class MetaDescentRule(HebbianRule):
     B holds the derivative of A with respect to the log-gains. Memory 2 r n.
     """
 
+    memory = (*HebbianRule.memory, "B", "N", "S", "rho")
+
     def __init__(
         self,
         A: Array,
@@ -218,6 +236,8 @@ class OrthonormalRule(HebbianRule):
         As for `HebbianRule`.
     """
 
+    memory = (*HebbianRule.memory, "G")
+
     def __init__(self, A: Array, cap: float = 1.0):
         super().__init__(A, cap)
         # The rows come orthonormal, or zero where there was nothing to find.
@@ -235,6 +255,11 @@ class OrthonormalRule(HebbianRule):
 
 # eta, floor and forms where no eigenvalues run along.
 NO_ESTIMATE = (0.0, 0.0, *2 * (3 * (np.empty((0, 0)),),))
+
+
+def beside_of(value, old):
+    """An array of the host where another one is."""
+    return value if isinstance(old, np.ndarray) else on_device_of(value, old)
 
 
 def sweep(C, K, rates, decay, t, cap, eta=0.0, floor=0.0, *forms):

@@ -542,4 +542,6 @@ def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float
     unit = float(np.abs(sample).max(initial=0))
     unit = 1.0 if unit == 0 or WIDTH_RANGE[0] < unit < WIDTH_RANGE[1] else unit
     distances = pdist(sample / unit, metric)
-    return unit * float(np.median(distances) if kind == "median" else distances.mean())
+    if kind == "mean":
+        return unit * float(distances.mean())
+    return unit * float(np.median(distances, overwrite_input=True))

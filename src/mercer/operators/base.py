@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
+from ..checkpoint import Progress
 from ..compute import array_namespace, on_device_of
 from ..compute.arrays import Array
 
@@ -46,6 +47,17 @@ class SymmetricOperator(ABC):
     def rounded(self, V: Array) -> Array:
         """V with as few digits as make the product with it cheaper; any V near it will do."""
         return V
+
+    def progress(self) -> Progress:
+        """Where a pass over the rows of the operator leaves how far it has come."""
+        return Progress()
+
+    def leave(self, size: int) -> None:
+        """Do with so many bytes less of the budget, which the vectors of a solver take.
+
+        Raises ValueError where that is too little to work with.
+        """
+        return
 
     @property
     def draft(self) -> "SymmetricOperator | None":

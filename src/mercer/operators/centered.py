@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..bases import GramBasis
+from ..checkpoint import Progress
 from ..compute import array_namespace, to_numpy
 from ..compute.arrays import Array
 from .base import SymmetricOperator, padded, sample_weights, start_sample
@@ -59,6 +60,15 @@ class CenteredGram(SymmetricOperator):
                 "the data or change the kernel's parameters."
             )
         return AV
+
+    def progress(self) -> Progress:
+        """In the checkpoint of the basis, where it has one."""
+        kept = self.basis.checkpoint
+        return Progress() if kept is None else kept.next_loop()
+
+    def leave(self, size: int) -> None:
+        """The tiles do."""
+        self.basis.leave(size)
 
     def vectors(self, V: Array) -> Array:
         """Vectors where the engine of the basis keeps its own."""

@@ -42,6 +42,10 @@ class NormalizedGram(SymmetricOperator):
         """Vectors where the engine of the basis keeps its own."""
         return self.basis.engine.asarray(V)
 
+    def leave(self, size: int) -> None:
+        """The tiles do."""
+        self.basis.leave(size)
+
     @property
     def draft(self) -> Any:
         """The operator over the basis's single-precision tiles, with degrees of its own."""

@@ -32,6 +32,10 @@ class Scaled(SymmetricOperator):
         """As of A."""
         return self.operator.vectors(V)
 
+    def progress(self):
+        """That of A."""
+        return self.operator.progress()
+
     @property
     def draft(self):
         """The draft of A over the unit."""

@@ -17,7 +17,16 @@ from ..compute import TiledEngine, format_bytes, is_sparse, make_engine
 from ..kernels import KERNELS, Kernel, Precomputed
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver
 from .columns import columns
-from .costs import METHODS, OTHERS, gram_power, power_block, small_problem, tile_memory
+from .costs import (
+    ARPACK_COPIES,
+    METHODS,
+    OTHERS,
+    SUBSPACE_COPIES,
+    gram_power,
+    power_block,
+    small_problem,
+    tile_memory,
+)
 from .fourier import fourier, solver_for, takes_fourier
 from .types import Estimate, Plan, Speeds, Workload
 
@@ -232,8 +241,9 @@ def _arpack(work, formed, solver) -> Estimate:
 
 def _by_products(work, name, solver) -> Estimate:
     """A method that multiplies with the matrix tile by tile, how often is not known."""
-    size = tile_memory(work) + 16 * work.n * work.r
-    return Estimate(name, solver, math.nan, size, math.nan, True)
+    vectors = 8 * work.n * max(ARPACK_COPIES * work.r + 40, SUBSPACE_COPIES * (work.r + 10))
+    size = tile_memory(work) + vectors
+    return Estimate(name, solver, math.nan, size, math.nan, True, vectors=vectors)
 
 
 def _reduced(work, solver, basis, rows, speeds) -> Plan:

@@ -16,6 +16,14 @@ from .types import Estimate, Speeds, Workload
 DRAFT_PASSES, CORRECTION_PASSES = 6, 5
 # Single products of ARPACK: a few, and so many a component. Flat spectra take up to thrice that.
 ARPACK_PRODUCTS, ARPACK_EACH = 40, 2.3
+# Vectors at the peak of a Krylov fit: copies of the basis with its products, and blocks beside
+# them. Seen for 4 to 60 components in budgets from 2 MB to 1 GB; the peak is in the corrections.
+BASIS_COPIES, BLOCK_COPIES = 2.5, 10
+# A tile of the least side in flight, with what kernels need beside it.
+LEAST_TILE = 300_000
+# Vectors of ARPACK (its own are twice as many as asked for, and 20 at least) and of subspace
+# iteration, with copies of the result.
+ARPACK_COPIES, SUBSPACE_COPIES = 6, 5
 # Double precision tiles and products against single ones.
 FULL_COST = 2.3
 # Seconds of a fit, of a pass and of a single product that no size explains.
@@ -34,8 +42,10 @@ def dense(work: Workload, speeds: Speeds) -> Estimate:
     # LAPACK scales poorly over threads: what they save is not counted.
     decompose = speeds.decompose * (n**3 + 150 * n**2 + 7 * r * n**2)
     seconds = FIT_SECONDS + form(work, speeds) + decompose
-    note = "every component at once"
-    return Estimate("dense", Dense(), n * n / 2, size, seconds, size <= work.memory, note)
+    note, fits = "every component at once", size <= work.memory
+    return Estimate(
+        "dense", Dense(), n * n / 2, size, seconds, fits, note, vectors=size - beside_matrix(work)
+    )
 
 
 def arpack(work: Workload, speeds: Speeds) -> Estimate:
@@ -51,7 +61,16 @@ def arpack(work: Workload, speeds: Speeds) -> Estimate:
         note = "too many components for a Krylov method"
     solver = Arpack(form=True, to_rounding=True)
     fits = few and size <= work.memory and work.device == "cpu"
-    return Estimate("arpack, matrix formed", solver, n * n / 2, size, seconds, fits, note)
+    return Estimate(
+        "arpack, matrix formed",
+        solver,
+        n * n / 2,
+        size,
+        seconds,
+        fits,
+        note,
+        vectors=size - beside_matrix(work),
+    )
 
 
 def small_problem(work: Workload, speeds: Speeds) -> Estimate:
@@ -68,7 +87,12 @@ def form(work: Workload, speeds: Speeds) -> float:
 
 def formed_memory(work: Workload) -> int:
     """The matrix, the rows prepared for it, and the vectors that are found with their copies."""
-    return 8 * work.n * (work.n + 2 * (work.d + 2) + 3 * work.r)
+    return 8 * work.n * (work.n + 3 * work.r) + beside_matrix(work)
+
+
+def beside_matrix(work: Workload) -> int:
+    """The rows prepared for a matrix that is formed, and a tile of it in flight."""
+    return 16 * work.n * (work.d + 2) + LEAST_TILE
 
 
 def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
@@ -88,9 +112,10 @@ def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
     seconds = (speeds.evaluate * tiles + speeds.multiply * products) / work.threads
     seconds += FIT_SECONDS + small_steps(n, block, columns, draft, speeds)
     tiles_size = tile_memory(work) + (2 * n * n if kept else 0)
-    # Prepared rows of both precisions, the basis, and blocks on their way.
+    # Prepared rows of both precisions.
     rows = min(24 * n * (work.d + 2), 3 * work.memory // 10)
-    size = tiles_size + rows + 8 * n * (columns + 6 * block)
+    vectors = 8 * n * krylov_vectors(carried, block, columns)
+    size = tiles_size + rows + vectors
     name = "krylov, tiles kept" if kept else "krylov, matrix-free"
     note = "one pass over the data, the rest in memory" if kept else "memory does not grow with n^2"
     evaluations = n * n / 2 * ((1 if kept else draft) + full)
@@ -99,9 +124,8 @@ def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
         note = "too many components for a Krylov method"
     if kept and work.fused:
         note = "tiles are made faster than memory gives them back"
-    # The budget is for tiles: rows and vectors come beside it, whatever the method.
-    fits = few and tiles_size <= work.memory and not (kept and work.fused)
-    return Estimate(name, solver, evaluations, int(size), seconds, fits, note)
+    fits = few and tiles_size + vectors <= work.memory and not (kept and work.fused)
+    return Estimate(name, solver, evaluations, int(size), seconds, fits, note, vectors=vectors)
 
 
 def small_steps(n: int, block: int, columns: int, passes: int, speeds: Speeds) -> float:
@@ -115,9 +139,15 @@ def small_steps(n: int, block: int, columns: int, passes: int, speeds: Speeds) -
 
 
 def krylov_columns(work: Workload, carried: int, block: int) -> int:
-    """Basis vectors that a fourth of the budget holds, at least two blocks and the kept ones."""
-    room = work.memory // 4 // (8 * work.n)
+    """Basis vectors that half of the budget holds, at least two blocks and the kept ones."""
+    fixed = krylov_vectors(carried, block, 0)
+    room = (work.memory // 2 // (8 * work.n) - fixed) / BASIS_COPIES
     return int(max(carried + 2 * block, min(carried + BASIS_BLOCKS * block, room)))
+
+
+def krylov_vectors(carried: int, block: int, columns: int) -> int:
+    """Vectors of length n that a Krylov fit holds at its peak, the result among them."""
+    return int(BASIS_COPIES * columns + BLOCK_COPIES * max(carried, block))
 
 
 def tile_memory(work: Workload) -> int:
@@ -132,8 +162,18 @@ def gram_power(work: Workload, speeds: Speeds) -> Estimate:
     steps = n * n * (2 * ROW_BLOCK + 5 * q)
     seconds = FULL_COST * (speeds.evaluate * 2 * n * n + speeds.multiply * steps) / work.threads
     size = 8 * n * (3 * q + 3 * power_block(work, ROW_BLOCK))
+    vectors = 8 * n * 3 * q
     note = "near exact in two readings of the kernel where the spectrum decays"
-    return Estimate("gram-power", GramPower(), 2 * n * n, size, seconds, size <= work.memory, note)
+    return Estimate(
+        "gram-power",
+        GramPower(),
+        2 * n * n,
+        size,
+        seconds,
+        size <= work.memory,
+        note,
+        vectors=vectors,
+    )
 
 
 def power_block(work: Workload, block: int) -> int:

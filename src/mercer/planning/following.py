@@ -94,6 +94,7 @@ def residual_share(pairs) -> float:
 def run(plan: Plan, problem, engine, rng, report):
     """Solve with BLAS held at one thread, except for large dense matrices."""
     solver, work = plan.solver, plan.workload
+    problem.operator.leave(plan.chosen.vectors)
     operator, unit = ordinary(problem.operator)
     if isinstance(solver, Dense) and problem.size > SINGLE_BLAS_ROWS:
         return solver.solve(operator, work.r, rng, work.tol, report).scaled(unit)

@@ -89,6 +89,8 @@ class Estimate:
     fits : bool
         Whether the memory is within the budget.
     note : str
+    vectors : int
+        Of these bytes those of vectors and of a matrix that is formed, which tiles leave alone.
     approximate : bool
         Whether its certificate allows for an error beyond rounding and tolerance.
     """
@@ -101,6 +103,7 @@ class Estimate:
     fits: bool
     note: str = ""
     approximate: bool = False
+    vectors: int = 0
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,15 @@ Bakir, Weston & Schoelkopf 2004, "Learning to find pre-images".
 """
 
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from ..compute import to_numpy
+from ..compute import format_bytes, to_numpy
 from ..compute.arrays import Array
+from ..exceptions import tell
 from ..expansion import KernelExpansion
 from ..kernels import RBF, Kernel
 from .base import FittedPreimage, Preimage, Preimages, batch_rows, row_sample, some_rows
@@ -19,6 +21,8 @@ from .base import FittedPreimage, Preimage, Preimages, batch_rows, row_sample, s
 INVERT, DENOISE = 0.01, 1.0
 # Training rows for each center, at most: more change the answer little.
 ROWS_PER_CENTER = 2
+# Bytes at the peak for each pair of centers, and centers without which there is no regression.
+CENTER_BYTES, LEAST_CENTERS = 72, 20
 
 
 class KernelRidge(Preimage):
@@ -49,11 +53,13 @@ class KernelRidge(Preimage):
     def fit(self, expansion: KernelExpansion, X: Array, denoising: bool = False) -> FittedPreimage:
         """Solve for the coefficients of the centers, in main memory."""
         alpha = (DENOISE if denoising else INVERT) if self.alpha is None else self.alpha
-        engine, rows = expansion.basis.engine, some_rows(X, ROWS_PER_CENTER * self.size)
+        engine = expansion.basis.engine
+        size = centers_within(self.size, X.shape[0], engine)
+        rows = some_rows(X, ROWS_PER_CENTER * size)
         S, rows = to_numpy(expansion.scores(rows)), to_numpy(rows)
         kernel = RBF("median" if self.gamma is None else self.gamma).resolve(S)
         mean = rows.mean(axis=0, dtype=float)
-        index = row_sample(len(rows), self.size)
+        index = row_sample(len(rows), size)
         with engine.single_blas():
             if index is None:
                 centers, B = S, ridge_inverse(kernel, S, rows - mean, alpha)
@@ -99,6 +105,25 @@ class FittedRidge(FittedPreimage):
             out.points,
         )
         return out
+
+
+def centers_within(size: int, n: int, engine) -> int:
+    """As many centers as the budget has room for; warns where they are fewer than asked."""
+    size = min(size, n)
+    room = isqrt(engine.memory // CENTER_BYTES)
+    if engine.device is not None or size <= room:
+        return size
+    if room < LEAST_CENTERS:
+        raise ValueError(
+            f"memory={format_bytes(engine.memory)} holds a ridge regression of {room} centers, and "
+            f"{LEAST_CENTERS} are the least. Give at least "
+            f"{format_bytes(CENTER_BYTES * LEAST_CENTERS**2)}."
+        )
+    tell(
+        f"A ridge of {size:,} centers needs {format_bytes(CENTER_BYTES * size**2)}: {room:,} are "
+        f"taken, which memory={format_bytes(engine.memory)} holds."
+    )
+    return room
 
 
 def centered_ridge(kernel, centers, S, X, alpha):

@@ -94,6 +94,11 @@ class ArrayRows(Rows):
         """A file on disk is read in blocks."""
         return self.in_blocks() if isinstance(self.array, np.memmap) else self
 
+    def in_pieces(self) -> Any:
+        """In blocks; a tensor stays where it is."""
+        here = isinstance(self.array, np.ndarray) or is_sparse(self.array)
+        return self.in_blocks() if here else self
+
     def batches(self) -> Any:
         """All rows as one."""
         yield self.array

@@ -142,11 +142,9 @@ class Rows(ABC):
     def count_rows(self) -> int:
         """The number of rows; counted in a pass where it is not known."""
 
+    @abstractmethod
     def identity(self) -> list:
         """What tells these rows from others, without reading all: for checkpoints."""
-        raise ValueError(
-            "checkpoint= is for arrays and files, and not for rows on a cluster. Leave it out."
-        )
 
     @property
     def kept(self) -> Any:
@@ -162,6 +160,10 @@ class Rows(ABC):
 
     def for_passes(self) -> "Rows":
         """The rows as passes over them read them best."""
+        return self
+
+    def in_pieces(self) -> "Rows":
+        """The rows as passes read them that may be killed and go on."""
         return self
 
     def blank(self) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checkpoint import PartialSum
+from ..checkpoint import Stage
 from ..compute import (
     TiledEngine,
     format_bytes,
@@ -249,6 +249,8 @@ class BlockRows(Rows):
                 f"checkpoint= needs rows that can be read again, and {self.name} can be read only "
                 "once. Pass a function that returns a fresh iterator, or a file."
             )
+        if self.source.array is not None:
+            return ArrayRows(self.source.array).identity()
         with closing(self.source.blocks(IDENTITY_ROWS)) as blocks:
             first = next(iter(blocks), self.blank()[:0])
         first = first.toarray() if is_sparse(first) else first
@@ -290,7 +292,7 @@ class BlockPass:
         block: int,
         count: int = 0,
         complete: bool = False,
-        partial: PartialSum | None = None,
+        partial: Stage | None = None,
     ):
         self.totals, self.block, self.count = totals, block, count
         self.complete, self.partial = complete, partial

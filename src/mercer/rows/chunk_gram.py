@@ -58,12 +58,21 @@ class ChunkGram(GramBasis):
         if self.draft is not None:
             self.draft.chunks = chunks
 
+    def keep_in(self, checkpoint):
+        """Leave products in a checkpoint, where there is one."""
+        self.checkpoint = checkpoint
+        if self.draft is not None:
+            self.draft.checkpoint = checkpoint
+
     def release(self):
-        """Forget the draft and the persisted chunks."""
-        self.draft, self.chunks = None, self._given
+        """Forget the draft, the persisted chunks and the checkpoint."""
+        self.draft, self.chunks, self.checkpoint = None, self._given, None
 
     def gram(self, W):
         """k(Z, Z) W, each pair of chunks used for both sides."""
+        return self.kept_product(W, lambda: self._product(W))
+
+    def _product(self, W):
         parts = self.chunks.filled()
         make = self.crew.engine(len(parts) * (len(parts) + 1) // 2)
         own, cross = delayed(own_product), delayed(cross_products, nout=2)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..bases.points import DRAFT_SPREAD
+from ..checkpoint import Progress
 from ..compute import TiledEngine, format_bytes, make_engine, stack_rows, to_numpy
 from ..compute.arrays import Array
 from ..expansion import KernelExpansion
@@ -22,6 +23,7 @@ from ..kernels.base import WIDTH_SAMPLE
 from .base import KEPT_ROWS, Rows, Survey, SurveyOf
 from .chunk_gram import ChunkGram
 from .chunks import Chunks
+from .partial_sums import pack, unpack
 from .tasks import Crew, constant, delayed, run, tree_sum
 
 # Tiles between two chunks are centered on one of them and not on all rows, so that squared
@@ -30,6 +32,10 @@ PAIR_SPREAD = DRAFT_SPREAD / 4
 # Blocks of vectors that block Krylov holds at the least, and vectors of a block beyond the
 # components.
 LEAST_BLOCKS, SPARE_VECTORS = 6, 16
+# Groups of chunks after which a sum may be written to a checkpoint, and chunks of one at least.
+GROUPS, GROUP_LEAST = 100, 32
+# Rows that tell one collection from another.
+IDENTITY_ROWS = 16
 
 
 class DaskRows(Rows):
@@ -101,7 +107,35 @@ class DaskRows(Rows):
             make=self.crew.engine(len(chunks.filled())),
         )
         some = [part for part, length in zip(parts, lengths, strict=True) if length]
-        return run([tree_sum(some)])[0]
+        return self._added(some) if self.checkpoint is None else self._kept_sum(some)
+
+    def _added(self, parts: list) -> Any:
+        return run([tree_sum(parts)])[0]
+
+    def _kept_sum(self, parts: list) -> Any:
+        """The same in groups of chunks, after each of which the sum so far may be written."""
+        stage = self.checkpoint.next_sum() if self.checkpoint is not None else Progress()
+        known = stage.header
+        group, done = known.get("group", self._group(len(parts))), known.get("chunks", 0)
+        total = unpack(known["total"], stage.arrays) if done else None
+        while done < len(parts):
+            part = self._added(parts[done : done + group])
+            total, done = part if total is None else total + part, done + group
+            if stage.due or done >= len(parts):
+                arrays: list = []
+                packed = pack(total, arrays)
+                stage.write({"group": group, "chunks": done, "total": packed}, arrays)
+        return total
+
+    def _group(self, chunks: int) -> int:
+        """Chunks of a group: enough for all workers, and no more than a share of all."""
+        return max(GROUP_LEAST, -(-chunks // GROUPS))
+
+    def identity(self) -> list:
+        """Lengths of the chunks, type, and some rows of all over."""
+        chunks = self.chunks
+        places = np.unique(np.linspace(0, (chunks.count or 1) - 1, IDENTITY_ROWS).astype(int))
+        return ["dask", list(chunks.lengths or ()), str(self.dtype), np.asarray(self.take(places))]
 
     def survey(self, size: int) -> Survey:
         """Rows checked, counted and sampled in one pass."""
@@ -161,6 +195,7 @@ class DaskRows(Rows):
         single = kernel.spread(self.candidates(KEPT_ROWS)) <= PAIR_SPREAD
         basis = ChunkGram(kernel, chunks, engine, self.crew, single)
         basis.hold(held)
+        basis.keep_in(self.checkpoint)
         return basis
 
     def typical(self) -> Any:

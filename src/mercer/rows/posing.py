@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import remainder
 from ..bases import AllPoints, Basis, BasisRecipe, ColumnBasis, FourierBasis
+from ..bases.base import check_moments
 from ..compute import TiledEngine, format_bytes, parse_bytes
 from ..exceptions import tell
 from ..problems import (
@@ -120,6 +121,7 @@ def reduced(request, recipe, kernel, seen, rows: Rows, engine, rng) -> Any:
     if isinstance(basis, ColumnBasis):
         X = seen if rows.in_memory else None
         return ColumnProblem(basis, rows.moments(basis, None), request.center, X)
+    check_moments(basis.size, basis.noun, engine)
     witnesses: list = []
 
     def moments_of(W):

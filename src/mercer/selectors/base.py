@@ -47,6 +47,12 @@ class Selector(BaseEstimator):
     pool: int | None = None
     #: Bytes at its peak for each pair of rows; 0 where it holds no matrix of all of them.
     pair_bytes: int = 0
+    #: Bytes at its peak for each row and landmark.
+    atom_bytes: int = 0
+
+    def work_bytes(self, n: int, size: int) -> int:
+        """Bytes at its peak when it chooses among n rows; grows with n."""
+        return self.pair_bytes * n**2 + self.atom_bytes * n * size
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose at most `size` landmarks among the rows of X."""

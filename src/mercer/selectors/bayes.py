@@ -56,7 +56,7 @@ class SparseBayes(Selector):
 
     nested = False
 
-    pair_bytes = 26
+    pair_bytes, atom_bytes = 26, 14
 
     def __init__(
         self, noise: float | None = None, solver: str = "sequential", max_iter: int | None = None

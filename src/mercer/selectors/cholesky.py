@@ -48,6 +48,7 @@ class RPCholesky(Selector):
     """
 
     independent = True
+    atom_bytes = 12
 
     def __init__(self, method: str = "accelerated", block: int | None = None):
         self.method = method
@@ -100,6 +101,7 @@ class GreedyCholesky(Selector):
     """
 
     independent = True
+    atom_bytes = 12
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` pivots; cost as for `RPCholesky`."""

@@ -242,7 +242,7 @@ class SubspaceGreedy(Selector):
 
     independent = True
 
-    pair_bytes = 18
+    pair_bytes, atom_bytes = 18, 14
 
     def __init__(
         self, n_targets: int | None = None, weighted: bool = False, centered: bool = False
@@ -315,6 +315,11 @@ class SparseGreedy(Selector):
     def __init__(self, candidates: int = 59, gain: str = "all"):
         self.candidates = candidates
         self.gain = gain
+
+    def work_bytes(self, n: int, size: int) -> int:
+        """The factor, and the kernel between all rows where they are few or with a tile of them."""
+        kept = min(n, SMALL_POOL, self.candidates * size)
+        return 12 * n * size + 10 * kept**2
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` rows; candidates x n x size kernel values for gain="all"."""

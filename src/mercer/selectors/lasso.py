@@ -46,7 +46,7 @@ class GroupLasso(Selector):
     Perry, Elhabian & Whitaker, Efficient non-linear analysis of large data sets (slides).
     """
 
-    pair_bytes = 18
+    pair_bytes, atom_bytes = 18, 14
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class ComponentLasso(Selector):
     Zou, Hastie & Tibshirani (2006), Sparse principal component analysis.
     """
 
-    pair_bytes = 18
+    pair_bytes, atom_bytes = 18, 14
 
     def __init__(self, n_components: int = 10):
         self.n_components = n_components

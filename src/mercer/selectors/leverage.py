@@ -33,6 +33,9 @@ class RidgeLeverage(Selector):
 
     nested = False
 
+    #: The kernel with a sample of the size of the choice, and its factor.
+    atom_bytes = 30
+
     def __init__(self, oversampling: float = 1.0):
         self.oversampling = oversampling
 

@@ -45,6 +45,10 @@ class Novelty(Selector):
         """A threshold found for one size is not that of another."""
         return self.threshold is not None
 
+    def work_bytes(self, n: int, size: int) -> int:
+        """The kernel between the rows of a block, twice, and that with the landmarks."""
+        return 17 * min(n, BLOCK) ** 2 + 24 * min(n, BLOCK) * size + 16 * size**2
+
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Pass over the rows in the order given; O(n size) kernel values a pass."""
         if self.threshold is not None:

@@ -66,12 +66,20 @@ class TwoStage(Selector):
         """The second stage decides."""
         return self.stages[1].independent
 
+    def work_bytes(self, n: int, size: int) -> int:
+        """That of the stage which needs more."""
+        (first, second), pool = self.stages, min(n, self._pool(size))
+        return max(first.work_bytes(n, pool), second.work_bytes(pool, size))
+
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose at most `size` landmarks among a pool of the rows of X."""
         first, second = self.stages
-        pool = first.select(kernel, X, self.pool or max(MIN_POOL, POOL_PER_ATOM * size), rng)
+        pool = first.select(kernel, X, self._pool(size), rng)
         candidates = pool if first.returns_points else X[pool]
         chosen = second.select(kernel, candidates, size, rng)
         if second.returns_points:
             return chosen
         return pool[chosen]
+
+    def _pool(self, size: int) -> int:
+        return self.pool or max(MIN_POOL, POOL_PER_ATOM * size)

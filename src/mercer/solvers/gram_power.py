@@ -102,7 +102,7 @@ class GramPower(Solver):
         U, L, done = beside(operator, np.zeros((n, 0))), np.zeros(0), 0
         for step in range(self.n_passes + (MOST_PRODUCTS if tol > 0 else 0)):
             if step < self.n_passes:
-                U, L = self._pass(operator, U, L, step * n, r, rng)
+                U, L = self._pass(operator, U, L, step * n, r, rng.permutation(n))
                 done += 1
             values, V, Z = rayleigh_ritz(operator, filled(U, r, rng))
             done += 1
@@ -130,7 +130,7 @@ class GramPower(Solver):
         U, L, values = beside(operator, np.zeros((n, 0))), np.zeros(0), np.zeros(0)
         for step in range(max(1, passes)):
             before = values
-            U, L = self._pass(operator, U, L, step * n, r, rng)
+            U, L = self._pass(operator, U, L, step * n, r, rng.permutation(n))
             values = np.sqrt(n * L[:r])
             # The product comes after the last pass: until then the change of the values is known.
             change = np.abs(values - before).max() / max(values.max(), TINY) if step else 1.0
@@ -144,8 +144,13 @@ class GramPower(Solver):
         share = float(residuals.max()) / max(float(values[0]), TINY)
         return Eigenpairs(values, U, residuals, share <= max(tol, FULL_FLOOR), step + 2, ritz=False)
 
-    def _pass(self, operator, U, L, seen, r, rng):
-        n, amnesic = operator.shape[0], self.amnesic or 0.0
+    def _pass(self, operator, U, L, seen, r, order):
+        n, amnesic, progress = operator.shape[0], self.amnesic or 0.0, operator.progress()
+        start, known = progress.header.get("rows", 0), progress.arrays
+        if start:
+            U, L = beside(operator, known[0]), known[1]
+            # Rows tell the operator their means, which its products need to be the same.
+            read_rows(operator.draft or operator, order[:1])
         # A pass is not the last word on the vectors: single-precision rows will do for it.
         operator = operator.draft or operator
         if self.block == 1:
@@ -153,11 +158,12 @@ class GramPower(Solver):
             return beside(operator, U), L
         q = min(n, r + self.oversampling)
         update = FORMS[self.form]
-        order = rng.permutation(n)
-        for first in range(0, n, self.block):
+        for first in range(start, n, self.block):
             index = order[first : first + self.block]
             g = min(1.0, (1 + amnesic) * len(index) / (seen + first + len(index)))
             U, L = update(U, L, read_rows(operator, index), g, q)
+            if progress.due or first + self.block >= n:
+                progress.write({"rows": first + self.block}, [to_numpy(U), L])
         return U, L
 
 

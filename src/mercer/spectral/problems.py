@@ -21,6 +21,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from ..bases import FourierBasis, PrecomputedBasis
+from ..bases.base import check_moments
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..kernels.base import row_squares
@@ -168,6 +169,7 @@ class ReducedNormalizedProblem:
     least_degree = 0.0
 
     def __init__(self, basis, X):
+        check_moments(basis.size, basis.noun, basis.engine)
         self.basis = basis
         dtype = basis.precision(X)
         self.whitener = basis.whitener(dtype)

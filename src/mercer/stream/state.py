@@ -1,9 +1,11 @@
 """What a stream leaves behind, and what every batch did to it."""
 
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from ..expansion import KernelExpansion
 from ..sampling import RowSample
+from .dictionary import GrowingDictionary
 from .fourier import FourierStream
 from .moments import Stream
 
@@ -76,3 +78,38 @@ def to_checkpoint(count: int, forgetting: float = 1.0) -> int:
         memory = int(max(LEAST_STEP, 1 / (1 - forgetting) / PER_MEMORY))
         step = min(step, 2 ** (memory.bit_length() - 1))
     return step - count % step
+
+
+def facts_of(stream: Stream | FourierStream) -> tuple:
+    """What of a stream its rows have changed; the rest follows from the first of them."""
+    span = stream.span
+    grown = (span.points, span.factor) if isinstance(span, GrowingDictionary) else None
+    if isinstance(stream, FourierStream):
+        return grown, stream.sums, stream.count
+    return grown, stream.early, stream.since, stream.missed, stream.count
+
+
+def with_facts(stream: Stream | FourierStream, facts: Any) -> Any:
+    """The stream that a stream at its start had become."""
+    grown, *sums, count = facts
+    span = stream.span
+    if grown is not None:
+        span = replace(span, points=grown[0], factor=grown[1])
+    names = ("sums",) if isinstance(stream, FourierStream) else ("early", "since", "missed")
+    return replace(stream, span=span, count=count, **dict(zip(names, sums, strict=True)))
+
+
+def facts_of_state(state: State) -> tuple:
+    """The same of all that a stream leaves behind."""
+    seen = None if state.reference is None else (state.reference.frame, state.reference.metric)
+    return facts_of(state.stream), state.sample, seen
+
+
+def state_with(state: State, facts: Any, engine: Any) -> State:
+    """The state that the one before the first row had become."""
+    stream, sample, seen = facts
+    stream = with_facts(state.stream, stream)
+    reference = None
+    if seen is not None:
+        reference = KernelExpansion(stream.span.basis(engine), *seen)
+    return State(stream, sample, reference)
