@@ -1,6 +1,6 @@
 """What a stream leaves behind, and what every batch did to it."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from ..expansion import KernelExpansion
@@ -84,19 +84,21 @@ def facts_of(stream: Stream | FourierStream) -> tuple:
     """What of a stream its rows have changed; the rest follows from the first of them."""
     span = stream.span
     grown = (span.points, span.factor) if isinstance(span, GrowingDictionary) else None
-    if isinstance(stream, FourierStream):
-        return grown, stream.sums, stream.count
-    return grown, stream.early, stream.since, stream.missed, stream.count
+    return grown, *(getattr(stream, name) for name in learned_names(stream))
 
 
 def with_facts(stream: Stream | FourierStream, facts: Any) -> Any:
     """The stream that a stream at its start had become."""
-    grown, *sums, count = facts
-    span = stream.span
+    (grown, *learned), span = facts, stream.span
     if grown is not None:
         span = replace(span, points=grown[0], factor=grown[1])
-    names = ("sums",) if isinstance(stream, FourierStream) else ("early", "since", "missed")
-    return replace(stream, span=span, count=count, **dict(zip(names, sums, strict=True)))
+    named: dict[str, Any] = dict(zip(learned_names(stream), learned, strict=True))
+    return replace(stream, span=span, **named)
+
+
+def learned_names(stream: Stream | FourierStream) -> list[str]:
+    """The attributes that rows change, but for the span."""
+    return [one.name for one in fields(stream) if one.name not in ("span", "forgetting")]
 
 
 def facts_of_state(state: State) -> tuple:
