@@ -251,8 +251,8 @@ def test_tables_larger_than_memory(parts, run):
 
 
 def test_auto_turns_to_landmarks_where_rows_do_not_fit(parts, run, monkeypatch):
-    monkeypatch.setattr("mercer.rows.blocks.WHOLE_SHARE", 16)
-    run("fit", "parts", "--memory", "4MB", "-r", 3, "-o", "m.mercer")
+    monkeypatch.setattr("mercer.bases.landmarks.LEAST", 60)
+    run("fit", "parts", "--memory", "1500kB", "-r", 3, "-o", "m.mercer")
     assert len(load("m.mercer").landmarks_) < 12000
 
 

@@ -220,6 +220,7 @@ def test_distances_invert_the_kernel(kernel):
     np.testing.assert_allclose(found, np.sum(rows**2, axis=1)[None], rtol=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:A ridge of")
 @pytest.mark.parametrize("name", PREIMAGES)
 def test_batches_stay_within_the_budget(name):
     """The way back takes no more than the budget beside its answer, however many rows ask."""
@@ -227,7 +228,7 @@ def test_batches_stay_within_the_budget(name):
     model = KernelPCA(8, kernel="rbf", gamma=0.3, preimage=name, memory="7MB", n_jobs=1).fit(rows)
     S = model.transform(noisy)
     model.inverse_transform(S[:2])  # what is prepared once
-    assert peak_bytes(lambda: model.inverse_transform(S)) < 6e6 + 4 * noisy.nbytes
+    assert peak_bytes(lambda: model.inverse_transform(S)) < 7e6 + 4 * noisy.nbytes
 
 
 def test_ridge_of_centers_is_the_ridge_when_all_are():
