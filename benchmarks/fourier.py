@@ -209,7 +209,8 @@ def draw(path, records: list[dict]) -> None:
         ax.set(xscale="log", yscale="log", xlabel="rows", title=f"{d} column{'s' * (d > 1)}")
         ax.grid(alpha=0.3)
     np.atleast_1d(axes)[0].set_ylabel("seconds to fit")
-    np.atleast_1d(axes)[-1].legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1, 0.5))
+    lines = {line.get_label(): line for ax in figure.axes for line in ax.get_lines()}
+    figure.legend(lines.values(), lines.keys(), fontsize="x-small", loc="outside right center")
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
@@ -225,15 +226,15 @@ def main():
         "--contenders", nargs="+", default=["fourier", "landmarks", "exact", "sklearn"]
     )
     parser.add_argument("--stream", action="store_true", help="rows made block by block")
-    parser.add_argument("--name", default="fourier", help="of the files written")
+    parser.add_argument("--name", help="of the files written; fourier, or fourier-stream")
     options = race_options(parser, work)
+    options.name = options.name or ("fourier-stream" if options.stream else "fourier")
     file, about = options.out / f"{options.name}.json", machine()
     records = race(
         __file__, options, lambda found: write_json(file, {"machine": about, "records": found})
     )
     show(records)
-    if not options.stream:
-        draw(options.out / f"{options.name}.png", records)
+    draw(options.out / f"{options.name}.png", records)
 
 
 if __name__ == "__main__":
