@@ -17,7 +17,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from contracts import check_gram_basis, generator
+from dask.callbacks import Callback
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from mercer import HebbianKernelPCA, KernelPCA
@@ -28,7 +30,7 @@ from mercer.kernels import RBF, Laplacian, Polynomial
 from mercer.metrics import subspace_error
 from mercer.rows import ArrayRows, BlockRows, DaskRows
 from mercer.rows.chunk_gram import ChunkGram
-from mercer.rows.chunks import Chunks
+from mercer.rows.chunks import Chunks, neighbors
 from mercer.rows.tasks import Crew, EngineRecipe, is_dask, pool_size
 from mercer.selectors import KMeans, Uniform
 
@@ -489,3 +491,53 @@ def test_a_worker_killed_between_passes(on_cluster):
     there.fit(da.from_array(X, chunks=(300, -1)))
     assert killed and there.certificate_.converged
     assert subspace_error(model("points").fit(X).eigenvectors_, there.eigenvectors_) < 1e-6
+
+
+# Many small chunks.
+
+
+def small_chunks(count, rows=4):
+    """Rows that are made where they are, in chunks of a few."""
+
+    def make(block_id=None):
+        return np.random.default_rng(block_id[0]).standard_normal((rows, 3))
+
+    chunks = ((rows,) * count, (3,))
+    return da.map_blocks(make, chunks=chunks, dtype=float, meta=np.empty((0, 0)))
+
+
+def test_small_chunks_are_taken_together():
+    """Ten thousand of them cost a task each, once, and a few passes over some hundred."""
+    X, tasks = small_chunks(10_000), []
+    model = KernelPCA(
+        3, kernel="rbf", gamma=0.3, basis=Landmarks(points=generator(3).standard_normal((20, 3)))
+    )
+    with Callback(posttask=lambda *task: tasks.append(1)):
+        model.fit(X)
+    assert len(tasks) < 11_000
+    whole = clone(model).fit(X.compute())
+    np.testing.assert_allclose(model.eigenvalues_, whole.eigenvalues_, rtol=1e-9)
+    scores = model.transform(X)
+    assert scores.chunks[0] == X.chunks[0]
+    np.testing.assert_allclose(
+        scores[:400].compute(), whole.transform(X[:400].compute()), atol=1e-9
+    )
+
+
+def test_a_small_chunk_that_is_wrong_is_named():
+    X = small_chunks(600)
+
+    def spoiled(rows, block_id=(0, 0)):
+        return np.full_like(rows, np.nan) if block_id[0] == 431 else rows
+
+    with pytest.raises(ValueError, match=r"Chunk 431 of X contains NaN.*row 0"):
+        KernelPCA(2, kernel="rbf", basis=Landmarks(5)).fit(X.map_blocks(spoiled, dtype=float))
+
+
+def test_neighbors_have_all_chunks_in_order():
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        lengths = rng.integers(0, 30, int(rng.integers(1, 200)))
+        groups = neighbors(lengths, 50)
+        assert [i for group in groups for i in group] == list(range(len(lengths)))
+        assert all(len(group) == 1 or lengths[list(group)].sum() <= 50 for group in groups)

@@ -205,15 +205,15 @@ def from_feather(path: Path, columns=None) -> ArrowSource:
                 f"or another kind of file. ({error})"
             ) from error
 
-    return ArrowSource(opened, schema_of(opened), path.name, columns, threaded=True)
+    return ArrowSource(opened, schema_of(opened, path.name), path.name, columns, threaded=True)
 
 
-def schema_of(opened) -> Any:
+def schema_of(opened, name: str) -> Any:
     """The schema of a file, from its first batch."""
     with opened(None, None) as batches:
         first = next(iter(batches), None)
     if first is None:
-        raise ValueError("The file has no rows. Add at least one.")
+        raise ValueError(f"{name} has no rows. Add at least one.")
     return first.schema
 
 

@@ -34,7 +34,7 @@ class ParquetSource(RowSource):
         for file in self.files:
             opened = self._open(file)
             self._check_schema(opened.schema_arrow, file)
-            self.n_rows += opened.metadata.num_rows
+            self.n_rows += counted(opened.metadata, file)
         self.n_columns = len(self.columns)
         self.dtype = dtype_of(schema, self.columns)
 
@@ -81,6 +81,17 @@ class ParquetSource(RowSource):
                 f"{file.name} has no column of numbers called {missing[0]!r}, which "
                 f"{self.files[0].name} has. All files of a folder need the same columns."
             )
+
+
+def counted(metadata, file: Path) -> int:
+    """The rows of a file, or an error where its groups do not have them."""
+    groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    if min(groups, default=0) < 0 or sum(groups) != metadata.num_rows:
+        raise ValueError(
+            f"{file.name} claims {metadata.num_rows:,} rows, and its groups have {groups!r:.60}: "
+            "it is damaged. Write it again."
+        )
+    return metadata.num_rows
 
 
 def parquet_files(path: Path) -> list[Path]:

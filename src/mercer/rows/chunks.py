@@ -1,5 +1,6 @@
 """The rows of a Dask collection, chunk by chunk."""
 
+import uuid
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -14,6 +15,9 @@ from .tasks import delayed, run
 PAIRS_PER_CORE = 4
 # Share of a core's memory that the two chunks of a pair and their vectors may take.
 CHUNK_SHARE = 0.1
+# Chunks that a pass is to have at the least, and for each core, when small ones are taken together:
+# enough for all cores to end at about the same time.
+LEAST_GROUPS, GROUPS_PER_CORE = 64, 8
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,24 @@ class Chunks:
             return self
         return Chunks(self.array.rechunk({0: rows}))
 
+    def fused(self, cores: int, room: int) -> "Chunks":
+        """Neighbors in one, where chunks are many and small: a pass costs a task for each.
+
+        Parameters
+        ----------
+        cores : int
+            Tasks at the same time, which all are to have something to do.
+        room : int
+            Bytes there are for each of them.
+        """
+        lengths = self.lengths or ()
+        wanted = max(LEAST_GROUPS, GROUPS_PER_CORE * cores)
+        most = max(1, int(CHUNK_SHARE * room / (self.dtype.itemsize * self.width)))
+        groups = neighbors(lengths, min(most, -(-sum(lengths) // wanted)))
+        if len(lengths) <= 2 * wanted or 2 * len(groups) > len(lengths):
+            return self
+        return Chunks(_stacked(self.array, groups))
+
     def persisted(self) -> "Chunks":
         """The same chunks, computed and kept where they are; lost ones are made again."""
         return Chunks(self.array.persist())
@@ -148,6 +170,52 @@ class Chunks:
                 parts.append(take(block, index[here] - rows.start))
         found = np.concatenate(run(parts))
         return found[np.argsort(np.concatenate(places), kind="stable")]
+
+
+def neighbors(lengths, rows: int) -> list[range]:
+    """Chunks that follow each other, together until they have so many rows; none is cut."""
+    groups, first, held = [], 0, 0
+    for number, length in enumerate(lengths):
+        if held and held + length > rows:
+            groups.append(range(first, number))
+            first, held = number, 0
+        held += length
+    return [*groups, range(first, len(lengths))] if len(lengths) else []
+
+
+def _stacked(array, groups):
+    """A Dask array whose chunks are those of another one under each other, checked on the way."""
+    import dask.array as da
+    from dask.highlevelgraph import HighLevelGraph
+
+    name, width = f"stacked-{uuid.uuid4().hex}", array.shape[1]
+    tasks: dict[Any, Any] = {
+        (name, i, 0): (_stack, [(array.name, number, 0) for number in group], group[0], width)
+        for i, group in enumerate(groups)
+    }
+    graph = HighLevelGraph.from_collections(name, tasks, dependencies=[array])
+    lengths = tuple(sum(array.chunks[0][number] for number in group) for group in groups)
+    return da.Array(graph, name, (lengths, array.chunks[1]), dtype=array.dtype, meta=array._meta)
+
+
+def _stack(blocks, first, width):
+    return np.concatenate([checked(rows, first + i, width) for i, rows in enumerate(blocks)])
+
+
+def checked(rows, chunk: int, width: int) -> np.ndarray:
+    """The rows of a chunk, or an error that names it."""
+    if rows.ndim != 2 or rows.shape[1] != width:
+        raise ValueError(
+            f"Chunk {chunk} of X has shape {rows.shape}, and {width} columns were promised. Check "
+            "the function that makes it."
+        )
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if bad.size:
+        raise ValueError(
+            f"Chunk {chunk} of X contains NaN or infinity, first in its row {bad[0]}. Remove or "
+            "fill such rows first."
+        )
+    return rows
 
 
 def _numbered(rows, function, arguments, block_id):

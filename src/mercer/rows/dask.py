@@ -15,14 +15,21 @@ import numpy as np
 
 from ..bases.points import DRAFT_SPREAD
 from ..checkpoint import Progress
-from ..compute import TiledEngine, format_bytes, make_engine, stack_rows, to_numpy
+from ..compute import (
+    TiledEngine,
+    format_bytes,
+    make_engine,
+    parse_bytes,
+    stack_rows,
+    to_numpy,
+)
 from ..compute.arrays import Array
 from ..expansion import KernelExpansion
 from ..kernels import Kernel
 from ..kernels.base import WIDTH_SAMPLE
 from .base import KEPT_ROWS, Rows, Survey, SurveyOf
 from .chunk_gram import ChunkGram
-from .chunks import Chunks
+from .chunks import Chunks, checked
 from .partial_sums import pack, unpack
 from .tasks import Crew, constant, delayed, run, tree_sum
 
@@ -36,6 +43,8 @@ LEAST_BLOCKS, SPARE_VECTORS = 6, 16
 GROUPS, GROUP_LEAST = 100, 32
 # Rows that tell one collection from another.
 IDENTITY_ROWS = 16
+# Share of the memory that rows of many small chunks may take to be kept between passes.
+KEPT_SHARE = 0.1
 
 
 class DaskRows(Rows):
@@ -93,7 +102,7 @@ class DaskRows(Rows):
 
     def sum(self, function: Any, title: str = "rows") -> Any:
         """The sums of the chunks, added in a tree."""
-        chunks = self.chunks
+        chunks = self._passes
         if (chunks.count or 0) < 2:
             raise ValueError(
                 f"Found array with {chunks.count} sample(s) while a minimum of 2 is required."
@@ -178,7 +187,7 @@ class DaskRows(Rows):
 
     def take(self, index: Array) -> Array:
         """Rows by number, brought here."""
-        return self.chunks.rows(index)
+        return self._passes.rows(index)
 
     def gram(
         self,
@@ -228,11 +237,25 @@ class DaskRows(Rows):
     def explained(self, plan: Any, problem: Any) -> Any:
         """Nothing is kept between products of chunk pairs."""
         tasks = f"by Dask, {self.crew.cores} tasks at a time"
+        if problem.basis.spans_data:
+            tasks += (
+                "; the rows stay there, so it can be neither saved nor inverted (landmarks can)"
+            )
         if not problem.basis.spans_data or "kept" not in plan.method:
             return replace(plan, reason=f"{plan.reason}; {tasks}")
         free = next(e for e in plan.estimates if e.method == "krylov, matrix-free")
         reason = f"{free.method}: rows stay on the workers, tiles are not kept; {tasks}"
         return replace(plan, chosen=replace(free, solver=plan.solver), reason=reason)
+
+    @cached_property
+    def _passes(self) -> Chunks:
+        """The chunks as passes read them: small ones together, and made once if all are small."""
+        chunks = self.chunks.fused(self.crew.cores, self.crew.core_memory)
+        if chunks is self.chunks:
+            return chunks
+        size = (chunks.count or 0) * chunks.width * chunks.dtype.itemsize
+        room = min(self.crew.cores * self.crew.core_memory, parse_bytes(self.memory))
+        return chunks.persisted() if size <= KEPT_SHARE * room else chunks
 
     @cached_property
     def _persisted(self) -> Chunks:
@@ -323,22 +346,6 @@ class FrameBasis:
     def norms(self, X):
         """k(x, x)."""
         return self.kernel.diag(X)
-
-
-def checked(rows, chunk: int, width: int) -> np.ndarray:
-    """The rows of a chunk, or an error that names it."""
-    if rows.ndim != 2 or rows.shape[1] != width:
-        raise ValueError(
-            f"Chunk {chunk} of X has shape {rows.shape}, and {width} columns were promised. Check "
-            "the function that makes it."
-        )
-    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-    if bad.size:
-        raise ValueError(
-            f"Chunk {chunk} of X contains NaN or infinity, first in its row {bad[0]}. Remove or "
-            "fill such rows first."
-        )
-    return rows
 
 
 def check_vectors(n: int, r: int, engine) -> None:

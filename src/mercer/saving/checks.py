@@ -19,6 +19,11 @@ def whole(value) -> int:
     return value
 
 
+def count(value) -> int:
+    """A whole number that is not negative."""
+    return 0 if value == 0 and type(value) is int else whole(value)
+
+
 def number(value) -> float:
     """A finite number."""
     if not conforms(value, float) or not np.isfinite(value):

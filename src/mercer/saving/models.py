@@ -43,8 +43,9 @@ from ..spectral.assigning import Centers, Pivoted, Rotated
 from ..spectral.graph import NeighborGraph
 from ..spectral.problems import SpectralMap
 from ..stream.dictionary import GrowingDictionary
+from ..stream.state import BatchRecord
 from .archive import ModelFileError, UnavailableDevice
-from .checks import matrix, resolved, vector, width
+from .checks import count, matrix, number, resolved, vector, width
 from .parts import PARTS, host
 from .values import Part, Reader
 
@@ -216,7 +217,34 @@ def check_stream(model) -> None:
         raise ModelFileError(f"the state of a stream has other columns than {d}")
     if repr(span.kernel) != repr(model.kernel_):
         raise ModelFileError("the state of a stream has another kernel than its model")
+    check_history(vars(model).get("history_", []))
     restore_points(model)
+
+
+def check_history(history) -> None:
+    """What batches did: records of whole numbers and a share."""
+    for batch in history:
+        if not isinstance(batch, BatchRecord):
+            raise ModelFileError("the history of a stream holds something that is no record")
+        for value in (batch.rows, batch.n_samples_seen, batch.size, batch.joined, batch.left):
+            count(value)
+        number(batch.lost_share)
+
+
+def check_detector(model) -> None:
+    """The model within has the columns of the detector."""
+    same_columns(model, model.model_)
+
+
+def check_search(model) -> None:
+    """The best model has the columns of the search."""
+    same_columns(model, model.best_estimator_)
+
+
+def same_columns(model, inner) -> None:
+    """Raise ModelFileError unless a model within another has its columns."""
+    if vars(inner).get("n_features_in_") != model.n_features_in_:
+        raise ModelFileError(f"a model of other columns than {model.n_features_in_}")
 
 
 def without_distances(model, state) -> dict[str, Any]:
@@ -258,7 +286,7 @@ def restore_landmarks(model) -> None:
         model.landmarks_ = host(model.map_.basis.points)
     assignment, k = model.assignment_, model.map_.weights.shape[1]
     if isinstance(assignment, Centers):
-        fit = matrix(assignment.centers).shape[1] == k
+        fit = matrix(assignment.centers).shape[1] == k and len(assignment.centers) > 0
     else:
         fit = matrix(assignment.rotation).shape == (k, k)
     if isinstance(assignment, Rotated):
@@ -354,9 +382,9 @@ _LIST = [
     Model(KernelPCA, EXPANSION, SAMPLE, finish=restore_points),
     Model(HebbianKernelPCA, EXPANSION, SAMPLE | PASSES, finish=restore_points),
     Model(StreamingKernelPCA, EXPANSION, SAMPLE | STREAM, finish=check_stream),
-    Model(NoveltyDetector, DETECTOR, NAMES),
+    Model(NoveltyDetector, DETECTOR, NAMES, finish=check_detector),
     Model(PatchDenoiser, DENOISER, {}),
-    Model(KernelPCASearch, SEARCH, NAMES),
+    Model(KernelPCASearch, SEARCH, NAMES, finish=check_search),
     Model(SpectralClustering, CLUSTERS, SAMPLE | GRAPH, finish=restore_landmarks),
     Model(ClassicalMDS, SCALING, DISTANCES, without_distances, check_map),
 ]

@@ -19,7 +19,7 @@ from ..stream.dictionary import GrowingDictionary
 from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream
 from .archive import ModelFileError
-from .checks import matrix, number, resolved, rows, vector, whole
+from .checks import count, matrix, number, resolved, rows, vector, whole
 
 BASIS_TYPES = (PointBasis, FeatureBasis, FourierBasis, ColumnBasis, PrecomputedBasis)
 
@@ -66,6 +66,7 @@ def stream(value: Stream) -> Stream:
         raise ModelFileError("the moments of a stream do not fit its span")
     forgetting(value.forgetting)
     whole(value.count)
+    count(value.joined)
     return value
 
 
