@@ -519,9 +519,8 @@ def test_small_chunks_are_taken_together():
     np.testing.assert_allclose(model.eigenvalues_, whole.eigenvalues_, rtol=1e-9)
     scores = model.transform(X)
     assert scores.chunks[0] == X.chunks[0]
-    np.testing.assert_allclose(
-        scores[:400].compute(), whole.transform(X[:400].compute()), atol=1e-9
-    )
+    some = X[:400].compute()
+    np.testing.assert_allclose(abs(scores[:400].compute()), abs(whole.transform(some)), atol=1e-9)
 
 
 def test_a_small_chunk_that_is_wrong_is_named():
