@@ -102,7 +102,8 @@ class DaskRows(Rows):
 
     def sum(self, function: Any, title: str = "rows") -> Any:
         """The sums of the chunks, added in a tree."""
-        chunks = self._passes
+        # A checkpoint counts chunks, which must be the same where the fit goes on.
+        chunks = self._passes if self.checkpoint is None else self.chunks
         if (chunks.count or 0) < 2:
             raise ValueError(
                 f"Found array with {chunks.count} sample(s) while a minimum of 2 is required."
