@@ -415,7 +415,8 @@ class StreamingKernelPCA(KernelEstimator):
 
     def _checked_on_host(self, X, first):
         """A batch as a NumPy array, memmap or CSR matrix of finite floats."""
-        X = in_main_memory(X, type(self).__name__)
+        grows = " with a growing dictionary" if self.basis == "dictionary" else ""
+        X = in_main_memory(X, f"StreamingKernelPCA{grows}")
         if isinstance(X, np.memmap):
             check_file(X)
             return validate_data(self, X, reset=first, skip_check_array=True)
