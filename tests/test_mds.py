@@ -201,7 +201,7 @@ def test_equal_points_are_all_at_zero(given):
     model = ClassicalMDS(2, dissimilarity=given).fit(cdist(X, X) if given == "precomputed" else X)
     np.testing.assert_array_equal(model.embedding_, np.zeros((6, 2)))
     assert np.isfinite([model.stress_, model.strain_, *model.goodness_of_fit_]).all()
-    assert ClassicalMDS(5).fit_transform(points(4, 2)).shape == (4, 5)
+    assert ClassicalMDS(5).fit_transform(points(4, 2)).shape == (4, 4)
 
 
 @pytest.mark.parametrize("kind", ["lingoes", "cailliez"])
@@ -432,3 +432,23 @@ def test_kernel_pca_is_scaling_of_kernel_distances(kernel):
     scores = KernelPCA(5, kernel=kernel).fit(X)
     np.testing.assert_allclose(scaled.eigenvalues_, scores.eigenvalues_, rtol=1e-9)
     np.testing.assert_allclose(scaled.embedding_, scores.transform(X), atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["euclidean", "cityblock", "precomputed", "landmarks"])
+def test_more_components_than_points_are_as_many_as_points(kind):
+    """As in scikit-learn, whose columns without an eigenvalue hold the roots of rounding."""
+    X = generator(91).standard_normal((6, 9))
+    metric = "euclidean" if kind in ("landmarks", "precomputed") else kind
+    theirs = sklearn.manifold.ClassicalMDS(20, metric=metric)
+    with np.errstate(invalid="ignore"):
+        theirs.fit(X)
+    data = cdist(X, X) if kind == "precomputed" else X
+    settings = {"landmarks": np.arange(6)} if kind == "landmarks" else {}
+    metric = "precomputed" if kind == "precomputed" else metric
+    model = ClassicalMDS(20, dissimilarity=metric, random_state=0, **settings).fit(data)
+    assert model.embedding_.shape == theirs.embedding_.shape == (6, 6)
+    np.testing.assert_allclose(
+        model.eigenvalues_, np.maximum(theirs.eigenvalues_, 0), atol=1e-8 * theirs.eigenvalues_[0]
+    )
+    assert model.transform(data).shape == (6, 6) and np.isfinite(model.embedding_).all()
+    assert len(model.get_feature_names_out()) == 6

@@ -55,7 +55,7 @@ def run(args: Namespace) -> Result:
             n_jobs=args.threads,
             verbose=verbosity(args),
         ).fit(table.X)
-        names = [f"x{i}" for i in range(1, args.components + 1)]
+        names = [f"x{i}" for i in range(1, model.embedding_.shape[1] + 1)]
         columns = named_points(args, table) | matrix_columns(model.embedding_, names)
         return deliver(args, draft, columns, facts_of(model), summary(model))
 

@@ -42,7 +42,8 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     ----------
     n_components : int or float, default=2
         Dimensions. A number in (0, 1) asks for as many as hold more than this share of the sum
-        of all squared eigenvalues, so that the rest is what the strain is made of.
+        of all squared eigenvalues, so that the rest is what the strain is made of. Of n points
+        there are at most n, as in scikit-learn.
 
     dissimilarity : str or callable, default="euclidean"
         A metric of `sklearn.metrics.pairwise_distances`; "precomputed", where X is a matrix of
@@ -223,7 +224,8 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def _dimensions(self, task: Task) -> int:
         """Their number, given or as many as hold the share asked for."""
         if isinstance(self.n_components, Integral):
-            return int(self.n_components)
+            # n points have no more than n eigenvalues.
+            return min(int(self.n_components), task.n)
         return dimensions_for(task, float(self.n_components))
 
     def fit_transform(self, X: Array, y: Any = None) -> Array:
