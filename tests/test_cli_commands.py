@@ -11,7 +11,14 @@ from PIL import Image
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from mercer import ClassicalMDS, KernelPCA, SpectralClustering, load
+from mercer import (
+    ClassicalMDS,
+    DiffusionMap,
+    KernelPCA,
+    SpectralClustering,
+    SpectralEmbedding,
+    load,
+)
 from mercer.cli import main
 from mercer.cli.methods import METHODS
 from mercer.cli.prepared import PreparedModel
@@ -388,6 +395,20 @@ def test_cluster_finds_two_rings(tmp_path, monkeypatch, run):
     few = run("cluster", "rings.npy", "-k", 2, "--gamma", 5, "--landmarks", 100)
     theirs = SpectralClustering(2, gamma=5.0, random_state=0).fit(X).labels_
     assert adjusted_rand_score(few["result"]["cluster"], theirs) == 1
+
+
+def test_embed_gives_the_coordinates_of_the_estimators(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    X = generator(15).standard_normal((60, 3))
+    np.save("rows.npy", X)
+    facts = run("embed", "rows.npy", "--neighbors", 9, "-o", "map.npy")
+    ours = SpectralEmbedding(2, n_neighbors=9, random_state=0).fit(X)
+    np.testing.assert_allclose(np.load("map.npy"), ours.embedding_, atol=1e-8)
+    np.testing.assert_allclose(facts["eigenvalues"], ours.eigenvalues_, atol=1e-8)
+    walk = ("--diffusion", "--alpha", 1, "--steps", 2, "--gamma", 0.3, "--kernel", "rbf")
+    found = run("embed", "rows.npy", *walk)["result"]
+    ours = DiffusionMap(2, alpha=1, t=2, gamma=0.3, random_state=0).fit_transform(X)
+    np.testing.assert_allclose(np.column_stack([found["x1"], found["x2"]]), ours, atol=1e-8)
 
 
 def test_mds_reproduces_distances_and_keeps_names(tmp_path, monkeypatch, run):

@@ -157,7 +157,7 @@ def whole_fits():
         ),
         (HebbianKernelPCA(2, kernel="rbf"), "mercer.estimators.hebbian.canonical"),
         (StreamingKernelPCA(2, kernel="rbf"), "mercer.estimators.streaming.components_of"),
-        (SpectralClustering(2), "mercer.estimators.spectral.KMeans"),
+        (SpectralClustering(2), "mercer.spectral.assigning.KMeans"),
         (ClassicalMDS(2), "mercer.estimators.mds.measured_by"),
         (NoveltyDetector(2), "mercer.estimators.novelty.split"),
     ]

@@ -350,7 +350,7 @@ def test_kernels(affinity):
 def test_auto_is_exact_for_few_rows_and_landmarks_for_many(monkeypatch):
     X, y = blobs(600)
     assert not hasattr(SpectralClustering(4, random_state=0).fit(X), "landmarks_")
-    monkeypatch.setattr("mercer.estimators.spectral.AUTO_POINTS", 500)
+    monkeypatch.setattr("mercer.estimators._spectral.AUTO_POINTS", 500)
     model = SpectralClustering(4, random_state=0).fit(X)
     assert model.landmarks_.shape[0] <= 200 and adjusted_rand_score(y, model.labels_) >= 0.95
 
@@ -401,8 +401,8 @@ def data(**changes):
         ({"affinity": "precomputed"}, data(), "square matrix"),
         ({"affinity": "precomputed"}, np.triu(np.ones((9, 9))), "must be symmetric"),
         ({"affinity": "precomputed", "basis": "landmarks"}, np.ones((9, 9)), "needs points"),
-        ({"affinity": "precomputed"}, -np.ones((9, 9)), "are not negative"),
-        ({"affinity": "linear"}, data() - data().mean(axis=0) - 5e-3, "are not negative"),
+        ({"affinity": "precomputed"}, -np.ones((9, 9)), "must not be negative"),
+        ({"affinity": "linear"}, data() - data().mean(axis=0) - 5e-3, "must not be negative"),
         ({"affinity": "nearest_neighbors", "n_neighbors": 21}, data(), "n_neighbors=21 is more"),
         ({"affinity": "precomputed_nearest_neighbors"}, data(), "square matrix"),
         ({"affinity": "nearest_neighbors", "basis": "landmarks"}, data(), "needs points"),

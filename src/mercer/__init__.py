@@ -8,13 +8,16 @@ if TYPE_CHECKING:
     from ._versions import show_versions
     from .estimators import (
         ClassicalMDS,
+        DiffusionMap,
         HebbianKernelPCA,
         KernelPCA,
         KernelPCASearch,
         NoveltyDetector,
         PatchDenoiser,
         SpectralClustering,
+        SpectralEmbedding,
         StreamingKernelPCA,
+        embedding_init,
         select,
     )
     from .planning import plan
@@ -24,16 +27,19 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ClassicalMDS",
+    "DiffusionMap",
     "HebbianKernelPCA",
     "KernelPCA",
     "KernelPCASearch",
     "NoveltyDetector",
     "PatchDenoiser",
     "SpectralClustering",
+    "SpectralEmbedding",
     "StreamingKernelPCA",
     "__version__",
     "bases",
     "datasets",
+    "embedding_init",
     "kernels",
     "load",
     "metrics",
@@ -50,13 +56,16 @@ __all__ = [
 # the command answers `--help` without waiting for scikit-learn.
 _HOMES = {
     "ClassicalMDS": "estimators",
+    "DiffusionMap": "estimators",
     "HebbianKernelPCA": "estimators",
     "KernelPCA": "estimators",
     "KernelPCASearch": "estimators",
     "NoveltyDetector": "estimators",
     "PatchDenoiser": "estimators",
     "SpectralClustering": "estimators",
+    "SpectralEmbedding": "estimators",
     "StreamingKernelPCA": "estimators",
+    "embedding_init": "estimators",
     "load": "saving",
     "plan": "planning",
     "select": "estimators",

@@ -1,22 +1,27 @@
 """The estimators: the only part that knows scikit-learn's conventions."""
 
 from .denoise import PatchDenoiser
+from .embedding import DiffusionMap, SpectralEmbedding
 from .hebbian import HebbianKernelPCA
 from .kernel_pca import KernelPCA
 from .mds import ClassicalMDS
 from .novelty import NoveltyDetector
 from .search import KernelPCASearch, select
 from .spectral import SpectralClustering
+from .start import embedding_init
 from .streaming import StreamingKernelPCA
 
 __all__ = [
     "ClassicalMDS",
+    "DiffusionMap",
     "HebbianKernelPCA",
     "KernelPCA",
     "KernelPCASearch",
     "NoveltyDetector",
     "PatchDenoiser",
     "SpectralClustering",
+    "SpectralEmbedding",
     "StreamingKernelPCA",
+    "embedding_init",
     "select",
 ]

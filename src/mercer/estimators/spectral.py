@@ -7,50 +7,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from ..bases import (
-    BASES,
-    AllPoints,
-    Basis,
-    BasisRecipe,
-    FourierBasis,
-    HollowMatrix,
-    PrecomputedBasis,
-)
-from ..bases.fourier import row_range, why_not
-from ..compute import is_sparse, make_engine, restore
+from ..bases import BasisRecipe
+from ..compute import restore
 from ..compute.arrays import Array
 from ..exceptions import tell
-from ..kernels import KERNELS, Hollow, Kernel, Precomputed
-from ..planning import Workload
-from ..planning.following import solve_planned, warn_unconverged
-from ..planning.fourier import automatic_grid, fourier, solver_for
-from ..progress.passes import PassBar
+from ..kernels import KERNELS, Kernel
 from ..solvers import SOLVERS, Solver
-from ..solvers.block_krylov import DRAFT_FLOOR
-from ..spectral.amg import Amg
 from ..spectral.assigning import ASSIGNING, directions
-from ..spectral.graph import NeighborGraph
-from ..spectral.pieces import GraphArpack
 from ..spectral.problems import spectral_problem
-from ._input import KernelInput, check_gram
 from ._parameters import Interval, StrOptions
+from ._spectral import NEIGHBORS, SpectralInput
 from ._whole import all_or_nothing
 
-# Rows up to which "auto" is the exact method: seconds on two cores. Beyond, landmarks take as
-# long as k-means, and the exact method grows with the square.
-AUTO_POINTS = 20_000
-#: Affinities that are a graph of nearest neighbors, and whether they take distances.
-NEIGHBORS = {"nearest_neighbors": False, "precomputed_nearest_neighbors": True}
-# Transforms of all rows that a grid takes, in units of that of a fit, and seconds of one core that
-# landmarks take for a row: three passes of what was measured for 500 of them.
-GRID_PASSES, LANDMARK_SECONDS = 3, 5e-5
-# Columns up to which there are grids.
-MOST_COLUMNS = 3
 
-
-class SpectralClustering(ClusterMixin, KernelInput):
+class SpectralClustering(ClusterMixin, SpectralInput):
     """Clusters from the leading eigenvectors of the normalized affinity matrix.
 
     Ng, Jordan & Weiss: the k leading eigenvectors of D^{-1/2} K D^{-1/2}, rows scaled to unit
@@ -207,6 +178,7 @@ class SpectralClustering(ClusterMixin, KernelInput):
         "tol": [Interval(Real, 0, None, closed="left")],
         "verbose": ["verbose"],
     }
+    _title = "spectral clustering"
 
     def __init__(
         self,
@@ -267,18 +239,10 @@ class SpectralClustering(ClusterMixin, KernelInput):
         """
         original, X = X, self._array(X, reset=True)
         self._check_clusters(X)
-        rng = self._make_rng()
-        self.kernel_ = self._make_kernel(X)
-        with PassBar(self.verbose, title="spectral clustering") as progress:
-            engine = self._make_engine(X, on_tiles=progress.tiles)
-            X = engine.place(X)
-            basis = self._build_basis(X, engine, rng)
-            problem = spectral_problem(basis, X)
-            pairs = self._solve(problem, X, engine, rng, progress.report)
-            self.map_, V = problem.assemble(pairs, X)
-        basis.release()
+        problem, pairs, X = self._solved(X)
+        self.map_, V = problem.assemble(pairs, X)
+        problem.basis.release()
         self._set_results(pairs, V, original)
-        warn_unconverged(pairs, self._tolerance())
         return self
 
     def fit_predict(self, X: Array, y: Any = None) -> Array:
@@ -301,40 +265,10 @@ class SpectralClustering(ClusterMixin, KernelInput):
             affinity with them tells nothing, and gets the cluster that a row of zeros is in.
         """
         original, X = X, self._array(X, reset=False)
-        self.kernel_.check(X)
-        if self.affinity in NEIGHBORS:
-            X = self.graph_.rows(X, self.n_jobs)
-        return restore(self.assignment_.labels(self.map_.functions(X)), original)
+        return restore(self.assignment_.labels(self._functions(X)), original)
 
-    @property
-    def kernel(self) -> Any:
-        """The affinity under the name that every kernel method has for it."""
-        return "precomputed" if self.affinity in NEIGHBORS else self.affinity
-
-    @property
-    def affinity_matrix_(self) -> Array:
-        """All affinities, (n_samples, n_samples); those of a kernel are made on demand."""
-        check_is_fitted(self)
-        basis = self.map_.basis
-        if self.affinity in NEIGHBORS:
-            return self.graph_.matrix
-        if isinstance(basis, PrecomputedBasis):
-            return basis.G
-        if not basis.spans_data:
-            raise AttributeError(
-                f"With {basis.size} {basis.noun} there is no matrix of all affinities. "
-                "Use basis='points' to have one."
-            )
-        return self.kernel_(basis.points)
-
-    def _named_kernel(self, d) -> Kernel:
-        if self.affinity in NEIGHBORS:
-            return Precomputed()
-        # A kernel object brings its own width, and gamma has a default here.
-        return self.affinity if isinstance(self.affinity, Kernel) else super()._named_kernel(d)
-
-    def _is_precomputed(self) -> bool:
-        return super()._is_precomputed() and self.affinity != "nearest_neighbors"
+    def _problem(self, basis, X):
+        return spectral_problem(basis, X)
 
     def _check_clusters(self, X):
         n = X.shape[0]
@@ -344,104 +278,6 @@ class SpectralClustering(ClusterMixin, KernelInput):
         for name, asked in wanted.items():
             if asked is not None and asked > n:
                 raise ValueError(f"{name}={asked} is more than n_samples={n}. Give at most {n}.")
-
-    def _build_basis(self, X, engine, rng) -> Basis:
-        if self.kernel == "precomputed" or isinstance(self.kernel, Precomputed):
-            if self.basis not in ("auto", "points"):
-                raise ValueError(
-                    f"basis={self.basis!r} needs points, and precomputed affinities have none. "
-                    "Use basis='auto', or a kernel that is computed from the data."
-                )
-            G = self._given_affinities(X)
-            return HollowMatrix(G, engine) if self._hollow() else PrecomputedBasis(G, engine)
-        recipe = self.basis
-        if recipe == "auto":
-            recipe = "points" if X.shape[0] <= AUTO_POINTS else self._grid_or_landmarks(X, engine)
-        if isinstance(recipe, str):
-            recipe = BASES[recipe]()
-        exact = isinstance(recipe, AllPoints)
-        kernel = Hollow(self.kernel_) if exact and self._hollow() else self.kernel_
-        return recipe.build(kernel, X, engine, rng, self._width())
-
-    def _hollow(self) -> bool:
-        """Whether the affinity of a row to itself is taken to be zero."""
-        return not (isinstance(self.eigen_solver, Solver) and self.eigen_solver.needs_definite)
-
-    def _given_affinities(self, X):
-        """The matrix X itself, or the graph of neighbors that X gives."""
-        if self.affinity not in NEIGHBORS:
-            check_gram(X)
-            return X
-        given = NEIGHBORS[self.affinity]
-        if given and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                "affinity='precomputed_nearest_neighbors' takes a square matrix of distances, "
-                f"n_samples x n_samples, and X has shape {tuple(X.shape)}. For rows use "
-                "affinity='nearest_neighbors'."
-            )
-        self.graph_ = NeighborGraph.of(X, self.n_neighbors, self.n_jobs, given)
-        return self.graph_.matrix
-
-    def _grid_or_landmarks(self, X, engine) -> str | BasisRecipe:
-        """What "auto" takes for many rows: a grid has no error, and often takes less time."""
-        n, d = X.shape
-        if d > MOST_COLUMNS or engine.where != "cpu" or is_sparse(X) or why_not(self.kernel_, d):
-            return "landmarks"
-        work = Workload(n, d, self._width(), engine.memory, engine.threads)
-        grid = fourier(work, self.kernel_, np.diff(row_range(X), axis=1)[:, 0], engine)
-        faster = GRID_PASSES * grid.seconds <= LANDMARK_SECONDS * n / engine.threads
-        return automatic_grid() if grid.fits and faster else "landmarks"
-
-    def _make_engine(self, X=None, on_tiles=None):
-        where = "cpu" if self._is_precomputed() else self.device
-        return make_engine(
-            X, memory=self.memory, device=where, threads=self.n_jobs, on_tiles=on_tiles
-        )
-
-    def _solve(self, problem, X, engine, rng, report):
-        """The leading eigenpairs, once the degrees are known to be positive."""
-        r = min(self._width(), problem.size)
-        tol = max(self._tolerance(), DRAFT_FLOOR if self._dtype == np.float32 else 0.0)
-        work = Workload(
-            problem.size,
-            X.shape[1],
-            r,
-            engine.memory,
-            engine.threads,
-            tol,
-            device=engine.where,
-            fused=engine.fuses(problem.basis.kernel),
-        )
-        rows = None if problem.basis.spans_data else X.shape[0]
-        solver = self._make_solver(problem, r)
-        with np.errstate(invalid="ignore"):
-            pairs, self.plan_ = solve_planned(problem, work, rng, engine, report, solver, rows)
-        if problem.least_degree < 0:
-            raise ValueError(
-                f"The affinities of a row sum to {problem.least_degree:.3g}, and spectral "
-                "clustering needs affinities that are not negative. Use a kernel such as 'rbf', "
-                "or add a constant to yours."
-            )
-        if not np.any(pairs.values > 0):
-            raise ValueError(
-                "No row has an affinity with another one, so that there is nothing to cluster by: "
-                "the kernel is too narrow for these data. Give a smaller gamma, such as "
-                "gamma='median', or scale the data."
-            )
-        return pairs
-
-    def _make_solver(self, problem, r: int) -> str | Solver:
-        """The solver asked for; "auto" where the plan is to choose."""
-        solver = "auto" if self.eigen_solver is None else self.eigen_solver
-        if solver == "amg":
-            return Amg()
-        basis = problem.basis
-        given = isinstance(basis, PrecomputedBasis) and is_sparse(basis.G)
-        if given and solver in ("auto", "arpack"):
-            return GraphArpack()
-        if isinstance(basis, FourierBasis) and solver == "auto":
-            return solver_for(problem.size, r)
-        return SOLVERS[solver]() if isinstance(solver, str) and solver != "auto" else solver
 
     def _set_results(self, pairs, V, original):
         self.eigenvalues_ = restore(pairs.values, original)
@@ -456,17 +292,7 @@ class SpectralClustering(ClusterMixin, KernelInput):
         assign = ASSIGNING[self.assign_labels]
         self.assignment_ = assign(V, self.n_clusters, self.n_init, seed)
         self.labels_ = restore(self.assignment_.labels(V), original)
-        basis = self.map_.basis
-        if not basis.spans_data and basis.points is not None:
-            self.landmarks_ = restore(basis.points, original)
-
-    def _computes_on_devices(self, reset):
-        """As asked for in a fit; later where the fitted basis is."""
-        asked = self.device != "cpu" and not self._is_precomputed()
-        return asked if reset else self.map_.basis.engine.device is not None
-
-    def _tolerance(self) -> float:
-        return float(self.tol if isinstance(self.eigen_tol, str) else self.eigen_tol)
+        self._keep_landmarks(original)
 
     def _width(self) -> int:
         """Number of eigenvectors."""

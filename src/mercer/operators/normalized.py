@@ -22,7 +22,7 @@ class NormalizedGram(SymmetricOperator):
     ----------
     basis : GramBasis
     degrees : array of shape (n,) or None
-        Row sums of G; None to take them from the first product.
+        Numbers in place of the row sums of G; None to take these from the first product.
     """
 
     def __init__(self, basis: GramBasis, degrees: Array = None):
@@ -32,6 +32,7 @@ class NormalizedGram(SymmetricOperator):
         self._draft: NormalizedGram | None = None
         #: The smallest row sum: negative where the entries of G are no affinities.
         self.least_degree = 0.0
+        self._given = degrees is not None
         self._degrees = None if degrees is None else self._taken(degrees)
 
     def __matmul__(self, V):
@@ -50,7 +51,8 @@ class NormalizedGram(SymmetricOperator):
     def draft(self) -> Any:
         """The operator over the basis's single-precision tiles, with degrees of its own."""
         if self._draft is None and self.basis.draft is not None:
-            self._draft = NormalizedGram(self.basis.draft)
+            given = self._degrees if self._given else None
+            self._draft = NormalizedGram(self.basis.draft, given)
         return self._draft
 
     @property

@@ -21,16 +21,18 @@ from ..compute import is_sparse
 from ..compute.engines import make_engine
 from ..estimators import (
     ClassicalMDS,
+    DiffusionMap,
     HebbianKernelPCA,
     KernelPCA,
     KernelPCASearch,
     NoveltyDetector,
     PatchDenoiser,
     SpectralClustering,
+    SpectralEmbedding,
     StreamingKernelPCA,
 )
+from ..estimators._spectral import NEIGHBORS
 from ..estimators.search import Selection
-from ..estimators.spectral import NEIGHBORS
 from ..estimators.streaming import State
 from ..expansion import KernelExpansion
 from ..hebbian import GrowingHebbian, History
@@ -40,8 +42,9 @@ from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance
 from ..mds.fit import LinearMap
 from ..planning import Plan
 from ..spectral.assigning import Centers, Pivoted, Rotated
+from ..spectral.diffusion import DiffusionFunctions
 from ..spectral.graph import NeighborGraph
-from ..spectral.problems import SpectralMap
+from ..spectral.problems import PointMap, ReducedMap, SpectralMap
 from ..stream.dictionary import GrowingDictionary
 from ..stream.state import BatchRecord
 from .archive import ModelFileError, UnavailableDevice
@@ -157,7 +160,7 @@ def known_sizes(state) -> dict[str, int]:
     """Columns d, components r and basis size m, from the attributes that settle them."""
     sizes = {"d": state["n_features_in_"]} if "n_features_in_" in state else {}
     holder = state.get("expansion_", state.get("map_"))
-    if isinstance(holder, KernelExpansion | SpectralMap):
+    if isinstance(holder, KernelExpansion | SpectralMap | DiffusionFunctions):
         sizes["m"] = holder.basis.size
         graph = state.get("graph_")
         rows = graph.points if isinstance(graph, NeighborGraph) else None
@@ -284,6 +287,7 @@ def restore_landmarks(model) -> None:
     """The points of the basis, where it is a few of the rows; the assignment fits the map."""
     if not model.map_.basis.spans_data and model.map_.basis.points is not None:
         model.landmarks_ = host(model.map_.basis.points)
+    check_graph(model)
     assignment, k = model.assignment_, model.map_.weights.shape[1]
     if isinstance(assignment, Centers):
         fit = matrix(assignment.centers).shape[1] == k and len(assignment.centers) > 0
@@ -291,13 +295,26 @@ def restore_landmarks(model) -> None:
         fit = matrix(assignment.rotation).shape == (k, k)
     if isinstance(assignment, Rotated):
         fit &= vector(assignment.scale).size == k
+    if not fit:
+        raise ModelFileError("the assignment of labels does not fit the map")
+
+
+def check_graph(model) -> None:
+    """A graph of neighbors where there is to be one, of as many rows as the basis has."""
     graph = vars(model).get("graph_")
     if (graph is not None) != (model.affinity in NEIGHBORS):
         raise ModelFileError("a graph of neighbors where there should be none, or none")
     if graph is not None and graph.radii.size != model.map_.basis.size:
         raise ModelFileError("a graph of neighbors of another number of rows")
-    if not fit:
-        raise ModelFileError("the assignment of labels does not fit the map")
+
+
+def restore_embedding(model) -> None:
+    """The points of the basis, where it is a few of the rows; the coordinates fit the map."""
+    if not model.map_.basis.spans_data and model.map_.basis.points is not None:
+        model.landmarks_ = host(model.map_.basis.points)
+    check_graph(model)
+    if model.map_.weights.shape[1] != model.embedding_.shape[1]:
+        raise ModelFileError("the map of new rows does not fit the embedding")
 
 
 COLUMNS = {"n_features_in_": int}
@@ -344,6 +361,13 @@ CLUSTERS = {
     "assignment_": (Centers, Rotated, Pivoted),
 }
 GRAPH = {"graph_": NeighborGraph}
+COORDINATES = {
+    **COLUMNS,
+    "kernel_": Kernel,
+    "map_": (PointMap, ReducedMap, DiffusionFunctions),
+    "eigenvalues_": Array.of("k"),
+    "embedding_": Array.of("n", "k"),
+}
 SCALING = {
     **COLUMNS,
     "map_": (LinearMap, DistanceMap),
@@ -386,6 +410,8 @@ _LIST = [
     Model(PatchDenoiser, DENOISER, {}),
     Model(KernelPCASearch, SEARCH, NAMES, finish=check_search),
     Model(SpectralClustering, CLUSTERS, SAMPLE | GRAPH, finish=restore_landmarks),
+    Model(SpectralEmbedding, COORDINATES, SAMPLE | GRAPH, finish=restore_embedding),
+    Model(DiffusionMap, COORDINATES, SAMPLE | GRAPH, finish=restore_embedding),
     Model(ClassicalMDS, SCALING, DISTANCES, without_distances, check_map),
 ]
 MODELS: dict[str, Model] = {model.cls.__name__: model for model in _LIST}

@@ -42,6 +42,7 @@ from ..selectors import SELECTORS
 from ..solvers import SOLVERS
 from ..spectral.amg import Amg
 from ..spectral.assigning import Centers, Pivoted, Rotated
+from ..spectral.diffusion import DiffusionFunctions
 from ..spectral.graph import NeighborGraph
 from ..spectral.pieces import GraphArpack
 from ..spectral.problems import PointMap, ReducedMap
@@ -136,6 +137,17 @@ def reduced_map(reader: Reader, given) -> ReducedMap:
     if not isinstance(basis, BASIS_TYPES) or not W.shape[0] == total.size == basis.size:
         raise ModelFileError(f"weights of shape {W.shape} do not fit their basis")
     return ReducedMap(basis, W, total)
+
+
+def diffusion_functions(reader: Reader, given) -> DiffusionFunctions:
+    """Functions whose weights fit their basis."""
+    basis, W, total = given["basis"], matrix(given["weights"]), vector(given["total"])
+    values, density = vector(given["values"]), given["density"]
+    sums = [total] if density is None else [total, vector(density)]
+    fit = isinstance(basis, BASIS_TYPES) and W.shape == (basis.size, values.size)
+    if not fit or any(one.size != basis.size for one in sums):
+        raise ModelFileError(f"weights of shape {W.shape} do not fit their basis")
+    return DiffusionFunctions(basis, W, total, values, density, number(given["alpha"]))
 
 
 def neighbor_graph(reader: Reader, given) -> NeighborGraph:
@@ -370,6 +382,11 @@ _LIST = [
     Part(KernelExpansion, named("basis", "frame", "metric"), expansion),
     Part(PointMap, named("basis", "weights", "values", "own"), point_map),
     Part(ReducedMap, named("basis", "weights", "total"), reduced_map),
+    Part(
+        DiffusionFunctions,
+        named("basis", "weights", "total", "values", "density", "alpha"),
+        diffusion_functions,
+    ),
     Part(NeighborGraph, named("matrix", "radii", "n_neighbors", "points"), neighbor_graph),
     Part(PointBasis, points_of("kernel", "single"), point_basis),
     Part(PointGram, points_of("kernel", "single", "dtype"), point_gram),

@@ -14,7 +14,7 @@ sum_j k(x, x_j) v_j / (l s(x)), is neither the first nor the last.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,10 @@ class SpectralMap(ABC):
     def functions(self, X) -> np.ndarray:
         """v(x) of every row of X, (n, k)."""
 
+    @abstractmethod
+    def leading_without(self, first: int, signs) -> "SpectralMap":
+        """The functions after the first ones, with their signs."""
+
     def rows(self, X) -> np.ndarray:
         """The same scaled to unit length, (n, k)."""
         return directions(self.functions(X))
@@ -81,6 +85,11 @@ class PointMap(SpectralMap):
 
     values: np.ndarray
     own: np.ndarray
+
+    def leading_without(self, first: int, signs) -> "PointMap":
+        """The functions after the first ones, with their signs."""
+        kept = slice(first, None)
+        return replace(self, weights=self.weights[:, kept] * signs, values=self.values[kept])
 
     def functions(self, X) -> np.ndarray:
         """v(x) of every row of X, (n, k)."""
@@ -116,6 +125,10 @@ class ReducedMap(SpectralMap):
     """
 
     total: np.ndarray
+
+    def leading_without(self, first: int, signs) -> "ReducedMap":
+        """The functions after the first ones, with their signs."""
+        return replace(self, weights=self.weights[:, first:] * signs)
 
     def functions(self, X) -> np.ndarray:
         """v(x) of every row of X, (n, k)."""

@@ -1,0 +1,108 @@
+"""``mercer embed``: coordinates of every row from a graph of affinities."""
+
+from argparse import ArgumentParser, Namespace
+
+from .messages import verbosity
+from .options import (
+    add_budget,
+    add_components,
+    add_data,
+    add_kept,
+    add_kernel,
+    add_output,
+    add_scale,
+    table_path,
+    whole,
+)
+from .results import Result
+
+SUMMARY = "Spectral embedding and diffusion maps: find coordinates that keep near rows together."
+EXAMPLES = """\
+  mercer embed demo-output/digits.csv --drop digit --components 2 -o map.csv
+  mercer embed demo-output/digits.csv --drop digit --diffusion --alpha 1 --steps 2 --gamma median
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the options."""
+    add_data(parser)
+    add_kept(parser)
+    add_components(parser, whole(1), 2, "coordinates")
+    parser.add_argument(
+        "--diffusion", action="store_true", help="diffusion map: distances of a random walk"
+    )
+    parser.add_argument(
+        "--alpha",
+        type=float,
+        default=0.5,
+        help="with --diffusion: how much of the density is taken out, 0 to 1 (default: 0.5)",
+    )
+    parser.add_argument(
+        "--steps", type=float, default=1, help="with --diffusion: steps of the walk (default: 1)"
+    )
+    parser.add_argument(
+        "--neighbors",
+        type=whole(1),
+        metavar="N",
+        help="tie every row to its N nearest, itself among them, in place of a kernel",
+    )
+    parser.add_argument(
+        "--landmarks",
+        type=whole(1),
+        metavar="M",
+        help="M chosen rows stand for all; without it all rows up to 20,000, landmarks beyond",
+    )
+    add_scale(parser)
+    add_kernel(parser)
+    add_budget(parser)
+    add_output(parser, table_path, "coordinates: .npy, .csv or .parquet; stdout if not given")
+
+
+def run(args: Namespace) -> Result:
+    """Embed the rows."""
+    from .. import DiffusionMap, SpectralEmbedding
+    from ..bases import Landmarks
+    from .delivery import beside, deliver, draft_of, matrix_columns
+    from .methods import width
+    from .standardization import Standardization
+    from .tables import kept_of, read_rows, warn_of_scales
+
+    with draft_of(args) as draft:
+        table = read_rows(args)
+        X = table.X
+        warn_of_scales(args, X, table.names)
+        make = DiffusionMap if args.diffusion else SpectralEmbedding
+        walk = {"alpha": args.alpha, "t": args.steps} if args.diffusion else {}
+        model = make(
+            args.components,
+            affinity=args.kernel if args.neighbors is None else "nearest_neighbors",
+            n_neighbors=args.neighbors,
+            gamma=width(args),
+            degree=args.degree,
+            coef0=args.coef0,
+            basis="auto" if args.landmarks is None else Landmarks(args.landmarks),
+            random_state=args.seed,
+            memory=args.memory,
+            n_jobs=args.threads,
+            verbose=verbosity(args),
+            **walk,
+        ).fit(Standardization.of([X], args.scale).apply(X))
+        facts = {
+            "rows": len(X),
+            "components": args.components,
+            "eigenvalues": model.eigenvalues_,
+        }
+        names = [f"x{i}" for i in range(1, args.components + 1)]
+        coordinates = matrix_columns(model.embedding_, names)
+        columns = beside(kept_of(args, table), coordinates, len(X))
+        return deliver(args, draft, columns, facts, summary(model))
+
+
+def summary(model) -> list[tuple[str, object]]:
+    """The outcome for people."""
+    values = " ".join(f"{value:.4f}" for value in model.eigenvalues_)
+    rows, components = model.embedding_.shape
+    return [
+        ("rows", f"{rows:,} in {components} coordinates"),
+        ("eigenvalues", f"{values} (1 is a piece apart)"),
+    ]

@@ -1,0 +1,413 @@
+"""Laplacian eigenmaps and diffusion maps as scikit-learn estimators, with a place for new rows."""
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from ..bases import BasisRecipe
+from ..compute import restore
+from ..compute.arrays import Array
+from ..compute.signs import peak_signs
+from ..exceptions import tell
+from ..kernels import KERNELS, Kernel
+from ..solvers import SOLVERS, Solver
+from ..spectral.diffusion import diffusion_problem, powers, without_first
+from ..spectral.problems import spectral_problem
+from ._parameters import Interval, StrOptions
+from ._spectral import NEIGHBORS, SpectralInput
+from ._whole import all_or_nothing
+
+# Eigenvalues of the walk this near to 1 are those of pieces without ties between them.
+APART = 1e-8
+
+CONSTRAINTS: dict = {
+    "n_components": [Interval(Integral, 1, None, closed="left")],
+    "affinity": [StrOptions({*KERNELS, *NEIGHBORS}), callable, Kernel],
+    "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
+    "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"median", "mean"}), None],
+    "degree": [Interval(Real, 0, None, closed="left")],
+    "coef0": [Interval(Real, None, None, closed="neither")],
+    "kernel_params": [dict, None],
+    "basis": [StrOptions({"auto", "points", "landmarks"}), BasisRecipe],
+    "eigen_solver": [StrOptions({"auto", "amg", *SOLVERS}), Solver, None],
+    "eigen_tol": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+    "random_state": ["random_state"],
+    "memory": [Interval(Real, 0, None, closed="neither"), str, None],
+    "n_jobs": [None, Integral],
+    "verbose": ["verbose"],
+}
+
+
+class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralInput):
+    """What both embeddings share: all eigenvectors but the first, which is constant."""
+
+    n_components: int
+    #: Residual that "auto" asks for: vectors to about this over the gap of their eigenvalues.
+    tol = 1e-8
+
+    def fit_transform(self, X: Array, y: Any = None) -> Array:
+        """Embed the rows of X and return their coordinates, (n_samples, n_components)."""
+        return self.fit(X, y).embedding_
+
+    def transform(self, X: Array) -> Array:
+        """Coordinates of new rows; those of training rows are `embedding_`.
+
+        Parameters
+        ----------
+        X : array-like, sparse CSR matrix or memmap of shape (n, n_features)
+            With ``affinity="precomputed"`` the affinities of new rows with the training
+            rows, (n, n_samples), and with "precomputed_nearest_neighbors" the distances.
+
+        Returns
+        -------
+        array of shape (n, n_components)
+        """
+        original, X = X, self._array(X, reset=False)
+        return restore(self._coordinates(X), original)
+
+    def _checked(self, X):
+        """The rows of X, enough of them for what is asked for."""
+        X = self._array(X, reset=True)
+        n = X.shape[0]
+        if self.n_components >= n:
+            raise ValueError(
+                f"n_components={self.n_components} must be less than n_samples={n}: the first "
+                f"eigenvector is constant and left out. Give at most {n - 1}."
+            )
+        if self.affinity in NEIGHBORS and self._neighbors_of(n) > n:
+            raise ValueError(
+                f"n_neighbors={self.n_neighbors} is more than n_samples={n}. Give at most {n}."
+            )
+        return X
+
+    def _width(self) -> int:
+        return self.n_components + 1
+
+    def _grid_or_landmarks(self, X, engine) -> str:
+        return "landmarks"
+
+    def _neighbors_of(self, n: int) -> int:
+        return max(n // 10, 1) if self.n_neighbors is None else self.n_neighbors
+
+    def _warn_pieces(self, values) -> None:
+        pieces = int(np.sum(values > 1 - APART))
+        if pieces > 1:
+            tell(
+                f"The affinities fall into at least {pieces} pieces without ties between them, and "
+                "the first coordinates only tell these apart. Use a wider kernel or more "
+                "neighbors, or embed each piece alone."
+            )
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_.shape[1]
+
+    def _fit(self, X: Array) -> Any:
+        raise NotImplementedError
+
+    @all_or_nothing
+    def fit(self, X: Array, y: Any = None) -> Self:
+        """Embed the rows of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse CSR matrix or memmap of shape (n_samples, n_features)
+            With ``affinity="precomputed"`` the affinities, (n_samples, n_samples).
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        original, X = X, self._checked(X)
+        problem, pairs, X = self._solved(X)
+        map_, V = problem.assemble(pairs, X)
+        self._set_results(map_, V, original)
+        self.eigenvalues_ = restore(pairs.values[1:], original)
+        problem.basis.release()
+        self._keep_landmarks(original)
+        self._warn_pieces(pairs.values)
+        return self
+
+    def _set_results(self, map_, V, original) -> None:
+        raise NotImplementedError
+
+    def _coordinates(self, X) -> np.ndarray:
+        raise NotImplementedError
+
+
+class SpectralEmbedding(GraphEmbedding):
+    """Laplacian eigenmaps: coordinates in which tied rows are near each other.
+
+    A drop-in replacement of `sklearn.manifold.SpectralEmbedding` with a `transform`, within a
+    memory budget, and by landmarks where rows are many. The eigenvectors of D^{-1/2} K D^{-1/2}
+    after the first, over the roots of the degrees (Belkin & Niyogi 2003), K without its diagonal.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Coordinates.
+
+    affinity : str, Kernel or callable, default="nearest_neighbors"
+        The graph of nearest rows; "rbf" or any kernel of `mercer.KernelPCA`, by name or as an
+        object; a function of two rows; "precomputed", where X holds affinities; or
+        "precomputed_nearest_neighbors", where it holds distances.
+
+    gamma : float, "median", "mean" or None, default=None
+        Width of a kernel given by name; None is 1 / n_features.
+
+    degree, coef0, kernel_params
+        Further parameters of the kernel, as in `mercer.KernelPCA`.
+
+    n_neighbors : int or None, default=None
+        Neighbors of a row, itself among them; None for a tenth of the rows.
+
+    basis : "auto", "points", "landmarks" or BasisRecipe, default="auto"
+        "points" is the exact method, "landmarks" Nystroem with a few chosen rows; "auto" is exact
+        up to 20,000 rows, and always for a graph of neighbors.
+
+    eigen_solver : "auto", str, Solver or None, default=None
+        As in `mercer.SpectralClustering`.
+
+    eigen_tol : float or "auto", default="auto"
+        Largest residual of an eigenpair; "auto" is 1e-8.
+
+    random_state : int, RandomState or None, default=None
+        Start vectors and landmarks.
+
+    device : None, str or torch.device, default=None
+        Where to compute: None where the rows are, "cuda" on a GPU. Given affinities and graphs
+        are computed on in main memory.
+
+    memory : int, str or None, default=None
+        Bytes that work arrays may take, e.g. "300MB"; None for half of what is free.
+
+    n_jobs : int or None, default=None
+        Threads; None for all cores.
+
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    embedding_ : array of shape (n_samples, n_components)
+        The coordinates, with the scale and the signs of scikit-learn's.
+
+    eigenvalues_ : array of shape (n_components,)
+        Of the normalized affinities, largest first, without the first, which is 1.
+
+    affinity_matrix_ : array or sparse matrix of shape (n_samples, n_samples)
+        The affinities; those of a kernel are made when they are asked for.
+
+    landmarks_ : array of shape (m, n_features)
+        The landmarks, where there are any.
+
+    plan_ : Plan
+        What was chosen and why.
+
+    kernel_ : Kernel
+        The kernel with numbers for its parameters.
+
+    n_features_in_ : int
+        Columns of X.
+
+    feature_names_in_ : array of str
+        Their names, where X has them.
+
+    See Also
+    --------
+    mercer.DiffusionMap : Coordinates whose distances are those of a random walk.
+
+    References
+    ----------
+    Belkin & Niyogi (2003), Laplacian eigenmaps for dimensionality reduction and data
+    representation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import SpectralEmbedding
+    >>> angle = np.linspace(0, 2 * np.pi, 100, endpoint=False)
+    >>> X = np.column_stack([np.cos(angle), np.sin(angle), np.sin(2 * angle)])
+    >>> model = SpectralEmbedding(n_components=2, random_state=0).fit(X)
+    >>> bool(np.allclose(model.transform(X), model.embedding_))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = CONSTRAINTS
+    _title = "spectral embedding"
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        affinity: str | Kernel | Callable[..., Any] = "nearest_neighbors",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        n_neighbors: int | None = None,
+        basis: str | BasisRecipe = "auto",
+        eigen_solver: str | Solver | None = None,
+        eigen_tol: float | str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        device: Any = None,
+        memory: int | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.n_components = n_components
+        self.affinity = affinity
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.n_neighbors = n_neighbors
+        self.basis = basis
+        self.eigen_solver = eigen_solver
+        self.eigen_tol = eigen_tol
+        self.random_state = random_state
+        self.device = device
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _problem(self, basis, X):
+        return spectral_problem(basis, X)
+
+    def _set_results(self, map_, V, original) -> None:
+        V = V[:, 1:]
+        signs = peak_signs(V)
+        self.map_ = map_.leading_without(1, signs)
+        self.embedding_ = restore(V * signs, original)
+
+    def _coordinates(self, X) -> np.ndarray:
+        return self._functions(X)
+
+
+class DiffusionMap(GraphEmbedding):
+    """Diffusion maps: coordinates whose distances are those of a random walk on the rows.
+
+    A step of the walk goes to near rows; two rows are close when the walks from them lead to the
+    same places in `t` steps, by whatever way, so that noise and short cuts matter little.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Coordinates.
+
+    alpha : float, default=0.5
+        How much of the density of rows is taken out: 0 keeps it (the graph Laplacian), 1/2 is the
+        Fokker-Planck operator of a system that drifts and diffuses, 1 the geometry of the rows
+        alone (Laplace-Beltrami), however densely they lie.
+
+    t : float, default=1
+        Steps of the walk. Coordinate i is scaled with eigenvalue i to the power t: the more steps,
+        the fewer coordinates count.
+
+    affinity : str, Kernel or callable, default="rbf"
+        As in `mercer.SpectralEmbedding`. It must not be negative.
+
+    gamma : float, "median", "mean" or None, default="median"
+        Width of a kernel given by name. The walk should reach some rows and not all.
+
+    degree, coef0, kernel_params, n_neighbors, basis, eigen_solver, eigen_tol, random_state
+        As in `mercer.SpectralEmbedding`.
+
+    device, memory, n_jobs, verbose
+        As in `mercer.SpectralEmbedding`.
+
+    Attributes
+    ----------
+    embedding_ : array of shape (n_samples, n_components)
+        The coordinates. Their distances are diffusion distances as far as the coordinates go.
+
+    eigenvalues_ : array of shape (n_components,)
+        Of the walk, largest first, without the first, which is 1.
+
+    affinity_matrix_, landmarks_, plan_, kernel_, n_features_in_, feature_names_in_
+        As in `mercer.SpectralEmbedding`.
+
+    References
+    ----------
+    Coifman & Lafon (2006), Diffusion maps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import DiffusionMap
+    >>> X = np.linspace(0, 1, 50)[:, None] ** 2
+    >>> model = DiffusionMap(n_components=1, alpha=1, gamma=50.0, random_state=0).fit(X)
+    >>> steps = np.diff(model.embedding_[:, 0])
+    >>> bool(np.all(steps > 0) or np.all(steps < 0))
+    True
+    >>> bool(np.allclose(model.transform(X), model.embedding_))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = CONSTRAINTS | {
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "t": [Interval(Real, 0, None, closed="left")],
+    }
+    _title = "diffusion map"
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        alpha: float = 0.5,
+        t: float = 1,
+        affinity: str | Kernel | Callable[..., Any] = "rbf",
+        gamma: float | str | None = "median",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        n_neighbors: int | None = None,
+        basis: str | BasisRecipe = "auto",
+        eigen_solver: str | Solver | None = None,
+        eigen_tol: float | str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        device: Any = None,
+        memory: int | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.n_components = n_components
+        self.alpha = alpha
+        self.t = t
+        self.affinity = affinity
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.n_neighbors = n_neighbors
+        self.basis = basis
+        self.eigen_solver = eigen_solver
+        self.eigen_tol = eigen_tol
+        self.random_state = random_state
+        self.device = device
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _problem(self, basis, X):
+        return diffusion_problem(basis, X, float(self.alpha))
+
+    def _hollow(self) -> bool:
+        # A walk may stay where it is.
+        return False
+
+    def _set_results(self, map_, V, original) -> None:
+        V = V[:, 1:]
+        signs = peak_signs(V)
+        self.map_ = without_first(map_, signs)
+        self.embedding_ = restore(V * signs * powers(self.map_.values, self.t), original)
+
+    def _coordinates(self, X) -> np.ndarray:
+        self.kernel_.check(X)
+        if self.affinity in NEIGHBORS:
+            X = self.graph_.rows(X, self.n_jobs)
+        return self.map_.coordinates(X, self.t)
