@@ -9,15 +9,15 @@ import csv
 import io
 import os
 from abc import ABC, abstractmethod
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from os import PathLike
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import numpy as np
 
 from .._packages import needed
+from .._whole_file import begin_part, ended_by_sigterm
 from ..compute.arrays import Array
 
 
@@ -50,8 +50,9 @@ class Sink(ABC):
             raise FileNotFoundError(
                 f"There is no folder {folder} to write {self.path.name} to. Make it first."
             )
-        self._part = folder / f".{self.path.name}.{token_hex(4)}.part"
-        self._file = self._part.open("xb")
+        self._ending = ExitStack()
+        self._ending.enter_context(ended_by_sigterm())
+        self._part, self._file = begin_part(self.path)
         try:
             self._begin()
         except BaseException:
@@ -74,6 +75,7 @@ class Sink(ABC):
         except BaseException:
             self._abandon()
             raise
+        self._ending.close()
 
     def write(self, rows: Array) -> None:
         """Append a block, (k, number of columns)."""
@@ -90,6 +92,7 @@ class Sink(ABC):
         with suppress(OSError):
             self._file.close()
         self._part.unlink(missing_ok=True)
+        self._ending.close()
 
     def _begin(self) -> None:
         """Write what comes before the rows."""
