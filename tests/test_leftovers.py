@@ -110,3 +110,18 @@ def test_a_handler_of_the_user_stays(tmp_path):
     with whole_file(tmp_path / "b") as file:
         file.write(b"all")
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_an_interrupt_while_the_command_is_imported_shows_no_traceback(tmp_path):
+    late = """
+import sys
+class Late:
+    def find_spec(self, name, *rest):
+        if name == "mercer.cli.options":
+            raise KeyboardInterrupt
+from mercer.cli import main
+sys.meta_path.insert(0, Late())
+sys.exit(main(["--version"]))
+"""
+    done = subprocess.run([sys.executable, "-c", late], capture_output=True, timeout=60)
+    assert done.returncode == 130 and done.stderr == b""

@@ -14,6 +14,16 @@ A new command is a file and a line in `mercer.cli.frame.COMMANDS`, which is also
 tests run over.
 """
 
-from .frame import main
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; an interrupt while it is being imported ends it without a traceback."""
+    try:
+        from .frame import main as run
+    except KeyboardInterrupt:
+        return 130
+    return run(argv)
+
 
 __all__ = ["main"]
