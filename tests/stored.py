@@ -1,8 +1,8 @@
 """Model files that stay: one for every way to fit, of each version whose format was new.
 
-``python tests/stored.py`` writes those of the version at hand to ``tests/models/FORMAT``, with
-the results that they gave. Files that were released are never written again:
-`test_stored_models.py` shows that every later version opens them.
+``python tests/stored.py`` writes those that are missing, of the version at hand, to
+``tests/models/FORMAT``, with the results that they gave. Files that were
+released are never written again: `test_stored_models.py` shows that every later version opens them.
 """
 
 from pathlib import Path
@@ -11,12 +11,14 @@ import numpy as np
 
 from mercer import (
     ClassicalMDS,
+    DiffusionMap,
     HebbianKernelPCA,
     KernelPCA,
     KernelPCASearch,
     NoveltyDetector,
     PatchDenoiser,
     SpectralClustering,
+    SpectralEmbedding,
     StreamingKernelPCA,
 )
 from mercer.bases import FourierGrid, Landmarks, RandomFeatures
@@ -44,6 +46,8 @@ WAYS = {
     "mds": lambda: ClassicalMDS(2).fit(X),
     "mds-of-a-metric": lambda: ClassicalMDS(2, metric="cityblock", random_state=0).fit(X),
     "clusters": lambda: SpectralClustering(2, gamma=2.0, random_state=0).fit(X),
+    "embedding": lambda: SpectralEmbedding(2, n_neighbors=6, random_state=0).fit(X),
+    "diffusion": lambda: DiffusionMap(2, random_state=0).fit(X),
     "novelty": lambda: NoveltyDetector(3, random_state=0).fit(X),
     "search": lambda: KernelPCASearch(
         widths=(1.0,), n_components=[2], noise=0.8, random_state=0
@@ -73,6 +77,8 @@ def main():
     folder = FOLDER / str(FORMAT_VERSION)
     folder.mkdir(parents=True, exist_ok=True)
     for name, fit in WAYS.items():
+        if (folder / f"{name}.mercer").exists():
+            continue
         model = fit()
         model.save(folder / f"{name}.mercer")
         np.savez_compressed(folder / f"{name}.npz", **results(name, model))
