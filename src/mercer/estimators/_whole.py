@@ -49,10 +49,10 @@ def unfitted(model):
 
 
 def become(model, fresh) -> None:
-    """Give an estimator the results of another one, and those alone."""
-    for name in [name for name in vars(model) if is_result(name)]:
-        del model.__dict__[name]
-    model.__dict__.update(vars(fresh))
+    """Give an estimator the results of another one, and those alone, in a single step."""
+    kept = {name: value for name, value in vars(model).items() if not is_result(name)}
+    # One assignment: an interrupt comes before it or after it.
+    model.__dict__ = kept | vars(fresh)
 
 
 def is_result(name: str) -> bool:

@@ -1,6 +1,7 @@
 """Kernel PCA of streams, as a scikit-learn estimator."""
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -336,14 +337,13 @@ class StreamingKernelPCA(KernelEstimator):
         """
         self._validate_params()
         self._check_settings()
-        model = unfitted(self) if afresh else self
+        model = unfitted(self) if afresh else copy(self)
         first, batches = ahead(batches)
         engine = self._kept_engine(first, afresh)
         if kept is not None and engine.device is not None:
             raise ValueError("checkpoint= is for streams in main memory. Give device='cpu'.")
         model._learn_all(batches, afresh, engine, judged, sample_weight, kept)
-        if afresh:
-            become(self, model)
+        become(self, model)
         self._warn()
         return self
 

@@ -1,0 +1,113 @@
+"""An interrupt at any line of a fit leaves the model that was there before, and nothing mixed."""
+
+import pickle
+import sys
+import warnings
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+import mercer
+from mercer import (
+    ClassicalMDS,
+    HebbianKernelPCA,
+    KernelPCA,
+    NoveltyDetector,
+    SpectralClustering,
+    StreamingKernelPCA,
+)
+from mercer.bases import Landmarks
+
+HERE = mercer.__path__[0]
+MODELS = {
+    "krylov": lambda: KernelPCA(3, kernel="rbf", gamma=0.2, eigen_solver="krylov", n_jobs=1),
+    "landmarks": lambda: KernelPCA(3, kernel="rbf", gamma=0.2, basis=Landmarks(30), n_jobs=1),
+    "inverse": lambda: KernelPCA(3, kernel="rbf", gamma=0.2, fit_inverse_transform=True, n_jobs=1),
+    "stream": lambda: StreamingKernelPCA(3, kernel="rbf", gamma=0.2, budget=30, n_jobs=1),
+    "novelty": lambda: NoveltyDetector(3, gamma=0.2, random_state=0, n_jobs=1),
+    "clusters": lambda: SpectralClustering(3, gamma=0.2, random_state=0, n_jobs=1),
+    "mds": lambda: ClassicalMDS(2, random_state=0, n_jobs=1),
+}
+
+
+class Lines:
+    """Counts the lines of mercer that run, and interrupts one of them."""
+
+    def __init__(self, stop=None):
+        self.stop, self.count = stop, 0
+
+    def __call__(self, frame, event, argument):
+        if not frame.f_code.co_filename.startswith(HERE):
+            return None
+        if event == "line":
+            self.count += 1
+            if self.count == self.stop:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return self
+
+    def run(self, work):
+        sys.settrace(self)
+        try:
+            work()
+        finally:
+            sys.settrace(None)
+
+
+def state(model):
+    return pickle.dumps({k: v for k, v in vars(model).items() if k not in ("_kept", "_engine")})
+
+
+def check(name, work, draws):
+    rng = np.random.default_rng()
+    A, B = (rng.standard_normal((120, 3)) for _ in range(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MODELS[name]().fit(A)
+        total = Lines()
+        total.run(lambda: work(pickle.loads(pickle.dumps(model)), B))
+        for stop in rng.integers(1, total.count, draws):
+            model = MODELS[name]().fit(A)
+            before = state(model)
+            try:
+                Lines(int(stop)).run(lambda model=model: work(model, B))
+            except KeyboardInterrupt:
+                assert state(model) == before, f"interrupted at line {stop} of {total.count}"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_interrupted_refit_leaves_the_old_model(name):
+    check(name, lambda model, X: model.fit(X), 4)
+
+
+def test_an_interrupted_batch_leaves_the_stream():
+    check("stream", lambda model, X: model.partial_fit(X), 6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_a_hundred_moments(name):
+    check(name, lambda model, X: model.fit(X), 100)
+    if name == "stream":
+        check(name, lambda model, X: model.partial_fit(X), 100)
+
+
+def test_an_interrupted_first_fit_leaves_nothing():
+    X = np.random.default_rng().standard_normal((120, 3))
+    for stop in np.random.default_rng().integers(1, 400, 5):
+        model = KernelPCA(3, kernel="rbf", gamma=0.2, eigen_solver="krylov", n_jobs=1)
+        with pytest.raises(KeyboardInterrupt):
+            Lines(int(stop)).run(lambda model=model: model.fit(X))
+        assert not [key for key in vars(model) if key.endswith("_") and not key.startswith("_")]
+
+
+def test_an_interrupted_hebbian_stream_is_whole_blocks():
+    """Its interrupts end the rows, not the model: what is there works."""
+    rng = np.random.default_rng()
+    X = rng.standard_normal((200, 3))
+    for stop in rng.integers(50, 2000, 4):
+        model = HebbianKernelPCA(3, kernel="rbf", gamma=0.2, budget=60).partial_fit(X[:80])
+        with suppress(KeyboardInterrupt):
+            Lines(int(stop)).run(lambda model=model: model.partial_fit(X[80:]))
+        assert np.isfinite(model.transform(X)).all()
