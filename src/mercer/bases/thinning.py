@@ -1,4 +1,4 @@
-"""Landmarks that are worth their work: the others lie, to what is lost anyway, in their span.
+"""Landmarks that are worth their work: the others lie, to rounding, in their span.
 
 A pivoted Cholesky factorization of G orders the landmarks so that the first p of them span most
 of what all do, and gives the coordinates of rows in that order. So one factorization tells, for
@@ -9,9 +9,9 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-# What the landmarks that are left out may add to what all of them lose, as a share of it; and
-# losses that are rounding, as a share of the energy.
-SHARE, ROUNDING = 0.01, 1e-10
+# What the landmarks that are left out may add to what all of them lose, as a share of the energy:
+# who asks for 500 landmarks gets the eigenvalues of 500.
+ROUNDING = 1e-10
 
 
 def independent(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -29,7 +29,7 @@ def rounding_of(G: np.ndarray) -> float:
 
 
 def worthwhile(L: np.ndarray, K: np.ndarray, energy: float) -> int:
-    """How many of the first landmarks lose hardly more of some rows than all do.
+    """How many of the first landmarks lose no more of some rows than all do.
 
     Parameters
     ----------
@@ -42,5 +42,5 @@ def worthwhile(L: np.ndarray, K: np.ndarray, energy: float) -> int:
     """
     B = solve_triangular(L, K.T, lower=True, check_finite=False)
     lost = energy - np.cumsum(np.einsum("ij,ij->i", B, B))
-    allowed = (1 + SHARE) * max(float(lost[-1]), 0.0) + ROUNDING * energy
+    allowed = max(float(lost[-1]), 0.0) + ROUNDING * energy
     return 1 + int(np.argmax(lost <= allowed))
