@@ -186,13 +186,6 @@ def figure_2(size, out):
             image[OWN[q]] = np.where(hits > 0, total / np.maximum(hits, 1), part)[INNER[q]]
     runs_ = {name: geometric_mean([one[name] for one in found]).tolist() for name in gains}
     draw(out / "schraudolph-figure-2.png", {"image patches": runs_})
-    plt = plotting()
-    figure, axes = plt.subplots(1, 2, figsize=(6, 3), layout="constrained")
-    for ax, picture in zip(axes, (noisy, images["smd"]), strict=True):
-        ax.imshow(picture, cmap="gray", vmin=0, vmax=1)
-        ax.axis("off")
-    figure.savefig(out / "schraudolph-figure-2-images.png", dpi=80)
-    plt.close(figure)
     times = [runs_["constant"][-1] / runs_["et"][-1], runs_["et"][-1] / runs_["smd"][-1]]
     findings = [
         ranking(f"excess error, {measured} of 4 quadrants", runs_, passes),
