@@ -503,7 +503,7 @@ def test_spectral_clustering_is_that_of_all_points():
 
 def test_spectral_clustering_takes_the_grid_for_many_rows(monkeypatch):
     """Beyond the rows that are clustered exactly: a grid for few columns, else landmarks."""
-    monkeypatch.setattr("mercer.estimators.spectral.AUTO_POINTS", 500)
+    monkeypatch.setattr("mercer.estimators._spectral.AUTO_POINTS", 500)
     labels = np.repeat([0, 1, 2], 4000)
     X = generator(12).standard_normal((12_000, 4)) * 0.3
     X[:, :2] += np.array([(0, 0), (3, 0), (0, 3)])[labels]
