@@ -16,34 +16,37 @@ class OneThread:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._holders = 0
+        # Of the thread that has it, so that an interrupt at any moment leaves nobody waiting.
+        self._lock = threading.RLock()
+        self._holders: set[object] = set()
         self._before: list[int] = []
 
     @contextmanager
     def __call__(self) -> Any:
         """One thread for what stands below; asked for again, it costs nothing."""
-        self._come()
+        holder = object()
         try:
+            self._come(holder)
             yield
         finally:
-            self._leave()
+            self._leave(holder)
 
-    def _come(self) -> None:
+    def _come(self, holder: object) -> None:
         with self._lock:
-            if self._holders == 0:
+            if not self._holders:
                 # What threadpoolctl's own `limit` does, which describes every library on the way.
                 self._before = [library.num_threads for library in libraries()]
+                self._holders.add(holder)
                 for library in libraries():
                     library.set_num_threads(1)
-            self._holders += 1
+            self._holders.add(holder)
 
-    def _leave(self) -> None:
+    def _leave(self, holder: object) -> None:
         with self._lock:
-            self._holders -= 1
-            if self._holders == 0:
+            if self._holders == {holder}:
                 for library, threads in zip(libraries(), self._before, strict=True):
                     library.set_num_threads(threads)
+            self._holders.discard(holder)
 
 
 @cache
