@@ -4,49 +4,55 @@ import threading
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
+from weakref import WeakSet
 
 from threadpoolctl import ThreadpoolController
+
+
+class Holder:
+    """Somebody who needs BLAS at one thread, for as long as this is alive."""
 
 
 class OneThread:
     """Holds BLAS at one thread from the first holder's coming to the last one's leaving.
 
     The number of threads belongs to the whole process. Fits in several threads of a program that
-    each put back what they had found would leave it at whatever the last of them had met.
+    each put back what they had found would leave it at whatever the last of them had met. Holders
+    that an interrupt kept from leaving are forgotten, and the next one to leave puts back.
     """
 
     def __init__(self) -> None:
         # Of the thread that has it, so that an interrupt at any moment leaves nobody waiting.
         self._lock = threading.RLock()
-        self._holders: set[object] = set()
-        self._before: list[int] = []
+        self._holders: WeakSet[Holder] = WeakSet()
+        self._before: list[int] | None = None
 
     @contextmanager
     def __call__(self) -> Any:
         """One thread for what stands below; asked for again, it costs nothing."""
-        holder = object()
+        holder = Holder()
         try:
             self._come(holder)
             yield
         finally:
             self._leave(holder)
 
-    def _come(self, holder: object) -> None:
+    def _come(self, holder: Holder) -> None:
         with self._lock:
-            if not self._holders:
+            self._holders.add(holder)
+            if self._before is None:
                 # What threadpoolctl's own `limit` does, which describes every library on the way.
                 self._before = [library.num_threads for library in libraries()]
-                self._holders.add(holder)
                 for library in libraries():
                     library.set_num_threads(1)
-            self._holders.add(holder)
 
-    def _leave(self, holder: object) -> None:
+    def _leave(self, holder: Holder) -> None:
         with self._lock:
-            if self._holders == {holder}:
+            self._holders.discard(holder)
+            if self._before is not None and not self._holders:
                 for library, threads in zip(libraries(), self._before, strict=True):
                     library.set_num_threads(threads)
-            self._holders.discard(holder)
+                self._before = None
 
 
 @cache
