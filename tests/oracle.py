@@ -61,6 +61,13 @@ def chi2(X, Y, gamma):
     return np.exp(gamma * additive_chi2(X, Y))
 
 
+def gower(X, Y, ranges):
+    gaps = np.abs(_differences(X, Y))
+    sizes = np.broadcast_to(np.asarray(ranges, dtype=float), X.shape[1:])
+    shares = np.divide(gaps, sizes, out=np.where(gaps > 0, np.inf, 0.0), where=sizes > 0)
+    return np.maximum(0, 1 - shares).mean(axis=2)
+
+
 KERNELS = {
     "rbf": rbf,
     "laplacian": laplacian,
@@ -72,6 +79,7 @@ KERNELS = {
     "cosine": cosine,
     "chi2": chi2,
     "additive_chi2": additive_chi2,
+    "gower": gower,
 }
 
 

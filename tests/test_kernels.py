@@ -15,6 +15,7 @@ from mercer.kernels import (
     Callable,
     Chi2,
     Cosine,
+    Gower,
     Laplacian,
     Linear,
     Matern,
@@ -43,6 +44,8 @@ CASES = [
     (RationalQuadratic(gamma=0.3, alpha=0.7), "rational_quadratic"),
     (Chi2(gamma=0.3), "chi2"),
     (AdditiveChi2(), "additive_chi2"),
+    (Gower(ranges=0.6), "gower"),
+    (Gower(ranges=0), "gower"),
 ]
 # A kernel that joins the registry is tested as it is, with its formula if the oracle has one.
 COVERED = {type(kernel) for kernel, _ in CASES} | {Precomputed}

@@ -90,6 +90,11 @@ class PreparedModel:
                 f"{path} holds a {type(model).__name__}, and a kernel PCA is needed. Give a file "
                 "that mercer fit wrote."
             )
+        if model._encoding is not None:
+            raise ModelFileError(
+                f"{path} was fitted to a data frame with categories, which the command does not "
+                "read. Use it from Python: mercer.load(path).transform(frame)."
+            )
         check_extra(extra, model.n_features_in_, path)
         scaling = Standardization(extra.get("scale", "none"), extra.get("shift"), extra.get("size"))
         # Columns are chosen by name here; the estimator would ask arrays for theirs.

@@ -31,6 +31,8 @@ BLOCK_ROWS, BLOCK_BYTES = 8192, 2**25
 # Ranges of columns that differ by more than this make the larger ones rule all distances. The
 # narrowest tenth of the columns is not counted: rare pixels of images are no other unit.
 SCALES_APART, NARROWEST = 100, 0.1
+# Kernels to which the scales of columns do not matter.
+SCALE_FREE = {"precomputed", "gower"}
 # Bytes of text in a byte of a compressed table, more than numbers have.
 UNPACKED = 8
 
@@ -325,7 +327,7 @@ def needs_disk(source: RowSource, path: str, memory: str | None) -> bool:
 
 def warn_of_scales(args: Namespace, X, columns: list[str] | None) -> None:
     """Warn where some columns are so much larger than others that they rule all distances."""
-    if args.scale != "none" or args.kernel == "precomputed" or is_sparse(X) or X.shape[1] < 2:
+    if args.scale != "none" or args.kernel in SCALE_FREE or is_sparse(X) or X.shape[1] < 2:
         return
     ranges = np.ptp(np.asarray(X, dtype=float), axis=0)
     places = np.flatnonzero(ranges)

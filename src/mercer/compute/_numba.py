@@ -26,3 +26,19 @@ def chi2_distances(X, Z, out):
                     difference = X[i, k] - Z[j, k]
                     total += difference * difference / both
             out[i, j] = total
+
+
+@compiled(fastmath=True)
+def triangle_sums(X, Z, ranges, out):
+    """out[i, j] = sum_k max(0, 1 - |x_ik - z_jk| / ranges_k), with range 0 by equality."""
+    one = X.dtype.type(1)
+    for i in range(X.shape[0]):
+        for j in range(Z.shape[0]):
+            total = X.dtype.type(0)
+            for k in range(X.shape[1]):
+                difference = abs(X[i, k] - Z[j, k])
+                if difference < ranges[k]:
+                    total += one - difference / ranges[k]
+                elif difference == 0:
+                    total += one
+            out[i, j] = total

@@ -263,6 +263,7 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
                 "A precomputed kernel knows no columns, so that none can drive its components. "
                 "Fit with a kernel that is computed from the data."
             )
+        self._check_numbers("there is no gradient with respect to a category")
         if max_rows is not None and not (isinstance(max_rows, Integral) and max_rows > 0):
             raise ValueError(f"max_rows={max_rows!r} must be a whole number above 0, or None.")
         rows = self._rows_or_own(X)
@@ -420,6 +421,7 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     def _inverse(self) -> Inverse:
         """The way back to rows, made once for an expansion."""
+        self._check_numbers("categories have no pre-images")
         basis, facts = self.expansion_.basis, vars(self)
         rows = rows_to_learn_from(basis, facts.get("X_fit_" if basis.spans_data else "X_sample_"))
         self._preimage_recipe(basis)  # raises where it cannot serve
@@ -439,6 +441,11 @@ class KernelEstimator(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     def _check_inverse(self, rows, engine):
         """Raise ValueError where the regression of the rows on their scores does not fit."""
+        if self._is_gower():
+            raise ValueError(
+                "fit_inverse_transform=True takes the kernel between scores, whose ranges Gower "
+                "does not know. Leave it out: inverse_transform works without it."
+            )
         n = rows.shape[0]
         need = 2 * n**2 * rows.dtype.itemsize
         if need > engine.memory:

@@ -13,8 +13,9 @@ from ..compute.arrays import is_foreign, is_on_device
 from ..compute.numbers import check_meaning, reason
 from ..exceptions import TableWarning, tell
 from ..files import is_arrow, is_table, table_like
-from ..kernels import KERNELS, Callable, Kernel, Precomputed
+from ..kernels import KERNELS, Callable, Gower, Kernel, Precomputed
 from ..rows import ArrayRows, BlockRows, DaskRows, Rows, is_dask, is_source
+from ._mixed import TableEncoding, is_mixed
 from ._parameters import CheckedEstimator
 from ._summary import Portable
 
@@ -41,6 +42,8 @@ class KernelInput(Portable, CheckedEstimator):
     copy_X = False
     fit_inverse_transform = False
     verbose: int = 0
+    #: How the columns of a data frame of more than numbers are encoded, for the Gower kernel.
+    _encoding: TableEncoding | None = None
 
     def _open(self, X, *, reset: bool) -> Rows:
         """The rows of X, wherever they are, checked once and for all."""
@@ -48,12 +51,13 @@ class KernelInput(Portable, CheckedEstimator):
             self._validate_params()
         else:
             check_is_fitted(self)
+        original, X = X, self._encoded(X, reset)
         if is_dask(X):
             rows: Rows = self._open_dask(X, reset)
         elif is_source(X):
             rows = self._open_source(X, reset)
         else:
-            rows = ArrayRows(self._check(X, reset), X, self.memory)
+            rows = ArrayRows(self._check(X, reset), original, self.memory)
         if reset:
             self._dtype = rows.dtype
         return rows
@@ -61,6 +65,23 @@ class KernelInput(Portable, CheckedEstimator):
     def _array(self, X, *, reset: bool):
         """The rows of X as one array, for an estimator that needs them so."""
         return self._open(X, reset=reset).whole(type(self).__name__).array
+
+    def _encoded(self, X, reset: bool):
+        """X as it is, or a data frame of categories and missing entries as one of numbers."""
+        if reset and self._is_gower() and is_mixed(X):
+            self._encoding = TableEncoding.of(X)
+        return X if self._encoding is None else self._encoding.apply(X)
+
+    def _check_numbers(self, what: str) -> None:
+        """Raise ValueError for what has no meaning where columns are categories."""
+        if self._encoding is not None:
+            raise ValueError(
+                f"The model was fitted to a data frame of more than numbers, and {what}. Fit to "
+                "columns of numbers, with no entry missing, for that."
+            )
+
+    def _is_gower(self) -> bool:
+        return isinstance(self.kernel, Gower) or self.kernel == "gower"
 
     def _open_dask(self, X, reset: bool) -> DaskRows:
         """Rows where their chunks are, with their columns noted or compared."""
@@ -150,6 +171,8 @@ class KernelInput(Portable, CheckedEstimator):
 
     def _named_kernel(self, d: int) -> Kernel:
         """The kernel asked for, for rows of d columns."""
+        if self._encoding is not None:
+            return self._encoded_kernel()
         if isinstance(self.kernel, Kernel):
             if self.gamma is not None:
                 raise ValueError(
@@ -167,6 +190,15 @@ class KernelInput(Portable, CheckedEstimator):
             given |= self.kernel_params or {}
         known = names_of_parameters(kind)
         return kind(**{name: value for name, value in given.items() if name in known})
+
+    def _encoded_kernel(self) -> Kernel:
+        """The kernel of encoded columns, each of which has the range 1."""
+        if isinstance(self.kernel, Gower) and self.kernel.ranges is not None:
+            raise ValueError(
+                "Gower was given ranges=, and the columns of a data frame with categories or "
+                "missing entries have theirs from the training rows. Leave ranges out."
+            )
+        return Gower(ranges=1.0)
 
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernel, Precomputed) or self.kernel == "precomputed"

@@ -119,7 +119,8 @@ class SpectralInput(KernelInput):
         if self.affinity in NEIGHBORS:
             return Precomputed()
         # A kernel object brings its own width, and gamma has a default here.
-        return self.affinity if isinstance(self.affinity, Kernel) else super()._named_kernel(d)
+        own = isinstance(self.affinity, Kernel) and self._encoding is None
+        return self.affinity if own else super()._named_kernel(d)
 
     def _is_precomputed(self) -> bool:
         return super()._is_precomputed() and self.affinity != "nearest_neighbors"

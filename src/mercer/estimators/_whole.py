@@ -13,6 +13,7 @@ PRIVATE_RESULTS = {
     "_anchors",
     "_distance",
     "_dtype",
+    "_encoding",
     "_kept",
     "_points",
     "_rectangular",

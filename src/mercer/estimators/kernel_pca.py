@@ -49,8 +49,8 @@ class KernelPCA(KernelEstimator):
 
     kernel : str, Kernel or callable, default="linear"
         "linear", "poly", "rbf", "sigmoid", "cosine", "precomputed", "laplacian", "matern",
-        "rational_quadratic", "chi2", "additive_chi2", an object of `mercer.kernels`, or a
-        function of two rows.
+        "rational_quadratic", "chi2", "additive_chi2", "gower" (which also takes data frames with
+        categories and missing entries), an object of `mercer.kernels`, or a function of two rows.
 
     gamma : float, "median", "mean" or None, default=None
         Width of the kernel; None is 1 / n_features. "median" and "mean" take sigma in

@@ -16,6 +16,7 @@ KERNELS = {
     "Cosine": "cosine",
     "Chi2": "chi-squared",
     "AdditiveChi2": "additive chi-squared",
+    "Gower": "Gower",
     "Precomputed": "precomputed",
 }
 

@@ -7,7 +7,7 @@ import numpy as np
 from ..bases import FeatureBasis, FourierBasis, PointBasis
 from ..bases.random_features import Fourier
 from ..compute import is_sparse
-from ..kernels import Hollow, Kernel, Linear
+from ..kernels import Gower, Hollow, Kernel, Linear
 from .archive import ModelFileError
 from .values import conforms
 
@@ -69,11 +69,16 @@ def resolved(kernel) -> Kernel:
             resolved(value)
         elif isinstance(kernel, Linear):
             centered(value)
+        elif isinstance(kernel, Gower) and isinstance(value, np.ndarray):
+            vector(value)
         elif not isinstance(value, Real) or not np.isfinite(float(value)):
             raise ModelFileError(f"the kernel {kernel!r:.60} has parameters that are no numbers")
     if float(kernel.gamma or 0.0) < 0:
         raise ModelFileError(f"the kernel {kernel!r:.60} has a negative width")
-    kernel.check(np.zeros((1, 1)))
+    try:
+        kernel.check(np.zeros((1, 1)))
+    except ValueError as error:
+        raise ModelFileError(f"the kernel {kernel!r:.60} cannot be used: {error}") from error
     return kernel
 
 

@@ -31,6 +31,7 @@ from ..estimators import (
     SpectralEmbedding,
     StreamingKernelPCA,
 )
+from ..estimators._mixed import TableEncoding
 from ..estimators._spectral import NEIGHBORS
 from ..estimators.search import Selection
 from ..estimators.streaming import State
@@ -159,6 +160,9 @@ def engine_of(model):
 def known_sizes(state) -> dict[str, int]:
     """Columns d, components r and basis size m, from the attributes that settle them."""
     sizes = {"d": state["n_features_in_"]} if "n_features_in_" in state else {}
+    encoding = state.get("_encoding")
+    if isinstance(encoding, TableEncoding) and len(encoding.names) != sizes.get("d"):
+        raise ModelFileError(f"an encoding of {len(encoding.names)} columns for {sizes.get('d')}")
     holder = state.get("expansion_", state.get("map_"))
     if isinstance(holder, KernelExpansion | SpectralMap | DiffusionFunctions):
         sizes["m"] = holder.basis.size
@@ -336,6 +340,7 @@ SAMPLE = {
     "dual_coef_": Array.of("t", "d"),
     "X_transformed_fit_": Array.of("t", "r"),
     "_dtype": np.dtype,
+    "_encoding": TableEncoding,
 }
 PASSES = {
     "history_": History,

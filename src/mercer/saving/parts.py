@@ -26,6 +26,7 @@ from ..bases.fourier_grid import Frequencies
 from ..bases.random_features import Fourier, TensorSketch
 from ..certificate import Certificate
 from ..compute import is_sparse, to_numpy
+from ..estimators._mixed import TableEncoding
 from ..estimators.search import Selection
 from ..estimators.streaming import BatchRecord, State
 from ..expansion import KernelExpansion
@@ -373,6 +374,7 @@ RECORDS = (
     Spectrum,
     State,
     Stream,
+    TableEncoding,
     Workload,
 )
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..bases import ColumnBasis, FeatureBasis, FourierBasis, PointBasis, PrecomputedBasis
+from ..estimators._mixed import TableEncoding
 from ..estimators.streaming import State
 from ..mds.coordinates import DistanceMap, Spectrum
 from ..mds.fit import LinearMap
@@ -129,6 +130,14 @@ def spectrum(value: Spectrum) -> Spectrum:
 
 
 #: The check of each record that has one.
+def table_encoding(value) -> TableEncoding:
+    """Categories, and ranges that are not negative, for as many columns."""
+    sizes = {len(value.names), len(value.labels), vector(value.low).size, vector(value.size).size}
+    if len(sizes) > 1 or (value.size < 0).any() or len(set(value.names)) < len(value.names):
+        raise ModelFileError("the encoding of a table whose columns do not fit each other")
+    return value
+
+
 STATE_CHECKS: dict[type, Callable[[Any], Any]] = {
     DistanceMap: distance_map,
     FixedSpan: span,
@@ -140,4 +149,5 @@ STATE_CHECKS: dict[type, Callable[[Any], Any]] = {
     Spectrum: spectrum,
     State: stream_state,
     Stream: stream,
+    TableEncoding: table_encoding,
 }

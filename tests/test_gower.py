@@ -1,0 +1,206 @@
+"""The Gower kernel: mixed tables against a dense oracle, definiteness, frames, saving, command."""
+
+import numpy as np
+import oracle
+import pytest
+from contracts import generator
+
+import mercer
+from mercer import HebbianKernelPCA, KernelPCA, SpectralClustering
+from mercer.bases import Landmarks
+from mercer.cli import main
+from mercer.kernels import Gower
+
+pd = pytest.importorskip("pandas")
+
+COLORS = np.array(["red", "green", "blue", "grey"])
+
+
+def frame(n, key=0, holes=0.0, scale=1.0):
+    """A drawn table with every kind of column."""
+    rng = generator(700, key)
+    table = pd.DataFrame(
+        {
+            "age": scale * rng.normal(40, 12, n),
+            "children": rng.integers(0, 5, n),
+            "color": pd.Categorical(rng.choice(COLORS, n)),
+            "town": rng.choice(["Ulm", "Bern", "Graz"], n).astype(object),
+            "member": rng.random(n) < 0.4,
+            "grade": pd.array(rng.integers(1, 4, n), dtype="Int64").astype("category"),
+        }
+    )
+    if holes:
+        table["children"] = table["children"].astype("Int64")
+        table["member"] = table["member"].astype("boolean")
+        for name in table.columns:
+            table.loc[rng.random(n) < holes, name] = pd.NA if name != "age" else np.nan
+    return table
+
+
+def similarity(A, B, fitted):
+    """Gower's formula column by column, in the words of the documentation, (n, m)."""
+    total = np.zeros((len(A), len(B)))
+    for name in fitted.columns:
+        a, b = A[name].astype(object).to_numpy(), B[name].astype(object).to_numpy()
+        gone = [pd.isna(a)[:, None], pd.isna(b)[None, :]]
+        if pd.api.types.is_numeric_dtype(fitted[name]) and not str(fitted[name].dtype).startswith(
+            "bool"
+        ):
+            known = fitted[name].dropna().to_numpy(dtype=float)
+            x, z = (np.array([0.0 if pd.isna(v) else float(v) for v in side]) for side in (a, b))
+            gap = np.abs(x[:, None] - z[None, :])
+            size = np.ptp(known)
+            part = np.maximum(0, 1 - gap / size) if size else (gap == 0).astype(float)
+        else:
+            part = np.array([[str(v) == str(w) for w in b] for v in a], dtype=float)
+        part = np.where(gone[0] & gone[1], 1.0, np.where(gone[0] | gone[1], 0.0, part))
+        total += part
+    return total / len(fitted.columns)
+
+
+@pytest.mark.parametrize("key", range(3))
+@pytest.mark.parametrize("holes", [0.0, 0.15])
+def test_mixed_frames_against_the_formula(key, holes):
+    """Eigenvalues, scores of new rows and errors, from the similarities themselves."""
+    X, new = frame(60, key, holes), frame(15, key + 10, holes, scale=2.0)
+    K, L = similarity(X, X, X), similarity(new, X, X)
+    assert np.linalg.eigvalsh(K).min() > -1e-10 * len(K)
+    model = KernelPCA(4, kernel="gower").fit(X)
+    values, vectors = oracle.eigenpairs(K, 4)
+    np.testing.assert_allclose(model.eigenvalues_, values, atol=1e-9 * values[0])
+    centered = L - L.mean(axis=1, keepdims=True) - K.mean(axis=0) + K.mean()
+    wanted = centered @ vectors / np.sqrt(values)
+    np.testing.assert_allclose(np.abs(model.transform(new)), np.abs(wanted), atol=1e-7)
+    assert model.certificate_.converged and model.kernel_.definite
+    np.testing.assert_allclose(model.fit_transform(X), model.transform(X), atol=1e-8)
+    assert list(model.feature_names_in_) == list(X.columns)
+
+
+@pytest.mark.parametrize("key", range(5))
+def test_definite_wherever_rows_are(key):
+    """Also far outside the ranges, where 1 - |x - z| / range without the maximum is not."""
+    rng = generator(701, key)
+    X = np.column_stack([5 * rng.standard_normal((70, 3)), rng.integers(0, 4, (70, 2))])
+    kernel = Gower(ranges=[1.0, 0.3, 2.0, 0.0, 0.0])
+    K = kernel(X)
+    np.testing.assert_allclose(K, oracle.kernel_matrix("gower", X, ranges=kernel.ranges))
+    assert np.linalg.eigvalsh(K).min() > -1e-12 * len(K)
+    np.testing.assert_array_equal(kernel.diag(X), np.ones(70))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_ranges_are_those_of_the_training_rows(dtype):
+    X = generator(702).random((40, 3)).astype(dtype) * np.array([1, 1000, 0], dtype) + dtype(3)
+    model = KernelPCA(2, kernel="gower").fit(X)
+    np.testing.assert_allclose(model.kernel_.ranges, np.ptp(X, axis=0).astype(float), rtol=1e-6)
+    K = oracle.kernel_matrix("gower", X, ranges=model.kernel_.ranges)
+    np.testing.assert_allclose(model.eigenvalues_, oracle.eigenpairs(K, 2)[0], rtol=2e-5)
+    units = KernelPCA(2, kernel="gower").fit(X * np.array([1, 0.5, 8], dtype))
+    np.testing.assert_allclose(units.eigenvalues_, model.eigenvalues_, rtol=2e-5)
+
+
+def test_torch_tiles_are_the_compiled_ones():
+    torch = pytest.importorskip("torch")
+    rng = generator(703)
+    X = np.column_stack([rng.random((30, 2)), rng.integers(0, 3, (30, 2))])
+    kernel = Gower(ranges=[0.7, 0.4, 0, 0])
+    np.testing.assert_allclose(kernel(torch.asarray(X)).numpy(), kernel(X), atol=1e-14)
+
+
+@pytest.mark.parametrize("basis", ["points", "landmarks"])
+def test_saving_keeps_the_categories(basis, tmp_path):
+    X, new = frame(50, 1, holes=0.1), frame(20, 2, holes=0.1)
+    how = Landmarks(20) if basis == "landmarks" else basis
+    model = KernelPCA(3, kernel="gower", basis=how, random_state=0).fit(X)
+    model.save(tmp_path / "model.mercer")
+    loaded = mercer.load(tmp_path / "model.mercer")
+    np.testing.assert_array_equal(loaded.transform(new), model.transform(new))
+    shuffled = new[list(reversed(new.columns))]
+    np.testing.assert_array_equal(loaded.transform(shuffled), model.transform(new))
+
+
+def test_unknown_categories_match_nothing():
+    X = frame(40)
+    model = KernelPCA(3, kernel="gower", center=False).fit(X)
+    new = X.iloc[:5].copy()
+    new["color"], new["town"] = "violet", "Rome"
+    K = similarity(new, X, X)
+    assert K.max() <= 4 / 6 + 1e-12
+    wanted = K @ model.eigenvectors_ / np.sqrt(model.eigenvalues_)
+    np.testing.assert_allclose(model.transform(new), wanted, atol=1e-9)
+
+
+def test_other_estimators_and_containers():
+    X = frame(60, 3)
+    model = KernelPCA(2, kernel="gower").fit(X)
+    slow = HebbianKernelPCA(2, kernel=Gower(), n_passes=30, random_state=0).fit(X)
+    np.testing.assert_allclose(slow.eigenvalues_, model.eigenvalues_, rtol=1e-2)
+    named, own = (
+        SpectralClustering(3, affinity=kernel, random_state=0).fit(X)
+        for kernel in ("gower", Gower())
+    )
+    np.testing.assert_array_equal(named.labels_, own.labels_)
+    np.testing.assert_allclose(own.affinity_matrix_, similarity(X, X, X), atol=1e-12)
+    kept = model.set_output(transform="pandas").transform(X)
+    assert list(kept.index) == list(X.index)
+    polars = pytest.importorskip("polars")
+    texts = X.astype({"color": str, "grade": float})
+    same = KernelPCA(2, kernel="gower").fit(texts)
+    other = KernelPCA(2, kernel="gower").fit(polars.DataFrame(texts.to_dict("list")))
+    np.testing.assert_allclose(other.eigenvalues_, same.eigenvalues_, rtol=1e-12)
+
+
+def test_a_frame_of_numbers_is_as_its_array():
+    X = frame(40)[["age", "children"]]
+    one, two = (KernelPCA(2, kernel="gower").fit(rows) for rows in (X, X.to_numpy(float)))
+    np.testing.assert_array_equal(one.eigenvalues_, two.eigenvalues_)
+    assert one.inverse_transform(one.transform(X)).shape == (40, 2)
+    mixed = one.fit(frame(40))
+    assert mixed.n_features_in_ == 6
+    assert mixed.fit(X).n_features_in_ == 2, "nothing is left of the categories"
+    assert mixed.transform(X).shape == (40, 2)
+
+
+def test_what_cannot_be_is_said():
+    X = frame(30)
+    model = KernelPCA(2, kernel="gower").fit(X)
+    scores = model.transform(X)
+    for call, match in [
+        (lambda: model.transform(np.zeros((3, 6))), "fitted to a data frame"),
+        (lambda: model.transform(X.drop(columns="age")), "Pass the same columns"),
+        (lambda: model.transform(X.assign(age="old")), "'age' is made of numbers"),
+        (lambda: model.transform(X.assign(age=np.inf)), "'age' contains infinity"),
+        (lambda: model.inverse_transform(scores), "no pre-images"),
+        (lambda: model.denoise(X), "no pre-images"),
+        (lambda: model.attribute(X), "no gradient"),
+        (lambda: model.fit(X.assign(day=pd.Timestamp("2020-01-01"))), "neither numbers nor"),
+        (lambda: model.fit(X.assign(gone=np.nan)), "'gone' is empty"),
+        (lambda: KernelPCA(2, kernel=Gower(ranges=1.0)).fit(X), "Leave ranges out"),
+        (lambda: KernelPCA(2, kernel="rbf").fit(X), "could not convert|number"),
+        (lambda: Gower()(np.zeros((2, 2))), "ranges"),
+        (lambda: Gower(ranges=[1.0])(np.zeros((2, 2))), "one for each column"),
+        (lambda: KernelPCA(2, kernel=Gower(ranges=-1.0)).fit(np.eye(3)), "not negative"),
+        (lambda: KernelPCA(2, kernel=Gower(np.ones(3))).fit(np.full((4, 3), np.nan)), "NaN"),
+        (
+            lambda: KernelPCA(2, kernel="gower", fit_inverse_transform=True).fit(np.eye(3)),
+            "ranges Gower does not know",
+        ),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            call()
+
+
+def test_command(tmp_path, monkeypatch, capsys):
+    """Columns of numbers, whatever their units; a model of categories is for Python."""
+    monkeypatch.chdir(tmp_path)
+    X = generator(704).random((40, 3)) * [1, 1000, 5]
+    np.savetxt("rows.csv", X, delimiter=",", header="a,b,c", comments="", fmt="%.17g")
+    options = ["--kernel", "gower", "--components", "2"]
+    assert main(["fit", "rows.csv", *options, "-o", "m.mercer"]) == 0
+    assert main(["transform", "m.mercer", "rows.csv", "-o", "scores.npy"]) == 0
+    expected = KernelPCA(2, kernel="gower").fit_transform(X)
+    np.testing.assert_allclose(np.load("scores.npy"), expected, atol=1e-9)
+    assert "very different scales" not in capsys.readouterr().err
+    KernelPCA(2, kernel="gower").fit(frame(30)).save("mixed.mercer")
+    assert main(["transform", "mixed.mercer", "rows.csv", "-o", "s.npy"]) != 0
+    assert "mercer.load(path).transform(frame)" in capsys.readouterr().err
