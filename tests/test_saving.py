@@ -19,12 +19,14 @@ from sklearn.metrics.pairwise import rbf_kernel
 import mercer
 from mercer import (
     ClassicalMDS,
+    DiffusionMap,
     HebbianKernelPCA,
     KernelPCA,
     KernelPCASearch,
     NoveltyDetector,
     PatchDenoiser,
     SpectralClustering,
+    SpectralEmbedding,
     StreamingKernelPCA,
 )
 from mercer.bases import Landmarks, RandomFeatures
@@ -90,6 +92,8 @@ FITTED = {
         model=KernelPCA(preimage="ridge"),
         random_state=0,
     ).fit(X),
+    "embedding": lambda: SpectralEmbedding(2, gamma=2.0, random_state=0).fit(X),
+    "diffusion": lambda: DiffusionMap(2, gamma=2.0, alpha=0.5, random_state=0).fit(X),
     "clusters": lambda: SpectralClustering(3, gamma=2.0, random_state=0).fit(X),
     "clusters by landmarks": lambda: SpectralClustering(
         3, gamma=2.0, basis=Landmarks(30), random_state=0
