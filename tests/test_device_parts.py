@@ -139,9 +139,9 @@ def test_callable_kernels_choose_landmarks_too():
 @pytest.mark.parametrize(
     "recipe",
     [
-        Landmarks(40),
+        Landmarks(40, Uniform()),
         Landmarks(40, KMeans()),
-        Landmarks(error=0.2),
+        Landmarks(error=0.2, selector=Uniform()),
         Landmarks(indices=[3, 5, 7]),
         Landmarks(points=rows(9, key=1)),
         Landmarks(points=torch.tensor(rows(9, key=1))),

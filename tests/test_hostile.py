@@ -118,7 +118,7 @@ def test_a_kernel_that_writes_into_its_rows_is_stopped():
 
 
 def test_no_affinity_at_all_is_said():
-    with pytest.raises(ValueError, match=r"nothing to cluster by.*smaller gamma"):
+    with pytest.raises(ValueError, match=r"nothing to go by.*smaller gamma"):
         SpectralClustering(2, gamma=1.0).fit(X * 1e6)
 
 

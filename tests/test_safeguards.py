@@ -121,10 +121,10 @@ def test_updates_weigh_the_old_and_the_new(update, g):
 @pytest.mark.parametrize("amnesic", [0.0, 2.0])
 def test_gram_power_weighs_rows_as_it_says(amnesic):
     """With all directions kept a pass is the weighted mean of the rows' outer products."""
-    A = spiky(48, 3)
+    A, order = spiky(48, 3), generator(10).permutation(48)
     solver = GramPower(block=16, oversampling=48, amnesic=amnesic)
-    U, L = solver._pass(DenseOperator(A), np.zeros((48, 0)), np.zeros(0), 0, 48, generator(10))
-    order, expected, seen = generator(10).permutation(48), np.zeros((48, 48)), 0
+    U, L = solver._pass(DenseOperator(A), np.zeros((48, 0)), np.zeros(0), 0, 48, order)
+    expected, seen = np.zeros((48, 48)), 0
     for first in range(0, 48, 16):
         K, seen = A[order[first : first + 16]], seen + 16
         g = min(1.0, (1 + amnesic) * 16 / seen)

@@ -30,7 +30,10 @@ def whole_file(path, overwrite=True) -> Iterator[BinaryIO]:
     if not overwrite and path.exists():
         raise FileExistsError(f"{path} exists. Choose another name, or pass overwrite=True.")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to.")
+        raise FileNotFoundError(
+            f"There is no folder {path.parent} to write {path.name} to. Make it first, or "
+            "choose another."
+        )
     with ended_by_sigterm():
         part, file = begin_part(path)
         try:

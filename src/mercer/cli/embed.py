@@ -18,7 +18,7 @@ from .results import Result
 
 SUMMARY = "Spectral embedding and diffusion maps: find coordinates that keep near rows together."
 EXAMPLES = """\
-  mercer embed demo-output/digits.csv --drop digit --components 2 -o map.csv
+  mercer embed demo-output/digits.csv --drop digit --components 2 -o embedding.csv
   mercer embed demo-output/digits.csv --drop digit --diffusion --alpha 1 --steps 2 --gamma median
 """
 

@@ -357,7 +357,10 @@ class StreamingKernelPCA(KernelEstimator):
                 some = np.flatnonzero(counts)
                 X, counts = X[some], counts[some]
             if state is None and not X.shape[0]:
-                raise ValueError("Every sample_weight is zero, so there is no row to begin with.")
+                raise ValueError(
+                    "Every sample_weight is zero, so there is no row to begin with. Give at least "
+                    "one row a positive weight."
+                )
             if state is None:
                 rng = self._make_rng() if kept is None else np.random.default_rng(kept.seed)
                 state = self._begin(X, engine, rng)
