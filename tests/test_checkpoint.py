@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -214,6 +215,27 @@ def test_damaged_and_foreign_folders_are_refused(tmp_path):
     with pytest.raises(ValueError, match="can be read only once"):
         exact(tmp_path / "once", basis="features", eigen_solver="auto").fit(iter([X]))
     assert (tmp_path / "folder" / "mine.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("removed", range(6))
+def test_killed_while_it_begins_or_is_removed(removed, tmp_path, monkeypatch):
+    folder, plain, left = tmp_path / "c", Path.unlink, [removed]
+    folder.mkdir()
+    (folder / ".about.json.0123abcd.part").write_bytes(b"{")
+    whole = exact().fit(X)
+
+    def unlink(self, **options):
+        if self.parent == folder and self.exists():
+            if not left[0]:
+                raise Killed
+            left[0] -= 1
+        plain(self, **options)
+
+    with monkeypatch.context() as patch, suppress(Killed):
+        patch.setattr(Path, "unlink", unlink)
+        exact(folder).fit(X)
+    assert_same(exact(folder).fit(X), whole)
+    assert not folder.exists()
 
 
 def test_only_what_is_ours_is_removed(tmp_path):

@@ -53,7 +53,7 @@ class Checkpoint:
         self.folder = Path(path)
         self._done = dict.fromkeys(KINDS, 0)
         self._written = monotonic()
-        if self.folder.is_dir() and not any(self.folder.glob("*")):
+        if self.folder.is_dir() and set(self.folder.iterdir()) <= set(self._begun()):
             pass  # killed before anything was written, or made for it
         elif self.folder.exists():
             self.seed = self._known_seed(identity)
@@ -85,7 +85,10 @@ class Checkpoint:
         return Stage(self, self._next("loop"))
 
     def remove(self) -> None:
-        """Take away the folder, after the fit has succeeded; other files in it stay."""
+        """Take away the folder, after the fit has succeeded; other files in it stay.
+
+        What says whose it is goes last: killed on the way, it is still the checkpoint of this fit.
+        """
         for file in self._files():
             file.unlink(missing_ok=True)
         if not any(self.folder.iterdir()):
@@ -123,11 +126,15 @@ class Checkpoint:
         return self.folder / f"{kind}-{number}{ENDING}"
 
     def _files(self) -> Iterator[Path]:
-        yield self.folder / ABOUT
         for kind in KINDS:
             yield from self.folder.glob(f"{kind}-*{ENDING}")
             yield from self.folder.glob(f".{kind}-*.part")
-        yield from self.folder.glob(f".{ABOUT}.*.part")
+        yield from self._begun()
+        yield self.folder / ABOUT
+
+    def _begun(self) -> Iterator[Path]:
+        """What a fit leaves that is killed while it begins."""
+        return self.folder.glob(f".{ABOUT}.*.part")
 
     def _write(self, file: Path, header: dict, arrays: list) -> None:
         from safetensors.numpy import save
