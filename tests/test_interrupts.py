@@ -48,11 +48,12 @@ class Lines:
         return self
 
     def run(self, work):
+        before = sys.gettrace()  # a debugger's, or that of coverage
         sys.settrace(self)
         try:
             work()
         finally:
-            sys.settrace(None)
+            sys.settrace(before)
 
 
 def state(model):
