@@ -215,8 +215,9 @@ def moment_rows(name: str) -> np.ndarray:
 
 def moments(sizes: list[int]) -> list[dict]:
     """Fits with and without the search for landmarks that are worth their work."""
-    from mercer import KernelPCA, problems
+    from mercer import KernelPCA
     from mercer.bases import Landmarks
+    from mercer.problems import reduced
     from mercer.selectors import Uniform
 
     results = []
@@ -228,8 +229,8 @@ def moments(sizes: list[int]) -> list[dict]:
                 RANK, kernel="rbf", gamma="mean", basis=basis, random_state=0, n_jobs=1
             )
             row: dict = {"case": f"{name}, {len(X):,} rows", "m": m}
-            for way, many in {"all": np.inf, "searched": problems.MANY_ROWS}.items():
-                with mock.patch.object(problems, "MANY_ROWS", many):
+            for way, many in {"all": np.inf, "searched": reduced.MANY_ROWS}.items():
+                with mock.patch.object(reduced, "MANY_ROWS", many):
                     start = time.process_time()
                     model.fit(X)
                     row[way] = time.process_time() - start

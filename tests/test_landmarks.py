@@ -14,11 +14,13 @@ from sklearn.decomposition import PCA
 from mercer import KernelPCA
 from mercer.bases import Landmarks, RandomFeatures
 from mercer.bases.landmarks import pool_within
+from mercer.bases.staging import condition
 from mercer.compute import LocalEngine
 from mercer.exceptions import MercerWarning
 from mercer.kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic, Sigmoid
 from mercer.moments import Moments
-from mercer.problems import LATE_CONDITION, condition, reduced_problem
+from mercer.problems import reduced_problem
+from mercer.problems.summing import LATE_CONDITION
 from mercer.rows import ArrayRows
 from mercer.selectors import SELECTORS, FullGreedy, KMeans, Uniform
 
@@ -288,7 +290,7 @@ def test_whitening_after_the_sum_is_whitening_before_it(digits, monkeypatch):
     W = basis.whitener(np.float64)
     assert condition(W) <= LATE_CONDITION
     late = ArrayRows(digits).moments(basis, W)
-    monkeypatch.setattr("mercer.problems.LATE_CONDITION", 0.0)
+    monkeypatch.setattr("mercer.problems.summing.LATE_CONDITION", 0.0)
     early = ArrayRows(digits).moments(basis, W)
     assert_allclose(late.mean, early.mean, atol=1e-10)
     assert_allclose(late.scatter, early.scatter, atol=1e-9 * np.trace(early.scatter))

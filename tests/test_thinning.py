@@ -8,11 +8,12 @@ from contracts import SEED, generator
 from fuzz import draw, violations
 from numpy.testing import assert_allclose
 
-from mercer import KernelPCA, problems
+from mercer import KernelPCA
 from mercer.bases import Landmarks, points
 from mercer.bases.staging import Stages, staged
 from mercer.bases.thinning import independent, worthwhile
 from mercer.kernels import RBF, Laplacian
+from mercer.problems import reduced
 from mercer.selectors import Uniform
 
 DRAWN = 600
@@ -21,7 +22,7 @@ DRAWN = 600
 @pytest.fixture
 def always(monkeypatch):
     """Search for cheaper whiteners however few the rows are."""
-    monkeypatch.setattr(problems, "MANY_ROWS", 0)
+    monkeypatch.setattr(reduced, "MANY_ROWS", 0)
     monkeypatch.setattr(points, "LEAST_JUDGES", 2)
 
 
@@ -38,7 +39,7 @@ def rows(seed, n, d):
 def test_the_certificate_is_that_of_all_landmarks(always, monkeypatch, d, gamma):
     X = rows(d, 3000, d)
     quick = fit(X, 300, gamma)
-    monkeypatch.setattr(problems, "MANY_ROWS", 10**9)
+    monkeypatch.setattr(reduced, "MANY_ROWS", 10**9)
     full = fit(X, 300, gamma)
     lost = np.diff(full.certificate_.captured_variance)[0]
     more = np.diff(quick.certificate_.captured_variance)[0]

@@ -85,7 +85,7 @@ def staged(G: np.ndarray, order: np.ndarray, L: np.ndarray, rcond: float) -> Sta
     rest = L[first:, first:]
     rounding = rounding_of(G)
     blocks = scaled(minor[:first, :first], rounding), scaled(rest @ rest.T, rounding)
-    if any(not W.shape[1] or spread(W) * rcond > 1 for W in blocks):
+    if any(not W.shape[1] or condition(W) * rcond > 1 for W in blocks):
         return None
     return Stages(order, A, blocks, float(np.trace(minor)))
 
@@ -97,7 +97,12 @@ def scaled(G: np.ndarray, rounding: float) -> np.ndarray:
     return V[:, kept] / np.sqrt(values[kept])
 
 
-def spread(W: np.ndarray) -> float:
-    """Largest over least l of W = V l^{-1/2}."""
-    inverse = np.einsum("ij,ij->j", W, W)
-    return float(inverse.max() / inverse.min())
+def condition(W: np.ndarray) -> float:
+    """Largest over smallest l of W = V l^{-1/2}."""
+    inverse = inverse_eigenvalues(W)
+    return float(inverse.max() / inverse.min()) if inverse.size else 1.0
+
+
+def inverse_eigenvalues(W: np.ndarray) -> np.ndarray:
+    """1 / l from W = V l^{-1/2}, whose columns V are of unit length."""
+    return np.einsum("ij,ij->j", W, W)

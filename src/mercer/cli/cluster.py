@@ -4,10 +4,10 @@ from argparse import ArgumentParser, Namespace
 
 from .messages import verbosity
 from .options import (
+    add_affinity,
     add_budget,
     add_data,
     add_kept,
-    add_kernel,
     add_output,
     add_scale,
     table_path,
@@ -30,25 +30,13 @@ def configure(parser: ArgumentParser) -> None:
         "-k", "--clusters", type=whole(1), required=True, metavar="K", help="number of clusters"
     )
     parser.add_argument(
-        "--neighbors",
-        type=whole(1),
-        metavar="N",
-        help="tie every row to its N nearest, itself among them, in place of a kernel",
-    )
-    parser.add_argument(
         "--labels",
         choices=("kmeans", "discretize", "cluster_qr"),
         default="kmeans",
         help="from eigenvectors to clusters (default: %(default)s)",
     )
-    parser.add_argument(
-        "--landmarks",
-        type=whole(1),
-        metavar="M",
-        help="M chosen rows stand for all; without it all rows up to 20,000, landmarks beyond",
-    )
+    add_affinity(parser)
     add_scale(parser)
-    add_kernel(parser)
     add_budget(parser)
     add_output(parser, table_path, "labels: .npy, .csv or .parquet; stdout if not given")
 
@@ -58,9 +46,8 @@ def run(args: Namespace) -> Result:
     import numpy as np
 
     from .. import SpectralClustering
-    from ..bases import Landmarks
     from .delivery import beside, deliver, draft_of
-    from .methods import width
+    from .methods import affinity_of
     from .standardization import Standardization
     from .tables import kept_of, read_rows, warn_of_scales
 
@@ -70,13 +57,8 @@ def run(args: Namespace) -> Result:
         warn_of_scales(args, X, table.names)
         model = SpectralClustering(
             args.clusters,
-            affinity=args.kernel if args.neighbors is None else "nearest_neighbors",
-            n_neighbors=args.neighbors or 10,
             assign_labels=args.labels,
-            gamma=width(args),
-            degree=args.degree,
-            coef0=args.coef0,
-            basis="auto" if args.landmarks is None else Landmarks(args.landmarks),
+            **affinity_of(args),
             random_state=args.seed,
             memory=args.memory,
             n_jobs=args.threads,

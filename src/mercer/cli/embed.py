@@ -4,11 +4,11 @@ from argparse import ArgumentParser, Namespace
 
 from .messages import verbosity
 from .options import (
+    add_affinity,
     add_budget,
     add_components,
     add_data,
     add_kept,
-    add_kernel,
     add_output,
     add_scale,
     table_path,
@@ -40,20 +40,8 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--steps", type=float, default=1, help="with --diffusion: steps of the walk (default: 1)"
     )
-    parser.add_argument(
-        "--neighbors",
-        type=whole(1),
-        metavar="N",
-        help="tie every row to its N nearest, itself among them, in place of a kernel",
-    )
-    parser.add_argument(
-        "--landmarks",
-        type=whole(1),
-        metavar="M",
-        help="M chosen rows stand for all; without it all rows up to 20,000, landmarks beyond",
-    )
+    add_affinity(parser)
     add_scale(parser)
-    add_kernel(parser)
     add_budget(parser)
     add_output(parser, table_path, "coordinates: .npy, .csv or .parquet; stdout if not given")
 
@@ -61,9 +49,8 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Result:
     """Embed the rows."""
     from .. import DiffusionMap, SpectralEmbedding
-    from ..bases import Landmarks
     from .delivery import beside, deliver, draft_of, matrix_columns
-    from .methods import width
+    from .methods import affinity_of
     from .standardization import Standardization
     from .tables import kept_of, read_rows, warn_of_scales
 
@@ -75,12 +62,7 @@ def run(args: Namespace) -> Result:
         walk = {"alpha": args.alpha, "t": args.steps} if args.diffusion else {}
         model = make(
             args.components,
-            affinity=args.kernel if args.neighbors is None else "nearest_neighbors",
-            n_neighbors=args.neighbors,
-            gamma=width(args),
-            degree=args.degree,
-            coef0=args.coef0,
-            basis="auto" if args.landmarks is None else Landmarks(args.landmarks),
+            **affinity_of(args),
             random_state=args.seed,
             memory=args.memory,
             n_jobs=args.threads,

@@ -1,6 +1,7 @@
 """Methods by name: from the options of a command line to an estimator."""
 
 from argparse import ArgumentParser, Namespace
+from typing import Any
 
 from .failures import UsageError
 from .messages import verbosity
@@ -126,3 +127,19 @@ def width(args: Namespace) -> float | str | None:
     if args.gamma == "auto":
         return "median" if KERNEL_NAMES.load()[args.kernel].measures_distance else None
     return None if args.gamma == "columns" else args.gamma
+
+
+def affinity_of(args: Namespace) -> dict[str, Any]:
+    """The parameters of the spectral estimators that the options of `add_affinity` stand for."""
+    from ..bases import Landmarks
+
+    found: dict[str, Any] = {
+        "affinity": args.kernel,
+        "gamma": width(args),
+        "degree": args.degree,
+        "coef0": args.coef0,
+        "basis": "auto" if args.landmarks is None else Landmarks(args.landmarks),
+    }
+    if args.neighbors is not None:
+        found |= {"affinity": "nearest_neighbors", "n_neighbors": args.neighbors}
+    return found

@@ -119,6 +119,23 @@ def add_kernel(parser: ArgumentParser, option: str = "--kernel") -> None:
     )
 
 
+def add_affinity(parser: ArgumentParser) -> None:
+    """How near rows are to each other: a kernel, or the nearest neighbors; and landmarks."""
+    parser.add_argument(
+        "--neighbors",
+        type=whole(1),
+        metavar="N",
+        help="tie every row to its N nearest, itself among them, in place of a kernel",
+    )
+    parser.add_argument(
+        "--landmarks",
+        type=whole(1),
+        metavar="M",
+        help="M chosen rows stand for all; without it all rows up to 20,000, landmarks beyond",
+    )
+    add_kernel(parser)
+
+
 def add_budget(parser: ArgumentParser, device: bool = False) -> None:
     """What of the machine may be used, and the seed."""
     group = parser.add_argument_group("resources")

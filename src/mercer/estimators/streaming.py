@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -14,7 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
-from ..checkpoint import Checkpoint, Progress
+from ..checkpoint import Checkpoint
 from ..compute import is_sparse, make_engine, match_sparsity, restore, to_numpy
 from ..compute.arrays import Array, is_on_device
 from ..compute.engines import device_index
@@ -24,7 +23,6 @@ from ..kernels import Kernel
 from ..preimage import PREIMAGES, Preimage
 from ..rows import BlockRows, DaskRows, is_dask, is_source
 from ..rows.array import ArrayRows, float_type, in_type
-from ..rows.partial_sums import pack, unpack
 from ..sampling import RowSample
 from ..selectors import Novelty
 from ..stream.components import components_of, moved_reference, new_reference
@@ -34,13 +32,10 @@ from ..stream.moments import FixedSpan, Stream, as_float, rows_to_look, transiti
 from ..stream.state import (
     BatchRecord,
     State,
-    facts_of,
-    facts_of_state,
     record,
-    state_with,
     to_checkpoint,
-    with_facts,
 )
+from ._batches import HISTORY, Several, StreamLog, ahead, as_rows, has_rows, is_several
 from ._estimator import INDEFINITE, OVERSHOOT, SAMPLE_ROWS, ZERO_VARIANCE, KernelEstimator
 from ._input import check_file, check_tensor, in_main_memory, named_rows, valid_rows
 from ._parameters import Interval, StrOptions
@@ -49,8 +44,6 @@ from ._whole import become, unfitted
 
 __all__ = ["BatchRecord", "State", "StreamingKernelPCA"]
 
-# Batches that `history_` remembers: an endless stream must not fill the memory.
-HISTORY = 1000
 # Share of the energy of a batch outside a full dictionary that a user should know of.
 LOST_TOO_MUCH = 0.05
 
@@ -580,76 +573,3 @@ class StreamingKernelPCA(KernelEstimator):
                 "The data have no variance in feature space, as when all rows are equal: "
                 "every component is zero."
             )
-
-
-def ahead(batches):
-    """The first batch, or None, and all of them."""
-    waiting = iter(batches)
-    some = list(islice(waiting, 1))
-    return (some[0] if some else None), chain(some, waiting)
-
-
-class StreamLog:
-    """Where a stream leaves how far it has come, every minute, and finds what it has left.
-
-    Attributes
-    ----------
-    batch : int
-        The batch to go on with.
-    """
-
-    def __init__(self, checkpoint: Checkpoint | None):
-        self.progress = Progress() if checkpoint is None else checkpoint.next_loop()
-        self.batch, self._row = (self.progress.header.get(key, 0) for key in ("batch", "row"))
-        self._before: Any = None
-
-    def resume(self, state: State, history: list, engine) -> tuple[State, list]:
-        """The state and the history as they were left."""
-        if not self.progress.header:
-            return state, history
-        known = unpack(self.progress.header["state"], self.progress.arrays)
-        found, self._before, lines = known
-        self._before = with_facts(state.stream, self._before)
-        return state_with(state, found, engine), [BatchRecord(*line) for line in lines]
-
-    def begun(self, number: int, stream) -> tuple[Any, int]:
-        """The stream before a batch, and the rows of the batch that are done."""
-        if self._before is not None and number == self.batch:
-            return self._before, self._row
-        return stream, 0
-
-    def note(self, number: int, before, history: list, row: int, state: State) -> None:
-        """Write the state, where it is time for that."""
-        if self.progress.due:
-            arrays: list = []
-            lines = [tuple(line) for line in history[-HISTORY:]]
-            packed = pack((facts_of_state(state), facts_of(before), lines), arrays)
-            self.progress.write({"batch": number, "row": row, "state": packed}, arrays)
-
-
-class Several:
-    """A list of batches, as far as it tells one from another."""
-
-    weights: Any = None
-
-    def __init__(self, batches: list[ArrayRows]):
-        self.batches = batches
-
-    def identity(self) -> list:
-        """That of all of them."""
-        return [batch.identity() for batch in self.batches]
-
-
-def is_several(X) -> bool:
-    """Whether X is a list of 2D arrays."""
-    return bool(isinstance(X, list | tuple) and X and all(np.ndim(batch) == 2 for batch in X))
-
-
-def as_rows(X):
-    """An array or a CSR matrix of whatever has rows."""
-    return X.tocsr() if is_sparse(X) else np.asarray(to_numpy(X))
-
-
-def has_rows(batch) -> bool:
-    """Whether a batch is not plainly empty; what has no shape is for the checks to judge."""
-    return np.shape(batch)[:1] != (0,)

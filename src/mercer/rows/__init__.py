@@ -16,9 +16,10 @@ landmarks grow. A new kind (a database, Ray) is one file and one line of `open_r
 """
 
 from .array import ArrayRows, float_type, in_type
-from .base import GradientsOf, OfExpansion, RowFunction, Rows, errors_of, scores_of
+from .base import Rows
 from .blocks import BlockRows, is_source
 from .dask import DaskRows
+from .functions import GradientsOf, OfExpansion, RowFunction, errors_of, scores_of
 from .posing import Request, pose
 from .tasks import is_dask
 

@@ -2,42 +2,25 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from ..attribution import gradient_sums
-from ..bases import Basis, FourierBasis, GramBasis
-from ..bases.fourier import row_range
+from ..bases import Basis, GramBasis
 from ..checkpoint import Checkpoint
-from ..compute import TiledEngine, make_engine, stack_rows, to_numpy
+from ..compute import TiledEngine, make_engine
 from ..compute.arrays import Array
-from ..expansion import KernelExpansion
 from ..kernels import Kernel
-from ..kernels.base import wide_row_squares
 from ..moments import Moments
-from ..problems import row_moments, whitened
+from ..problems import whitened
 from ..remainder import ALL_ROWS, SAMPLE_ROWS
-from ..sampling import RowSample
+from .functions import MomentsOf, OfExpansion, RowFunction, SurveyOf, Together
 
 # Rows kept of those that are read for another reason: enough for widths and pre-images.
 KEPT_ROWS = 2000
 # What makes a second sample of the same rows independent of the first.
 WITNESS = 0x5DEECE66D
-
-
-class RowFunction(ABC):
-    """A function of a block of rows, which may be called where the rows are."""
-
-    @abstractmethod
-    def __call__(self, rows, first: int) -> Any:
-        """Its value for the rows number first, first + 1, ..."""
-
-    def moved(self, engine: TiledEngine) -> "RowFunction":
-        """The same function where another engine works."""
-        return self
 
 
 class Rows(ABC):
@@ -97,7 +80,7 @@ class Rows(ABC):
         """The sum of a function over blocks of all rows, in one pass."""
 
     @abstractmethod
-    def map(self, function: "OfExpansion", out: Any = None, names: Any = None) -> Any:
+    def map(self, function: OfExpansion, out: Any = None, names: Any = None) -> Any:
         """A function of all rows, as what the rows were: an array, a file, a lazy Dask array.
 
         Parameters
@@ -208,225 +191,3 @@ class Rows(ABC):
     def explained(self, plan: Any, problem: Any) -> Any:
         """The plan as it was carried out on these rows."""
         return plan
-
-
-@dataclass(frozen=True)
-class MomentsOf(RowFunction):
-    """Moments of rows against a basis, which add up; `whitened` finishes their sum."""
-
-    basis: Basis
-    whitener: Any
-    weights: np.ndarray | None = None
-
-    def __call__(self, rows, first):
-        """Moments of a block."""
-        self.basis.kernel.check(rows)
-        weights = weights_of(self.weights, rows, first)
-        return row_moments(self.basis, self.whitener, rows, weights)
-
-    def moved(self, engine):
-        """Against the same basis elsewhere."""
-        return replace(self, basis=self.basis.moved(engine))
-
-
-def weights_of(weights, rows, first: int):
-    """The weights of the rows number first, first + 1, ...; None where there are none."""
-    return None if weights is None else weights[first : first + rows.shape[0]]
-
-
-@dataclass(frozen=True)
-class Sums:
-    """Sums of several functions, which add up one by one."""
-
-    parts: tuple
-
-    def __sizeof__(self):
-        # A scheduler asks for it before it moves one.
-        return object.__sizeof__(self) + sum(part.__sizeof__() for part in self.parts)
-
-    def __add__(self, other: "Sums") -> "Sums":
-        return Sums(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
-
-
-@dataclass(frozen=True)
-class Together(RowFunction):
-    """Several functions in one pass."""
-
-    functions: tuple[RowFunction, ...]
-
-    def __call__(self, rows, first):
-        """All of them for a block."""
-        return Sums(tuple(function(rows, first) for function in self.functions))
-
-    def moved(self, engine):
-        """All of them elsewhere."""
-        return Together(tuple(function.moved(engine) for function in self.functions))
-
-
-@dataclass(frozen=True)
-class TrigonometricOf(RowFunction):
-    """Trigonometric moments of rows for a Fourier grid."""
-
-    basis: FourierBasis
-    weights: np.ndarray | None = None
-
-    def __call__(self, rows, first):
-        """Those of a block."""
-        return self.basis.moments(rows, weights_of(self.weights, rows, first))
-
-    def moved(self, engine):
-        """On the same grid elsewhere."""
-        return replace(self, basis=self.basis.moved(engine))
-
-
-@dataclass(frozen=True)
-class OfExpansion(RowFunction):
-    """A verb of an expansion, as a function of blocks of rows.
-
-    Attributes
-    ----------
-    expansion : KernelExpansion
-    verb : callable
-        ``verb(expansion, rows)``.
-    tail : tuple of int
-        The shape of one row's result.
-    title : str
-        What progress says is being made.
-    """
-
-    expansion: KernelExpansion
-    verb: Callable
-    tail: tuple[int, ...]
-    title: str
-
-    def __call__(self, rows, first):
-        """The verb for a block."""
-        self.expansion.basis.kernel.check(rows)
-        return self.verb(self.expansion, rows)
-
-    def moved(self, engine: TiledEngine) -> Any:
-        """With the basis elsewhere."""
-        basis = self.expansion.basis.moved(engine)
-        return replace(self, expansion=replace(self.expansion, basis=basis))
-
-
-@dataclass(frozen=True)
-class GradientsOf(RowFunction):
-    """Sums of the gradients of scores over rows."""
-
-    expansion: KernelExpansion
-
-    def __call__(self, rows, first):
-        """Those of a block."""
-        self.expansion.basis.kernel.check(rows)
-        return gradient_sums(self.expansion, rows)
-
-    def moved(self, engine: TiledEngine) -> Any:
-        """With the basis elsewhere."""
-        basis = self.expansion.basis.moved(engine)
-        return replace(self, expansion=replace(self.expansion, basis=basis))
-
-
-def scores_of(expansion: KernelExpansion) -> OfExpansion:
-    """Coordinates of rows along the directions."""
-    return OfExpansion(expansion, KernelExpansion.scores, (expansion.n_components,), "scores")
-
-
-def errors_of(expansion: KernelExpansion) -> OfExpansion:
-    """Squared distances of rows to their reconstructions."""
-    return OfExpansion(expansion, KernelExpansion.squared_errors, (), "errors")
-
-
-@dataclass(frozen=True)
-class Survey:
-    """Rows counted and sampled in one pass; two of them add up to one.
-
-    Attributes
-    ----------
-    sample : RowSample
-    count : int
-    reach : float
-        The largest squared norm of a row.
-    farthest : array of shape (<= 1, d)
-        That row: a sample alone would miss it.
-    """
-
-    sample: RowSample
-    count: int
-    reach: float
-    farthest: Any
-
-    def __sizeof__(self):
-        # A scheduler asks for it before it moves one.
-        rows = self.sample.rows
-        return object.__sizeof__(self) + (0 if rows is None else 8 * rows.shape[0] * rows.shape[1])
-
-    def __add__(self, other: "Survey") -> "Survey":
-        far = self if self.reach >= other.reach else other
-        return Survey(self.sample + other.sample, self.count + other.count, far.reach, far.farthest)
-
-
-@dataclass(frozen=True)
-class SurveyOf(RowFunction):
-    """Counts rows and gives each its chance in a sample."""
-
-    size: int
-    seed: int
-
-    def __call__(self, rows, first):
-        """The survey of a block."""
-        sample = RowSample(self.size, self.seed).add(rows, first)
-        squares = to_numpy(wide_row_squares(rows))
-        peak = int(np.argmax(squares)) if squares.size else 0
-        reach = float(squares[peak]) if squares.size else -1.0
-        # A copy: a slice would keep its whole block alive.
-        return Survey(sample, rows.shape[0], reach, rows[[peak]] if squares.size else rows[:0])
-
-
-@dataclass(frozen=True)
-class Box:
-    """Least and largest value of every column, (d, 2); the sum of two boxes holds both."""
-
-    bounds: np.ndarray
-
-    def __add__(self, other: "Box") -> "Box":
-        low = np.minimum(self.bounds[:, 0], other.bounds[:, 0])
-        high = np.maximum(self.bounds[:, 1], other.bounds[:, 1])
-        return Box(np.stack([low, high], axis=1))
-
-
-@dataclass(frozen=True)
-class RangeOf(RowFunction):
-    """The box of rows."""
-
-    def __call__(self, rows, first):
-        """Of a block."""
-        return Box(row_range(rows))
-
-
-@dataclass(frozen=True)
-class CountOf(RowFunction):
-    """How many rows there are."""
-
-    def __call__(self, rows, first):
-        """Of a block."""
-        return rows.shape[0]
-
-
-@dataclass(frozen=True)
-class PickOf(RowFunction):
-    """Rows of given numbers; the parts add up as tuples of what was found where."""
-
-    index: np.ndarray
-
-    def __call__(self, rows, first):
-        """The rows of a block that are wanted, with their places in the order asked for."""
-        local = self.index - first
-        places = np.flatnonzero((local >= 0) & (local < rows.shape[0]))
-        return ((places, rows[local[places]]),) if places.size else ()
-
-
-def in_order(found: tuple) -> Any:
-    """The rows of `PickOf` in the order asked for."""
-    places = np.concatenate([places for places, _ in found])
-    return stack_rows([rows for _, rows in found])[np.argsort(places, kind="stable")]

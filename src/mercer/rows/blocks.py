@@ -26,7 +26,8 @@ from ..files import RowSource, is_arrow, is_store, open_sink, open_source, read_
 from ..kernels import Kernel
 from ..progress.rows import RowBar
 from .array import ArrayRows
-from .base import KEPT_ROWS, CountOf, PickOf, Rows, Survey, SurveyOf, in_order
+from .base import KEPT_ROWS, Rows
+from .functions import CountOf, PickOf, Survey, SurveyOf, in_order
 from .partial_sums import pack, unpack
 
 # Rows of a block at most: far more give no more speed.

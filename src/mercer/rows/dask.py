@@ -27,9 +27,10 @@ from ..compute.arrays import Array
 from ..expansion import KernelExpansion
 from ..kernels import Kernel
 from ..kernels.base import WIDTH_SAMPLE
-from .base import KEPT_ROWS, Rows, Survey, SurveyOf
+from .base import KEPT_ROWS, Rows
 from .chunk_gram import ChunkGram
 from .chunks import Chunks, checked
+from .functions import Survey, SurveyOf
 from .partial_sums import pack, unpack
 from .tasks import Crew, constant, delayed, run, tree_sum
 

@@ -11,7 +11,7 @@ from ..compute.csr import csr_from_parts
 from ..exceptions import CheckpointError
 from ..moments import Moments
 from ..sampling import RowSample
-from .base import Box, Sums, Survey
+from .functions import Box, Sums, Survey
 
 # All that sums are made of: names are looked up here, never imported.
 SUMS: dict[str, type] = {

@@ -19,7 +19,8 @@ from ..problems import (
     ReducedProblem,
     reduced_problem,
 )
-from .base import KEPT_ROWS, RangeOf, Rows, TrigonometricOf
+from .base import KEPT_ROWS, Rows
+from .functions import RangeOf, TrigonometricOf
 
 # Bytes for each entry of the sample's Gram matrix that selectors were seen to hold: from none at
 # all to 25, which is `SparseBayes`; the default holds 10.

@@ -1,0 +1,88 @@
+"""Batches of a stream: what counts as several of them, and how far a fit has come with them."""
+
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+
+from ..checkpoint import Checkpoint, Progress
+from ..compute import is_sparse, to_numpy
+from ..rows.array import ArrayRows
+from ..rows.partial_sums import pack, unpack
+from ..stream.state import BatchRecord, State, facts_of, facts_of_state, state_with, with_facts
+
+# Batches that `history_` remembers: an endless stream must not fill the memory.
+HISTORY = 1000
+
+
+def ahead(batches):
+    """The first batch, or None, and all of them."""
+    waiting = iter(batches)
+    some = list(islice(waiting, 1))
+    return (some[0] if some else None), chain(some, waiting)
+
+
+class StreamLog:
+    """Where a stream leaves how far it has come, every minute, and finds what it has left.
+
+    Attributes
+    ----------
+    batch : int
+        The batch to go on with.
+    """
+
+    def __init__(self, checkpoint: Checkpoint | None):
+        self.progress = Progress() if checkpoint is None else checkpoint.next_loop()
+        self.batch, self._row = (self.progress.header.get(key, 0) for key in ("batch", "row"))
+        self._before: Any = None
+
+    def resume(self, state: State, history: list, engine) -> tuple[State, list]:
+        """The state and the history as they were left."""
+        if not self.progress.header:
+            return state, history
+        known = unpack(self.progress.header["state"], self.progress.arrays)
+        found, self._before, lines = known
+        self._before = with_facts(state.stream, self._before)
+        return state_with(state, found, engine), [BatchRecord(*line) for line in lines]
+
+    def begun(self, number: int, stream) -> tuple[Any, int]:
+        """The stream before a batch, and the rows of the batch that are done."""
+        if self._before is not None and number == self.batch:
+            return self._before, self._row
+        return stream, 0
+
+    def note(self, number: int, before, history: list, row: int, state: State) -> None:
+        """Write the state, where it is time for that."""
+        if self.progress.due:
+            arrays: list = []
+            lines = [tuple(line) for line in history[-HISTORY:]]
+            packed = pack((facts_of_state(state), facts_of(before), lines), arrays)
+            self.progress.write({"batch": number, "row": row, "state": packed}, arrays)
+
+
+class Several:
+    """A list of batches, as far as it tells one from another."""
+
+    weights: Any = None
+
+    def __init__(self, batches: list[ArrayRows]):
+        self.batches = batches
+
+    def identity(self) -> list:
+        """That of all of them."""
+        return [batch.identity() for batch in self.batches]
+
+
+def is_several(X) -> bool:
+    """Whether X is a list of 2D arrays."""
+    return bool(isinstance(X, list | tuple) and X and all(np.ndim(batch) == 2 for batch in X))
+
+
+def as_rows(X):
+    """An array or a CSR matrix of whatever has rows."""
+    return X.tocsr() if is_sparse(X) else np.asarray(to_numpy(X))
+
+
+def has_rows(batch) -> bool:
+    """Whether a batch is not plainly empty; what has no shape is for the checks to judge."""
+    return np.shape(batch)[:1] != (0,)

@@ -1,0 +1,21 @@
+"""From a basis and data to an operator, and from its eigenpairs to the expansion.
+
+`GramProblem` has all points as the basis, `ReducedProblem` and `ColumnProblem` the moments of rows
+in a smaller one, `FourierProblem` those of a grid of frequencies. All answer the same: `operator`,
+`total`, `scale`, `slack`, `is_zero`, `overshoots`, `assemble`.
+"""
+
+from .fourier import FourierProblem
+from .gram import GramProblem
+from .reduced import ColumnProblem, ReducedProblem, reduced_problem
+from .summing import row_moments, whitened
+
+__all__ = [
+    "ColumnProblem",
+    "FourierProblem",
+    "GramProblem",
+    "ReducedProblem",
+    "reduced_problem",
+    "row_moments",
+    "whitened",
+]

@@ -1,0 +1,311 @@
+"""Landmarks, features and columns: the m x m eigenproblem of moments."""
+
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from ..bases import ColumnBasis
+from ..bases.points import JUDGES
+from ..bases.staging import Stages, inverse_eigenvalues
+from ..certificate import (
+    Certificate,
+    projection_certificate,
+    residual_certificate,
+)
+from ..compute import is_sparse, to_numpy
+from ..expansion import KernelExpansion
+from ..moments import Moments
+from ..operators import DenseOperator
+from ..remainder import BLOCK, Remainder, feature_remainder, landmark_remainder
+from ..solvers import Eigenpairs
+from ..solvers.base import peak_signs
+from .summing import LATE_CONDITION, late_blocks, leading_columns
+
+# What single-precision rows were seen to do to eigenvalues, relative to the total: up
+# to 2e-7. The certificate allows for five times that.
+SINGLE_ROUNDING = 1e-6
+
+# Rows for each landmark from which it is worth a search to leave out some of them.
+MANY_ROWS = 20
+
+# Distance of the mean from the origin, in deviations of the rows, beyond which no digit is left.
+FARTHEST = 1e15
+
+# Safety factor on the rounding of coordinates.
+COORDINATE_ROUNDING = 4.0
+
+# Share of the budget that rows which the basis is judged on may take, and floats for each of
+# them beside its features: its kernel with a block of others, twice.
+WITNESS_SHARE, PAIR_WIDTH = 8, 2 * BLOCK
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+def reduced_problem(basis, X, moments_of, center: bool = True, sample=None, count=0):
+    """The m x m eigenproblem of rows that are met in any way.
+
+    Parameters
+    ----------
+    basis : Basis
+    X : array
+        Some of the rows, for their type.
+    moments_of : callable
+        ``moments_of(W)``: moments of the coordinates of all rows, for W with W' G W = I or
+        `Stages` of it.
+    center : bool
+    sample : callable or None
+        ``sample()``, called after `moments_of`: rows drawn uniformly without replacement and
+        independently of the basis, on which the certificate judges what it leaves out.
+    count : int or None
+        Rows in all; None for many. What a whitener saves for each of them is worth a search.
+    """
+    if count is None or count >= MANY_ROWS * max(basis.size, JUDGES):
+        whitener, way = basis.whitener_for(X, 1 / LATE_CONDITION)
+    else:
+        whitener = way = basis.whitener(np.float64)
+    rounding = EPS * basis.size
+    if basis.precision(X) == np.float32:
+        # Directions that are left out here hold less than the rounding of the data.
+        whitener = way = leading_columns(whitener)
+        rounding = SINGLE_ROUNDING
+    return ReducedProblem(basis, whitener, moments_of(way), center, rounding, sample, way)
+
+
+class ReducedProblem:
+    """Kernel PCA in the span of a small basis: the eigenproblem of m x m moments.
+
+    With W' G W = I the rows have orthonormal coordinates y = W' k(Z, x). Their mean and
+    scatter give the eigenpairs S, Q; the directions have weights W Q and the mean W y.
+
+    Parameters
+    ----------
+    basis : Basis
+    whitener : array of shape (m, k) or None
+        W; None where the basis is orthonormal.
+    moments : Moments
+        Of the coordinates of all rows.
+    center : bool
+    rounding : float
+        Relative rounding of the coordinates, for the certificate.
+    sample : callable or None
+        As in `reduced_problem`.
+    way : array, Stages or None
+        How W was applied; None for W itself.
+    """
+
+    def __init__(
+        self,
+        basis,
+        whitener,
+        moments: Moments,
+        center: bool = True,
+        rounding: float = 0.0,
+        sample=None,
+        way=None,
+    ):
+        self.basis, self.whitener, self.moments, self.center = basis, whitener, moments, center
+        self.rounding, self.sample = rounding, sample
+        self.way = whitener if way is None else way
+        if not np.isfinite(moments.scatter).all() or not np.isfinite(moments.energy):
+            raise ValueError(
+                f"{basis.kernel!r} gives values that are not finite on these data. Scale the data "
+                "or change the kernel's parameters."
+            )
+        # Where the rows were: a device decomposes it far faster.
+        matrix = moments.scatter if center else moments.about_zero()
+        self.operator = DenseOperator(basis.engine.asarray(matrix))
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return round(self.moments.count)
+
+    @property
+    def weight(self) -> float:
+        """Number of rows, each as often as its weight says."""
+        return float(self.moments.count)
+
+    def of_rows(self, pairs: Eigenpairs) -> Eigenpairs:
+        """The pairs themselves: their vectors have an entry a coordinate."""
+        return pairs
+
+    @property
+    def size(self) -> int:
+        """Number of components there can be: the rank of the basis."""
+        return self.operator.shape[0]
+
+    def overshoots(self, share: float) -> bool:
+        """Whether rows are longer in the span than they are: an indefinite kernel makes them so."""
+        return self.basis.exact_norms and self.moments.overshoots(share)
+
+    def is_zero(self) -> bool:
+        """Rounding of a few basis vectors does no harm."""
+        return False
+
+    @property
+    def total(self) -> float:
+        """The total variance times n, or a little more: the mean is known in the basis only."""
+        mean = self.moments.count * float(self.moments.mean @ self.moments.mean)
+        return self.moments.energy - (mean if self.center else 0.0)
+
+    @property
+    def scale(self) -> float:
+        """The size of the numbers that the trace is a sum of, for what counts as zero."""
+        return abs(self.moments.energy)
+
+    def assemble(self, pairs: Eigenpairs) -> tuple[KernelExpansion, Certificate]:
+        """The expansion and the certificate of canonical eigenpairs."""
+        some = pairs.values > 0
+        Q = to_numpy(pairs.vectors) * some
+        A = Q if self.whitener is None else self.whitener @ Q
+        mean = self.moments.mean if self.center else np.zeros(self.size)
+        b = mean if self.whitener is None else self.whitener @ mean
+        metric = np.zeros((1 + Q.shape[1], 1 + Q.shape[1]))
+        metric[0, 0] = mean @ mean
+        metric[0, 1:] = metric[1:, 0] = mean @ Q
+        metric[1:, 1:] = np.diag(some.astype(float)) if pairs.ritz else Q.T @ Q
+        frame = np.hstack([b[:, None], A])
+        return KernelExpansion(self.basis, frame, metric), self.certificate(pairs)
+
+    def certificate(self, pairs: Eigenpairs) -> Certificate:
+        """What the span leaves out, rounding, and the sampled rows."""
+        lost, slack = self.lost, self.slack
+        exact = self.basis.exact_norms
+        # What a span leaves out of an indefinite kernel bounds nothing.
+        definite = self.basis.kernel.definite
+        indefinite = not definite and exact and (2 * lost < -slack or self.basis.is_indefinite())
+        certain = exact and definite
+        return projection_certificate(
+            pairs, self.total, lost, slack, self.remainder, certain, bool(indefinite)
+        )
+
+    @property
+    def lost(self) -> float:
+        """The trace of what the span leaves out; negative by rounding, or if it has no such."""
+        return float(self.moments.energy) - self.moments.projected_energy
+
+    @cached_property
+    def slack(self) -> float:
+        """What rounding may change an eigenvalue by.
+
+        In direction j of the basis, with eigenvalue l_j and energy e_j of the rows, rounding u of
+        kernel values changes the basis by u tr G / l_j, and the rows by u sqrt(e tr G / l_j),
+        where e is their energy in all. Rows whitened after they are summed have the rounding of
+        the sums, whose size is sum l_i s_i with s the centered energy, over l_j; its signs vary.
+        """
+        u, energy = max(EPS, self.basis.rounding()), abs(self.scale)
+        slack = (self.rounding + u) * max(abs(self.total), energy)
+        if self.whitener is not None and self.whitener.size:
+            inverse, moments = inverse_eigenvalues(self.whitener), self.moments
+            spread = np.abs(np.diagonal(moments.scatter))
+            along = spread + moments.count * moments.mean**2
+            trace = float(np.sum(1 / inverse))
+            if isinstance(self.way, Stages):
+                trace = max(trace, self.way.trace)
+            rows = np.sqrt(energy) * np.sqrt(trace)
+            worst = trace * (inverse @ along) + rows * np.sqrt(along * inverse).sum()
+            slack += COORDINATE_ROUNDING * u * float(worst)
+            slack += COORDINATE_ROUNDING * EPS * self._late_rounding(spread)
+        # More energy in the span than there is: rounding was worse than that.
+        return max(slack, 2 * (self.moments.projected_energy - energy))
+
+    def _late_rounding(self, spread: np.ndarray) -> float:
+        """Rounding of sums that were whitened after, in units of eps.
+
+        Of two parts, products of one with the other are at most as bad as both.
+        """
+        blocks = late_blocks(self.way)
+        parts = np.split(spread, np.cumsum([W.shape[1] for W in blocks])[:-1])
+        worst = 0.0
+        for W, s in zip(blocks, parts, strict=False):
+            inverse = inverse_eigenvalues(W)
+            worst += len(blocks) * float((s / inverse).sum() * np.linalg.norm(inverse))
+        return worst
+
+    @cached_property
+    def remainder(self) -> Remainder | None:
+        """What rows of the sample leave outside the span, or their features get wrong."""
+        basis, exact = self.basis, self.basis.exact_norms
+        # What is left of an indefinite kernel bounds nothing.
+        if self.sample is None or not basis.kernel.definite:
+            return None
+        rows = fewer_rows(self.sample(), self._witnesses())
+        # Features are many, and wrong by far more than their rounding.
+        dtype = np.dtype(np.float64) if exact else basis.precision(np.empty((0, 1), np.float32))
+        engine, W = basis.engine, self.whitener
+        rows = rows.astype(dtype, copy=False) if is_sparse(rows) else engine.asarray(rows, dtype)
+        W = None if W is None else engine.asarray(W, dtype)
+
+        def coordinates(part):
+            return basis.block_products(part, W, dtype=dtype)(slice(0, part.shape[0]))
+
+        largest = self.moments.largest
+        if exact:
+            return landmark_remainder(
+                basis.kernel, rows, coordinates, self.count, self.lost + self.slack, largest
+            )
+        largest += max(largest, basis.entry_size())
+        return feature_remainder(basis.kernel, rows, coordinates, self.count, largest)
+
+    def _witnesses(self) -> int:
+        """Rows whose remainder fits a small share of the budget."""
+        width = PAIR_WIDTH if self.basis.exact_norms else self.basis.stream_width() + PAIR_WIDTH
+        return max(2, self.basis.engine.memory // (WITNESS_SHARE * 8 * width))
+
+
+def fewer_rows(X, most: int):
+    """At most so many of some rows, drawn without replacement."""
+    n = X.shape[0]
+    return X if n <= most else X[np.random.default_rng(n).choice(n, most, replace=False)]
+
+
+class ColumnProblem(ReducedProblem):
+    """Linear kernel PCA in the space of the rows: nothing is lost.
+
+    Parameters
+    ----------
+    basis : ColumnBasis
+    moments : Moments
+        Of all rows.
+    center : bool
+    X : array of shape (n, d) or None
+        The rows, where eigenvectors are wanted.
+    """
+
+    def __init__(self, basis: ColumnBasis, moments: Moments, center: bool = True, X=None):
+        super().__init__(basis, None, moments, center)
+        self.X, self.vectors = X, None
+        # Rows are added up about their mean, from which they differ by less than they are.
+        mean, total = self._energy_of_mean, self.total
+        far = np.sqrt(mean / total) if total > FARTHEST**-2 * mean else FARTHEST
+        self.rounding = np.finfo(float).eps * (basis.size + 4 * far)
+
+    @property
+    def total(self) -> float:
+        """The trace; of the scatter alone, since k(x, x) holds the mean as well."""
+        spread = float(np.trace(self.moments.scatter))
+        return spread if self.center else spread + self._energy_of_mean
+
+    @property
+    def _energy_of_mean(self) -> float:
+        return self.moments.count * float(self.moments.mean @ self.moments.mean)
+
+    def is_zero(self) -> bool:
+        """Whether the rows differ by no more than rounding of their mean."""
+        return self.total <= float((4 * np.finfo(float).eps) ** 2) * self._energy_of_mean
+
+    def assemble(self, pairs: Eigenpairs) -> tuple[KernelExpansion, Certificate]:
+        """The expansion and the certificate; signs and eigenvectors as of the n x n problem."""
+        expansion, _ = super().assemble(pairs)
+        if self.X is not None:
+            S = to_numpy(expansion.scores(self.X))
+            signs = peak_signs(S)
+            expansion = expansion.stretched(signs)
+            S *= signs / np.sqrt(np.where(pairs.values > 0, pairs.values, 1.0))
+            self.vectors = S
+        # A vector is its scores over sqrt(l), and their rounding is that of the largest.
+        top = float(np.max(pairs.values, initial=0.0))
+        growth = np.sqrt(top / np.where(pairs.values > 0, pairs.values, top or 1.0))
+        rounded = replace(pairs, residuals=pairs.residuals + self.rounding * self.total * growth)
+        return expansion, residual_certificate(rounded, self.total)
