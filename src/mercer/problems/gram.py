@@ -33,7 +33,7 @@ class GramProblem:
     has weights b = 1/n.
     """
 
-    def __init__(self, basis, center: bool = True, weights=None):
+    def __init__(self, basis: Any, center: bool = True, weights: Any = None):
         self.basis, self.center, self.weights = basis, center, weights
         self.operator: Any = (
             CenteredGram(basis, center)
@@ -63,7 +63,7 @@ class GramProblem:
         """Number of components there can be."""
         return self.basis.size
 
-    def keep_in(self, checkpoint) -> None:
+    def keep_in(self, checkpoint: Any) -> None:
         """Leave products and passes in a checkpoint, where there is one."""
         self.basis.checkpoint = self.operator.basis.checkpoint = checkpoint
 

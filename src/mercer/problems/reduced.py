@@ -1,7 +1,9 @@
 """Landmarks, features and columns: the m x m eigenproblem of moments."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +44,14 @@ WITNESS_SHARE, PAIR_WIDTH = 8, 2 * BLOCK
 EPS = float(np.finfo(np.float64).eps)
 
 
-def reduced_problem(basis, X, moments_of, center: bool = True, sample=None, count=0):
+def reduced_problem(
+    basis: Any,
+    X: Any,
+    moments_of: Callable,
+    center: bool = True,
+    sample: Any = None,
+    count: int | None = 0,
+) -> "ReducedProblem":
     """The m x m eigenproblem of rows that are met in any way.
 
     Parameters
@@ -96,13 +105,13 @@ class ReducedProblem:
 
     def __init__(
         self,
-        basis,
-        whitener,
+        basis: Any,
+        whitener: Any,
         moments: Moments,
         center: bool = True,
         rounding: float = 0.0,
-        sample=None,
-        way=None,
+        sample: Any = None,
+        way: Any = None,
     ):
         self.basis, self.whitener, self.moments, self.center = basis, whitener, moments, center
         self.rounding, self.sample = rounding, sample
@@ -273,7 +282,7 @@ class ColumnProblem(ReducedProblem):
         The rows, where eigenvectors are wanted.
     """
 
-    def __init__(self, basis: ColumnBasis, moments: Moments, center: bool = True, X=None):
+    def __init__(self, basis: ColumnBasis, moments: Moments, center: bool = True, X: Any = None):
         super().__init__(basis, None, moments, center)
         self.X, self.vectors = X, None
         # Rows are added up about their mean, from which they differ by less than they are.

@@ -1,6 +1,7 @@
 """Moments of rows against a basis, whitened row by row or after they are summed."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ def late_blocks(way) -> list:
     return [way] if whitens_late(way) else []
 
 
-def whitened(basis, whitener, moments: Moments) -> Moments:
+def whitened(basis: Any, whitener: Any, moments: Moments) -> Moments:
     """The moments of coordinates from the sum of `row_moments` over all blocks."""
     if not isinstance(whitener, Stages) and not whitens_late(whitener):
         return moments
@@ -40,7 +41,7 @@ def used_rows(W):
     return W[used] if used.any() else W
 
 
-def row_moments(basis, whitener, X, weights=None) -> Moments:
+def row_moments(basis: Any, whitener: Any, X: Any, weights: Any = None) -> Moments:
     """Moments of the rows of X against the basis; those of blocks add up to those of all.
 
     Each row counts as often as its weight says, once where there are none.
