@@ -135,7 +135,7 @@ def test_shifts_and_rotations_do_not_matter():
 
 
 def test_wide_gaussian_is_linear():
-    """exp(-g d^2) = 1 - g d^2 + ...: centred, 2 g times the linear kernel."""
+    """exp(-g d^2) = 1 - g d^2 + ...: centered, 2 g times the linear kernel."""
     X = data(150, 4, 9)
     gamma = 1e-6
     wide = KernelPCA(3, kernel=RBF(gamma=gamma)).fit(X)

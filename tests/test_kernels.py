@@ -176,12 +176,12 @@ def test_large_offset_in_float32_keeps_stationary_kernels_exact():
 def test_spread_sees_what_cancels():
     X = generator(6).standard_normal((50, 3))
     assert RBF(gamma=2e3).spread(X) == pytest.approx(2 * RBF(gamma=1e3).spread(X))
-    assert RBF(gamma=1e-5).spread(X) > 1e3 > 100 > RBF(gamma=0.3).spread(X)  # centring
+    assert RBF(gamma=1e-5).spread(X) > 1e3 > 100 > RBF(gamma=0.3).spread(X)  # centering
     far = np.vstack([X, [[1e4, 0, 0]]])
     assert RBF(gamma=1.0).spread(far) > 1e7
     offset = sparse.csr_array(X + 100)  # sparse rows cannot be shifted
     assert RBF(gamma=1.0).spread(offset) > 1e4 > RBF(gamma=1.0).spread(X + 100)
-    # Centring cancels the offset of a linear kernel; entries beyond float32 have no draft.
+    # Centering cancels the offset of a linear kernel; entries beyond float32 have no draft.
     assert Linear().spread(X + 1e3) > 1e4 > 50 > Linear().spread(X)
     assert Polynomial(degree=12, gamma=1.0).spread(1e4 * X) == np.inf
     assert Linear().spread(sparse.csr_array(X)) == pytest.approx(Linear().spread(X))

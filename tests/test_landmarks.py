@@ -83,7 +83,7 @@ def test_variance_along_the_components_is_what_is_claimed(digits):
     assert_allclose(model.fit_transform(digits), S, atol=1e-12)
 
 
-def test_uncentred(digits):
+def test_uncentered(digits):
     model = fit(digits, Landmarks(size=50), center=False)
     exact = KernelPCA(10, kernel="rbf", gamma=GAMMA, center=False).fit(digits)
     S = model.transform(digits)
@@ -159,7 +159,7 @@ def test_size_beyond_the_rank_gives_fewer_landmarks_and_says_so():
     with pytest.warns(UserWarning, match="Only 3 of 50 landmarks were chosen"):
         model.fit(X)
     pca = PCA(3, svd_solver="full").fit(X)
-    # Uncentred rows of rank 3 are spanned by three of them.
+    # Uncentered rows of rank 3 are spanned by three of them.
     assert len(model.landmarks_) == 3
     assert_allclose(model.explained_variance_, pca.explained_variance_, rtol=1e-9)
 
@@ -365,10 +365,10 @@ def test_moments_of_blocks(dtype):
     rng = np.random.default_rng(0)
     Y = (rng.standard_normal((100, 4)) + 3).astype(dtype)
     whole = Moments.of_blocks((Y[i : i + 30].copy() for i in range(0, 100, 30)), 7.0)
-    centred = Y.astype(float) - Y.mean(axis=0, dtype=float)
+    centered = Y.astype(float) - Y.mean(axis=0, dtype=float)
     tolerance = 1e-12 if dtype == np.float64 else 1e-5
     assert_allclose(whole.mean, Y.mean(axis=0, dtype=float), rtol=tolerance)
-    assert_allclose(whole.scatter, centred.T @ centred, rtol=tolerance, atol=100 * tolerance)
+    assert_allclose(whole.scatter, centered.T @ centered, rtol=tolerance, atol=100 * tolerance)
     assert whole.count == 100 and whole.energy == 7.0
 
 

@@ -40,9 +40,9 @@ def places(ax):
 
 
 def grey(ax):
-    """Whether every colour of the points is a grey."""
-    colours = np.concatenate([points.get_facecolors()[:, :3] for points in ax.collections])
-    return bool(np.all(colours == colours[:, :1]))
+    """Whether every color of the points is a grey."""
+    colors = np.concatenate([points.get_facecolors()[:, :3] for points in ax.collections])
+    return bool(np.all(colors == colors[:, :1]))
 
 
 def test_scores_of_two_components(rows, model):

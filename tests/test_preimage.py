@@ -199,7 +199,7 @@ def test_not_settled_warns():
 
 
 def test_rows_are_placed_by_their_distances():
-    """Exact distances give the exact row, inside the ball of its neighbours."""
+    """Exact distances give the exact row, inside the ball of its neighbors."""
     rng = generator(6)
     neighbors = rng.uniform(-1, 1, (5, 20, 4))
     rows = neighbors.mean(axis=1) + 0.1 * rng.standard_normal((5, 4))

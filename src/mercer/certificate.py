@@ -176,7 +176,7 @@ def projection_certificate(
     ----------
     pairs : Eigenpairs
     total : float
-        Trace of the centred Gram matrix, or at most |E| more.
+        Trace of the centered Gram matrix, or at most |E| more.
     lost : float
     slack : float
         What rounding may have changed each eigenvalue by.

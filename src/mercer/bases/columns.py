@@ -8,8 +8,8 @@ import numpy as np
 from ..compute import TiledEngine, array_namespace, is_sparse
 from ..compute.arrays import Array, dtype_in
 from ..kernels import Cosine, Kernel, Linear
-from ..kernels.base import rows_of
 from ..kernels.dot_product import unit_gradient
+from ..kernels.measures import rows_of
 from .base import Basis, BasisRecipe
 
 

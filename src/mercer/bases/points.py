@@ -16,7 +16,7 @@ from ..compute import (
 )
 from ..compute.arrays import Array, dtype_name
 from ..kernels import Hollow, Kernel
-from ..kernels.base import Pairs
+from ..kernels.pairs import Pairs
 from .base import Basis, BasisRecipe, GramBasis
 from .staging import scaled, staged
 from .thinning import independent, rounding_of, worthwhile

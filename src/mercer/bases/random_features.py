@@ -15,7 +15,7 @@ from scipy.stats import norm, qmc
 from ..compute import TiledEngine, array_namespace, is_sparse, on_device_of
 from ..compute.arrays import Array, dtype_in, placement_of
 from ..kernels import Kernel
-from ..kernels.base import rows_of, wide_row_squares
+from ..kernels.measures import rows_of, wide_row_squares
 from .base import Basis, BasisRecipe
 from .points import DRAFT_SPREAD
 

@@ -35,7 +35,7 @@ from ._input import KernelInput
 from ._inverse import Inverse, checked_scores, preimage_recipe, rows_to_learn_from
 from ._parameters import Interval, StrOptions
 
-# Training rows kept with a model whose basis is not the data, for neighbours and regressions.
+# Training rows kept with a model whose basis is not the data, for neighbors and regressions.
 SAMPLE_ROWS = 2000
 
 # Parameters that a fit may change when it goes on from a checkpoint.

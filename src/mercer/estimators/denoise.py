@@ -15,7 +15,7 @@ from ..compute.arrays import Array, is_on_device
 from ..compute.engines import device_index
 from ..compute.numbers import check_meaning, reason
 from ..kernels import KERNELS, Kernel, Linear
-from ..kernels.base import typical_distance
+from ..kernels.measures import typical_distance
 from ..kernels.stationary import StationaryKernel
 from ..preimage import PREIMAGES, Preimage
 from ..solvers import SOLVERS, Solver
@@ -95,7 +95,7 @@ class PatchDenoiser(Portable, CheckedEstimator):
         Standard deviation of the noise, given or estimated.
 
     n_channels_ : int or None
-        Channels of a colour image, None for grey ones.
+        Channels of a color image, None for grey ones.
 
     Examples
     --------

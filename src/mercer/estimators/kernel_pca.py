@@ -116,7 +116,7 @@ class KernelPCA(KernelEstimator):
         kernels. `preimage_` shows which; see `mercer.preimage`.
 
     center : bool, default=True
-        Centre the data in feature space. False is the uncentred variant of some papers.
+        Center the data in feature space. False is the uncentered variant of some papers.
 
     memory : int, str or None, default=None
         Bytes that work arrays may take, e.g. "300MB"; None for half of what is free. The data,
@@ -147,14 +147,14 @@ class KernelPCA(KernelEstimator):
     Attributes
     ----------
     eigenvalues_ : array of shape (n_components,)
-        Eigenvalues of the centred kernel matrix, largest first.
+        Eigenvalues of the centered kernel matrix, largest first.
 
     eigenvectors_ : array of shape (n_samples, n_components)
         Its eigenvectors; the entry of largest modulus is positive.
 
     explained_variance_ : array of shape (n_components,)
         Variance along each component: eigenvalues / (n_samples - 1), as in scikit-learn's
-        PCA; / n_samples if not centred.
+        PCA; / n_samples if not centered.
 
     explained_variance_ratio_ : array of shape (n_components,)
         Shares of the total variance, which is the trace and not the sum of what was kept.

@@ -12,18 +12,19 @@ coordinates (`Laplacian`, `Chi2`, `Gower`) fill their tiles with compiled loops 
 (`DirectKernel`), and `Callable` calls the user's function pair by pair.
 
 Which to choose: `RBF` with ``gamma="median"`` for continuous data; `Matern` or
-`RationalQuadratic` when neighbours matter but the Gaussian forgets far points too fast;
+`RationalQuadratic` when neighbors matter but the Gaussian forgets far points too fast;
 `Laplacian` for heavy-tailed columns; `Polynomial` for products of features; `Chi2` for
 histograms; `Cosine` for counts and texts; `Gower` for numbers, categories and booleans
 together; `Linear` is ordinary PCA.
 """
 
-from .base import DirectKernel, FactoredKernel, Kernel, Pairs
+from .base import DirectKernel, FactoredKernel, Kernel
 from .coordinate import AdditiveChi2, Callable, Chi2, Laplacian
 from .distance import SquaredDistance
 from .dot_product import Cosine, Linear, Polynomial, Sigmoid
 from .gower import Gower
 from .hollow import Hollow
+from .pairs import Pairs
 from .precomputed import Precomputed
 from .stationary import RBF, Matern, RationalQuadratic
 

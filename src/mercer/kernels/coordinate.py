@@ -9,16 +9,8 @@ from sklearn.base import clone
 
 from ..compute import array_namespace, inplace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array
-from .base import (
-    WIDE_ROWS,
-    DirectKernel,
-    Kernel,
-    WidthMixin,
-    centering_spread,
-    fits_single,
-    median_row,
-    same_for_all,
-)
+from .base import DirectKernel, Kernel, WidthMixin, centering_spread
+from .measures import WIDE_ROWS, fits_single, median_row, same_for_all
 
 # Rows on which a user's function is tried both ways, and what may be rounding between the two.
 CHECKED_ROWS = 8
@@ -49,7 +41,7 @@ class Laplacian(WidthMixin, DirectKernel):
         return median_row(X)
 
     def spread(self, X: Array) -> float:
-        """gamma |x|_1 of the row farthest from the origin, or what centring cancels."""
+        """gamma |x|_1 of the row farthest from the origin, or what centering cancels."""
         if not fits_single(X):
             return np.inf
         origin, far = self.origin(X), 0.0
@@ -89,7 +81,7 @@ class Laplacian(WidthMixin, DirectKernel):
 class AdditiveChi2(DirectKernel):
     """``-sum_k (x_k - z_k)^2 / (x_k + z_k)`` for non-negative rows such as histograms.
 
-    Conditionally positive definite: centred, its matrix is positive semidefinite.
+    Conditionally positive definite: centered, its matrix is positive semidefinite.
     """
 
     definite = False

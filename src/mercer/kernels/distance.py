@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from ..compute.arrays import Array
-from .base import SPREAD_SAMPLE, Kernel, Pairs, centering_spread
+from .base import SPREAD_SAMPLE, Kernel, centering_spread
+from .pairs import Pairs
 
 
 class SquaredDistance(Kernel):

@@ -7,14 +7,8 @@ import numpy as np
 
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, BlocksOnDemand
-from .base import (
-    FactoredKernel,
-    Kernel,
-    centering_spread,
-    row_squares,
-    weighted_sums,
-    wide_row_squares,
-)
+from .base import FactoredKernel, Kernel, centering_spread, weighted_sums
+from .measures import row_squares, wide_row_squares
 
 # Entries for which single-precision sums over many rows neither overflow nor vanish.
 SINGLE_RANGE = (1e-25, 1e30)
@@ -87,7 +81,7 @@ class DotProductKernel(FactoredKernel):
             )
 
     def spread(self, X: Array) -> float:
-        """What centring cancels; entries beyond its range leave single precision nothing."""
+        """What centering cancels; entries beyond its range leave single precision nothing."""
         with np.errstate(over="ignore", invalid="ignore"):
             largest, (low, high) = float(abs(self.diag(X)).max()), SINGLE_RANGE
             inside = low < largest < high and self._argument(X) < high
@@ -213,7 +207,7 @@ class Sigmoid(DotProductKernel):
         self.coef0 = coef0
 
     def spread(self, X: Array) -> float:
-        """The size of the argument, which tanh does not shrink near zero, or what centring does."""
+        """Size of the argument, which tanh does not shrink near zero, or what centering does."""
         with np.errstate(over="ignore"):
             return max(self._argument(X), super().spread(X))
 

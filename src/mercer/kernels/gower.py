@@ -14,17 +14,10 @@ from sklearn.base import clone
 
 from ..compute import array_namespace, is_sparse, to_numpy
 from ..compute.arrays import Array
-from .base import (
-    WIDE_ROWS,
-    DirectKernel,
-    Kernel,
-    Pairs,
-    centering_spread,
-    fits_single,
-    median_row,
-    same_for_all,
-)
+from .base import DirectKernel, Kernel, centering_spread
 from .coordinate import dense
+from .measures import WIDE_ROWS, fits_single, median_row, same_for_all
+from .pairs import Pairs
 
 
 class Gower(DirectKernel):
@@ -85,7 +78,7 @@ class Gower(DirectKernel):
         return median_row(X)
 
     def spread(self, X: Array) -> float:
-        """Mean of |x| / range of the row farthest from the origin, or what centring cancels."""
+        """Mean of |x| / range of the row farthest from the origin, or what centering cancels."""
         if not fits_single(X):
             return np.inf
         ranges = self._per_column(X.shape[1])

@@ -3,7 +3,8 @@
 from typing import Any
 
 from ..compute.arrays import Array
-from .base import Kernel, Pairs
+from .base import Kernel
+from .pairs import Pairs
 
 
 class Precomputed(Kernel):

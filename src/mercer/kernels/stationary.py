@@ -14,17 +14,8 @@ from scipy.special import kv
 
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse
 from ..compute.arrays import Array, dtype_name, placement_of
-from .base import (
-    FactoredKernel,
-    WidthMixin,
-    append_columns,
-    centering_spread,
-    fits_single,
-    median_row,
-    row_squares,
-    same_for_all,
-    weighted_sums,
-)
+from .base import FactoredKernel, WidthMixin, centering_spread, weighted_sums
+from .measures import append_columns, fits_single, median_row, row_squares, same_for_all
 
 # exp(t) = 2^(t log2 e), which is what GPUs compute.
 LOG2E = 1.0 / math.log(2.0)
@@ -126,7 +117,7 @@ class StationaryKernel(WidthMixin, FactoredKernel):
         return same_for_all(X, 1.0)
 
     def spread(self, X: Array) -> float:
-        """gamma |x|^2 of the row farthest from the origin, or what centring cancels."""
+        """gamma |x|^2 of the row farthest from the origin, or what centering cancels."""
         if not fits_single(X):
             return np.inf
         return max(self._farthest(X), centering_spread(self, X))

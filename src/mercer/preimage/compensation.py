@@ -12,13 +12,13 @@ import numpy as np
 
 from ..compute import TiledEngine, array_namespace, to_numpy
 from ..compute.arrays import Array, placement_of
-from ..kernels.base import row_squares
+from ..kernels.measures import row_squares
 from .base import batch_rows, some_rows
 
 # Larger factors than exp(3) amplify what is left of the signal and its noise alike: with a
 # narrow kernel, errors of ten times the noise were seen without this cap.
 LARGEST_EXPONENT = 3.0
-# Rows among which neighbours are sought, and rows from which the usual distance is taken.
+# Rows among which neighbors are sought, and rows from which the usual distance is taken.
 NEIGHBOUR_ROWS, USUAL_ROWS = 5000, 1000
 
 

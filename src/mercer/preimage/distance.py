@@ -1,7 +1,7 @@
 """Pre-images from distances (Kwok & Tsang 2004): multilateration among near training rows.
 
 Inner products of the reconstruction with training rows give, through the inverse of the kernel's
-profile, distances in input space; the answer is the row of the neighbours' span that has them.
+profile, distances in input space; the answer is the row of the neighbors' span that has them.
 The paper takes the inner product to be 1 - d^2 / 2, as if the reconstruction had unit norm; it
 is shorter than that, so the inner products are taken as they are.
 """
@@ -19,11 +19,11 @@ from ..kernels import RBF, Matern, RationalQuadratic
 from ..kernels.stationary import StationaryKernel
 from .base import FittedPreimage, Preimage, Preimages, batch_rows, some_rows, tiny, with_mean
 
-# Training rows among which neighbours are sought: each costs one row of the kernel.
+# Training rows among which neighbors are sought: each costs one row of the kernel.
 NEIGHBOUR_ROWS = 10_000
 # Kernel values below this are taken as this: the log of smaller ones amplifies noise.
 LEAST_KERNEL = 1e-6
-# Directions in which neighbours vary by less than this share of the widest are left out: they
+# Directions in which neighbors vary by less than this share of the widest are left out: they
 # amplify the errors of the distances. 0.01 costs nothing on digits, and rows on a curve need it.
 RCOND = 1e-2
 # Squared distances, in units of 1 / gamma, on which a profile is inverted by interpolation.
@@ -33,7 +33,7 @@ PROFILE = np.concatenate([[0.0], np.geomspace(1e-8, 1e3, 4000)])
 class DistanceMDS(Preimage):
     """The row at the right distances from the nearest training rows, kept inside their ball.
 
-    Kernels of the Euclidean distance only. No iteration: O(n r) a row to find the neighbours, and
+    Kernels of the Euclidean distance only. No iteration: O(n r) a row to find the neighbors, and
     an eigenproblem of their number. Robust to impulse noise.
 
     Parameters
@@ -79,7 +79,7 @@ class FittedDistance(FittedPreimage):
     n_neighbors: int
 
     def __call__(self, S, near=None):
-        """Neighbours by inner product, then all places at once."""
+        """Neighbors by inner product, then all places at once."""
         (n, d), k = self.rows.shape, self.n_neighbors
         engine, kernel = self.expansion.basis.engine, self.expansion.basis.kernel
         out = Preimages.at_once(engine.empty((len(S), d), self.rows.dtype))
@@ -120,9 +120,9 @@ def squared_distances(kernel, values):
 
 
 def place(neighbors, squares):
-    """Rows (q, d) at squared distances (q, k) from neighbours (q, k, d), inside their ball.
+    """Rows (q, d) at squared distances (q, k) from neighbors (q, k, d), inside their ball.
 
-    With the neighbours centred, X = Q L^(1/2) V', the row is their mean plus X' Q L^-1 Q' e, where
+    With the neighbors centered, X = Q L^(1/2) V', the row is their mean plus X' Q L^-1 Q' e, where
     e is half of (distance to the mean)^2 - (distance wanted)^2.
     """
     xp = array_namespace(neighbors)

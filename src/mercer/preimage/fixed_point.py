@@ -14,7 +14,7 @@ from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name, itemsize, placement_of
 from ..expansion import KernelExpansion
 from ..kernels import RBF, Linear, Polynomial
-from ..kernels.base import typical_distance
+from ..kernels.measures import typical_distance
 from ..kernels.stationary import StationaryKernel
 from .base import (
     FittedPreimage,

@@ -29,7 +29,7 @@ class KernelRidge(Preimage):
     """Rows as a smooth function of scores, learned by ridge regression with a Gaussian kernel.
 
     Works for every kernel and basis, since it sees only scores and rows. scikit-learn's form of it
-    uses the kernel of the data on the scores and centres nothing, which is far worse; see
+    uses the kernel of the data on the scores and centers nothing, which is far worse; see
     ``fit_inverse_transform`` of `KernelPCA` for that one.
 
     Parameters
@@ -146,7 +146,7 @@ def ridge_inverse(kernel: Kernel, S: Array, X: Array, alpha: Any) -> Any:
 
     `alpha` is a number, or one for each row: over the weights of rows that count several times.
 
-    With the kernel of the data and rows that are not centred this is scikit-learn's inverse
+    With the kernel of the data and rows that are not centered this is scikit-learn's inverse
     transform. n^2 memory, n^3 time, in main memory.
     """
     K = to_numpy(kernel(S))

@@ -26,7 +26,7 @@ from ..compute import (
 from ..compute.arrays import Array
 from ..expansion import KernelExpansion
 from ..kernels import Kernel
-from ..kernels.base import WIDTH_SAMPLE
+from ..kernels.measures import WIDTH_SAMPLE
 from .base import KEPT_ROWS, Rows
 from .chunk_gram import ChunkGram
 from .chunks import Chunks, checked

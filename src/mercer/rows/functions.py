@@ -12,7 +12,7 @@ from ..bases import Basis, FourierBasis
 from ..bases.fourier import row_range
 from ..compute import TiledEngine, stack_rows, to_numpy
 from ..expansion import KernelExpansion
-from ..kernels.base import wide_row_squares
+from ..kernels.measures import wide_row_squares
 from ..problems import row_moments
 from ..sampling import RowSample
 

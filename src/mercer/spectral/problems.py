@@ -24,7 +24,7 @@ from ..bases import FourierBasis, PrecomputedBasis
 from ..bases.base import check_moments
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
-from ..kernels.base import row_squares
+from ..kernels.measures import row_squares
 from ..operators import DenseOperator, NormalizedGram, SymmetricOperator, ToeplitzCovariance
 from ..solvers import Eigenpairs
 from .assigning import directions

@@ -1,0 +1,178 @@
+"""The matrix of a kernel between two sets of rows, tile by tile."""
+
+from abc import ABC, abstractmethod
+from copy import copy
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..compute import array_namespace, is_sparse
+from ..compute.arrays import Array, BlocksOnDemand, dtype_in, itemsize, placement_of
+from .measures import float_dtype, rows_of
+
+# Rows prepared at once.
+EMBED_ROWS = 512
+
+
+class Pairs(ABC):
+    """The kernel matrix between the rows of X and Z, seen tile by tile.
+
+    `prepared` is where an engine keeps rows in a form of its own.
+    """
+
+    #: What is taken off every row first, or None.
+    origin = None
+
+    def __init__(self, kernel: Any, X: Array, Z: Array, dtype: Any):
+        if Z is not None and is_sparse(X) != is_sparse(Z):
+            X, Z = (DenseBlocks(A) if is_sparse(A) else A for A in (X, Z))
+        self.kernel, self.X = kernel, X
+        self.Z = X if Z is None else Z
+        self.symmetric = Z is None
+        self.shape = (X.shape[0], self.Z.shape[0])
+        xp = np if is_sparse(X) else array_namespace(X)
+        self.dtype = dtype_in(xp, float_dtype(X) if dtype is None else dtype)
+        self.prepared: dict = {}
+
+    @abstractmethod
+    def tile(self, i: slice, j: slice, out: Array) -> Array:
+        """Fill `out` with rows i and columns j and return it."""
+
+    @abstractmethod
+    def tile_bytes(self, side: int) -> int:
+        """Bytes in flight while one side x side tile is made."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of prepared rows kept from tile to tile."""
+        return 0
+
+    def of_rows(self, index: Array) -> "Pairs":
+        """The same matrix for only some of its rows."""
+        return self.kernel.pairs(self.X[index], self.Z, self.dtype)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one number."""
+        return itemsize(self.dtype)
+
+
+class DenseBlocks(BlocksOnDemand):
+    """Sparse rows whose blocks are dense, for when they meet dense ones."""
+
+    namespace, ndim = np, 2
+
+    def __init__(self, X):
+        self.X, self.shape, self.dtype = X, X.shape, X.dtype
+
+    def __getitem__(self, rows):
+        """A block of rows as a NumPy array."""
+        return self.X[rows].toarray()
+
+
+class FactoredPairs(Pairs):
+    """Tiles f(left(x) . right(z)), with the prepared rows kept while they fit `store`."""
+
+    def __init__(self, kernel, X, Z, dtype, store):
+        super().__init__(kernel, X, Z, dtype)
+        self.origin = kernel.origin(self.Z)
+        width = X.shape[1] + kernel.extra_columns()
+        self._left = self._right = None
+        # Every column is met by many rows; the rows of a wide matrix come only once.
+        kept = self.itemsize * width * self.shape[1] * (2 if self.symmetric else 1)
+        if kept <= store and not is_sparse(self.X):
+            rows = self._embed_all(width)
+            self._left = rows if self.symmetric else None
+            self._right = kernel.turn(rows)
+
+    def tile(self, i, j, out):
+        """One GEMM, one map."""
+        left = self._embed(self.X, i) if self._left is None else self._left[i]
+        if self._right is None:
+            right = self._embed(self.Z, j)
+            # x . turn(z) is symmetric in x and z: the copy is made of the side with fewer rows.
+            if left.shape[0] < right.shape[0]:
+                left = self.kernel.turn(left)
+            else:
+                right = self.kernel.turn(right)
+        else:
+            right = self._right[j]
+        with np.errstate(over="ignore", invalid="ignore"):  # `repair`, or whoever sums, sees to it
+            T = multiply(left, right, out)
+        rows, columns = (partial(self._exact_rows, A, k) for A, k in ((self.X, i), (self.Z, j)))
+        return self.kernel.finish(self.kernel.repair(T, left, right, rows, columns))
+
+    def tile_bytes(self, side):
+        """The tile, what `finish` needs beside it, and four blocks of prepared rows."""
+        width = self.X.shape[1] + self.kernel.extra_columns()
+        if is_sparse(self.X):
+            return self._sparse_bytes(side)
+        return self.itemsize * (side * side * self.kernel.live_tiles + 4 * side * width)
+
+    def _sparse_bytes(self, side):
+        # The product of sparse rows is itself sparse, values and indices, before it fills
+        # the tile, and rows take what they hold and not their width.
+        fullest = max(int(np.diff(A.indptr).max(initial=0)) for A in (self.X, self.Z))
+        rows = 4 * side * (fullest + self.kernel.extra_columns()) * (self.itemsize + 8)
+        return side * side * (self.itemsize * (self.kernel.live_tiles + 2) + 8) + rows
+
+    @property
+    def kept_bytes(self):
+        """Bytes of the prepared rows, if they are kept."""
+        kept = {id(E): E for E in (self._left, self._right) if E is not None}
+        return sum(self.itemsize * E.shape[0] * E.shape[1] for E in kept.values())
+
+    def of_rows(self, index):
+        """The same matrix for only some of its rows; prepared rows are shared."""
+        some = copy(self)
+        some.X, some.symmetric, some.prepared = self.X[index], False, {}
+        some.shape = (some.X.shape[0], self.shape[1])
+        some._left = None if self._left is None else self._left[index]
+        return some
+
+    def _embed_all(self, width):
+        """Every row of Z prepared, a block at a time: temporaries stay in the cache."""
+        xp, m = array_namespace(self.Z), self.shape[1]
+        rows = xp.empty((m, width), dtype=self.dtype, **placement_of(self.Z))
+        for start in range(0, m, EMBED_ROWS):
+            block = slice(start, min(start + EMBED_ROWS, m))
+            rows[block] = self._embed(self.Z, block)
+        return rows
+
+    def _exact_rows(self, X, block):
+        wide = np.float64 if is_sparse(X) else array_namespace(X).float64
+        return rows_of(X, block, wide)
+
+    def _embed(self, X, block):
+        return self.kernel.embed(rows_of(X, block, self.dtype, self.origin), self.origin)
+
+
+class DirectPairs(Pairs):
+    """Tiles filled by loops."""
+
+    def __init__(self, kernel, X, Z, dtype):
+        super().__init__(kernel, X, Z, dtype)
+        self.origin = kernel.origin(self.Z)
+
+    def tile(self, i, j, out):
+        """Hand both blocks of rows to the kernel."""
+        blocks = ((self.X, i), (self.Z, j))
+        left, right = (rows_of(A, k, self.dtype, self.origin) for A, k in blocks)
+        self.kernel.fill(left, right, out)
+        return out
+
+    def tile_bytes(self, side):
+        """The tile and two blocks of rows; sparse and shifted ones are there more than once."""
+        blocks = 6 if is_sparse(self.X) or self.origin is not None else 2
+        return self.itemsize * (side * side + blocks * side * self.X.shape[1])
+
+
+def multiply(left, right, out):
+    """left @ right' into `out`."""
+    if is_sparse(left) or is_sparse(right):
+        product = left @ right.T
+        out[...] = product.toarray() if is_sparse(product) else product
+        return out
+    xp = array_namespace(out)
+    return xp.matmul(left, right.T, out=out)
