@@ -12,7 +12,8 @@ For the linear and the cosine kernel `Columns` are exact: PCA of d x d moments.
 
 from .base import Basis, BasisRecipe, GramBasis
 from .columns import ColumnBasis, Columns
-from .fourier import FourierBasis, FourierGrid
+from .fourier import FourierGrid
+from .fourier_basis import FourierBasis
 from .hollow_matrix import HollowMatrix
 from .landmarks import Landmarks
 from .points import AllPoints, PointBasis, PointGram

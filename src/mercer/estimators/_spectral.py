@@ -14,7 +14,8 @@ from ..bases import (
     HollowMatrix,
     PrecomputedBasis,
 )
-from ..bases.fourier import row_range, why_not
+from ..bases.fourier import why_not
+from ..bases.fourier_basis import row_range
 from ..compute import is_sparse, make_engine, restore
 from ..compute.arrays import Array
 from ..kernels import Hollow, Kernel, Precomputed

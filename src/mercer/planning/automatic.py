@@ -8,7 +8,8 @@ import numpy as np
 
 from ..bases import AllPoints, BasisRecipe, ColumnBasis, Columns, FourierBasis
 from ..bases.columns import has_columns
-from ..bases.fourier import MOST_COLUMNS, row_range, why_not
+from ..bases.fourier import MOST_COLUMNS, why_not
+from ..bases.fourier_basis import row_range
 from ..compute import TiledEngine, is_sparse
 from ..kernels import Kernel
 from .choosing import choose, columns_plan, fourier_plan, takes_columns

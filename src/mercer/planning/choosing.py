@@ -12,7 +12,8 @@ from scipy.linalg import eigh
 from sklearn.base import clone
 
 from ..bases.columns import has_columns
-from ..bases.fourier import MOST_COLUMNS, FourierBasis, row_range
+from ..bases.fourier import MOST_COLUMNS
+from ..bases.fourier_basis import FourierBasis, row_range
 from ..compute import TiledEngine, format_bytes, is_sparse, make_engine
 from ..kernels import KERNELS, Kernel, Precomputed
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver

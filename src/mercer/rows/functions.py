@@ -9,7 +9,7 @@ import numpy as np
 
 from ..attribution import gradient_sums
 from ..bases import Basis, FourierBasis
-from ..bases.fourier import row_range
+from ..bases.fourier_basis import row_range
 from ..compute import TiledEngine, stack_rows, to_numpy
 from ..expansion import KernelExpansion
 from ..kernels.measures import wide_row_squares
