@@ -9,7 +9,7 @@ with a fitted model follows from P = project(X, F):
     squared error         k(x, x) - 2 t.P + t M t',  t = [1, s]
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,6 +38,11 @@ class KernelExpansion:
     def n_components(self) -> int:
         """Number of directions r."""
         return self.frame.shape[1] - 1
+
+    def here(self) -> "KernelExpansion":
+        """The expansion with the points of its basis in this process, where they are at hand."""
+        basis = self.basis.here()
+        return self if basis is self.basis else replace(self, basis=basis)
 
     def leading(self, r: int) -> "KernelExpansion":
         """The expansion with only the first r directions."""

@@ -81,6 +81,15 @@ class Basis(ABC):
     #: The rows z whose phi(z) are the basis vectors, (m, d), where they are images of rows.
     points: Any = None
 
+    @property
+    def at_hand(self) -> bool:
+        """Whether the points are in this process, or can be brought here within the budget."""
+        return True
+
+    def here(self) -> "Basis":
+        """The same basis with its points in this process, where they are at hand."""
+        return self
+
     @abstractmethod
     def block_products(
         self, X: Array, W: Array = None, dtype: Any = None

@@ -47,6 +47,11 @@ def is_sparse(X: Array) -> bool:
     return sparse.issparse(X)
 
 
+def is_dask(X: Array) -> bool:
+    """Whether X is a Dask collection; Dask itself is not imported."""
+    return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "__dask_graph__")
+
+
 def is_foreign(X) -> bool:
     """Whether X is an array of a library other than NumPy and SciPy."""
     return not isinstance(X, np.ndarray) and not is_sparse(X) and is_array_api_obj(X)

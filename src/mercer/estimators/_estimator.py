@@ -32,7 +32,7 @@ from ..rows import (
 from ._containers import contained
 from ._explained import Explained
 from ._input import KernelInput
-from ._inverse import Inverse, checked_scores, preimage_recipe, rows_to_learn_from
+from ._inverse import Inverse, checked_scores, preimage_recipe
 from ._parameters import Interval, StrOptions
 
 # Training rows kept with a model whose basis is not the data, for neighbors and regressions.
@@ -297,11 +297,11 @@ class KernelEstimator(
         """The way back to rows, made once for an expansion."""
         self._check_numbers("categories have no pre-images")
         basis, facts = self.expansion_.basis, vars(self)
-        rows = rows_to_learn_from(basis, facts.get("X_fit_" if basis.spans_data else "X_sample_"))
         self._preimage_recipe(basis)  # raises where it cannot serve
-        inverse = Inverse(self.expansion_, rows, self.preimage)
-        if not inverse.same_as(facts.get("_kept")):
-            self._kept = inverse
+        kept: Inverse | None = facts.get("_kept")
+        if kept is None or not kept.serves(self.expansion_, self.preimage):
+            known = facts.get("X_fit_" if basis.spans_data else "X_sample_")
+            self._kept = Inverse(self.expansion_, known, self.preimage)
         return self._kept
 
     def _training_scores(self):

@@ -55,7 +55,7 @@ class Explained(KernelInput):
         rows = self._rows_or_own(X)
         if max_rows is not None:
             rows = ArrayRows(rows.sample(int(max_rows)), memory=self.memory)
-        sums = rows.sum(GradientsOf(self.expansion_), "gradients")
+        sums = rows.sum(GradientsOf(self.expansion_.here()), "gradients")
         named = vars(self).get("feature_names_in_")
         names = [f"x{i}" for i in range(self.n_features_in_)] if named is None else named
         return Attribution.of(sums, names, self.get_feature_names_out())

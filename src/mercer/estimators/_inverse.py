@@ -14,7 +14,7 @@ from ..kernels.dot_product import largest_entry
 from ..preimage import PREIMAGES, Compensation, Preimage, choose_preimage
 from ..preimage.base import some_rows
 from ..preimage.compensation import factor_of
-from ..rows import is_dask
+from ..rows import DaskRows, is_dask
 from ._input import checked_array
 
 # Entries of rows whose squared distances are in no danger.
@@ -25,6 +25,9 @@ LARGEST_ENTRY = 1e140
 REACH = 3.0
 # Training rows whose scores and entries tell the range, and those that tell what is missed.
 RANGE_ROWS, MISSED_ROWS = 2000, 500
+# Rows of a cluster that pre-images are learned from where not all fit here, the least of them,
+# and the share of the budget that they may take.
+CLUSTER_ROWS, LEAST_ROWS, SAMPLE_SHARE = 10_000, 100, 16
 
 
 class Inverse:
@@ -35,26 +38,25 @@ class Inverse:
     Parameters
     ----------
     expansion : KernelExpansion
-    rows : array of shape (s, d)
+    known : array of shape (s, d) or None
+        Training rows; None for the points of the basis.
     preimage : str or Preimage
         As the parameter of the estimators.
     """
 
-    def __init__(self, expansion: KernelExpansion, rows, preimage):
-        self.expansion, self.rows, self.preimage = expansion, rows, preimage
+    def __init__(self, expansion: KernelExpansion, known: Any, preimage: Any):
+        self.given, self.preimage = expansion, preimage
+        self.expansion = expansion.here()
+        self.rows = rows_to_learn_from(self.expansion.basis, known)
         self._learned: dict[str, Any] = {}
 
     def recipe(self, denoising: bool) -> Preimage:
         """The method, which "auto" leaves to what is asked for."""
         return preimage_recipe(self.preimage, self.expansion.basis, denoising)
 
-    def same_as(self, other: "Inverse | None") -> bool:
-        """Whether another one has learned from the same expansion by the same method."""
-        return (
-            other is not None
-            and other.expansion is self.expansion
-            and repr(other.preimage) == repr(self.preimage)
-        )
+    def serves(self, expansion: KernelExpansion, preimage: Any) -> bool:
+        """Whether it has learned from this expansion by this method."""
+        return self.given is expansion and repr(self.preimage) == repr(preimage)
 
     def find(self, S, denoising: bool, near=None):
         """Pre-images of scores, with a warning where some were not found to tolerance."""
@@ -187,18 +189,21 @@ def rows_to_learn_from(basis, known):
             "A precomputed kernel has no rows to come back to. Fit with a kernel that is "
             "computed from the data."
         )
-    rows = basis.points if known is None else known
-    if is_dask(rows):
-        raise NotFittedError(
-            "The training rows of this model are on a cluster, and pre-images need them here. "
-            "Fit with basis='landmarks', whose model holds all it needs."
-        )
+    rows = basis.points if known is None or is_dask(known) else known
+    rows = some_of_cluster(rows, basis.engine) if is_dask(rows) else rows
     if is_sparse(rows):
         raise NotFittedError(
             "Pre-images are dense rows, and this model was fitted to sparse ones. Fit to "
             "X.toarray(), or to a dense reduction of X."
         )
     return rows
+
+
+def some_of_cluster(array: Any, engine: Any) -> Any:
+    """Uniform rows of a Dask array, brought here: as many as methods look at, within the budget."""
+    rows = DaskRows(array, engine.memory)
+    room = engine.memory // (SAMPLE_SHARE * 8 * max(rows.shape[1], 1))
+    return rows.sample(max(LEAST_ROWS, min(CLUSTER_ROWS, room)))
 
 
 def checked_scores(X, r: int | None = None):

@@ -15,8 +15,10 @@ from ..bases.columns import has_columns
 from ..bases.fourier import MOST_COLUMNS
 from ..bases.fourier_basis import FourierBasis, row_range
 from ..compute import TiledEngine, format_bytes, is_sparse, make_engine
+from ..compute.arrays import is_dask
 from ..kernels import KERNELS, Kernel, Precomputed
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver
+from .cluster import on_cluster, without_exact
 from .columns import columns
 from .costs import (
     ARPACK_COPIES,
@@ -30,6 +32,9 @@ from .costs import (
 )
 from .fourier import fourier, solver_for, takes_fourier
 from .types import Estimate, Plan, Speeds, Workload
+
+# Rows that speeds are measured on.
+SHOWN_ROWS = 512
 
 
 def plan(
@@ -49,6 +54,8 @@ def plan(
     Parameters
     ----------
     X : array of shape (n, d), or the shape itself
+        Of a Dask array the first chunks are read. The plan says what serves on a cluster, and what
+        can be done with the model afterwards.
     n_components : int or None
         None for all.
     kernel : str or Kernel
@@ -72,9 +79,12 @@ def plan(
     >>> mercer.plan((100_000, 54), n_components=16, memory="2GB").method
     'krylov, matrix-free'
     """
-    n, d = _shape(X)
+    whole, X = X, shown_rows(X)
+    n, d = _shape(whole)
     _check_count(n_components)
-    sample = np.random.default_rng(0).random((512, d)) if isinstance(X, tuple) else X[:512]
+    sample = (
+        np.random.default_rng(0).random((SHOWN_ROWS, d)) if isinstance(X, tuple) else X[:SHOWN_ROWS]
+    )
     if isinstance(kernel, str):
         if kernel not in KERNELS:
             raise ValueError(f"kernel={kernel!r} is unknown. Choose one of {sorted(KERNELS)}.")
@@ -93,6 +103,11 @@ def plan(
     exact = choose(work, speeds=speeds)
     others = tuple(method(work, speeds) for method in OTHERS)
     found = with_columns(replace(exact, estimates=exact.estimates + others), kernel, speeds)
+    if is_dask(whole):
+        numbers = sample.data if is_sparse(sample) else sample
+        return on_cluster(found, numbers.nbytes / sample.shape[0], is_sparse(sample))
+    if not found.chosen.fits:
+        found = without_exact(found)
     if d > MOST_COLUMNS:
         return found
     if isinstance(X, tuple):
@@ -154,6 +169,22 @@ def columns_plan(work: Workload, kernel: Kernel, rows: int, solver: Any, automat
     exact = choose(work)
     reason = _why(chosen, [exact.chosen, chosen])
     return Plan(work, (*exact.estimates, chosen), chosen, reason, left_to_us=True)
+
+
+def shown_rows(X: Any) -> Any:
+    """Rows to measure on: the first ones of a Dask array, everything else as it is."""
+    if not is_dask(X):
+        return X
+    if X.ndim != 2 or np.isnan(X.shape[0]):
+        raise ValueError(
+            "plan takes a Dask array of known shape, and its chunks have unknown lengths. Give the "
+            "shape, plan((n, d)), or count the rows first with X.compute_chunk_sizes()."
+        )
+    ends = np.cumsum(X.chunks[0])
+    blocks = int(np.searchsorted(ends, min(SHOWN_ROWS, X.shape[0]))) + 1
+    rows = X.blocks[:blocks].compute()
+    rows = rows.tocsr() if is_sparse(rows) else np.asarray(rows)
+    return rows[:SHOWN_ROWS]
 
 
 def _shape(X) -> tuple[int, int]:

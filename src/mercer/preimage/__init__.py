@@ -41,9 +41,9 @@ def choose_preimage(basis: Basis, denoising: bool = False) -> Preimage:
     fixed point to denoise; the ridge for all others.
     """
     linear = isinstance(basis.kernel, Linear) and isinstance(basis, ColumnBasis)
-    linear |= isinstance(basis.kernel, Linear) and basis.points is not None
+    linear |= isinstance(basis.kernel, Linear) and basis.points is not None and basis.at_hand
     climbed = isinstance(basis.kernel, RBF)
-    climbed &= basis.points is not None or isinstance(basis, FourierBasis)
+    climbed &= (basis.points is not None and basis.at_hand) or isinstance(basis, FourierBasis)
     return FixedPoint() if linear or (climbed and denoising) else KernelRidge()
 
 

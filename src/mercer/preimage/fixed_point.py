@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..bases import Basis, ColumnBasis, FourierBasis
-from ..compute import array_namespace, on_device_of, to_numpy
+from ..compute import array_namespace, format_bytes, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name, itemsize, placement_of
 from ..expansion import KernelExpansion
 from ..kernels import RBF, Linear, Polynomial
@@ -66,6 +66,12 @@ class FixedPoint(Preimage):
                 f"preimage='fixed-point' climbs among the points of the basis, and "
                 f"{type(basis).__name__} has none. Use preimage='ridge', which learns from "
                 "training rows, or basis='landmarks'."
+            )
+        if not basis.at_hand:
+            raise ValueError(
+                f"preimage='fixed-point' climbs among all {basis.size:,} points, which are on a "
+                f"cluster and more than memory={format_bytes(basis.engine.memory)} has room for "
+                "here. Use preimage='ridge', basis='landmarks', or raise memory."
             )
         if not isinstance(basis.kernel, Linear) and not has_form(basis.kernel):
             raise ValueError(

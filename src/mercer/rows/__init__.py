@@ -15,13 +15,13 @@ as what the rows were: an array or tensor, a file written whole, a lazy Dask arr
 landmarks grow. A new kind (a database, Ray) is one file and one line of `open_rows`.
 """
 
+from ..compute.arrays import is_dask
 from .array import ArrayRows, float_type, in_type
 from .base import Rows
 from .blocks import BlockRows, is_source
 from .dask import DaskRows
 from .functions import GradientsOf, OfExpansion, RowFunction, errors_of, scores_of
 from .posing import Request, pose
-from .tasks import is_dask
 
 __all__ = [
     "ArrayRows",

@@ -9,13 +9,16 @@ import numpy as np
 
 from ..bases.base import GramBasis
 from ..bases.points import PointGram
-from ..compute import to_numpy
+from ..compute import is_sparse, match_sparsity, to_numpy
 from ..compute.tiles import row_blocks
+from ..planning.cluster import fits_here
 from .chunks import Chunks
 from .tasks import Crew, constant, delayed, run, tree_sum
 
 # New rows that are sent to all chunks at a time.
 SENT_ROWS = 65536
+# Share of the budget that a block of rows brought here may take.
+BLOCK_SHARE = 64
 
 
 class ChunkGram(GramBasis):
@@ -51,6 +54,50 @@ class ChunkGram(GramBasis):
     def points(self):
         """The rows as a Dask array, (n, d)."""
         return self.chunks.array
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether all rows would take little of the budget here."""
+        return fits_here(self.bytes, self.engine.memory)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all rows, about."""
+        return self.size * self._given.entries * self._given.dtype.itemsize
+
+    @property
+    def rows_dtype(self):
+        """The type of the rows."""
+        return self._given.dtype
+
+    @property
+    def width(self) -> int:
+        """Columns of the rows."""
+        return self._given.width
+
+    @property
+    def sparse_rows(self) -> bool:
+        """Whether the rows are sparse."""
+        return self._given.sparse
+
+    def here(self):
+        """The points brought here where they fit; the products then need no cluster."""
+        if not self.at_hand:
+            return self
+        return PointGram(self.kernel, self._given.whole(), self.engine, single=self.single)
+
+    def pieces(self):
+        """The rows in their order, some at a time, brought here."""
+        return self._given.pieces(self.engine.memory // BLOCK_SHARE)
+
+    def gradients(self, X, W):
+        """Points are brought here some at a time."""
+        total, start = 0.0, 0
+        for Z in self.pieces():
+            stop = start + Z.shape[0]
+            Z = (Z.toarray() if is_sparse(Z) else Z).astype(float)
+            total, start = total + self.kernel.gradient(X, Z, W[start:stop]), stop
+        return total
 
     def hold(self, chunks: Chunks) -> None:
         """Take the same rows from persisted chunks, of any lengths, until `release`."""
@@ -122,7 +169,7 @@ class ChunkGram(GramBasis):
 
     def to_dense(self):
         """k(Z, Z), for the few rows where that is wanted: they are brought here."""
-        rows = self.chunks.array.compute()
+        rows = self.chunks.whole()
         return PointGram(self.kernel, rows, self.engine, single=False).to_dense()
 
     def diagonal(self):
@@ -132,6 +179,8 @@ class ChunkGram(GramBasis):
 
     def is_constant(self):
         """Whether all points are equal."""
+        if self.sparse_rows:
+            return False  # as of an array: not known
         first, same = constant(self.chunks.rows([0])), delayed(all_equal)
         return all(run([same(Z, first) for _, Z in self.chunks.filled()]))
 
@@ -205,6 +254,8 @@ def cross_products(kernel, X, Z, U, V, dtype, make):
 def row_products(kernel, X, Z, W, dtype, make):
     """k(X, Z) W."""
     engine = make()
+    # New rows may be dense where those of the fit are not.
+    X = match_sparsity(X, Z)
     pairs = kernel.pairs(engine.place(X), engine.place(Z), dtype=dtype)
     return to_numpy(engine.pair_rows(pairs, W))
 

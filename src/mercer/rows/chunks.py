@@ -1,14 +1,16 @@
 """The rows of a Dask collection, chunk by chunk."""
 
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from ..compute.arrays import is_sparse, to_numpy
+from ..compute.arrays import is_sparse, stack_rows, to_numpy
 from .tasks import delayed, run
 
 # Chunk pairs for each core: enough that no core waits long for the last one.
@@ -27,7 +29,8 @@ class Chunks:
     Attributes
     ----------
     array : dask.array.Array of shape (n, d)
-        One chunk of columns; float32 or float64. n and the lengths of chunks may be unknown.
+        One chunk of columns; float32 or float64. n and the lengths of chunks may be unknown. Chunks
+        are NumPy arrays or CSR matrices.
     """
 
     array: Any
@@ -47,15 +50,28 @@ class Chunks:
                 f"{array.dtype} instead."
             )
         if is_sparse(array._meta):
-            raise ValueError(
-                "The chunks of X are sparse, and clusters take dense ones. Pass "
-                "X.map_blocks(lambda chunk: chunk.toarray())."
-            )
+            return cls(_sparse_rows(array))
         if not isinstance(array._meta, np.ndarray):
             array = array.map_blocks(to_numpy, dtype=array.dtype, meta=np.empty((0, 0)))
         if array.numblocks[1] > 1:
             array = array.rechunk({1: -1})
         return cls(array if array.dtype in (np.float32, np.float64) else array.astype(float))
+
+    @property
+    def sparse(self) -> bool:
+        """Whether chunks are CSR matrices."""
+        return is_sparse(self.array._meta)
+
+    @cached_property
+    def entries(self) -> int:
+        """Numbers of a row: its columns, or for CSR about twice as many as in the first chunk."""
+        if not self.sparse:
+            return self.width
+        first = next((block for _, block in self.filled()), None)
+        if first is None:
+            return 1
+        nnz, n = run([delayed(_weight)(first)])[0]
+        return min(self.width, 2 * -(-nnz // max(n, 1)) + 2)
 
     @property
     def dtype(self):
@@ -114,7 +130,7 @@ class Chunks:
         """The same chunks with known lengths, which may take a pass."""
         if self.lengths is not None:
             return self
-        count = delayed(len)
+        count = delayed(_height)
         return self.with_lengths(run([count(block) for block in self.blocks]))
 
     def with_lengths(self, lengths) -> "Chunks":
@@ -134,7 +150,13 @@ class Chunks:
         rows = max(1, -(-n // number))
         if len(self.filled()) <= 2 * number and longest <= min(2 * rows, most):
             return self
-        return Chunks(self.array.rechunk({0: rows}))
+        return self.cut(rows)
+
+    def cut(self, rows: int) -> "Chunks":
+        """Chunks of so many rows, the last one of fewer."""
+        if not self.sparse:
+            return Chunks(self.array.rechunk({0: rows}))
+        return Chunks(_recut(self, rows))
 
     def fused(self, cores: int, room: int) -> "Chunks":
         """Neighbors in one, where chunks are many and small: a pass costs a task for each.
@@ -148,7 +170,7 @@ class Chunks:
         """
         lengths = self.lengths or ()
         wanted = max(LEAST_GROUPS, GROUPS_PER_CORE * cores)
-        most = max(1, int(CHUNK_SHARE * room / (self.dtype.itemsize * self.width)))
+        most = max(1, int(CHUNK_SHARE * room / (self.dtype.itemsize * self.entries)))
         groups = neighbors(lengths, min(most, -(-sum(lengths) // wanted)))
         if len(lengths) <= 2 * wanted or 2 * len(groups) > len(lengths):
             return self
@@ -158,7 +180,18 @@ class Chunks:
         """The same chunks, computed and kept where they are; lost ones are made again."""
         return Chunks(self.array.persist())
 
-    def rows(self, index) -> np.ndarray:
+    def whole(self) -> Any:
+        """All rows, brought here."""
+        return stack_rows(list(run([block for _, block in self.filled()])))
+
+    def pieces(self, room: int) -> Iterator[Any]:
+        """The rows in their order, brought here: as many chunks at a time as take `room` bytes."""
+        most = max(1, room // (self.dtype.itemsize * self.entries))
+        for group in neighbors(self.lengths or (), most):
+            blocks = run([self.blocks[number] for number in group])
+            yield _stack(blocks, group[0], self.width)
+
+    def rows(self, index) -> Any:
         """Some rows, brought here, in the order of `index`."""
         index = np.asarray(index)
         take, places = delayed(_take), []
@@ -168,7 +201,7 @@ class Chunks:
             if here.size:
                 places.append(here)
                 parts.append(take(block, index[here] - rows.start))
-        found = np.concatenate(run(parts))
+        found = stack_rows(list(run(parts)))
         return found[np.argsort(np.concatenate(places), kind="stable")]
 
 
@@ -185,31 +218,37 @@ def neighbors(lengths, rows: int) -> list[range]:
 
 def _stacked(array, groups):
     """A Dask array whose chunks are those of another one under each other, checked on the way."""
+    width = array.shape[1]
+    tasks = [
+        (_stack, [(array.name, number, 0) for number in group], group[0], width) for group in groups
+    ]
+    lengths = tuple(sum(array.chunks[0][number] for number in group) for group in groups)
+    return _array_of(tasks, [array], (lengths, array.chunks[1]), array._meta)
+
+
+def _array_of(tasks, dependencies, chunks, meta):
+    """A Dask array in one layer: for every chunk of rows a task, of keys of its dependencies."""
     import dask.array as da
     from dask.highlevelgraph import HighLevelGraph
 
-    name, width = f"stacked-{uuid.uuid4().hex}", array.shape[1]
-    tasks: dict[Any, Any] = {
-        (name, i, 0): (_stack, [(array.name, number, 0) for number in group], group[0], width)
-        for i, group in enumerate(groups)
-    }
-    graph = HighLevelGraph.from_collections(name, tasks, dependencies=[array])
-    lengths = tuple(sum(array.chunks[0][number] for number in group) for group in groups)
-    return da.Array(graph, name, (lengths, array.chunks[1]), dtype=array.dtype, meta=array._meta)
+    name = f"rows-{uuid.uuid4().hex}"
+    layer: dict[Any, Any] = {(name, i, 0): task for i, task in enumerate(tasks)}
+    graph = HighLevelGraph.from_collections(name, layer, dependencies=dependencies)
+    return da.Array(graph, name, chunks, dtype=meta.dtype, meta=meta)
 
 
 def _stack(blocks, first, width):
-    return np.concatenate([checked(rows, first + i, width) for i, rows in enumerate(blocks)])
+    return stack_rows([checked(rows, first + i, width) for i, rows in enumerate(blocks)])
 
 
-def checked(rows, chunk: int, width: int) -> np.ndarray:
+def checked(rows, chunk: int, width: int) -> Any:
     """The rows of a chunk, or an error that names it."""
     if rows.ndim != 2 or rows.shape[1] != width:
         raise ValueError(
             f"Chunk {chunk} of X has shape {rows.shape}, and {width} columns were promised. Check "
             "the function that makes it."
         )
-    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    bad = _not_finite(rows)
     if bad.size:
         raise ValueError(
             f"Chunk {chunk} of X contains NaN or infinity, first in its row {bad[0]}. Remove or "
@@ -218,14 +257,20 @@ def checked(rows, chunk: int, width: int) -> np.ndarray:
     return rows
 
 
+def _not_finite(rows) -> np.ndarray:
+    """Numbers of the rows with NaN or infinity."""
+    if not is_sparse(rows):
+        return np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    places = np.flatnonzero(~np.isfinite(rows.data))
+    return np.searchsorted(rows.indptr, places, side="right") - 1
+
+
 def _numbered(rows, function, arguments, block_id):
     return function(rows, block_id[0], **arguments)
 
 
 def _frame_rows(X):
     """A dataframe as an array, its columns checked and in one floating type."""
-    import dask.array as da
-
     names = [str(name) for name, kind in X.dtypes.items() if not _is_number(kind)]
     if names:
         raise ValueError(
@@ -234,9 +279,9 @@ def _frame_rows(X):
         )
     single = all(kind == np.float32 for kind in X.dtypes)
     dtype = np.dtype(np.float32 if single else np.float64)
-    convert, shape = delayed(_to_rows), (np.nan, len(X.columns))
-    blocks = [da.from_delayed(convert(part, dtype), shape, dtype) for part in X.to_delayed()]
-    return da.concatenate(blocks, allow_unknown_chunksizes=True)
+    parts, meta = X.to_delayed(), np.empty((0, 0), dtype)
+    tasks = [(_to_rows, part.key, dtype) for part in parts]
+    return _array_of(tasks, parts, ((np.nan,) * len(parts), (len(X.columns),)), meta)
 
 
 def _is_number(kind) -> bool:
@@ -247,5 +292,48 @@ def _to_rows(frame, dtype):
     return frame.to_numpy(dtype=dtype, na_value=np.nan)
 
 
+def _sparse_rows(array):
+    """A Dask array of sparse chunks as one of CSR chunks, one of columns, in floating point."""
+    dtype = np.dtype(np.float32 if array.dtype == np.float32 else np.float64)
+    beside = range(array.numblocks[1])
+    tasks = [
+        (_to_csr, [(array.name, i, j) for j in beside], dtype) for i in range(array.numblocks[0])
+    ]
+    chunks = (array.chunks[0], (sum(array.chunks[1]),))
+    return _array_of(tasks, [array], chunks, sparse.csr_matrix((0, 0), dtype=dtype))
+
+
+def _to_csr(parts, dtype):
+    """Sparse blocks of columns beside each other; what says 2D and is none is named later."""
+    whole = sparse.hstack(parts, format="csr") if len(parts) > 1 else parts[0]
+    return sparse.csr_matrix(whole, dtype=dtype)
+
+
+def _recut(chunks: Chunks, rows: int):
+    """A Dask array of CSR chunks with other lengths."""
+    n, array, tasks = chunks.count or 0, chunks.array, []
+    held = [(part, number) for number, part in enumerate(chunks.slices) if part.stop > part.start]
+    starts = range(0, n, rows)
+    for start in starts:
+        stop = start + rows
+        pieces = [
+            (_take, (array.name, i, 0), slice(max(start - part.start, 0), stop - part.start))
+            for part, i in held
+            if part.start < stop and start < part.stop
+        ]
+        tasks.append((stack_rows, pieces))
+    lengths = tuple(min(rows, n - start) for start in starts)
+    return _array_of(tasks, [array], (lengths, array.chunks[1]), array._meta)
+
+
+def _height(block) -> int:
+    return block.shape[0]
+
+
+def _weight(block) -> tuple[int, int]:
+    """Stored entries and rows of a CSR matrix."""
+    return block.nnz, block.shape[0]
+
+
 def _take(block, index):
-    return np.asarray(block)[index]
+    return (block if is_sparse(block) else np.asarray(block))[index]

@@ -18,7 +18,9 @@ from ..checkpoint import Progress
 from ..compute import (
     TiledEngine,
     format_bytes,
+    is_sparse,
     make_engine,
+    match_sparsity,
     parse_bytes,
     stack_rows,
     to_numpy,
@@ -27,6 +29,7 @@ from ..compute.arrays import Array
 from ..expansion import KernelExpansion
 from ..kernels import Kernel
 from ..kernels.measures import WIDTH_SAMPLE
+from ..planning.cluster import SPARE_VECTORS, after_words, vector_bytes
 from .base import KEPT_ROWS, Rows
 from .chunk_gram import ChunkGram
 from .chunks import Chunks, checked
@@ -37,9 +40,6 @@ from .tasks import Crew, constant, delayed, run, tree_sum
 # Tiles between two chunks are centered on one of them and not on all rows, so that squared
 # norms in them are up to four times those that the spread is judged by.
 PAIR_SPREAD = DRAFT_SPREAD / 4
-# Blocks of vectors that block Krylov holds at the least, and vectors of a block beyond the
-# components.
-LEAST_BLOCKS, SPARE_VECTORS = 6, 16
 # Groups of chunks after which a sum may be written to a checkpoint, and chunks of one at least.
 GROUPS, GROUP_LEAST = 100, 32
 # Rows that tell one collection from another.
@@ -75,6 +75,8 @@ class DaskRows(Rows):
         self._chunks = Chunks.of(X)
         self.names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
         self.crew = Crew.of(self._chunks.array, memory, n_jobs, device)
+        #: Why a small basis was taken, where that was left to us.
+        self.reason: str | None = None
         self._seen: Survey | None = None
 
     @property
@@ -86,6 +88,11 @@ class DaskRows(Rows):
     def dtype(self) -> Any:
         """The type of the rows."""
         return self._chunks.dtype
+
+    @property
+    def sparse(self) -> bool:  # type: ignore[override]
+        """Whether chunks are CSR matrices."""
+        return self._chunks.sparse
 
     @property
     def head(self) -> Any:
@@ -146,7 +153,9 @@ class DaskRows(Rows):
         """Lengths of the chunks, type, and some rows of all over."""
         chunks = self.chunks
         places = np.unique(np.linspace(0, (chunks.count or 1) - 1, IDENTITY_ROWS).astype(int))
-        return ["dask", list(chunks.lengths or ()), str(self.dtype), np.asarray(self.take(places))]
+        rows = self.take(places)
+        rows = rows.toarray() if is_sparse(rows) else np.asarray(rows)
+        return ["dask", list(chunks.lengths or ()), str(self.dtype), rows]
 
     def survey(self, size: int) -> Survey:
         """Rows checked, counted and sampled in one pass."""
@@ -185,7 +194,7 @@ class DaskRows(Rows):
     def candidates(self, size: int) -> Any:
         """The sample, and the row of largest norm where rows were left out of it."""
         seen, rows = self.survey(size), self.sample(size)
-        return rows if len(rows) == seen.count else stack_rows([rows, seen.farthest])
+        return rows if rows.shape[0] == seen.count else stack_rows([rows, seen.farthest])
 
     def take(self, index: Array) -> Array:
         """Rows by number, brought here."""
@@ -208,6 +217,18 @@ class DaskRows(Rows):
         basis.hold(held)
         basis.keep_in(self.checkpoint)
         return basis
+
+    def for_points(self, required: bool, who: str) -> Any:
+        """These, unless the vectors of the exact method do not fit here and nobody asks for it."""
+        memory = parse_bytes(self.memory)
+        need = vector_bytes(self.chunks.count or 0, 0)
+        if required or need <= memory:
+            return self
+        self.reason = (
+            f"the exact method keeps {format_bytes(need)} or more of vectors here, and memory "
+            f"allows {format_bytes(memory)}"
+        )
+        return None
 
     def typical(self) -> Any:
         """The rows on which widths are measured when all are in one place, so that they agree."""
@@ -239,10 +260,13 @@ class DaskRows(Rows):
     def explained(self, plan: Any, problem: Any) -> Any:
         """Nothing is kept between products of chunk pairs."""
         tasks = f"by Dask, {self.crew.cores} tasks at a time"
+        if self.reason is not None:
+            chosen = replace(plan.chosen, method="landmarks")
+            reason = f"landmarks: {self.reason}; {tasks}"
+            return replace(plan, estimates=(chosen,), chosen=chosen, reason=reason)
         if problem.basis.spans_data:
-            tasks += (
-                "; the rows stay there, so it can be neither saved nor inverted (landmarks can)"
-            )
+            basis = problem.basis
+            tasks += f"; {after_words(basis.bytes, basis.engine.memory, self.sparse)}"
         if not problem.basis.spans_data or "kept" not in plan.method:
             return replace(plan, reason=f"{plan.reason}; {tasks}")
         free = next(e for e in plan.estimates if e.method == "krylov, matrix-free")
@@ -255,7 +279,7 @@ class DaskRows(Rows):
         chunks = self.chunks.fused(self.crew.cores, self.crew.core_memory)
         if chunks is self.chunks:
             return chunks
-        size = (chunks.count or 0) * chunks.width * chunks.dtype.itemsize
+        size = (chunks.count or 0) * chunks.entries * chunks.dtype.itemsize
         room = min(self.crew.cores * self.crew.core_memory, parse_bytes(self.memory))
         return chunks.persisted() if size <= KEPT_SHARE * room else chunks
 
@@ -268,7 +292,7 @@ class DaskRows(Rows):
         """Persisted chunks of about equal length."""
         held = self._persisted
         even = held.evened(
-            self.crew.cores, self.crew.core_memory, held.width + 4 * (r + SPARE_VECTORS)
+            self.crew.cores, self.crew.core_memory, held.entries + 4 * (r + SPARE_VECTORS)
         )
         return held if even is held else even.persisted()
 
@@ -323,8 +347,10 @@ def on_chunk(rows, chunk, work, firsts, width, make):
 def mapped_chunk(rows, function, make, dtype_, block_id=None):
     """A row function of a checked chunk, as an array of one type."""
     rows = checked(rows, block_id[0] if block_id else 0, rows.shape[1])
-    if not len(rows):
+    if not rows.shape[0]:
         return np.empty((0, *function.tail), dtype_)
+    # Tiles take rows of one kind, and landmarks may be dense where new rows are not.
+    rows = match_sparsity(rows, function.expansion.basis.points)
     return to_numpy(function.moved(make())(rows, 0)).astype(dtype_, copy=False)
 
 
@@ -352,7 +378,7 @@ class FrameBasis:
 
 def check_vectors(n: int, r: int, engine) -> None:
     """Raise ValueError where the vectors of the exact method do not fit here."""
-    need = 8 * n * LEAST_BLOCKS * (r + SPARE_VECTORS)
+    need = vector_bytes(n, r)
     if need > engine.memory:
         raise ValueError(
             f"Exact kernel PCA of {n:,} rows keeps vectors of {format_bytes(need)} on the client, "

@@ -14,7 +14,6 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from ..compute.arrays import Array
 from ..compute.engines import make_engine
 from ..compute.local import count_threads
 from ..compute.memory import FREE_SHARE, available_memory, parse_bytes
@@ -22,11 +21,6 @@ from ..compute.tiles import TiledEngine
 
 # Parts of a sum that one task adds: few enough to hold, many enough that trees stay flat.
 FAN_IN = 8
-
-
-def is_dask(X: Array) -> bool:
-    """Whether X is a Dask collection; Dask itself is not imported."""
-    return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "__dask_graph__")
 
 
 @dataclass(frozen=True)

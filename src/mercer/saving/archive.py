@@ -10,7 +10,8 @@ that no byte of the file can change unseen. Nothing in a file is ever executed.
 
 import hashlib
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +78,40 @@ class Archive:
         return A if A.flags.writeable else A.copy()
 
 
-def write_archive(path, header: dict, tensors: dict[str, np.ndarray], overwrite=True) -> None:
+@dataclass(frozen=True)
+class Pieces:
+    """A tensor that is made piece by piece while it is written.
+
+    Attributes
+    ----------
+    dtype : dtype
+    shape : tuple of int
+    make : callable
+        ``make()`` gives the pieces, one under the other.
+    """
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    make: Callable[[], Iterator[np.ndarray]]
+
+    @property
+    def nbytes(self) -> int:
+        """Of all pieces."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        done = 0
+        for piece in self.make():
+            done += piece.shape[0]
+            yield piece.astype(self.dtype, copy=False)
+        if done != self.shape[0]:
+            raise ModelFileError(
+                f"The rows of this model were {self.shape[0]:,} numbers long when it was fitted, "
+                f"and are {done:,} now. Save it while its data are as they were."
+            )
+
+
+def write_archive(path, header: dict, tensors: dict[str, Any], overwrite=True) -> None:
     """Write the header and the tensors to one file; large arrays are not copied as a whole."""
     with whole_file(path, overwrite) as file:
         _write(file, header, tensors)
@@ -135,11 +169,16 @@ def _write(file, header, tensors) -> None:
 def _chunks(head: bytes, arrays) -> Iterator[bytes]:
     """The bytes of a file; a large array is never copied as a whole."""
     yield len(head).to_bytes(8, "little") + head
-    for A in arrays:
+    for A in (piece for array in arrays for piece in pieces_of(array)):
         rows = max(1, CHUNK // max(1, A[:1].nbytes)) if A.ndim else 1
         for start in range(0, A.shape[0] if A.ndim else 1, rows):
             block = A[start : start + rows] if A.ndim else A
             yield np.ascontiguousarray(block, dtype=A.dtype.newbyteorder("<")).tobytes()
+
+
+def pieces_of(array: Any) -> Iterable[np.ndarray]:
+    """An array as one piece, or its pieces."""
+    return array if isinstance(array, Pieces) else [array]
 
 
 def _check_start(path: Path) -> int:

@@ -5,7 +5,7 @@ from a file is checked here, piece by piece, before it is used.
 """
 
 from inspect import Parameter, signature
-from typing import get_type_hints
+from typing import Any, NoReturn, get_type_hints
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from ..mds.fit import LinearMap
 from ..moments import Moments
 from ..planning.types import Estimate, Plan, Workload
 from ..preimage import PREIMAGES
+from ..rows.chunk_gram import ChunkGram
 from ..sampling import RowSample
 from ..selectors import SELECTORS
 from ..solvers import SOLVERS
@@ -50,10 +51,10 @@ from ..spectral.problems import PointMap, ReducedMap
 from ..stream.dictionary import GrowingDictionary
 from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream
-from .archive import ModelFileError
+from .archive import ModelFileError, Pieces
 from .checks import matrix, number, resolved, rows, vector, whole
 from .state_checks import BASIS_TYPES, STATE_CHECKS, forgetting
-from .values import Part, Reader, conforms
+from .values import CsrPieces, Part, Reader, conforms
 
 # Frequencies of a full grid for each one that is kept, at most: a ball in three dimensions, of
 # which half is stored, takes a fourth of its box.
@@ -178,6 +179,34 @@ def point_gram(reader: Reader, given) -> PointGram:
         raise ModelFileError(f"a basis cannot be of type {dtype.__name__}")
     points = reader.engine.place(points)
     return PointGram(kernel, points, reader.engine, single=bool(given["single"]), dtype=dtype)
+
+
+def chunk_points(basis: ChunkGram) -> dict:
+    """All points of a cluster, which are brought here some at a time while they are written."""
+    rows: Any = Pieces(basis.rows_dtype, (basis.size, basis.width), basis.pieces)
+    if basis.sparse_rows:
+        rows = sparse_pieces(basis)
+    return {"kernel": basis.kernel, "single": basis.single, "dtype": np.float64, "points": rows}
+
+
+def sparse_pieces(basis: ChunkGram) -> CsrPieces:
+    """The same of CSR chunks: their numbers are counted first."""
+    counts = np.concatenate([np.diff(piece.indptr) for piece in basis.pieces()])
+    indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    nnz = int(indptr[-1])
+    small = max(nnz, basis.width) < np.iinfo(np.int32).max
+    whole_number = np.dtype(np.int32 if small else np.int64)
+    return CsrPieces(
+        Pieces(basis.rows_dtype, (nnz,), lambda: (piece.data for piece in basis.pieces())),
+        Pieces(whole_number, (nnz,), lambda: (piece.indices for piece in basis.pieces())),
+        indptr.astype(whole_number),
+        basis.width,
+    )
+
+
+def only_written(reader: Reader, given) -> NoReturn:
+    """Rows of a cluster are in a file as all points, and never by their own name."""
+    raise ModelFileError("the header names rows of a cluster, which no file holds")
 
 
 def given_matrix(cls) -> Part:
@@ -392,6 +421,7 @@ _LIST = [
     Part(NeighborGraph, named("matrix", "radii", "n_neighbors", "points"), neighbor_graph),
     Part(PointBasis, points_of("kernel", "single"), point_basis),
     Part(PointGram, points_of("kernel", "single", "dtype"), point_gram),
+    Part(ChunkGram, chunk_points, only_written, tag="PointGram"),
     given_matrix(GivenBasis),
     given_matrix(HollowMatrix),
     Part(FeatureBasis, named("kernel", "features"), feature_basis),

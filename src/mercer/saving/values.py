@@ -13,11 +13,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
 
-from ..bases import Basis
 from ..compute import is_sparse, to_numpy
 from ..compute.arrays import is_foreign
 from ..compute.csr import csr_from_parts
-from .archive import DTYPES, ModelFileError
+from .archive import DTYPES, ModelFileError, Pieces
 
 TAG = "@"
 
@@ -41,6 +40,25 @@ class Part:
     fields: Callable[[Any], dict[str, Any]]
     build: Callable[["Reader", dict[str, Any]], Any]
     raw: bool = False
+    #: What it is called in a file; None for the name of its class.
+    tag: str | None = None
+
+
+@dataclass(frozen=True)
+class CsrPieces:
+    """A CSR matrix that is made piece by piece while it is written.
+
+    Attributes
+    ----------
+    data, indices : Pieces
+    indptr : array of int
+    columns : int
+    """
+
+    data: Pieces
+    indices: Pieces
+    indptr: np.ndarray
+    columns: int
 
 
 class Writer:
@@ -48,7 +66,7 @@ class Writer:
 
     def __init__(self, parts: dict[str, Part]):
         self.parts = parts
-        self.tensors: dict[str, np.ndarray] = {}
+        self.tensors: dict[str, Any] = {}
         self._seen: dict[int, tuple[Any, dict]] = {}
 
     def encode(self, value, name: str):
@@ -69,6 +87,11 @@ class Writer:
             return {TAG: "dtype", "name": np.dtype(value).name}
         if is_sparse(value) or isinstance(value, np.ndarray) or is_foreign(value):
             return self._encode_once(value, name)
+        if isinstance(value, Pieces):
+            self.tensors[name] = value
+            return {TAG: "array", "tensor": name}
+        if isinstance(value, CsrPieces):
+            return self._encode_csr(value, name, value.columns)
         return self._encode_part(value, name)
 
     def _encode_items(self, items: dict, name):
@@ -97,24 +120,22 @@ class Writer:
 
     def _encode_sparse(self, value, name):
         A = csr_matrix(value)
+        return self._encode_csr(A, name, A.shape[1])
+
+    def _encode_csr(self, A, name, columns: int):
         for part in ("data", "indices", "indptr"):
             self.tensors[f"{name}.{part}"] = getattr(A, part)
-        return {TAG: "csr", "tensor": name, "columns": A.shape[1]}
+        return {TAG: "csr", "tensor": name, "columns": columns}
 
     def _encode_part(self, value, name):
         kind = type(value).__name__
         part = self.parts.get(kind)
         if part is not None and part.cls is type(value):
-            return {TAG: kind} | self._encode_items(part.fields(value), name)
+            return {TAG: part.tag or kind} | self._encode_items(part.fields(value), name)
         if callable(value) and not isinstance(value, BaseEstimator):
             raise ModelFileError(
                 f"{name} is a function, and a model file holds no code. Use a kernel or metric "
                 "of mercer, or 'precomputed'; joblib.dump(model, path) keeps a model with its code."
-            )
-        if isinstance(value, Basis):
-            raise ModelFileError(
-                f"{name} is a {kind}, whose points are not in this process. Fit with "
-                "basis='landmarks' or 'features', whose models are small and can be saved."
             )
         raise ModelFileError(
             f"{name} is a {kind}, which is none of mercer's own classes, and a model file holds no "
