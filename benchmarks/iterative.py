@@ -195,9 +195,10 @@ def odd():
         K = K / scale
         gram = CenteredGram(PrecomputedBasis(K, LocalEngine(1 << 28)))
         pairs, _ = hebbian_eigenpairs(gram, r, "auto", rng=np.random.default_rng(seed))
-        values = np.maximum(pairs.values, np.finfo(float).tiny)
-        S = gram @ (pairs.vectors / np.sqrt(values))
         exact = np.linalg.eigvalsh(gram.to_dense())[::-1]
+        # Directions beyond the rank have no scores.
+        real = pairs.values > len(K) * np.finfo(float).eps * exact[0]
+        S = gram @ (pairs.vectors[:, real] / np.sqrt(pairs.values[real]))
         best = np.linalg.norm(exact[r:])
         error = np.linalg.norm(gram.to_dense() - S @ S.T)
         # A best error that is rounding has no shares.

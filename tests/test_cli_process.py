@@ -16,7 +16,7 @@ from mercer import KernelPCA, demo
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="signals and pipes of POSIX")
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="/dev/full")
 
-MERCER = [sys.executable, "-W", "error", "-m", "mercer.cli"]
+MERCER = [sys.executable, "-W", "error", "-m", "mercer"]
 
 
 def mercer(*arguments, **options):

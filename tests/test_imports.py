@@ -21,7 +21,7 @@ LAYERS = [
     {"files", "progress"},
     {"rows"},
     {"estimators"},
-    {"saving", "plot", "report", "cli", "demo", "_versions"},
+    {"saving", "plot", "report", "cli", "demo", "_versions", "__main__"},
 ]
 # Leaves: only estimators and what follows may import them; they import no estimator.
 LEAVES = {"datasets", "metrics"}
