@@ -46,6 +46,9 @@ DRAFT_GOAL = 0.7
 WIDEST_BLOCK = 128
 # Blocks in the basis before it is restarted.
 BASIS_BLOCKS = 8
+# Ritz pairs beyond those asked for that get the product in full precision. The others that are
+# carried keep the draft's: no pass more on narrow and wide kernels, and a third fewer columns.
+FULL_SPARE = 7
 # Corrections at most.
 MAX_CORRECTIONS = 12
 # Products in all before the solver gives up.
@@ -256,11 +259,11 @@ def movement(before, now) -> float:
 
 
 def ritz_pairs(P, values, Y, left, sizes, watch, doubt=0.0) -> Ritz:
-    """The pairs that are carried, and as many further ones, from a basis P.
+    """The pairs asked for with a few to spare, and further ones, from a basis P.
 
     `left` (n, kept) is what A times the leading Ritz vectors P Y has outside the basis.
     """
-    k, kept = sizes.carried, left.shape[1]
+    k, kept = min(sizes.carried, watch.wanted + FULL_SPARE), left.shape[1]
     Z = times(P, Y[:, k:kept])
     further = Z, Z * on_device_of(values[k:kept], Z) + left[:, k:]
     return Ritz(values[:k], times(P, Y[:, :k]), left[:, : watch.wanted], further, doubt)
