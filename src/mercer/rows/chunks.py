@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from ..compute.arrays import is_sparse, stack_rows, to_numpy
+from .packing import packed
 from .tasks import delayed, run
 
 # Chunk pairs for each core: enough that no core waits long for the last one.
@@ -20,6 +21,8 @@ CHUNK_SHARE = 0.1
 # Chunks that a pass is to have at the least, and for each core, when small ones are taken together:
 # enough for all cores to end at about the same time.
 LEAST_GROUPS, GROUPS_PER_CORE = 64, 8
+# Tasks that count the rows of more chunks than that.
+COUNTED_GROUPS = 256
 
 
 @dataclass(frozen=True)
@@ -130,8 +133,20 @@ class Chunks:
         """The same chunks with known lengths, which may take a pass."""
         if self.lengths is not None:
             return self
-        count = delayed(_height)
-        return self.with_lengths(run([count(block) for block in self.blocks]))
+        return self.with_lengths(self._counts())
+
+    def _counts(self) -> list[int]:
+        """Rows of every chunk, counted where they are; of many chunks some in one task."""
+        many = self.array.numblocks[0]
+        step = -(-many // COUNTED_GROUPS)
+        groups = [range(i, min(i + step, many)) for i in range(0, many, step)]
+        found = packed(self.array, groups, _height, list) if step > 1 else None
+        if found is None:
+            count = delayed(_height)
+            return list(run([count(block) for block in self.blocks]))
+        shape = ((1,) * len(groups), (1,))
+        counts = _array_of(found[1], [], shape, np.empty((0, 0), object), found[0])
+        return [n for part in run(counts.to_delayed().ravel()) for n in part]
 
     def with_lengths(self, lengths) -> "Chunks":
         """The same chunks with the lengths that were counted."""
@@ -219,20 +234,27 @@ def neighbors(lengths, rows: int) -> list[range]:
 def _stacked(array, groups):
     """A Dask array whose chunks are those of another one under each other, checked on the way."""
     width = array.shape[1]
+    lengths = tuple(sum(array.chunks[0][number] for number in group) for group in groups)
+    shape = (lengths, array.chunks[1])
+    found = packed(array, groups, partial(checked, width=width), stack_rows)
+    if found is not None:
+        return _array_of(found[1], [], shape, array._meta, found[0])
     tasks = [
         (_stack, [(array.name, number, 0) for number in group], group[0], width) for group in groups
     ]
-    lengths = tuple(sum(array.chunks[0][number] for number in group) for group in groups)
-    return _array_of(tasks, [array], (lengths, array.chunks[1]), array._meta)
+    return _array_of(tasks, [array], shape, array._meta)
 
 
-def _array_of(tasks, dependencies, chunks, meta):
-    """A Dask array in one layer: for every chunk of rows a task, of keys of its dependencies."""
+def _array_of(tasks, dependencies, chunks, meta, others=()):
+    """A Dask array in one layer: for every chunk of rows a task, of keys of its dependencies.
+
+    `others` are tasks of the same layer that these need.
+    """
     import dask.array as da
     from dask.highlevelgraph import HighLevelGraph
 
     name = f"rows-{uuid.uuid4().hex}"
-    layer: dict[Any, Any] = {(name, i, 0): task for i, task in enumerate(tasks)}
+    layer: dict[Any, Any] = {(name, i, 0): task for i, task in enumerate(tasks)} | dict(others)
     graph = HighLevelGraph.from_collections(name, layer, dependencies=dependencies)
     return da.Array(graph, name, chunks, dtype=meta.dtype, meta=meta)
 
@@ -326,7 +348,7 @@ def _recut(chunks: Chunks, rows: int):
     return _array_of(tasks, [array], (lengths, array.chunks[1]), array._meta)
 
 
-def _height(block) -> int:
+def _height(block, number: int = 0) -> int:
     return block.shape[0]
 
 

@@ -42,6 +42,8 @@ from .tasks import Crew, constant, delayed, run, tree_sum
 PAIR_SPREAD = DRAFT_SPREAD / 4
 # Groups of chunks after which a sum may be written to a checkpoint, and chunks of one at least.
 GROUPS, GROUP_LEAST = 100, 32
+# Cores, and bytes of each, for which small chunks are taken together under a checkpoint.
+KEPT_CORES, KEPT_ROOM = 128, 2**30
 # Rows that tell one collection from another.
 IDENTITY_ROWS = 16
 # Share of the memory that rows of many small chunks may take to be kept between passes.
@@ -110,8 +112,7 @@ class DaskRows(Rows):
 
     def sum(self, function: Any, title: str = "rows") -> Any:
         """The sums of the chunks, added in a tree."""
-        # A checkpoint counts chunks, which must be the same where the fit goes on.
-        chunks = self._passes if self.checkpoint is None else self.chunks
+        chunks = self._passes if self.checkpoint is None else self._kept_chunks
         if (chunks.count or 0) < 2:
             raise ValueError(
                 f"Found array with {chunks.count} sample(s) while a minimum of 2 is required."
@@ -170,8 +171,9 @@ class DaskRows(Rows):
 
     def batches(self) -> Any:
         """The chunks one after the other, each brought here in its turn."""
-        for number, block in enumerate(self._chunks.blocks):
-            yield checked(run([block])[0], number, self._chunks.width)
+        chunks = self._lazy
+        for number, block in enumerate(chunks.blocks):
+            yield checked(run([block])[0], number, chunks.width)
 
     def count_rows(self) -> Any:
         """The lengths of the chunks, counted where they are not known."""
@@ -208,7 +210,7 @@ class DaskRows(Rows):
         n_components: int | None = None,
     ) -> Any:
         """The Gram matrix by pairs of chunks, which stay on the workers."""
-        chunks, held = self.chunks, self._held(n_components or 0)
+        chunks, held = self._fused, self._held(n_components or 0)
         check_vectors(chunks.count or 0, n_components or 0, engine)
         check = delayed(kernel.check)
         run([check(rows) for _, rows in held.filled()])
@@ -248,7 +250,7 @@ class DaskRows(Rows):
         return make_engine(memory=self.memory, threads=threads, on_tiles=on_tiles)
 
     def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
-        """A lazy array with the chunks of the rows."""
+        """A lazy array with the chunks of the rows, many small ones together."""
         if out is not None:
             raise ValueError(
                 f"out={str(out)!r} is written from here, and X is on a cluster. Leave it out and "
@@ -274,9 +276,24 @@ class DaskRows(Rows):
         return replace(plan, chosen=replace(free, solver=plan.solver), reason=reason)
 
     @cached_property
+    def _fused(self) -> Chunks:
+        """The chunks, small neighbors in one."""
+        return self.chunks.fused(self.crew.cores, self.crew.core_memory)
+
+    @property
+    def _lazy(self) -> Chunks:
+        """The same where lengths are known; nothing is computed to know them."""
+        return self._chunks if self._chunks.lengths is None else self._fused
+
+    @cached_property
+    def _kept_chunks(self) -> Chunks:
+        """The same on any machine: a checkpoint counts chunks."""
+        return self.chunks.fused(KEPT_CORES, KEPT_ROOM)
+
+    @cached_property
     def _passes(self) -> Chunks:
         """The chunks as passes read them: small ones together, and made once if all are small."""
-        chunks = self.chunks.fused(self.crew.cores, self.crew.core_memory)
+        chunks = self._fused
         if chunks is self.chunks:
             return chunks
         size = (chunks.count or 0) * chunks.entries * chunks.dtype.itemsize
@@ -286,7 +303,7 @@ class DaskRows(Rows):
     @cached_property
     def _persisted(self) -> Chunks:
         """The chunks, computed once and kept where they are."""
-        return self.chunks.persisted()
+        return self._fused.persisted()
 
     def _held(self, r: int) -> Chunks:
         """Persisted chunks of about equal length."""
@@ -298,7 +315,7 @@ class DaskRows(Rows):
 
     def _by_chunks(self, function):
         """One task a chunk, with a model that holds its basis."""
-        array = self._chunks.array
+        array = self._lazy.array
         return array.map_blocks(
             mapped_chunk,
             function=constant(function),
@@ -314,7 +331,7 @@ class DaskRows(Rows):
         """A tree of tasks a chunk, one for each chunk of the rows that the model was fitted to."""
         import dask.array as da
 
-        chunks, expansion = self._chunks, function.expansion
+        chunks, expansion = self._lazy, function.expansion
         check, finish = delayed(checked), delayed(frame_result)
         blocks = [check(rows, i, chunks.width) for i, rows in enumerate(chunks.blocks)]
         products = expansion.basis.lazy_products(blocks, expansion.frame)
