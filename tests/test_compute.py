@@ -84,7 +84,7 @@ def test_free_memory_where_there_is_no_meminfo(monkeypatch):
             status.total, status.free = 8 * 10**9, 3 * 10**9
 
     missing = mock.Mock(side_effect=FileNotFoundError)
-    monkeypatch.setattr(memory_module, "open", missing, raising=False)
+    monkeypatch.setattr(memory_module, "_beginning", missing)
     half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     assert available_memory() == half
     monkeypatch.setattr(memory_module, "os", mock.Mock(wraps=os))
@@ -99,6 +99,14 @@ def test_default_is_a_share_of_what_is_free():
     free = available_memory()
     assert free > 10**6
     assert 0.2 * free < parse_bytes(None) < 0.9 * free
+
+
+@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 12_345_678_901])
+def test_budgets_have_few_digits(count):
+    """Rounded down by less than 3.2 %, so that a moment later the budget is the same."""
+    found = memory_module.rounded_down(count)
+    assert 0.968 * count < found <= count or found == count
+    assert memory_module.rounded_down(found) == found
 
 
 @pytest.mark.parametrize(

@@ -257,3 +257,12 @@ def test_rows_beyond_every_exact_method(n):
     assert plan.method == 'basis="landmarks"' and plan.chosen.fits
     assert "no exact method fits" in plan.advice and plan.chosen.bytes < GB
     assert plan.chosen.seconds > n * 1e-7
+
+
+def test_plans_are_made_once_and_belong_to_their_fit():
+    """The plan of the same work is the same, and a change to its solver stays with one fit."""
+    work = Workload(5_000, 10, 8, 4 * GB, 2)
+    first = choose(work)
+    first.solver.set_params(max_passes=1)
+    again = choose(work)
+    assert again.method == first.method and again.solver.max_passes != 1

@@ -158,7 +158,7 @@ def whole_fits():
         (HebbianKernelPCA(2, kernel="rbf"), "mercer.estimators.hebbian.canonical"),
         (StreamingKernelPCA(2, kernel="rbf"), "mercer.estimators.streaming.components_of"),
         (SpectralClustering(2), "mercer.spectral.assigning.KMeans"),
-        (ClassicalMDS(2), "mercer.estimators.mds.measured_by"),
+        (ClassicalMDS(2), "mercer.estimators.mds.measure_misfit"),
         (NoveltyDetector(2), "mercer.estimators.novelty.split"),
     ]
 

@@ -10,7 +10,12 @@ from mercer import KernelPCA
 from mercer.hebbian import GAINS, Hebbian
 from mercer.operators import DenseOperator
 from mercer.solvers import SOLVERS, Arpack, BlockKrylov, Dense, Eigenpairs, Randomized, canonical
-from mercer.solvers._linalg import column_norms, orthonormal_against, small_eigh
+from mercer.solvers._linalg import (
+    column_norms,
+    leading_eigh,
+    orthonormal_against,
+    small_eigh,
+)
 from mercer.solvers.base import NEGATIVE_SHARE, ZERO_SHARE, clip_rounding
 from mercer.solvers.block_krylov import FULL_FLOOR, Ritz, Sizes, Watch, refine
 
@@ -441,3 +446,22 @@ def test_hebbian_kernel_pca_by_solver_or_estimator():
     exact = KernelPCA(3, **kernel).fit(X)
     solver = KernelPCA(3, eigen_solver=Hebbian(n_passes=30), tol=1e-3, **kernel).fit(X)
     np.testing.assert_allclose(solver.eigenvalues_, exact.eigenvalues_, rtol=1e-4)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 60])
+def test_leading_eigh_is_lapack(n):
+    """Pairs of the lower triangle, for every number of them; the upper one is not read."""
+    A = generator(n).standard_normal((n, n))
+    A = A + A.T
+    values = np.linalg.eigvalsh(A)[::-1]
+    for r in range(1, n + 1):
+        w, U = leading_eigh(np.asfortranarray(np.tril(A)), r)
+        np.testing.assert_allclose(w, values[:r], atol=1e-12 * n)
+        np.testing.assert_allclose(A @ U, U * w, atol=1e-12 * n)
+
+
+def test_dense_refuses_what_is_not_finite():
+    A = np.eye(5)
+    A[3, 2] = A[2, 3] = np.nan
+    with pytest.raises(ValueError, match="not finite"):
+        Dense().solve(DenseOperator(A), 2, generator(0))

@@ -12,6 +12,7 @@ from contracts import generator
 from sklearn.decomposition import KernelPCA as Theirs
 from threadpoolctl import threadpool_limits
 
+from mercer import ClassicalMDS
 from mercer import KernelPCA as Ours
 
 SLACK, ATTEMPTS, FITS = 2.0, 4, 5
@@ -57,6 +58,19 @@ def test_fit(case):
         check_not_slower(
             lambda: Ours(**options, n_jobs=1, random_state=0).fit(X),
             lambda: Theirs(**options, random_state=0).fit(X),
+        )
+
+
+@pytest.mark.parametrize("n", [50, 200])
+def test_classical_scaling(n):
+    manifold = pytest.importorskip("sklearn.manifold")
+    if not hasattr(manifold, "ClassicalMDS"):
+        pytest.skip("scikit-learn has classical scaling from 1.8 on")
+    X = generator(n).standard_normal((n, 10))
+    with threadpool_limits(1):
+        check_not_slower(
+            lambda: ClassicalMDS(2, n_jobs=1, random_state=0).fit(X),
+            lambda: manifold.ClassicalMDS(2).fit(X),
         )
 
 

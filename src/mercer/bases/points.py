@@ -359,7 +359,7 @@ class PointGram(GramBasis, PointBasis):
 
     def is_constant(self) -> bool:
         """Whether all points are equal."""
-        if is_sparse(self.points):
+        if is_sparse(self.points) or bool((self.points[0] != self.points[-1]).any()):
             return False
         blocks = (self.points[i : i + 1024] for i in range(0, self.size, 1024))
         return all(bool((block == self.points[0:1]).all()) for block in blocks)

@@ -6,6 +6,7 @@ they came from.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -44,7 +45,8 @@ def array_namespace(X: Array) -> Any:
 
 def is_sparse(X: Array) -> bool:
     """Whether X is a SciPy sparse matrix or array."""
-    return sparse.issparse(X)
+    # The common case first: a fit asks thirty times.
+    return not isinstance(X, np.ndarray) and sparse.issparse(X)
 
 
 def is_dask(X: Array) -> bool:
@@ -116,6 +118,7 @@ def dtype_in(xp, dtype):
     return dtype if xp is np else getattr(xp, dtype_name(dtype))
 
 
+@cache
 def dtype_name(dtype) -> str:
     """The NumPy name of a floating type of any library."""
     for name in ("float64", "float32", "float16"):

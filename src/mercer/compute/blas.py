@@ -43,15 +43,17 @@ class OneThread:
             if self._before is None:
                 # What threadpoolctl's own `limit` does, which describes every library on the way.
                 self._before = [library.num_threads for library in libraries()]
-                for library in libraries():
-                    library.set_num_threads(1)
+                for library, threads in zip(libraries(), self._before, strict=True):
+                    if threads != 1:
+                        library.set_num_threads(1)
 
     def _leave(self, holder: Holder) -> None:
         with self._lock:
             self._holders.discard(holder)
             if self._before is not None and not self._holders:
                 for library, threads in zip(libraries(), self._before, strict=True):
-                    library.set_num_threads(threads)
+                    if threads != 1:
+                        library.set_num_threads(threads)
                 self._before = None
 
 

@@ -70,6 +70,12 @@ class LocalEngine(TiledEngine):
         """
         waiting = deque(tasks)
         total = len(waiting)
+        if total == 1:
+            with np.errstate(over="ignore", invalid="ignore"):
+                work(waiting.popleft(), begin())
+            if self.on_tiles is not None:
+                self.on_tiles(1, 1)
+            return
         stop = threading.Event()
 
         def drain(on_tiles=None):

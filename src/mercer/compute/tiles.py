@@ -225,6 +225,9 @@ class TiledEngine(ABC):
         Parts are added in the order of the rows, so that the sum is the same for any number of
         threads, and memory does not grow with n.
         """
+        if n <= rows:
+            with self.single_blas(), np.errstate(over="ignore", invalid="ignore"):
+                return function(slice(0, n)) if n else None
         total, turns = None, Turns()
 
         def work(task, _):

@@ -52,8 +52,10 @@ class KernelInput(Portable, CheckedEstimator):
         else:
             check_is_fitted(self)
         original, X = X, self._encoded(X, reset)
-        if is_dask(X):
-            rows: Rows = self._open_dask(X, reset)
+        if type(X) is np.ndarray:
+            rows: Rows = ArrayRows(self._check(X, reset), original, self.memory)
+        elif is_dask(X):
+            rows = self._open_dask(X, reset)
         elif is_source(X):
             rows = self._open_source(X, reset)
         else:
@@ -152,9 +154,7 @@ class KernelInput(Portable, CheckedEstimator):
         return np.random.default_rng(self._draw_seed())
 
     def _draw_seed(self) -> int:
-        if isinstance(self.random_state, Integral):
-            return seed_of(int(self.random_state))
-        return drawn(self.random_state)
+        return seed_from(self.random_state)
 
     def _make_kernel(self, X) -> Kernel:
         """The kernel asked for, with numbers for its parameters, checked against X."""
@@ -220,13 +220,20 @@ def seed_of(random_state: int) -> int:
     return drawn(random_state)
 
 
-def drawn(random_state: Any) -> int:
+def seed_from(random_state: Any) -> int:
     """A seed from any random state that scikit-learn takes."""
+    return seed_of(int(random_state)) if isinstance(random_state, Integral) else drawn(random_state)
+
+
+def drawn(random_state: Any) -> int:
+    """The next seed of a random state."""
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def in_one_place(X, memory, who: str):
     """X as it is, or the rows of a file or device that fit; an error for rows on a cluster."""
+    if type(X) is np.ndarray:
+        return X
     if is_dask(X):
         return DaskRows(X).whole(who)
     if is_on_device(X):

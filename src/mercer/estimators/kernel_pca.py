@@ -308,8 +308,7 @@ class KernelPCA(KernelEstimator):
         rows.checkpoint = self._open_checkpoint(rows)
         kept = rows.checkpoint
         rng = self._make_rng() if kept is None else np.random.default_rng(kept.seed)
-        # A seed of its own, which does not advance the generator.
-        rows.seed = int(rng.spawn(1)[0].integers(2**62))
+        rows.rng = rng
         bar = PassBar(0 if rows.shows_progress else self.verbose, self.callback)
         with bar as progress:
             engine = rows.make_engine(

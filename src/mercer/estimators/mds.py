@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..compute import LocalEngine, parse_bytes
@@ -21,10 +20,10 @@ from ..mds.fit import (
     describe,
     dimensions_for,
     find_coordinates,
-    measured_by,
+    measure_misfit,
 )
 from ..progress.passes import PassBar
-from ._input import check_file, checked_array, in_one_place, valid_rows
+from ._input import check_file, checked_array, in_one_place, seed_from, valid_rows
 from ._parameters import CheckedEstimator, Interval, StrOptions
 from ._summary import Portable
 from ._whole import all_or_nothing
@@ -208,25 +207,26 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self
         """
         X = self._validate(in_one_place(X, self.memory, "ClassicalMDS"))
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = np.random.default_rng(seed_from(self.random_state))
         index = given.choose_landmarks(self.landmarks, X.shape[0], rng)
         distance, points, anchors = self._make_distance(X, index)
         with PassBar(self.verbose, title="scaling") as progress:
             engine = self._make_engine(progress.tiles)
-            settings = (FIRST_DIMENSIONS, self.tol, self.correction)
+            settings = (self._dimensions(X.shape[0]), self.tol, self.correction)
             task = Task(distance, points, anchors, index, *settings, engine, rng, progress.report)
-            task = replace(task, n_components=self._dimensions(task))
+            if not isinstance(self.n_components, Integral):
+                found = dimensions_for(task, float(self.n_components))
+                task = replace(task, n_components=found)
             coordinates = find_coordinates(task)
         self._set_results(task, coordinates)
         self._warn()
         return self
 
-    def _dimensions(self, task: Task) -> int:
-        """Their number, given or as many as hold the share asked for."""
-        if isinstance(self.n_components, Integral):
-            # n points have no more than n eigenvalues.
-            return min(int(self.n_components), task.n)
-        return dimensions_for(task, float(self.n_components))
+    def _dimensions(self, n: int) -> int:
+        """Their number where it is given, else how many to look at first."""
+        given = isinstance(self.n_components, Integral)
+        # n points have no more than n eigenvalues.
+        return min(int(self.n_components), n) if given else FIRST_DIMENSIONS
 
     def fit_transform(self, X: Array, y: Any = None) -> Array:
         """Find the coordinates of the points and return them, (n_samples, n_components)."""
@@ -328,7 +328,8 @@ class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.least_eigenvalue_ = coordinates.spectrum.least
         self.negative_share_ = coordinates.spectrum.negative_share
         self.correction_constant_ = coordinates.constant
-        self.strain_, self.stress_ = measured_by(task, coordinates)
+        fit = measure_misfit(task, coordinates.distance, coordinates.embedding)
+        self.strain_, self.stress_ = fit
         self._distance, self._anchors = coordinates.distance, task.anchors
         self.landmark_indices_ = task.index
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from copy import copy
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,6 @@ class FactoredPairs(Pairs):
 
     def __init__(self, kernel, X, Z, dtype, store):
         super().__init__(kernel, X, Z, dtype)
-        self.origin = kernel.origin(self.Z)
         width = X.shape[1] + kernel.extra_columns()
         self._left = self._right = None
         # Every column is met by many rows; the rows of a wide matrix come only once.
@@ -85,6 +84,11 @@ class FactoredPairs(Pairs):
             rows = self._embed_all(width)
             self._left = rows if self.symmetric else None
             self._right = kernel.turn(rows)
+
+    @cached_property
+    def origin(self) -> Any:  # type: ignore[override]
+        """As the kernel finds it among the columns; who asks for sizes alone needs none."""
+        return self.kernel.origin(self.Z)
 
     def tile(self, i, j, out):
         """One GEMM, one map."""

@@ -9,6 +9,7 @@ which is the score of kernel PCA with the kernel -d^2 / 2. Only positive eigenva
 coordinates; the others are measured (`Spectrum`) or lifted by a constant.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -218,16 +219,22 @@ def misfit(D, Y, Z) -> tuple[float, float]:
         Distances between points with coordinates Y (a, p) and Z (b, p). Inner products are
         about the mean of the block.
     """
-    distances = cdist(Y, Z)
-    scale = float(np.sum(np.square(D)))
-    stress = float(np.sqrt(np.sum(np.square(D - distances)) / max(scale, 1e-300)))
-    gap = -0.5 * np.square(D)
+    gap = np.square(D)
+    scale = float(gap.sum())
+    E = cdist(Y, Z)
+    E -= D
+    stress = math.sqrt(float(np.vdot(E, E)) / max(scale, 1e-300))
+    gap *= -0.5
     gap -= gap.mean(axis=0)
     gap -= gap.mean(axis=1)[:, None]
     gap -= (Y - Y.mean(axis=0)) @ (Z - Z.mean(axis=0)).T
-    return float(np.mean(np.square(gap))), stress
+    return float(np.vdot(gap, gap)) / gap.size, stress
 
 
-def squared_distances(Y, Z) -> np.ndarray:
-    """|y - z|^2 between two sets of rows."""
-    return (Y * Y).sum(axis=1)[:, None] + (Z * Z).sum(axis=1) - 2 * (Y @ Z.T)
+def squared_distances(Y, Z, own) -> np.ndarray:
+    """|y - z|^2 between two sets of rows, with `own` the |y|^2, (n,)."""
+    D = Y @ Z.T
+    D *= -2.0
+    D += own[:, None]
+    D += own if Z is Y else np.einsum("ij,ij->i", Z, Z)
+    return D

@@ -35,10 +35,12 @@ class EuclideanDistance:
 
     def __call__(self, rows, columns):
         """Distances, (a, b)."""
-        X, Z = rows - self.origin, columns - self.origin
-        D = squared_distances(X, Z)
+        X = rows - self.origin
+        Z = X if columns is rows else columns - self.origin
+        own = np.einsum("ij,ij->i", X, X)
+        D = squared_distances(X, Z, own)
         # Where nearly everything cancels the difference itself is taken.
-        close = CANCELLED * np.square(X).sum(axis=1)[:, None] >= D
+        close = (CANCELLED * own)[:, None] >= D
         rows, columns = np.nonzero(close)
         for start in range(0, rows.size, CLOSE_PAIRS):
             i, j = rows[start : start + CLOSE_PAIRS], columns[start : start + CLOSE_PAIRS]

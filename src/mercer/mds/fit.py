@@ -1,6 +1,6 @@
 """The three ways to scale: Euclidean data, distances tile by tile, landmarks."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -292,24 +292,24 @@ def make_operator(task: Task, distance) -> DoubleCentered:
     return DoubleCentered.of_distance(distance, task.points, task.engine, task.rng, r)
 
 
-def measure_misfit(task: Task, Y) -> tuple[float, float]:
-    """Strain and stress of the embedding on all pairs, or on a sample of them."""
-    rows, columns = np.arange(task.n), np.arange(task.n)
+def measure_misfit(task: Task, distance, Y) -> tuple[float, float]:
+    """Strain and stress of the embedding on all pairs, or on a sample of them.
+
+    `distance` is what was scaled, with its constant.
+    """
     width = min(task.n, max(64, task.engine.memory // (48 * SAMPLE_ROWS)))
+    points, anchors, placed, others = task.points, task.anchors, Y, Y
     if task.n > min(ALL_PAIRS_ROWS, width):
         columns = np.sort(task.rng.choice(task.n, min(SAMPLE_COLUMNS, width), replace=False))
         rows = np.sort(task.rng.choice(task.n, min(SAMPLE_ROWS, task.n), replace=False))
-    anchors = task.anchors[rows] if task.index is None else task.anchors[:SAMPLE_ROWS]
+        points, placed = points[columns], Y[columns]
+        if task.index is None:
+            anchors, others = anchors[rows], Y[rows]
     if task.index is not None:
-        rows = task.index[:SAMPLE_ROWS]
-    D = np.asarray(task.distance(task.points[columns], anchors), dtype=float)
-    strain, stress = misfit(D, Y[columns], Y[rows])
+        anchors, others = anchors[:SAMPLE_ROWS], Y[task.index[:SAMPLE_ROWS]]
+    D = np.asarray(distance(points, anchors), dtype=float)
+    strain, stress = misfit(D, placed, others)
     return strain * task.n**2, stress
-
-
-def measured_by(task: Task, coordinates: Coordinates) -> tuple[float, float]:
-    """Strain and stress against the distances that were scaled, constant included."""
-    return measure_misfit(replace(task, distance=coordinates.distance), coordinates.embedding)
 
 
 def widened(A, p: int):
@@ -320,7 +320,7 @@ def widened(A, p: int):
 
 def block_rows(engine, width: int) -> int:
     """Rows of a block that leave every thread inside the budget."""
-    return int(np.clip(engine.memory // (24 * engine.threads * width), 1, STREAM_ROWS))
+    return min(max(engine.memory // (24 * engine.threads * width), 1), STREAM_ROWS)
 
 
 def describe(model) -> str:

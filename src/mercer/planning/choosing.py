@@ -3,7 +3,9 @@
 import math
 import time
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
+from functools import lru_cache
 from numbers import Integral
 from typing import Any
 
@@ -231,14 +233,31 @@ def choose(
     speeds : Speeds or None
     """
     speeds = speeds or (Speeds.typical if work.device == "cpu" else Speeds.of_device)(work.d)
-    estimates = tuple(method(work, speeds) for method in METHODS)
     if (rows is not None and rows != work.n) or basis not in ("auto", "points"):
         return _reduced(work, solver, basis, rows or work.n, speeds)
     if isinstance(solver, Solver):
-        return _asked(work, estimates, solver)
+        return _asked(work, estimates_of(work, speeds), solver)
+    plan = fastest(work, speeds)
+    if isinstance(plan.solver, Dense):
+        return plan  # which has no settings
+    # A recipe of its own: what somebody changes in it stays with this fit.
+    own = replace(plan.chosen, solver=copy(plan.solver))
+    estimates = tuple(own if e is plan.chosen else e for e in plan.estimates)
+    return replace(plan, estimates=estimates, chosen=own)
+
+
+@lru_cache(maxsize=64)
+def fastest(work: Workload, speeds: Speeds) -> Plan:
+    """The plan with the fastest exact method; made once for all fits of a grid search."""
+    estimates = estimates_of(work, speeds)
     possible = [e for e in estimates if e.fits] or [_last_resort(work, estimates)]
     best = min(possible, key=lambda e: e.seconds)
     return Plan(work, estimates, best, _why(best, possible), left_to_us=True)
+
+
+def estimates_of(work: Workload, speeds: Speeds) -> tuple[Estimate, ...]:
+    """What every exact method would cost."""
+    return tuple(method(work, speeds) for method in METHODS)
 
 
 def _asked(work, estimates, solver) -> Plan:

@@ -164,6 +164,8 @@ def in_type(result: Array, dtype: Any) -> Any:
     """An array of any library in one floating type; numbers too large for it stay as they are."""
     xp = array_namespace(result)
     if xp is np:
+        if result.dtype == dtype:
+            return result
         with np.errstate(over="ignore"):
             narrow = result.astype(dtype, copy=False)
         lost = dtype == np.float32 and not np.isfinite(narrow).all() and np.isfinite(result).all()

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -59,11 +60,17 @@ class Rows(ABC):
     names: list[str] | None = None
     original: Any = None
     memory: Any = None
-    seed: int = 0
+    #: The generator of the fit.
+    rng: np.random.Generator | None = None
     #: How often each row counts, (n,); None for once.
     weights: np.ndarray | None = None
     #: Where passes leave what they have found, or None.
     checkpoint: Checkpoint | None = None
+
+    @cached_property
+    def seed(self) -> int:
+        """A seed of its own, which does not advance the generator; drawn when it is needed."""
+        return 0 if self.rng is None else int(self.rng.spawn(1)[0].integers(2**62))
 
     @property
     @abstractmethod

@@ -186,10 +186,13 @@ def canonical(pairs: Eigenpairs, precision: str = "d", rounding: float = 0.0) ->
     values = clip_rounding(pairs.values, precision, rounding)
     # A value set to zero moves away from the true one it was near.
     residuals = pairs.residuals + np.abs(values - pairs.values)
-    order = np.argsort(-values, kind="stable")
-    vectors = pairs.vectors[:, on_device_of(order, pairs.vectors)]
+    vectors = pairs.vectors
+    if (values[1:] > values[:-1]).any():
+        order = np.argsort(-values, kind="stable")
+        vectors = vectors[:, on_device_of(order, vectors)]
+        values, residuals = values[order], residuals[order]
     vectors = vectors * on_device_of(peak_signs(vectors), vectors)
-    return replace(pairs, values=values[order], vectors=vectors, residuals=residuals[order])
+    return replace(pairs, values=values, vectors=vectors, residuals=residuals)
 
 
 def clip_rounding(values, precision: str = "d", rounding: float = 0.0) -> np.ndarray:

@@ -1,12 +1,12 @@
 """Dense eigen-decomposition by LAPACK: n^2 memory, n^3 time, all components at once."""
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, eigh
+from scipy.linalg import LinAlgError, cholesky
 from scipy.linalg.blas import dsymm
 
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..operators import SymmetricOperator
-from ._linalg import column_norms, descending
+from ._linalg import column_norms, leading_eigh
 from .base import NEGATIVE_SHARE, Eigenpairs, PassState, Report, Solver, silent
 
 # Components whose residuals are measured, as a share of all: one product, which takes 5 % of the
@@ -34,31 +34,38 @@ class Dense(Solver):
         if not isinstance(A, np.ndarray):
             return on_its_device(A, n_components, tol, report)
         # By columns, as LAPACK reads it: it works on the lower triangle and leaves the upper one.
-        A, n, r = A.T, A.shape[0], min(n_components, A.shape[0])
+        A, n, r = finite(A.T), A.shape[0], min(n_components, A.shape[0])
         few = r <= n // (FEW if operator.definite else 4)
         diagonal = A.diagonal().copy()
         least = None
         if r == n or not (few or operator.definite):
             # Also where the least eigenvalue is to be known: about as much work.
-            values, U = descending(*eigh(A, overwrite_a=True, driver="evd"))
+            values, U = leading_eigh(A, n)
             values, U, least = values[:r], U[:, :r], float(values[-1])
         else:
-            values, U = descending(*eigh(A, overwrite_a=True, subset_by_index=(n - r, n - 1)))
+            values, U = leading_eigh(A, r)
         if values.size < r:
             # LAPACK's choice for a few pairs loses some where all are equal to rounding.
-            values, U = descending(*eigh(operator.to_dense().T, overwrite_a=True, driver="evd"))
+            values, U = leading_eigh(operator.to_dense().T, n)
             values, U = values[:r], U[:, :r]
         if not few:
             residuals = backward_error(values, n)
             least = float(values[-1]) if least is None else least
         else:
-            A[np.diag_indices(n)] = diagonal
+            A.flat[:: n + 1] = diagonal
             residuals = column_norms(dsymm(1.0, A, U) - U * values)
             least = float(values[-1])
             if not operator.definite:
                 least = min(least, negative_bound(A, NEGATIVE_SHARE["d"] * values[0]))
         report(PassState(1, values, float(np.max(residuals) / max(values[0], 1e-300)), tol))
         return Eigenpairs(values, U, residuals, least=least, searched=not operator.definite)
+
+
+def finite(A):
+    """A itself, or an error: LAPACK does not end on what is not finite."""
+    if not np.isfinite(A.sum()) and not np.isfinite(A).all():
+        raise ValueError("The matrix to decompose holds values that are not finite.")
+    return A
 
 
 def on_its_device(A, n_components, tol, report):
