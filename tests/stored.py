@@ -20,6 +20,7 @@ from mercer import (
     SpectralClustering,
     SpectralEmbedding,
     StreamingKernelPCA,
+    SupervisedKernelPCA,
 )
 from mercer.bases import FourierGrid, Landmarks, RandomFeatures
 from mercer.saving import FORMAT_VERSION
@@ -43,6 +44,9 @@ WAYS = {
     "hebbian": lambda: HebbianKernelPCA(2, kernel="rbf", n_passes=2, random_state=0).fit(X),
     "hebbian-stream": lambda: HebbianKernelPCA(2, kernel="rbf", budget=12).partial_fit(X),
     "stream": lambda: StreamingKernelPCA(2, kernel="rbf", budget=12, forgetting=0.9).fit(X),
+    "supervised": lambda: SupervisedKernelPCA(
+        2, kernel="rbf", basis=Landmarks(8), target="rbf", random_state=0
+    ).fit(X, X[:, 0]),
     "mds": lambda: ClassicalMDS(2).fit(X),
     "mds-of-a-metric": lambda: ClassicalMDS(2, metric="cityblock", random_state=0).fit(X),
     "clusters": lambda: SpectralClustering(2, gamma=2.0, random_state=0).fit(X),

@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA
+from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA, SupervisedKernelPCA
 
 ESTIMATORS = [
     KernelPCA(),
@@ -10,6 +10,8 @@ ESTIMATORS = [
     KernelPCA(n_components=2, kernel="rbf", eigen_solver="krylov"),
     KernelPCA(n_components=2, kernel="rbf", eigen_solver="gram-power"),
     KernelPCA(n_components=2, kernel="rbf", fit_inverse_transform=True),
+    SupervisedKernelPCA(n_components=1),
+    SupervisedKernelPCA(n_components=2, kernel="rbf", unsupervised=0.5),
     HebbianKernelPCA(n_components=2),
     HebbianKernelPCA(n_components=2, kernel="rbf", gain="smd", budget=12, novelty=0.01),
     HebbianKernelPCA(n_components=2, kernel="rbf", gain="et", readout="free"),

@@ -28,6 +28,7 @@ from mercer import (
     SpectralClustering,
     SpectralEmbedding,
     StreamingKernelPCA,
+    SupervisedKernelPCA,
 )
 from mercer.bases import Landmarks, RandomFeatures
 from mercer.hebbian import GAINS
@@ -81,6 +82,10 @@ FITTED = {
     "stream of features": lambda: StreamingKernelPCA(
         3, kernel="rbf", basis="features", budget=40, random_state=0
     ).fit(X),
+    "supervised": lambda: SupervisedKernelPCA(1, kernel="rbf").fit(X, X[:, 0] > X[:, 1]),
+    "supervised by landmarks": lambda: SupervisedKernelPCA(
+        2, kernel="rbf", basis=Landmarks(30), target=Matern(0.5), random_state=0
+    ).fit(X, X[:, :2]),
     "novelty": lambda: NoveltyDetector(5, random_state=0).fit(X),
     "search": lambda: KernelPCASearch(
         widths=(1.0, 2.0), n_components=[2, 4], noise=0.8, random_state=0
@@ -150,7 +155,7 @@ def test_a_loaded_model_can_be_cloned_and_fitted(form, models, tmp_path):
     again = clone(loaded)
     assert not hasattr(again, "n_features_in_")
     assert again.get_params(deep=True).keys() == models[form].get_params(deep=True).keys()
-    again.fit(X)
+    again.fit(X, X[:, :2])
 
 
 @pytest.mark.parametrize("form", FITTED)

@@ -5,6 +5,7 @@ FIRST = [
     "digits",
     "denoised_digits",
     "classification",
+    "supervised",
     "clusters",
     "novelty",
     "explaining",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         SpectralClustering,
         SpectralEmbedding,
         StreamingKernelPCA,
+        SupervisedKernelPCA,
         embedding_init,
         select,
     )
@@ -36,6 +37,7 @@ __all__ = [
     "SpectralClustering",
     "SpectralEmbedding",
     "StreamingKernelPCA",
+    "SupervisedKernelPCA",
     "__version__",
     "bases",
     "datasets",
@@ -65,6 +67,7 @@ _HOMES = {
     "SpectralClustering": "estimators",
     "SpectralEmbedding": "estimators",
     "StreamingKernelPCA": "estimators",
+    "SupervisedKernelPCA": "estimators",
     "embedding_init": "estimators",
     "load": "saving",
     "plan": "planning",

@@ -11,7 +11,7 @@ References: Hoeffding (1963) for sampling without replacement and for averages o
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -57,6 +57,10 @@ class Remainder:
     likely: float
     definite: bool
     confidence: float
+
+    def scaled(self, factor: float) -> "Remainder":
+        """Of E times a number."""
+        return replace(self, sure=factor * self.sure, likely=factor * self.likely)
 
 
 def sample_size(count: int | None) -> int:

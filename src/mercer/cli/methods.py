@@ -58,6 +58,8 @@ def settle_method(args: Namespace) -> str:
     if args.passes and not iterates(method):
         able = ", ".join(name for name in METHODS if iterates(name))
         raise UsageError(f"--passes is for --method {able}, and not for {method}.")
+    if method in (HEBBIAN, "fourier") and vars(args).get("target") is not None:
+        raise UsageError(f"--target is not for --method {method}.")
     if method == HEBBIAN and not isinstance(args.components, int):
         raise UsageError("--method hebbian needs a number of components, not a share.")
     return method
@@ -72,7 +74,7 @@ def iterates(method: str) -> bool:
 
 def make_model(args: Namespace, method: str):
     """The estimator of a method, not fitted."""
-    from .. import HebbianKernelPCA, KernelPCA
+    from .. import HebbianKernelPCA, KernelPCA, SupervisedKernelPCA
 
     settings = {
         "kernel": args.kernel,
@@ -91,6 +93,8 @@ def make_model(args: Namespace, method: str):
         passes = {} if args.passes is None else {"n_passes": args.passes}
         return HebbianKernelPCA(args.components, **passes, **settings)
     settings |= parts(args, method) | {"max_iter": args.passes}
+    if vars(args).get("target") is not None:
+        return SupervisedKernelPCA(args.components, unsupervised=args.unsupervised, **settings)
     return KernelPCA(args.components, **settings)
 
 

@@ -246,6 +246,17 @@ def positive(text: str, expected: str = "a positive number") -> float:
     return number
 
 
+def share(text: str) -> float:
+    """A number from 0 to 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise ArgumentTypeError(f"{text!r} is not a share between 0 and 1")
+    return number
+
+
 def level(text: str) -> float:
     """A probability."""
     number = positive(text, "a level between 0 and 1, such as 0.05")

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..files import FillMissing, RowSource
-from .failures import JobError
+from .failures import JobError, UsageError
 from .methods import HEBBIAN
 from .prepared import ScaledRows
 from .standardization import Standardization
 from .tables import (
     is_images,
+    kept_columns,
     needs_disk,
     open_rows,
     read_images_of,
@@ -38,6 +39,8 @@ class TrainingRows:
     image_shape : tuple of int or None
     fill : array of shape (d,) or None
         Means of the columns, where missing values are filled with them.
+    target : array of shape (n,) or None
+        The column that components are to depend on.
     """
 
     X: Any
@@ -46,16 +49,20 @@ class TrainingRows:
     scaling: Standardization
     image_shape: tuple[int, ...] | None = None
     fill: np.ndarray | None = None
+    target: np.ndarray | None = None
 
 
 def training_rows(args: Namespace, method: str) -> TrainingRows:
     """DATA as the estimator of a method takes it."""
     if is_images(args.data):
+        if args.target is not None:
+            raise UsageError("--target is a column of a table, and images have none.")
         table = read_images_of(args)
         check_enough(args, table.X)
         scaling = Standardization.of([table.X], args.scale)
         X = scaling.apply(table.X)
         return TrainingRows(X, X.shape[0], None, scaling, table.image_shape)
+    args.keep = None if args.target is None else [args.target]
     source = open_rows(args)
     if needs_disk(source, args.data, args.memory):
         return rows_on_disk(args, source, method)
@@ -65,7 +72,18 @@ def training_rows(args: Namespace, method: str) -> TrainingRows:
     warn_of_scales(args, X, source.columns)
     scaling = Standardization.of([X], args.scale)
     X = scaling.apply(X)
-    return TrainingRows(X, X.shape[0], source.columns, scaling, fill=fill_of(source))
+    target = target_of(args, source)
+    return TrainingRows(X, X.shape[0], source.columns, scaling, fill=fill_of(source), target=target)
+
+
+def target_of(args: Namespace, source: RowSource) -> np.ndarray | None:
+    """The column that components are to depend on, as the rows are."""
+    if args.target is None:
+        return None
+    column = kept_columns(args, source)[args.target]
+    whole = column.dtype.kind == "f" and bool(np.all(column == np.round(column)))
+    # Tables of text hold all numbers as floats; labels have no decimals.
+    return column.astype(np.int64) if whole else column
 
 
 def rows_on_disk(args: Namespace, source: RowSource, method: str) -> TrainingRows:
@@ -77,12 +95,12 @@ def rows_on_disk(args: Namespace, source: RowSource, method: str) -> TrainingRow
         )
     with closing(scanned(source)) as blocks:
         warn_of_scales(args, next(blocks), source.columns)
-    fill = fill_of(source)
+    more: dict = {"fill": fill_of(source), "target": target_of(args, source)}
     if args.scale == "none":
-        return TrainingRows(source, source.n_rows, source.columns, Standardization(), fill=fill)
+        return TrainingRows(source, source.n_rows, source.columns, Standardization(), **more)
     scaling = Standardization.of(scanned(source), args.scale)
     rows = ScaledRows(source, scaling)
-    return TrainingRows(rows, source.n_rows, source.columns, scaling, fill=fill)
+    return TrainingRows(rows, source.n_rows, source.columns, scaling, **more)
 
 
 def check_enough(args: Namespace, X) -> None:

@@ -10,6 +10,7 @@ from .search import KernelPCASearch, select
 from .spectral import SpectralClustering
 from .start import embedding_init
 from .streaming import StreamingKernelPCA
+from .supervised import SupervisedKernelPCA
 
 __all__ = [
     "ClassicalMDS",
@@ -22,6 +23,7 @@ __all__ = [
     "SpectralClustering",
     "SpectralEmbedding",
     "StreamingKernelPCA",
+    "SupervisedKernelPCA",
     "embedding_init",
     "select",
 ]

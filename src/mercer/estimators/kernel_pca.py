@@ -302,6 +302,10 @@ class KernelPCA(KernelEstimator):
         -------
         self
         """
+        return self._fit(X, sample_weight)
+
+    def _fit(self, X, sample_weight, target: Any = None) -> Self:
+        """The table of contents of a fit, to a target where there is one."""
         rows, weights = weighted(self._open(X, reset=True), sample_weight, self)
         recipe, rows = self._choose_basis(rows)
         rows.weights = weights
@@ -317,7 +321,7 @@ class KernelPCA(KernelEstimator):
             if self.fit_inverse_transform:
                 self._check_inverse(rows, engine)
             recipe = self._best_basis(recipe, rows, engine)
-            problem = pose(self._request(recipe, rows), rows, engine, rng)
+            problem = self._pose(self._request(recipe, rows), rows, engine, rng, target)
             pairs, plan = self._solve(problem, engine, rng, progress.report)
         pairs = problem.of_rows(pairs)
         self.expansion_, self.certificate_ = problem.assemble(pairs)
@@ -344,6 +348,10 @@ class KernelPCA(KernelEstimator):
         if is_dask(X):
             return lazy_like(S, self.X_fit_)
         return contained(self, restore(S, X), X)
+
+    def _pose(self, request, rows, engine, rng, target):
+        """The eigenproblem of the rows."""
+        return pose(request, rows, engine, rng)
 
     def _choose_basis(self, rows) -> tuple[BasisRecipe, Rows]:
         """The recipe asked for, and the rows as it needs them; "auto" is all points if it can."""
@@ -465,7 +473,7 @@ class KernelPCA(KernelEstimator):
         """Say what the user may not expect of the result."""
         r, n = self.expansion_.n_components, problem.size
         if isinstance(self.n_components, Integral) and self.n_components > n:
-            what = "n_samples" if problem.basis.spans_data else "the rank of the basis"
+            what = self._limit(problem)
             tell(f"n_components={self.n_components} is more than {what}={n}: {r} are kept.")
         if not self._is_enough() and not stopped:
             residual = self.certificate_.relative_residual
@@ -476,6 +484,10 @@ class KernelPCA(KernelEstimator):
                 f"{self._advice()}",
                 ConvergenceWarning,
             )
+
+    def _limit(self, problem) -> str:
+        """What there are no more components than."""
+        return "n_samples" if problem.basis.spans_data else "the rank of the basis"
 
     def _is_enough(self) -> bool:
         """Whether the residuals are as asked for; of a given number of passes not rough will do."""

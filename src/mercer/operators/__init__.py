@@ -11,6 +11,7 @@ from .base import DenseOperator, Negated, SymmetricOperator
 from .centered import CenteredGram
 from .double_centered import DoubleCentered, MatrixDistance
 from .normalized import NormalizedGram
+from .target import TargetGram, TargetRoot
 from .toeplitz import ToeplitzCovariance
 from .weighted import WeightedGram
 
@@ -22,6 +23,8 @@ __all__ = [
     "Negated",
     "NormalizedGram",
     "SymmetricOperator",
+    "TargetGram",
+    "TargetRoot",
     "ToeplitzCovariance",
     "WeightedGram",
 ]

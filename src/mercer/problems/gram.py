@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from ..bases import GramBasis
 from ..certificate import (
     Certificate,
     residual_certificate,
 )
 from ..compute import on_device_of, to_numpy
+from ..compute.arrays import Array
 from ..expansion import KernelExpansion
 from ..operators import CenteredGram, WeightedGram
 from ..solvers import Eigenpairs
@@ -33,7 +35,7 @@ class GramProblem:
     has weights b = 1/n.
     """
 
-    def __init__(self, basis: Any, center: bool = True, weights: Any = None):
+    def __init__(self, basis: GramBasis, center: bool = True, weights: Array | None = None):
         self.basis, self.center, self.weights = basis, center, weights
         self.operator: Any = (
             CenteredGram(basis, center)
@@ -115,7 +117,7 @@ class GramProblem:
             metric[0, 0] = float((means * frame[:, 0]).sum())
             metric[0, 1:] = metric[1:, 0] = to_numpy(means @ A)
         certificate = residual_certificate(
-            pairs, self.total, self.slack, self._uncertain(), self.basis.kernel.definite
+            pairs, self.total, self.slack, self.uncertain, self.basis.kernel.definite
         )
         return KernelExpansion(self.basis, frame, metric), certificate
 
@@ -152,6 +154,7 @@ class GramProblem:
         """The sum of k(x, x), or of typical entries where these may be larger."""
         return max(self.scale, self.weight * self.basis.entry_size())
 
-    def _uncertain(self) -> float:
+    @property
+    def uncertain(self) -> float:
         """What row means in single precision leave unknown of the trace."""
         return self.operator.means_rounding * self._size() if self.center else 0.0

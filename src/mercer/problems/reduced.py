@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bases import ColumnBasis
+from ..bases import Basis, ColumnBasis
 from ..bases.points import JUDGES
 from ..bases.staging import Stages, inverse_eigenvalues
 from ..certificate import (
@@ -16,8 +16,9 @@ from ..certificate import (
     residual_certificate,
 )
 from ..compute import is_sparse, to_numpy
+from ..compute.arrays import Array
 from ..expansion import KernelExpansion
-from ..moments import Moments
+from ..moments import JointMoments, Moments
 from ..operators import DenseOperator
 from ..remainder import BLOCK, Remainder, feature_remainder, landmark_remainder
 from ..solvers import Eigenpairs
@@ -45,11 +46,11 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 def reduced_problem(
-    basis: Any,
-    X: Any,
-    moments_of: Callable,
+    basis: Basis,
+    X: Array,
+    moments_of: Callable[[Any], Moments],
     center: bool = True,
-    sample: Any = None,
+    sample: Callable[[], Any] | None = None,
     count: int | None = 0,
 ) -> "ReducedProblem":
     """The m x m eigenproblem of rows that are met in any way.
@@ -103,14 +104,17 @@ class ReducedProblem:
         How W was applied; None for W itself.
     """
 
+    #: Moments with columns that stood beside the rows, where some did.
+    joint: JointMoments | None = None
+
     def __init__(
         self,
-        basis: Any,
+        basis: Basis,
         whitener: Any,
         moments: Moments,
         center: bool = True,
         rounding: float = 0.0,
-        sample: Any = None,
+        sample: Callable[[], Any] | None = None,
         way: Any = None,
     ):
         self.basis, self.whitener, self.moments, self.center = basis, whitener, moments, center
@@ -179,15 +183,17 @@ class ReducedProblem:
 
     def certificate(self, pairs: Eigenpairs) -> Certificate:
         """What the span leaves out, rounding, and the sampled rows."""
-        lost, slack = self.lost, self.slack
-        exact = self.basis.exact_norms
-        # What a span leaves out of an indefinite kernel bounds nothing.
-        definite = self.basis.kernel.definite
-        indefinite = not definite and exact and (2 * lost < -slack or self.basis.is_indefinite())
-        certain = exact and definite
         return projection_certificate(
-            pairs, self.total, lost, slack, self.remainder, certain, bool(indefinite)
+            pairs, self.total, self.lost, self.slack, self.remainder, *self.judgment()
         )
+
+    def judgment(self) -> tuple[bool, bool]:
+        """Whether what the span leaves out is a bound, and whether the kernel is indefinite."""
+        exact, definite = self.basis.exact_norms, self.basis.kernel.definite
+        if definite or not exact:
+            return exact and definite, False
+        # What a span leaves out of an indefinite kernel bounds nothing.
+        return False, bool(2 * self.lost < -self.slack or self.basis.is_indefinite())
 
     @property
     def lost(self) -> float:
@@ -280,11 +286,20 @@ class ColumnProblem(ReducedProblem):
     center : bool
     X : array of shape (n, d) or None
         The rows, where eigenvectors are wanted.
+    joint : JointMoments or None
+        With columns that stood beside the rows.
     """
 
-    def __init__(self, basis: ColumnBasis, moments: Moments, center: bool = True, X: Any = None):
+    def __init__(
+        self,
+        basis: ColumnBasis,
+        moments: Moments,
+        center: bool = True,
+        X: Array | None = None,
+        joint: JointMoments | None = None,
+    ):
         super().__init__(basis, None, moments, center)
-        self.X, self.vectors = X, None
+        self.X, self.vectors, self.joint = X, None, joint
         # Rows are added up about their mean, from which they differ by less than they are.
         mean, total = self._energy_of_mean, self.total
         far = np.sqrt(mean / total) if total > FARTHEST**-2 * mean else FARTHEST

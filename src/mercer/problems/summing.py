@@ -1,12 +1,16 @@
 """Moments of rows against a basis, whitened row by row or after they are summed."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import block_diag
 
+from ..bases import Basis
 from ..bases.staging import Stages, condition, inverse_eigenvalues
-from ..compute import on_device_of
+from ..compute import array_namespace, on_device_of
+from ..compute.arrays import Array
 from ..moments import Moments
 
 # Condition of the basis up to which kernel rows are whitened after they are summed, a third of
@@ -27,11 +31,16 @@ def late_blocks(way) -> list:
     return [way] if whitens_late(way) else []
 
 
-def whitened(basis: Any, whitener: Any, moments: Moments) -> Moments:
-    """The moments of coordinates from the sum of `row_moments` over all blocks."""
+def whitened(basis: Basis, whitener: Any, moments: Moments, width: int = 0) -> Moments:
+    """The moments of coordinates from the sum of `row_moments` over all blocks.
+
+    The last `width` of them stood beside the rows and stay as they are.
+    """
     if not isinstance(whitener, Stages) and not whitens_late(whitener):
         return moments
     late = whitener.late if isinstance(whitener, Stages) else used_rows(whitener)
+    if width:
+        late = block_diag(late, np.eye(width))
     return moments.moved(basis.engine.asarray).mapped(late).to_host()
 
 
@@ -41,16 +50,25 @@ def used_rows(W):
     return W[used] if used.any() else W
 
 
-def row_moments(basis: Any, whitener: Any, X: Any, weights: Any = None) -> Moments:
+def row_moments(
+    basis: Basis,
+    whitener: Any,
+    X: Array,
+    weights: Array | None = None,
+    beside: Callable[[slice], Any] | None = None,
+) -> Moments:
     """Moments of the rows of X against the basis; those of blocks add up to those of all.
 
-    Each row counts as often as its weight says, once where there are none.
+    Each row counts as often as its weight says, once where there are none. ``beside(block)``, if
+    given, are further columns of a block of rows, (b, q), which follow the coordinates.
 
     ``W' (sum k k') W`` instead of ``sum (W'k) (W'k)'`` where rounding allows it: the products
     with W, two thirds of the work, are then done once and not for every row.
     """
     X = basis.engine.place(X)
     basis, products = rows_to_sum(basis, whitener, X)
+    if beside is not None:
+        products = joined(products, beside)
     rows, n = basis.product_rows(X), X.shape[0]
 
     def moments(block):
@@ -68,6 +86,18 @@ def row_moments(basis: Any, whitener: Any, X: Any, weights: Any = None) -> Momen
     # Tasks small enough that every thread gets some.
     most = max(rows, n // (4 * basis.engine.threads))
     return basis.engine.sum_rows(moments, n, min(MERGED_BLOCKS * rows, most)).to_host()
+
+
+def joined(products, beside):
+    """A function of blocks whose last columns are those of another."""
+
+    def both(block):
+        P = products(block)
+        xp = array_namespace(P)
+        other = xp.asarray(on_device_of(beside(block), P), dtype=P.dtype)
+        return xp.concat([P, other], axis=1)
+
+    return both
 
 
 def rows_to_sum(basis, whitener, X) -> tuple:

@@ -14,8 +14,8 @@ from ..compute import TiledEngine, make_engine
 from ..compute.arrays import Array
 from ..kernels import Kernel
 from ..moments import Moments
-from ..problems import whitened
 from ..remainder import ALL_ROWS, SAMPLE_ROWS
+from .beside import Beside
 from .functions import MomentsOf, OfExpansion, RowFunction, SurveyOf, Together
 
 # Rows kept of those that are read for another reason: enough for widths and pre-images.
@@ -64,6 +64,8 @@ class Rows(ABC):
     rng: np.random.Generator | None = None
     #: How often each row counts, (n,); None for once.
     weights: np.ndarray | None = None
+    #: Columns that stand beside the rows and follow their coordinates in moments; or None.
+    beside: Beside | None = None
     #: Where passes leave what they have found, or None.
     checkpoint: Checkpoint | None = None
 
@@ -171,19 +173,19 @@ class Rows(ABC):
 
     def moments(self, basis: Basis, W: Array) -> Moments:
         """Moments of the coordinates of all rows in a basis, for W with W' G W = I."""
-        found = self.sum(MomentsOf(basis, W, self.weights), "summing moments")
-        return whitened(basis, W, found)
+        of_rows = MomentsOf(basis, W, self.weights, self.beside)
+        return of_rows.finished(self.sum(of_rows, "summing moments"))
 
     def witnessed(self, basis: Basis, W: Array, size: int) -> tuple[Moments, Any]:
         """The moments, and in the same pass uniform rows that the basis was not chosen from."""
         # No more than a fixed number, so that memory does not grow with the rows.
         most = SAMPLE_ROWS if (self.shape[0] or 0) > ALL_ROWS else ALL_ROWS
         look = SurveyOf(min(size, most), self.seed ^ WITNESS)
-        moments_of = MomentsOf(basis, W, self.weights)
+        moments_of = MomentsOf(basis, W, self.weights, self.beside)
         found = self.sum(Together((moments_of, look)), "summing moments")
         moments, seen = found.parts
         wanted = look.size if seen.count <= ALL_ROWS else min(look.size, SAMPLE_ROWS)
-        return whitened(basis, W, moments), seen.sample.leading(wanted).rows
+        return moments_of.finished(moments), seen.sample.leading(wanted).rows
 
     def make_engine(
         self,

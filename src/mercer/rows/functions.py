@@ -13,8 +13,10 @@ from ..bases.fourier_basis import row_range
 from ..compute import TiledEngine, stack_rows, to_numpy
 from ..expansion import KernelExpansion
 from ..kernels.measures import wide_row_squares
-from ..problems import row_moments
+from ..moments import Moments
+from ..problems import row_moments, whitened
 from ..sampling import RowSample
+from .beside import Beside
 
 
 class RowFunction(ABC):
@@ -31,17 +33,24 @@ class RowFunction(ABC):
 
 @dataclass(frozen=True)
 class MomentsOf(RowFunction):
-    """Moments of rows against a basis, which add up; `whitened` finishes their sum."""
+    """Moments of rows against a basis, which add up; `finished` completes their sum."""
 
     basis: Basis
     whitener: Any
     weights: np.ndarray | None = None
+    beside: Beside | None = None
 
     def __call__(self, rows, first):
         """Moments of a block."""
         self.basis.kernel.check(rows)
         weights = weights_of(self.weights, rows, first)
-        return row_moments(self.basis, self.whitener, rows, weights)
+        columns = None if self.beside is None else self.beside.of_rows(first, rows.shape[0])
+        return row_moments(self.basis, self.whitener, rows, weights, columns)
+
+    def finished(self, found: Moments) -> Moments:
+        """The moments of coordinates from the sum over all blocks."""
+        width = 0 if self.beside is None else self.beside.width
+        return whitened(self.basis, self.whitener, found, width)
 
     def moved(self, engine):
         """Against the same basis elsewhere."""

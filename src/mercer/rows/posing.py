@@ -12,6 +12,7 @@ from ..bases import AllPoints, Basis, BasisRecipe, ColumnBasis, FourierBasis
 from ..bases.base import check_moments
 from ..compute import TiledEngine, format_bytes, parse_bytes
 from ..exceptions import tell
+from ..moments import JointMoments, Moments
 from ..problems import (
     ColumnProblem,
     FourierProblem,
@@ -120,19 +121,32 @@ def reduced(request, recipe, kernel, seen, rows: Rows, engine, rng) -> Any:
         sums = rows.sum(TrigonometricOf(basis, rows.weights), "summing moments")
         return FourierProblem(basis, sums, request.center)
     if isinstance(basis, ColumnBasis):
-        X = seen if rows.in_memory else None
-        return ColumnProblem(basis, rows.moments(basis, None), request.center, X)
-    check_moments(basis.size, basis.noun, engine)
-    witnesses: list = []
+        X = seen if rows.in_memory and rows.beside is None else None
+        moments, joint = parted(rows.moments(basis, None), rows)
+        return ColumnProblem(basis, moments, request.center, X, joint)
+    width = 0 if rows.beside is None else rows.beside.width
+    check_moments(basis.size + width, basis.noun, engine)
+    found: list = []
 
     def moments_of(W):
         moments, some = rows.witnessed(basis, W, witness_count(rows))
-        witnesses.append(some)
+        moments, joint = parted(moments, rows)
+        found.append((some, joint))
         return moments
 
     # What a uniform sample says holds for rows that count alike.
-    sample = (lambda: witnesses[-1]) if rows.weights is None else None
-    return reduced_problem(basis, seen, moments_of, request.center, sample, rows.shape[0])
+    sample = (lambda: found[-1][0]) if rows.weights is None else None
+    problem = reduced_problem(basis, seen, moments_of, request.center, sample, rows.shape[0])
+    problem.joint = found[-1][1]
+    return problem
+
+
+def parted(moments: Moments, rows: Rows) -> tuple[Moments, JointMoments | None]:
+    """The moments of the rows alone, and with what stands beside them, if anything does."""
+    if rows.beside is None:
+        return moments, None
+    joint = moments.parted(rows.beside.width)
+    return joint.rows, joint
 
 
 def witness_count(rows: Rows) -> int:

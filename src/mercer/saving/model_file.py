@@ -82,7 +82,8 @@ def save(
     ----------
     model : estimator
         Fitted: KernelPCA, HebbianKernelPCA, StreamingKernelPCA, NoveltyDetector, KernelPCASearch,
-        PatchDenoiser, SpectralClustering, SpectralEmbedding, DiffusionMap or ClassicalMDS.
+        PatchDenoiser, SupervisedKernelPCA, SpectralClustering, SpectralEmbedding, DiffusionMap or
+        ClassicalMDS.
     path : str or path
     overwrite : bool, default=True
         False raises FileExistsError where there is a file already.

@@ -30,6 +30,7 @@ from ..estimators import (
     SpectralClustering,
     SpectralEmbedding,
     StreamingKernelPCA,
+    SupervisedKernelPCA,
 )
 from ..estimators._mixed import TableEncoding
 from ..estimators._spectral import NEIGHBORS
@@ -342,6 +343,11 @@ SAMPLE = {
     "_dtype": np.dtype,
     "_encoding": TableEncoding,
 }
+TARGET = {
+    "target_": (str, Kernel),
+    "hsic_": Real,
+    "dependence_ratio_": Array.of("r"),
+}
 PASSES = {
     "history_": History,
     "n_samples_seen_": int,
@@ -409,6 +415,7 @@ SEARCH = {
 
 _LIST = [
     Model(KernelPCA, EXPANSION, SAMPLE, finish=restore_points),
+    Model(SupervisedKernelPCA, EXPANSION | TARGET, SAMPLE, finish=restore_points),
     Model(HebbianKernelPCA, EXPANSION, SAMPLE | PASSES, finish=restore_points),
     Model(StreamingKernelPCA, EXPANSION, SAMPLE | STREAM, finish=check_stream),
     Model(NoveltyDetector, DETECTOR, NAMES, finish=check_detector),

@@ -1,0 +1,149 @@
+"""The target of a supervised fit as features P, whose inner products are the target kernel."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..bases import Landmarks
+from ..compute import make_engine, to_numpy
+from ..compute.arrays import is_foreign
+from ..kernels import KERNELS, Kernel
+from ..selectors import GreedyCholesky
+from ._input import check_gram, checked_array
+
+# Distinct targets that a kernel between them is expanded in, chosen by pivots where there are more.
+MOST_POINTS = 1000
+# Share of a target kernel that may be left out without a word.
+LEFT_OUT = 1e-6
+
+
+@dataclass(frozen=True)
+class Target:
+    """What rows are to depend on.
+
+    Attributes
+    ----------
+    kernel : str or Kernel
+        "delta", "linear", "precomputed", or a kernel with numbers for its parameters.
+    features : array of shape (n, q)
+        P, about its mean: the target kernel is P P'.
+    lost : float
+        Share of the energy of the target kernel that P leaves out.
+    """
+
+    kernel: Any
+    features: np.ndarray
+    lost: float = 0.0
+
+    def of_weighted(self, sample_weight: Any) -> "Target":
+        """Without the rows that count nothing, which a fit leaves out."""
+        if sample_weight is None:
+            return self
+        some = np.asarray(to_numpy(sample_weight)) != 0
+        if some.shape != self.features.shape[:1] or some.all():
+            return self
+        return Target(self.kernel, self.features[some], self.lost)
+
+
+def target_of(kernel: Any, y: Any, who: str) -> Target:
+    """The target of y: (n,) or (n, q) numbers or labels, or the kernel itself."""
+    Y = columns_of(y, who)
+    if isinstance(kernel, str) and kernel == "auto":
+        kernel = "linear" if Y.dtype.kind == "f" else "delta"
+    if isinstance(kernel, str) and kernel == "delta":
+        return checked(Target("delta", indicators(Y)), y)
+    Y = numbers(Y)
+    if isinstance(kernel, str) and kernel == "linear":
+        return checked(Target("linear", Y), y)
+    if isinstance(kernel, str) and kernel == "precomputed":
+        return checked(Target("precomputed", root_of(Y)), y)
+    kernel = KERNELS[kernel](**default_width(kernel, Y)) if isinstance(kernel, str) else kernel
+    return checked(expanded(kernel, Y), y)
+
+
+def columns_of(y: Any, who: str) -> np.ndarray:
+    """y as a table (n, q) of numbers or labels, or an error that says what is wrong."""
+    if y is None:
+        raise ValueError(
+            f"{who} requires y to be passed, but the target y is None. Pass labels or numbers, one "
+            "for each row; KernelPCA needs none."
+        )
+    Y = np.asarray(to_numpy(y) if is_foreign(y) else y)
+    Y = Y[:, None] if Y.ndim == 1 else Y
+    if Y.ndim != 2 or 0 in Y.shape:
+        raise ValueError(
+            f"y has shape {Y.shape}, and must hold a label or some numbers for each row: (n,) or "
+            "(n, q)."
+        )
+    if Y.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y must hold labels or real numbers.")
+    return numbers(Y) if Y.dtype.kind == "f" else Y
+
+
+def numbers(Y: np.ndarray) -> np.ndarray:
+    """A table of finite floats."""
+    return checked_array(Y, dtype=np.float64, input_name="y", ensure_min_samples=1)
+
+
+def indicators(Y: np.ndarray) -> np.ndarray:
+    """A column of zeros and ones for every label of every column, (n, q)."""
+    parts = []
+    for labels in Y.T:
+        if labels.dtype.kind == "O":
+            missing = [label is None or label != label for label in labels]
+            if any(missing):
+                raise ValueError(
+                    f"Input y contains NaN or None, first in row {missing.index(True)}. Leave such "
+                    "rows out, or give them a label."
+                )
+            labels = labels.astype(str)
+        known, codes = np.unique(labels, return_inverse=True)
+        parts.append(np.eye(len(known))[codes])
+    return np.hstack(parts)
+
+
+def default_width(name: str, Y: np.ndarray) -> dict:
+    """The median distance of targets, for a kernel that has a width."""
+    return {"gamma": "median"} if "gamma" in KERNELS[name]._get_param_names() else {}
+
+
+def root_of(L: np.ndarray) -> np.ndarray:
+    """P with P P' = L, for a kernel matrix of targets."""
+    check_gram(L)
+    values, V = np.linalg.eigh((L + L.T) / 2)
+    top = max(float(values[-1]), np.finfo(float).tiny)
+    if values[0] < -1e-8 * top:
+        raise ValueError(
+            f"The target kernel has a negative eigenvalue, {values[0]:.3g} against a largest of "
+            f"{top:.3g}. Pass one that is positive semidefinite."
+        )
+    some = values > len(L) * np.finfo(float).eps * top
+    return V[:, some] * np.sqrt(values[some])
+
+
+def expanded(kernel: Kernel, Y: np.ndarray) -> Target:
+    """Coordinates of all targets in the span of some, which is all of it where these suffice."""
+    kernel = kernel.resolve(Y)
+    kernel.check(Y)
+    engine = make_engine(Y)
+    points = np.unique(Y, axis=0)
+    recipe = Landmarks(points=points)
+    if len(points) > MOST_POINTS:
+        recipe = Landmarks(MOST_POINTS, GreedyCholesky())
+    basis = recipe.build(kernel, points, engine, np.random.default_rng(0))
+    P = basis.project(Y, basis.whitener(np.float64))
+    energy = float(np.sum(kernel.diag(Y)))
+    lost = max(energy - float(np.sum(P**2)), 0.0) / max(energy, np.finfo(float).tiny)
+    return Target(kernel, P, lost if lost > LEFT_OUT else 0.0)
+
+
+def checked(target: Target, y: Any) -> Target:
+    """The target about its mean, unless it is the same for all rows."""
+    P = target.features - target.features.mean(axis=0)
+    if not np.any(np.abs(P) > 1e-12 * np.max(np.abs(target.features), initial=0.0)):
+        raise ValueError(
+            "All rows have the same target, 1 class or value, so that nothing can depend on it. "
+            "Pass a y with two different values or more, or use KernelPCA."
+        )
+    return Target(target.kernel, P, target.lost)

@@ -1,0 +1,275 @@
+"""Supervised kernel PCA as a scikit-learn estimator."""
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..bases import AllPoints, BasisRecipe, FourierGrid
+from ..compute import restore
+from ..compute.arrays import Array
+from ..exceptions import tell
+from ..kernels import KERNELS, Kernel
+from ..operators import TargetRoot
+from ..preimage import Preimage
+from ..problems import SupervisedGram, SupervisedReduced
+from ..rows import in_type, pose
+from ..rows.beside import GivenColumns
+from ..solvers import Solver
+from ._parameters import Interval, StrOptions
+from ._target import target_of
+from ._whole import all_or_nothing
+from .kernel_pca import KernelPCA
+
+NO_GRID = (
+    "basis='fourier' has no supervised fit: its sums over rows know no target. Use 'auto', "
+    "'points', 'landmarks', 'features' or 'columns'."
+)
+
+
+class SupervisedKernelPCA(KernelPCA):
+    """Kernel PCA towards a target: the directions that depend most on y.
+
+    Of all orthonormal directions of feature space those along which rows have the largest
+    covariance with the target, in the Hilbert-Schmidt norm of HSIC (Barshan et al. 2011): the
+    eigenvectors of ``Phi' H L H Phi`` with L the target kernel. There are no more of them than the
+    rank of L: one less than classes, or the columns of a numeric y; `unsupervised` adds
+    others by variance. With L the identity this is kernel PCA.
+
+    Parameters
+    ----------
+    n_components : int, float or None, default=None
+        Number of components. A float in (0, 1) keeps as many as hold that share of the
+        dependence; None keeps all with a non-zero eigenvalue.
+
+    kernel : str, Kernel or callable, default="linear"
+        As in `mercer.KernelPCA`.
+
+    target : "auto", "delta", "linear", "precomputed", a kernel's name or Kernel, default="auto"
+        The kernel between targets. "delta": 1 for equal labels, else 0, summed over columns of y;
+        "linear": inner products of the columns of y, which should have comparable scales;
+        "precomputed": y is the n x n kernel itself; or a kernel of `mercer.kernels`, by name with
+        the median distance of targets as its width. "auto" is "linear" for floating-point numbers
+        and "delta" for all else: whole numbers, text, booleans.
+
+    unsupervised : float, default=0
+        Share of the identity in the target kernel, ``(1 - a) L + a |L| I``: from 0, the target
+        alone, to 1, kernel PCA. Above 0 there can be as many components as rows.
+
+    gamma, degree, coef0, kernel_params
+        Parameters of the kernel between rows, as in `mercer.KernelPCA`.
+
+    eigen_solver, tol, max_iter
+        As in `mercer.KernelPCA`; of use where `unsupervised` is not 0. Else the exact method takes
+        one product with the kernel matrix.
+
+    random_state : int, RandomState or None, default=None
+        Start vectors, landmarks and random features.
+
+    copy_X, n_jobs, memory, device, verbose
+        As in `mercer.KernelPCA`.
+
+    basis : "auto", "points", "landmarks", "features", "columns" or BasisRecipe, default="auto"
+        As in `mercer.KernelPCA`, without the Fourier grid. Rows in files and on clusters take
+        landmarks, random features or columns, in one pass; y is in memory.
+
+    preimage : "auto", "fixed-point", "distance", "ridge" or Preimage, default="auto"
+        As in `mercer.KernelPCA`.
+
+    Attributes
+    ----------
+    eigenvalues_ : array of shape (n_components,)
+        Squared Hilbert-Schmidt norms of the covariance with the target along each direction, times
+        n^2: eigenvalues of ``H K H L``, largest first.
+
+    hsic_ : float
+        The empirical criterion of all directions, ``trace(H K H L) / (n - 1)^2``, in the span of
+        the basis. Zero for independent targets and growing rows.
+
+    dependence_ratio_ : array of shape (n_components,)
+        Shares of the trace that the components hold.
+
+    explained_variance_, explained_variance_ratio_ : arrays of shape (n_components,)
+        Variance of the training rows along the components, and its share of the total.
+
+    eigenvectors_ : array of shape (n_samples, n_components)
+        Weights of the rows in the directions times the roots of the eigenvalues, where the basis is
+        all points. Unlike those of kernel PCA they are not orthonormal.
+
+    target_ : str or Kernel
+        The target kernel that was taken.
+
+    certificate_ : Certificate
+        Intervals that hold the true eigenvalues of ``H K H L`` for this y; its captured variance is
+        the share of the trace. How well y depends on other rows is not certified.
+
+    plan_, expansion_, kernel_, gamma_, X_fit_, landmarks_, X_sample_
+        As in `mercer.KernelPCA`.
+
+    n_features_in_, feature_names_in_
+        As in `mercer.KernelPCA`.
+
+    See Also
+    --------
+    mercer.KernelCCA : Directions of two sets of columns that vary together.
+
+    References
+    ----------
+    Barshan, Ghodsi, Azimifar & Zolghadri Jahromi (2011), Supervised principal component analysis:
+    visualization, classification and regression on subspaces and submanifolds.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from mercer import SupervisedKernelPCA
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = SupervisedKernelPCA(kernel="rbf", gamma="median").fit(scale(X), y)
+    >>> model.transform(scale(X)).shape
+    (178, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict] = KernelPCA._parameter_constraints | {
+        "target": [StrOptions({"auto", "delta", *KERNELS}), Kernel],
+        "unsupervised": [Interval(Real, 0, 1, closed="both")],
+    }
+
+    alpha, fit_inverse_transform, iterated_power, remove_zero_eig = 1.0, False, "auto", False
+    center, callback, checkpoint = True, None, None
+
+    def __init__(
+        self,
+        n_components: int | float | None = None,
+        *,
+        kernel: str | Kernel | Callable[..., Any] = "linear",
+        target: str | Kernel = "auto",
+        unsupervised: float = 0,
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        eigen_solver: str | Solver = "auto",
+        tol: float = 0,
+        max_iter: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        copy_X: bool = True,
+        n_jobs: int | None = None,
+        basis: str | BasisRecipe = "auto",
+        preimage: str | Preimage = "auto",
+        memory: int | str | None = None,
+        device: Any = None,
+        verbose: int = 0,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.target = target
+        self.unsupervised = unsupervised
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.eigen_solver = eigen_solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.copy_X = copy_X
+        self.n_jobs = n_jobs
+        self.basis = basis
+        self.preimage = preimage
+        self.memory = memory
+        self.device = device
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Array, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the directions of X that depend most on y.
+
+        Parameters
+        ----------
+        X : array-like, sparse CSR matrix, path or other source of (n_samples, n_features)
+            As in `mercer.KernelPCA.fit`.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Labels or numbers; with ``target="precomputed"`` their kernel.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            How often each row counts, with its target.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        target = target_of(self.target, y, type(self).__name__)
+        if target.lost:
+            tell(
+                f"The targets take more than {target.features.shape[1]} of them to expand their "
+                f"kernel: {target.lost:.1e} of it is left out. Use a wider target kernel."
+            )
+        return self._fit(X, sample_weight, target.of_weighted(sample_weight))
+
+    def fit_transform(self, X: Array, y: Any = None, sample_weight: Any = None) -> Array:
+        """Fit to X and y and return the scores of X, (n_samples, n_components)."""
+        return self.fit(X, y, sample_weight=sample_weight).transform(X)
+
+    @property
+    def n_iter_(self) -> int:
+        """Passes over the kernel matrix that the fit took."""
+        check_is_fitted(self)
+        return max(self.certificate_.n_passes, 1)
+
+    def _pose(self, request, rows, engine, rng, target):
+        """The eigenproblem of the rows, seen through the target kernel."""
+        features = target.features
+        self._check_count(rows.shape[0], features)
+        if isinstance(request.recipe, AllPoints):
+            inner = pose(request, rows, engine, rng)
+            root = TargetRoot.of(features, float(self.unsupervised), rows.weights)
+            problem: Any = SupervisedGram(inner, root)
+        else:
+            rows.beside = GivenColumns(features)
+            inner = pose(request, rows, engine, rng)
+            problem = SupervisedReduced(inner, float(self.unsupervised))
+            self._check_count(inner.moments.count if rows.weights is None else None, features)
+        self.target_ = target.kernel
+        return problem
+
+    def _check_count(self, n, features) -> None:
+        if n is not None and round(n) != len(features):
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: X has {round(n):,} "
+                f"rows and y has {len(features):,}."
+            )
+
+    def _choose_basis(self, rows):
+        recipe, rows = super()._choose_basis(rows)
+        if isinstance(recipe, FourierGrid):
+            raise ValueError(NO_GRID)
+        return recipe, rows
+
+    def _best_basis(self, recipe, rows, engine) -> BasisRecipe:
+        found = super()._best_basis(recipe, rows, engine)
+        return recipe if isinstance(found, FourierGrid) else found
+
+    def _set_results(self, pairs, problem, rows) -> None:
+        super()._set_results(pairs, problem, rows)
+        degrees = max(problem.weight - 1, 1.0)
+
+        def out(array):
+            return restore(in_type(array, rows.dtype), rows.original if rows.in_memory else None)
+
+        tiny = np.finfo(float).tiny
+        self.hsic_ = float(problem.dependence / degrees**2)
+        self.dependence_ratio_ = out(np.minimum(pairs.values / max(problem.total, tiny), 1.0))
+        self.explained_variance_ = out(problem.variances / degrees)
+        ratio = np.minimum(problem.variances / max(problem.variance, tiny), 1.0)
+        self.explained_variance_ratio_ = out(ratio)
+
+    def _limit(self, problem) -> str:
+        return super()._limit(problem) if self.unsupervised else "the rank of the target kernel"
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,0 +1,206 @@
+"""Directions that depend on a target: the eigenproblem of Phi' L Phi, L the target kernel.
+
+Barshan, Ghodsi, Azimifar & Zolghadri Jahromi (2011): the r orthonormal directions of feature space
+along which the rows have the largest Hilbert-Schmidt norm of their covariance with the target. L is
+P P' for centered target features P, and a share of the identity, with which alone this is kernel
+PCA. With all points it takes one product of the kernel matrix with P, if there is no identity; with
+landmarks, features or columns the cross moments of coordinates and P.
+"""
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..certificate import Certificate, projection_certificate, residual_certificate, shares
+from ..compute import on_device_of, to_numpy
+from ..compute.signs import peak_signs
+from ..expansion import KernelExpansion
+from ..operators import DenseOperator, TargetGram, TargetRoot
+from ..solvers import Eigenpairs
+from .gram import GramProblem
+from .reduced import ColumnProblem, ReducedProblem
+
+
+class Supervised:
+    """What both problems share: sizes are those of kernel PCA, times the norm of L.
+
+    Parameters
+    ----------
+    inner : GramProblem or ReducedProblem
+        Kernel PCA of the same rows in the same basis.
+    norm : float
+        The largest eigenvalue of L.
+    """
+
+    def __init__(self, inner: Any, norm: float):
+        self.inner, self.norm, self.basis = inner, norm, inner.basis
+        self.count, self.weight = inner.count, inner.weight
+
+    def overshoots(self, share: float) -> bool:
+        """As of kernel PCA."""
+        return self.inner.overshoots(share)
+
+    @property
+    def scale(self) -> float:
+        """The size of the numbers that the trace is a sum of."""
+        return self.norm * self.inner.scale
+
+    @property
+    def slack(self) -> float:
+        """What rounding may change an eigenvalue by."""
+        return self.norm * self.inner.slack
+
+    @property
+    def variance(self) -> float:
+        """Total variance of the rows times n."""
+        return self.inner.total
+
+
+class SupervisedGram(Supervised):
+    """With all points as the basis.
+
+    Parameters
+    ----------
+    inner : GramProblem
+    root : TargetRoot
+        Of L, rows weighted as those of the problem.
+    """
+
+    inner: GramProblem
+
+    def __init__(self, inner: GramProblem, root: TargetRoot):
+        super().__init__(inner, root.norm)
+        self.root = root
+        operator = TargetGram(inner.operator, root)
+        self.operator = operator if root.identity else DenseOperator(self._dependence)
+
+    @cached_property
+    def _product(self):
+        """K' F for the factor F of the target kernel, (n, p): one pass."""
+        return self.inner.operator @ self.inner.operator.vectors(self.root.factor)
+
+    @cached_property
+    def _dependence(self) -> np.ndarray:
+        """F' K' F, (p, p)."""
+        S = self.root.factor.T @ to_numpy(self._product).astype(float)
+        return (S + S.T) / 2
+
+    @property
+    def size(self) -> int:
+        """Number of components there can be: the rank of the target kernel."""
+        return self.operator.shape[0]
+
+    def is_zero(self) -> bool:
+        """Whether all rows are equal; the small problem of features is solved all the same."""
+        return bool(self.root.identity) and self.inner.is_zero()
+
+    @cached_property
+    def total(self) -> float:
+        """The trace."""
+        a = self.root.identity
+        return (1 - a) * self.dependence + a * self.norm * self.variance
+
+    @property
+    def dependence(self) -> float:
+        """The trace of K' P P': n^2 times the Hilbert-Schmidt independence criterion."""
+        return float(np.trace(self._dependence))
+
+    def of_rows(self, pairs: Eigenpairs) -> Eigenpairs:
+        """Pairs whose vectors are the weights of the rows, times the roots of the values."""
+        U, inner = pairs.vectors, self.inner.operator
+        if self.root.identity:
+            V = self.root @ U
+            products = inner @ V
+        else:
+            V = inner.vectors(self.root.factor) @ on_device_of(U, self._product)
+            products = self._product @ on_device_of(U, self._product)
+        some = pairs.values > 0
+        over = np.where(some, 1 / np.sqrt(np.where(some, pairs.values, 1.0)), 0.0)
+        S = to_numpy(products).astype(float) * over
+        #: Sums of the squared scores of the training rows, (r,).
+        self.variances = np.sum(S**2, axis=0)
+        if self.inner.weights is not None:
+            S /= np.sqrt(self.inner.weights)[:, None]
+            V = V / on_device_of(np.sqrt(self.inner.weights), V)[:, None]
+        signs = peak_signs(S)
+        self.scores = S * signs
+        return replace(pairs, vectors=V * on_device_of(signs, V))
+
+    def assemble(self, pairs: Eigenpairs) -> tuple[KernelExpansion, Certificate]:
+        """The expansion and the certificate of pairs of the rows (`of_rows`)."""
+        expansion, _ = self.inner.assemble(pairs)
+        uncertain = self.norm * self.inner.uncertain
+        definite = self.basis.kernel.definite
+        certificate = residual_certificate(pairs, self.total, self.slack, uncertain, definite)
+        return expansion, certificate
+
+
+class SupervisedReduced(Supervised):
+    """With landmarks, random features or columns: from cross moments.
+
+    Parameters
+    ----------
+    inner : ReducedProblem
+        With the moments of its rows and of the target features beside them (`joint`).
+    identity : float
+        Share of the identity in the target kernel.
+    """
+
+    inner: ReducedProblem
+
+    def __init__(self, inner: ReducedProblem, identity: float = 0.0):
+        assert inner.joint is not None
+        joint = inner.joint
+        scales = np.maximum(np.linalg.eigvalsh(joint.beside.scatter), 0.0)
+        super().__init__(inner, float(np.max(scales, initial=0.0)))
+        self.identity, T = identity, np.asarray(joint.cross)
+        #: The trace of K' P P' in the span of the basis.
+        self.dependence = float(np.sum(T**2))
+        matrix = (1 - identity) * (T @ T.T) + identity * self.norm * inner.moments.scatter
+        self.operator = DenseOperator(self.basis.engine.asarray((matrix + matrix.T) / 2))
+        rank = int(np.sum(scales > len(scales) * np.finfo(float).eps * self.norm))
+        #: Number of components there can be.
+        self.size = inner.size if identity else min(inner.size, rank)
+
+    def is_zero(self) -> bool:
+        """The small problem is solved all the same."""
+        return False
+
+    def of_rows(self, pairs: Eigenpairs) -> Eigenpairs:
+        """The pairs themselves: their vectors have an entry a coordinate."""
+        Q = to_numpy(pairs.vectors)
+        #: Sums of the squared scores of all rows, (r,).
+        self.variances = np.einsum("ij,ij->j", Q, self.inner.moments.scatter @ Q)
+        return pairs
+
+    @property
+    def total(self) -> float:
+        """The trace, in the span of the basis."""
+        a = self.identity
+        spread = float(np.trace(self.inner.moments.scatter))
+        return (1 - a) * self.dependence + a * self.norm * spread
+
+    def assemble(self, pairs: Eigenpairs) -> tuple[KernelExpansion, Certificate]:
+        """The expansion and the certificate of canonical eigenpairs."""
+        expansion, _ = self.inner.assemble(pairs)
+        return expansion, self.certificate(pairs)
+
+    def certificate(self, pairs: Eigenpairs) -> Certificate:
+        """What the span leaves out of K is seen through L, and so at most |L| times as large."""
+        if isinstance(self.inner, ColumnProblem):
+            rounding = self.norm * self.inner.rounding * self.inner.total
+            return residual_certificate(pairs, self.total, rounding, definite=True)
+        inner, remainder = self.inner, self.inner.remainder
+        if remainder is not None:
+            remainder = remainder.scaled(self.norm)
+        lost = self.norm * inner.lost
+        found = projection_certificate(
+            pairs, self.total, lost, self.slack, remainder, *inner.judgment()
+        )
+        # Unlike the energy of rows, what is lost of the dependence is only known up to a bound.
+        held = float(pairs.values.sum())
+        most = self.total + max(lost, 0.0) + self.slack
+        share = shares(held - self.slack * len(pairs.values), held, self.total, most)
+        return replace(found, captured_variance=share)
