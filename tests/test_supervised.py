@@ -328,3 +328,16 @@ def test_in_the_shell(tmp_path, monkeypatch):
     assert main(["fit", "t.csv", "--target", "shrub", "-o", "x.mercer", "-q"]) == 1
     hebbian = ["fit", "t.csv", "--target", "b", "--method", "hebbian", "-o", "x.mercer", "-q"]
     assert main(hebbian) == 2
+
+
+def test_what_shuffled_columns_cannot_tell():
+    model = fitted(rows(40), labels(40))
+    with pytest.raises(ValueError, match="permutation_test_score"):
+        model.significance(rows(40))
+
+
+def test_a_fault_of_y_is_not_laid_on_x():
+    y = rows(41)[:, 0]
+    y[7] = np.nan
+    with pytest.raises(ValueError, match="Input y contains NaN in row 7"):
+        SupervisedKernelPCA(1).fit(rows(41), y)

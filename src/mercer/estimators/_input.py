@@ -267,7 +267,7 @@ def converted(check, X, options):
         with np.errstate(over="ignore", invalid="ignore"):
             return check(X, **options)
     except (ValueError, TypeError, OverflowError) as error:
-        raise reason(X, error) from error
+        raise reason(X, error, options.get("input_name", "X")) from error
 
 
 def named_rows(rows, names: list[str] | None, X):

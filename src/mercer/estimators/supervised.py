@@ -17,6 +17,7 @@ from ..preimage import Preimage
 from ..problems import SupervisedGram, SupervisedReduced
 from ..rows import in_type, pose
 from ..rows.beside import GivenColumns
+from ..significance import Significance
 from ..solvers import Solver
 from ._parameters import Interval, StrOptions
 from ._target import target_of
@@ -211,6 +212,20 @@ class SupervisedKernelPCA(KernelPCA):
     def fit_transform(self, X: Array, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit to X and y and return the scores of X, (n_samples, n_components)."""
         return self.fit(X, y, sample_weight=sample_weight).transform(X)
+
+    def significance(self, X: Array = None, **settings: Any) -> Significance:
+        """Not for components that a target chose.
+
+        Raises
+        ------
+        ValueError
+            Shuffled columns show how much variance is noise, and nothing about dependence on y.
+        """
+        raise ValueError(
+            "Shuffled columns tell variance from noise, and these components were chosen by how "
+            "they depend on y. Use sklearn.model_selection.permutation_test_score with a model of "
+            "y, or KernelPCA(...).fit(X).significance()."
+        )
 
     @property
     def n_iter_(self) -> int:
