@@ -6,21 +6,33 @@ of rows in long double, so that neither offsets nor outliers nor scales cost it 
 """
 
 import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import numpy as np
 from scipy import sparse
 
 from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA
-from mercer.bases import Landmarks, RandomFeatures
-from mercer.selectors import GreedyCholesky, KMeans, RPCholesky, SparseGreedy, Uniform
+from mercer.bases import FourierGrid, Landmarks, RandomFeatures
+from mercer.hebbian import GAINS
+from mercer.selectors import SELECTORS
 from mercer.solvers import BlockKrylov, GramPower
 
 WIDE = np.longdouble
 LARGEST = 1e300  # kernel values beyond this may be refused
 
 STATIONARY = ("rbf", "matern", "rational_quadratic", "laplacian")
-DEFINITE = (*STATIONARY, "linear", "poly", "cosine")
+COLUMNS = ("linear", "cosine")  # kernels that have a basis of as many columns as the rows
+POSITIVE = ("chi2", "additive_chi2")  # kernels of rows that are not negative
+DEFINITE = (*STATIONARY, *COLUMNS, "poly", "gower", "chi2")
+KINDS = ("exact", "landmarks", "features", "hebbian", "stream", "columns", "fourier")
+# Kinds whose rows may come in blocks from a file.
+REDUCED = ("landmarks", "features", "columns", "fourier")
+# Kinds that take weights of rows.
+WEIGHTED = ("exact", "landmarks", "features", "columns", "fourier", "stream")
 
 
 @dataclass
@@ -35,12 +47,19 @@ class Problem:
     r: int
     center: bool = True
     sparse: bool = False
+    weights: np.ndarray | None = None
+    blocks: int = 0  # rows of a block of a file, 0 for an array
+    witnesses: int = 0  # rows on which a span is judged, 0 for as many as usual
+    ranges: object = None  # of the columns, as the fit took them
     story: list = field(default_factory=list)
 
     def __str__(self):
         return (
             f"seed {self.seed}: {self.estimator} r={self.r} center={self.center} {self.kernel} "
-            f"{self.options} X {self.X.shape} {self.X.dtype}{' csr' if self.sparse else ''} "
+            f"{self.options} X {self.X.shape} {self.X.dtype}{' csr' if self.sparse else ''}"
+            f"{'' if self.weights is None else ' weighted'}"
+            f"{f' blocks of {self.blocks}' if self.blocks else ''}"
+            f"{f' {self.witnesses} witnesses' if self.witnesses else ''} "
             f"({', '.join(self.story)})"
         )
 
@@ -59,6 +78,8 @@ def draw(seed, largest=90):
     elif kernel["kernel"] in ("poly", "sigmoid") and rng.random() < 0.5:
         kernel["gamma"] = float(10 ** rng.uniform(-2, 0.5))
     estimator, options = draw_method(rng, n, d, kernel["kernel"])
+    blocks = rng.random() < 0.2 and estimator in REDUCED
+    takes = kernel["kernel"] not in ("gower", *POSITIVE) and estimator != "fourier" and not blocks
     return Problem(
         seed,
         X,
@@ -67,14 +88,29 @@ def draw(seed, largest=90):
         options,
         r=int(rng.integers(1, max(2, min(n // 3, 12)))),
         center=bool(rng.random() < 0.8),
-        sparse=(bool(rng.random() < 0.15) and estimator == "exact") or rng.random() < 0.1,
+        sparse=takes and bool(rng.random() < (0.2 if estimator == "exact" else 0.1)),
+        weights=draw_weights(rng, n, estimator, blocks),
+        blocks=int(rng.integers(3, 40)) if blocks else 0,
+        witnesses=int(rng.integers(3, 30)) if rng.random() < 0.2 else 0,
         story=story,
     )
 
 
+def draw_weights(rng, n, estimator, blocks):
+    """How often each row counts, for some problems; rows of files cannot be left out."""
+    if estimator not in WEIGHTED or rng.random() < 0.75:
+        return None
+    w = rng.integers(1, 5, n).astype(float) if rng.random() < 0.3 else rng.uniform(0.1, 2, n)
+    if rng.random() < 0.3:
+        w *= 10 ** rng.uniform(-6, 6, n)
+    if not blocks and rng.random() < 0.3:
+        w[rng.permutation(n)[: n // 3]] = 0
+    return w
+
+
 def draw_kernel(rng):
     """A kernel by name, with its shape parameters."""
-    name = str(rng.choice([*DEFINITE, "sigmoid", "rbf", "linear", "poly"]))
+    name = str(rng.choice([*DEFINITE, "additive_chi2", "sigmoid", "rbf", "linear", "poly"]))
     kernel = {"kernel": name}
     if name == "poly":
         kernel |= {"degree": int(rng.integers(1, 4)), "coef0": float(rng.choice([0.0, 1.0]))}
@@ -104,6 +140,13 @@ def draw_rows(rng, largest, kernel):
     if rng.random() < 0.2:
         X = np.round(X)
         story.append("whole numbers")
+    if rng.random() < 0.15:
+        X = X[:, :1] @ rng.standard_normal((1, d)) + 10 ** rng.uniform(-17, -1) * X
+        story.append("near a line")
+    if rng.random() < 0.15:
+        near = 10 ** rng.uniform(-17, -3)
+        X = X[rng.integers(0, max(2, n // 3), n)] + near * rng.standard_normal((n, d))
+        story.append(f"copies up to {near:.0e}")
     if rng.random() < 0.25:
         far = 10 ** rng.uniform(1, 10)
         X[rng.integers(0, n, int(rng.integers(1, 4)))] *= far
@@ -118,30 +161,47 @@ def draw_rows(rng, largest, kernel):
         story.append(f"scale {scale:.0e}")
     if rng.random() < 0.3 and np.abs(X).max() < 1e30:
         X = X.astype(np.float32)
-    return X, story
+    return np.abs(X) if kernel in POSITIVE else X, story
 
 
 def draw_method(rng, n, d, kernel):
     """An estimator, and the options that choose its algorithm."""
-    kinds = ["exact", "landmarks", "features", "hebbian", "stream"]
-    kind = str(rng.choice(kinds, p=[0.45, 0.3, 0.08, 0.07, 0.1]))
+    kind = str(rng.choice(KINDS, p=[0.34, 0.3, 0.08, 0.06, 0.1, 0.06, 0.06]))
     if kind == "features" and kernel not in (*STATIONARY, "poly"):
         kind = "landmarks"
+    if kind == "fourier" and (kernel not in STATIONARY[:3] or d > 3):
+        kind = "landmarks"
+    if kind == "columns" and kernel not in COLUMNS:
+        kind = "exact"
     if kind == "exact":
         return kind, draw_solver(rng, n)
     if kind == "landmarks":
-        selectors = [None, None, Uniform(), RPCholesky(), GreedyCholesky(), SparseGreedy()]
-        selectors += [KMeans()]
-        selector = selectors[rng.integers(len(selectors))]
-        return kind, {"basis": Landmarks(int(rng.integers(1, n)), selector)}
+        return kind, {"basis": draw_landmarks(rng, n)}
     if kind == "features":
         how = str(rng.choice(["orthogonal", "plain", "qmc"]))
         return kind, {"basis": RandomFeatures(int(rng.integers(2, 300)), how)}
+    if kind == "columns":
+        return kind, {"basis": "columns"}
+    if kind == "fourier":
+        return kind, {"basis": FourierGrid(tol=float(10 ** rng.uniform(-9, -1)))}
     if kind == "hebbian":
         readout = str(rng.choice(["ritz", "nystroem", "carried", "free"]))
-        return kind, {"readout": readout, "n_passes": int(rng.integers(1, 6))}
+        passes, gain = int(rng.integers(1, 6)), str(rng.choice(list(GAINS)))
+        return kind, {"readout": readout, "n_passes": passes, "gain": gain}
     novelty = float(10 ** rng.uniform(-6, -1))
     return kind, {"novelty": novelty, "budget": int(rng.integers(12, n + 13))}
+
+
+def draw_landmarks(rng, n):
+    """Landmarks of every selector, to an error, or any rows, which may be the same ones."""
+    how = rng.random()
+    if how < 0.15:
+        return Landmarks(indices=rng.integers(0, n, int(rng.integers(1, n))).tolist())
+    if how < 0.25:
+        return Landmarks(error=float(10 ** rng.uniform(-8, -0.5)))
+    names = [*SELECTORS]
+    selector = SELECTORS[names[rng.integers(len(names))]]() if how < 0.8 else None
+    return Landmarks(int(rng.integers(1, n)), selector)
 
 
 def draw_solver(rng, n):
@@ -163,18 +223,23 @@ def draw_solver(rng, n):
 
 
 def exact_gram(problem, gamma):
-    """The kernel matrix in long double, centered if the problem is."""
-    X = problem.X.astype(WIDE)
-    name, options = problem.kernel["kernel"], problem.kernel
+    """The kernel matrix in long double, centered and weighted if the problem is, and as it is."""
+    X, w = problem.X.astype(WIDE), np.ones(len(problem.X), WIDE)
+    if problem.weights is not None:
+        some = problem.weights > 0
+        X, w = X[some], problem.weights[some].astype(WIDE)
+    name, options = problem.kernel["kernel"], problem.kernel | {"ranges": problem.ranges}
+    share, root = w / w.sum(), np.sqrt(w)
+    weigh = root[:, None] * root
     if name == "linear" and problem.center:
         X = X - WIDE(1) * problem.X.mean(axis=0, dtype=float)
-        X = X - X.mean(axis=0)
-        return X @ X.T, X @ X.T
+        X = X - share @ X
+        return weigh * (X @ X.T), weigh * (X @ X.T)
     K = FORMULAS[name](X, WIDE(gamma), options)
     if not problem.center:
-        return K, K
-    centered = K - K.mean(axis=0)
-    return centered - centered.mean(axis=1)[:, None], K
+        return weigh * K, weigh * K
+    centered = K - share @ K
+    return weigh * (centered - (centered @ share)[:, None]), weigh * K
 
 
 def squared_distances(X):
@@ -219,7 +284,28 @@ def cosine(X, gamma, options):
     return X @ X.T
 
 
+def gower(X, gamma, options):
+    gaps = np.abs(X[:, None, :] - X[None, :, :])
+    ranges = np.broadcast_to(np.asarray(options["ranges"], WIDE), X.shape[1:])
+    some = ranges > 0
+    shares = np.where(some, gaps / np.where(some, ranges, WIDE(1)), gaps > 0)
+    return np.maximum(0, 1 - shares).mean(axis=2)
+
+
+def additive_chi2(X, gamma, options):
+    total = X[:, None, :] + X[None, :, :]
+    gaps = X[:, None, :] - X[None, :, :]
+    return -(gaps * (gaps / np.where(total > 0, total, WIDE(1)))).sum(axis=2)
+
+
+def chi2(X, gamma, options):
+    return np.exp(gamma * additive_chi2(X, gamma, options))
+
+
 FORMULAS = {
+    "gower": gower,
+    "chi2": chi2,
+    "additive_chi2": additive_chi2,
     "rbf": rbf,
     "laplacian": laplacian,
     "matern": matern,
@@ -261,13 +347,31 @@ def truth(problem, gamma):
 
 def fitted(problem):
     """The fitted estimator."""
-    X = sparse.csr_matrix(problem.X) if problem.sparse else problem.X
     common = {**problem.kernel, "center": problem.center, "random_state": problem.seed}
     common |= {"n_jobs": 1, **problem.options}
     kind = {"hebbian": HebbianKernelPCA, "stream": StreamingKernelPCA}
-    with warnings.catch_warnings():
+    model = kind.get(problem.estimator, KernelPCA)(problem.r, **common)
+    weights = {} if problem.weights is None else {"sample_weight": problem.weights}
+    with warnings.catch_warnings(), given(problem) as X:
         warnings.simplefilter("ignore")
-        return kind.get(problem.estimator, KernelPCA)(problem.r, **common).fit(X)
+        return model.fit(X, **weights)
+
+
+@contextmanager
+def given(problem):
+    """The rows as the problem gives them, judged on as few witnesses as it says."""
+    few = {"ALL_ROWS": problem.witnesses, "SAMPLE_ROWS": problem.witnesses}
+    with patch.multiple("mercer.remainder", **few if problem.witnesses else {"STEP": 4.0}):
+        if not problem.blocks:
+            yield sparse.csr_matrix(problem.X) if problem.sparse else problem.X
+            return
+        with (
+            TemporaryDirectory() as folder,
+            patch("mercer.rows.blocks.BLOCK_ROWS", problem.blocks),
+        ):
+            path = Path(folder) / "rows.npy"
+            np.save(path, problem.X)
+            yield path
 
 
 def violations(problem):
@@ -277,7 +381,8 @@ def violations(problem):
         model = fitted(problem)
     except ValueError as error:
         return refused(problem, str(error), overflow)
-    gamma = getattr(model.kernel_, "gamma", 1.0)
+    numbers = model.kernel_.get_params()
+    problem.ranges, gamma = numbers.get("ranges"), numbers.get("gamma", 1.0)
     exact, certificate = truth(problem, gamma), model.certificate_
     checks = [finite(model), flags(problem, certificate, exact)]
     checks.append(intervals(problem, certificate, exact))
@@ -288,17 +393,18 @@ def violations(problem):
 
 def refused(problem, message, overflow):
     """A fit may refuse kernels that are indefinite or overflow, and nothing else."""
-    name = problem.kernel["kernel"]
+    name, indefinite = problem.kernel["kernel"], not definite(problem)
     excuses = {
-        "negative eigenvalues": name == "sigmoid",
-        "no positive semidefinite matrix": name == "sigmoid",
-        "k(x, x) = 0": name == "sigmoid",
-        "leaves no row": name in ("sigmoid", "poly", "linear", "cosine"),
+        "negative eigenvalues": indefinite,
+        "no positive semidefinite matrix": indefinite,
+        "k(x, x) = 0": indefinite,
+        "leaves no row": indefinite or name in ("poly", "linear", "cosine"),
         "not finite": name == "poly" and overflow**3 > LARGEST / 1e20,
         "ARPACK": True,
         "Landmarks: size": True,
         "fewer than n_samples": True,
         "at least as many rows": True,
+        "Fourier grid": problem.estimator == "fourier",
     }
     if any(text in message and excuse for text, excuse in excuses.items()):
         return []
@@ -327,7 +433,7 @@ def flags(problem, certificate, exact):
 
 
 def definite(problem):
-    return problem.kernel["kernel"] != "sigmoid"
+    return problem.kernel["kernel"] in DEFINITE
 
 
 def intervals(problem, certificate, exact):
@@ -359,6 +465,8 @@ def pairs(problem, model, exact):
     """Residuals, captured variance and convergence, from the vectors themselves."""
     certificate = model.certificate_
     U = np.asarray(model.eigenvectors_, dtype=WIDE)
+    if problem.weights is not None:
+        U = U * np.sqrt(problem.weights[problem.weights > 0])[:, None]
     norms = np.sqrt((U * U).sum(axis=0))
     if certificate.kind != "bound" or not np.all(norms > 0):
         return []
@@ -370,7 +478,7 @@ def pairs(problem, model, exact):
     # Attributes are rounded to the type of the data.
     rounding = exact.slack + 4 * np.finfo(problem.X.dtype).eps * np.sqrt(len(U)) * top
     width = np.maximum(certificate.eigenvalue_upper - values, values - certificate.eigenvalue_lower)
-    if problem.estimator == "exact":
+    if problem.estimator in ("exact", "columns"):
         allowed = np.maximum(certificate.residuals, width.astype(float))
         worst = np.max(residuals - allowed)
         if worst > rounding:
@@ -385,8 +493,10 @@ def pairs(problem, model, exact):
         found.append(f"captured {held:.6g} is not in [{low:.6g}, {high:.6g}]")
     tol = problem.options.get("tol", 0.0)
     asked = max(tol, 1e-6 if problem.X.dtype == np.float32 else 1e-9)
-    if certificate.converged and problem.estimator == "exact":
-        allowance = np.max(width.astype(float) - certificate.residuals, initial=0.0)
+    if certificate.converged and problem.estimator in ("exact", "columns"):
+        # Rounding, which of columns is part of the residuals.
+        stated = 0.0 if problem.estimator == "columns" else certificate.residuals
+        allowance = np.max(width.astype(float) - stated, initial=0.0)
         worst = np.max(
             residuals[np.asarray(values > 0)], initial=0.0
         )  # zeros are values set to zero

@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from contracts import SEED, generator
-from fuzz import draw, violations
+from fuzz import FORMULAS, KINDS, draw, violations
 
 from mercer.remainder import (
     FAILURE,
@@ -52,11 +52,13 @@ def test_no_statement_is_false_in_ten_thousand(first):
 def test_problems_are_of_all_kinds():
     problems = [draw(seed) for seed in range(400)]
     kinds = Counter(problem.estimator for problem in problems)
-    assert set(kinds) == {"exact", "landmarks", "features", "hebbian", "stream"}
-    assert min(kinds.values()) >= 10
-    assert len({problem.kernel["kernel"] for problem in problems}) == 8
+    assert set(kinds) == set(KINDS)
+    assert min(kinds.values()) >= 3
+    assert {problem.kernel["kernel"] for problem in problems} == set(FORMULAS)
     assert {problem.X.dtype.name for problem in problems} == {"float32", "float64"}
-    assert any(problem.sparse for problem in problems)
+    for extra in ("sparse", "blocks", "witnesses"):
+        assert sum(bool(getattr(problem, extra)) for problem in problems) >= 5
+    assert sum(problem.weights is not None for problem in problems) >= 40
     assert str(draw(5)) == str(draw(5))
 
 

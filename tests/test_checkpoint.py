@@ -2,11 +2,11 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 import warnings
 from contextlib import suppress
+from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -373,16 +373,24 @@ def fit_in_child(kind, folder, out, files):
     np.save(out, result(model))
 
 
+@cache
+def children():
+    """Processes that begin as copies of one which has imported all that a fit needs."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["test_checkpoint"])
+    return context
+
+
 def start(kind, folder, out, files):
-    code = "from test_checkpoint import fit_in_child; import sys; fit_in_child(*sys.argv[1:])"
-    here = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    line = [sys.executable, "-c", code, kind, str(folder), str(out), str(files)]
-    return subprocess.Popen(line, env=os.environ | {"PYTHONPATH": here})
+    child = children().Process(target=fit_in_child, args=(kind, folder, out, files))
+    child.start()
+    return child
 
 
 def finish(kind, folder, out, files):
     child = start(kind, folder, out, files)
-    assert child.wait(300) == 0
+    child.join(300)
+    assert child.exitcode == 0
     return np.load(out)
 
 
@@ -393,14 +401,12 @@ def kill_at_random(kind, kills, tmp_path):
     while done < kills:
         folder = tmp_path / f"{done}.ckpt"
         child = start(kind, folder, tmp_path / "a.npy", tmp_path)
-        while child.poll() is None and not (folder / "about.json").exists():
-            time.sleep(0.005)
-        begun = time.monotonic()
-        wait = rng.uniform(0, seconds)
-        while child.poll() is None and time.monotonic() - begun < wait:
+        while child.is_alive() and not (folder / "about.json").exists():
             time.sleep(0.002)
+        child.join(rng.uniform(0, seconds))
         child.kill()
-        killed = child.wait(60) == -signal.SIGKILL
+        child.join(60)
+        killed = child.exitcode == -signal.SIGKILL
         # Fits that had ended before tell how long one takes.
         seconds = seconds * (1.2 if killed else 0.8)
         done += killed

@@ -322,3 +322,12 @@ def test_kernel_objects_are_checked_by_the_estimator():
         KernelPCA(2, kernel=RBF(gamma=-1.0)).fit(X)
     with pytest.raises(ValueError, match="nu=3"):
         KernelPCA(2, kernel=Matern(nu=3)).fit(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("power", [-30, -12, 0, 12, 30])
+def test_chi2_of_counts_in_any_unit(power, dtype):
+    """The distance has the unit of the rows, and squares on the way do not leave the numbers."""
+    X, unit = generator(31).random((9, 4)).astype(dtype), dtype(10.0**power)
+    K = AdditiveChi2()(X * unit) / unit
+    np.testing.assert_allclose(K, AdditiveChi2()(X), rtol=0, atol=1e-5)

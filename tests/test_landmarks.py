@@ -1,5 +1,6 @@
 """Landmarks, random features and moments: kernel PCA in a small basis."""
 
+import re
 import warnings
 
 import numpy as np
@@ -446,3 +447,38 @@ def test_selectors_keep_to_the_budget(name):
     assert any("drawn at random" in str(one.message) for one in told)
     with pytest.raises(ValueError, match=f"{name} can choose among 19 rows.*too few for 20"):
         pool_within(selector, X, 20, generator(1), selector.work_bytes(20, 20) - 1)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SELECTORS)
+def test_selectors_of_every_kernel(name):
+    """Points are where the kernel is defined; some selectors refuse indefinite kernels."""
+    X = np.abs(generator(77).standard_normal((40, 3)))
+    for draw, kernel in enumerate(["chi2", "additive_chi2", "sigmoid", "gower", "cosine", "poly"]):
+        shift = generator(78, draw).uniform(-2, 2)
+        model = KernelPCA(
+            2, kernel=kernel, coef0=shift, basis=Landmarks(9, SELECTORS[name]()), random_state=draw
+        )
+        try:
+            model.fit(X)
+        except ValueError as error:
+            assert not model._make_kernel(X).definite
+            assert re.search("positive semidefinite|no row to be a landmark|negative", str(error))
+            continue
+        model.kernel_.check(model.landmarks_)
+        assert np.isfinite(model.transform(X)).all()
+
+
+def test_points_where_the_kernel_is_not_defined():
+    X = np.abs(generator(79).standard_normal((20, 3)))
+    with pytest.raises(ValueError, match="non-negative"):
+        KernelPCA(2, kernel="chi2", basis=Landmarks(points=-X[:5])).fit(X)
+
+
+@pytest.mark.parametrize("source", ["array", "file"])
+def test_one_landmark_far_from_the_origin(source, tmp_path):
+    """It is its own mean: a kernel about that would see nothing of it."""
+    X = generator(80).standard_normal((20, 3)) + 5
+    np.save(tmp_path / "x.npy", X)
+    model = KernelPCA(1, basis=Landmarks(points=X[:1]))
+    assert model.fit(X if source == "array" else tmp_path / "x.npy").eigenvalues_[0] > 0

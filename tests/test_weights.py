@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from mercer import KernelPCA, StreamingKernelPCA, kernels
 from mercer.bases import AllPoints, FourierGrid, Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
+from mercer.moments import Moments
 from mercer.operators import WeightedGram
 from mercer.solvers import SOLVERS
 
@@ -264,3 +265,42 @@ def test_operator(n, center):
     A = np.sqrt(w)[:, None] * (H @ K @ H.T) * np.sqrt(w)
     basis = AllPoints().build(kernels.RBF(0.3), X, LocalEngine(10**6, 2), generator(1))
     check_operator(WeightedGram(basis, w, center), A)
+
+
+def test_landmarks_by_number_are_rows_of_x():
+    """Also where rows before them have no weight and are left out."""
+    X, w = rows(40, key=11), counts(40, 11)
+    w[:7] = 0
+    index = [3, 9, 20, 33]
+    for recipe, points in ((Landmarks(indices=index), X[index]), (Landmarks(0.5), None)):
+        model = KernelPCA(2, kernel="rbf", gamma=0.3, basis=recipe, random_state=0)
+        model.fit(X, sample_weight=w)
+        if points is None:
+            assert len(model.landmarks_) == round(0.5 * np.count_nonzero(w))
+        else:
+            np.testing.assert_array_equal(model.landmarks_, points)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("draw", range(20))
+def test_moments_of_rows_of_any_weight(draw, dtype):
+    """Far rows of no weight and near rows of great weight, in any block."""
+    rng = generator(504, draw)
+    Y = rng.standard_normal((60, 3)) * 10 ** rng.uniform(-5, 5, 60)[:, None] + rng.uniform(-9, 9)
+    w = 10 ** rng.uniform(-8, 8, 60)
+    Y, cuts = Y.astype(dtype), np.sort(rng.integers(1, 59, 4))
+    found = Moments.of_blocks(np.split(Y.copy(), cuts), 1.0, np.split(w, cuts))
+    wide = Y.astype(np.longdouble)
+    mean = w @ wide / w.sum()
+    truth = (wide - mean).T @ (w[:, None] * (wide - mean))
+    eps = np.finfo(dtype).eps
+    np.testing.assert_allclose(found.count, w.sum(), rtol=1e-12)
+    # Of the largest terms of each sum.
+    assert np.abs(found.scatter - truth).max() <= 60 * eps * np.trace(truth)
+    assert np.abs(found.mean - mean).max() <= 60 * eps * np.abs(w[:, None] * wide).sum() / w.sum()
+
+
+def test_the_plan_counts_rows_and_not_weights():
+    X, w = rows(50, key=12), np.full(50, 1e6)
+    plan = KernelPCA(2, basis="columns").fit(X, sample_weight=w).plan_
+    assert "50 rows" in repr(plan)

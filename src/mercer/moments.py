@@ -6,7 +6,8 @@ files read in blocks, batches of a stream, threads and clusters are all the same
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from itertools import repeat
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -59,16 +60,21 @@ class Moments:
 
         `weights` has an array (n,) for every block, or is None for rows that all count once.
 
-        All are taken about the mean of the first block, which is close enough to their own.
+        Rows that count alike are taken about the mean of the first block, which is close enough
+        to their own; a few that count for far more than others may be anywhere, and blocks of
+        rows with weights are each taken about their own mean.
         Products are by matmul: it takes half of the work where both factors are the same rows,
         and, unlike SciPy's BLAS, it lets other threads run meanwhile.
         """
+        if weights is not None:
+            parts = (cls.weighted(Y, w) for Y, w in zip(blocks, weights, strict=True))
+            return replace(reduce(add, parts), energy=energy)
         count: Any = 0
         shift = np.zeros(0)
         scatter: Any = np.zeros((0, 0))
         total: Any = np.zeros(0)
-        first, of_each = True, repeat(None) if weights is None else weights
-        for Y, w in zip(blocks, of_each, strict=False):
+        first = True
+        for Y in blocks:
             xp = array_namespace(Y)
             if first:
                 first = False
@@ -77,17 +83,34 @@ class Moments:
                 shape = (Y.shape[1], Y.shape[1])
                 total, scatter = 0.0, xp.zeros(shape, dtype=xp.float64, **placement_of(Y))
             Y -= shift
-            if w is None:
-                count, total = count + Y.shape[0], total + xp.sum(Y, axis=0, dtype=xp.float64)
-                scatter += Y.T @ Y
-            else:
-                w = xp.asarray(on_device_of(w, Y), dtype=Y.dtype)
-                Z = Y * w[:, None]
-                count, total = count + float(w.sum()), total + xp.sum(Z, axis=0, dtype=xp.float64)
-                scatter += Z.T @ Y
+            count, total = count + Y.shape[0], total + xp.sum(Y, axis=0, dtype=xp.float64)
+            scatter += Y.T @ Y
         offset = total / (count or 1)
         scatter -= outer(offset, total)
         return cls(float(count), shift + offset, scatter, energy)
+
+    @classmethod
+    def weighted(cls, Y: Any, w: Any, energy: Any = 0.0) -> "Moments":
+        """The moments of rows Y, (n, m), with weights w, (n,); Y is overwritten.
+
+        About their own mean, so that neither a large mean nor a large weight costs digits.
+        """
+        xp = array_namespace(Y)
+        w = xp.asarray(on_device_of(w, Y), dtype=xp.float64)
+        count = float(w.sum())
+        if not count:
+            return cls(0.0, np.zeros(Y.shape[1]), np.zeros((Y.shape[1], Y.shape[1])), energy)
+        share = xp.asarray(w / count, dtype=Y.dtype)
+        mean = xp.zeros(Y.shape[1], dtype=xp.float64, **placement_of(Y))
+        # The second time takes out what rounding left of the mean.
+        for _ in range(2):
+            shift = share @ Y
+            Y -= shift
+            mean += shift
+        Z = Y * xp.asarray(w, dtype=Y.dtype)[:, None]
+        scatter = xp.asarray(Z.T @ Y, dtype=xp.float64)
+        # Rounding leaves the triangles unequal, and eigensolvers read only one.
+        return cls(count, mean, (scatter + scatter.T) / 2, energy)
 
     def __sizeof__(self):
         # A cluster's scheduler asks for it before it moves one.

@@ -50,11 +50,12 @@ class BasisRecipe(BaseEstimator, ABC):
         """Rows to choose the basis from, of n or of an unknown number; 0 if it needs none."""
         return 0
 
-    def settled(self, n: int | None, n_components: int | None, take: Callable) -> "BasisRecipe":
-        """The same recipe with what depends on all n rows made explicit.
+    def located(self, n: int | None, take: Callable) -> "BasisRecipe":
+        """The same recipe with rows in place of their numbers; ``take(index)`` gives some of n."""
+        return self
 
-        ``take(index)`` gives rows by number.
-        """
+    def settled(self, n: int | None, n_components: int | None) -> "BasisRecipe":
+        """The same recipe with what depends on the number of rows made explicit."""
         return self
 
     def with_range(self, box: Any) -> "BasisRecipe":

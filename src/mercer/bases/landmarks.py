@@ -130,7 +130,9 @@ class Landmarks(BasisRecipe):
             # There are entries that single precision cannot hold.
             X = in_double(X)
         if self.points is not None or self.indices is not None:
-            return PointBasis(kernel, self._given(X), engine, single=single)
+            points = self._given(X)
+            kernel.check(points)
+            return PointBasis(kernel, points, engine, single=single)
         size = self.count(X.shape[0], n_components)
         return PointBasis(kernel, self._choose(kernel, X, size, rng, engine), engine, single=single)
 
@@ -169,11 +171,16 @@ class Landmarks(BasisRecipe):
         pool = self.selector.pool if self.selector is not None else None
         return 2 * (pool or max(MIN_POOL, POOL_PER_ATOM * size))
 
-    def settled(self, n: int | None, n_components: int | None, take: Callable[..., Any]) -> Any:
-        """Points for row numbers, a number for a share of the rows."""
+    def located(self, n: int | None, take: Callable[..., Any]) -> Any:
+        """Points for row numbers."""
         self.check()
-        if self.indices is not None:
-            return Landmarks(points=take(self._checked_indices(n)))
+        if self.indices is None:
+            return self
+        return Landmarks(points=take(self._checked_indices(n)))
+
+    def settled(self, n: int | None, n_components: int | None) -> Any:
+        """A number for a share of the rows."""
+        self.check()
         return self.of_size(self.count(n, n_components)) if isinstance(self.size, float) else self
 
     def stand_in(self, X: Array) -> Any:
@@ -238,7 +245,7 @@ class Landmarks(BasisRecipe):
         check_moments(size, "landmarks", engine)
         X = pool_within(selector, X, size, rng, engine.memory)
         with engine.single_blas():
-            chosen = selector.select(kernel, X, size, rng)
+            chosen = selected(selector, kernel, X, size, rng)
         count = chosen.shape[0]  # of points, which may be sparse
         if count == 0:
             raise ValueError(
@@ -261,6 +268,20 @@ class Landmarks(BasisRecipe):
             yield size
             size *= GROWTH
         yield n
+
+
+def selected(selector, kernel, X, size, rng):
+    """What the selector picks, or why it cannot: some need factors that other kernels have not."""
+    try:
+        return selector.select(kernel, X, size, rng)
+    except np.linalg.LinAlgError as error:
+        if kernel.definite:
+            raise
+        raise ValueError(
+            f"{selector!r} chooses by factors of a positive semidefinite matrix, and {kernel!r} "
+            "has no positive semidefinite matrix on these rows. Choose another selector, such as "
+            "Uniform(), or use basis='points'."
+        ) from error
 
 
 def in_double(X):

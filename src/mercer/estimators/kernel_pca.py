@@ -306,8 +306,12 @@ class KernelPCA(KernelEstimator):
 
     def _fit(self, X, sample_weight, target: Any = None) -> Self:
         """The table of contents of a fit, to a target where there is one."""
-        rows, weights = weighted(self._open(X, reset=True), sample_weight, self)
+        given = self._open(X, reset=True)
+        rows, weights = weighted(given, sample_weight, self)
         recipe, rows = self._choose_basis(rows)
+        if weights is not None and recipe.needs_count:
+            # Row numbers are those of X, also where rows of no weight are left out.
+            recipe = recipe.located(given.count_rows(), given.take)
         rows.weights = weights
         rows.checkpoint = self._open_checkpoint(rows)
         kept = rows.checkpoint

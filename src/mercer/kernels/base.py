@@ -110,6 +110,10 @@ class Kernel(BaseEstimator, ABC):
         """Raise ValueError if this kernel is not defined on X."""
         return
 
+    def within(self, X: Array) -> Array:
+        """The nearest dense rows on which this kernel is defined."""
+        return X
+
 
 class WidthMixin:
     """A width ``gamma`` that may be None (1 / number of columns), "median" or "mean"."""

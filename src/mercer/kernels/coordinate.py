@@ -15,6 +15,8 @@ from .measures import WIDE_ROWS, fits_single, median_row, same_for_all
 # Rows on which a user's function is tried both ways, and what may be rounding between the two.
 CHECKED_ROWS = 8
 ASYMMETRY = 1e-5
+# Entries whose squares single precision holds, and their reciprocals.
+SQUARED = 2.0**40
 
 
 class Laplacian(WidthMixin, DirectKernel):
@@ -95,10 +97,17 @@ class AdditiveChi2(DirectKernel):
                 "Shift or clip the data, or choose another kernel."
             )
 
+    def within(self, X: Array) -> Array:
+        """Zero in place of negative entries."""
+        return array_namespace(X).clip(X, 0, None)
+
     def fill(self, X: Array, Z: Array, out: Array) -> None:
-        """Minus the chi-squared distances."""
+        """Minus the chi-squared distances; the unit of the rows is theirs."""
+        unit = unit_of(X, Z)
+        if unit != 1:
+            X, Z = X / unit, Z / unit
         add_coordinates("chi2_distances", chi2_term, X, Z, out)
-        out *= -1
+        out *= -unit
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         """4 z^2 / (x + z)^2 - 1, column by column."""
@@ -229,6 +238,14 @@ def chi2_term(x, z):
     """(x - z)^2 / (x + z), zero for empty bins."""
     xp, both = array_namespace(x), x + z
     return (x - z) ** 2 / xp.where(both > 0, both, 1.0)
+
+
+def unit_of(X, Z) -> float:
+    """A power of two near the largest entry where squares of entries could over- or underflow."""
+    largest = max(float(X.max()), float(Z.max())) if X.shape[0] and Z.shape[0] else 0.0
+    if not 0 < largest < np.inf or 1 / SQUARED < largest < SQUARED:
+        return 1.0
+    return float(2.0 ** np.floor(np.log2(largest)))
 
 
 def chi2_slope(x, z):

@@ -124,7 +124,8 @@ class Linear(DotProductKernel):
 
     def recentered(self, X: Array) -> Kernel:
         """With the mean as its center, where rows are far from the origin and close together."""
-        if is_sparse(X) or self.center is not None:
+        # A single row is its own mean, from which nothing is seen of it.
+        if is_sparse(X) or self.center is not None or X.shape[0] < 2:
             return self
         sample = np.asarray(to_numpy(X[:: -(-X.shape[0] // MEAN_ROWS)]), dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -26,6 +26,9 @@ class FourierProblem:
     center : bool
     """
 
+    #: Number of rows where they have weights; else it is the sum of these.
+    n_rows: int | None = None
+
     def __init__(self, basis: FourierBasis, sums: TrigonometricMoments, center: bool = True):
         self.basis, self.sums, self.center = basis, sums, center
         self.operator = ToeplitzCovariance(
@@ -35,7 +38,7 @@ class FourierProblem:
     @property
     def count(self) -> int:
         """Number of rows."""
-        return round(self.sums.count)
+        return round(self.sums.count) if self.n_rows is None else self.n_rows
 
     @property
     def weight(self) -> float:

@@ -106,6 +106,8 @@ class ReducedProblem:
 
     #: Moments with columns that stood beside the rows, where some did.
     joint: JointMoments | None = None
+    #: Number of rows where they have weights; else it is the sum of these.
+    n_rows: int | None = None
 
     def __init__(
         self,
@@ -132,7 +134,7 @@ class ReducedProblem:
     @property
     def count(self) -> int:
         """Number of rows."""
-        return round(self.moments.count)
+        return round(self.moments.count) if self.n_rows is None else self.n_rows
 
     @property
     def weight(self) -> float:

@@ -65,15 +65,17 @@ def pose(request: Request, rows: Rows, engine: TiledEngine, rng: np.random.Gener
         return GramProblem(basis, request.center, rows.weights)
     recipe = request.recipe
     n = rows.count_rows() if recipe.needs_count else rows.shape[0]
-    recipe = recipe.settled(n, request.n_components, rows.take)
+    recipe = recipe.located(n, rows.take).settled(n, request.n_components)
     if recipe.needs_range and not rows.in_memory:
         check_repeatable(rows)
         recipe = recipe.with_range(rows.sum(RangeOf(), "looking at rows").bounds)
     seen = looked_at(request, recipe, rows)
     kernel = request.kernel_for(seen)
-    if recipe.error is None:
-        return reduced(request, recipe, kernel, seen, rows, engine, rng)
-    return grown(request, recipe, kernel, seen, rows, engine, rng)
+    make = reduced if recipe.error is None else grown
+    problem = make(request, recipe, kernel, seen, rows, engine, rng)
+    if rows.weights is not None:
+        problem.n_rows = len(rows.weights)
+    return problem
 
 
 def looked_at(request: Request, recipe: BasisRecipe, rows: Rows):

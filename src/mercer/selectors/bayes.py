@@ -289,7 +289,7 @@ def log_likelihood(K, counts, model, center=False):
     A = np.flatnonzero(w)
     root = np.sqrt(w[A])
     B = np.eye(len(A)) + root[:, None] * K[np.ix_(A, A)] * root / noise
-    C = cholesky(B, lower=True)
+    C = factor(B)
     V = solve_triangular(C, root[:, None] * K[A], lower=True) / np.sqrt(noise)
     left, total = K.diagonal() - np.einsum("ij,ij->j", V, V), counts.sum()
     trace = counts @ left
@@ -307,8 +307,15 @@ def model_residual(K, weights, noise):
     root = np.sqrt(weights[A])
     B = root[:, None] * K[np.ix_(A, A)] * root
     B[np.diag_indices(len(A))] += noise
-    V = solve_triangular(cholesky(B, lower=True), root[:, None] * K[A], lower=True)
+    V = solve_triangular(factor(B), root[:, None] * K[A], lower=True)
     return np.ascontiguousarray(K - V.T @ V)
+
+
+def factor(B):
+    """The lower Cholesky factor; LinAlgError where B has none, as of indefinite kernels."""
+    if not np.isfinite(B).all():
+        raise np.linalg.LinAlgError("not finite")
+    return cholesky(B, lower=True, check_finite=False)
 
 
 def data_power(K, counts, center):

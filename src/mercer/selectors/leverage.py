@@ -91,9 +91,11 @@ def _ridge(G, size):
     """Mean size of the eigenvalues that the sample can tell from its own noise.
 
     `size` rows drawn by leverage resolve about size / (4 log size) directions, so the tail
-    starts there; never below rounding.
+    starts there; never below rounding, nor twice the negative eigenvalues of an indefinite kernel.
     """
     rank = int(np.ceil(size / (4 * np.log(max(size, 3)))))
-    values = np.maximum(eigvalsh(G, check_finite=False)[::-1], 0)
+    values = eigvalsh(G, check_finite=False)[::-1]
+    least, values = values[-1], np.maximum(values, 0)
     smallest = len(G) * np.finfo(float).eps * max(values[0], np.finfo(float).tiny)
+    smallest = max(smallest, -2 * least)
     return max(values[rank:].sum() / rank, smallest)

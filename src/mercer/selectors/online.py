@@ -137,7 +137,7 @@ def preimage(kernel, B, a, z):
             break
         target = weights @ B / total
         for halving in range(HALVINGS):
-            trial = z + (target - z) * 0.5**halving
+            trial = kernel.within(z + (target - z) * 0.5**halving)
             if not np.isfinite(trial).all():
                 continue
             new, new_weights = _along(kernel, B, a, trial)

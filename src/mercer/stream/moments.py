@@ -295,13 +295,12 @@ def weighted_moments(Y, norms, weights) -> Moments:
     largest = float(norms.max())
     if (weights == 1.0).all():
         return replace(Moments.of_blocks([Y], float(norms.sum())), largest=largest)
-    count = float(weights.sum())
-    if count == 0.0:  # forgotten so long ago that their weights are below the smallest number
+    if (
+        weights.sum() == 0.0
+    ):  # forgotten so long ago that their weights are below the smallest number
         return no_rows(Y.shape[1])
     weights = on_device_of(weights, Y)
-    mean = weights @ Y / count
-    Y -= mean
-    return Moments(count, mean, (Y.T * weights) @ Y, float(weights @ norms), largest)
+    return replace(Moments.weighted(Y, weights, float(weights @ norms)), largest=largest)
 
 
 def rows_to_look(count: int, forgetting: float) -> int:
