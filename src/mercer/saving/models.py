@@ -55,6 +55,10 @@ from .parts import PARTS, host
 from .values import Part, Reader
 
 
+# Sides of arrays that hold rows, of which there is one at least.
+ROWS = ("n", "s", "t", "a")
+
+
 @dataclass(frozen=True)
 class Array:
     """An array whose sides have names: equal names mean equal lengths."""
@@ -193,9 +197,12 @@ def fits(value, kind, sizes: dict[str, int]) -> bool:
         return False
     if value.dtype.kind == "f" and not np.isfinite(value.data if is_sparse(value) else value).all():
         return False
-    same = len(kind.sides) == value.ndim
-    pairs = zip(kind.sides, value.shape, strict=False)
-    return same and all(sizes.setdefault(side, size) == size for side, size in pairs)
+    if len(kind.sides) != value.ndim:
+        return False
+    pairs = list(zip(kind.sides, value.shape, strict=True))
+    if any(size == 0 for side, size in pairs if side in ROWS):
+        return False
+    return all(sizes.setdefault(side, size) == size for side, size in pairs)
 
 
 def restore_points(model) -> None:
