@@ -24,6 +24,7 @@ from mercer import (
 from mercer.bases import BASES, Landmarks, RandomFeatures
 from mercer.compute import TileStore
 from mercer.hebbian import GAINS
+from mercer.kernels import KERNELS
 from mercer.preimage import PREIMAGES
 from mercer.selectors import SELECTORS
 from mercer.solvers import SOLVERS
@@ -168,6 +169,41 @@ def test_patches_stay_inside():
     for memory in (8 * 10**6, 60 * 10**6):
         used, refused = quietly(lambda m=memory: work_bytes(lambda: work(m)))
         assert used <= memory + SMALL, f"{used / 1e6:.1f} MB: {refused}"
+
+
+EXPLAINED = {
+    "many columns": (300, 300, {"n_components": 20}),
+    "many components": (500, 6, {"n_components": 120}),
+    "many landmarks": (
+        1000,
+        5,
+        {"n_components": 4, "basis": Landmarks(400, SELECTORS["Uniform"]())},
+    ),
+    "features": (2000, 5, {"n_components": 4, "basis": RandomFeatures(400)}),
+    "columns": (2000, 40, {"n_components": 30, "kernel": "linear", "basis": "columns"}),
+    "points": (700, 5, {"n_components": 4, "basis": "points"}),
+    **{
+        f"kernel {name}": (400, 8, {"n_components": 4, "kernel": name, "gamma": None})
+        for name in sorted(set(KERNELS) - {"precomputed"})
+    },
+}
+
+
+@pytest.mark.parametrize("memory", [4 * 10**6, 8 * 10**6])
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_explanations_stay_inside(name, memory):
+    """Attribution and significance, over kernels, bases, and shapes that are large in one way."""
+    n, d, settings = EXPLAINED[name]
+    X = np.abs(generator(n, d).standard_normal((n, d)))
+    model = quietly(lambda: KernelPCA(**RBF | COMMON | settings, memory="1GB").fit(X))
+    few = {"n_permutations": 19, "n_bootstrap": 2, "random_state": 0}
+    for method, options in (("attribute", {}), ("significance", few)):
+        work = getattr(model, method)
+        quietly(lambda work=work, options=options: work(X[:30], **options))
+        model.expansion_.basis.engine.memory = model.memory = memory
+        used, refused = quietly(lambda w=work, o=options: work_bytes(lambda: w(X, **o)))
+        assert used <= memory + SMALL, f"{method}: {used / 1e6:.1f} MB of {memory / 1e6:.0f}"
+        assert not refused or "memory" in refused[0]
 
 
 @pytest.mark.parametrize("method", ["transform", "reconstruction_error"])

@@ -13,7 +13,7 @@ computed once: an eigenproblem of a few dozen columns for each draw, and no kern
 """
 
 from dataclasses import dataclass
-from math import isqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,8 @@ from scipy import linalg
 from ._tables import html_table, text_table
 from .kernels import Kernel, Linear
 
-# Arrays of the size of the sample's kernel matrix that are alive at once.
-LIVE_MATRICES = 5
+# Arrays of the size of the sample's kernel matrix, and of the sample, that are alive at once.
+LIVE_MATRICES, LIVE_SAMPLES = 5.5, 6.0
 # Coordinates in which rows are drawn again: as many as components, times this, and some.
 COORDINATES, MORE_COORDINATES = 3, 20
 
@@ -106,7 +106,9 @@ class Significance:
 
 def sample_rows(memory: int, d: int, most: int) -> int:
     """Rows whose kernel matrix, and themselves, fit the budget."""
-    return max(2, min(most, isqrt(memory // (8 * LIVE_MATRICES)), memory // (8 * 4 * d)))
+    # The root of LIVE_MATRICES n^2 + LIVE_SAMPLES d n = memory / 8.
+    half = LIVE_SAMPLES * d / (2 * LIVE_MATRICES)
+    return max(2, min(most, int(sqrt(half**2 + memory / (8 * LIVE_MATRICES)) - half)))
 
 
 def significance_of(
