@@ -1,5 +1,6 @@
 """What the package says about itself is the same everywhere, and works outside the repository."""
 
+import json
 import os
 import re
 import shutil
@@ -65,6 +66,26 @@ def test_the_conda_recipe_needs_what_the_package_needs():
     lines = [line.replace(">=", " >=") for line in PROJECT["project"]["dependencies"]]
     needed = {tuple(line.replace("matplotlib ", "matplotlib-base ").split()) for line in lines}
     assert listed - {("python", ">=3.11")} == needed
+
+
+def test_an_audit_says_what_was_not_looked_up(monkeypatch):
+    """Packages that no database was reached for do not pass as harmless."""
+    monkeypatch.syspath_prepend(ROOT / ".ci")
+    from audit import verdict
+
+    good = {"name": "a", "version": "1", "vulns": []}
+    bad = {"name": "b", "version": "2", "vulns": [{"id": "CVE-1", "fix_versions": ["3"]}]}
+    skipped = {"name": "c", "skip_reason": "not found"}
+
+    def said(*packages):
+        return verdict(json.dumps({"dependencies": packages, "fixes": []}), "")
+
+    assert said(good) == (0, "1 of 1 packages looked up, 0 findings.")
+    assert said(good, bad)[0] == 1 and "b 2: CVE-1" in said(good, bad)[1]
+    assert said(good, skipped)[0] == 3 and "Not looked up: c" in said(good, skipped)[1]
+    assert said(skipped)[0] == 3 and "Nothing was audited" in said(skipped)[1]
+    code, words = verdict("", "Traceback\n  File\nrequests.exceptions.ConnectionError: no")
+    assert code == 3 and "Nothing was audited" in words and "Traceback" not in words
 
 
 @pytest.fixture
