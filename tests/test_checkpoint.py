@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -376,8 +377,14 @@ def fit_in_child(kind, folder, out, files):
 @cache
 def children():
     """Processes that begin as copies of one which has imported all that a fit needs."""
+    from multiprocessing import forkserver
+
     context = get_context("forkserver")
     context.set_forkserver_preload(["test_checkpoint"])
+    # Until Python 3.13 the server itself does not get the path of its parent.
+    here = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    with patch.dict(os.environ, PYTHONPATH=here):
+        forkserver.ensure_running()
     return context
 
 
