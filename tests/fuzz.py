@@ -6,7 +6,7 @@ of rows in long double, so that neither offsets nor outliers nor scales cost it 
 """
 
 import warnings
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -50,6 +50,7 @@ class Problem:
     weights: np.ndarray | None = None
     blocks: int = 0  # rows of a block of a file, 0 for an array
     witnesses: int = 0  # rows on which a span is judged, 0 for as many as usual
+    eager: bool = False  # landmarks are left out and whitened in stages however few the rows are
     ranges: object = None  # of the columns, as the fit took them
     story: list = field(default_factory=list)
 
@@ -59,7 +60,8 @@ class Problem:
             f"{self.options} X {self.X.shape} {self.X.dtype}{' csr' if self.sparse else ''}"
             f"{'' if self.weights is None else ' weighted'}"
             f"{f' blocks of {self.blocks}' if self.blocks else ''}"
-            f"{f' {self.witnesses} witnesses' if self.witnesses else ''} "
+            f"{f' {self.witnesses} witnesses' if self.witnesses else ''}"
+            f"{' eager' if self.eager else ''} "
             f"({', '.join(self.story)})"
         )
 
@@ -92,6 +94,7 @@ def draw(seed, largest=90):
         weights=draw_weights(rng, n, estimator, blocks),
         blocks=int(rng.integers(3, 40)) if blocks else 0,
         witnesses=int(rng.integers(3, 30)) if rng.random() < 0.2 else 0,
+        eager=bool(rng.random() < 0.5),
         story=story,
     )
 
@@ -360,18 +363,20 @@ def fitted(problem):
 @contextmanager
 def given(problem):
     """The rows as the problem gives them, judged on as few witnesses as it says."""
-    few = {"ALL_ROWS": problem.witnesses, "SAMPLE_ROWS": problem.witnesses}
-    with patch.multiple("mercer.remainder", **few if problem.witnesses else {"STEP": 4.0}):
+    with ExitStack() as stack:
+        if problem.witnesses:
+            for name in ("ALL_ROWS", "SAMPLE_ROWS"):
+                stack.enter_context(patch(f"mercer.remainder.{name}", problem.witnesses))
+        if problem.eager:
+            stack.enter_context(patch("mercer.problems.reduced.MANY_ROWS", 0))
+            stack.enter_context(patch("mercer.bases.points.LEAST_JUDGES", 2))
         if not problem.blocks:
             yield sparse.csr_matrix(problem.X) if problem.sparse else problem.X
             return
-        with (
-            TemporaryDirectory() as folder,
-            patch("mercer.rows.blocks.BLOCK_ROWS", problem.blocks),
-        ):
-            path = Path(folder) / "rows.npy"
-            np.save(path, problem.X)
-            yield path
+        stack.enter_context(patch("mercer.rows.blocks.BLOCK_ROWS", problem.blocks))
+        path = Path(stack.enter_context(TemporaryDirectory())) / "rows.npy"
+        np.save(path, problem.X)
+        yield path
 
 
 def violations(problem):
@@ -381,9 +386,19 @@ def violations(problem):
         model = fitted(problem)
     except ValueError as error:
         return refused(problem, str(error), overflow)
+    return false_statements_of(problem, model, truth_of(problem, model))
+
+
+def truth_of(problem, model):
+    """The exact answer, with the width and the ranges that a fit took from the rows."""
     numbers = model.kernel_.get_params()
     problem.ranges, gamma = numbers.get("ranges"), numbers.get("gamma", 1.0)
-    exact, certificate = truth(problem, gamma), model.certificate_
+    return truth(problem, gamma)
+
+
+def false_statements_of(problem, model, exact):
+    """What the certificate of a model says that is not so."""
+    certificate = model.certificate_
     checks = [finite(model), flags(problem, certificate, exact)]
     checks.append(intervals(problem, certificate, exact))
     if hasattr(model, "eigenvectors_"):

@@ -16,6 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+from answers import wrong_answer
 from fuzz import WIDE
 from scipy import sparse
 
@@ -431,7 +432,10 @@ def judge_hard(case) -> str:
             continue
         if not np.isfinite(values).all():
             return f"{case}, {method}: not finite"
-    return wrong_values(case, model)
+    wrong = wrong_values(case, model)
+    if not wrong and (said := wrong_answer(case.way, np.asarray(case.data), model)):
+        wrong = f"{case}: {said}"
+    return wrong
 
 
 # Refusals of data that are in no way extreme would be easy answers.

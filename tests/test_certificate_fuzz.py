@@ -56,7 +56,7 @@ def test_problems_are_of_all_kinds():
     assert min(kinds.values()) >= 3
     assert {problem.kernel["kernel"] for problem in problems} == set(FORMULAS)
     assert {problem.X.dtype.name for problem in problems} == {"float32", "float64"}
-    for extra in ("sparse", "blocks", "witnesses"):
+    for extra in ("sparse", "blocks", "witnesses", "eager"):
         assert sum(bool(getattr(problem, extra)) for problem in problems) >= 5
     assert sum(problem.weights is not None for problem in problems) >= 40
     assert str(draw(5)) == str(draw(5))
