@@ -253,7 +253,7 @@ class SupervisedKernelPCA(KernelPCA):
         if n is not None and round(n) != len(features):
             raise ValueError(
                 f"Found input variables with inconsistent numbers of samples: X has {round(n):,} "
-                f"rows and y has {len(features):,}."
+                f"rows and y has {len(features):,}. Give one value of y for each row."
             )
 
     def _choose_basis(self, rows):

@@ -64,7 +64,10 @@ class Dense(Solver):
 def finite(A):
     """A itself, or an error: LAPACK does not end on what is not finite."""
     if not np.isfinite(A.sum()) and not np.isfinite(A).all():
-        raise ValueError("The matrix to decompose holds values that are not finite.")
+        raise ValueError(
+            "The matrix to decompose holds values that are not finite. Scale the data or change "
+            "the kernel's parameters."
+        )
     return A
 
 
