@@ -54,7 +54,6 @@ from .checks import count, matrix, number, resolved, vector, width
 from .parts import PARTS, host
 from .values import Part, Reader
 
-
 # Sides of arrays that hold rows, of which there is one at least.
 ROWS = ("n", "s", "t", "a")
 
