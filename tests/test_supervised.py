@@ -331,7 +331,7 @@ def test_in_the_shell(tmp_path, monkeypatch):
 
 
 def test_what_shuffled_columns_cannot_tell():
-    model = fitted(rows(40), labels(40))
+    model = fitted(2).fit(rows(40), labels(40))
     with pytest.raises(ValueError, match="permutation_test_score"):
         model.significance(rows(40))
 
