@@ -13,6 +13,7 @@ from mercer import (
     ClassicalMDS,
     DiffusionMap,
     HebbianKernelPCA,
+    KernelCCA,
     KernelPCA,
     KernelPCASearch,
     NoveltyDetector,
@@ -47,6 +48,9 @@ WAYS = {
     "supervised": lambda: SupervisedKernelPCA(
         2, kernel="rbf", basis=Landmarks(8), target="rbf", random_state=0
     ).fit(X, X[:, 0]),
+    "correlations": lambda: KernelCCA(2, kernel="rbf", basis=Landmarks(8), random_state=0).fit(
+        X, X[:, :2] ** 2
+    ),
     "mds": lambda: ClassicalMDS(2).fit(X),
     "mds-of-a-metric": lambda: ClassicalMDS(2, metric="cityblock", random_state=0).fit(X),
     "clusters": lambda: SpectralClustering(2, gamma=2.0, random_state=0).fit(X),

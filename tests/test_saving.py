@@ -21,6 +21,7 @@ from mercer import (
     ClassicalMDS,
     DiffusionMap,
     HebbianKernelPCA,
+    KernelCCA,
     KernelPCA,
     KernelPCASearch,
     NoveltyDetector,
@@ -86,6 +87,7 @@ FITTED = {
     "supervised by landmarks": lambda: SupervisedKernelPCA(
         2, kernel="rbf", basis=Landmarks(30), target=Matern(0.5), random_state=0
     ).fit(X, X[:, :2]),
+    "correlations": lambda: KernelCCA(2, kernel="rbf").fit(X, X[:, :2] ** 2),
     "novelty": lambda: NoveltyDetector(5, random_state=0).fit(X),
     "search": lambda: KernelPCASearch(
         widths=(1.0, 2.0), n_components=[2, 4], noise=0.8, random_state=0

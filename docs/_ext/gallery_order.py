@@ -6,6 +6,7 @@ FIRST = [
     "denoised_digits",
     "classification",
     "supervised",
+    "correlations",
     "clusters",
     "novelty",
     "explaining",

@@ -1,5 +1,6 @@
 """The estimators: the only part that knows scikit-learn's conventions."""
 
+from .cca import KernelCCA
 from .denoise import PatchDenoiser
 from .embedding import DiffusionMap, SpectralEmbedding
 from .hebbian import HebbianKernelPCA
@@ -16,6 +17,7 @@ __all__ = [
     "ClassicalMDS",
     "DiffusionMap",
     "HebbianKernelPCA",
+    "KernelCCA",
     "KernelPCA",
     "KernelPCASearch",
     "NoveltyDetector",

@@ -6,6 +6,7 @@ in a smaller one, `FourierProblem` those of a grid of frequencies; `SupervisedGr
 `total`, `scale`, `slack`, `is_zero`, `overshoots`, `assemble`.
 """
 
+from .correlation import CanonicalPairs, canonical_pairs, expansion_of
 from .fourier import FourierProblem
 from .gram import GramProblem
 from .reduced import ColumnProblem, ReducedProblem, reduced_problem
@@ -13,12 +14,15 @@ from .summing import row_moments, whitened
 from .supervised import SupervisedGram, SupervisedReduced
 
 __all__ = [
+    "CanonicalPairs",
     "ColumnProblem",
     "FourierProblem",
     "GramProblem",
     "ReducedProblem",
     "SupervisedGram",
     "SupervisedReduced",
+    "canonical_pairs",
+    "expansion_of",
     "reduced_problem",
     "row_moments",
     "whitened",

@@ -82,8 +82,8 @@ def save(
     ----------
     model : estimator
         Fitted: KernelPCA, HebbianKernelPCA, StreamingKernelPCA, NoveltyDetector, KernelPCASearch,
-        PatchDenoiser, SupervisedKernelPCA, SpectralClustering, SpectralEmbedding, DiffusionMap or
-        ClassicalMDS.
+        PatchDenoiser, SupervisedKernelPCA, KernelCCA, SpectralClustering, SpectralEmbedding,
+        DiffusionMap or ClassicalMDS.
     path : str or path
     overwrite : bool, default=True
         False raises FileExistsError where there is a file already.
@@ -223,8 +223,9 @@ def summarize(model) -> dict[str, Any]:
     if "expansion_" in facts:
         summary["basis"] = basis_text(inner.expansion_.basis)
         summary["components"] = int(inner.expansion_.n_components)
-        shares = inner.explained_variance_ratio_[:LISTED]
-        summary["explained_variance_ratio"] = [float(share) for share in shares]
+    for name in ("explained_variance_ratio_", "correlations_"):
+        if name in facts:
+            summary[name[:-1]] = [float(value) for value in facts[name][:LISTED]]
     if "certificate_" in facts:
         low, high = inner.certificate_.captured_variance
         summary["captured_variance"] = [float(low), float(high)]

@@ -23,6 +23,7 @@ from ..estimators import (
     ClassicalMDS,
     DiffusionMap,
     HebbianKernelPCA,
+    KernelCCA,
     KernelPCA,
     KernelPCASearch,
     NoveltyDetector,
@@ -328,6 +329,14 @@ def restore_embedding(model) -> None:
         raise ModelFileError("the map of new rows does not fit the embedding")
 
 
+def check_views(model) -> None:
+    """Both views have as many directions, and each the columns that it should."""
+    other = model.expansion_y_
+    fit = width(other.basis) == model.n_features_y_
+    if not fit or other.n_components != model.expansion_.n_components:
+        raise ModelFileError("the two views of the model do not fit each other")
+
+
 COLUMNS = {"n_features_in_": int}
 NAMES = {"feature_names_in_": Array.of("d")}
 EXPANSION = {
@@ -353,6 +362,16 @@ TARGET = {
     "target_": (str, Kernel),
     "hsic_": Real,
     "dependence_ratio_": Array.of("r"),
+}
+VIEWS = {
+    **COLUMNS,
+    "n_features_y_": int,
+    "kernel_": Kernel,
+    "kernel_y_": Kernel,
+    "expansion_": KernelExpansion,
+    "expansion_y_": KernelExpansion,
+    "correlations_": Array.of("r"),
+    "regularized_correlations_": Array.of("r"),
 }
 PASSES = {
     "history_": History,
@@ -422,6 +441,7 @@ SEARCH = {
 _LIST = [
     Model(KernelPCA, EXPANSION, SAMPLE, finish=restore_points),
     Model(SupervisedKernelPCA, EXPANSION | TARGET, SAMPLE, finish=restore_points),
+    Model(KernelCCA, VIEWS, NAMES | {"_dtype": np.dtype}, finish=check_views),
     Model(HebbianKernelPCA, EXPANSION, SAMPLE | PASSES, finish=restore_points),
     Model(StreamingKernelPCA, EXPANSION, SAMPLE | STREAM, finish=check_stream),
     Model(NoveltyDetector, DETECTOR, NAMES, finish=check_detector),

@@ -1,0 +1,353 @@
+"""Kernel canonical correlation analysis as a scikit-learn estimator."""
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..bases import BASES, BasisRecipe, Columns, FourierGrid, Landmarks
+from ..bases.columns import has_columns
+from ..compute import TiledEngine, is_sparse, restore, to_numpy
+from ..compute.arrays import Array, is_foreign
+from ..compute.signs import peak_signs
+from ..exceptions import tell
+from ..expansion import KernelExpansion
+from ..kernels import KERNELS, Kernel
+from ..problems import canonical_pairs, expansion_of
+from ..progress.passes import PassBar
+from ..rows import Request, Rows, pose, scores_of
+from ..rows.beside import ViewColumns
+from ._containers import contained
+from ._input import KernelInput, checked_array
+from ._parameters import Interval, StrOptions
+from ._whole import all_or_nothing
+
+# Rows up to which "auto" is the exact method: seconds, for moments of 4,000 coordinates.
+EXACT_ROWS = 2000
+# Rows kept to choose the signs by.
+SIGN_ROWS = 2000
+
+
+class PairScores:
+    """`transform` for one view or both, outside of scikit-learn's classes as `Scores` is."""
+
+    expansion_: KernelExpansion
+    expansion_y_: KernelExpansion
+    # Methods of the classes that this one is mixed with.
+    _open: Callable[..., Any]
+    _other_view: Callable[..., Any]
+
+    def transform(self, X: Array, y: Any = None) -> Any:
+        """Scores of the rows of X along the canonical directions; with y those of both views.
+
+        Parameters
+        ----------
+        X : array-like, sparse CSR matrix, memmap, path or other source of (n, n_features)
+        y : array-like of shape (n, n_features_y) or None, default=None
+            The other view of the same rows, or of any.
+
+        Returns
+        -------
+        array of shape (n, n_components), or two of them
+        """
+        rows = self._open(X, reset=False)
+        S = contained(self, rows.map(scores_of(self.expansion_)), X)
+        if y is None:
+            return S
+        return S, restore(self.expansion_y_.scores(self._other_view(y, reset=False)), y)
+
+
+class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelInput):
+    """Kernel canonical correlation analysis: what two sets of columns of the same rows share.
+
+    Pairs of directions, one in the feature space of each view, along which the rows have the
+    largest regularized correlation (Bach & Jordan 2002, Hardoon et al. 2004). With the linear
+    kernel and little regularization this is canonical correlation analysis. With other kernels the
+    regularization decides: without it any two views of few rows are perfectly correlated. `score`
+    gives the correlation on rows that were not in the fit.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Pairs of directions.
+
+    kernel : str, Kernel or callable, default="linear"
+        Of the rows of X, as in `mercer.KernelPCA`.
+
+    kernel_y : str, Kernel, callable or None, default=None
+        Of the rows of y; None for the same as of X, with a width of its own where that is measured.
+
+    regularization : float, default=0.01
+        What a squared norm of a direction costs, as a share of the total variance of its view in
+        feature space. To be chosen by `score` on other rows: `GridSearchCV` does.
+
+    gamma, degree, coef0, kernel_params
+        Parameters of both kernels, as in `mercer.KernelPCA`.
+
+    gamma_y : float, "median", "mean" or None, default=None
+        The width of the kernel of y, where it is another; None for `gamma`.
+
+    basis : "auto", "points", "landmarks", "features", "columns" or BasisRecipe, default="auto"
+        What directions of both views are written in. "auto" takes the columns for linear kernels,
+        all points up to 2,000 rows in memory and landmarks beyond; each in one pass over arrays,
+        files or a cluster, while y is in memory or a memmap.
+
+    random_state : int, RandomState or None, default=None
+        Landmarks and random features.
+
+    memory, n_jobs, verbose
+        As in `mercer.KernelPCA`.
+
+    Attributes
+    ----------
+    correlations_ : array of shape (n_components,)
+        Correlations of the training rows along each pair; they grow as regularization falls,
+        whatever the views share.
+
+    regularized_correlations_ : array of shape (n_components,)
+        What is maximized: covariances over regularized variances, largest first.
+
+    expansion_, expansion_y_ : KernelExpansion
+        Means and directions of both views over their bases; scores of the training rows have
+        variance 1. There is no certificate.
+
+    kernel_, kernel_y_ : Kernel
+        The kernels with numbers for their parameters.
+
+    n_features_in_, n_features_y_ : int
+        Columns of X and y.
+
+    feature_names_in_ : array of str
+        Names of the columns of X, where it has them.
+
+    See Also
+    --------
+    mercer.SupervisedKernelPCA : Orthonormal directions of X alone, by covariance with a target.
+
+    References
+    ----------
+    Bach & Jordan (2002), Kernel independent component analysis. Hardoon, Szedmak & Shawe-Taylor
+    (2004), Canonical correlation analysis: an overview with application to learning methods.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelCCA
+    >>> rng = np.random.default_rng(0)
+    >>> angle = rng.uniform(0, 2 * np.pi, 400)
+    >>> X = np.column_stack([np.cos(angle), np.sin(angle)]) + 0.1 * rng.standard_normal((400, 2))
+    >>> y = np.cos(3 * angle)[:, None] + 0.1 * rng.standard_normal((400, 1))
+    >>> model = KernelCCA(1, kernel="rbf", gamma=2.0).fit(X[:300], y[:300])
+    >>> bool(model.score(X[300:], y[300:]) > 0.9)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel],
+        "kernel_y": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel, None],
+        "regularization": [Interval(Real, 0, None, closed="left")],
+        "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"median", "mean"}), None],
+        "gamma_y": [Interval(Real, 0, None, closed="left"), StrOptions({"median", "mean"}), None],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "kernel_params": [dict, None],
+        "basis": [StrOptions({"auto", *BASES}), BasisRecipe],
+        "random_state": ["random_state"],
+        "memory": [Interval(Real, 0, None, closed="neither"), str, None],
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        kernel: str | Kernel | Callable[..., Any] = "linear",
+        kernel_y: str | Kernel | Callable[..., Any] | None = None,
+        regularization: float = 0.01,
+        gamma: float | str | None = None,
+        gamma_y: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        basis: str | BasisRecipe = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        memory: int | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.kernel_y = kernel_y
+        self.regularization = regularization
+        self.gamma = gamma
+        self.gamma_y = gamma_y
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.basis = basis
+        self.random_state = random_state
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Array, y: Any = None) -> Self:
+        """Find the pairs of directions along which X and y vary together.
+
+        Parameters
+        ----------
+        X : array-like, sparse CSR matrix, memmap, path or other source of (n_samples, n_features)
+            One view.
+        y : array-like, sparse CSR matrix or memmap of shape (n_samples, n_features_y)
+            The other view of the same rows, in their order.
+
+        Returns
+        -------
+        self
+        """
+        rows = self._open(X, reset=True).for_passes()
+        Y = self._other_view(y, reset=True)
+        rng = self._make_rng()
+        rows.seed = int(rng.spawn(1)[0].integers(2**62))
+        with PassBar(0 if rows.shows_progress else self.verbose) as progress:
+            engine = rows.make_engine(threads=self.n_jobs, on_tiles=progress.tiles)
+            basis, whitener = self._basis_of(Y, engine, rng)
+            rows.beside = ViewColumns(basis, whitener, Y)
+            problem = pose(self._request(rows), rows, engine, rng)
+        joint = problem.joint
+        check_count(problem.count, Y.shape[0])
+        pairs = canonical_pairs(joint, self.n_components, float(self.regularization))
+        first = expansion_of(problem.basis, problem.whitener, joint.rows, pairs.first)
+        second = expansion_of(basis, whitener, joint.beside, pairs.second)
+        # As of kernel PCA: the largest score of a training row is positive.
+        signs = peak_signs(to_numpy(first.scores(rows.sample(SIGN_ROWS))))
+        self.expansion_, self.expansion_y_ = first.stretched(signs), second.stretched(signs)
+        self.correlations_, self.regularized_correlations_ = pairs.correlations, pairs.regularized
+        if len(pairs.correlations) < self.n_components:
+            tell(
+                f"n_components={self.n_components} is more than the smaller view has directions: "
+                f"{len(pairs.correlations)} are kept."
+            )
+        return self
+
+    def correlations(self, X: Array, y: Any) -> np.ndarray:
+        """Correlations of given rows along each pair of directions, (n_components,).
+
+        Of rows that were not in the fit they tell what both views share.
+        """
+        S, T = (np.asarray(to_numpy(part), dtype=float) for part in self._both(X, y))
+        S, T = S - S.mean(axis=0), T - T.mean(axis=0)
+        sizes = np.sqrt(np.sum(S**2, axis=0) * np.sum(T**2, axis=0))
+        return np.sum(S * T, axis=0) / np.where(sizes > 0, sizes, 1.0)
+
+    def score(self, X: Array, y: Any) -> float:
+        """The mean correlation of given rows over the pairs of directions."""
+        return float(self.correlations(X, y).mean())
+
+    def _both(self, X, y) -> tuple[Any, Any]:
+        """Scores of as many rows of both views."""
+        check_is_fitted(self)
+        S = self._open(X, reset=False).map(scores_of(self.expansion_))
+        T = self.expansion_y_.scores(self._other_view(y, reset=False))
+        check_count(S.shape[0], T.shape[0])
+        return S, T
+
+    def _other_view(self, y: Any, *, reset: bool) -> Any:
+        """The rows of y, checked."""
+        if y is None:
+            raise ValueError(
+                "KernelCCA requires y to be passed, but the target y is None: the other view of "
+                "the same rows, (n_samples, n_features_y)."
+            )
+        Y = to_numpy(y) if is_foreign(y) else y
+        Y = Y if is_sparse(Y) or isinstance(Y, np.memmap) else np.asarray(Y)
+        Y = Y[:, None] if Y.ndim == 1 else Y
+        least = 2 if reset else 1
+        Y = checked_array(
+            Y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            input_name="y",
+            ensure_min_samples=least,
+        )
+        if reset:
+            self.n_features_y_ = int(Y.shape[1])
+        elif Y.shape[1] != self.n_features_y_:
+            raise ValueError(
+                f"y has {Y.shape[1]} columns, and the model was fitted to {self.n_features_y_}. "
+                "Pass the same columns in the same order."
+            )
+        return Y
+
+    def _basis_of(self, Y, engine: TiledEngine, rng) -> tuple[Any, Any]:
+        """A basis of the other view, and its whitener."""
+        self.kernel_y_ = self._kernel_of_y()._make_kernel(Y)
+        recipe = self._recipe(self.kernel_y_, Y.shape, lambda: Y, Y.shape[0] <= EXACT_ROWS)
+        basis = recipe.build(self.kernel_y_, Y, engine, rng, self.n_components)
+        return basis, basis.whitener(np.float64)
+
+    def _kernel_of_y(self) -> KernelInput:
+        """What makes the kernel of the other view, by the same rules as that of X."""
+        own = {
+            "kernel": self.kernel if self.kernel_y is None else self.kernel_y,
+            "gamma": self.gamma if self.gamma_y is None else self.gamma_y,
+        }
+        return KernelCCA(**self.get_params(deep=False) | own)
+
+    def _request(self, rows: Rows) -> Request:
+        def kernel_for(X):
+            self.kernel_ = self._make_kernel(X)
+            return self.kernel_
+
+        named = self._named_kernel(rows.shape[1])
+        few = rows.in_memory and rows.count_rows() <= EXACT_ROWS
+        recipe = self._recipe(named, rows.shape, lambda: rows.whole("basis='points'").array, few)
+        return Request(recipe, kernel_for, isinstance(named.gamma, str), True, self.n_components)
+
+    def _recipe(self, kernel: Kernel, shape, whole: Callable[[], Any], few: bool) -> BasisRecipe:
+        """The basis asked for; all points are landmarks too, of which there are none between."""
+        recipe, (n, d) = self.basis, shape
+        if isinstance(recipe, BasisRecipe):
+            if isinstance(recipe, FourierGrid):
+                raise ValueError(NO_GRID)
+            return recipe
+        if recipe == "fourier":
+            raise ValueError(NO_GRID)
+        if recipe == "auto" and has_columns(kernel) and (n is None or d <= n):
+            return Columns()
+        if recipe == "points" or (recipe == "auto" and few):
+            return Landmarks(points=whole())
+        return BASES["landmarks" if recipe == "auto" else recipe]()
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.correlations_.shape[0]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "expansion_" in vars(self)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+NO_GRID = (
+    "basis='fourier' has no canonical correlations: its sums over rows know no other view. Use "
+    "'auto', 'points', 'landmarks', 'features' or 'columns'."
+)
+
+
+def check_count(n: int, other: int) -> None:
+    """Raise ValueError unless both views have as many rows."""
+    if n != other:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: X has {n:,} rows and y "
+            f"has {other:,}."
+        )

@@ -1,0 +1,75 @@
+"""Canonical correlations of two views, regularized, from their joint moments.
+
+Bach & Jordan (2002), Hardoon, Szedmak & Shawe-Taylor (2004): of all pairs of functions f of one
+view and g of the other those with the largest
+
+    cov(f, g) / sqrt((var f + c |f|^2) (var g + c' |g|^2)).
+
+In orthonormal coordinates x and y of the spans these are the singular vectors of
+``(Sx + c I)^{-1/2} Sxy (Sy + c' I)^{-1/2}``.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..bases import Basis
+from ..expansion import KernelExpansion
+from ..moments import JointMoments, Moments
+
+
+@dataclass(frozen=True)
+class CanonicalPairs:
+    """Pairs of directions along which two views vary together, the strongest first.
+
+    Attributes
+    ----------
+    first, second : arrays of shape (k, r) and (q, r)
+        Directions in the coordinates of each view; scores of the rows have variance 1.
+    correlations : array of shape (r,)
+        Of the scores of the rows.
+    regularized : array of shape (r,)
+        The singular values: covariances over the regularized variances.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    correlations: np.ndarray
+    regularized: np.ndarray
+
+
+def canonical_pairs(joint: JointMoments, r: int, regularization: float) -> CanonicalPairs:
+    """The leading pairs; c is the regularization times the total variance of a view."""
+    n = joint.rows.count
+    Sx, Sy, C = joint.rows.scatter / n, joint.beside.scatter / n, joint.cross / n
+    Rx, Ry = inverse_root(Sx, regularization), inverse_root(Sy, regularization)
+    U, s, Vt = np.linalg.svd(Rx @ C @ Ry, full_matrices=False)
+    r = min(r, len(s))
+    A, B = unit_variance(Rx @ U[:, :r], Sx), unit_variance(Ry @ Vt[:r].T, Sy)
+    found = np.einsum("ij,ij->j", A, C @ B)
+    return CanonicalPairs(A, B, np.clip(found, -1.0, 1.0), np.clip(s[:r], 0.0, 1.0))
+
+
+def inverse_root(S: np.ndarray, regularization: float) -> np.ndarray:
+    """(S + c I)^{-1/2} on the directions that have variance, (k, k)."""
+    values, V = np.linalg.eigh((S + S.T) / 2)
+    total = float(np.trace(S))
+    some = values > len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0)
+    values = np.where(some, np.maximum(values, 0.0) + regularization * total, 1.0)
+    return (V * (some / np.sqrt(values))) @ V.T
+
+
+def unit_variance(A: np.ndarray, S: np.ndarray) -> np.ndarray:
+    """Directions along which the rows have variance 1; those without any stay as they are."""
+    variances = np.einsum("ij,ij->j", A, S @ A)
+    return A / np.sqrt(np.where(variances > 0, variances, 1.0))
+
+
+def expansion_of(basis: Basis, whitener, moments: Moments, A: np.ndarray) -> KernelExpansion:
+    """The mean and directions A of coordinates, as weights over a basis.
+
+    Unlike those of kernel PCA the directions are neither orthogonal nor of unit length.
+    """
+    frame = np.hstack([moments.mean[:, None], A])
+    metric = frame.T @ frame
+    return KernelExpansion(basis, frame if whitener is None else whitener @ frame, metric)
