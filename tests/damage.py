@@ -8,6 +8,7 @@ a seed and a number, go on after a fault, and list all of them.
 import json
 import re
 import warnings
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -194,6 +195,12 @@ def forged_tensor(A, rng):
     return forms[kind % 4]()
 
 
+# What a model says that is for rows of another kind: another box, numbers in place of categories,
+# images of other channels; and scores that a nonsensical kernel makes.
+OTHER_ROWS = re.compile(
+    "grid of this model was made for|contains (NaN|infinity)|made of numbers in the training rows"
+    "|fit saw 3 channels"
+)
 # Models that other rows than those of `stored` are for, and which have no pre-images.
 OWN_ROWS = {"table": lambda: table(9), "sparse": lambda: sparse.csr_matrix(NEW)}
 
@@ -206,8 +213,7 @@ def use(name, model):
         else:
             results(name, model)
     except ValueError as error:
-        # A box of other numbers, and scores that a nonsensical kernel makes.
-        if not re.search("grid of this model was made for|contains (NaN|infinity)", str(error)):
+        if not OTHER_ROWS.search(str(error)):
             raise
     repr(model)
     if isinstance(model, StreamingKernelPCA | HebbianKernelPCA):
@@ -222,7 +228,7 @@ def model_faults(name, folder, count, seed) -> list[str]:
     use(name, load(path))
     header, intact = header_of(path.read_bytes()), tensors_of(model)
     # Other settings are as after set_params: some need another fit, and say so.
-    ways = [way for way in places(header["model"]) if way[:1] == ("state",)]
+    ways = [way for way in places(header["model"]) if way[:1] == ("state",) and "params" not in way]
     names = sorted(intact)
     for case in range(count):
         rng = np.random.default_rng([seed, case])
@@ -233,14 +239,15 @@ def model_faults(name, folder, count, seed) -> list[str]:
         else:
             place, what = ways[rng.integers(len(ways))], VALUES[rng.integers(len(VALUES))]
             changed = replaced(changed, place, what)
-        write_archive(path, header | {"model": changed}, tensors)
+        with patch("os.fsync"):  # half of the time, and nobody pulls a plug here
+            write_archive(path, header | {"model": changed}, tensors)
         step = "load"
         try:
             loaded = load(path)
             step = "use"
             use(name, loaded)
         except Exception as error:
-            if step == "use" or type(error) is not ModelFileError:
+            if step == "use" or not isinstance(error, ModelFileError):
                 where = f"{name}, seed {seed}, case {case}, {step}: {place} = {what!r:.200}"
                 found.append(said(where, error))
     return found

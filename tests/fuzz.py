@@ -48,7 +48,7 @@ class Problem:
     center: bool = True
     sparse: bool = False
     weights: np.ndarray | None = None
-    blocks: int = 0  # rows of a block of a file, 0 for an array
+    blocks: int = 0  # rows of a block of a file or of a batch, 0 for an array
     witnesses: int = 0  # rows on which a span is judged, 0 for as many as usual
     eager: bool = False  # landmarks are left out and whitened in stages however few the rows are
     ranges: object = None  # of the columns, as the fit took them
@@ -80,7 +80,7 @@ def draw(seed, largest=90):
     elif kernel["kernel"] in ("poly", "sigmoid") and rng.random() < 0.5:
         kernel["gamma"] = float(10 ** rng.uniform(-2, 0.5))
     estimator, options = draw_method(rng, n, d, kernel["kernel"])
-    blocks = rng.random() < 0.2 and estimator in REDUCED
+    blocks = rng.random() < 0.2 and estimator in (*REDUCED, "stream")
     takes = kernel["kernel"] not in ("gower", *POSITIVE) and estimator != "fourier" and not blocks
     return Problem(
         seed,
@@ -191,6 +191,8 @@ def draw_method(rng, n, d, kernel):
         readout = str(rng.choice(["ritz", "nystroem", "carried", "free"]))
         passes, gain = int(rng.integers(1, 6)), str(rng.choice(list(GAINS)))
         return kind, {"readout": readout, "n_passes": passes, "gain": gain}
+    if kernel in STATIONARY and rng.random() < 0.2:
+        return kind, {"basis": "features", "budget": int(rng.integers(12, 200))}
     novelty = float(10 ** rng.uniform(-6, -1))
     return kind, {"novelty": novelty, "budget": int(rng.integers(12, n + 13))}
 
@@ -357,7 +359,18 @@ def fitted(problem):
     weights = {} if problem.weights is None else {"sample_weight": problem.weights}
     with warnings.catch_warnings(), given(problem) as X:
         warnings.simplefilter("ignore")
+        if problem.estimator == "stream" and problem.blocks:
+            return learned(problem, model)
         return model.fit(X, **weights)
+
+
+def learned(problem, model):
+    """A stream that met the rows in batches."""
+    cuts = np.arange(max(problem.blocks, 12), len(problem.X) - 1, problem.blocks)
+    for rows in np.split(np.arange(len(problem.X)), cuts):
+        w = None if problem.weights is None else problem.weights[rows]
+        model.partial_fit(problem.X[rows], sample_weight=w)
+    return model
 
 
 @contextmanager
@@ -370,7 +383,7 @@ def given(problem):
         if problem.eager:
             stack.enter_context(patch("mercer.problems.reduced.MANY_ROWS", 0))
             stack.enter_context(patch("mercer.bases.points.LEAST_JUDGES", 2))
-        if not problem.blocks:
+        if not problem.blocks or problem.estimator == "stream":
             yield sparse.csr_matrix(problem.X) if problem.sparse else problem.X
             return
         stack.enter_context(patch("mercer.rows.blocks.BLOCK_ROWS", problem.blocks))

@@ -518,3 +518,10 @@ def test_usps():
         found = FixedPoint().fit(expansion, train)(expansion.scores(noisy))
         assert found.converged.all() and np.isfinite(found.points).all()
         assert found.n_iter.mean() <= 12
+
+
+def test_a_learned_inverse_that_was_asked_for_after_the_fit():
+    X = generator(91).standard_normal((30, 3))
+    model = KernelPCA(2, kernel="rbf").fit(X).set_params(fit_inverse_transform=True)
+    with pytest.raises(NotFittedError, match="set after the fit"):
+        model.inverse_transform(model.transform(X))

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
@@ -309,6 +310,11 @@ class KernelEstimator(
 
     def _learned_inverse(self, S):
         """scikit-learn's inverse transform of scores S."""
+        if "X_transformed_fit_" not in vars(self):
+            raise NotFittedError(
+                "fit_inverse_transform=True was set after the fit, and nothing was learned for it. "
+                "Fit again, or set it to False: preimage= needs no fit."
+            )
         centers = self.X_transformed_fit_
         K = self.kernel_(on_device_of(S, centers), centers)
         return K @ on_device_of(self.dual_coef_, K)

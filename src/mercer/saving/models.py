@@ -168,6 +168,9 @@ def known_sizes(state) -> dict[str, int]:
     encoding = state.get("_encoding")
     if isinstance(encoding, TableEncoding) and len(encoding.names) != sizes.get("d"):
         raise ModelFileError(f"an encoding of {len(encoding.names)} columns for {sizes.get('d')}")
+    names = np.ravel(state.get("feature_names_in_", ())).tolist()
+    if isinstance(encoding, TableEncoding) and names and list(encoding.names) != names:
+        raise ModelFileError("an encoding of columns of other names")
     holder = state.get("expansion_", state.get("map_"))
     if isinstance(holder, KernelExpansion | SpectralMap | DiffusionFunctions):
         sizes["m"] = holder.basis.size
