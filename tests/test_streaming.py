@@ -731,3 +731,13 @@ def test_forgetting_means_the_same_in_both_streams():
         )
         along = [np.ptp(model.inverse_transform([[0.0], [1.0]]), axis=0) for model in (kept, moved)]
         assert along[0][0] > 0.9 and along[1][1] > 0.9, kind
+
+
+@pytest.mark.parametrize("power", [-27, 0, 27])
+def test_a_stream_of_rows_in_any_unit(power):
+    """Powers of the matrix, which signs are followed by, stay within the numbers."""
+    X = generator(64).standard_normal((90, 6)) * 10.0**power
+    options = {"kernel": "poly", "gamma": 1.0, "coef0": 0.0, "degree": 3, "random_state": 0}
+    model = StreamingKernelPCA(2, novelty=1e-6, budget=80, **options).fit(X)
+    wanted = KernelPCA(2, **options).fit(X)
+    np.testing.assert_allclose(model.eigenvalues_, wanted.eigenvalues_, rtol=1e-6)

@@ -105,3 +105,14 @@ def test_no_statement_is_false(always, first):
         if wrong:
             found.append("\n    ".join([str(problem), *wrong]))
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("power", [-40, 0, 40])
+def test_rows_in_any_unit(always, power):
+    """Sums of squares of kernel values are left to whitened rows where they are no numbers."""
+    X = rows(9, 80, 4) * [1, 1, 1e-5, 1e-5] * 10.0**power
+    options = {"kernel": "poly", "gamma": 1.0, "coef0": 0.0, "degree": 2}
+    model = KernelPCA(3, basis=Landmarks(60, Uniform()), random_state=0, **options).fit(X)
+    certificate, exact = model.certificate_, KernelPCA(3, **options).fit(X).eigenvalues_
+    assert np.all(certificate.eigenvalue_lower <= exact * (1 + 1e-9))
+    assert np.all(certificate.eigenvalue_upper >= exact * (1 - 1e-9))

@@ -21,6 +21,9 @@ from .thinning import rounding_of
 # with a margin.
 PIVOT_MARGIN = 10.0
 
+# Eigenvalues of a basis whose squares, summed over any number of rows, are ordinary numbers.
+ORDINARY = (1e-100, 1e100)
+
 
 @dataclass(frozen=True)
 class Stages:
@@ -79,7 +82,7 @@ def staged(G: np.ndarray, order: np.ndarray, L: np.ndarray, rcond: float) -> Sta
     largest = float(np.abs(minor).sum(axis=0).max())
     least = PIVOT_MARGIN * rcond * largest
     first = int(np.sum(np.square(np.diagonal(L)) >= least))
-    if not 0 < first < p:
+    if not 0 < first < p or not ORDINARY[0] < largest < ORDINARY[1]:
         return None
     A = solve_triangular(L[:first, :first], L[first:, :first].T, lower=True, trans=1).T
     rest = L[first:, first:]

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from ..bases import Basis
-from ..bases.staging import Stages, condition, inverse_eigenvalues
+from ..bases.staging import ORDINARY, Stages, condition, inverse_eigenvalues
 from ..compute import array_namespace, on_device_of
 from ..compute.arrays import Array
 from ..moments import Moments
@@ -19,9 +19,6 @@ LATE_CONDITION = 1e8
 
 # Blocks of rows whose products add up in place before their moments are merged.
 MERGED_BLOCKS = 8
-
-# Eigenvalues of a basis whose squares, summed over any number of rows, are ordinary numbers.
-ORDINARY = (1e-100, 1e100)
 
 
 def late_blocks(way) -> list:

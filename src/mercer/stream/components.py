@@ -107,6 +107,8 @@ def ritz_pairs(operator, Q) -> Eigenpairs:
         return to_numpy(operator @ operator.vectors(V))
 
     Y = times(Q)
+    # The space is the same in any unit, and powers of a large one are no numbers.
+    Y /= np.abs(Y).max(initial=0.0) or 1.0
     V, _ = np.linalg.qr(np.hstack([Q, Y, times(Y)]))
     values, U = eigh(V.T @ times(V))
     values, U = values[::-1][: Q.shape[1]], U[:, ::-1][:, : Q.shape[1]]
