@@ -179,3 +179,12 @@ def test_other_columns_and_too_many_components():
 @parametrize_with_checks([KernelCCA(n_components=1), KernelCCA(n_components=1, kernel="rbf")])
 def test_estimator(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("constant", [0, 1])
+def test_a_view_without_variance_says_so(constant):
+    views = [np.random.default_rng(90).standard_normal((40, 3)) for _ in range(2)]
+    views[constant] = np.ones((40, 2))
+    with pytest.warns(UserWarning, match="no variance"):
+        model = KernelCCA(1, kernel="rbf").fit(*views)
+    assert model.correlations_ == [0]

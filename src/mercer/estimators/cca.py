@@ -213,7 +213,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         rows = self._open(X, reset=True).for_passes()
         Y = self._other_view(y, reset=True)
         rng = self._make_rng()
-        rows.seed = int(rng.spawn(1)[0].integers(2**62))
+        rows.rng = rng
         with PassBar(0 if rows.shows_progress else self.verbose) as progress:
             engine = rows.make_engine(threads=self.n_jobs, on_tiles=progress.tiles)
             basis, whitener = self._basis_of(Y, engine, rng)
@@ -232,6 +232,11 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             tell(
                 f"n_components={self.n_components} is more than the smaller view has directions: "
                 f"{len(pairs.correlations)} are kept."
+            )
+        if not pairs.correlations.any():
+            tell(
+                "One of the views has no variance in feature space, as when all of its rows are "
+                "equal: every correlation is zero."
             )
         return self
 
