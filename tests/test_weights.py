@@ -159,8 +159,65 @@ def test_files_in_blocks(way, tmp_path):
     found = KernelPCA(**settings).fit(str(tmp_path / "rows.npy"), sample_weight=w)
     wanted = KernelPCA(**settings).fit(np.repeat(X, w, axis=0))
     assert_same(found, wanted, rows(20, key=7))
-    with pytest.raises(ValueError, match="cannot be left out here"):
-        KernelPCA(**settings).fit(str(tmp_path / "rows.npy"), sample_weight=np.r_[0, w[1:]])
+
+
+# Ways whose basis does not depend on the rows.
+GIVEN = ["landmarks given", "features", "columns", "fourier"]
+
+
+def given(way):
+    if way != "landmarks given":
+        return WAYS[way]
+    return {"kernel": "rbf", "gamma": 0.3, "basis": Landmarks(points=rows(30, key=11))}
+
+
+def assert_same_but_signs(found, wanted):
+    new = rows(20, key=7)
+    np.testing.assert_allclose(found.eigenvalues_, wanted.eigenvalues_, rtol=1e-6)
+    np.testing.assert_allclose(
+        np.abs(found.transform(new)), np.abs(wanted.transform(new)), atol=1e-5
+    )
+    assert found.score(new) == pytest.approx(wanted.score(new), rel=1e-6)
+
+
+@pytest.mark.parametrize("way", GIVEN)
+def test_zeros_in_a_file_leave_rows_out(way, tmp_path):
+    """Blocks of zeros alone among them."""
+    X, w = rows(900, key=9), counts(900, 9)
+    w[200:420] = 0
+    settings = {"n_components": 3, "random_state": 0, "memory": "60MB", **given(way)}
+    found = KernelPCA(**settings).fit(lambda: iter(np.array_split(X, 9)), sample_weight=w)
+    wanted = KernelPCA(**settings).fit(np.repeat(X, w, axis=0))
+    # A row that counts nothing may still be the one that a sign follows.
+    assert_same_but_signs(found, wanted)
+    small = KernelPCA(3, kernel="rbf", gamma=0.3).fit(
+        lambda: iter(np.array_split(X, 9)), sample_weight=w
+    )
+    assert small.X_fit_.shape[0] == np.count_nonzero(w)
+
+
+@pytest.mark.parametrize("lengths", [(900,), (300, 0, 1, 420, 179), (10,) * 90])
+@pytest.mark.parametrize("way", [*GIVEN, "points"])
+def test_rows_of_a_cluster(way, lengths):
+    da = pytest.importorskip("dask.array")
+    X, w = rows(900, key=10), counts(900, 10, zeros=way != "points")
+    w[300:700] *= way == "points"
+    D = da.from_array(X, chunks=(lengths, -1))
+    settings = {"n_components": 3, "random_state": 0, "memory": "60MB", **given(way)}
+    found = KernelPCA(**settings).fit(D, sample_weight=w)
+    wanted = KernelPCA(**settings).fit(X, sample_weight=w)
+    assert_same_but_signs(found, wanted)
+    lazy = KernelPCA(**settings).fit(D, sample_weight=da.from_array(w, chunks=70))
+    np.testing.assert_array_equal(lazy.eigenvalues_, found.eigenvalues_)
+
+
+def test_small_chunks_of_a_cluster_have_their_weights():
+    da = pytest.importorskip("dask.array")
+    X, w = rows(700, key=12), counts(700, 12)
+    settings = {"n_components": 3, **given("landmarks given")}
+    found = KernelPCA(**settings).fit(da.from_array(X, chunks=(2, -1)), sample_weight=w)
+    wanted = KernelPCA(**settings).fit(X, sample_weight=w)
+    np.testing.assert_allclose(found.eigenvalues_, wanted.eigenvalues_, rtol=1e-9)
 
 
 def test_a_checkpoint_of_other_weights_is_not_taken(tmp_path):
@@ -197,8 +254,10 @@ def test_what_cannot_be_weighted_says_so():
     with pytest.raises(ValueError, match="precomputed kernel cannot be left out"):
         KernelPCA(2, kernel="precomputed").fit(X @ X.T, sample_weight=np.r_[0, np.ones(19)])
     da = pytest.importorskip("dask.array")
-    with pytest.raises(ValueError, match="rows are on a cluster"):
-        KernelPCA(2, basis="landmarks").fit(da.from_array(X), sample_weight=np.ones(20))
+    with pytest.raises(ValueError, match=r"all points of a cluster.*landmarks"):
+        KernelPCA(2, kernel="rbf", basis="points").fit(
+            da.from_array(X), sample_weight=np.r_[0, np.ones(19)]
+        )
 
 
 def test_metadata_is_routed():

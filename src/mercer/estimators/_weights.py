@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..compute import is_sparse, to_numpy
-from ..rows import ArrayRows, Rows
+from ..rows import ArrayRows, Rows, is_dask
 
 
 def checked_weights(sample_weight: Any, n: int, least: int = 2) -> np.ndarray | None:
@@ -43,24 +43,30 @@ def checked_weights(sample_weight: Any, n: int, least: int = 2) -> np.ndarray | 
     return w
 
 
-def weighted(rows: Rows, sample_weight: Any, who: Any) -> tuple[Any, np.ndarray | None]:
-    """The rows that count, and how often each of them does."""
+def weighted(rows: Rows, sample_weight: Any, precomputed: bool) -> tuple[Any, np.ndarray | None]:
+    """The rows that count, and how often each of them does; only arrays leave others out."""
     if sample_weight is None:
         return rows, None
-    if rows.kind == "dask":
+    brought = sample_weight.compute() if is_dask(sample_weight) else sample_weight
+    w = checked_weights(brought, rows.count_rows())
+    if precomputed and w is not None and not w.all():
         raise ValueError(
-            "sample_weight is for arrays and files, and these rows are on a cluster. Repeat or "
-            "leave out rows there, or fit to a sample."
+            "sample_weight has zeros, and rows of a precomputed kernel cannot be left out here. "
+            "Leave them out before the fit."
         )
-    w = checked_weights(sample_weight, rows.count_rows())
-    assert w is not None
-    if (w > 0).all():
+    return without_zeros(rows, w, all_points=False)
+
+
+def without_zeros(
+    rows: Rows, w: np.ndarray | None, all_points: bool
+) -> tuple[Any, np.ndarray | None]:
+    """An array without the rows that count nothing; sums over other rows take them as they are."""
+    if w is None or w.all() or not (rows.in_memory or all_points):
         return rows, w
-    if not rows.in_memory or who._is_precomputed():
-        what = "a precomputed kernel" if rows.in_memory else rows.name
+    if not rows.in_memory:
         raise ValueError(
-            f"sample_weight has zeros, and rows of {what} cannot be left out here. Leave them out "
-            "before the fit."
+            "sample_weight has zeros, and of all points of a cluster none can be left out. Leave "
+            "them out before the fit, or use basis='landmarks'."
         )
     some = np.flatnonzero(w)
     array = rows.array  # type: ignore[attr-defined]

@@ -25,7 +25,7 @@ from ._containers import contained
 from ._estimator import KernelEstimator
 from ._input import check_gram
 from ._parameters import Interval, StrOptions
-from ._weights import weighted
+from ._weights import weighted, without_zeros
 from ._whole import all_or_nothing
 
 # Residual, as a share of the first eigenvalue, from which the result of a method that ends after
@@ -296,7 +296,7 @@ class KernelPCA(KernelEstimator):
         sample_weight : array-like of shape (n_samples,) or None, default=None
             How often each row counts: whole numbers are the same as repeating rows, zero as
             leaving them out. A width that is measured (``gamma="median"``), landmarks and the ridge
-            of pre-images are chosen without weights. For arrays and files.
+            of pre-images are chosen without weights. A Dask array of them is brought here.
 
         Returns
         -------
@@ -307,11 +307,12 @@ class KernelPCA(KernelEstimator):
     def _fit(self, X, sample_weight, target: Any = None) -> Self:
         """The table of contents of a fit, to a target where there is one."""
         given = self._open(X, reset=True)
-        rows, weights = weighted(given, sample_weight, self)
+        rows, weights = weighted(given, sample_weight, self._is_precomputed())
         recipe, rows = self._choose_basis(rows)
         if weights is not None and recipe.needs_count:
             # Row numbers are those of X, also where rows of no weight are left out.
             recipe = recipe.located(given.count_rows(), given.take)
+        rows, weights = without_zeros(rows, weights, isinstance(recipe, AllPoints))
         rows.weights = weights
         rows.checkpoint = self._open_checkpoint(rows)
         kept = rows.checkpoint

@@ -173,7 +173,7 @@ class Rows(ABC):
 
     def moments(self, basis: Basis, W: Array) -> Moments:
         """Moments of the coordinates of all rows in a basis, for W with W' G W = I."""
-        of_rows = MomentsOf(basis, W, self.weights, self.beside)
+        of_rows = MomentsOf(basis, W, weights=self.weights, beside=self.beside)
         return of_rows.finished(self.sum(of_rows, "summing moments"))
 
     def witnessed(self, basis: Basis, W: Array, size: int) -> tuple[Moments, Any]:
@@ -181,7 +181,7 @@ class Rows(ABC):
         # No more than a fixed number, so that memory does not grow with the rows.
         most = SAMPLE_ROWS if (self.shape[0] or 0) > ALL_ROWS else ALL_ROWS
         look = SurveyOf(min(size, most), self.seed ^ WITNESS)
-        moments_of = MomentsOf(basis, W, self.weights, self.beside)
+        moments_of = MomentsOf(basis, W, weights=self.weights, beside=self.beside)
         found = self.sum(Together((moments_of, look)), "summing moments")
         moments, seen = found.parts
         wanted = look.size if seen.count <= ALL_ROWS else min(look.size, SAMPLE_ROWS)

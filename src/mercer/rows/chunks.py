@@ -113,14 +113,15 @@ class Chunks:
         parts = zip(self.slices, self.blocks, strict=True)
         return [(rows, block) for rows, block in parts if rows.stop > rows.start]
 
-    def map(self, function, **arguments) -> list:
-        """Delayed ``function(rows, chunk, **arguments)`` of every chunk.
+    def map(self, function, weights=None, **arguments) -> list:
+        """Delayed ``function(rows, chunk, weights, **arguments)`` of every chunk.
 
         Where Dask can fuse them, one task with what makes the rows, so that these are not sent
-        elsewhere.
+        elsewhere. A task gets the weights of its own rows, None where there are none.
         """
         results = self.array.map_blocks(
             _numbered,
+            *([] if weights is None else [self.beside(weights)]),
             function=function,
             arguments=arguments,
             dtype=object,
@@ -128,6 +129,11 @@ class Chunks:
             meta=np.empty((0, 0), object),
         )
         return list(results.to_delayed().ravel())
+
+    def beside(self, values: np.ndarray) -> Any:
+        """A number for every row, (n,), in chunks of the same rows."""
+        pieces = [values[rows, None] for rows in self.slices]
+        return _array_of(pieces, [], (self.array.chunks[0], (1,)), np.empty((0, 0), values.dtype))
 
     def counted(self) -> "Chunks":
         """The same chunks with known lengths, which may take a pass."""
@@ -287,8 +293,9 @@ def _not_finite(rows) -> np.ndarray:
     return np.searchsorted(rows.indptr, places, side="right") - 1
 
 
-def _numbered(rows, function, arguments, block_id):
-    return function(rows, block_id[0], **arguments)
+def _numbered(rows, weights=None, *, function, arguments, block_id):
+    weights = None if weights is None else weights[:, 0]
+    return function(rows, block_id[0], weights, **arguments)
 
 
 def _frame_rows(X):

@@ -120,7 +120,8 @@ class DaskRows(Rows):
         lengths = chunks.lengths or ()
         parts = chunks.map(
             on_chunk,
-            work=constant(function),
+            self.weights,
+            work=constant(function.weighing(None)),
             firsts=[0, *accumulate(lengths)],
             width=chunks.width,
             make=self.crew.engine(len(chunks.filled())),
@@ -171,7 +172,7 @@ class DaskRows(Rows):
 
     def batches(self) -> Any:
         """The chunks one after the other, each brought here in its turn."""
-        chunks = self._lazy
+        chunks = self._chunks if self._chunks.lengths is None else self._kept_chunks
         for number, block in enumerate(chunks.blocks):
             yield checked(run([block])[0], number, chunks.width)
 
@@ -287,7 +288,7 @@ class DaskRows(Rows):
 
     @cached_property
     def _kept_chunks(self) -> Chunks:
-        """The same on any machine: a checkpoint counts chunks."""
+        """The same on any machine: checkpoints and streams count chunks."""
         return self.chunks.fused(KEPT_CORES, KEPT_ROOM)
 
     @cached_property
@@ -356,9 +357,11 @@ def lazy_like(values, array):
     return da.from_array(values, chunks=(array.chunks[0], *tail))
 
 
-def on_chunk(rows, chunk, work, firsts, width, make):
+def on_chunk(rows, chunk, weights, work, firsts, width, make):
     """A row function of a checked chunk, with the engine of its task."""
-    return work.moved(make())(checked(rows, chunk, width), firsts[chunk])
+    first = firsts[chunk]
+    work = work.moved(make()).weighing(weights, first)
+    return work(checked(rows, chunk, width), first)
 
 
 def mapped_chunk(rows, function, make, dtype_, block_id=None):

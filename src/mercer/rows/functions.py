@@ -2,13 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ..attribution import gradient_sums
-from ..bases import Basis, FourierBasis
+from ..bases import FourierBasis
 from ..bases.fourier_basis import row_range
 from ..compute import TiledEngine, stack_rows, to_numpy
 from ..expansion import KernelExpansion
@@ -30,20 +30,53 @@ class RowFunction(ABC):
         """The same function where another engine works."""
         return self
 
+    def weighing(self, weights: np.ndarray | None, start: int = 0) -> "RowFunction":
+        """The same with the weights of rows number start, start + 1, ..., where it has any."""
+        return self
+
 
 @dataclass(frozen=True)
-class MomentsOf(RowFunction):
+class WeightedFunction(RowFunction):
+    """A function of weighted rows.
+
+    Attributes
+    ----------
+    basis : Basis
+    weights : array or None
+        Of rows number start, start + 1, ...
+    start : int
+    """
+
+    basis: Any
+    weights: np.ndarray | None = field(default=None, kw_only=True)
+    start: int = field(default=0, kw_only=True)
+
+    def moved(self, engine):
+        """Against the same basis elsewhere."""
+        return replace(self, basis=self.basis.moved(engine))
+
+    def weighing(self, weights, start=0):
+        """With other weights."""
+        return replace(self, weights=weights, start=start)
+
+    def weights_of(self, rows, first: int):
+        """The weights of the rows number first, first + 1, ...; None where there are none."""
+        if self.weights is None:
+            return None
+        return self.weights[first - self.start : first - self.start + rows.shape[0]]
+
+
+@dataclass(frozen=True)
+class MomentsOf(WeightedFunction):
     """Moments of rows against a basis, which add up; `finished` completes their sum."""
 
-    basis: Basis
     whitener: Any
-    weights: np.ndarray | None = None
     beside: Beside | None = None
 
     def __call__(self, rows, first):
         """Moments of a block."""
         self.basis.kernel.check(rows)
-        weights = weights_of(self.weights, rows, first)
+        weights = self.weights_of(rows, first)
         columns = None if self.beside is None else self.beside.of_rows(first, rows.shape[0])
         return row_moments(self.basis, self.whitener, rows, weights, columns)
 
@@ -51,15 +84,6 @@ class MomentsOf(RowFunction):
         """The moments of coordinates from the sum over all blocks."""
         width = 0 if self.beside is None else self.beside.width
         return whitened(self.basis, self.whitener, found, width)
-
-    def moved(self, engine):
-        """Against the same basis elsewhere."""
-        return replace(self, basis=self.basis.moved(engine))
-
-
-def weights_of(weights, rows, first: int):
-    """The weights of the rows number first, first + 1, ...; None where there are none."""
-    return None if weights is None else weights[first : first + rows.shape[0]]
 
 
 @dataclass(frozen=True)
@@ -90,21 +114,20 @@ class Together(RowFunction):
         """All of them elsewhere."""
         return Together(tuple(function.moved(engine) for function in self.functions))
 
+    def weighing(self, weights, start=0):
+        """All of them."""
+        return Together(tuple(function.weighing(weights, start) for function in self.functions))
+
 
 @dataclass(frozen=True)
-class TrigonometricOf(RowFunction):
+class TrigonometricOf(WeightedFunction):
     """Trigonometric moments of rows for a Fourier grid."""
 
     basis: FourierBasis
-    weights: np.ndarray | None = None
 
     def __call__(self, rows, first):
         """Those of a block."""
-        return self.basis.moments(rows, weights_of(self.weights, rows, first))
-
-    def moved(self, engine):
-        """On the same grid elsewhere."""
-        return replace(self, basis=self.basis.moved(engine))
+        return self.basis.moments(rows, self.weights_of(rows, first))
 
 
 @dataclass(frozen=True)

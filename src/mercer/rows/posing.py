@@ -120,7 +120,7 @@ def reduced(request, recipe, kernel, seen, rows: Rows, engine, rng) -> Any:
     basis = recipe.build(kernel, engine.place(seen), engine, rng, request.n_components)
     request.check(basis)  # fails before the pass if it would fail after it
     if isinstance(basis, FourierBasis):
-        sums = rows.sum(TrigonometricOf(basis, rows.weights), "summing moments")
+        sums = rows.sum(TrigonometricOf(basis, weights=rows.weights), "summing moments")
         return FourierProblem(basis, sums, request.center)
     if isinstance(basis, ColumnBasis):
         X = seen if rows.in_memory and rows.beside is None else None
