@@ -249,18 +249,27 @@ def test_only_what_is_ours_is_removed(tmp_path):
     model.save(tmp_path / "m.mercer")  # a path of this machine is no part of a model
 
 
+EXACT = {"basis": "points", "eigen_solver": "krylov"}
 KINDS = {
-    "krylov": (KernelPCA, {"basis": "points", "eigen_solver": "krylov"}, "array"),
+    "krylov": (KernelPCA, EXACT, "array"),
     "gram-power": (KernelPCA, {"basis": "points", "eigen_solver": "gram-power"}, "array"),
     "landmarks": (KernelPCA, {"basis": Landmarks(60, Uniform())}, "array"),
     "features": (KernelPCA, {"basis": "features"}, "array"),
     "file": (KernelPCA, {"basis": Landmarks(60, Uniform())}, "file"),
     "cluster": (KernelPCA, {"basis": Landmarks(60, Uniform())}, "dask"),
-    "exact cluster": (KernelPCA, {"basis": "points", "eigen_solver": "krylov"}, "dask"),
+    "exact cluster": (KernelPCA, EXACT, "dask"),
+    "sparse cluster": (KernelPCA, {"basis": Landmarks(60, Uniform())}, "sparse dask"),
+    "exact sparse cluster": (KernelPCA, EXACT, "sparse dask"),
+    "small chunks": (KernelPCA, {"basis": Landmarks(60, Uniform())}, "small dask"),
+    "growing landmarks": (KernelPCA, {"basis": Landmarks(error=0.3, selector=Uniform())}, "file"),
+    "columns of a file": (KernelPCA, {"basis": "columns", "kernel": "linear"}, "file"),
+    "grid of a file": (KernelPCA, {"basis": "fourier", "tol": 1e-3}, "narrow file"),
+    "single precision": (KernelPCA, EXACT, "single"),
     "hebbian": (HebbianKernelPCA, {"n_passes": 4}, "array"),
     "hebbian smd": (HebbianKernelPCA, {"n_passes": 4, "gain": "smd"}, "array"),
     "stream": (StreamingKernelPCA, {"budget": 60, "forgetting": 0.999}, "array"),
     "stream of batches": (StreamingKernelPCA, {"basis": "features", "budget": 60}, "batches"),
+    "stream of a cluster": (StreamingKernelPCA, {"budget": 60}, "dask"),
     "stream of a file": (StreamingKernelPCA, {"budget": 60}, "file"),
 }
 
@@ -275,16 +284,21 @@ def rows_for(kind, n, folder):
     """The rows as the kind takes them, the same in every process."""
     Y = np.random.default_rng(5).standard_normal((n, 5))
     where = KINDS[kind][2]
-    if where == "file":
-        path = folder / f"rows-{n}.npy"
+    Y = Y[:, :2] if where.startswith("narrow") else Y
+    if where.endswith("file"):
+        path = folder / f"{where}-{n}.npy"
         if not path.exists():
             np.save(path, Y)
         return path
+    if where == "single":
+        return Y.astype(np.float32)
     if where == "batches":
         return np.array_split(Y, 9)
-    if where == "dask":
+    if where.endswith("dask"):
         da = pytest.importorskip("dask.array")
-        return da.from_array(Y, chunks=(-(-n // 40), 5))
+        X = da.from_array(Y, chunks=(1 if where.startswith("small") else -(-n // 40), 5))
+        whole = sparse.csr_matrix((0, 0))
+        return X.map_blocks(sparse.csr_matrix, meta=whole) if where.startswith("sparse") else X
     return Y
 
 
@@ -298,6 +312,7 @@ def small_steps(monkeypatch):
     monkeypatch.setattr("mercer.checkpoint.EVERY", 0.0)
     monkeypatch.setattr("mercer.rows.blocks.BLOCK_ROWS", 150)
     monkeypatch.setattr("mercer.rows.dask.GROUP_LEAST", 5)
+    monkeypatch.setattr("mercer.rows.dask.KEPT_CORES", 4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -367,7 +382,7 @@ def fit_in_child(kind, folder, out, files):
 
     mercer.checkpoint.EVERY = 0.01
     mercer.rows.blocks.BLOCK_ROWS = 300
-    mercer.rows.dask.GROUP_LEAST = 5
+    mercer.rows.dask.GROUP_LEAST, mercer.rows.dask.KEPT_CORES = 5, 4
     warnings.simplefilter("ignore")
     files = Path(files)
     model = make(kind, folder).fit(rows_for(kind, 4000, files))
