@@ -4,6 +4,7 @@
     python benchmarks/scale.py --rows 100000 1000000
     python benchmarks/scale.py --cluster
     python benchmarks/scale.py --peer --rows 100000 1000000
+    python benchmarks/scale.py --parquet 100000000
 
 Rows are generated (20 columns that bend along 5 hidden ones, with noise) and written to Parquet
 in a temporary folder. A model with 500 landmarks and ten components is fitted to the file within
@@ -13,7 +14,9 @@ row; memory, the peak of the process beyond what it had after its imports, shoul
 ``--cluster`` fits the same landmarks on a Dask LocalCluster of two workers and compares the
 components; ``--peer`` lets scikit-learn do it block by block with the same landmarks. "others" is
 how many cores other programs kept busy meanwhile: with more than about 0.1 there, read the
-processor seconds ("cpu") instead, best with OMP_NUM_THREADS=1.
+processor seconds ("cpu") instead, best with OMP_NUM_THREADS=1. ``--parquet`` is another run, of
+three columns and 100 landmarks: it ends a fit by SIGKILL in the middle and goes on from its
+checkpoint (`_parquet.py`).
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import _parquet
 import numpy as np
 from _harness import (
     MB,
@@ -172,6 +176,7 @@ CONTENDERS: dict[str, Callable[[dict], dict]] = {
     "threads": threads,
     "cluster": cluster,
     "sklearn": sklearn,
+    "parquet": _parquet.fit,
 }
 
 
@@ -279,10 +284,20 @@ def judge_cluster(report: dict) -> list[tuple[str, bool]]:
     ]  # fmt: skip
 
 
+def long_fit(options) -> None:
+    """One long fit, in the folder given or in one that is removed."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = options.scratch or Path(name)
+        found = _parquet.run(__file__, options.parquet, options.steps, folder, options.limit)
+    write_json(options.out / "parquet.json", {"machine": machine(), "memory": MEMORY} | found)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", nargs="+", type=int, default=list(ROWS))
     parser.add_argument("--cluster", action="store_true", help="also a Dask LocalCluster")
+    parser.add_argument("--parquet", type=int, help="rows of one long fit that is killed")
+    parser.add_argument("--steps", nargs="+", choices=_parquet.STEPS, default=list(_parquet.STEPS))
     parser.add_argument("--peer", action="store_true", help="also scikit-learn, block by block")
     parser.add_argument("--limit", type=float, default=3600, help="seconds for one process")
     parser.add_argument("--patience", type=float, default=10, help="seconds to wait for quiet")
@@ -292,6 +307,9 @@ def main() -> None:
     options = parser.parse_args()
     if options.worker:
         print(json.dumps(CONTENDERS[options.worker["contender"]](options.worker)))
+        return
+    if options.parquet:
+        long_fit(options)
         return
     contenders = ["threads"] + ["cluster"] * options.cluster + ["sklearn"] * options.peer
     reports: list[dict] = []
