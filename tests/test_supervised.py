@@ -131,6 +131,16 @@ def test_weights_are_repeated_rows(basis, a):
     np.testing.assert_allclose(align(weighted.transform(X), S), S, atol=1e-6)
 
 
+def test_zeros_among_the_weights_of_a_file():
+    """Sums over blocks keep the rows that count nothing, an array leaves them out."""
+    X, y, w = rows(31), labels(31), generator(31, 3).integers(0, 3, N)
+    basis = Landmarks(points=rows(32, 20))
+    here = fitted(2, basis=basis).fit(X, y, sample_weight=w)
+    blocks = fitted(2, basis=basis).fit(lambda: iter(np.array_split(X, 4)), y, sample_weight=w)
+    np.testing.assert_allclose(blocks.eigenvalues_, here.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(blocks.hsic_, here.hsic_, rtol=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("a", [0, 0.4])
 def test_the_certificate_holds_for_landmarks(seed, a):

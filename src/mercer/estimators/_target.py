@@ -1,6 +1,6 @@
 """The target of a supervised fit as features P, whose inner products are the target kernel."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,20 +30,28 @@ class Target:
         P, about its mean: the target kernel is P P'.
     lost : float
         Share of the energy of the target kernel that P leaves out.
+    counting : array of bool or None
+        Rows that count, where rows are weighted.
     """
 
     kernel: Any
     features: np.ndarray
     lost: float = 0.0
+    counting: np.ndarray | None = None
 
     def of_weighted(self, sample_weight: Any) -> "Target":
-        """Without the rows that count nothing, which a fit leaves out."""
+        """With the rows noted that count nothing: a fit to an array leaves them out."""
         if sample_weight is None:
             return self
         some = np.asarray(to_numpy(sample_weight)) != 0
-        if some.shape != self.features.shape[:1] or some.all():
-            return self
-        return Target(self.kernel, self.features[some], self.lost)
+        known = some.shape == self.features.shape[:1]
+        return replace(self, counting=some) if known else self
+
+    def of_rows(self, weights: np.ndarray | None) -> np.ndarray:
+        """P of the rows of a fit, whose weights are those of all or of those that count."""
+        if self.counting is None or weights is None or len(weights) == len(self.features):
+            return self.features
+        return self.features[self.counting]
 
 
 def target_of(kernel: Any, y: Any, who: str) -> Target:

@@ -235,7 +235,7 @@ class SupervisedKernelPCA(KernelPCA):
 
     def _pose(self, request, rows, engine, rng, target):
         """The eigenproblem of the rows, seen through the target kernel."""
-        features = target.features
+        features = target.of_rows(rows.weights)
         self._check_count(rows.shape[0], features)
         if isinstance(request.recipe, AllPoints):
             inner = pose(request, rows, engine, rng)
