@@ -9,6 +9,7 @@ import mercer
 from mercer import HebbianKernelPCA, KernelPCA, SpectralClustering
 from mercer.bases import Landmarks
 from mercer.cli import main
+from mercer.files import open_source
 from mercer.kernels import Gower
 
 pd = pytest.importorskip("pandas")
@@ -204,3 +205,56 @@ def test_command(tmp_path, monkeypatch, capsys):
     KernelPCA(2, kernel="gower").fit(frame(30)).save("mixed.mercer")
     assert main(["transform", "mixed.mercer", "rows.csv", "-o", "s.npy"]) != 0
     assert "mercer.load(path).transform(frame)" in capsys.readouterr().err
+
+
+def write_parquet(X, path):
+    pytest.importorskip("pyarrow")
+    X.to_parquet(path)
+
+
+@pytest.mark.parametrize("write", [write_parquet, lambda X, path: X.to_csv(path, index=False)])
+def test_a_file_is_not_read_without_its_categories(write, tmp_path):
+    """A table of numbers and categories is refused in words; named columns of numbers are taken."""
+    path = tmp_path / ("rows.parquet" if write is write_parquet else "rows.csv")
+    t = np.linspace(0, 3, 40)
+    X = pd.DataFrame({"length": np.sin(t), "kind": list("abca") * 10, "width": np.cos(t)})
+    write(X, path)
+    with pytest.raises(ValueError, match=r"read without kind .*data frame in memory.*columns="):
+        KernelPCA(2, kernel="gower").fit(path)
+    KernelPCA(2, kernel="rbf").fit(path)
+    names = ["length", "width"]
+    found = KernelPCA(2, kernel=Gower()).fit(open_source(path, columns=names))
+    wanted = KernelPCA(2, kernel="gower").fit(X[names])
+    np.testing.assert_allclose(found.eigenvalues_, wanted.eigenvalues_)
+    write(X[names], tmp_path / f"numbers{path.suffix}")
+    plain = KernelPCA(2, kernel="gower").fit(tmp_path / f"numbers{path.suffix}")
+    np.testing.assert_allclose(plain.eigenvalues_, wanted.eigenvalues_)
+
+
+def test_categories_on_a_cluster_are_refused_in_words():
+    dd = pytest.importorskip("dask.dataframe")
+    X = pd.DataFrame({"length": np.linspace(0, 1, 30), "kind": list("abc") * 10})
+    with pytest.raises(ValueError, match=r"cluster, with kind\. .*compute"):
+        KernelPCA(2, kernel="gower").fit(dd.from_pandas(X, npartitions=2))
+    numbers = dd.from_pandas(X[["length"]], npartitions=2)
+    there = KernelPCA(2, kernel="gower", basis="points").fit(numbers)
+    here = KernelPCA(2, kernel="gower").fit(X[["length"]])
+    np.testing.assert_allclose(there.eigenvalues_, here.eigenvalues_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["blocks", "dask"])
+@pytest.mark.parametrize("basis", ["given", "chosen"])
+def test_ranges_are_those_of_all_rows(kind, basis):
+    """Also where only a sample, or none, of the rows is looked at: one row tells the range."""
+    X = generator(9).random((5000, 3))
+    X[4321] = [40.0, -3.0, 0.5]
+    basis = Landmarks(points=X[:20]) if basis == "given" else Landmarks(20)
+    if kind == "dask":
+        rows = pytest.importorskip("dask.array").from_array(X, chunks=(700, -1))
+    else:
+        rows = lambda: iter(np.array_split(X, 7))  # noqa: E731
+    found = KernelPCA(2, kernel="gower", basis=basis, random_state=0).fit(rows)
+    np.testing.assert_allclose(found.kernel_.ranges, np.ptp(X, axis=0))
+    if kind == "blocks":
+        with pytest.raises(ValueError, match="read only once"):
+            KernelPCA(2, kernel="gower", basis=basis).fit(iter([X]))

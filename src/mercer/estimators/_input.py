@@ -12,9 +12,11 @@ from ..compute import TiledEngine, make_engine, to_numpy
 from ..compute.arrays import is_foreign, is_on_device
 from ..compute.numbers import check_meaning, reason
 from ..exceptions import TableWarning, tell
-from ..files import is_arrow, is_table, table_like
+from ..files import RowSource, is_arrow, is_table, table_like
+from ..files.columns import COUNTER, listed
 from ..kernels import KERNELS, Callable, Gower, Kernel, Precomputed
 from ..rows import ArrayRows, BlockRows, DaskRows, Rows, is_dask, is_source
+from ..rows.chunks import is_number
 from ._mixed import TableEncoding, is_mixed
 from ._parameters import CheckedEstimator
 from ._summary import Portable
@@ -87,6 +89,8 @@ class KernelInput(Portable, CheckedEstimator):
 
     def _open_dask(self, X, reset: bool) -> DaskRows:
         """Rows where their chunks are, with their columns noted or compared."""
+        if reset and self._is_gower() and hasattr(X, "columns"):
+            check_numbers_of(X)
         rows = DaskRows(X, self.memory, self.n_jobs, self.device)
         validate_data(self, rows.head, reset=reset, skip_check_array=True)
         return rows
@@ -94,6 +98,8 @@ class KernelInput(Portable, CheckedEstimator):
     def _open_source(self, X, reset: bool) -> BlockRows:
         """Rows read in blocks, with the columns that the model was fitted to."""
         rows = BlockRows(X, self.memory, verbose=self.verbose)
+        if reset and self._is_gower() and not isinstance(X, RowSource):
+            check_all_read(rows)
         if reset:
             self.n_features_in_ = rows.shape[1]
             if rows.names is not None:
@@ -242,6 +248,29 @@ def in_one_place(X, memory, who: str):
         return X
     rows = BlockRows(X, memory)
     return named_rows(rows.whole(who).array, rows.names, X)
+
+
+def check_all_read(rows: BlockRows) -> None:
+    """Raise ValueError where a table for the Gower kernel would be read without some columns."""
+    left = [f"{name} ({why})" for name, why in rows.source.reasons.items() if why != COUNTER]
+    if left:
+        raise ValueError(
+            f"The Gower kernel compares categories as well as numbers, and {rows.name} would be "
+            f"read without {listed(left)}. Pass a data frame in memory, such as "
+            "pandas.read_parquet(path), or mercer.files.open_source(path, columns=[...]) with the "
+            "columns of numbers that are to be used."
+        )
+
+
+def check_numbers_of(frame: Any) -> None:
+    """Raise ValueError for categories of a Dask dataframe, which only frames in memory may have."""
+    left = [str(name) for name, kind in frame.dtypes.items() if not is_number(kind)]
+    if left:
+        raise ValueError(
+            f"The Gower kernel takes categories of data frames in memory, and this one is on a "
+            f"cluster, with {listed(left)}. Pass X.compute() if it fits into memory, or a sample "
+            "of it, or its columns of numbers."
+        )
 
 
 def valid_rows(estimator, X, **options):

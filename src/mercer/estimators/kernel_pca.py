@@ -12,13 +12,15 @@ from ..bases import BASES, AllPoints, BasisRecipe, Columns, Landmarks
 from ..compute import restore
 from ..compute.arrays import Array
 from ..exceptions import tell
-from ..kernels import Kernel
+from ..kernels import Gower, Kernel
 from ..planning.automatic import FIRST_COMPONENTS, Asked, automatic_basis, plan_of
 from ..planning.following import follow
 from ..preimage import PREIMAGES, Preimage
 from ..progress.passes import PassBar
 from ..rows import Request, Rows, is_dask, pose
 from ..rows.dask import lazy_like
+from ..rows.functions import RangeOf
+from ..rows.posing import check_repeatable
 from ..solvers import SOLVERS, Solver, canonical
 from ..solvers.block_krylov import DRAFT_FLOOR, FULL_FLOOR
 from ._containers import contained
@@ -397,9 +399,10 @@ class KernelPCA(KernelEstimator):
 
     def _request(self, recipe, rows) -> Request:
         """What the fit asks of its rows."""
+        ends = self._ends_of(rows)
 
         def kernel_for(X):
-            self.kernel_ = self._make_kernel(X)
+            self.kernel_ = self._make_kernel(X if ends is None else ends)
             if self.center and isinstance(recipe, AllPoints | Landmarks):
                 self.kernel_ = self.kernel_.recentered(X)
             return self.kernel_
@@ -407,6 +410,18 @@ class KernelPCA(KernelEstimator):
         measured = isinstance(self._named_kernel(rows.shape[1]).gamma, str)
         r = int(self.n_components) if isinstance(self.n_components, Integral) else None
         return Request(recipe, kernel_for, measured, self.center, r, self._preimage_recipe)
+
+    def _ends_of(self, rows) -> Any:
+        """Least and largest values of the columns, (2, d), where a kernel needs those of all rows.
+
+        Only the Gower kernel does; a sample would miss them. None for rows in memory, which are
+        looked at as a whole.
+        """
+        named = self._named_kernel(rows.shape[1])
+        if rows.in_memory or not isinstance(named, Gower) or named.ranges is not None:
+            return None
+        check_repeatable(rows)
+        return rows.sum(RangeOf(), "looking at rows").bounds.T
 
     def _best_basis(self, recipe, rows, engine) -> BasisRecipe:
         """The recipe, or what "auto" takes in place of all points."""

@@ -300,7 +300,7 @@ def _numbered(rows, weights=None, *, function, arguments, block_id):
 
 def _frame_rows(X):
     """A dataframe as an array, its columns checked and in one floating type."""
-    names = [str(name) for name, kind in X.dtypes.items() if not _is_number(kind)]
+    names = [str(name) for name, kind in X.dtypes.items() if not is_number(kind)]
     if names:
         raise ValueError(
             f"Columns {names} of the dataframe are no numbers. Leave them out or encode them "
@@ -313,7 +313,8 @@ def _frame_rows(X):
     return _array_of(tasks, parts, ((np.nan,) * len(parts), (len(X.columns),)), meta)
 
 
-def _is_number(kind) -> bool:
+def is_number(kind: Any) -> bool:
+    """Whether a type of a data frame's column is one of numbers."""
     return getattr(kind, "kind", "O") in "biuf"
 
 
