@@ -37,6 +37,7 @@ from mercer.selectors import (
     online,
     sparse_components,
 )
+from mercer.selectors.two_stage import default_selector
 
 needs_data = pytest.mark.skipif(
     "MERCER_DATA" not in os.environ, reason="set MERCER_DATA to the folder of the data sets"
@@ -738,3 +739,33 @@ class TestPreimageDictionary:
             model.learn(X[start : start + 30], np.ones(30))
         Z = model.points
         np.testing.assert_allclose(Z.T @ model.root @ model.root.T @ Z, X.T @ X, atol=1e-8)
+
+
+@pytest.mark.parametrize("n", [150, 2_000, 40_000, 10**7, None])
+def test_the_default_takes_less_time_than_the_fit(n):
+    """Its work grows no faster than that of the moments, n m^2, beside what a few rows take."""
+    for size in (10, 100, 299, 300, 1_000):
+        selector = default_selector(n, size)
+        assert selector.pool >= 2 * size or selector.pool >= 2000
+        if isinstance(selector.second, FullGreedy):
+            most = max(2000**2, 4 * size**2) if n is None else n * size / 4
+            assert selector.pool**2 <= max(most, 300**2, 4 * size**2)
+        else:
+            assert selector.pool <= max(2000, 4 * size)
+
+
+def test_the_default_loses_less_than_random_rows():
+    X = generator(5).standard_normal((1500, 3)) * [3.0, 1.0, 0.3]
+    kernel = RBF(0.5)
+    for size in (40, 320):
+        chosen = default_selector(1500, size).select(kernel, X, size, generator(size))
+        some = Uniform().select(kernel, X, size, generator(size))
+        assert error_of(kernel, X, chosen) < 0.9 * error_of(kernel, X, some)
+
+
+def error_of(kernel, X, chosen):
+    """tr(K - K_nys) of some rows."""
+    values, V = np.linalg.eigh(kernel(X[chosen]))
+    kept = values > 1e-10
+    Y = kernel(X, X[chosen]) @ (V[:, kept] / np.sqrt(values[kept]))
+    return len(X) - float((Y**2).sum())

@@ -26,6 +26,8 @@ BLOCK = 128
 # Blocks that a device takes at once: the pairs of different blocks, which nobody needs, cost it
 # less than more calls would.
 DEVICE_BLOCKS = 32
+# Blocks whose coordinates are made at once: landmarks are prepared for each call.
+COORDINATE_BLOCKS = 8
 # Thresholds between rows that leave little and rows that leave much, each a fourth of the last.
 THRESHOLDS, STEP = 8, 4.0
 # Rows up to which all are looked at; above, the least of a sample, and its share of all: a few
@@ -90,12 +92,15 @@ def landmark_remainder(kernel, X, coordinates, count: int, trace: float, largest
     """
     s, norms, diagonal = X.shape[0], 0.0, []
     step = BLOCK if in_main_memory(X) else DEVICE_BLOCKS * BLOCK
-    for start in range(0, s, step):
-        rows = X[start : start + step]
-        Y = coordinates(rows)
-        E = kernel(rows) - Y @ Y.T
-        norms += sum(float(spectral_bounds(blocks).sum()) for blocks in diagonal_blocks(E))
-        diagonal.append(np.maximum(to_numpy(E.diagonal()), 0.0))
+    many = max(step, COORDINATE_BLOCKS * BLOCK)
+    for first in range(0, s, many):
+        some = X[first : first + many]
+        Y = coordinates(some)
+        for start in range(0, some.shape[0], step):
+            part = slice(start, start + step)
+            E = kernel(some[part]) - Y[part] @ Y[part].T
+            norms += sum(float(spectral_bounds(blocks).sum()) for blocks in diagonal_blocks(E))
+            diagonal.append(np.maximum(to_numpy(E.diagonal()), 0.0))
     if s == count:
         sure = min(trace, norms)
         return Remainder(sure, sure, True, 1.0)

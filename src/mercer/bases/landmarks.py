@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from copy import copy
 from numbers import Integral
 from typing import Any
 
@@ -19,8 +20,8 @@ from ..compute import (
 from ..compute.arrays import Array
 from ..exceptions import tell
 from ..kernels import Kernel
-from ..selectors import Selector, TwoStage
-from ..selectors.two_stage import MIN_POOL, POOL_PER_ATOM
+from ..selectors import Selector
+from ..selectors.two_stage import MIN_POOL, POOL_PER_ATOM, default_pool, default_selector
 from .base import Basis, BasisRecipe, check_moments
 from .points import DRAFT_SPREAD, PointBasis
 
@@ -51,8 +52,9 @@ class Landmarks(BasisRecipe):
         least 200. Fewer come back, with a warning, where the data have no more distinct or
         linearly independent rows.
     selector : Selector or None
-        How they are chosen, see `mercer.selectors`; None is `TwoStage()`: full greedy within a
-        uniform pool. `KMeans()` has the lowest error where landmarks need not be rows.
+        How they are chosen, see `mercer.selectors`; None takes less time than the fit: full greedy
+        within a uniform pool, from 300 landmarks on random pivots. `TwoStage()` takes longer and
+        loses less; `KMeans()` has the lowest error where landmarks need not be rows.
     error : float or None
         Instead of a size: grow until the certified share of energy that is lost,
         ``tr(K - K_nys) / tr K``, is at most this. Each trial is a pass over the data.
@@ -90,6 +92,9 @@ class Landmarks(BasisRecipe):
     >>> high - low < 0.1
     True
     """
+
+    #: Rows of the data, where those at hand may be a sample of them; None for what is at hand.
+    _rows: int | None = None
 
     def __init__(
         self,
@@ -149,7 +154,9 @@ class Landmarks(BasisRecipe):
 
     def of_size(self, size: int) -> "Landmarks":
         """As many landmarks, chosen in the same way."""
-        return Landmarks(size, self.selector)
+        recipe = Landmarks(size, self.selector)
+        recipe._rows = self._rows
+        return recipe
 
     @property
     def needs_count(self) -> bool:  # type: ignore[override]
@@ -163,13 +170,15 @@ class Landmarks(BasisRecipe):
         return int(self.size or 0) if whole else 0
 
     def rows_wanted(self, n: int | None, n_components: int | None = None) -> int:
-        """Twice the pool of the default selector, so that equal rows can be passed over."""
+        """Twice the pool of the selector, so that equal rows can be passed over."""
         self.check()
         if self.points is not None or self.indices is not None:
             return 0
         size = GROWN if self.error is not None else self.count(n or sys.maxsize, n_components)
         pool = self.selector.pool if self.selector is not None else None
-        return 2 * (pool or max(MIN_POOL, POOL_PER_ATOM * size))
+        if pool is None and self.selector is not None:
+            pool = max(MIN_POOL, POOL_PER_ATOM * size)
+        return 2 * (pool or default_pool(n, size))
 
     def located(self, n: int | None, take: Callable[..., Any]) -> Any:
         """Points for row numbers."""
@@ -181,7 +190,11 @@ class Landmarks(BasisRecipe):
     def settled(self, n: int | None, n_components: int | None) -> Any:
         """A number for a share of the rows."""
         self.check()
-        return self.of_size(self.count(n, n_components)) if isinstance(self.size, float) else self
+        recipe = copy(self)
+        recipe._rows = n or sys.maxsize
+        if isinstance(self.size, float):
+            return recipe.of_size(self.count(n, n_components))
+        return recipe
 
     def stand_in(self, X: Array) -> Any:
         """The points themselves, where they are given."""
@@ -241,7 +254,7 @@ class Landmarks(BasisRecipe):
 
     def _choose(self, kernel, X, size, rng, engine):
         """The points that the selector picks; warns when fewer are found."""
-        selector = self.selector or TwoStage()
+        selector = self.selector or default_selector(self._rows or X.shape[0], size)
         check_moments(size, "landmarks", engine)
         X = pool_within(selector, X, size, rng, engine.memory)
         with engine.single_blas():

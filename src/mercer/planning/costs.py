@@ -7,6 +7,8 @@ The counts that depend on the spectrum, and not on the sizes alone, are those th
 from collections.abc import Callable
 from dataclasses import replace
 
+from ..selectors import FullGreedy
+from ..selectors.two_stage import default_pool, second_stage
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower
 from ..solvers.block_krylov import BASIS_BLOCKS, DRAFT_FLOOR, WIDEST_BLOCK
 from .types import Estimate, Speeds, Workload
@@ -32,7 +34,7 @@ FIT_SECONDS, PASS_SECONDS, PRODUCT_SECONDS = 1e-3, 3e-4, 2e-5
 CACHE = 16e6
 # Defaults of the methods that are only listed: rows at once, passes, landmarks, features.
 ROW_BLOCK, HEBBIAN_PASSES, SPARE = 128, 10, 10
-LANDMARKS_EACH, LEAST_LANDMARKS, POOL, FEATURES = 10, 200, 2000, 500
+LANDMARKS_EACH, LEAST_LANDMARKS, FEATURES = 10, 200, 500
 
 
 def dense(work: Workload, speeds: Speeds) -> Estimate:
@@ -202,15 +204,16 @@ def hebbian(work: Workload, speeds: Speeds) -> Estimate:
 def landmarks(work: Workload, speeds: Speeds) -> Estimate:
     """A pool's Gram matrix for the selection, two readings of the rows against the landmarks."""
     n, m = work.n, min(work.n, max(LEAST_LANDMARKS, LANDMARKS_EACH * work.r))
-    pool = min(n, max(POOL, 10 * m))
-    select = pool * pool * (speeds.evaluate + 4 * m * speeds.multiply)
+    pool = min(n, default_pool(n, m))
+    width = pool if isinstance(second_stage(m), FullGreedy) else m
+    select = pool * width * (speeds.evaluate + 4 * m * speeds.multiply)
     stream = n * m * (2 * speeds.evaluate + 2 * m * speeds.multiply) / work.threads
-    size = 8 * (pool * pool + 4 * m * m)
+    size = 8 * (pool * width + 4 * m * m)
     note = f"approximate, error certified; {m} landmarks, one pass over the data"
     return Estimate(
         'basis="landmarks"',
         Dense(),
-        2 * n * m + pool * pool,
+        2 * n * m + pool * width,
         size,
         FULL_COST * (select + stream),
         size <= work.memory,
