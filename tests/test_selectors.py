@@ -748,7 +748,7 @@ def test_the_default_takes_less_time_than_the_fit(n):
         selector = default_selector(n, size)
         assert selector.pool >= 2 * size or selector.pool >= 2000
         if isinstance(selector.second, FullGreedy):
-            most = max(2000**2, 4 * size**2) if n is None else n * size / 4
+            most = max(2000**2, 4 * size**2) if n is None else n * size / 9
             assert selector.pool**2 <= max(most, 300**2, 4 * size**2)
         else:
             assert selector.pool <= max(2000, 4 * size)
