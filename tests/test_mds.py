@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer import ClassicalMDS, KernelPCA
 from mercer.kernels import RBF, Laplacian, Polynomial
+from mercer.mds import distances
 from mercer.mds.coordinates import cailliez_constant, double_centered, landmark_map, lifted
 
 # scikit-learn's own tests of ClassicalMDS, collected under their names and run against ours.
@@ -452,3 +453,12 @@ def test_more_components_than_points_are_as_many_as_points(kind):
     )
     assert model.transform(data).shape == (6, 6) and np.isfinite(model.embedding_).all()
     assert len(model.get_feature_names_out()) == 6
+
+
+@pytest.mark.parametrize("metric", distances.OF_SCIPY)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_metrics_asked_of_scipy_are_those_of_scikit_learn(metric, dtype):
+    X = points(40, 5).astype(dtype)
+    found = distances.make_distance(metric, {}, X)(X[:7], X)
+    expected = pairwise_distances(X[:7], X, metric=metric)
+    np.testing.assert_allclose(found, expected, rtol=1e-12 if dtype is np.float64 else 1e-4)

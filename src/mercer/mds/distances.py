@@ -5,6 +5,7 @@ rows of the data, or row numbers of the matrix.
 """
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
 from ..compute import row_blocks
@@ -14,6 +15,11 @@ from ..operators import MatrixDistance
 from .coordinates import lifted, squared_distances
 
 EUCLIDEAN = ("euclidean", "l2")
+# Metrics that scikit-learn hands to SciPy: asked there, a tile of few rows takes a tenth of the
+# time.
+OF_SCIPY = dict.fromkeys(("cityblock", "manhattan", "l1"), "cityblock") | {
+    name: name for name in ("braycurtis", "canberra", "chebyshev", "correlation", "sqeuclidean")
+}
 # Squared distances below this share of a squared norm have lost half of their digits.
 CANCELLED = 1e-8
 # Pairs whose differences are taken at once.
@@ -64,10 +70,16 @@ class MetricDistance:
             right = rows_of(columns)
             D = np.array([[self._value(x, z, name) for z in right] for x in rows_of(rows)])
             D = D.reshape(len(rows), len(columns))
+        elif self._is_direct(rows) and self._is_direct(columns):
+            D = cdist(rows, columns, OF_SCIPY[self.metric])
         else:
             D = np.asarray(pairwise_distances(rows, columns, metric=self.metric, **self.params))
         check_entries(D, name)
         return D
+
+    def _is_direct(self, X) -> bool:
+        plain = isinstance(X, np.ndarray) and X.dtype == np.float64
+        return plain and self.metric in OF_SCIPY and not self.params
 
     def _value(self, x, z, name) -> float:
         return finite_number(self.metric(x, z, **self.params), name)
