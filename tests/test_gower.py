@@ -6,7 +6,14 @@ import pytest
 from contracts import generator
 
 import mercer
-from mercer import HebbianKernelPCA, KernelPCA, SpectralClustering
+from mercer import (
+    HebbianKernelPCA,
+    KernelPCA,
+    KernelPCASearch,
+    NoveltyDetector,
+    SpectralClustering,
+    StreamingKernelPCA,
+)
 from mercer.bases import Landmarks
 from mercer.cli import main
 from mercer.files import open_source
@@ -204,7 +211,76 @@ def test_command(tmp_path, monkeypatch, capsys):
     assert "very different scales" not in capsys.readouterr().err
     KernelPCA(2, kernel="gower").fit(frame(30)).save("mixed.mercer")
     assert main(["transform", "mixed.mercer", "rows.csv", "-o", "s.npy"]) != 0
-    assert "mercer.load(path).transform(frame)" in capsys.readouterr().err
+    assert "which the model was fitted" in capsys.readouterr().err
+    assert main(["explain", "mixed.mercer", "rows.csv"]) != 0
+    assert "only mercer transform" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("file", ["rows.csv", "rows.parquet"])
+@pytest.mark.parametrize("holes", [0.0, 0.1])
+def test_command_takes_texts(file, holes, tmp_path, monkeypatch, capsys):
+    """`mercer fit --kernel gower`: what the estimator makes of the same frame, for new rows too."""
+    monkeypatch.chdir(tmp_path)
+    columns = ["age", "children", "color", "town", "member"]
+    table, new = frame(80, 5, holes)[columns], frame(30, 6, holes)[columns]
+    new.loc[0, "town"] = "Rom"
+    for name, rows in (("", table), ("new-", new)):
+        rows = rows.assign(color=rows["color"].astype(object))
+        if file.endswith("csv"):
+            rows.to_csv(name + file, index=False)
+        else:
+            rows.to_parquet(name + file)
+    options = ["--kernel", "gower", "--components", "3"]
+    assert main(["fit", file, *options, "-o", "m.mercer"]) == 0
+    assert "left out: color" not in capsys.readouterr().err
+    assert main(["transform", "m.mercer", "new-" + file, "-o", "scores.npy"]) == 0
+    model = KernelPCA(3, kernel="gower").fit(table)
+    wanted = model.transform(new)
+    found = np.load("scores.npy")
+    np.testing.assert_allclose(np.abs(found), np.abs(wanted), atol=1e-6)
+    assert mercer.load("m.mercer").n_features_in_ == 5
+    assert main(["fit", file, *options, "--scale", "standard", "-o", "n.mercer"]) == 2
+    towards = [*options, "--target", "town", "-o", "t.mercer"]
+    if not holes:
+        assert main(["fit", file, *towards]) == 0
+        assert mercer.load("t.mercer").n_features_in_ == 4
+
+
+def test_detectors_take_frames_and_others_refuse(tmp_path):
+    rng = generator(705)
+    kind = rng.integers(0, 3, 200)
+    X = pd.DataFrame(
+        {
+            "town": np.array(["Ulm", "Bern", "Graz"], dtype=object)[kind],
+            "color": pd.Categorical(COLORS[kind]),
+            "age": np.where(rng.random(200) < 0.05, np.nan, 20.0 * kind + rng.normal(40, 2, 200)),
+        }
+    )
+    model = NoveltyDetector(3, kernel="gower", random_state=0).fit(X)
+    assert np.mean(model.predict(X) == 1) > 0.8
+    strange = X.assign(town=X["town"].to_numpy()[::-1], color="green", age=100.0)
+    mixed_up = (strange["town"] != "Bern").to_numpy()
+    assert np.mean(model.predict(strange)[mixed_up] == -1) > 0.9
+    model.save(tmp_path / "m.mercer")
+    again = mercer.load(tmp_path / "m.mercer")
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    with pytest.raises(ValueError, match="batch by batch"):
+        StreamingKernelPCA(2, kernel="gower").fit(X)
+    with pytest.raises(ValueError, match="batch by batch"):
+        StreamingKernelPCA(2, kernel="gower").partial_fit(X)
+    with pytest.raises(ValueError, match="pre-images"):
+        KernelPCASearch(model=KernelPCA(kernel="gower")).fit(X)
+
+
+def test_distances_of_the_gower_package():
+    """Without missing entries: 1 minus the similarity, categories and numbers alike."""
+    gower = pytest.importorskip("gower")
+    X = frame(40, 8)
+    texts = X.astype({"color": object, "grade": object, "member": object})
+    theirs = gower.gower_matrix(texts, cat_features=[False, False, True, True, True, True])
+    model = KernelPCA(2, kernel="gower").fit(X)
+    ours = 1 - model.kernel_(model.X_fit_)
+    np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
 def write_parquet(X, path):

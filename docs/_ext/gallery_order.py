@@ -5,6 +5,7 @@ FIRST = [
     "digits",
     "denoised_digits",
     "classification",
+    "mixed",
     "supervised",
     "correlations",
     "clusters",

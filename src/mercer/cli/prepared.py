@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..estimators._estimator import KernelEstimator
+from ..estimators._mixed import EncodedRows
 from ..files import RowSource
 from ..saving import ModelFileError, load, read_extra, save
 from .standardization import Standardization
@@ -43,7 +44,11 @@ class PreparedModel:
 
     def transform(self, X):
         """Scores of rows of the table."""
-        return self.model.transform(self.scaling.apply(X))
+        return self.model.transform(self._prepared(X))
+
+    def _prepared(self, X):
+        """Rows as the estimator takes them: scaled, or encoded already where texts are."""
+        return self.scaling.apply(X) if self.model._encoding is None else EncodedRows(X)
 
     def inverse_transform(self, S):
         """Rows of the table whose scores are near S."""
@@ -51,7 +56,7 @@ class PreparedModel:
 
     def reconstruction_error(self, X):
         """Squared feature-space error of rows of the table."""
-        return self.model.reconstruction_error(self.scaling.apply(X))
+        return self.model.reconstruction_error(self._prepared(X))
 
     def explained(self, source: RowSource, max_rows: int | None):
         """Columns of the table that drive each component, over rows read in blocks."""
@@ -82,18 +87,21 @@ class PreparedModel:
         save(self.model, path, extra=extra)
 
     @classmethod
-    def load(cls, path: str) -> "PreparedModel":
-        """Open a model file; one of `model.save` has nothing to prepare."""
+    def load(cls, path: str, mixed: bool = False) -> "PreparedModel":
+        """Open a model file; one of `model.save` has nothing to prepare.
+
+        `mixed` says whether the command can use one that was fitted to texts.
+        """
         model, extra = load(path), read_extra(path)
         if not isinstance(model, KernelEstimator):
             raise ModelFileError(
                 f"{path} holds a {type(model).__name__}, and a kernel PCA is needed. Give a file "
                 "that mercer fit wrote."
             )
-        if model._encoding is not None:
+        if model._encoding is not None and not mixed:
             raise ModelFileError(
-                f"{path} was fitted to a data frame with categories, which the command does not "
-                "read. Use it from Python: mercer.load(path).transform(frame)."
+                f"{path} was fitted to a table with categories, of which only mercer transform can "
+                "make use. Use it from Python: mercer.load(path)."
             )
         check_extra(extra, model.n_features_in_, path)
         scaling = Standardization(extra.get("scale", "none"), extra.get("shift"), extra.get("size"))

@@ -104,13 +104,14 @@ def open_rows(
     fill : array or None
         What stands for missing values of each column, as a model keeps it.
     policy : str or None
-        What to do about missing values; None for what the user asks for.
+        What to do about missing values, which "keep" leaves to the reader; None for what the user
+        asks for.
     """
     policy = policy or args.missing or ("error" if fill is None else "mean")
     picked = pick_columns(args, columns, policy)
     chosen = bool(args.columns or columns)
     account = take_account(args, picked, chosen, kept_names(args))
-    if policy == "error":
+    if policy in ("error", "keep"):
         return picked
     account.missing["policy"] = policy
     if policy == "drop":
@@ -289,6 +290,10 @@ def open_model_rows(args: Namespace, model) -> RowSource:
                 f"fitted to {model.image_shape}. Bring them to that size first."
             )
         return ImageRows(args.data, table)
+    if model._encoding is not None:
+        from .mixed import EncodedTable
+
+        return EncodedTable(args, model._encoding)
     source = open_rows(args, model.columns, model.fill)
     check_width(args.data, source.n_columns, model)
     return source

@@ -10,6 +10,7 @@ import numpy as np
 from ..files import FillMissing, RowSource
 from .failures import JobError, UsageError
 from .methods import HEBBIAN
+from .mixed import KEEP, mixed_rows
 from .prepared import ScaledRows
 from .standardization import Standardization
 from .tables import (
@@ -63,6 +64,12 @@ def training_rows(args: Namespace, method: str) -> TrainingRows:
         X = scaling.apply(table.X)
         return TrainingRows(X, X.shape[0], None, scaling, table.image_shape)
     args.keep = None if args.target is None else [args.target]
+    if args.kernel == "gower":
+        mixed = mixed_rows(args)
+        if mixed is not None:
+            target = mixed_target(args)
+            return TrainingRows(mixed, len(mixed), mixed.columns, Standardization(), target=target)
+        args.accounts.clear()
     source = open_rows(args)
     if needs_disk(source, args.data, args.memory):
         return rows_on_disk(args, source, method)
@@ -74,6 +81,11 @@ def training_rows(args: Namespace, method: str) -> TrainingRows:
     X = scaling.apply(X)
     target = target_of(args, source)
     return TrainingRows(X, X.shape[0], source.columns, scaling, fill=fill_of(source), target=target)
+
+
+def mixed_target(args: Namespace) -> np.ndarray | None:
+    """The column that components are to depend on, of a table with texts."""
+    return None if args.target is None else target_of(args, open_rows(args, policy=KEEP))
 
 
 def target_of(args: Namespace, source: RowSource) -> np.ndarray | None:

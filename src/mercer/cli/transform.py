@@ -27,7 +27,7 @@ def run(args: Namespace) -> Result:
     from .tables import kept_beside, open_model_rows, say_missing, scanned
 
     with draft_of(args) as draft:
-        model = PreparedModel.load(args.model)
+        model = PreparedModel.load(args.model, mixed=True)
         names = list(model.get_feature_names_out())
         source = open_model_rows(args, model)
         rows = watched(args, scanned(source), "scores", source.n_rows)

@@ -21,6 +21,42 @@ LOWEST, HIGHEST, MISSING, UNKNOWN = -1.0, 2.0, -3.0, -1.0
 FRAMES = {"pandas", "polars"}
 
 
+class MixedTable:
+    """Columns of numbers and texts by name, where no library of frames is needed.
+
+    Parameters
+    ----------
+    columns : dict of str to array of shape (n,)
+        Numbers, NaN where they are missing, or objects, None where they are.
+    """
+
+    def __init__(self, columns: dict[str, np.ndarray]):
+        self._columns = columns
+
+    @property
+    def columns(self) -> list[str]:
+        """Their names."""
+        return list(self._columns)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._columns[name]
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values())))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self), len(self._columns)
+
+
+@dataclass(frozen=True)
+class EncodedRows:
+    """Rows that the encoding of a model has made numbers of already, (n, d)."""
+
+    rows: np.ndarray
+
+
 @dataclass(frozen=True)
 class TableEncoding:
     """What turns the columns of a data frame into numbers.
@@ -51,7 +87,9 @@ class TableEncoding:
         return cls(names, labels, np.array(low), np.array(size))
 
     def apply(self, frame):
-        """A frame of the same kind whose columns are numbers."""
+        """A frame of the same kind whose columns are numbers, or an array of a `MixedTable`."""
+        if isinstance(frame, EncodedRows):
+            return frame.rows
         if not is_frame(frame):
             raise ValueError(
                 f"The model was fitted to a data frame with the columns {list(self.names)}, and "
@@ -65,14 +103,17 @@ class TableEncoding:
                 f"{list(self.names)}. Pass the same columns."
             )
         columns = zip(self.names, self.labels, self.low, self.size, strict=True)
-        return type(frame)(
-            {name: encoded(frame[given[name]], name, *how) for name, *how in columns}
-        )
+        found = {name: encoded(frame[given[name]], name, *how) for name, *how in columns}
+        if isinstance(frame, MixedTable):
+            return np.column_stack(list(found.values()))
+        return type(frame)(found)
 
 
 def is_frame(X) -> bool:
-    """Whether X is a data frame in memory, of pandas or polars."""
-    return type(X).__name__ == "DataFrame" and library_of(X) in FRAMES
+    """Whether X is a data frame in memory, of pandas, polars or our own."""
+    return isinstance(X, MixedTable) or (
+        type(X).__name__ == "DataFrame" and library_of(X) in FRAMES
+    )
 
 
 def is_mixed(X) -> bool:
@@ -134,6 +175,8 @@ def numbers_of(column, name: str) -> np.ndarray:
             found = column.cast(float, strict=True).to_numpy()
         elif str(column.dtype) == "object":
             found = np.array([np.nan if is_missing(v) else float(v) for v in column])
+        elif isinstance(column, np.ndarray):
+            found = column.astype(float)
         else:
             found = column.to_numpy(dtype=float, na_value=np.nan)
     except (TypeError, ValueError, ArithmeticError) as error:

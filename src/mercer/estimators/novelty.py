@@ -14,8 +14,9 @@ from ..bases import BasisRecipe, FourierGrid
 from ..compute import parse_bytes, restore, to_numpy
 from ..compute.arrays import Array, is_on_device
 from ..exceptions import tell
-from ..kernels import KERNELS, Kernel
+from ..kernels import KERNELS, Gower, Kernel
 from ._input import check_tensor, in_one_place, valid_rows
+from ._mixed import TableEncoding, is_mixed
 from ._parameters import CheckedEstimator, Interval, StrOptions
 from ._summary import Portable
 from ._whole import all_or_nothing
@@ -98,6 +99,8 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
     array([ 1, -1])
     """
 
+    #: How the columns of a data frame of more than numbers are encoded, for the Gower kernel.
+    _encoding: TableEncoding | None = None
     _parameter_constraints: ClassVar[dict] = {
         **{name: KernelPCA._parameter_constraints[name] for name in ("degree", "coef0")},
         "n_components": [
@@ -189,9 +192,16 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
     def _check(self, X, *, reset):
         if is_on_device(X) and self.device != "cpu":
             return check_tensor(self, X, reset, least=3)
-        X = in_one_place(X, self.memory, "NoveltyDetector")
+        X = self._encoded(in_one_place(X, self.memory, "NoveltyDetector"), reset)
         least = {"ensure_min_samples": 3} if reset else {}
         return valid_rows(self, X, reset=reset, dtype=[np.float64, np.float32], **least)
+
+    def _encoded(self, X, reset):
+        """X as it is, or a data frame of categories and missing entries as one of numbers."""
+        named = isinstance(self.kernel, Gower) or self.kernel == "gower"
+        if reset and named and is_mixed(X):
+            self._encoding = TableEncoding.of(X)
+        return X if self._encoding is None else self._encoding.apply(X)
 
     def _typical(self, X, held, rng):
         """Rows of X to learn from: all but the share that is hardest to explain.
@@ -228,8 +238,8 @@ class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
             r = max(1, min(COMPONENTS, n // ROWS_PER_COMPONENT))
         return KernelPCA(
             min(r, n - 1) if isinstance(r, Integral) else r,
-            kernel=self.kernel,
-            gamma=None if isinstance(self.kernel, Kernel) else self._width(),
+            kernel=self.kernel if self._encoding is None else Gower(ranges=1.0),
+            gamma=None if isinstance(self.kernel, Kernel) or self._encoding else self._width(),
             degree=self.degree,
             coef0=self.coef0,
             kernel_params=self.kernel_params,

@@ -22,6 +22,7 @@ from ..exceptions import tell
 from ..kernels import KERNELS, Kernel, Laplacian
 from ..kernels.base import WidthMixin
 from ._input import in_one_place, valid_rows
+from ._mixed import is_mixed
 from ._parameters import CheckedEstimator, Interval, StrOptions
 from ._summary import Portable
 from ._trial import make_trial
@@ -201,6 +202,11 @@ class KernelPCASearch(
         """
         self._validate_params()
         X = in_one_place(X, None, "KernelPCASearch")
+        if is_mixed(X):
+            raise ValueError(
+                "KernelPCASearch compares rows with their pre-images, and categories and missing "
+                "entries have none. Pass columns of numbers; kernel='gower' has no width to search."
+            )
         X = valid_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=4)
         rng = check_random_state(self.random_state)
         kept, held = split(len(X), min(HOLDOUT, MOST_HELD / len(X)), rng)

@@ -38,6 +38,7 @@ from ..stream.state import (
 from ._batches import HISTORY, Several, StreamLog, ahead, as_rows, has_rows, is_several
 from ._estimator import INDEFINITE, OVERSHOOT, SAMPLE_ROWS, ZERO_VARIANCE, KernelEstimator
 from ._input import check_file, check_tensor, in_main_memory, named_rows, valid_rows
+from ._mixed import is_mixed
 from ._parameters import Interval, StrOptions
 from ._weights import checked_weights
 from ._whole import become, unfitted
@@ -404,6 +405,12 @@ class StreamingKernelPCA(KernelEstimator):
 
     def _checked(self, X, first, engine):
         """A batch of finite floats: on the device of the engine, or as NumPy's or SciPy's."""
+        if self._is_gower() and is_mixed(X):
+            raise ValueError(
+                "A stream learns batch by batch, and the ranges and categories that Gower compares "
+                "by are those of all rows. Use KernelPCA(kernel='gower', basis='landmarks'), or "
+                "codes for categories with kernel=Gower(ranges=...)."
+            )
         if engine.device is not None and is_on_device(X):
             return check_tensor(self, X, first, least=1)
         X = self._checked_on_host(X, first)

@@ -447,7 +447,7 @@ _LIST = [
     Model(KernelCCA, VIEWS, NAMES | {"_dtype": np.dtype}, finish=check_views),
     Model(HebbianKernelPCA, EXPANSION, SAMPLE | PASSES, finish=restore_points),
     Model(StreamingKernelPCA, EXPANSION, SAMPLE | STREAM, finish=check_stream),
-    Model(NoveltyDetector, DETECTOR, NAMES, finish=check_detector),
+    Model(NoveltyDetector, DETECTOR, NAMES | {"_encoding": TableEncoding}, finish=check_detector),
     Model(PatchDenoiser, DENOISER, {}),
     Model(KernelPCASearch, SEARCH, NAMES, finish=check_search),
     Model(SpectralClustering, CLUSTERS, SAMPLE | GRAPH, finish=restore_landmarks),
