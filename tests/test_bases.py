@@ -87,3 +87,20 @@ def test_draft_keeps_tiles_inside_its_room():
         kept = sum(T.nbytes for T in basis.draft._store._tiles.values())
         assert kept <= memory
     assert kept > 700 * 700 * 4 / 2, "all of the upper half is kept where it fits"
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_linear_projection_takes_no_kernel_matrix(dtype, offset):
+    """k(X, Z) W by way of Z' W, far from the origin too, in blocks of any size."""
+    rng = generator(11)
+    Z, X = (rng.standard_normal((n, 30)).astype(dtype) + dtype(offset) for n in (1500, 40))
+    W = rng.standard_normal((1500, 3))
+    W -= W.mean(axis=0)
+    kernel = Linear().recentered(Z)
+    for memory in (10**9, 10**5):
+        basis = AllPoints().build(kernel, Z, LocalEngine(memory, 2), rng)
+        found = basis.project(X, W)
+        center = 0.0 if kernel.center is None else kernel.center
+        expected = (X.astype(float) - center) @ ((Z.astype(float) - center).T @ W)
+        np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())

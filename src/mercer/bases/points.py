@@ -16,6 +16,7 @@ from ..compute import (
 )
 from ..compute.arrays import Array, dtype_name
 from ..kernels import Hollow, Kernel
+from ..kernels.measures import rows_of
 from ..kernels.pairs import Pairs
 from .base import Basis, BasisRecipe, GramBasis
 from .staging import scaled, staged
@@ -344,10 +345,26 @@ class PointGram(GramBasis, PointBasis):
         return 0 if fused else int(ROWS_SHARE * self.engine.memory)
 
     def project(self, X: Array, W: Array) -> Array:
-        """k(X, Z) W, tile by tile."""
+        """k(X, Z) W, tile by tile; of a linear kernel by way of Z' W, which has few columns."""
         X = self.engine.place(X)
+        if isinstance(X, np.ndarray) and isinstance(self.points, np.ndarray):
+            V = self.kernel.direction(self.points, W)
+            if V is not None:
+                return self._along(X, V)
         pairs = self.kernel.pairs(X, self.points, dtype=self.precision(X), store=self._room())
         return self.engine.pair_rows(pairs, W)
+
+    def _along(self, X, V):
+        """(X - c) V in double precision, in blocks of rows, (n, b)."""
+        out, origin = self.engine.empty((X.shape[0], V.shape[1])), self.kernel.origin(X)
+        room = self.engine.memory // (32 * self.engine.threads * X.shape[1])
+        self.engine.map_rows(
+            lambda block: rows_of(X, block, np.float64, origin) @ V,
+            X.shape[0],
+            min(max(1, room), self.engine.stream_block),
+            out,
+        )
+        return out
 
     def gram(self, W: Array) -> Array:
         """k(Z, Z) W, each tile above the diagonal used for both sides."""

@@ -57,6 +57,13 @@ class Kernel(BaseEstimator, ABC):
         """A copy whose parameters are all numbers, derived from X where they were not."""
         return clone(self)
 
+    def direction(self, Z: Array, W: Array) -> Array:
+        """V (d, b) with k(x, Z) W = (x - c) V for the origin c, where the kernel is linear in x.
+
+        None for all others. Rows and weights are NumPy arrays.
+        """
+        return None
+
     def scalar_map(self) -> ScalarMap | None:
         """The kernel as a scalar function that a fused tile knows, or None."""
         return None

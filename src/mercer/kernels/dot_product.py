@@ -8,13 +8,15 @@ import numpy as np
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, BlocksOnDemand
 from .base import FactoredKernel, Kernel, centering_spread, weighted_sums
-from .measures import row_squares, wide_row_squares
+from .measures import row_squares, rows_of, wide_row_squares
 
 # Entries for which single-precision sums over many rows neither overflow nor vanish.
 SINGLE_RANGE = (1e-25, 1e30)
 # Squared distance of the mean to the origin, over the variance, from which a linear kernel loses
 # digits that matter; and rows that tell.
 OFFSET, MEAN_ROWS = 1e4, 4096
+# Rows that are added up at once.
+SUMMED_ROWS = 1024
 # Squared norms of rows that are known to all digits, in any precision.
 SQUARES_RANGE = (1e-30, 1e30)
 
@@ -121,6 +123,14 @@ class Linear(DotProductKernel):
         xp = array_namespace(X)
         Z = Z if self.center is None else Z - self.origin(Z)
         return xp.broadcast_to(Z.T @ W, (X.shape[0], Z.shape[1], W.shape[1]))
+
+    def direction(self, Z: Array, W: Array) -> Array:
+        """The sum of w_i (z_i - c), some rows at a time, (d, b)."""
+        V = np.zeros((Z.shape[1], W.shape[1]))
+        for start in range(0, Z.shape[0], SUMMED_ROWS):
+            block = slice(start, start + SUMMED_ROWS)
+            V += rows_of(Z, block, np.float64, self.origin(Z)).T @ W[block]
+        return V
 
     def recentered(self, X: Array) -> Kernel:
         """With the mean as its center, where rows are far from the origin and close together."""
