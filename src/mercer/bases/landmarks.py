@@ -21,7 +21,7 @@ from ..compute.arrays import Array
 from ..exceptions import tell
 from ..kernels import Kernel
 from ..selectors import Selector
-from ..selectors.two_stage import MIN_POOL, POOL_PER_ATOM, default_pool, default_selector
+from ..selectors.two_stage import MIN_POOL, POOL_PER_ATOM, default_selector
 from .base import Basis, BasisRecipe, check_moments
 from .points import DRAFT_SPREAD, PointBasis
 
@@ -170,15 +170,13 @@ class Landmarks(BasisRecipe):
         return int(self.size or 0) if whole else 0
 
     def rows_wanted(self, n: int | None, n_components: int | None = None) -> int:
-        """Twice the pool of the selector, so that equal rows can be passed over."""
+        """Twice the largest pool of `TwoStage`, so that equal rows can be passed over."""
         self.check()
         if self.points is not None or self.indices is not None:
             return 0
         size = GROWN if self.error is not None else self.count(n or sys.maxsize, n_components)
         pool = self.selector.pool if self.selector is not None else None
-        if pool is None and self.selector is not None:
-            pool = max(MIN_POOL, POOL_PER_ATOM * size)
-        return 2 * (pool or default_pool(n, size))
+        return 2 * (pool or max(MIN_POOL, POOL_PER_ATOM * size))
 
     def located(self, n: int | None, take: Callable[..., Any]) -> Any:
         """Points for row numbers."""
