@@ -91,16 +91,20 @@ def study(size, out):
 
 def draw(path, errors, sizes):
     plt = plotting()
-    figure, axes = plt.subplots(
-        1, len(errors), figsize=(3.2 * len(errors), 3.6), squeeze=False, layout="constrained"
-    )
-    for ax, (name, rows) in zip(axes[0], errors.items(), strict=True):
-        for method, row in rows.items():
-            style = {"color": "k", "ls": ":"} if method == "best" else {}
+    columns = min(len(errors), 3)
+    shape = (-(-len(errors) // columns), columns)
+    size = (3.4 * shape[1] + 2, 3.2 * shape[0])
+    figure, axes = plt.subplots(*shape, figsize=size, squeeze=False, layout="constrained")
+    for ax, (name, rows) in zip(axes.flat, errors.items(), strict=True):
+        for number, (method, row) in enumerate(rows.items()):
+            # Colors repeat after ten, and then lines are dashed.
+            style = {"color": f"C{number % 10}", "ls": "-" if number < 10 else "--"}
+            style = {"color": "k", "ls": ":"} if method == "best" else style
             ax.semilogy(sizes, row, label=method, **style)
         ax.set(title=name, xlabel="atoms")
-    axes[0][0].set_ylabel("projection error")
-    axes[0][-1].legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1, 0.5))
+    for row in axes:
+        row[0].set_ylabel("projection error")
+    axes[0][-1].legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
     figure.savefig(path, dpi=100)
     plt.close(figure)
 
