@@ -7,10 +7,10 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
 from .arrays import Array, itemsize
 from .blas import one_thread
+from .lapack import eigh
 from .memory import format_bytes
 from .turns import Turns
 

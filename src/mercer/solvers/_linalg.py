@@ -7,11 +7,12 @@ host, in NumPy: a device gains nothing on them.
 from functools import lru_cache
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, eigh
+from scipy.linalg import LinAlgError, cholesky
 from scipy.linalg.lapack import dsyevd, dsyevd_lwork, dsyevr, dsyevr_lwork, dtrtri
 
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import placement_of
+from ..compute.lapack import eigh, is_long
 
 # Least pivot of the scaled Gram matrix of a block: below, its condition number squared
 # leaves fewer than half of the digits.
@@ -33,6 +34,9 @@ def leading_eigh(A, r: int):
     rounding.
     """
     n = A.shape[0]
+    if is_long(n):
+        few, driver = ((n - r, n - 1), "evr") if r < n else (None, "evd")
+        return descending(*eigh(A, few=few, driver=driver, overwrite=True))
     if r < n:
         sizes = few_sizes(n)
         w, U, m, _, info = dsyevr(A, range="I", il=n - r + 1, iu=n, **sizes, **IN_PLACE)
