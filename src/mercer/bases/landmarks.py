@@ -93,8 +93,9 @@ class Landmarks(BasisRecipe):
     True
     """
 
-    #: Rows of the data, where those at hand may be a sample of them; None for what is at hand.
-    _rows: int | None = None
+    #: Rows of the data, where those at hand may be a sample of them; 0 for what is at hand, None
+    #: where they were not counted.
+    _rows: int | None = 0
 
     def __init__(
         self,
@@ -189,7 +190,7 @@ class Landmarks(BasisRecipe):
         """A number for a share of the rows."""
         self.check()
         recipe = copy(self)
-        recipe._rows = n or sys.maxsize
+        recipe._rows = n
         if isinstance(self.size, float):
             return recipe.of_size(self.count(n, n_components))
         return recipe
@@ -252,7 +253,7 @@ class Landmarks(BasisRecipe):
 
     def _choose(self, kernel, X, size, rng, engine):
         """The points that the selector picks; warns when fewer are found."""
-        selector = self.selector or default_selector(self._rows or X.shape[0], size)
+        selector = self.selector or default_selector(self._count_of(X, size), size)
         check_moments(size, "landmarks", engine)
         X = pool_within(selector, X, size, rng, engine.memory)
         with engine.single_blas():
@@ -269,6 +270,13 @@ class Landmarks(BasisRecipe):
                 "distinct or independent rows."
             )
         return chosen if selector.returns_points else X[chosen]
+
+    def _count_of(self, X, size) -> int | None:
+        """Rows of the data; a sample smaller than was asked for is all there are."""
+        n = X.shape[0]
+        if self._rows is None:
+            return n if n < self.of_size(size).rows_wanted(None) else None
+        return self._rows or n
 
     def sizes(self, n: int) -> Iterator[int]:
         """The sizes to try for an error, doubling up to n."""
