@@ -13,7 +13,7 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt  # noqa: E402
 
-from mercer import HebbianKernelPCA, KernelPCA, plot  # noqa: E402
+from mercer import DiffusionMap, HebbianKernelPCA, KernelPCA, plot  # noqa: E402
 from mercer._colors import GROUP_COLORS  # noqa: E402
 from mercer.bases import Landmarks  # noqa: E402
 
@@ -348,3 +348,19 @@ def test_the_report_has_the_colors_of_plots():
 def test_landmarks_of_a_model_without_any(rows):
     with pytest.raises(ValueError, match="was fitted without landmarks"):
         plot.landmarks(KernelPCA(2, kernel="rbf").fit(rows), rows)
+
+
+@pytest.mark.parametrize("colored", ["numbers", "labels", None])
+def test_an_embedding_with_new_rows(rows, colored):
+    X = rows
+    model = DiffusionMap(2, random_state=0).fit(X)
+    colors = {"numbers": np.arange(len(X)) / 2, "labels": np.arange(len(X)) % 3, None: None}
+    near = X[:5] + 0.01
+    ax = plot.embedding(model, colors[colored], near, new_colors=np.arange(5.0))
+    found = np.concatenate(places(ax))
+    wanted = np.concatenate([model.embedding_, model.transform(near)])
+    order = [np.lexsort(A.T) for A in (found, wanted)]
+    np.testing.assert_allclose(found[order[0]], wanted[order[1]], atol=1e-12)
+    assert "eigenvalue" in ax.get_xlabel()
+    with pytest.raises(ValueError, match="does not exist"):
+        plot.embedding(model, components=(0, 2))

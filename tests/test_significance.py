@@ -8,6 +8,7 @@ from scipy.stats import binom
 
 from mercer import KernelPCA, StreamingKernelPCA, kernels
 from mercer.bases import Landmarks
+from mercer.report import write_report
 from mercer.selectors import Uniform
 from mercer.significance import coordinates, drawn_again, leading_eigenvalues, significance_of
 
@@ -158,3 +159,16 @@ def test_picture():
     assert "2 of 5 stand above noise" in ax.get_title()
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["noise"]
     plt.close(ax.figure)
+
+
+def test_summaries_and_reports_show_it(tmp_path):
+    """The model keeps the outcome until the next fit."""
+    X = planted(80, 6, 2, 9)
+    model = KernelPCA(4).fit(X)
+    assert "above noise" not in model._repr_html_()
+    found = model.significance(n_bootstrap=5, random_state=0)
+    assert model.significance_ is found
+    assert f"{found.n_significant} of 4 components" in model._repr_html_()
+    write_report(model, X, tmp_path / "r.html")
+    assert found.sentence() in (tmp_path / "r.html").read_text()
+    assert "above noise" not in model.fit(X)._repr_html_()

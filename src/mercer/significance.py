@@ -66,11 +66,14 @@ class Significance:
     n_permutations: int
     n_bootstrap: int
 
+    def words(self) -> str:
+        """How many components."""
+        return f"{self.n_significant} of {len(self.eigenvalues)} components"
+
     def sentence(self) -> str:
         """The outcome in words."""
-        r = len(self.eigenvalues)
         return (
-            f"{self.n_significant} of {r} components stand above noise at the level of "
+            f"{self.words()} stand above noise at the level of "
             f"{100 * self.alpha:g} % ({self.n_permutations} shuffles of {self.n_rows:,} rows)."
         )
 

@@ -21,6 +21,8 @@ class Explained(KernelInput):
     """`attribute` and `significance` of every model that ends in a kernel expansion."""
 
     center: bool
+    #: The outcome of the last `significance`, which summaries and reports show.
+    significance_: Significance
     expansion_: KernelExpansion
     kernel_: Kernel
 
@@ -94,7 +96,8 @@ class Explained(KernelInput):
         Returns
         -------
         Significance
-            `mercer.plot.spectrum` takes it as ``significance=``.
+            `mercer.plot.spectrum` takes it as ``significance=``. The model keeps it until the next
+            fit (`significance_`), for its summary in a notebook and for reports.
         """
         check_is_fitted(self)
         check_significance(alpha, n_permutations, n_bootstrap, max_rows)
@@ -111,7 +114,7 @@ class Explained(KernelInput):
         kernel = self.kernel_
         kernel.check(some)
         with engine.single_blas():
-            return significance_of(
+            self.significance_ = significance_of(
                 kernel,
                 np.asarray(some, dtype=np.float64),
                 self.expansion_.n_components,
@@ -121,6 +124,7 @@ class Explained(KernelInput):
                 n_permutations=n_permutations,
                 n_bootstrap=n_bootstrap,
             )
+        return self.significance_
 
     def _rows_or_own(self, X) -> Rows:
         """The rows of X, or those of the fit that the model has kept: all, or a sample."""

@@ -68,6 +68,7 @@ FACTS = (
     ("kernel_", "kernel", kernel_text),
     ("expansion_", "basis", lambda expansion: basis_text(expansion.basis)),
     ("plan_", "method", lambda plan: plan.method),
+    ("significance_", "above noise", lambda found: found.words()),
     ("embedding_", "points and dimensions", lambda Y: " x ".join(map(str, Y.shape))),
     ("offset_", "novel from an error of", lambda offset: f"{-offset:.4g}"),
     ("noise_", "noise", lambda noise: f"{noise:.4g}"),

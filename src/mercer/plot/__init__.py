@@ -15,9 +15,11 @@ style or place besides color, so that all pictures read in grey.
 | `denoised` | noisy, denoised and clean rows |
 | `selection` | errors of a search over widths and components |
 | `attribution` | columns that drive a component |
+| `embedding` | coordinates of an embedding, and the places of new rows |
 """
 
 from .components import contours, landmarks, scores
+from .embeddings import embedding
 from .explaining import attribution
 from .fits import convergence, selection, spectrum
 from .rows import denoised, preimages
@@ -27,6 +29,7 @@ __all__ = [
     "contours",
     "convergence",
     "denoised",
+    "embedding",
     "landmarks",
     "preimages",
     "scores",

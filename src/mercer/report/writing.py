@@ -68,7 +68,8 @@ def write_report(
     row_names : sequence of str or None, default=None
         What rows are called, such as the names of image files: shown, searched and exported.
     significance : Significance or None, default=None
-        Of ``model.significance()``: shown beside the spectrum.
+        Of ``model.significance()``: shown beside the spectrum. None for what the model has kept
+        of the last one.
 
     Returns
     -------
@@ -94,7 +95,8 @@ def write_report(
     content = gather(
         model, X, columns, colors, color_name, images, title, max_points, history, row_names
     )
-    write_text(path, render(replace(content, significance=significance)))
+    known = significance or vars(model).get("significance_")
+    write_text(path, render(replace(content, significance=known)))
     return path
 
 
