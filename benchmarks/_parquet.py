@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from _harness import MB, OtherWork, memory_now, memory_peak, print_table, reset_peak, run_isolated
@@ -63,7 +64,7 @@ def fit(job: dict) -> dict:
     checkpoint.EVERY = STATE_SECONDS
     model = KernelPCA(
         RANK, kernel="rbf", gamma="median", basis=Landmarks(LANDMARKS), memory=MEMORY,
-        random_state=0, checkpoint=job["checkpoint"],
+        random_state=0, checkpoint=job["checkpoint"], n_jobs=job["threads"],
     )  # fmt: skip
     warm = KernelPCA(RANK, kernel="rbf", basis=Landmarks(LANDMARKS), random_state=0)
     warm.fit(generate(0, 5000))  # what is imported late counts for nobody
@@ -105,11 +106,12 @@ def killed(script: str, job: dict, after: float) -> int:
     return len(list(folder.glob("*.safetensors"))) if folder.is_dir() else 0
 
 
-def run(script: str, n: int, steps: list[str], folder: Path, limit: float) -> dict:
+def run(script: str, n: int, steps: list[str], folder: Path, threads: Any, limit: float) -> dict:
     """The steps asked for; what a step finds is kept in the folder for the next."""
     data, notes = folder / "rows.parquet", folder / "notes.json"
     known = json.loads(notes.read_text()) if notes.exists() else {"n": n}
-    job = {"contender": "parquet", "data": str(data), "checkpoint": str(folder / "run.ckpt")}
+    job = {"contender": "parquet", "data": str(data), "threads": threads}
+    job["checkpoint"] = str(folder / "run.ckpt")
     if "write" in steps:
         start = time.perf_counter()
         write(data, n)

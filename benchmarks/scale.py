@@ -288,7 +288,9 @@ def long_fit(options) -> None:
     """One long fit, in the folder given or in one that is removed."""
     with tempfile.TemporaryDirectory() as name:
         folder = options.scratch or Path(name)
-        found = _parquet.run(__file__, options.parquet, options.steps, folder, options.limit)
+        found = _parquet.run(
+            __file__, options.parquet, options.steps, folder, options.threads, options.limit
+        )
     write_json(options.out / "parquet.json", {"machine": machine(), "memory": MEMORY} | found)
 
 
@@ -298,6 +300,9 @@ def main() -> None:
     parser.add_argument("--cluster", action="store_true", help="also a Dask LocalCluster")
     parser.add_argument("--parquet", type=int, help="rows of one long fit that is killed")
     parser.add_argument("--steps", nargs="+", choices=_parquet.STEPS, default=list(_parquet.STEPS))
+    parser.add_argument(
+        "--threads", type=int, help="threads of the long fit; all cores if left out"
+    )
     parser.add_argument("--peer", action="store_true", help="also scikit-learn, block by block")
     parser.add_argument("--limit", type=float, default=3600, help="seconds for one process")
     parser.add_argument("--patience", type=float, default=10, help="seconds to wait for quiet")
