@@ -7,6 +7,7 @@ from contracts import check_basis, check_gram_basis, check_recipe, generator
 from scipy import sparse
 
 from mercer.bases import BASES, AllPoints, PrecomputedBasis
+from mercer.bases.random_features import half_angles
 from mercer.compute import LocalEngine
 from mercer.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid
 
@@ -104,3 +105,14 @@ def test_linear_projection_takes_no_kernel_matrix(dtype, offset):
         center = 0.0 if kernel.center is None else kernel.center
         expected = (X.astype(float) - center) @ ((Z.astype(float) - center).T @ W)
         np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("size", [1e-8, 1.0, 1e3, 1e7])
+def test_cosines_and_sines_of_half_angles(size):
+    """To rounding of 1, at the angles where the tangent has its poles too."""
+    angles = generator(3).standard_normal((50, 40)) * size
+    angles[0, :7] = np.array([0.0, 1, -1, 2, -2, 3, 0.5]) * np.pi
+    cosines, sines = np.empty_like(angles), np.empty_like(angles)
+    half_angles(angles.copy(), 0.25, cosines, sines)
+    np.testing.assert_allclose(cosines, 0.25 * np.cos(angles), rtol=0, atol=2e-15)
+    np.testing.assert_allclose(sines, 0.25 * np.sin(angles), rtol=0, atol=2e-15)

@@ -19,6 +19,9 @@ from ..kernels.measures import rows_of, wide_row_squares
 from .base import Basis, BasisRecipe
 from .points import DRAFT_SPREAD
 
+# Angles whose cosines and sines are made at once: the steps between stay in the cache.
+HALVED = 2**14
+
 
 class RandomFeatures(BasisRecipe):
     """A basis of random features.
@@ -182,9 +185,13 @@ class Fourier:
         xp, pairs = array_namespace(X), self.frequencies.shape[0]
         angles = X @ self.beside(X).frequencies.T
         Y = xp.empty((X.shape[0], self.size), dtype=X.dtype, **placement_of(X))
+        scale = float(1 / np.sqrt(pairs))
+        if xp is np and X.dtype == np.float64:
+            half_angles(angles, scale, Y[:, :pairs], Y[:, pairs:])
+            return Y
         xp.cos(angles, out=Y[:, :pairs])
         xp.sin(angles, out=Y[:, pairs:])
-        Y *= float(1 / np.sqrt(pairs))
+        Y *= scale
         return Y
 
     def gradients(self, X, W):
@@ -196,6 +203,26 @@ class Fourier:
             (C * W[pairs:, b] - S * W[:pairs, b]) @ self.frequencies for b in range(W.shape[1])
         ]
         return xp.stack(of_each, axis=-1) * float(1 / np.sqrt(pairs))
+
+
+def half_angles(angles, scale: float, cosines, sines) -> None:
+    """Scaled cosines and sines of angles, which are overwritten, from one tangent: t = tan(a / 2).
+
+    cos a = 2 / (1 + t^2) - 1 and sin a = 2 t / (1 + t^2), to a few units of rounding of 1. NumPy's
+    tangent in double precision is ten times faster than its sine and cosine where the processor
+    has AVX-512, and as fast elsewhere.
+    """
+    step = max(1, HALVED // max(angles.shape[1], 1))
+    for start in range(0, angles.shape[0], step):
+        rows = slice(start, start + step)
+        t = angles[rows]
+        t *= 0.5
+        np.tan(t, out=t)
+        q = t * t
+        q += 1.0
+        np.divide(2 * scale, q, out=q)
+        np.multiply(t, q, out=sines[rows])
+        np.subtract(q, scale, out=cosines[rows])
 
 
 class TensorSketch:
