@@ -16,7 +16,7 @@ from mercer.files import open_source
 from mercer.saving.models import MODELS as ESTIMATORS
 
 SEED = int(os.environ.get("MERCER_SEED", "0")) or None
-# Inputs for each of 9 kinds of table and 23 of model: 640 in the suite, 112,000 in
+# Inputs for each of 9 kinds of table and 24 of model: 660 in the suite, 115,500 in
 # `make test-slow`.
 QUICK, LONG = 20, 3500
 

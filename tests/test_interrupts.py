@@ -94,6 +94,21 @@ def test_a_hundred_moments(name):
         check(name, lambda model, X: model.partial_fit(X), 100)
 
 
+@pytest.mark.parametrize("work", ["fit", "partial_fit"])
+def test_an_interrupt_among_the_last_lines_of_a_stream(work):
+    """Where it says what the user may not expect, nothing has been taken over yet."""
+    X = np.random.default_rng(3).standard_normal((120, 3))
+    stored, total = pickle.dumps(MODELS["stream"]().fit(X)), Lines()
+    total.run(lambda: getattr(pickle.loads(stored), work)(X))
+    for back in range(10, 120, 10):
+        model = pickle.loads(stored)
+        before = state(model)
+        try:
+            Lines(total.count - back).run(lambda model=model: getattr(model, work)(X))
+        except KeyboardInterrupt:
+            assert state(model) == before, f"{back} lines before the end"
+
+
 def test_an_interrupted_first_fit_leaves_nothing():
     X = np.random.default_rng().standard_normal((120, 3))
     for stop in np.random.default_rng().integers(1, 400, 5):

@@ -469,6 +469,21 @@ def test_selectors_of_every_kernel(name):
         assert np.isfinite(model.transform(X)).all()
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SELECTORS)
+def test_selectors_of_rows_that_are_mostly_zero(name):
+    """Of these a dot product sees nothing, and a sample may hold no others."""
+    for draw in range(8):
+        X = np.zeros((24, 2))
+        X[draw] = generator(81, draw).standard_normal(2)
+        basis = Landmarks(1 + draw % 2, SELECTORS[name]())
+        options = {"kernel": "poly", "coef0": 0, "degree": 2, "random_state": draw}
+        try:
+            assert KernelPCA(1, basis=basis, **options).fit(X).eigenvalues_[0] >= 0
+        except ValueError as error:
+            assert re.search("no row to be a landmark|positive semidefinite", str(error)), error
+
+
 def test_points_where_the_kernel_is_not_defined():
     X = np.abs(generator(79).standard_normal((20, 3)))
     with pytest.raises(ValueError, match="non-negative"):

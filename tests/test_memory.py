@@ -109,11 +109,13 @@ def quietly(work):
         return work()
 
 
-def check_inside(name, n, d, memory):
+def check_inside(name, n, d, memory, **hurried):
     X = generator(n).standard_normal((n, d)) * (1 + np.arange(d)) ** -0.7
     make = FITS[name]
     quietly(lambda: make("2GB").fit(X[:300]))  # imports and compiles
-    used, refused = quietly(lambda: work_bytes(lambda: make(memory).fit(X)))
+    model = make(memory)
+    model.set_params(**{key: value for key, value in hurried.items() if key in model.get_params()})
+    used, refused = quietly(lambda: work_bytes(lambda: model.fit(X)))
     assert used <= memory + SMALL, f"{used / 1e6:.1f} MB of {memory / 1e6:.0f}: {refused}"
     if refused:
         assert re.search(r"memory.*\d.*(at least|aise memory|needs)", refused[0]), refused[0]
@@ -130,7 +132,8 @@ def test_fits_stay_inside_or_are_refused(name, memory):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FITS)
 def test_twenty_thousand_rows_in_100_MB(name):
-    check_inside(name, 20_000, 20, 10**8)
+    # What a pass holds is seen in the first ones.
+    check_inside(name, 20_000, 20, 10**8, tol=1e-2, max_iter=3, n_passes=1)
 
 
 @pytest.mark.parametrize("memory", [3 * 10**6, 60 * 10**6])

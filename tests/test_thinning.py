@@ -107,6 +107,12 @@ def test_no_statement_is_false(always, first):
     assert not found, "\n".join(found)
 
 
+def test_landmarks_of_which_the_kernel_sees_nothing(always):
+    X = rows(10, 60, 2)
+    with pytest.raises(ValueError, match="they span no feature space"):
+        KernelPCA(1, kernel="poly", coef0=0, basis=Landmarks(points=np.zeros((2, 2)))).fit(X)
+
+
 @pytest.mark.parametrize("power", [-40, 0, 40])
 def test_rows_in_any_unit(always, power):
     """Sums of squares of kernel values are left to whitened rows where they are no numbers."""

@@ -138,6 +138,8 @@ class PointBasis(Basis):
         G = self._own_gram()
         with self.engine.single_blas():
             order, L = self._worthwhile(G, X)
+            if not order.size:  # landmarks of which the kernel sees nothing: told of there
+                return super().whitener_for(X, rcond)
             stages = staged(G, order, L, rcond) if self.precision(X) == np.float64 else None
             if stages is not None:
                 return stages.weights(self.size), stages
@@ -150,7 +152,7 @@ class PointBasis(Basis):
         """Landmarks to use, and the Cholesky factor of their Gram matrix, judged on rows of X."""
         order, L = independent(G)
         rows = on_host(X[:: -(-X.shape[0] // JUDGES)])
-        if rows.shape[0] < LEAST_JUDGES:
+        if rows.shape[0] < LEAST_JUDGES or not order.size:
             return order, L
         energy = float(self.kernel.diag(rows).sum())
         p = worthwhile(L, np.asarray(self.kernel(rows, on_host(self.points)))[:, order], energy)

@@ -337,8 +337,8 @@ class StreamingKernelPCA(KernelEstimator):
         if kept is not None and engine.device is not None:
             raise ValueError("checkpoint= is for streams in main memory. Give device='cpu'.")
         model._learn_all(batches, afresh, engine, judged, sample_weight, kept)
+        model._warn()
         become(self, model)
-        self._warn()
         return self
 
     def _learn_all(self, batches, afresh, engine, judged, sample_weight, kept=None):

@@ -13,6 +13,9 @@ from ..kernels import Kernel
 from .base import Selector, column_squares, first_distinct, host_gram, row_tiles, solve_lower
 from .random import weighted_order
 
+# A ridge that stays a number over squared weights.
+NOTHING = 1e16 * float(np.finfo(float).tiny)
+
 
 class RidgeLeverage(Selector):
     """Rows drawn by approximate ridge leverage scores, recursively.
@@ -97,5 +100,6 @@ def _ridge(G, size):
     values = eigvalsh(G, check_finite=False)[::-1]
     least, values = values[-1], np.maximum(values, 0)
     smallest = len(G) * np.finfo(float).eps * max(values[0], np.finfo(float).tiny)
-    smallest = max(smallest, -2 * least)
+    # Where the sample is rows of zeros only, there is no rounding either.
+    smallest = max(smallest, -2 * least, NOTHING)
     return max(values[rank:].sum() / rank, smallest)
