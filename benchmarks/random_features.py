@@ -24,7 +24,7 @@ from mercer import datasets
 from mercer.bases import Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
 from mercer.kernels import RBF
-from mercer.selectors import Uniform
+from mercer.selectors import TwoStage, Uniform
 
 LEADING = 10
 DATA = {
@@ -37,7 +37,7 @@ BASES = {
     "features orthogonal": lambda size: RandomFeatures(size, "orthogonal"),
     "features qmc": lambda size: RandomFeatures(size, "qmc"),
     "landmarks uniform": lambda size: Landmarks(size, Uniform()),
-    "landmarks default": Landmarks,
+    "landmarks two stage": lambda size: Landmarks(size, TwoStage()),
 }
 
 
