@@ -10,9 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from contracts import generator
+from sklearn.base import clone
 from test_selectors import VARIANTS
 
-from mercer import KernelPCA
+from mercer import DiffusionMap, KernelPCA, SpectralEmbedding, SupervisedKernelPCA
 from mercer.bases import FeatureBasis, Landmarks, PointBasis, RandomFeatures
 from mercer.compute import LocalEngine, on_device_of, to_numpy
 from mercer.estimators import _inverse
@@ -29,6 +30,7 @@ from mercer.kernels import (
 from mercer.moments import Moments
 from mercer.preimage import Compensation, DistanceMDS, FixedPoint, KernelRidge
 from mercer.preimage.ridge import ridge_inverse
+from mercer.problems import row_moments, whitened
 from mercer.selectors import (
     FarthestPoint,
     FullGreedy,
@@ -417,3 +419,43 @@ def test_streamed_model_comes_back():
 def test_streamed_rows_are_in_main_memory_already():
     X = rows()
     assert to_numpy(device.PagedRows(X, engine())) is X
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_columns_beside_the_rows(late, monkeypatch):
+    """Moments with targets beside the rows are those of main memory, whitened before or after."""
+    monkeypatch.setattr("mercer.problems.summing.LATE_CONDITION", 1e8 if late else 0.0)
+    X, P = rows(), generator(9).standard_normal((500, 3))
+    here = PointBasis(RBF(0.1), X[:20], LocalEngine(10**9, 1))
+    there = PointBasis(RBF(0.1), tensor(X[:20]), engine())
+    W = here.whitener(np.float64)
+    found, wanted = (
+        whitened(basis, W, row_moments(basis, W, given, beside=lambda block: P[block]), 3)
+        for basis, given in ((there, tensor(X)), (here, X))
+    )
+    close(found.scatter, wanted.scatter, atol=1e-8 * float(np.abs(wanted.scatter).max()))
+    close(found.parted(3).cross, wanted.parted(3).cross, atol=1e-8 * float(np.abs(P).sum()))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize(
+    "model",
+    [
+        DiffusionMap(2, gamma=0.2, alpha=1, random_state=0),
+        SpectralEmbedding(2, affinity="rbf", gamma=0.2, random_state=0),
+        DiffusionMap(2, gamma=0.2, basis=Landmarks(100), random_state=0),
+        SupervisedKernelPCA(2, kernel="rbf", gamma=0.2, random_state=0),
+        SupervisedKernelPCA(2, kernel="rbf", gamma=0.2, unsupervised=0.2, random_state=0),
+        SupervisedKernelPCA(2, kernel="rbf", gamma=0.2, basis=Landmarks(60), random_state=0),
+    ],
+    ids=repr,
+)
+def test_embeddings_and_targets_on_a_gpu(model):
+    """Tensors in, tensors out, and the coordinates of main memory, of new rows too."""
+    X, new = rows(400), rows(50, key=1)
+    y = np.arange(400) % 3
+    here = clone(model).fit(X, y)
+    there = clone(model).fit(tensor(X), y)
+    found = there.transform(tensor(new))
+    assert found.device.type == "cuda"
+    close(torch.abs(found), np.abs(here.transform(new)), atol=1e-5)

@@ -1,6 +1,7 @@
 """Pre-images: optimal where they claim to be, finite everywhere, after every basis and kernel."""
 
 import os
+import warnings
 
 import numpy as np
 import pytest
@@ -469,12 +470,33 @@ def test_known_noise_never_makes_rows_worse(noise):
 
     ours = error(model.denoise(noisy, noise=noise))
     assert ours < 1.02 * error(noisy)
-    assert ours < 1.1 * error(model.denoise(noisy))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        guessed = error(model.denoise(noisy))
+    assert ours < 1.1 * guessed
     if noise < 0.05:
-        assert error(model.denoise(noisy)) > 2 * error(noisy)
+        assert guessed > 2 * error(noisy)
+    if noise == 0.03:
+        assert any("Give noise=" in str(one.message) for one in told)
+    if guessed < error(noisy):
+        assert not told
     np.testing.assert_array_equal(model.denoise(noisy, noise=0.0), noisy)
     with pytest.raises(ValueError, match="standard deviation"):
         model.denoise(noisy, noise=-1.0)
+
+
+@pytest.mark.parametrize("key", range(5))
+def test_little_noise_is_not_suspected_of_clean_or_equally_noisy_rows(key):
+    """Warnings are errors here."""
+    clean, _ = ring(300, key=100 + key)
+    train, _ = ring(300, key=200 + key)
+    model = KernelPCA(4, kernel="rbf", gamma=0.3).fit(train)
+    model.denoise(clean)
+    model.denoise(clean[:5] + 0.03)
+    rng = generator(75, key)
+    noisy, others = (rows + 0.1 * rng.standard_normal(rows.shape) for rows in (clean, train))
+    KernelPCA(4, kernel="rbf", gamma=0.3).fit(others).denoise(noisy)
+    model.fit(others).denoise(others)
 
 
 def test_compensation_is_capped():

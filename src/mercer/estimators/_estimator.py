@@ -20,7 +20,7 @@ from ..compute.arrays import Array
 from ..compute.signs import peak_signs
 from ..exceptions import tell
 from ..expansion import KernelExpansion
-from ..kernels import KERNELS, Kernel
+from ..kernels import KERNELS, RBF, Kernel
 from ..preimage import Preimage, ridge_inverse
 from ..problems import ColumnProblem
 from ..rows import (
@@ -197,7 +197,8 @@ class KernelEstimator(
         noise : float or None, default=None
             Standard deviation of the noise of each entry, where it is known. Rows then move no
             farther towards their pre-images than pays: with little noise and few components
-            these are worse than the rows themselves.
+            these are worse than the rows themselves. Without it there is a warning where that
+            seems to be so for a Gaussian kernel.
         clip : bool, default=False
             As of `inverse_transform`.
 
@@ -215,8 +216,12 @@ class KernelEstimator(
             raise ValueError("denoise gives dense rows, and X is sparse. Pass X.toarray().")
         self.kernel_.check(X)
         inverse = self._inverse()
-        scores = inverse.denoising_scores(X, compensate, noise)
+        guessed = compensate and noise is None and isinstance(self.kernel_, RBF)
+        energies = inverse.energies(X) if guessed else None
+        scores = inverse.denoising_scores(X, compensate, noise, energies)
         found = inverse.find(scores, denoising=True, near=X)
+        if energies is not None:
+            inverse.warn_of_little_noise(energies, X.shape[1])
         found = found if noise is None else inverse.toward(X, found, float(noise))
         found = inverse.clipped(found) if clip else found
         return restore(in_type(found, float_type(X)), original)

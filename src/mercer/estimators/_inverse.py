@@ -13,7 +13,7 @@ from ..kernels import RBF, Linear, Precomputed
 from ..kernels.dot_product import largest_entry
 from ..preimage import PREIMAGES, Compensation, Preimage, choose_preimage
 from ..preimage.base import some_rows
-from ..preimage.compensation import factor_of
+from ..preimage.compensation import USUAL_ROWS, factor_of, factors_of
 from ..rows import DaskRows, is_dask
 from ._input import checked_array
 
@@ -25,6 +25,9 @@ LARGEST_ENTRY = 1e140
 REACH = 3.0
 # Training rows whose scores and entries tell the range, and those that tell what is missed.
 RANGE_ROWS, MISSED_ROWS = 2000, 500
+# Rows from which the noise of many is judged, how many errors of the estimate it must exceed, and
+# the error of a median in deviations over the root of the count.
+JUDGED_ROWS, SURE, MEDIAN_ERROR = 30, 4.0, 1.2533
 # Rows of a cluster that pre-images are learned from where not all fit here, the least of them,
 # and the share of the budget that they may take.
 CLUSTER_ROWS, LEAST_ROWS, SAMPLE_SHARE = 10_000, 100, 16
@@ -136,10 +139,42 @@ class Inverse:
         Z = self.find(self.expansion.scores(X), denoising=True, near=X)
         return float(np.square(to_numpy(Z) - to_numpy(X), dtype=float).sum(axis=1).mean())
 
-    def denoising_scores(self, X, compensate: bool, noise: float | None = None):
+    def energies(self, X):
+        """Estimated squared norm of the noise of each row, (n,)."""
+        check_range(X)
+        self._remembered("checked", lambda: check_range(self.rows))
+        engine = self.expansion.basis.engine
+        return self._compensation().energies(X, engine)
+
+    def _compensation(self) -> Compensation:
+        engine = self.expansion.basis.engine
+        return self._remembered("compensation", lambda: Compensation.of(self.rows, engine))
+
+    def warn_of_little_noise(self, energies, d: int) -> None:
+        """Say so where rows seem to have some noise, and less than pre-images lose without any.
+
+        Of few rows, or of an estimate within its own error, nothing can be said: rows may be
+        clean, or as noisy as those of the fit.
+        """
+        n, undo = len(energies), self._compensation()
+        energy = float(np.median(to_numpy(energies)))
+        error = MEDIAN_ERROR * undo.spread * (1 / n + 1 / min(len(undo.rows), USUAL_ROWS)) ** 0.5
+        if n < JUDGED_ROWS or energy <= SURE * error:
+            return
+        missed = self._remembered("missed", self._missed)
+        if energy < missed:
+            tell(
+                f"These rows seem to have noise of a standard deviation of about "
+                f"{(energy / d) ** 0.5:.2g} in each entry, and rows without any lose more than "
+                f"that ({(missed / d) ** 0.5:.2g}) on the way to the components and back. Give "
+                "noise=, and rows move only as far as pays, or keep more components."
+            )
+
+    def denoising_scores(self, X, compensate: bool, noise: float | None = None, energies=None):
         """Scores, with kernel rows scaled back to what they would be without noise.
 
-        `noise` is its standard deviation for each column, where it is known.
+        `noise` is its standard deviation for each column, where it is known; else `energies` are
+        estimates for each row, made here where they are None.
         """
         check_range(X)
         self._remembered("checked", lambda: check_range(self.rows))
@@ -149,10 +184,8 @@ class Inverse:
         basis = expansion.basis
         products = basis.project(X, expansion.frame[:, 1:])
         if noise is None:
-            undo = self._remembered(
-                "compensation", lambda: Compensation.of(self.rows, basis.engine)
-            )
-            products = undo.factors(X, kernel.gamma, basis.engine)[:, None] * products
+            energies = self.energies(X) if energies is None else energies
+            products = factors_of(kernel.gamma * energies)[:, None] * products
         else:
             products = factor_of(kernel.gamma * noise**2 * X.shape[1]) * products
         return products - on_device_of(expansion.metric[0, 1:], products)

@@ -32,10 +32,13 @@ class Compensation:
         Where the engine computes.
     usual : float
         Median squared distance of a training row to its nearest other.
+    spread : float
+        Standard deviation of these squared distances.
     """
 
     rows: np.ndarray
     usual: float
+    spread: float = 0.0
 
     @classmethod
     def of(cls, X: Array, engine: TiledEngine) -> "Compensation":
@@ -43,7 +46,8 @@ class Compensation:
         rows = engine.asarray(some_rows(X, NEIGHBOUR_ROWS))
         count = min(len(rows), USUAL_ROWS)
         squares = nearest_squares(rows[:: -(-len(rows) // count)], rows, engine, others=True)
-        return cls(rows, float(np.median(to_numpy(squares))))
+        squares = to_numpy(squares).astype(float)
+        return cls(rows, float(np.median(squares)), float(np.std(squares)))
 
     def energies(self, Y: Array, engine: TiledEngine) -> Array:
         """Estimated squared norm of the noise of each row, (q,)."""
@@ -52,9 +56,13 @@ class Compensation:
 
     def factors(self, Y: Array, gamma: float, engine: TiledEngine) -> Array:
         """exp(gamma |e|^2) for each row, (q,), at most exp(3)."""
-        energies = self.energies(Y, engine)
-        xp = array_namespace(energies)
-        return xp.exp(xp.clip(gamma * energies, None, LARGEST_EXPONENT))
+        return factors_of(gamma * self.energies(Y, engine))
+
+
+def factors_of(exponents: Array) -> Array:
+    """exp(gamma |e|^2) for each row, at most exp(3)."""
+    xp = array_namespace(exponents)
+    return xp.exp(xp.clip(exponents, None, LARGEST_EXPONENT))
 
 
 def factor_of(exponent: float) -> float:
