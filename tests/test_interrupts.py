@@ -4,6 +4,7 @@ import pickle
 import sys
 import warnings
 from contextlib import suppress
+from linecache import getline
 
 import numpy as np
 import pytest
@@ -31,11 +32,15 @@ MODELS = {
 }
 
 
+# All that is left to do once the new model is there.
+AFTER = ("return self", "if kept is not None:")
+
+
 class Lines:
     """Counts the lines of mercer that run, and interrupts one of them."""
 
     def __init__(self, stop=None):
-        self.stop, self.count = stop, 0
+        self.stop, self.count, self.at = stop, 0, ""
 
     def __call__(self, frame, event, argument):
         if not frame.f_code.co_filename.startswith(HERE):
@@ -44,6 +49,7 @@ class Lines:
             self.count += 1
             if self.count == self.stop:
                 sys.settrace(None)
+                self.at = getline(frame.f_code.co_filename, frame.f_lineno).strip()
                 raise KeyboardInterrupt
         return self
 
@@ -71,10 +77,12 @@ def check(name, work, draws):
         for stop in rng.integers(1, total.count, draws):
             model = MODELS[name]().fit(A)
             before = state(model)
+            lines = Lines(int(stop))
             try:
-                Lines(int(stop)).run(lambda model=model: work(model, B))
+                lines.run(lambda model=model: work(model, B))
             except KeyboardInterrupt:
-                assert state(model) == before, f"interrupted at line {stop} of {total.count}"
+                ended = lines.at in AFTER
+                assert ended or state(model) == before, f"{lines.at}: line {stop} of {total.count}"
 
 
 @pytest.mark.parametrize("name", MODELS)
