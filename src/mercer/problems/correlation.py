@@ -65,7 +65,9 @@ def unit_variance(A: np.ndarray, S: np.ndarray) -> np.ndarray:
     return A / np.sqrt(np.where(variances > 0, variances, 1.0))
 
 
-def expansion_of(basis: Basis, whitener, moments: Moments, A: np.ndarray) -> KernelExpansion:
+def expansion_of(
+    basis: Basis, whitener: np.ndarray | None, moments: Moments, A: np.ndarray
+) -> KernelExpansion:
     """The mean and directions A of coordinates, as weights over a basis.
 
     Unlike those of kernel PCA the directions are neither orthogonal nor of unit length.
