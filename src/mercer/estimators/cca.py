@@ -266,8 +266,8 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         """The rows of y, checked."""
         if y is None:
             raise ValueError(
-                "KernelCCA requires y to be passed, but the target y is None: the other view of "
-                "the same rows, (n_samples, n_features_y)."
+                "KernelCCA requires y to be passed, but the target y is None. Pass the other view "
+                "of the same rows, (n_samples, n_features_y)."
             )
         Y = to_numpy(y) if is_foreign(y) else y
         Y = Y if is_sparse(Y) or isinstance(Y, np.memmap) else np.asarray(Y)
@@ -354,5 +354,5 @@ def check_count(n: int, other: int) -> None:
     if n != other:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {n:,} rows and y "
-            f"has {other:,}."
+            f"has {other:,}. Pass both views of the same rows, in the same order."
         )
