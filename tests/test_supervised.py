@@ -6,7 +6,7 @@ import numpy as np
 import oracle
 import pytest
 import sklearn
-from contracts import check_operator
+from contracts import check_operator, peak_bytes
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -351,3 +351,16 @@ def test_a_fault_of_y_is_not_laid_on_x():
     y[7] = np.nan
     with pytest.raises(ValueError, match="Input y contains NaN in row 7"):
         SupervisedKernelPCA(1).fit(rows(41), y)
+
+
+@pytest.mark.parametrize(("target", "classes"), [("delta", 400), ("rbf", 400), ("linear", 3)])
+def test_targets_stay_in_the_budget_or_are_refused(target, classes):
+    n, d, memory = 2000, 3, 4 * 10**6
+    X, y = rows(50, n, d), labels(50, n, classes)
+    model = fitted(1, target=target, basis=Landmarks(20), memory=memory, n_jobs=1)
+    if classes > 100:
+        with pytest.raises(ValueError, match="no room for it"):
+            model.fit(X, y)
+    else:
+        fitted(1, target=target, basis=Landmarks(20), memory=memory).fit(X[:100], y[:100])
+        assert peak_bytes(lambda: model.fit(X, y)) <= memory

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..bases import Landmarks
-from ..compute import make_engine, to_numpy
+from ..compute import format_bytes, make_engine, parse_bytes, to_numpy
 from ..compute.arrays import is_foreign
 from ..kernels import KERNELS, Kernel
 from ..selectors import GreedyCholesky
@@ -14,6 +14,8 @@ from ._input import check_gram, checked_array
 
 # Distinct targets that a kernel between them is expanded in, chosen by pivots where there are more.
 MOST_POINTS = 1000
+# Copies of P while it is made, and the share of the budget that they may take.
+COPIES, SHARE = 4, 2
 # Share of a target kernel that may be left out without a word.
 LEFT_OUT = 1e-6
 
@@ -54,20 +56,24 @@ class Target:
         return self.features[self.counting]
 
 
-def target_of(kernel: Any, y: Any, who: str) -> Target:
-    """The target of y: (n,) or (n, q) numbers or labels, or the kernel itself."""
+def target_of(kernel: Any, y: Any, who: str, memory: Any = None) -> Target:
+    """The target of y: (n,) or (n, q) numbers or labels, or the kernel itself.
+
+    ValueError where it would take more than half of the `memory` of the fit.
+    """
     Y = columns_of(y, who)
+    check_room(Y.shape[0], Y.shape[1], memory)
     if isinstance(kernel, str) and kernel == "auto":
         kernel = "linear" if Y.dtype.kind == "f" else "delta"
     if isinstance(kernel, str) and kernel == "delta":
-        return checked(Target("delta", indicators(Y)), y)
+        return checked(Target("delta", indicators(Y, memory)), y)
     Y = numbers(Y)
     if isinstance(kernel, str) and kernel == "linear":
         return checked(Target("linear", Y), y)
     if isinstance(kernel, str) and kernel == "precomputed":
         return checked(Target("precomputed", root_of(Y)), y)
     kernel = KERNELS[kernel](**default_width(kernel, Y)) if isinstance(kernel, str) else kernel
-    return checked(expanded(kernel, Y), y)
+    return checked(expanded(kernel, Y, memory), y)
 
 
 def columns_of(y: Any, who: str) -> np.ndarray:
@@ -94,9 +100,9 @@ def numbers(Y: np.ndarray) -> np.ndarray:
     return checked_array(Y, dtype=np.float64, input_name="y", ensure_min_samples=1)
 
 
-def indicators(Y: np.ndarray) -> np.ndarray:
+def indicators(Y: np.ndarray, memory: Any) -> np.ndarray:
     """A column of zeros and ones for every label of every column, (n, q)."""
-    parts = []
+    columns = []
     for labels in Y.T:
         if labels.dtype.kind == "O":
             missing = [label is None or label != label for label in labels]
@@ -106,9 +112,24 @@ def indicators(Y: np.ndarray) -> np.ndarray:
                     "rows out, or give them a label."
                 )
             labels = labels.astype(str)
-        known, codes = np.unique(labels, return_inverse=True)
-        parts.append(np.eye(len(known))[codes])
-    return np.hstack(parts)
+        columns.append(np.unique(labels, return_inverse=True))
+    sizes = [len(known) for known, _ in columns]
+    check_room(len(Y), sum(sizes), memory)
+    P = np.zeros((len(Y), sum(sizes)))
+    for start, (_, codes) in zip(np.cumsum([0, *sizes]), columns, strict=False):
+        P[np.arange(len(Y)), start + codes.ravel()] = 1.0
+    return P
+
+
+def check_room(n: int, q: int, memory: Any) -> None:
+    """Raise ValueError where a target of q columns would take more than its share of the budget."""
+    budget, need = parse_bytes(memory), COPIES * SHARE * 8 * n * q
+    if need > budget:
+        raise ValueError(
+            f"The target takes {q:,} columns for {n:,} rows, one for each class or number, and "
+            f"with memory={format_bytes(budget)} there is no room for it. Give at least "
+            f"memory={need}, or a y of fewer classes."
+        )
 
 
 def default_width(name: str, Y: np.ndarray) -> dict:
@@ -130,12 +151,13 @@ def root_of(L: np.ndarray) -> np.ndarray:
     return V[:, some] * np.sqrt(values[some])
 
 
-def expanded(kernel: Kernel, Y: np.ndarray) -> Target:
+def expanded(kernel: Kernel, Y: np.ndarray, memory: Any) -> Target:
     """Coordinates of all targets in the span of some, which is all of it where these suffice."""
     kernel = kernel.resolve(Y)
     kernel.check(Y)
-    engine = make_engine(Y)
     points = np.unique(Y, axis=0)
+    check_room(len(Y), min(len(points), MOST_POINTS), memory)
+    engine = make_engine(Y, memory=parse_bytes(memory) // SHARE)
     recipe = Landmarks(points=points)
     if len(points) > MOST_POINTS:
         recipe = Landmarks(MOST_POINTS, GreedyCholesky())

@@ -201,7 +201,7 @@ class SupervisedKernelPCA(KernelPCA):
         self
         """
         self._validate_params()
-        target = target_of(self.target, y, type(self).__name__)
+        target = target_of(self.target, y, type(self).__name__, self.memory)
         if target.lost:
             tell(
                 f"The targets take more than {target.features.shape[1]} of them to expand their "
