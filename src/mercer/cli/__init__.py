@@ -14,7 +14,12 @@ A new command is a file and a line in `mercer.cli.frame.COMMANDS`, which is also
 tests run over.
 """
 
+import os
+import sys
 from collections.abc import Sequence
+
+# Exit codes from here on say which signal ended the job.
+BY_SIGNAL = 128
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,7 +28,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         from .frame import main as run
     except KeyboardInterrupt:
         return 130
-    return run(argv)
+    code = run(argv)
+    if code > BY_SIGNAL:
+        end_at_once(code)
+    return code
+
+
+def end_at_once(code: int) -> None:
+    """End the process where the interpreter would first wait for a call of LAPACK."""
+    from ..compute.lapack import still_working
+
+    if still_working():
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        os._exit(code)
 
 
 __all__ = ["main"]

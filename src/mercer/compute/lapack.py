@@ -3,8 +3,9 @@
 SciPy's wrappers keep the interpreter to themselves while LAPACK works, which is minutes for many
 rows: no signal is seen meanwhile. Here the very routines of SciPy are called by their address, in a
 thread of their own, which leaves the interpreter free, and the main thread waits where an
-interrupt reaches it. It is then raised at once. The thread is left alone until its call returns,
-and does not keep the program from ending. The numbers are those of `scipy.linalg.eigh`.
+interrupt reaches it. It is then raised at once. The thread is left alone until its call returns; a
+program that ends before waits for it, since BLAS must not be unloaded while it works. The numbers
+are those of `scipy.linalg.eigh`.
 """
 
 import ctypes
@@ -22,6 +23,8 @@ from scipy.linalg import eigh as plain_eigh
 LONG_ROWS = 2000
 # Seconds after which a waiting thread looks for signals, where the system does not wake it.
 GLANCE = 0.1
+# Ends of calls whose results nobody waits for any more.
+LEFT: list[threading.Event] = []
 # Arguments of the routines, all of them pointers.
 ARGUMENTS = {"dsyevr": 21, "dsyevd": 11}
 
@@ -65,21 +68,32 @@ def waited_for(work: Callable[[], Any]) -> Any:
     """The result of a function that runs in a thread of its own; an interrupt does not wait."""
     found: list[Any] = []
     failed: list[BaseException] = []
-    context = copy_context()
+    context, done = copy_context(), threading.Event()
 
     def call():
         try:
             found.append(context.run(work))
         except BaseException as error:
             failed.append(error)
+        finally:
+            done.set()
 
-    thread = threading.Thread(target=call, name="mercer-lapack", daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(GLANCE)
+    threading.Thread(target=call, name="mercer-lapack").start()
+    try:
+        # Not by `join`: interrupted there, a thread counts as ended (CPython 3.11 and 3.12).
+        while not done.wait(GLANCE):
+            pass
+    except BaseException:
+        LEFT[:] = [done, *(other for other in LEFT if not other.is_set())]
+        raise
     if failed:
         raise failed[0]
     return found[0]
+
+
+def still_working() -> bool:
+    """Whether a call that was interrupted has not returned yet."""
+    return not all(done.is_set() for done in LEFT)
 
 
 def by_evd(A: np.ndarray, few: Any = None) -> tuple[np.ndarray, np.ndarray]:
