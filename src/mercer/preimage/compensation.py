@@ -19,7 +19,7 @@ from .base import batch_rows, some_rows
 # narrow kernel, errors of ten times the noise were seen without this cap.
 LARGEST_EXPONENT = 3.0
 # Rows among which neighbors are sought, and rows from which the usual distance is taken.
-NEIGHBOUR_ROWS, USUAL_ROWS = 5000, 1000
+NEIGHBOR_ROWS, USUAL_ROWS = 5000, 1000
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,13 @@ class Compensation:
     @classmethod
     def of(cls, X: Array, engine: TiledEngine) -> "Compensation":
         """From the training rows, or a sample of many."""
-        rows = engine.asarray(some_rows(X, NEIGHBOUR_ROWS))
+        rows = engine.asarray(some_rows(X, NEIGHBOR_ROWS))
         count = min(len(rows), USUAL_ROWS)
         squares = nearest_squares(rows[:: -(-len(rows) // count)], rows, engine, others=True)
         squares = to_numpy(squares).astype(float)
-        return cls(rows, float(np.median(squares)), float(np.std(squares)))
+        # In a unit of their own: squares of what is a square already may overflow.
+        unit = float(squares.max()) or 1.0
+        return cls(rows, float(np.median(squares)), unit * float(np.std(squares / unit)))
 
     def energies(self, Y: Array, engine: TiledEngine) -> Array:
         """Estimated squared norm of the noise of each row, (q,)."""
