@@ -102,14 +102,19 @@ class OtherWork:
 
     @staticmethod
     def _ticks() -> float | None:
-        """Processor seconds of everyone but this process; idle and waiting are no work."""
+        """Processor seconds of everyone but this process and those it has waited for.
+
+        Idle and waiting are no work.
+        """
         try:
             fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
         except OSError:
             return None
         user, nice, system, _idle, _wait, interrupt, soft, steal = map(int, fields[:8])
         total = user + nice + system + interrupt + soft + steal
-        return total / os.sysconf("SC_CLK_TCK") - time.process_time()
+        own = os.times()
+        children = own.children_user + own.children_system
+        return total / os.sysconf("SC_CLK_TCK") - time.process_time() - children
 
 
 def wait_for_quiet(patience: float) -> None:

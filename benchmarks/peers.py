@@ -299,8 +299,9 @@ def run_isolated(python: str, job: dict, limit: float) -> dict:
         return {"error": f"over {limit:.0f} s"}
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-        killed = done.returncode < 0
-        return {"error": f"killed by signal {-done.returncode}" if killed else lines[-1][:160]}
+        # NumPy's BLAS does not survive that an array could not be had.
+        killed = f"ended by signal {-done.returncode} within {job['memory'] / 1e9:.0f} GB"
+        return {"error": killed if done.returncode < 0 else lines[-1][:160]}
     return json.loads(done.stdout.splitlines()[-1])
 
 

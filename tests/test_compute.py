@@ -3,6 +3,8 @@
 import ctypes
 import os
 import pickle
+import subprocess
+import sys
 import threading
 import time
 from unittest import mock
@@ -422,3 +424,21 @@ def test_loops_compile_where_nothing_can_be_written(monkeypatch):
     with pytest.raises(RuntimeError, match="cannot cache"):
         njit(cache=True)(one_more)
     assert compiled()(one_more)(2) == 3
+
+
+LIMITED = """
+import resource
+from mercer import KernelPCA
+from mercer.compute import available_memory, parse_bytes
+import numpy as np
+free, limit = available_memory(), 10**9 + {used}
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+assert parse_bytes(None) <= available_memory() / 2 <= 0.5e9 < free
+KernelPCA(2, kernel="rbf", n_jobs=1).fit(np.random.default_rng(0).random((12000, 3)))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc and RLIMIT_AS")
+def test_the_default_budget_knows_the_limit_of_the_shell():
+    used = "int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()"
+    subprocess.run([sys.executable, "-c", LIMITED.replace("{used}", used)], check=True)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from functools import cache
 
 # The share of free memory that a fit may take when the user names no budget: the
@@ -47,8 +48,8 @@ def rounded_down(count: int) -> int:
 
 
 def available_memory() -> int:
-    """Bytes free now, the limit of a container included."""
-    free = _free_of_machine()
+    """Bytes free now, the limits of a container and of the shell (``ulimit -v``) included."""
+    free = min(_free_of_machine(), _free_of_process())
     if not _is_limited():
         return free
     limit, used = _read_number("memory.max"), _read_number("memory.current")
@@ -84,6 +85,22 @@ def _free_of_machine() -> int:
 def _half_of_all() -> int:
     """A guess for systems that do not say what is free, macOS among them."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def _free_of_process() -> int:
+    """What a limit on the address space leaves of it; no less than there is without one."""
+    if sys.platform == "win32":
+        return sys.maxsize
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return sys.maxsize
+    try:
+        used = int(_beginning("/proc/self/statm").split()[0]) * resource.getpagesize()
+    except (OSError, IndexError, ValueError):
+        used = 0
+    return max(limit - used, 0)
 
 
 def _free_on_windows() -> int:

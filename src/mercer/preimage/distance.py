@@ -20,7 +20,7 @@ from ..kernels.stationary import StationaryKernel
 from .base import FittedPreimage, Preimage, Preimages, batch_rows, some_rows, tiny, with_mean
 
 # Training rows among which neighbors are sought: each costs one row of the kernel.
-NEIGHBOUR_ROWS = 10_000
+NEIGHBOR_ROWS = 10_000
 # Kernel values below this are taken as this: the log of smaller ones amplifies noise.
 LEAST_KERNEL = 1e-6
 # Directions in which neighbors vary by less than this share of the widest are left out: they
@@ -54,7 +54,7 @@ class DistanceMDS(Preimage):
 
     def fit(self, expansion: KernelExpansion, X: Array, denoising: bool = False) -> FittedPreimage:
         """Inner products of the training rows with the frame."""
-        rows = expansion.basis.engine.asarray(some_rows(X, NEIGHBOUR_ROWS))
+        rows = expansion.basis.engine.asarray(some_rows(X, NEIGHBOR_ROWS))
         anchors = expansion.basis.project(rows, expansion.frame)
         return FittedDistance(expansion, rows, anchors, min(self.n_neighbors, len(rows)))
 
