@@ -42,7 +42,8 @@ def spectrum(
     ax.set_xlabel("component")
     ax.set_ylabel("eigenvalue")
     low_share, high_share = (100 * share for share in certificate.captured_variance)
-    title = f"{low_share:.1f} to {high_share:.1f} % of the variance"
+    ends = dict.fromkeys(f"{share:.1f}" for share in (low_share, high_share))
+    title = f"{' to '.join(ends)} % of the variance"
     if significance is not None:
         draw_noise(ax, values, significance)
         title += f"; {significance.n_significant} of {values.size} stand above noise"

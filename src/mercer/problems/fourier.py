@@ -10,12 +10,13 @@ from ..certificate import (
 from ..expansion import KernelExpansion
 from ..operators import ToeplitzCovariance
 from ..solvers import Eigenpairs
+from .base import SummedProblem
 
 # Rounding of one level of a fast Fourier transform, with a margin.
 FFT_ROUNDING = 4 * np.finfo(float).eps
 
 
-class FourierProblem:
+class FourierProblem(SummedProblem):
     """Kernel PCA on a grid of frequencies: the eigenproblem of the covariance of its features.
 
     Parameters
@@ -26,9 +27,6 @@ class FourierProblem:
     center : bool
     """
 
-    #: Number of rows where they have weights; else it is the sum of these.
-    n_rows: int | None = None
-
     def __init__(self, basis: FourierBasis, sums: TrigonometricMoments, center: bool = True):
         self.basis, self.sums, self.center = basis, sums, center
         self.operator = ToeplitzCovariance(
@@ -36,30 +34,12 @@ class FourierProblem:
         )
 
     @property
-    def count(self) -> int:
-        """Number of rows."""
-        return round(self.sums.count) if self.n_rows is None else self.n_rows
-
-    @property
     def weight(self) -> float:
         """Number of rows, each as often as its weight says."""
         return float(self.sums.count)
 
-    def of_rows(self, pairs: Eigenpairs) -> Eigenpairs:
-        """The pairs themselves: their vectors have an entry a feature."""
-        return pairs
-
-    @property
-    def size(self) -> int:
-        """Number of components there can be: the features."""
-        return self.operator.shape[0]
-
     def overshoots(self, share: float) -> bool:
         """The features are orthonormal."""
-        return False
-
-    def is_zero(self) -> bool:
-        """Not known before the fit."""
         return False
 
     @property

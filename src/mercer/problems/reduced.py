@@ -23,6 +23,7 @@ from ..operators import DenseOperator
 from ..remainder import BLOCK, Remainder, feature_remainder, landmark_remainder
 from ..solvers import Eigenpairs
 from ..solvers.base import peak_signs
+from .base import SummedProblem
 from .summing import LATE_CONDITION, late_blocks, leading_columns
 
 # What single-precision rows were seen to do to eigenvalues, relative to the total: up
@@ -82,7 +83,7 @@ def reduced_problem(
     return ReducedProblem(basis, whitener, moments_of(way), center, rounding, sample, way)
 
 
-class ReducedProblem:
+class ReducedProblem(SummedProblem):
     """Kernel PCA in the span of a small basis: the eigenproblem of m x m moments.
 
     With W' G W = I the rows have orthonormal coordinates y = W' k(Z, x). Their mean and
@@ -106,8 +107,6 @@ class ReducedProblem:
 
     #: Moments with columns that stood beside the rows, where some did.
     joint: JointMoments | None = None
-    #: Number of rows where they have weights; else it is the sum of these.
-    n_rows: int | None = None
 
     def __init__(
         self,
@@ -132,31 +131,13 @@ class ReducedProblem:
         self.operator = DenseOperator(basis.engine.asarray(matrix))
 
     @property
-    def count(self) -> int:
-        """Number of rows."""
-        return round(self.moments.count) if self.n_rows is None else self.n_rows
-
-    @property
     def weight(self) -> float:
         """Number of rows, each as often as its weight says."""
         return float(self.moments.count)
 
-    def of_rows(self, pairs: Eigenpairs) -> Eigenpairs:
-        """The pairs themselves: their vectors have an entry a coordinate."""
-        return pairs
-
-    @property
-    def size(self) -> int:
-        """Number of components there can be: the rank of the basis."""
-        return self.operator.shape[0]
-
     def overshoots(self, share: float) -> bool:
         """Whether rows are longer in the span than they are: an indefinite kernel makes them so."""
         return self.basis.exact_norms and self.moments.overshoots(share)
-
-    def is_zero(self) -> bool:
-        """Rounding of a few basis vectors does no harm."""
-        return False
 
     @property
     def total(self) -> float:
