@@ -15,7 +15,8 @@ from .archive import (
     open_archive,
     write_archive,
 )
-from .models import KNOWN, MODELS, dropped_params
+from .models import KNOWN, MODELS
+from .schema import dropped_params
 from .values import TAG, Reader, Writer
 
 # What a header that was not written here can make the decoding of it raise.

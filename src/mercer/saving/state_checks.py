@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..bases import ColumnBasis, FeatureBasis, FourierBasis, PointBasis, PrecomputedBasis
+from ..bases import FourierBasis
 from ..estimators._mixed import TableEncoding
-from ..estimators.streaming import State
 from ..mds.coordinates import DistanceMap, Spectrum
 from ..mds.fit import LinearMap
 from ..moments import Moments
@@ -19,10 +18,10 @@ from ..sampling import RowSample
 from ..stream.dictionary import GrowingDictionary
 from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream
+from ..stream.state import State
 from .archive import ModelFileError
+from .bases import BASIS_TYPES
 from .checks import count, matrix, number, resolved, rows, vector, whole
-
-BASIS_TYPES = (PointBasis, FeatureBasis, FourierBasis, ColumnBasis, PrecomputedBasis)
 
 
 def moments(value) -> Moments:

@@ -44,6 +44,11 @@ class Part:
     tag: str | None = None
 
 
+def named(*names: str) -> Callable[[Any], dict[str, Any]]:
+    """The attributes of a thing by these names."""
+    return lambda thing: {name: getattr(thing, name) for name in names}
+
+
 @dataclass(frozen=True)
 class CsrPieces:
     """A CSR matrix that is made piece by piece while it is written.
