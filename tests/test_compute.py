@@ -31,6 +31,7 @@ from mercer.compute import memory as memory_module
 from mercer.compute.arrays import is_foreign
 from mercer.compute.compiled import compiled
 from mercer.compute.local import TILE_SIDES, usable_cores
+from mercer.compute.thin import is_turned, times_few
 from mercer.kernels import RBF, Laplacian, Linear, Polynomial
 
 PLENTY = 10**9
@@ -442,3 +443,27 @@ KernelPCA(2, kernel="rbf", n_jobs=1).fit(np.random.default_rng(0).random((12000,
 def test_the_default_budget_knows_the_limit_of_the_shell():
     used = "int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()"
     subprocess.run([sys.executable, "-c", LIMITED.replace("{used}", used)], check=True)
+
+
+# --- products with few columns
+
+
+@pytest.mark.parametrize("columns", [1, 2, 9, 10, 24, 64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rows", [1, 7, 130])
+def test_a_product_with_few_columns_is_the_product_in_any_order_of_memory(dtype, columns, rows):
+    rng = generator()
+    A, V = (rng.standard_normal(shape).astype(dtype) for shape in ((rows, 50), (50, columns)))
+    expected = np.einsum("ik,kj->ij", A.astype(float), V.astype(float))
+    wide = np.zeros((rows + 3, 60), dtype)
+    wide[:rows, :50] = A
+    for held in (A, np.asfortranarray(A), wide[:rows, :50], np.ascontiguousarray(A.T).T):
+        product = times_few(held, V)
+        assert product.dtype == dtype and product.shape == (rows, columns)
+        np.testing.assert_allclose(product, expected, rtol=0, atol=1e3 * np.finfo(dtype).eps)
+
+
+def test_a_transposed_tile_and_one_in_double_precision_are_turned():
+    T = np.zeros((64, 48), np.float32)
+    assert not is_turned(T, 32) and is_turned(T.T, 32)
+    assert is_turned(T.astype(float), 32) and not is_turned(T.astype(float), 2)

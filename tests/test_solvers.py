@@ -84,7 +84,9 @@ def test_contract(solver, name):
     else:
         pairs = recipe.solve(DenseOperator(A), R, generator(1))
         true = np.linalg.norm(A @ pairs.vectors - pairs.vectors * pairs.values, axis=0)
-        np.testing.assert_allclose(pairs.residuals, true, rtol=1e-6, atol=1e-12)
+        # Both are rounded as the products with the largest eigenvalue are.
+        atol = 1e-12 + 1e-14 * np.abs(pairs.values[0])
+        np.testing.assert_allclose(pairs.residuals, true, rtol=1e-6, atol=atol)
 
 
 @pytest.mark.parametrize("name", SPECTRA)

@@ -15,6 +15,7 @@ from ..compute import (
     to_numpy,
 )
 from ..compute.arrays import Array, dtype_name
+from ..compute.thin import times_few
 from ..kernels import Hollow, Kernel
 from ..kernels.measures import rows_of
 from ..kernels.pairs import Pairs
@@ -95,7 +96,7 @@ class PointBasis(Basis):
         def coordinates(block):
             K = self.engine.empty((len(range(*block.indices(X.shape[0]))), self.size), dtype)
             K = pairs.tile(block, everything, K)
-            return K if W is None else K @ W
+            return K if W is None else times_few(K, W)
 
         return coordinates
 
@@ -417,7 +418,7 @@ class PointGram(GramBasis, PointBasis):
 
         def part(block):
             T = self.engine.empty((block.stop - block.start, some.shape[0]), self.dtype)
-            return pairs.tile(block, everything, T).T @ W[block]
+            return times_few(pairs.tile(block, everything, T).T, W[block])
 
         return self.engine.sum_rows(part, self.size, self.engine.sum_block)
 

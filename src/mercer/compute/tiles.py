@@ -12,6 +12,7 @@ from .arrays import Array, itemsize
 from .blas import one_thread
 from .lapack import eigh
 from .memory import format_bytes
+from .thin import times_few
 from .turns import Turns
 
 # Entries of a matrix that is made sooner than a thread is started.
@@ -266,9 +267,9 @@ class TiledEngine(ABC):
             if T is None:
                 T = self._fill(pairs, task, blocks[i], blocks[j], store, scratch)
             # Block k takes part in the tiles (0, k), (1, k), ..., (k, k), (k, k + 1), ...
-            add(i, j, T @ V[blocks[j]])
+            add(i, j, times_few(T, V[blocks[j]]))
             if i != j:
-                add(j, i, T.T @ V[blocks[i]])
+                add(j, i, times_few(T.T, V[blocks[i]]))
 
         def begin():
             return self.empty((side, side), pairs.dtype)
@@ -293,7 +294,7 @@ class TiledEngine(ABC):
             total = self.zeros((i.stop - i.start, V.shape[1]))
             for j in columns:
                 T = pairs.tile(i, j, scratch[: i.stop - i.start, : j.stop - j.start])
-                total += T @ V[j]
+                total += times_few(T, V[j])
             out[i] = total
 
         # Every thread gets a strip, and strips wide enough to be worth preparing columns for.

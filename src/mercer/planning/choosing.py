@@ -18,6 +18,7 @@ from ..bases.fourier import MOST_COLUMNS
 from ..bases.fourier_basis import FourierBasis, row_range
 from ..compute import TiledEngine, format_bytes, is_sparse, make_engine
 from ..compute.arrays import is_dask
+from ..compute.thin import times_few
 from ..kernels import KERNELS, Kernel, Precomputed
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver
 from .cluster import on_cluster, without_exact
@@ -349,7 +350,8 @@ def calibrate(kernel, X, engine: TiledEngine) -> Speeds:
     S, few = np.random.default_rng(0).random((256, 256)), (240, 255)
     with engine.single_blas():
         evaluate = _seconds(lambda: pairs.tile(whole, whole, out)) / n**2
-        multiply = _seconds(lambda: (out @ V, out.T @ V)) / (2 * n**2 * V.shape[1])
+        both = _seconds(lambda: (times_few(out, V), times_few(out.T, V)))
+        multiply = both / (2 * n**2 * V.shape[1])
         decompose = _seconds(lambda: eigh(S, subset_by_index=few)) / DECOMPOSED
     return Speeds(evaluate, multiply, decompose)
 

@@ -10,6 +10,7 @@ import numpy as np
 from ..bases.base import GramBasis
 from ..bases.points import PointGram
 from ..compute import is_sparse, match_sparsity, to_numpy
+from ..compute.thin import times_few
 from ..compute.tiles import row_blocks
 from ..planning.cluster import fits_here
 from .chunks import Chunks
@@ -243,8 +244,8 @@ def cross_products(kernel, X, Z, U, V, dtype, make):
         right = engine.zeros((pairs.shape[1], U.shape[1]))
         for j in columns:
             T = pairs.tile(rows, j, scratch[: rows.stop - rows.start, : j.stop - j.start])
-            left[rows] += T @ V[j]
-            right[j] += T.T @ U[rows]
+            left[rows] += times_few(T, V[j])
+            right[j] += times_few(T.T, U[rows])
         return right
 
     right = engine.sum_rows(strip, pairs.shape[0], side)

@@ -13,6 +13,7 @@ from scipy.linalg.lapack import dsyevd, dsyevd_lwork, dsyevr, dsyevr_lwork, dtrt
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import placement_of
 from ..compute.lapack import eigh, is_long
+from ..compute.thin import times_few
 
 # Least pivot of the scaled Gram matrix of a block: below, its condition number squared
 # leaves fewer than half of the digits.
@@ -88,7 +89,7 @@ def inner(V, W):
 
 def times(V, Y):
     """V Y for a tall V and a small Y of the host."""
-    return V @ on_device_of(Y, V)
+    return times_few(V, on_device_of(Y, V))
 
 
 def random_columns(V, k: int, rng):
