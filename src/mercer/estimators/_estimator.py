@@ -20,7 +20,7 @@ from ..compute.arrays import Array
 from ..compute.signs import peak_signs
 from ..exceptions import tell
 from ..expansion import KernelExpansion
-from ..kernels import KERNELS, RBF, Kernel
+from ..kernels import RBF
 from ..preimage import Preimage, ridge_inverse
 from ..problems import ColumnProblem
 from ..rows import (
@@ -34,7 +34,7 @@ from ._containers import contained
 from ._explained import Explained
 from ._input import KernelInput
 from ._inverse import Inverse, checked_scores, preimage_recipe
-from ._parameters import Interval, StrOptions
+from ._parameters import Interval
 
 # Training rows kept with a model whose basis is not the data, for neighbors and regressions.
 SAMPLE_ROWS = 2000
@@ -101,20 +101,12 @@ class KernelEstimator(
     preimage: Any = "auto"
     checkpoint: Any = None
 
-    _parameter_constraints: ClassVar[dict] = {
+    _parameter_constraints: ClassVar[dict] = KernelInput._parameter_constraints | {
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
-        "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"median", "mean"}), None],
-        "degree": [Interval(Real, 0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "kernel_params": [dict, None],
-        "random_state": ["random_state"],
-        "n_jobs": [None, Integral],
         "copy_X": ["boolean"],
         "center": ["boolean"],
-        "memory": [Interval(Real, 0, None, closed="neither"), str, None],
-        "verbose": ["verbose"],
         "callback": [callable, None],
+        "checkpoint": [str, PathLike, None],
     }
 
     def reconstruction_error(self, X: Array) -> Array:

@@ -1,36 +1,29 @@
 """Input of the estimators: rows checked once, the kernel with numbers, the generator of a fit."""
 
-from functools import cache, lru_cache, partial
-from numbers import Integral
-from typing import Any
+from functools import cache, lru_cache
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..compute import TiledEngine, make_engine, to_numpy
 from ..compute.arrays import is_foreign, is_on_device
-from ..compute.numbers import check_meaning, reason
 from ..exceptions import TableWarning, tell
 from ..files import RowSource, is_arrow, is_table, table_like
 from ..files.columns import COUNTER, listed
 from ..kernels import KERNELS, Callable, Gower, Kernel, Precomputed
 from ..rows import ArrayRows, BlockRows, DaskRows, Rows, is_dask, is_source
 from ..rows.chunks import is_number
+from ._checks import check_file, check_tensor, valid_rows
 from ._mixed import TableEncoding, is_mixed
-from ._parameters import CheckedEstimator
+from ._parameters import CheckedEstimator, Interval, StrOptions
 from ._summary import Portable
 
 # Kernel names whose parameters scikit-learn's KernelPCA ignores in kernel_params; ours
 # beyond those take them.
 OWN_KERNELS = {"matern", "rational_quadratic"}
-
-# Rows checked at a time when a file on disk is too large to check at once.
-CHECK_ROWS = 65536
-
-
-# Sums of a kernel's values that float64 holds, and the smallest value with all its digits.
-LARGEST_SUM, SMALLEST_VALUE = 1e305, 1e-290
 
 
 class KernelInput(Portable, CheckedEstimator):
@@ -39,6 +32,18 @@ class KernelInput(Portable, CheckedEstimator):
     A subclass has the parameters ``kernel, gamma, degree, coef0, kernel_params, memory, n_jobs,
     random_state``. Those below are parameters of some, and stand for what the others do.
     """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
+        "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"median", "mean"}), None],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "kernel_params": [dict, None],
+        "random_state": ["random_state"],
+        "n_jobs": [None, Integral],
+        "memory": [Interval(Real, 0, None, closed="neither"), str, None],
+        "verbose": ["verbose"],
+    }
 
     device: Any = "cpu"
     copy_X = False
@@ -273,32 +278,6 @@ def check_numbers_of(frame: Any) -> None:
         )
 
 
-def valid_rows(estimator, X, **options):
-    """X as an array or CSR matrix of finite floats, its columns noted or compared.
-
-    As `sklearn.utils.validation.validate_data`, whose options it takes, with dates, masked and
-    complex values refused, and errors that say where the fault is and what to do.
-    """
-    if is_plain(X, options) and same_columns(estimator, X, options.get("reset", True)):
-        return np.array(X) if options.get("copy") else X
-    return converted(partial(validate_data, estimator), X, options)
-
-
-def checked_array(X, **options):
-    """X as `sklearn.utils.check_array` gives it, with our errors."""
-    return converted(check_array, X, options)
-
-
-def converted(check, X, options):
-    """What a check of scikit-learn makes of X, or an error that says where the fault is."""
-    check_meaning(X)
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return check(X, **options)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise reason(X, error, options.get("input_name", "X")) from error
-
-
 def named_rows(rows, names: list[str] | None, X):
     """Rows of an Arrow stream with their names, as scikit-learn reads them; others as they are."""
     return table_like(rows, names, X) if names is not None and is_arrow(X) else rows
@@ -312,104 +291,6 @@ def in_main_memory(X, who: str):
             "The page 'On a GPU' of the documentation says what is computed where rows are."
         )
     return to_numpy(X) if is_foreign(X) else X
-
-
-def is_plain(X, options: dict[str, Any]) -> bool:
-    """Whether X is a matrix of finite floats and nothing more, as scikit-learn would leave it.
-
-    Its own checks allow for all kinds of data, and take longer than the kernel of a hundred rows.
-    """
-    types = options.get("dtype")
-    types = types if isinstance(types, list) else [types]
-    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype.type not in types:
-        return False
-    if not X.dtype.isnative or X.shape[0] < options.get("ensure_min_samples", 1) or not X.size:
-        return False
-    with np.errstate(all="ignore"):
-        return bool(np.isfinite(X.sum()))  # a sum that overflows is looked at entry by entry
-
-
-def same_columns(estimator, X: np.ndarray, reset: bool) -> bool:
-    """Note the columns of an array without names, or whether they are those of the fit."""
-    known = vars(estimator)
-    if "feature_names_in_" in known:
-        return False
-    if reset:
-        estimator.n_features_in_ = X.shape[1]
-    return known.get("n_features_in_") == X.shape[1]
-
-
-def check_file(X, least_rows: int = 1) -> None:
-    """Raise ValueError unless a memmap is a matrix of finite numbers; read in blocks."""
-    if X.ndim != 2 or X.dtype.kind not in "biuf":
-        raise ValueError(
-            f"Expected a 2D array of numbers, got a {X.ndim}D array of type {X.dtype} instead."
-        )
-    if X.shape[0] < least_rows or X.shape[1] < 1:
-        raise ValueError(
-            f"Found array with shape {X.shape} while a minimum of {least_rows} rows and 1 column "
-            "is required."
-        )
-    for start in range(0, X.shape[0], CHECK_ROWS):
-        if not np.isfinite(X[start : start + CHECK_ROWS]).all():
-            raise ValueError(
-                f"Input X contains NaN or infinity in rows {start} to {start + CHECK_ROWS}. "
-                "Remove or fill those rows first."
-            )
-
-
-def check_gram(K) -> None:
-    """Raise ValueError unless K is a square symmetric matrix."""
-    if K.shape[0] != K.shape[1]:
-        raise ValueError(
-            f"A precomputed kernel must be a square matrix, n_samples x n_samples, and X has "
-            f"shape {tuple(K.shape)}. Pass the kernel between all training rows, or name a "
-            "kernel to have it computed from the rows."
-        )
-    n, largest, gap = K.shape[0], 0.0, 0.0
-    for start in range(0, K.shape[0], 1024):
-        rows = slice(start, start + 1024)
-        block, mirror = K[rows], K[:, rows].T
-        difference = abs(block - mirror)
-        gap = max(gap, difference.max())
-        largest = max(largest, abs(block).max())
-    if not largest * n < LARGEST_SUM or 0 < largest < SMALLEST_VALUE:
-        raise ValueError(
-            f"The precomputed kernel holds values of up to {largest:.1e}, and float64 does not "
-            f"hold sums of {n:,} of them with all digits. Scale it, K / np.abs(K).max()."
-        )
-    if gap > 1e-5 * largest:
-        raise ValueError(
-            f"A precomputed kernel must be symmetric, and entries across the diagonal differ by "
-            f"up to {gap:.3g}. Pass (K + K.T) / 2 if that is rounding."
-        )
-
-
-def check_tensor(estimator, X, reset: bool, *, least: int = 2, copy: bool = False):
-    """A matrix of finite numbers that lives on a device, checked there, as a torch tensor.
-
-    At least `least` rows in a fit; with `copy` in memory of its own.
-    """
-    import torch
-
-    X = X.detach() if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
-    if X.ndim != 2 or X.dtype.is_complex:
-        raise ValueError(
-            f"Expected a 2D array of numbers, got a {X.ndim}D array of type {X.dtype} instead."
-        )
-    least = least if reset else 1
-    if X.shape[0] < least or X.shape[1] < 1:
-        raise ValueError(
-            f"Found array with shape {tuple(X.shape)} while a minimum of {least} rows and 1 "
-            "column is required."
-        )
-    if X.dtype not in (torch.float32, torch.float64):
-        X = X.to(torch.float64)
-    elif copy:
-        X = X.clone()
-    if not bool(torch.isfinite(X).all()):
-        raise ValueError("Input X contains NaN or infinity. Remove or fill those rows first.")
-    return validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
 @cache

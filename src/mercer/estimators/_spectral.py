@@ -1,6 +1,7 @@
 """What spectral methods share: affinities by name, their eigenproblem, functions of new rows."""
 
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -18,7 +19,7 @@ from ..bases.fourier import why_not
 from ..bases.fourier_basis import row_range
 from ..compute import is_sparse, make_engine, restore
 from ..compute.arrays import Array
-from ..kernels import Hollow, Kernel, Precomputed
+from ..kernels import KERNELS, Hollow, Kernel, Precomputed
 from ..planning import Workload
 from ..planning.following import solve_planned, warn_unconverged
 from ..planning.fourier import automatic_grid, fourier, solver_for
@@ -28,7 +29,9 @@ from ..solvers.block_krylov import DRAFT_FLOOR
 from ..spectral.amg import Amg
 from ..spectral.graph import NeighborGraph
 from ..spectral.pieces import GraphArpack
-from ._input import KernelInput, check_gram
+from ._checks import check_gram
+from ._input import KernelInput
+from ._parameters import Interval, StrOptions
 
 # Rows up to which "auto" is the exact method: seconds on two cores. Beyond, landmarks take as
 # long as k-means, and the exact method grows with the square.
@@ -49,6 +52,13 @@ class SpectralInput(KernelInput):
     basis, eigen_solver, eigen_tol, tol, random_state, memory, n_jobs, verbose`` and says how many
     eigenvectors it needs (`_width`) and what it makes of a basis (`_problem`).
     """
+
+    _parameter_constraints: ClassVar[dict] = KernelInput._parameter_constraints | {
+        "affinity": [StrOptions({*KERNELS, *NEIGHBORS}), callable, Kernel],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "eigen_solver": [StrOptions({"auto", "amg", *SOLVERS}), Solver, None],
+        "eigen_tol": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+    }
 
     affinity: Any
     n_neighbors: Any

@@ -10,7 +10,7 @@ from ..compute import format_bytes, make_engine, parse_bytes, to_numpy
 from ..compute.arrays import is_foreign
 from ..kernels import KERNELS, Kernel
 from ..selectors import GreedyCholesky
-from ._input import check_gram, checked_array
+from ._checks import check_gram, checked_array
 
 # Distinct targets that a kernel between them is expanded in, chosen by pivots where there are more.
 MOST_POINTS = 1000

@@ -20,8 +20,9 @@ from ..problems import canonical_pairs, expansion_of
 from ..progress.passes import PassBar
 from ..rows import Request, Rows, pose, scores_of
 from ..rows.beside import ViewColumns
+from ._checks import checked_array
 from ._containers import contained
-from ._input import KernelInput, checked_array
+from ._input import KernelInput
 from ._parameters import Interval, StrOptions
 from ._whole import all_or_nothing
 
@@ -145,21 +146,13 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
+    _parameter_constraints: ClassVar[dict] = KernelInput._parameter_constraints | {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel],
         "kernel_y": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel, None],
         "regularization": [Interval(Real, 0, None, closed="left")],
-        "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"median", "mean"}), None],
         "gamma_y": [Interval(Real, 0, None, closed="left"), StrOptions({"median", "mean"}), None],
-        "degree": [Interval(Real, 0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "kernel_params": [dict, None],
         "basis": [StrOptions({"auto", *BASES}), BasisRecipe],
-        "random_state": ["random_state"],
-        "memory": [Interval(Real, 0, None, closed="neither"), str, None],
-        "n_jobs": [None, Integral],
-        "verbose": ["verbose"],
     }
 
     def __init__(

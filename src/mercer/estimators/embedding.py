@@ -1,142 +1,21 @@
 """Laplacian eigenmaps and diffusion maps as scikit-learn estimators, with a place for new rows."""
 
 from collections.abc import Callable
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from ..bases import BasisRecipe
 from ..compute import restore
-from ..compute.arrays import Array
 from ..compute.signs import peak_signs
-from ..exceptions import tell
-from ..kernels import KERNELS, Kernel
-from ..solvers import SOLVERS, Solver
+from ..kernels import Kernel
+from ..solvers import Solver
 from ..spectral.diffusion import diffusion_problem, powers, without_first
 from ..spectral.problems import spectral_problem
-from ._parameters import Interval, StrOptions
-from ._spectral import NEIGHBORS, SpectralInput
-from ._whole import all_or_nothing
-
-# Eigenvalues of the walk this near to 1 are those of pieces without ties between them.
-APART = 1e-8
-
-CONSTRAINTS: dict = {
-    "n_components": [Interval(Integral, 1, None, closed="left")],
-    "affinity": [StrOptions({*KERNELS, *NEIGHBORS}), callable, Kernel],
-    "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
-    "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"median", "mean"}), None],
-    "degree": [Interval(Real, 0, None, closed="left")],
-    "coef0": [Interval(Real, None, None, closed="neither")],
-    "kernel_params": [dict, None],
-    "basis": [StrOptions({"auto", "points", "landmarks"}), BasisRecipe],
-    "eigen_solver": [StrOptions({"auto", "amg", *SOLVERS}), Solver, None],
-    "eigen_tol": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-    "random_state": ["random_state"],
-    "memory": [Interval(Real, 0, None, closed="neither"), str, None],
-    "n_jobs": [None, Integral],
-    "verbose": ["verbose"],
-}
-
-
-class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralInput):
-    """What both embeddings share: all eigenvectors but the first, which is constant."""
-
-    n_components: int
-    #: Residual that "auto" asks for: vectors to about this over the gap of their eigenvalues.
-    tol = 1e-8
-
-    def fit_transform(self, X: Array, y: Any = None) -> Array:
-        """Embed the rows of X and return their coordinates, (n_samples, n_components)."""
-        return self.fit(X, y).embedding_
-
-    def transform(self, X: Array) -> Array:
-        """Coordinates of new rows; those of training rows are `embedding_`.
-
-        Parameters
-        ----------
-        X : array-like, sparse CSR matrix or memmap of shape (n, n_features)
-            With ``affinity="precomputed"`` the affinities of new rows with the training
-            rows, (n, n_samples), and with "precomputed_nearest_neighbors" the distances.
-
-        Returns
-        -------
-        array of shape (n, n_components)
-        """
-        original, X = X, self._array(X, reset=False)
-        return restore(self._coordinates(X), original)
-
-    def _checked(self, X):
-        """The rows of X, enough of them for what is asked for."""
-        X = self._array(X, reset=True)
-        n = X.shape[0]
-        if self.n_components >= n:
-            raise ValueError(
-                f"n_components={self.n_components} must be less than n_samples={n}: the first "
-                f"eigenvector is constant and left out. Give at most {n - 1}."
-            )
-        if self.affinity in NEIGHBORS and self._neighbors_of(n) > n:
-            raise ValueError(
-                f"n_neighbors={self.n_neighbors} is more than n_samples={n}. Give at most {n}."
-            )
-        return X
-
-    def _width(self) -> int:
-        return self.n_components + 1
-
-    def _grid_or_landmarks(self, X, engine) -> str:
-        return "landmarks"
-
-    def _neighbors_of(self, n: int) -> int:
-        return max(n // 10, 1) if self.n_neighbors is None else self.n_neighbors
-
-    def _warn_pieces(self, values) -> None:
-        pieces = int(np.sum(values > 1 - APART))
-        if pieces > 1:
-            tell(
-                f"The affinities fall into at least {pieces} pieces without ties between them, and "
-                "the first coordinates only tell these apart. Use a wider kernel or more "
-                "neighbors, or embed each piece alone."
-            )
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.embedding_.shape[1]
-
-    def _fit(self, X: Array) -> Any:
-        raise NotImplementedError
-
-    @all_or_nothing
-    def fit(self, X: Array, y: Any = None) -> Self:
-        """Embed the rows of X.
-
-        Parameters
-        ----------
-        X : array-like, sparse CSR matrix or memmap of shape (n_samples, n_features)
-            With ``affinity="precomputed"`` the affinities, (n_samples, n_samples).
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        original, X = X, self._checked(X)
-        problem, pairs, X = self._solved(X)
-        map_, V = problem.assemble(pairs, X)
-        self._set_results(map_, V, original)
-        self.eigenvalues_ = restore(pairs.values[1:], original)
-        problem.basis.release()
-        self._keep_landmarks(original)
-        self._warn_pieces(pairs.values)
-        return self
-
-    def _set_results(self, map_, V, original) -> None:
-        raise NotImplementedError
-
-    def _coordinates(self, X) -> np.ndarray:
-        raise NotImplementedError
+from ._embedding import GraphEmbedding
+from ._parameters import Interval
+from ._spectral import NEIGHBORS
 
 
 class SpectralEmbedding(GraphEmbedding):
@@ -237,7 +116,6 @@ class SpectralEmbedding(GraphEmbedding):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = CONSTRAINTS
     _title = "spectral embedding"
 
     def __init__(
@@ -348,7 +226,7 @@ class DiffusionMap(GraphEmbedding):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = CONSTRAINTS | {
+    _parameter_constraints: ClassVar[dict] = GraphEmbedding._parameter_constraints | {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "t": [Interval(Real, 0, None, closed="left")],
     }

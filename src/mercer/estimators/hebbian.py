@@ -32,8 +32,9 @@ from ..rows import ArrayRows
 from ..rows.array import in_type
 from ..selectors import Novelty
 from ..solvers import canonical
+from ._checks import check_gram, valid_rows
 from ._estimator import KernelEstimator
-from ._input import check_gram, in_one_place, valid_rows
+from ._input import in_one_place
 from ._parameters import Interval, StrOptions
 from ._whole import all_or_nothing, become, unfitted
 
@@ -155,8 +156,7 @@ class HebbianKernelPCA(KernelEstimator):
     (1797, 5)
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **KernelEstimator._parameter_constraints,
+    _parameter_constraints: ClassVar[dict] = KernelEstimator._parameter_constraints | {
         "gain": [StrOptions(set(GAINS)), ConstantGain, AutoGain],
         "eta0": [Interval(Real, 0, None, closed="neither"), None],
         "mu": [Interval(Real, 0, None, closed="left"), None],
@@ -173,7 +173,6 @@ class HebbianKernelPCA(KernelEstimator):
         "forgetting": [Interval(Real, 0, 1, closed="right")],
         "budget": [Interval(Integral, 2, None, closed="left"), None],
         "novelty": [Interval(Real, 0, 1, closed="neither"), Novelty, None],
-        "checkpoint": [str, PathLike, None],
     }
 
     def __init__(

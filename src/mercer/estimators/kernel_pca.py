@@ -18,14 +18,14 @@ from ..planning.following import follow
 from ..preimage import PREIMAGES, Preimage
 from ..progress.passes import PassBar
 from ..rows import Request, Rows, is_dask, pose
-from ..rows.dask import lazy_like
 from ..rows.functions import RangeOf
+from ..rows.lazy import lazy_like
 from ..rows.posing import check_repeatable
 from ..solvers import SOLVERS, Solver, canonical
 from ..solvers.block_krylov import DRAFT_FLOOR, FULL_FLOOR
+from ._checks import check_gram
 from ._containers import contained
 from ._estimator import KernelEstimator
-from ._input import check_gram
 from ._parameters import Interval, StrOptions
 from ._weights import weighted, without_zeros
 from ._whole import all_or_nothing
@@ -211,8 +211,7 @@ class KernelPCA(KernelEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **KernelEstimator._parameter_constraints,
+    _parameter_constraints: ClassVar[dict] = KernelEstimator._parameter_constraints | {
         "n_components": [
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0, 1, closed="neither"),
@@ -224,7 +223,6 @@ class KernelPCA(KernelEstimator):
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "iterated_power": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
-        "checkpoint": [str, PathLike, None],
         "remove_zero_eig": ["boolean"],
         "basis": [StrOptions({"auto", *BASES}), BasisRecipe],
         "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage],

@@ -23,7 +23,8 @@ from ..mds.fit import (
     measure_misfit,
 )
 from ..progress.passes import PassBar
-from ._input import check_file, checked_array, in_one_place, seed_from, valid_rows
+from ._checks import check_file, checked_array, valid_rows
+from ._input import in_one_place, seed_from
 from ._parameters import CheckedEstimator, Interval, StrOptions
 from ._summary import Portable
 from ._whole import all_or_nothing

@@ -15,7 +15,8 @@ from ..compute import parse_bytes, restore, to_numpy
 from ..compute.arrays import Array, is_on_device
 from ..exceptions import tell
 from ..kernels import KERNELS, Gower, Kernel
-from ._input import check_tensor, in_one_place, valid_rows
+from ._checks import check_tensor, valid_rows
+from ._input import in_one_place
 from ._mixed import TableEncoding, is_mixed
 from ._parameters import CheckedEstimator, Interval, StrOptions
 from ._summary import Portable

@@ -6,7 +6,6 @@ choice is what brings them closest to where they were.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -19,13 +18,14 @@ from .._tables import html_table, text_table
 from ..bases.fourier import FourierGrid, SharedGrid
 from ..compute.arrays import Array
 from ..exceptions import tell
-from ..kernels import KERNELS, Kernel, Laplacian
-from ..kernels.base import WidthMixin
-from ._input import in_one_place, valid_rows
+from ..kernels import KERNELS, Kernel
+from ._checks import valid_rows
+from ._input import in_one_place
 from ._mixed import is_mixed
 from ._parameters import CheckedEstimator, Interval, StrOptions
 from ._summary import Portable
 from ._trial import make_trial
+from ._tried import Tried, finer, widened
 from ._whole import all_or_nothing
 from .kernel_pca import KernelPCA
 from .novelty import split
@@ -201,40 +201,36 @@ class KernelPCASearch(
         self
         """
         self._validate_params()
+        X = self._checked(X)
+        rng = check_random_state(self.random_state)
+        kept, held = split(len(X), min(HOLDOUT, MOST_HELD / len(X)), rng)
+        kernels, model = self._kernels(X[kept]), self._make_model()
+        # Noise is drawn once, so that all candidates meet the same.
+        trial = make_trial(self.noise, X[kept], X[held], rng)
+        tried = Tried(kernels, trial, with_shared_grid(model, kernels, X[kept]))
+        self._look(tried, len(kept))
+        self.selection_ = Selection(*tried.table(), trial.reference, trial.criterion)
+        self._warn()
+        self._refit(X, model, tried)
+        return self
+
+    def _checked(self, X):
+        """The rows of X in one place, which must have pre-images."""
         X = in_one_place(X, None, "KernelPCASearch")
         if is_mixed(X):
             raise ValueError(
                 "KernelPCASearch compares rows with their pre-images, and categories and missing "
                 "entries have none. Pass columns of numbers; kernel='gower' has no width to search."
             )
-        X = valid_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=4)
-        rng = check_random_state(self.random_state)
-        kept, held = split(len(X), min(HOLDOUT, MOST_HELD / len(X)), rng)
-        kernels = self._kernels(X[kept])
+        return valid_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=4)
+
+    def _make_model(self) -> KernelPCA:
+        """The settings of all fits; the search sets kernel and number of components."""
         model = clone(self.model or KernelPCA()).set_params(gamma=None)
         if model.basis == "fourier":
             # Damaged rows lie beyond those of a fit.
             model.set_params(basis=FourierGrid(margin="all"))
-        # Noise is drawn once, so that all candidates meet the same.
-        trial = make_trial(self.noise, X[kept], X[held], rng)
-        candidate = clone(model)
-        if isinstance(model.basis, FourierGrid):
-            grid = clone(model.basis).set_params(margin="all")
-            engine = model._make_engine(X)
-            candidate.set_params(basis=SharedGrid.of(grid, kernels, X[kept], engine))
-        tried = Tried(kernels, trial, candidate)
-        self._look(tried, len(kept))
-        self.selection_ = tried.selection()
-        if self.selection_.best_error >= self.selection_.reference:
-            tell(
-                f"The best of all that was tried leaves an error of "
-                f"{self.selection_.best_error:.3g}, and doing nothing one of "
-                f"{self.selection_.reference:.3g}: for noise as small as this kernel PCA loses "
-                "more than it removes. Name the noise that you expect, or leave the rows as they "
-                "are."
-            )
-        self._refit(X, model, tried)
-        return self
+        return model
 
     def _look(self, tried, n):
         """Try what was asked for, and what lies around the best of it where that is left to us."""
@@ -260,6 +256,16 @@ class KernelPCASearch(
         if not np.isnan(self.selection_.best_gamma):
             self.best_params_["gamma"] = self.selection_.best_gamma
         self.best_estimator_ = clone(model).set_params(kernel=kernel, n_components=r).fit(X)
+
+    def _warn(self):
+        """Say so where doing nothing would have been better."""
+        best, nothing = self.selection_.best_error, self.selection_.reference
+        if best >= nothing:
+            tell(
+                f"The best of all that was tried leaves an error of {best:.3g}, and doing nothing "
+                f"one of {nothing:.3g}: for noise as small as this kernel PCA loses more than it "
+                "removes. Name the noise that you expect, or leave the rows as they are."
+            )
 
     def transform(self, X: Array) -> Array:
         """Scores by the best model, (n, n_components)."""
@@ -306,70 +312,13 @@ class KernelPCASearch(
         return tags
 
 
-class Tried:
-    """Errors by kernel and number of components, as a search finds them.
-
-    Parameters
-    ----------
-    kernels : list of Kernel
-        By width.
-    trial : Trial
-    candidate : KernelPCA
-        The settings of all fits.
-    """
-
-    def __init__(self, kernels: list[Kernel], trial: Any, candidate: KernelPCA):
-        self.kernels, self.trial, self.candidate = kernels, trial, candidate
-        self.errors: dict[tuple[int, int], float] = {}
-
-    def look(self, i: int, ranks: list[int]) -> None:
-        """One fit of kernel i, and the errors at some numbers of components."""
-        model = self.candidate.set_params(kernel=self.kernels[i], n_components=ranks[-1])
-        found = self.trial.errors(model, ranks)
-        self.errors |= {(i, r): e for r, e in zip(ranks, found, strict=True) if np.isfinite(e)}
-
-    def look_further(self, most: int) -> None:
-        """Twice as many components while the most of them are the best."""
-        i, r = self.best
-        while r == max(rank for _, rank in self.errors) and 2 * r <= most:
-            self.look(i, [2 * r])
-            i, r = self.best
-
-    def look_beside(self) -> None:
-        """The widths next to the best one, at all numbers of components that it was tried at."""
-        i = self.best[0]
-        ranks = sorted(r for j, r in self.errors if j == i)
-        for j in {i - 1, i + 1} & set(range(len(self.kernels))):
-            self.look(j, ranks)
-
-    def look_between(self) -> None:
-        """Numbers of components halfway from the best one to those beside it."""
-        i, r = self.best
-        ranks = sorted(rank for j, rank in self.errors if j == i)
-        at = ranks.index(r)
-        middle = {(r + other) // 2 for other in ranks[max(at - 1, 0) : at + 2]} - set(ranks)
-        if middle:
-            self.look(i, sorted(middle))
-
-    @property
-    def best(self) -> tuple[int, int]:
-        """Which kernel and how many components have the smallest error."""
-        return min(self.errors, key=self.errors.__getitem__)
-
-    @property
-    def best_kernel(self) -> Kernel:
-        """The kernel of the smallest error."""
-        return self.kernels[self.best[0]]
-
-    def selection(self) -> Selection:
-        """All of it as a table."""
-        places = sorted({i for i, _ in self.errors})
-        ranks = sorted({r for _, r in self.errors})
-        errors = [[self.errors.get((i, r), np.nan) for r in ranks] for i in places]
-        gammas = np.array([self.kernels[i].gamma for i in places], dtype=float)
-        return Selection(
-            gammas, np.array(ranks), np.array(errors), self.trial.reference, self.trial.criterion
-        )
+def with_shared_grid(model: KernelPCA, kernels: list[Kernel], X) -> KernelPCA:
+    """A copy of the model to try kernels with: on a Fourier grid they share one pass over X."""
+    candidate = clone(model)
+    if isinstance(model.basis, FourierGrid):
+        grid = clone(model.basis).set_params(margin="all")
+        candidate.set_params(basis=SharedGrid.of(grid, kernels, X, model._make_engine(X)))
+    return candidate
 
 
 def select(
@@ -397,18 +346,3 @@ def select(
     """
     search = KernelPCASearch(kernel, noise=noise, random_state=random_state, **settings)
     return search.fit(X).selection_
-
-
-def widened(kernel, X, widths) -> list[Kernel]:
-    """The kernel with sigma at each multiple of the median distance; itself if it has no width."""
-    if not isinstance(kernel, WidthMixin):
-        return [kernel.resolve(X)]
-    base = clone(kernel).set_params(gamma="median").resolve(X).gamma
-    power = 1 if isinstance(kernel, Laplacian) else 2
-    return [clone(kernel).set_params(gamma=base / float(width) ** power) for width in widths]
-
-
-def finer(widths) -> list[float]:
-    """Widths with the geometric means of neighbors between them."""
-    between = [float(np.sqrt(a * b)) for a, b in pairwise(widths)]
-    return sorted([*widths, *between])

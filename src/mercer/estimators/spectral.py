@@ -12,8 +12,8 @@ from ..bases import BasisRecipe
 from ..compute import restore
 from ..compute.arrays import Array
 from ..exceptions import tell
-from ..kernels import KERNELS, Kernel
-from ..solvers import SOLVERS, Solver
+from ..kernels import Kernel
+from ..solvers import Solver
 from ..spectral.assigning import ASSIGNING, directions
 from ..spectral.problems import spectral_problem
 from ._parameters import Interval, StrOptions
@@ -158,25 +158,13 @@ class SpectralClustering(ClusterMixin, SpectralInput):
     100
     """
 
-    _parameter_constraints: ClassVar[dict] = {
+    _parameter_constraints: ClassVar[dict] = SpectralInput._parameter_constraints | {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "affinity": [StrOptions({*KERNELS, *NEIGHBORS}), callable, Kernel],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"median", "mean"}), None],
-        "degree": [Interval(Real, 0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "kernel_params": [dict, None],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "basis": [StrOptions({"auto", "points", "landmarks", "fourier"}), BasisRecipe],
-        "eigen_solver": [StrOptions({"auto", "amg", *SOLVERS}), Solver, None],
-        "eigen_tol": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "assign_labels": [StrOptions(set(ASSIGNING))],
         "n_init": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-        "memory": [Interval(Real, 0, None, closed="neither"), str, None],
-        "n_jobs": [None, Integral],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "verbose": ["verbose"],
     }
     _title = "spectral clustering"
 

@@ -36,8 +36,9 @@ from ..stream.state import (
     to_checkpoint,
 )
 from ._batches import HISTORY, Several, StreamLog, ahead, as_rows, has_rows, is_several
+from ._checks import check_file, check_tensor, valid_rows
 from ._estimator import INDEFINITE, OVERSHOOT, SAMPLE_ROWS, ZERO_VARIANCE, KernelEstimator
-from ._input import check_file, check_tensor, in_main_memory, named_rows, valid_rows
+from ._input import in_main_memory, named_rows
 from ._mixed import is_mixed
 from ._parameters import Interval, StrOptions
 from ._weights import checked_weights
@@ -155,14 +156,12 @@ class StreamingKernelPCA(KernelEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **KernelEstimator._parameter_constraints,
+    _parameter_constraints: ClassVar[dict] = KernelEstimator._parameter_constraints | {
         "basis": [StrOptions({"dictionary", "features", "fourier"}), BasisRecipe],
         "budget": [Interval(Integral, 1, None, closed="left")],
         "novelty": [Interval(Real, 0, 1, closed="left"), Novelty],
         "forgetting": [Interval(Real, 0, 1, closed="right")],
         "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage],
-        "checkpoint": [str, PathLike, None],
     }
 
     def __init__(

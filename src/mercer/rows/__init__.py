@@ -12,7 +12,8 @@ as what the rows were: an array or tensor, a file written whole, a lazy Dask arr
 - `DaskRows`: Dask arrays and dataframes, on whichever scheduler is active.
 
 `pose` turns rows and a recipe for a basis into the eigenproblem, and is the only place where
-landmarks grow. A new kind (a database, Ray) is one file and one line of `open_rows`.
+landmarks grow. A new kind (a database, Ray) is one file and one line of
+`KernelInput._open`.
 """
 
 from ..compute.arrays import is_dask

@@ -20,13 +20,10 @@ from ..compute import (
     format_bytes,
     is_sparse,
     make_engine,
-    match_sparsity,
     parse_bytes,
     stack_rows,
-    to_numpy,
 )
 from ..compute.arrays import Array
-from ..expansion import KernelExpansion
 from ..kernels import Kernel
 from ..kernels.measures import WIDTH_SAMPLE
 from ..planning.cluster import SPARE_VECTORS, after_words, vector_bytes
@@ -34,6 +31,7 @@ from .base import KEPT_ROWS, Rows
 from .chunk_gram import ChunkGram
 from .chunks import Chunks, checked
 from .functions import Survey, SurveyOf
+from .lazy import by_chunks, by_pairs
 from .partial_sums import pack, unpack
 from .tasks import Crew, constant, delayed, run, tree_sum
 
@@ -257,8 +255,9 @@ class DaskRows(Rows):
                 f"out={str(out)!r} is written from here, and X is on a cluster. Leave it out and "
                 "write from there, for example transform(X).to_zarr('scores.zarr')."
             )
-        by_pairs = isinstance(function.expansion.basis, ChunkGram)
-        return (self._by_pairs if by_pairs else self._by_chunks)(function)
+        if isinstance(function.expansion.basis, ChunkGram):
+            return by_pairs(function, self._lazy)
+        return by_chunks(function, self._lazy, self.crew)
 
     def explained(self, plan: Any, problem: Any) -> Any:
         """Nothing is kept between products of chunk pairs."""
@@ -314,86 +313,12 @@ class DaskRows(Rows):
         )
         return held if even is held else even.persisted()
 
-    def _by_chunks(self, function):
-        """One task a chunk, with a model that holds its basis."""
-        array = self._lazy.array
-        return array.map_blocks(
-            mapped_chunk,
-            function=constant(function),
-            make=self.crew.engine(array.numblocks[0]),
-            dtype_=self.dtype,
-            dtype=self.dtype,
-            chunks=(array.chunks[0], *((size,) for size in function.tail)),
-            drop_axis=() if function.tail else 1,
-            meta=np.empty((0,) * (1 + len(function.tail)), self.dtype),
-        )
-
-    def _by_pairs(self, function):
-        """A tree of tasks a chunk, one for each chunk of the rows that the model was fitted to."""
-        import dask.array as da
-
-        chunks, expansion = self._lazy, function.expansion
-        check, finish = delayed(checked), delayed(frame_result)
-        blocks = [check(rows, i, chunks.width) for i, rows in enumerate(chunks.blocks)]
-        products = expansion.basis.lazy_products(blocks, expansion.frame)
-        metric, kernel = expansion.metric, expansion.basis.kernel
-        meta = np.empty((0,) * (1 + len(function.tail)), self.dtype)
-        arrays = [
-            da.from_delayed(
-                finish(function.verb, kernel, metric, rows, P, self.dtype),
-                (length, *function.tail),
-                meta=meta,
-            )
-            for rows, P, length in zip(blocks, products, chunks.array.chunks[0], strict=True)
-        ]
-        return da.concatenate(arrays, allow_unknown_chunksizes=True)
-
-
-def lazy_like(values, array):
-    """An array with a value for every row as a lazy one, with the chunks of a Dask array's rows."""
-    import dask.array as da
-
-    tail = [(size,) for size in values.shape[1:]]
-    return da.from_array(values, chunks=(array.chunks[0], *tail))
-
 
 def on_chunk(rows, chunk, weights, work, firsts, width, make):
     """A row function of a checked chunk, with the engine of its task."""
     first = firsts[chunk]
     work = work.moved(make()).weighing(weights, first)
     return work(checked(rows, chunk, width), first)
-
-
-def mapped_chunk(rows, function, make, dtype_, block_id=None):
-    """A row function of a checked chunk, as an array of one type."""
-    rows = checked(rows, block_id[0] if block_id else 0, rows.shape[1])
-    if not rows.shape[0]:
-        return np.empty((0, *function.tail), dtype_)
-    # Tiles take rows of one kind, and landmarks may be dense where new rows are not.
-    rows = match_sparsity(rows, function.expansion.basis.points)
-    return to_numpy(function.moved(make())(rows, 0)).astype(dtype_, copy=False)
-
-
-def frame_result(verb, kernel, metric, rows, P, dtype):
-    """A verb of an expansion for rows whose products P with the frame's vectors are known."""
-    basis: Any = FrameBasis(kernel, P)
-    expansion = KernelExpansion(basis, np.eye(len(metric)), metric)
-    return verb(expansion, rows).astype(dtype, copy=False)
-
-
-class FrameBasis:
-    """The mean and the directions themselves as a basis, for rows whose products P are known."""
-
-    def __init__(self, kernel, P):
-        self.kernel, self.P = kernel, P
-
-    def project(self, X, W):
-        """P W."""
-        return self.P @ W
-
-    def norms(self, X):
-        """k(x, x)."""
-        return self.kernel.diag(X)
 
 
 def check_vectors(n: int, r: int, engine) -> None:
