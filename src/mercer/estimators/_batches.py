@@ -1,5 +1,6 @@
-"""Batches of a stream: what counts as several of them, and how far a fit has come with them."""
+"""Batches of a stream: those of whatever X is, and how far a fit has come with them."""
 
+from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
@@ -7,12 +8,53 @@ import numpy as np
 
 from ..checkpoint import Checkpoint, Progress
 from ..compute import is_sparse, to_numpy
+from ..files import is_arrow
+from ..rows import BlockRows, DaskRows, is_dask, is_source
 from ..rows.array import ArrayRows
 from ..rows.partial_sums import pack, unpack
 from ..stream.state import BatchRecord, State, facts_of, facts_of_state, state_with, with_facts
+from ._input import in_main_memory, named_rows
+from ._weights import checked_weights
 
 # Batches that `history_` remembers: an endless stream must not fill the memory.
 HISTORY = 1000
+
+
+def batches_of(X, memory, n_jobs, verbose) -> Any:
+    """The batches of an iterator, of a list of 2D arrays, a file or Dask; an array is one."""
+    if is_several(X) or (isinstance(X, Iterator) and not is_arrow(X)):
+        return filter(has_rows, X)
+    if is_dask(X):
+        return DaskRows(X, memory, n_jobs).batches()
+    if is_source(X):
+        rows = BlockRows(X, memory, verbose=verbose)
+        return (named_rows(batch, rows.names, X) for batch in rows.batches())
+    return [X]
+
+
+def identified(X, who: str, memory, n_jobs) -> Any:
+    """The rows of a fit that may be killed and go on, which says what they are."""
+    if is_several(X):
+        return Several([ArrayRows(in_main_memory(b, who)) for b in X])
+    if isinstance(X, Iterator) and not is_arrow(X):
+        raise ValueError(
+            "checkpoint= needs batches that can be read again, and an iterator can be read "
+            "only once. Pass a list of batches, a file or a function that returns an iterator."
+        )
+    if is_dask(X):
+        return DaskRows(X, memory, n_jobs)
+    if is_source(X):
+        return BlockRows(X, memory)
+    return ArrayRows(np.asarray(X) if isinstance(X, list | tuple) else as_rows(X))
+
+
+def counted(X, sample_weight) -> tuple[Any, Any]:
+    """Rows that count and how often each does, None where all count alike."""
+    counts = checked_weights(sample_weight, X.shape[0], least=0)
+    if counts is None or counts.all():
+        return X, counts
+    some = np.flatnonzero(counts)
+    return X[some], counts[some]
 
 
 def ahead(batches):

@@ -247,6 +247,10 @@ class KernelEstimator(
         identity = rows.identity() if rows.weights is None else [*rows.identity(), rows.weights]
         return Checkpoint(self.checkpoint, identity_of(settings, identity), self._draw_seed())
 
+    def _rng_for(self, kept: Checkpoint | None) -> np.random.Generator:
+        """The generator of a fit; one that goes on from a checkpoint draws as it did before."""
+        return self._make_rng() if kept is None else np.random.default_rng(kept.seed)
+
     def _set_results(self, pairs, problem, rows: Rows):
         """Set the fitted attributes that follow from canonical eigenpairs."""
         basis = self.expansion_.basis

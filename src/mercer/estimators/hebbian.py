@@ -263,7 +263,7 @@ class HebbianKernelPCA(KernelEstimator):
             check_gram(X)
         self.kernel_ = self._make_kernel(X)
         kept, engine = self._open_checkpoint(rows), self._make_engine(X)
-        rng = self._make_rng() if kept is None else np.random.default_rng(kept.seed)
+        rng = self._rng_for(kept)
         with PassBar(self.verbose, self.callback, 1 + self.n_passes) as progress:
             single = self._dtype == np.float32
             problem = gram_problem(

@@ -316,7 +316,7 @@ class KernelPCA(KernelEstimator):
         rows.weights = weights
         rows.checkpoint = self._open_checkpoint(rows)
         kept = rows.checkpoint
-        rng = self._make_rng() if kept is None else np.random.default_rng(kept.seed)
+        rng = self._rng_for(kept)
         rows.rng = rng
         bar = PassBar(0 if rows.shows_progress else self.verbose, self.callback)
         with bar as progress:

@@ -1,56 +1,37 @@
 """Kernel PCA of streams, as a scikit-learn estimator."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import copy
-from dataclasses import replace
-from functools import partial
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, Self
-from zlib import crc32
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
-from ..checkpoint import Checkpoint
-from ..compute import is_sparse, make_engine, match_sparsity, restore, to_numpy
-from ..compute.arrays import Array, is_on_device
-from ..compute.engines import device_index
+from ..bases import BasisRecipe
+from ..compute import restore
+from ..compute.arrays import Array
 from ..exceptions import tell
-from ..files import is_arrow
 from ..kernels import Kernel
 from ..preimage import PREIMAGES, Preimage
-from ..rows import BlockRows, DaskRows, is_dask, is_source
-from ..rows.array import ArrayRows, float_type, in_type
-from ..sampling import RowSample
+from ..rows.array import float_type, in_type
 from ..selectors import Novelty
-from ..stream.components import components_of, moved_reference, new_reference
-from ..stream.dictionary import GrowingDictionary
-from ..stream.fourier import FourierStream
-from ..stream.moments import FixedSpan, Stream, as_float, rows_to_look, transition
-from ..stream.state import (
-    BatchRecord,
-    State,
-    record,
-    to_checkpoint,
-)
-from ._batches import HISTORY, Several, StreamLog, ahead, as_rows, has_rows, is_several
-from ._checks import check_file, check_tensor, valid_rows
-from ._estimator import INDEFINITE, OVERSHOOT, SAMPLE_ROWS, ZERO_VARIANCE, KernelEstimator
-from ._input import in_main_memory, named_rows
-from ._mixed import is_mixed
+from ..stream.components import components_of
+from ..stream.following import follow
+from ..stream.moments import transition
+from ..stream.state import State, record
+from ._batches import HISTORY, StreamLog, ahead, batches_of, counted
+from ._estimator import INDEFINITE, OVERSHOOT, ZERO_VARIANCE
 from ._parameters import Interval, StrOptions
-from ._weights import checked_weights
+from ._stream import StreamInput
 from ._whole import become, unfitted
-
-__all__ = ["BatchRecord", "State", "StreamingKernelPCA"]
 
 # Share of the energy of a batch outside a full dictionary that a user should know of.
 LOST_TOO_MUCH = 0.05
 
 
-class StreamingKernelPCA(KernelEstimator):
+class StreamingKernelPCA(StreamInput):
     """Kernel PCA of data that never end, in a fixed amount of memory.
 
     Each row is projected on a small span of feature space, and the moments of the projections
@@ -156,7 +137,7 @@ class StreamingKernelPCA(KernelEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = KernelEstimator._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict] = StreamInput._parameter_constraints | {
         "basis": [StrOptions({"dictionary", "features", "fourier"}), BasisRecipe],
         "budget": [Interval(Integral, 1, None, closed="left")],
         "novelty": [Interval(Real, 0, 1, closed="left"), Novelty],
@@ -221,7 +202,7 @@ class StreamingKernelPCA(KernelEstimator):
         -------
         self
         """
-        batches = self._batches(X)
+        batches = batches_of(X, self.memory, self.n_jobs, self.verbose)
         if sample_weight is not None and not isinstance(batches, list):
             raise ValueError(
                 "sample_weight is for one array, and X is a sequence of batches, a file or rows on "
@@ -291,38 +272,6 @@ class StreamingKernelPCA(KernelEstimator):
         )
         return self
 
-    def _batches(self, X):
-        """The batches of an iterator, of a list of 2D arrays, a file or Dask; an array is one."""
-        if is_several(X) or (isinstance(X, Iterator) and not is_arrow(X)):
-            return filter(has_rows, X)
-        if is_dask(X):
-            return DaskRows(X, self.memory, self.n_jobs).batches()
-        if is_source(X):
-            rows = BlockRows(X, self.memory, verbose=self.verbose)
-            return (named_rows(batch, rows.names, X) for batch in rows.batches())
-        return [X]
-
-    def _kept_for(self, X, weights) -> Checkpoint | None:
-        """The checkpoint of a fit to rows and their weights."""
-        rows = self._identified(X)
-        rows.weights = None if weights is None else np.asarray(weights)
-        return self._open_checkpoint(rows)
-
-    def _identified(self, X):
-        """The rows of a fit that may be killed and go on, which says what they are."""
-        if is_several(X):
-            return Several([ArrayRows(in_main_memory(b, type(self).__name__)) for b in X])
-        if isinstance(X, Iterator) and not is_arrow(X):
-            raise ValueError(
-                "checkpoint= needs batches that can be read again, and an iterator can be read "
-                "only once. Pass a list of batches, a file or a function that returns an iterator."
-            )
-        if is_dask(X):
-            return DaskRows(X, self.memory, self.n_jobs)
-        if is_source(X):
-            return BlockRows(X, self.memory)
-        return ArrayRows(np.asarray(X) if isinstance(X, list | tuple) else as_rows(X))
-
     def _learn(self, batches, afresh, judged=False, sample_weight=None, kept=None):
         """Learn from batches; the model changes as a whole, after the last of them.
 
@@ -340,185 +289,27 @@ class StreamingKernelPCA(KernelEstimator):
         become(self, model)
         return self
 
-    def _learn_all(self, batches, afresh, engine, judged, sample_weight, kept=None):
+    def _learn_all(self, batches, afresh, engine, judged, sample_weight, kept):
         state, history = (None, []) if afresh else (self._renewed(), list(self.history_))
         log, source, X = StreamLog(kept), None, None
+        reading: dict[str, Any] = {"n_components": self.n_components, "center": self.center}
         for number, source in enumerate(batches):
-            X = self._checked(source, state is None, engine)
-            counts = checked_weights(sample_weight, X.shape[0], least=0)
-            if counts is not None and not counts.all():
-                some = np.flatnonzero(counts)
-                X, counts = X[some], counts[some]
-            if state is None and not X.shape[0]:
-                raise ValueError(
-                    "Every sample_weight is zero, so there is no row to begin with. Give at least "
-                    "one row a positive weight."
-                )
+            X, counts = counted(self._checked(source, state is None, engine), sample_weight)
             if state is None:
-                rng = self._make_rng() if kept is None else np.random.default_rng(kept.seed)
-                state = self._begin(X, engine, rng)
+                state = self._begin(X, engine, self._rng_for(kept))
                 state, history = log.resume(state, history, engine)
             if X.shape[0] and number >= log.batch:
                 before, start = log.begun(number, state.stream)
-                note = partial(log.note, number, before, history)
-                state = self._follow(state, X, engine, counts, start, note)
+                for row, after in follow(state, X, counts, engine, start=start, **reading):
+                    log.note(number, before, history, row, after)
+                    state = after
                 history.append(record(before, state.stream, self.forgetting ** X.shape[0]))
         if X is None or state is None:
             raise ValueError("There were no batches to learn from. Give at least one with rows.")
-        if not state.stream.span.size and not np.isfinite(state.stream.moments.energy):
-            raise ValueError(
-                f"{state.stream.span.kernel!r} gives values that are not finite on these data. "
-                "Scale the data or change the kernel's parameters."
-            )
-        if not state.stream.span.size:
-            raise ValueError(
-                "All rows so far have k(x, x) = 0, as zero rows have in a linear kernel: there is "
-                "no direction to begin with. Start with a batch that has other rows."
-            )
+        check_span(state.stream)
         # With forgetting the kept rows are not uniform.
         sample = state.sample.rows if judged and self.forgetting == 1 else None
         self._become(state, history, engine, X, source, sample)
-
-    def _check(self, X, reset):
-        """Rows checked for the model, sparse or dense as it is."""
-        return match_sparsity(super()._check(X, reset), self.X_sample_)
-
-    def _kept_engine(self, X=None, afresh=False):
-        """The engine of the batches before: making one takes longer than learning a small batch.
-
-        A new model computes where its first batch X is.
-        """
-        where = self.device
-        if self.basis == "dictionary":
-            where = "cpu"  # rows join one by one
-        elif where is None and afresh and is_on_device(X):
-            where = f"cuda:{device_index(X)}"
-        elif where is None and not afresh and "expansion_" in vars(self):
-            where = self.expansion_.basis.engine.device
-        settings = self.memory, self.n_jobs, where
-        kept = vars(self).get("_engine")
-        if kept is None or kept[0] != settings:
-            made = make_engine(memory=self.memory, device=where, threads=self.n_jobs)
-            kept = self._engine = settings, made
-        return kept[1]
-
-    def _checked(self, X, first, engine):
-        """A batch of finite floats: on the device of the engine, or as NumPy's or SciPy's."""
-        if self._is_gower() and is_mixed(X):
-            raise ValueError(
-                "A stream learns batch by batch, and the ranges and categories that Gower compares "
-                "by are those of all rows. Use KernelPCA(kernel='gower', basis='landmarks'), or "
-                "codes for categories with kernel=Gower(ranges=...)."
-            )
-        if engine.device is not None and is_on_device(X):
-            return check_tensor(self, X, first, least=1)
-        X = self._checked_on_host(X, first)
-        return X if engine.device is None else engine.place(X)
-
-    def _checked_on_host(self, X, first):
-        """A batch as a NumPy array, memmap or CSR matrix of finite floats."""
-        grows = " with a growing dictionary" if self.basis == "dictionary" else ""
-        X = in_main_memory(X, f"StreamingKernelPCA{grows}")
-        if isinstance(X, np.memmap):
-            check_file(X)
-            return validate_data(self, X, reset=first, skip_check_array=True)
-        return valid_rows(
-            self,
-            X,
-            reset=first,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_min_samples=1 if first else 0,
-        )
-
-    def _check_settings(self):
-        if self._is_precomputed():
-            raise ValueError(
-                "A stream needs rows, and a precomputed kernel has none. Give a kernel by name, or "
-                "use KernelPCA for a matrix."
-            )
-        sized = self.basis in ("dictionary", "features")
-        if sized and self.budget < self.n_components:
-            raise ValueError(
-                f"budget={self.budget} cannot give n_components={self.n_components}. Give a "
-                "larger budget, or ask for fewer components."
-            )
-        if isinstance(self.novelty, Novelty) and self.novelty.threshold is None:
-            raise ValueError(
-                "novelty=Novelty() has no threshold to tell new rows by. Give one, for example "
-                "Novelty(threshold=0.001)."
-            )
-
-    def _threshold(self) -> float:
-        given: Any = self.novelty.threshold if isinstance(self.novelty, Novelty) else self.novelty
-        return given
-
-    def _begin(self, X, engine, rng) -> State:
-        """The state before the first row: the kernel and the span are settled."""
-        kernel = self._make_kernel(X)
-        span = self._make_span(kernel, X, engine, rng)
-        self._preimage_recipe(span.basis(engine))  # fails before the work if it would fail after
-        # Rows of streams that are merged must be drawn apart, whatever their random_state.
-        own = crc32(
-            np.ascontiguousarray(X[:1].toarray() if is_sparse(X) else to_numpy(X[:1])).tobytes()
-        )
-        sample = RowSample(SAMPLE_ROWS, int(rng.integers(2**32)) ^ own)
-        kind = FourierStream if isinstance(span.basis(engine), FourierBasis) else Stream
-        return State(kind.start(span, float(self.forgetting)), sample, None)
-
-    def _make_span(self, kernel, X, engine, rng):
-        if self.basis == "dictionary":
-            return GrowingDictionary(kernel, self._threshold(), self.budget, as_float(X[:0]))
-        named = {"features": RandomFeatures(self.budget), "fourier": FourierGrid()}
-        recipe = named[self.basis] if isinstance(self.basis, str) else self.basis
-        basis = recipe.build(kernel, as_float(X), engine, rng, self.n_components)
-        if basis.spans_data:
-            raise ValueError(
-                f"basis={self.basis!r} keeps every row, and a stream has no end of them. Use "
-                "basis='dictionary', Landmarks or RandomFeatures, or KernelPCA for fixed data."
-            )
-        return FixedSpan.of(basis)
-
-    def _renewed(self) -> State:
-        """The state of the model, under the parameters as they are now."""
-        state, span = self._state, self._state.stream.span
-        now = self._threshold(), self.budget
-        if isinstance(span, GrowingDictionary) and (span.novelty, span.budget) != now:
-            span = replace(span, novelty=self._threshold(), budget=self.budget)
-        stream = replace(state.stream, span=span, forgetting=float(self.forgetting))
-        return state._replace(stream=stream)
-
-    def _follow(self, state, X, engine, counts, start, note) -> State:
-        """The state after a batch; at fixed numbers of rows the signs get a new reference."""
-        stream, sample, reference = state
-        stream.span.kernel.check(X)
-        X = match_sparsity(X, sample.rows)
-        n = X.shape[0]
-        while start < n:
-            wait = (to_checkpoint, rows_to_look)
-            stop = min(n, start + min(rows(stream.count, self.forgetting) for rows in wait))
-            part = X[start:stop]
-            sample = sample.add(part, stream.count, self.forgetting)
-            some = None if counts is None else counts[start:stop]
-            stream = stream.learn(part, engine, some)
-            if rows_to_look(stream.count - 1, self.forgetting) == 1:
-                stream, reference = self._without_faded(stream, reference, engine)
-            if stream.span.size and to_checkpoint(stream.count - 1, self.forgetting) == 1:
-                reference = new_reference(stream, self.n_components, self.center, engine, reference)
-            start = stop
-            note(start, State(stream, sample, reference))
-        return State(stream, sample, reference)
-
-    def _without_faded(self, stream, reference, engine):
-        """The stream and its reference without points that have faded."""
-        grows = isinstance(stream.span, GrowingDictionary)
-        found = stream.without_faded() if grows else None
-        if found is None:
-            return stream, reference
-        smaller, T = found
-        if reference is not None:
-            reference = moved_reference(smaller, stream.span, T, reference, self.center, engine)
-        return smaller, reference
 
     def _become(self, state, history, engine, X, source=None, sample=None):
         """Set the fitted attributes."""
@@ -579,3 +370,18 @@ class StreamingKernelPCA(KernelEstimator):
                 "The data have no variance in feature space, as when all rows are equal: "
                 "every component is zero."
             )
+
+
+def check_span(stream) -> None:
+    """Raise ValueError where the rows have given a stream no direction to begin with."""
+    if stream.span.size:
+        return
+    if not np.isfinite(stream.moments.energy):
+        raise ValueError(
+            f"{stream.span.kernel!r} gives values that are not finite on these data. Scale the "
+            "data or change the kernel's parameters."
+        )
+    raise ValueError(
+        "All rows so far have k(x, x) = 0, as zero rows have in a linear kernel: there is no "
+        "direction to begin with. Start with a batch that has other rows."
+    )
