@@ -6,36 +6,26 @@ from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from ..bases import BASES, AllPoints, BasisRecipe, Columns, Landmarks
+from ..bases import BASES, AllPoints, BasisRecipe
 from ..compute import restore
 from ..compute.arrays import Array
-from ..exceptions import tell
-from ..kernels import Gower, Kernel
-from ..planning.automatic import FIRST_COMPONENTS, Asked, automatic_basis, plan_of
-from ..planning.following import follow
+from ..kernels import Kernel
 from ..preimage import PREIMAGES, Preimage
 from ..progress.passes import PassBar
-from ..rows import Request, Rows, is_dask, pose
-from ..rows.functions import RangeOf
+from ..rows import is_dask, pose
 from ..rows.lazy import lazy_like
-from ..rows.posing import check_repeatable
-from ..solvers import SOLVERS, Solver, canonical
-from ..solvers.block_krylov import DRAFT_FLOOR, FULL_FLOOR
-from ._checks import check_gram
+from ..solvers import SOLVERS, Solver
+from ._basis_choice import BasisChoice
 from ._containers import contained
 from ._estimator import KernelEstimator
 from ._parameters import Interval, StrOptions
+from ._solver_choice import SolverChoice
 from ._weights import weighted, without_zeros
 from ._whole import all_or_nothing
 
-# Residual, as a share of the first eigenvalue, from which the result of a method that ends after
-# a number of passes is worth a warning.
-ROUGH = 3e-2
 
-
-class KernelPCA(KernelEstimator):
+class KernelPCA(BasisChoice, SolverChoice, KernelEstimator):
     """Kernel principal component analysis, exact and within a memory budget.
 
     A drop-in replacement of `sklearn.decomposition.KernelPCA`: the same parameters,
@@ -357,171 +347,3 @@ class KernelPCA(KernelEstimator):
     def _pose(self, request, rows, engine, rng, target):
         """The eigenproblem of the rows."""
         return pose(request, rows, engine, rng)
-
-    def _choose_basis(self, rows) -> tuple[BasisRecipe, Rows]:
-        """The recipe asked for, and the rows as it needs them; "auto" is all points if it can."""
-        if self._is_precomputed():
-            self._check_precomputed(rows)
-        recipe = self.basis
-        if recipe in ("auto", "points") or isinstance(recipe, AllPoints):
-            found = rows.for_points(recipe != "auto", f"basis={recipe!r}")
-            recipe, rows = (AllPoints(), found) if found is not None else ("landmarks", rows)
-        else:
-            rows = rows.for_passes()
-            if self.checkpoint is not None and not self.fit_inverse_transform:
-                rows = rows.in_pieces()
-        if self.fit_inverse_transform and not rows.in_memory:
-            raise ValueError(
-                "fit_inverse_transform=True solves an n x n system in one place, and the rows are "
-                "not in memory. Leave it out: inverse_transform works without it."
-            )
-        return (BASES[recipe]() if isinstance(recipe, str) else recipe), rows
-
-    def _keeps_copy(self):
-        """Landmarks, random features and a Fourier grid keep no rows, or copies of some."""
-        keeps = self.basis in ("auto", "points") or isinstance(self.basis, AllPoints | Columns)
-        return self.copy_X and keeps
-
-    def _check_precomputed(self, rows):
-        if self.fit_inverse_transform:
-            raise ValueError(
-                "Cannot fit_inverse_transform with a precomputed kernel, which has no rows to come "
-                "back to. Give a kernel by name, or leave it out."
-            )
-        if self.basis not in ("auto", "points"):
-            raise ValueError(
-                f"basis={self.basis!r} needs points, and a precomputed kernel has none. "
-                "Use basis='auto', or a kernel that is computed from the data."
-            )
-        check_gram(rows.whole("A precomputed kernel").array)
-
-    def _request(self, recipe, rows) -> Request:
-        """What the fit asks of its rows."""
-        ends = self._ends_of(rows)
-
-        def kernel_for(X):
-            self.kernel_ = self._make_kernel(X if ends is None else ends)
-            if self.center and isinstance(recipe, AllPoints | Landmarks):
-                self.kernel_ = self.kernel_.recentered(X)
-            return self.kernel_
-
-        measured = isinstance(self._named_kernel(rows.shape[1]).gamma, str)
-        r = int(self.n_components) if isinstance(self.n_components, Integral) else None
-        return Request(recipe, kernel_for, measured, self.center, r, self._preimage_recipe)
-
-    def _ends_of(self, rows) -> Any:
-        """Least and largest values of the columns, (2, d), where a kernel needs those of all rows.
-
-        Only the Gower kernel does; a sample would miss them. None for rows in memory, which are
-        looked at as a whole.
-        """
-        named = self._named_kernel(rows.shape[1])
-        if rows.in_memory or not isinstance(named, Gower) or named.ranges is not None:
-            return None
-        check_repeatable(rows)
-        return rows.sum(RangeOf(), "looking at rows").bounds.T
-
-    def _best_basis(self, recipe, rows, engine) -> BasisRecipe:
-        """The recipe, or what "auto" takes in place of all points."""
-        elsewhere = self.fit_inverse_transform or engine.where != "cpu" or self._is_precomputed()
-        if self.basis != "auto" or self.eigen_solver != "auto" or elsewhere:
-            return recipe
-        asked = Asked(
-            rows.shape,
-            self.n_components,
-            self._tol(),
-            self._named_kernel(rows.shape[1]),
-            self._make_kernel,
-            rows.array if rows.in_memory else None,
-            self.preimage,
-        )
-        return automatic_basis(recipe, asked, engine)
-
-    def _solve(self, problem, engine, rng, report):
-        """Canonical eigenpairs, as many as asked for or as hold the share of variance; the plan."""
-        if problem.basis.spans_data and not self._keeps_tiles():
-            problem.basis.keep_nothing()
-        share = self._share()
-        r = FIRST_COMPONENTS if share else self.n_components or problem.size
-        while True:
-            r = min(r, problem.size)
-            pairs, plan = self._solve_for(r, problem, engine, rng, report)
-            pairs = canonical(pairs, self._precision(), problem.slack)
-            if share is None or r == problem.size or pairs.values.sum() >= share * problem.total:
-                break
-            r *= 2
-        if share:
-            pairs = pairs.leading(1 + int(np.sum(np.cumsum(pairs.values) < share * problem.total)))
-        if self.remove_zero_eig or self.n_components is None:
-            pairs = pairs.leading(int(np.sum(pairs.values > 0)))
-        return pairs, plan
-
-    def _solve_for(self, r, problem, engine, rng, report):
-        d, solver = self.n_features_in_, self._solver()
-        plan = plan_of(problem, r, self._tol(), d, engine, solver, self.basis)
-        plan = plan.capped(self.max_iter)
-        left_to_us = self.callback is None and self.max_iter is None
-        return follow(plan, problem, engine, rng, report, left_to_us)
-
-    def _tol(self) -> float:
-        """The residual to reach: single-precision data deserve no more than their own."""
-        solver = self._solver()
-        if self.tol == 0 and isinstance(solver, Solver) and solver.ends_by_passes:
-            return 0.0
-        return max(float(self.tol), DRAFT_FLOOR if self._dtype == np.float32 else 0.0)
-
-    def _solver(self):
-        """The solver asked for, with this estimator's settings where it is asked for by name."""
-        if not isinstance(self.eigen_solver, str) or self.eigen_solver == "auto":
-            return self.eigen_solver
-        if self.eigen_solver == "randomized":
-            return SOLVERS["randomized"](iterated_power=self.iterated_power)
-        return SOLVERS[self.eigen_solver]()
-
-    def _keeps_tiles(self) -> bool:
-        solver = self._solver()
-        return not isinstance(solver, Solver) or solver.keeps_tiles
-
-    def _share(self) -> float | None:
-        """The share of variance asked for, if it was one."""
-        share = self.n_components
-        return None if share is None or isinstance(share, Integral) else float(share)
-
-    def _warn(self, problem, stopped):
-        """Say what the user may not expect of the result."""
-        r, n = self.expansion_.n_components, problem.size
-        if isinstance(self.n_components, Integral) and self.n_components > n:
-            what = self._limit(problem)
-            tell(f"n_components={self.n_components} is more than {what}={n}: {r} are kept.")
-        if not self._is_enough() and not stopped:
-            residual = self.certificate_.relative_residual
-            share = "not known" if residual is None else f"{residual:.1e} of the first eigenvalue"
-            tell(
-                f"Not converged after {self.certificate_.n_passes} passes: the largest residual "
-                f"is {share}, and {max(self._tol(), FULL_FLOOR):.1e} was asked for. "
-                f"{self._advice()}",
-                ConvergenceWarning,
-            )
-
-    def _limit(self, problem) -> str:
-        """What there are no more components than."""
-        return "n_samples" if problem.basis.spans_data else "the rank of the basis"
-
-    def _is_enough(self) -> bool:
-        """Whether the residuals are as asked for; of a given number of passes not rough will do."""
-        known, residual = self.certificate_.converged, self.certificate_.relative_residual
-        if known or residual is None or self._tol() > 0:
-            return known
-        return self.plan_.solver.ends_by_passes and residual <= ROUGH
-
-    def _advice(self) -> str:
-        """What helps against residuals that are too large."""
-        solver = self.plan_.solver
-        if solver.ends_by_passes and self._tol() == 0:
-            return "Give a tol, more passes to the solver, or use eigen_solver='krylov'."
-        if self.certificate_.n_passes < (solver.most_passes or 0) - 1:
-            return "More passes would not make it smaller: raise tol."
-        return "Raise max_iter or tol."
-
-    def _precision(self) -> str:
-        return "f" if self._dtype == np.float32 else "d"
