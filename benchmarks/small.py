@@ -6,7 +6,8 @@
 Processor time on one core (the process is held on it), the least of several fits that take
 turns, both libraries at their defaults. A ratio above 1 means that mercer is faster. `--what`
 names what is timed: the default fit, the same solver asked for by name in both, `transform`, a
-grid search over a pipeline, or classical scaling.
+grid search over a pipeline, classical scaling, or random features (`features`, and `feature-scores`
+for `fit_transform`) against `RBFSampler` or `PolynomialCountSketch` before `PCA`.
 """
 
 from __future__ import annotations
@@ -39,9 +40,12 @@ class Case:
     n: int
     d: int
     r: int | None
+    features: int = 0
 
     @property
     def name(self) -> str:
+        if self.features:
+            return f"{self.kernel} {self.n} x {self.d}, {self.features} features"
         return f"{self.kernel} {self.n} x {self.d}, {self.r or 'all'}"
 
     @property
@@ -89,6 +93,15 @@ CASES = [
         "sigmoid": [(500, 20, 5)],
     }.items()
     for n, d, r in shapes
+]
+FEATURES = [
+    *(
+        Case("rbf", n, 20, 10, m)
+        for n in (500, 1000, 2000, 5000, 20_000)
+        for m in (100, 200, 500, 1000)
+    ),
+    *(Case("rbf", n, 100, 10, 300) for n in (500, 2000, 5000)),
+    *(Case("poly", n, 20, 10, m) for n in (500, 2000, 5000) for m in (100, 500)),
 ]
 ALL_COMPONENTS = [Case("rbf", 100, 10, None), Case("linear", 500, 20, None)]
 
@@ -147,12 +160,41 @@ def scalings(case: Case) -> dict[str, Callable[[], object]]:
     }
 
 
+def feature_fits(case: Case, method: str = "fit") -> dict[str, Callable[[], object]]:
+    """Random features, and principal components of them."""
+    from sklearn.decomposition import PCA
+    from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler
+    from sklearn.pipeline import make_pipeline
+
+    from mercer import KernelPCA
+    from mercer.bases import RandomFeatures
+
+    X, m, gamma = case.data, case.features, 1.0 / case.d
+    kind, options = RBFSampler, {"gamma": gamma, "n_components": m, "random_state": 0}
+    if case.kernel == "poly":
+        kind, options = PolynomialCountSketch, options | {"degree": 3, "coef0": 1}
+    basis = RandomFeatures(m)
+
+    def theirs():
+        return make_pipeline(kind(**options), PCA(case.r, random_state=0))
+
+    def ours():
+        return KernelPCA(case.r, kernel=case.kernel, gamma=gamma, basis=basis, random_state=0)
+
+    return {
+        "scikit-learn": lambda: getattr(theirs(), method)(X),
+        "mercer": lambda: getattr(ours(), method)(X),
+    }
+
+
 WHAT: dict[str, tuple[list[Case], Callable]] = {
     "fit": (CASES + ALL_COMPONENTS, fits),
     "dense": (CASES, lambda case: fits(case, "dense")),
     "arpack": (CASES, lambda case: fits(case, "arpack")),
     "transform": (CASES, transforms),
     "search": ([Case("rbf", n, 10, 10) for n in (100, 300, 1000)], searches),
+    "features": (FEATURES, feature_fits),
+    "feature-scores": (FEATURES, lambda case: feature_fits(case, "fit_transform")),
     "mds": ([Case("rbf", n, 10, 2) for n in (50, 100, 200, 500, 1000, 2000)], scalings),
 }
 

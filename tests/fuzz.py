@@ -69,17 +69,19 @@ class Problem:
 # Drawing.
 
 
-def draw(seed, largest=90):
-    """A problem; the same for the same seed."""
+def draw(seed, largest=90, kind=None):
+    """A problem, of any kind or of one; the same for the same seed."""
     rng = np.random.default_rng([14, seed])
     kernel = draw_kernel(rng)
+    while kind == "features" and kernel["kernel"] not in (*STATIONARY, "poly"):
+        kernel = draw_kernel(rng)
     X, story = draw_rows(rng, largest, kernel["kernel"])
     n, d = X.shape
     if kernel["kernel"] in STATIONARY and rng.random() < 0.6:
         kernel["gamma"] = "median" if rng.random() < 0.5 else float(10 ** rng.uniform(-2, 1))
     elif kernel["kernel"] in ("poly", "sigmoid") and rng.random() < 0.5:
         kernel["gamma"] = float(10 ** rng.uniform(-2, 0.5))
-    estimator, options = draw_method(rng, n, d, kernel["kernel"])
+    estimator, options = draw_method(rng, n, d, kernel["kernel"], kind)
     blocks = rng.random() < 0.2 and estimator in (*REDUCED, "stream")
     takes = kernel["kernel"] not in ("gower", *POSITIVE) and estimator != "fourier" and not blocks
     return Problem(
@@ -167,9 +169,9 @@ def draw_rows(rng, largest, kernel):
     return np.abs(X) if kernel in POSITIVE else X, story
 
 
-def draw_method(rng, n, d, kernel):
+def draw_method(rng, n, d, kernel, kind=None):
     """An estimator, and the options that choose its algorithm."""
-    kind = str(rng.choice(KINDS, p=[0.34, 0.3, 0.08, 0.06, 0.1, 0.06, 0.06]))
+    kind = kind or str(rng.choice(KINDS, p=[0.34, 0.3, 0.08, 0.06, 0.1, 0.06, 0.06]))
     if kind == "features" and kernel not in (*STATIONARY, "poly"):
         kind = "landmarks"
     if kind == "fourier" and (kernel not in STATIONARY[:3] or d > 3):
@@ -378,7 +380,7 @@ def given(problem):
     """The rows as the problem gives them, judged on as few witnesses as it says."""
     with ExitStack() as stack:
         if problem.witnesses:
-            for name in ("ALL_ROWS", "SAMPLE_ROWS"):
+            for name in ("ALL_ROWS", "SAMPLE_ROWS", "PAIRED_ROWS"):
                 stack.enter_context(patch(f"mercer.remainder.{name}", problem.witnesses))
         if problem.eager:
             stack.enter_context(patch("mercer.problems.reduced.MANY_ROWS", 0))

@@ -13,19 +13,23 @@ from fuzz import FORMULAS, KINDS, draw, violations
 
 from mercer.remainder import (
     FAILURE,
+    drawn_pairs,
     feature_remainder,
     landmark_remainder,
+    likely_share,
+    paired_remainder,
     sampled_norm,
     spectral_bounds,
 )
 
 QUICK, SLOW, SHARE = 300, 10_000, 50
+FEATURES = 2000
 
 
-def false_statements(seeds):
+def false_statements(seeds, kind=None):
     found = []
     for seed in seeds:
-        problem = draw(seed)
+        problem = draw(seed, kind=kind)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             wrong = violations(problem)
@@ -46,6 +50,14 @@ def test_no_statement_is_false(first):
 def test_no_statement_is_false_in_ten_thousand(first):
     start = 100_000_000 * (1 + SEED) + first
     found = false_statements(range(start, start + 500))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, FEATURES, 500))
+def test_no_statement_of_features_is_false_in_two_thousand(first):
+    start = 300_000_000 * (1 + SEED) + first
+    found = false_statements(range(start, start + 500), "features")
     assert not found, "\n".join(found)
 
 
@@ -97,10 +109,93 @@ def test_remainder_of_a_span_is_bounded(kind, n):
         sample = rng.permutation(everything)[: n // 2]
         some = landmark_remainder(kernel, sample, nothing, n, trace, 1.0)
         assert some.confidence == 1 - FAILURE and norm <= some.likely <= some.sure == trace
-        all_pairs = feature_remainder(kernel, everything, nothing, n, 1.0)
+        all_pairs = feature_remainder(kernel, everything, nothing, 1.0)
         assert norm <= all_pairs.sure and all_pairs.sure == pytest.approx(np.linalg.norm(E))
-        pairs = feature_remainder(kernel, sample, nothing, n, 1.0)
-        assert np.linalg.norm(E) <= pairs.likely
+
+
+# Pairs of rows, on matrices of either sign.
+
+
+def signed_matrix(rng, n, kind):
+    """A symmetric E with entries in [-1, 1]: noise, a rare group of rows, or two rows."""
+    E = 0.05 * rng.standard_normal((n, n))
+    if kind != "noise":
+        group = rng.random(n) < rng.uniform(0.01, 0.1) if kind == "group" else np.arange(n) < 2
+        E[group] = rng.choice([-1.0, 1.0], (int(group.sum()), n))
+    upper = np.triu(E)
+    return np.clip(upper + np.triu(E, 1).T, -1.0, 1.0)
+
+
+@pytest.mark.parametrize("kind", ["noise", "group", "two rows"])
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_pairs_bound_the_remainder_as_often_as_they_say(kind, share, monkeypatch):
+    """At one failure in five allowed, no more happen; at one in a million, none."""
+    rng, draws, failures = generator(len(kind), int(10 * share)), 200, 0
+    monkeypatch.setattr("mercer.remainder.LEAST_PAIRS", 100)
+    for draw_ in range(draws):
+        n = int(rng.integers(20, 120))
+        E = signed_matrix(rng, n, kind)
+        sample = rng.permutation(n)[: max(2, int(share * n))]
+
+        def errors(i, j, E=E, sample=sample):
+            return E[sample[i], sample[j]]
+
+        norm = np.linalg.norm(E)
+        found = paired_remainder(errors, len(sample), n, 1.0, draw_)
+        assert norm <= found.likely and found.sure == np.inf
+        assert found.confidence == 1 - FAILURE
+        with monkeypatch.context() as patch:
+            patch.setattr("mercer.remainder.FAILURE", 0.2)
+            failures += norm > paired_remainder(errors, len(sample), n, 1.0, draw_).likely
+    assert failures <= 0.2 * draws + 3 * np.sqrt(0.16 * draws)
+
+
+@pytest.mark.parametrize(("rows", "count"), [(7, 7), (4, 7), (6, 7)])
+def test_pairs_are_independent_and_uniform(rows, count):
+    """Every pair of all rows as often as any other, though only some rows are at hand."""
+    rng, seen = generator(rows), np.zeros((count, count))
+    for _ in range(6000):
+        sample = rng.permutation(count)[:rows]
+        i, j = drawn_pairs(rows, count, rng)
+        np.add.at(seen, (sample[i[:2]], sample[j[:2]]), 1)
+    expected = seen.sum() / count**2
+    assert ((seen - expected) ** 2 / expected).sum() < 110  # of 48 degrees of freedom
+
+
+def test_more_pairs_give_narrower_bounds():
+    bounds = [likely_share(0.01, 14 / pairs) for pairs in (100, 1000, 10_000, 10**7)]
+    assert np.all(np.diff(bounds) < 0) and 0.01 <= bounds[-1] < 0.0102
+    assert likely_share(0.0, 0.01) == pytest.approx(1 - np.exp(-0.01))
+    assert likely_share(1.0, 0.01) == likely_share(np.nan, 0.01) == 1.0
+
+
+def test_work_of_the_certificate_does_not_grow_with_all_pairs(monkeypatch):
+    """Pairs looked at: all of few rows, else about one a row; features only once for each row."""
+    from mercer import KernelPCA
+    from mercer.bases import RandomFeatures
+    from mercer.bases.random_features import FeatureBasis, Fourier
+
+    judged, evaluated = [], []
+    pair_errors, features = FeatureBasis.pair_errors, Fourier.__call__
+    monkeypatch.setattr(
+        FeatureBasis,
+        "pair_errors",
+        lambda self, X, Z, dtype: judged.append(len(X)) or pair_errors(self, X, Z, dtype),
+    )
+    monkeypatch.setattr(
+        Fourier,
+        "__call__",
+        lambda self, X: evaluated.append((len(X), X.dtype.name)) or features(self, X),
+    )
+    for n in (300, 1500, 6000):
+        judged.clear()
+        evaluated.clear()
+        X = generator(n).standard_normal((n, 4))
+        model = KernelPCA(3, kernel="rbf", basis=RandomFeatures(60), random_state=0).fit(X)
+        assert sum(judged) == (0 if n <= 512 else max(4096, n))
+        assert model.certificate_.confidence == (1 if n <= 512 else 1 - FAILURE)
+        double = sum(rows for rows, dtype in evaluated if dtype == "float64")
+        assert double == n and sum(rows for rows, _ in evaluated) <= 3 * n
 
 
 def test_a_row_that_the_sample_misses_is_allowed_for():

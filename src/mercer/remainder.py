@@ -2,12 +2,12 @@
 
 Eigenvalues of the approximation are within |E| of the exact ones, so |E|, its largest singular
 value, is what a certificate needs. It is judged on rows drawn uniformly without replacement, s of
-n. `landmark_remainder` is for a span, whose E is positive semidefinite, `feature_remainder` for
-features, whose E has either sign. Both bounds hold for certain where the sample is all rows.
-Proofs: docs/certificate.md.
+n. `landmark_remainder` is for a span, whose E is positive semidefinite, `feature_remainder` and
+`paired_remainder` for features, whose E has either sign. The first two hold for certain where the
+sample is all rows. Proofs: docs/certificate.md.
 
-References: Hoeffding (1963) for sampling without replacement and for averages over pairs; Maurer
-(2003), A bound on the deviation probability for sums of non-negative random variables.
+References: Hoeffding (1963) for sampling without replacement and for means of bounded numbers;
+Maurer (2003), A bound on the deviation probability for sums of non-negative random variables.
 """
 
 from collections.abc import Iterator
@@ -37,6 +37,11 @@ ALL_ROWS, SAMPLE_ROWS, SAMPLE_SHARE = 2000, 1000, 40
 MOST_ROWS = 20_000
 # Rounding of an entry of E in single precision, over its largest value.
 SINGLE_ENTRY = 4e-6
+# Rows up to which features are judged on all pairs, and rows a feature: all pairs of more rows
+# would cost more than the fit. Above, pairs drawn from all rows, one a row, and at least and at
+# most so many; and how many at once.
+PAIRED_ROWS, PAIRED_EACH = 512, 2
+LEAST_PAIRS, MOST_PAIRS, PAIR_STEP = 4096, 2**16, 2048
 
 
 @dataclass(frozen=True)
@@ -136,40 +141,97 @@ def sampled_norm(diagonal, norms: float, count: int, trace: float, largest: floa
     return min(bounds)
 
 
-def feature_remainder(kernel, X, coordinates, count: int, largest: float) -> Remainder:
-    """Bounds on |E| for any symmetric E = K - Y Y', by its Frobenius norm.
+def rows_in_pairs(features: int, bounded: bool) -> int:
+    """Rows up to which so many features are judged on all pairs.
+
+    Where nothing bounds what features get wrong, no other pairs say anything.
+    """
+    return min(max(PAIRED_ROWS, PAIRED_EACH * features), ALL_ROWS) if bounded else ALL_ROWS
+
+
+def feature_remainder(kernel, X, coordinates, largest: float) -> Remainder:
+    """Bounds on |E| for any symmetric E = K - Y Y', by its Frobenius norm: all pairs of all rows.
 
     Parameters
     ----------
-    kernel, X, coordinates, count
-        As in `landmark_remainder`.
+    kernel, X, coordinates
+        As in `landmark_remainder`, X all rows.
     largest : float
         No entry of E is larger in modulus.
     """
-    s, squares, own = min(X.shape[0], ALL_ROWS), 0.0, 0.0
-    X = X[:s]
+    s, squares = X.shape[0], 0.0
     Y = coordinates(X)
     step = BLOCK if in_main_memory(X) else s
     for start in range(0, s, step):
         block = slice(start, min(start + step, s))
         E = kernel(X[block], X[start:])
         E -= Y[block] @ Y[start:].T
-        width = E.shape[0]
         # Pairs of two blocks count twice.
-        squares += 2 * squared(E) - squared(E[:, :width])
-        own += squared(E.diagonal())
+        squares += 2 * squared(E) - squared(E[:, : E.shape[0]])
+    norm = float(np.sqrt(squares))
     if dtype_name(Y.dtype) == "float32":
-        rounding = SINGLE_ENTRY * largest
-        squares = (np.sqrt(squares) + s * rounding) ** 2
-        own = (np.sqrt(own) + np.sqrt(s) * rounding) ** 2
-    if s == count:
-        norm = float(np.sqrt(squares))
-        return Remainder(norm, norm, False, 1.0)
-    pairs, log = s // 2, np.log(2 / FAILURE)
-    mean = (squares - own) / max(s * (s - 1), 1)
-    others = count * (count - 1) * raised(mean, largest**2 * log / pairs)
-    diagonal = count * raised(own / s, largest**2 * log / s)
-    return Remainder(np.inf, float(np.sqrt(others + diagonal)), False, 1.0 - FAILURE)
+        norm += s * SINGLE_ENTRY * largest
+    return Remainder(norm, norm, False, 1.0)
+
+
+def paired_remainder(
+    errors, rows: int, count: int, largest: float, seed: int, step: int = PAIR_STEP
+) -> Remainder:
+    """A bound on |E| for any symmetric E at the stated confidence, from independent pairs.
+
+    The mean of e_ij^2 over pairs drawn independently and uniformly from all n^2 is at least
+    q M with M the largest e_ij^2 and kl(mean / M || q) = log(1 / FAILURE) / pairs, but for a
+    probability of FAILURE (Hoeffding 1963, theorem 1), and n^2 times it is |E|_F^2.
+
+    Parameters
+    ----------
+    errors : callable
+        ``errors(i, j)``: the entries e_ij for arrays of row numbers i and j.
+    rows : int
+        Rows at hand: all of them, or some drawn uniformly without replacement.
+    count : int
+        Rows in all, n.
+    largest : float
+        No entry of E is larger in modulus.
+    seed : int
+    step : int
+        Pairs at once.
+    """
+    i, j = drawn_pairs(rows, count, np.random.default_rng(seed))
+    squares, rounding = 0.0, 0.0
+    for start in range(0, len(i), step):
+        E = errors(i[start : start + step], j[start : start + step])
+        squares += squared(E)
+        if dtype_name(E.dtype) == "float32":
+            rounding = SINGLE_ENTRY * largest
+    mean = (np.sqrt(squares / len(i)) + rounding) ** 2
+    share = likely_share(mean / largest**2, np.log(1 / FAILURE) / len(i))
+    return Remainder(np.inf, float(count * largest * np.sqrt(share)), False, 1.0 - FAILURE)
+
+
+def drawn_pairs(rows: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Independent uniform pairs of `count` rows, as places among the rows at hand, (2, pairs).
+
+    Rows drawn without replacement, in random order, take the places of the different values of
+    draws with replacement, and so become such draws.
+    """
+    if rows == count:
+        return rng.integers(count, size=(2, min(max(LEAST_PAIRS, count), MOST_PAIRS)))
+    _, which = np.unique(rng.integers(count, size=rows // 2 * 2), return_inverse=True)
+    return rng.permutation(rows)[which].reshape(2, -1)
+
+
+def likely_share(seen: float, spread: float) -> float:
+    """The largest q in [0, 1] with kl(seen || q) <= spread; 1 where seen is no number below 1."""
+    if not seen < 1.0:
+        return 1.0
+    low, high = seen, 1.0
+    for _ in range(60):
+        q = (low + high) / 2
+        first = seen * np.log(seen / q) if seen > 0 else 0.0
+        above = q >= 1.0 or first + (1 - seen) * np.log((1 - seen) / (1 - q)) > spread
+        low, high = (low, q) if above else (q, high)
+    return float(high)
 
 
 def squared(E) -> float:

@@ -175,6 +175,10 @@ class Basis(ABC):
         """The NumPy type to compute X's inner products in."""
         return np.dtype(dtype_name(float_dtype(X)))
 
+    def rough(self, X: Array) -> Array:
+        """Rows X in a type in which the signs of their coordinates cost least."""
+        return X
+
     def rounding(self) -> float:
         """Rounding of inner products over the norms of both vectors, at most."""
         return float(np.finfo(float).eps)

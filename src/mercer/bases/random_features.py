@@ -15,7 +15,7 @@ from scipy.stats import norm, qmc
 from ..compute import TiledEngine, array_namespace, is_sparse, on_device_of
 from ..compute.arrays import Array, dtype_in, placement_of
 from ..kernels import Kernel
-from ..kernels.measures import rows_of, wide_row_squares
+from ..kernels.measures import fits_single, rows_of, wide_row_squares
 from .base import Basis, BasisRecipe
 from .points import DRAFT_SPREAD
 
@@ -62,7 +62,7 @@ class RandomFeatures(BasisRecipe):
         if frequencies is not None:
             # Rounding of an angle is that of its size.
             angle = float(kernel.gamma * wide_row_squares(X).max()) ** 0.5
-            single = angle**2 <= DRAFT_SPREAD
+            single = angle**2 <= DRAFT_SPREAD and fits_single(X)
             return FeatureBasis(kernel, Fourier(frequencies), engine, single, 1 + angle)
         raise ValueError(
             f"No random features are known for {type(kernel).__name__}. Use RBF, Laplacian, "
@@ -132,6 +132,19 @@ class FeatureBasis(Basis):
 
         return coordinates
 
+    def pair_errors(self, X: Array, Z: Array, dtype: Any) -> Array:
+        """k(x, z) - psi(x) . psi(z) for every row x of X and the same row z of Z, (n,).
+
+        For features of differences of rows: one cosine a pair of features.
+        """
+        D = wide_rows(X) - wide_rows(Z)
+        D = self.engine.asarray(D.toarray() if is_sparse(D) else D, dtype)
+        return self.kernel.of_differences(D) - self.features.beside(D).of_differences(D)
+
+    def rough(self, X: Array) -> Array:
+        """Rows in single precision, where they are NumPy's and rounding allows it."""
+        return X.astype(np.float32) if self.single and isinstance(X, np.ndarray) else X
+
     def stream_width(self) -> int:
         """Numbers alive for one row."""
         return self.features.scratch
@@ -194,6 +207,16 @@ class Fourier:
         Y *= scale
         return Y
 
+    def of_differences(self, D):
+        """psi(x) . psi(z) for rows D = x - z, (n,): the means of cos(w . (x - z))."""
+        xp, angles = array_namespace(D), D @ self.frequencies.T
+        if xp is np and D.dtype == np.float64:
+            np.tan(np.multiply(angles, 0.5, out=angles), out=angles)
+            angles *= angles
+            angles += 1.0
+            return np.divide(2.0, angles, out=angles).mean(axis=1) - 1.0
+        return xp.mean(xp.cos(angles), axis=1)
+
     def gradients(self, X, W):
         """Of psi(x) . W, (n, d, b)."""
         xp, pairs = array_namespace(X), self.frequencies.shape[0]
@@ -203,6 +226,11 @@ class Fourier:
             (C * W[pairs:, b] - S * W[:pairs, b]) @ self.frequencies for b in range(W.shape[1])
         ]
         return xp.stack(of_each, axis=-1) * float(1 / np.sqrt(pairs))
+
+
+def wide_rows(X):
+    """Rows in double precision."""
+    return rows_of(X, slice(None), dtype_in(np if is_sparse(X) else array_namespace(X), np.float64))
 
 
 def half_angles(angles, scale: float, cosines, sines) -> None:

@@ -274,7 +274,7 @@ class KernelEstimator(
                 self.eigenvectors_, self.X_fit_ = out(problem.vectors), rows.kept
             else:
                 # As of a fit to all points: the largest score of a training row is positive.
-                scores = self.expansion_.scores(self.X_sample_)
+                scores = self.expansion_.scores(basis.rough(self.X_sample_))
                 self.expansion_ = self.expansion_.stretched(peak_signs(scores))
             if basis.points is not None:
                 self.landmarks_ = restore(basis.points, rows.original if rows.in_memory else None)

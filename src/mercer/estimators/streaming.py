@@ -313,8 +313,9 @@ class StreamingKernelPCA(StreamInput):
 
     def _become(self, state, history, engine, X, source=None, sample=None):
         """Set the fitted attributes."""
+        stream, reference, seed = state.stream, state.reference, state.sample.seed
         found = components_of(
-            state.stream, self.n_components, self.center, engine, state.reference, sample
+            stream, self.n_components, self.center, engine, reference, sample, seed
         )
         weight = state.stream.moments.count
         total = max(found.total, np.finfo(float).tiny)

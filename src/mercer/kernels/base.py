@@ -72,6 +72,10 @@ class Kernel(BaseEstimator, ABC):
         """Draws from the spectral density, made of normal rows G (k, d); None if not known."""
         return None
 
+    def of_differences(self, D: Array) -> Array:
+        """k(x, z) for rows D = x - z, (n,), of kernels that depend on no more."""
+        return self(D, D[:1] * 0.0)[:, 0]
+
     def sketch_terms(self) -> tuple[int, float, float] | None:
         """Degree, scale and constant of a polynomial for the tensor sketch, or None."""
         return None

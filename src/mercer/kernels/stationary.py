@@ -99,6 +99,10 @@ class StationaryKernel(WidthMixin, FactoredKernel):
         """Rounding of -gamma d^2 over eps: that of the norms, as far as no differences are used."""
         return 4 * min(self._farthest(X), FAR["float64"]) + 1
 
+    def of_differences(self, D: Array) -> Array:
+        """From the squared norms of differences, in which no digits cancel."""
+        return self.finish((-self.gamma * row_squares(D))[:, None])[:, 0]
+
     def extra_columns(self) -> int:
         """The squared norm and a one."""
         return 2

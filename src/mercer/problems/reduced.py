@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bases import Basis, ColumnBasis
+from ..bases import Basis, ColumnBasis, FeatureBasis
 from ..bases.points import JUDGES
 from ..bases.staging import Stages, inverse_eigenvalues
 from ..certificate import (
@@ -20,7 +20,15 @@ from ..compute.arrays import Array
 from ..expansion import KernelExpansion
 from ..moments import JointMoments, Moments
 from ..operators import DenseOperator
-from ..remainder import BLOCK, Remainder, feature_remainder, landmark_remainder
+from ..remainder import (
+    BLOCK,
+    PAIR_STEP,
+    Remainder,
+    feature_remainder,
+    landmark_remainder,
+    paired_remainder,
+    rows_in_pairs,
+)
 from ..solvers import Eigenpairs
 from ..solvers.base import peak_signs
 from .base import SummedProblem
@@ -107,6 +115,8 @@ class ReducedProblem(SummedProblem):
 
     #: Moments with columns that stood beside the rows, where some did.
     joint: JointMoments | None = None
+    #: What pairs of rows are drawn by.
+    seed: int = 0
 
     def __init__(
         self,
@@ -224,31 +234,59 @@ class ReducedProblem(SummedProblem):
     @cached_property
     def remainder(self) -> Remainder | None:
         """What rows of the sample leave outside the span, or their features get wrong."""
-        basis, exact = self.basis, self.basis.exact_norms
         # What is left of an indefinite kernel bounds nothing.
-        if self.sample is None or not basis.kernel.definite:
+        if self.sample is None or not self.basis.kernel.definite:
             return None
-        rows = fewer_rows(self.sample(), self._witnesses())
+        rows = self.sample()
+        if isinstance(self.basis, FeatureBasis):
+            return self._of_features(self.basis, rows)
+        return self._of_span(rows)
+
+    def _of_span(self, rows) -> Remainder:
+        """What these rows leave outside the span."""
+        basis, dtype = self.basis, np.dtype(np.float64)
+        rows = self._in_type(fewer_rows(rows, self._witnesses(PAIR_WIDTH)), dtype)
+        trace, largest = self.lost + self.slack, self.moments.largest
+        coordinates = self._coordinates(dtype)
+        return landmark_remainder(basis.kernel, rows, coordinates, self.count, trace, largest)
+
+    def _of_features(self, basis: FeatureBasis, rows) -> Remainder | None:
+        """What the features of these rows get wrong: all pairs of few rows, some of many."""
+        n = rows.shape[0]
         # Features are many, and wrong by far more than their rounding.
-        dtype = np.dtype(np.float64) if exact else basis.precision(np.empty((0, 1), np.float32))
-        engine, W = basis.engine, self.whitener
-        rows = rows.astype(dtype, copy=False) if is_sparse(rows) else engine.asarray(rows, dtype)
-        W = None if W is None else engine.asarray(W, dtype)
+        dtype = basis.precision(np.empty((0, 1), np.float32))
+        largest = self.moments.largest + max(self.moments.largest, basis.entry_size())
+        bounded, width = bool(np.isfinite(largest)), basis.stream_width() + PAIR_WIDTH
+        most = min(rows_in_pairs(basis.size, bounded), self._witnesses(width))
+        if n == self.count and n <= most:
+            rows, coordinates = self._in_type(rows, dtype), self._coordinates(dtype)
+            return feature_remainder(basis.kernel, rows, coordinates, largest)
+        if not bounded:
+            return None
+
+        def errors(i, j):
+            return basis.pair_errors(rows[i], rows[j], dtype)
+
+        step = min(PAIR_STEP, self._witnesses(width + 8 * rows.shape[1]))
+        return paired_remainder(errors, n, self.count, largest, self.seed, step)
+
+    def _in_type(self, rows, dtype):
+        """Rows where they are computed with, in one precision."""
+        if is_sparse(rows):
+            return rows.astype(dtype, copy=False)
+        return self.basis.engine.asarray(rows, dtype)
+
+    def _coordinates(self, dtype) -> Callable[[Any], Any]:
+        """A function from rows to their coordinates in an orthonormal basis of the span."""
+        W = None if self.whitener is None else self.basis.engine.asarray(self.whitener, dtype)
 
         def coordinates(part):
-            return basis.block_products(part, W, dtype=dtype)(slice(0, part.shape[0]))
+            return self.basis.block_products(part, W, dtype=dtype)(slice(0, part.shape[0]))
 
-        largest = self.moments.largest
-        if exact:
-            return landmark_remainder(
-                basis.kernel, rows, coordinates, self.count, self.lost + self.slack, largest
-            )
-        largest += max(largest, basis.entry_size())
-        return feature_remainder(basis.kernel, rows, coordinates, self.count, largest)
+        return coordinates
 
-    def _witnesses(self) -> int:
-        """Rows whose remainder fits a small share of the budget."""
-        width = PAIR_WIDTH if self.basis.exact_norms else self.basis.stream_width() + PAIR_WIDTH
+    def _witnesses(self, width: int) -> int:
+        """Rows of so many numbers that fit a small share of the budget."""
         return max(2, self.basis.engine.memory // (WITNESS_SHARE * 8 * width))
 
 

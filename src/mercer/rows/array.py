@@ -75,9 +75,12 @@ class ArrayRows(Rows):
         return self.array[sampled_numbers(n, size, seed)]
 
     def witnessed(self, basis: Basis, W: Array, size: int) -> tuple[Moments, Any]:
-        """Rows by the keys of their numbers, without a look at the others."""
+        """Rows by the keys of their numbers, without a look at the others; all for features.
+
+        Features are judged on pairs of rows, few of which are then looked at.
+        """
         n, some = self.shape[0], self.placed
-        if n > size:
+        if n > size and basis.exact_norms:
             some = some[sampled_numbers(n, size, self.seed ^ WITNESS)]
         return self.moments(basis, W), some
 

@@ -139,7 +139,7 @@ def reduced(request, recipe, kernel, seen, rows: Rows, engine, rng) -> Any:
     # What a uniform sample says holds for rows that count alike.
     sample = (lambda: found[-1][0]) if rows.weights is None else None
     problem = reduced_problem(basis, seen, moments_of, request.center, sample, rows.shape[0])
-    problem.joint = found[-1][1]
+    problem.joint, problem.seed = found[-1][1], rows.seed
     return problem
 
 

@@ -60,7 +60,7 @@ class StreamComponents:
 
 
 def components_of(
-    stream: Stream, n_components: int, center: bool, engine, reference=None, sample=None
+    stream: Stream, n_components: int, center: bool, engine, reference=None, sample=None, seed=0
 ) -> StreamComponents:
     """The components of a stream; those that it has too few rows for are zero.
 
@@ -70,11 +70,13 @@ def components_of(
         Of the stream at an earlier time: signs follow its directions.
     sample : array or None
         Uniform rows of the stream, on which the certificate judges what the span leaves out.
+    seed : int
+        What pairs of these rows are drawn by.
     """
     with engine.single_blas():
         problem = reduced_problem(stream, center, engine)
         if sample is not None and isinstance(problem, ReducedProblem):
-            problem.sample = lambda: sample
+            problem.sample, problem.seed = lambda: sample, seed
         pairs = leading_pairs(problem, n_components)
         expansion, certificate = problem.assemble(pairs)
         expansion = aligned(expansion, reference, stream.span)
