@@ -23,7 +23,7 @@ TILE_SIDES = (1024, 512, 256, 128, 64)
 
 SMALL_SIDE = 192
 # Below this side what a tile of the mirrored half saves is less than the calls for it.
-MIRROR_SIDE = 128
+MIRROR_SIDE = 256
 
 
 class LocalEngine(TiledEngine):

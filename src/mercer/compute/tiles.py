@@ -1,5 +1,6 @@
 """Tiles of a kernel matrix within a byte budget: what every engine on one machine shares."""
 
+import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -15,8 +16,10 @@ from .memory import format_bytes
 from .thin import times_few
 from .turns import Turns
 
-# Entries of a matrix that is made sooner than a thread is started.
+# Entries of a matrix that is made sooner than a thread is started, and than half of it is mirrored.
 ALONE = 512**2
+# Blocks of rows of a matrix that is mirrored, more of them where many threads share its tiles.
+MIRROR_PARTS = 4
 
 
 class TileStore:
@@ -186,9 +189,10 @@ class TiledEngine(ABC):
         side, threads = self.tiling(pairs)
         if pairs.shape[0] * pairs.shape[1] <= ALONE:
             threads = 1
-        if pairs.symmetric:
-            # Smaller tiles leave out more of the half that is mirrored.
-            side = min(side, max(self.mirror_side, -(-pairs.shape[0] // 8)))
+        elif pairs.symmetric:
+            # Smaller tiles leave out more of the half that is mirrored, and are slower.
+            parts = max(MIRROR_PARTS, math.isqrt(6 * threads))
+            side = min(side, max(self.mirror_side, -(-pairs.shape[0] // parts)))
         rows, columns = (row_blocks(size, side) for size in pairs.shape)
         tasks = [(i, j) for i in rows for j in columns if not pairs.symmetric or i.start <= j.start]
         direct = out.dtype == pairs.dtype
