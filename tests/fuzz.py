@@ -14,8 +14,9 @@ from unittest.mock import patch
 
 import numpy as np
 from scipy import sparse
+from targets import draw_target, seen_through, target_features
 
-from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA
+from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA, SupervisedKernelPCA
 from mercer.bases import FourierGrid, Landmarks, RandomFeatures
 from mercer.hebbian import GAINS
 from mercer.selectors import SELECTORS
@@ -28,11 +29,11 @@ STATIONARY = ("rbf", "matern", "rational_quadratic", "laplacian")
 COLUMNS = ("linear", "cosine")  # kernels that have a basis of as many columns as the rows
 POSITIVE = ("chi2", "additive_chi2")  # kernels of rows that are not negative
 DEFINITE = (*STATIONARY, *COLUMNS, "poly", "gower", "chi2")
-KINDS = ("exact", "landmarks", "features", "hebbian", "stream", "columns", "fourier")
+KINDS = ("exact", "landmarks", "features", "hebbian", "stream", "columns", "fourier", "supervised")
 # Kinds whose rows may come in blocks from a file.
 REDUCED = ("landmarks", "features", "columns", "fourier")
 # Kinds that take weights of rows.
-WEIGHTED = ("exact", "landmarks", "features", "columns", "fourier", "stream")
+WEIGHTED = ("exact", "landmarks", "features", "columns", "fourier", "stream", "supervised")
 
 
 @dataclass
@@ -48,6 +49,7 @@ class Problem:
     center: bool = True
     sparse: bool = False
     weights: np.ndarray | None = None
+    target: np.ndarray | None = None
     blocks: int = 0  # rows of a block of a file or of a batch, 0 for an array
     witnesses: int = 0  # rows on which a span is judged, 0 for as many as usual
     eager: bool = False  # landmarks are left out and whitened in stages however few the rows are
@@ -59,6 +61,7 @@ class Problem:
             f"seed {self.seed}: {self.estimator} r={self.r} center={self.center} {self.kernel} "
             f"{self.options} X {self.X.shape} {self.X.dtype}{' csr' if self.sparse else ''}"
             f"{'' if self.weights is None else ' weighted'}"
+            f"{'' if self.target is None else f' y {self.target.shape} {self.target.dtype}'}"
             f"{f' blocks of {self.blocks}' if self.blocks else ''}"
             f"{f' {self.witnesses} witnesses' if self.witnesses else ''}"
             f"{' eager' if self.eager else ''} "
@@ -91,9 +94,10 @@ def draw(seed, largest=90, kind=None):
         estimator,
         options,
         r=int(rng.integers(1, max(2, min(n // 3, 12)))),
-        center=bool(rng.random() < 0.8),
+        center=bool(rng.random() < 0.8) or estimator == "supervised",
         sparse=takes and bool(rng.random() < (0.2 if estimator == "exact" else 0.1)),
         weights=draw_weights(rng, n, estimator, blocks),
+        target=draw_target(rng, n) if estimator == "supervised" else None,
         blocks=int(rng.integers(3, 40)) if blocks else 0,
         witnesses=int(rng.integers(3, 30)) if rng.random() < 0.2 else 0,
         eager=bool(rng.random() < 0.5),
@@ -171,7 +175,10 @@ def draw_rows(rng, largest, kernel):
 
 def draw_method(rng, n, d, kernel, kind=None):
     """An estimator, and the options that choose its algorithm."""
-    kind = kind or str(rng.choice(KINDS, p=[0.34, 0.3, 0.08, 0.06, 0.1, 0.06, 0.06]))
+    shares = [0.31, 0.27, 0.07, 0.06, 0.1, 0.06, 0.06, 0.07]
+    kind = kind or str(rng.choice(KINDS, p=shares))
+    if kind == "supervised":
+        return kind, draw_supervised(rng, n, kernel)
     if kind == "features" and kernel not in (*STATIONARY, "poly"):
         kind = "landmarks"
     if kind == "fourier" and (kernel not in STATIONARY[:3] or d > 3):
@@ -197,6 +204,19 @@ def draw_method(rng, n, d, kernel, kind=None):
         return kind, {"basis": "features", "budget": int(rng.integers(12, 200))}
     novelty = float(10 ** rng.uniform(-6, -1))
     return kind, {"novelty": novelty, "budget": int(rng.integers(12, n + 13))}
+
+
+def draw_supervised(rng, n, kernel):
+    """A basis of a supervised fit, and the share of variance in what it maximizes."""
+    share = {"unsupervised": float(rng.choice([0.0, 0.0, 1e-6, rng.random(), 1.0]))}
+    how = rng.random()
+    if how < 0.4:
+        return share | {"basis": "points"} | draw_solver(rng, n)
+    if how < 0.5 and kernel in COLUMNS:
+        return share | {"basis": "columns"}
+    if how < 0.6 and kernel in (*STATIONARY, "poly"):
+        return share | {"basis": RandomFeatures(int(rng.integers(2, 300)))}
+    return share | {"basis": draw_landmarks(rng, n)}
 
 
 def draw_landmarks(rng, n):
@@ -339,10 +359,16 @@ def truth(problem, gamma):
     """The exact answer."""
     A, K = exact_gram(problem, gamma)
     n = len(A)
+    if problem.target is not None:
+        P = target_features(problem.target, problem.weights)
+        A = seen_through(A, P, problem.options.get("unsupervised", 0.0))
+        K = np.abs(K).max() * np.square(P).sum()
     # float64 holds any eigenvalue that the scale of the entries is taken out of.
     unit = max(np.abs(A).max(), WIDE(np.finfo(float).tiny))
     values = np.linalg.eigvalsh(np.asarray(A / unit, dtype=float))[::-1]
     values = np.asarray(values * unit, dtype=WIDE)
+    if problem.target is not None:  # the matrix has no room for all zeros, or too much
+        values = np.sort(np.append(values, np.zeros(n)))[::-1]
     # LAPACK in float64, and centering in long double.
     slack = float(20 * n * np.finfo(float).eps * np.abs(values).max())
     slack += float(8 * n * np.finfo(WIDE).eps * np.abs(K).max())
@@ -357,13 +383,16 @@ def fitted(problem):
     common = {**problem.kernel, "center": problem.center, "random_state": problem.seed}
     common |= {"n_jobs": 1, **problem.options}
     kind = {"hebbian": HebbianKernelPCA, "stream": StreamingKernelPCA}
+    kind |= {"supervised": SupervisedKernelPCA}
+    if problem.estimator == "supervised":
+        del common["center"]
     model = kind.get(problem.estimator, KernelPCA)(problem.r, **common)
     weights = {} if problem.weights is None else {"sample_weight": problem.weights}
     with warnings.catch_warnings(), given(problem) as X:
         warnings.simplefilter("ignore")
         if problem.estimator == "stream" and problem.blocks:
             return learned(problem, model)
-        return model.fit(X, **weights)
+        return model.fit(X, problem.target, **weights)
 
 
 def learned(problem, model):
@@ -416,7 +445,9 @@ def false_statements_of(problem, model, exact):
     certificate = model.certificate_
     checks = [finite(model), flags(problem, certificate, exact)]
     checks.append(intervals(problem, certificate, exact))
-    if hasattr(model, "eigenvectors_"):
+    if problem.target is not None:
+        checks.append(dependence(problem, model, exact))
+    elif hasattr(model, "eigenvectors_"):
         checks.append(pairs(problem, model, exact))
     return [sentence for check in checks for sentence in check]
 
@@ -470,6 +501,7 @@ def definite(problem):
 def intervals(problem, certificate, exact):
     """Every interval holds an eigenvalue: its own where it comes from a span, else some."""
     own = problem.estimator in ("landmarks", "features", "stream")
+    own |= isinstance(problem.options.get("basis"), Landmarks | RandomFeatures)
     found = []
     spans = []
     if certificate.kind == "bound":
@@ -490,6 +522,30 @@ def intervals(problem, certificate, exact):
         if np.any(lower > upper):
             found.append(f"{what}interval turned around")
     return found
+
+
+def dependence(problem, model, exact):
+    """The share of the dependence that the directions of a supervised fit hold."""
+    certificate = model.certificate_
+    if certificate.kind != "bound" or certificate.indefinite or not definite(problem):
+        return []
+    P = target_features(problem.target, problem.weights)
+    S = np.asarray(model.transform(problem.X), dtype=float)
+    if problem.weights is not None:
+        some = problem.weights > 0
+        S = S[some] * np.sqrt(problem.weights[some])[:, None]
+    a = problem.options.get("unsupervised", 0.0)
+    held = float(np.trace(seen_through(S.astype(WIDE) @ S.T.astype(WIDE), P, a)))
+    low, high = certificate.captured_variance
+    slack = 1e-12 + len(S) * exact.slack / max(exact.total, 1e-300)
+    slack += 8 * np.finfo(problem.X.dtype).eps * np.sqrt(len(S))
+    # Scores are differences of kernel values.
+    size = float(np.abs(np.asarray(model.kernel_.diag(problem.X), dtype=float)).max())
+    slack += 1e-14 * len(S) * size * float(np.square(P).sum()) / max(exact.total, 1e-300)
+    held = min(held / max(exact.total, 1e-300), 1.0)
+    if exact.total > 1e3 * exact.slack and not low - slack <= held <= high + slack:
+        return [f"dependence {held:.6g} is not in [{low:.6g}, {high:.6g}]"]
+    return []
 
 
 def pairs(problem, model, exact):
@@ -522,6 +578,11 @@ def pairs(problem, model, exact):
         held = min(held, 1.0)  # negative eigenvalues make others hold more than there is
     if meaningful and not low - slack <= held <= high + slack:
         found.append(f"captured {held:.6g} is not in [{low:.6g}, {high:.6g}]")
+    # What the directions of unit length hold, which for pairs not yet exact is more.
+    AU2 = np.square(AU[:, values > 0]).sum(axis=0) / values[values > 0]
+    along = min(float(AU2.sum()) / max(exact.total, 1e-300), 1.0)
+    if meaningful and problem.estimator == "exact" and along > high + slack:
+        found.append(f"directions hold {along:.6g}, above {high:.6g}")
     tol = problem.options.get("tol", 0.0)
     asked = max(tol, 1e-6 if problem.X.dtype == np.float32 else 1e-9)
     if certificate.converged and problem.estimator in ("exact", "columns"):

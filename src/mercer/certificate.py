@@ -143,7 +143,10 @@ def residual_certificate(
     if not indefinite:
         lower = np.maximum(lower, 0.0)
     error = rounding + uncertain
-    share = shares(float(lower.sum()), float(upper.sum()), total - error, total + error)
+    # Along a direction K'u / sqrt(l) rows have the variance |K'u|^2 / l = l + |residual|^2 / l.
+    beyond = np.where(values > 0, around * (around / np.where(values > 0, values, 1.0)), 0.0)
+    held = float((upper + beyond).sum())
+    share = shares(float(lower.sum()), held, total - error, total + error)
     return Certificate(
         "bound" if known else "estimate",
         lower,

@@ -133,6 +133,9 @@ class SupervisedGram(Supervised):
         expansion, _ = self.inner.assemble(pairs)
         uncertain = self.norm * self.inner.uncertain
         definite = self.basis.kernel.definite
+        if not definite and not self.root.identity:
+            # Some directions of the target are all that a few components were searched in.
+            pairs = replace(pairs, least=float(np.linalg.eigvalsh(self._dependence)[0]))
         certificate = residual_certificate(pairs, self.total, self.slack, uncertain, definite)
         return expansion, certificate
 
@@ -201,6 +204,7 @@ class SupervisedReduced(Supervised):
         )
         # Unlike the energy of rows, what is lost of the dependence is only known up to a bound.
         held = float(pairs.values.sum())
-        most = self.total + max(lost, 0.0) + self.slack
-        share = shares(held - self.slack * len(pairs.values), held, self.total, most)
+        slack = self.slack + float(np.max(pairs.residuals, initial=0.0))
+        around, most = slack * len(pairs.values), self.total + max(lost, 0.0) + slack
+        share = shares(held - around, held + around, self.total - slack, most)
         return replace(found, captured_variance=share)
