@@ -121,11 +121,14 @@ def test_a_thread_that_fails_keeps_nobody_waiting(fails):
 
 def test_an_interrupt_keeps_nobody_waiting(monkeypatch):
     X, engine = generator(11).standard_normal((1500, 3)), LocalEngine(10**7, 3)
-    plain, main = Turns.add, threading.main_thread()
+    plain, main, interrupted = Turns.add, threading.main_thread(), threading.Event()
 
     def add(self, place, number, action):
-        if threading.current_thread() is main and number > 1:
+        if threading.current_thread() is main:
+            interrupted.set()
             raise KeyboardInterrupt
+        # Else the others may have taken all tiles before the main thread has one.
+        assert interrupted.wait(60)
         plain(self, place, number, action)
 
     monkeypatch.setattr(Turns, "add", add)
