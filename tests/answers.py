@@ -1,14 +1,15 @@
 """Answers of fitted models against long double, up to what their certificates leave open.
 
-`wrong_answer(way, X, model)` is the first thing that a model says of its own training rows that is
-not so: statements of the certificate, scores, reconstruction errors, orthogonality, eigenvalues of
-a clustering, and rows that come back from scores. An empty string where all is right.
+`wrong_answer(way, model, X, y)` is the first thing that a model says of its own training rows and
+that is not so: statements of the certificate, scores, reconstruction errors, orthogonality,
+eigenvalues of a clustering, correlations of views, and rows that come back from scores. An empty
+string where all is right.
 """
 
 import numpy as np
 from fuzz import FORMULAS, WIDE, Problem, false_statements_of, truth_of
 
-from mercer import HebbianKernelPCA, NoveltyDetector, SpectralClustering
+from mercer import HebbianKernelPCA, KernelCCA, NoveltyDetector, SpectralClustering
 from mercer.bases import ColumnBasis
 from mercer.compute import to_numpy
 
@@ -26,17 +27,22 @@ TRUE_SCORES = ("exact", "columns", "landmarks", "stream")
 LARGEST_ANGLE = 0.05
 # Widths of the data by which a pre-image may leave their box.
 OUTSIDE = 10.0
+ROUNDING_OF_SCORES = 1e-5
 
 
-def wrong_answer(way, X, model) -> str:
+def wrong_answer(way, model, X, y=None) -> str:
     """What is wrong with a model of rows X, which `way` to fit made."""
+    if isinstance(model, KernelCCA):
+        return wrong_correlations(way, model, X, y)
     if isinstance(model, NoveltyDetector):
         return wrong_novelty(X, model)
     if isinstance(model, SpectralClustering):
         return wrong_clusters(X, model)
     if "certificate_" not in vars(model):
         return ""
-    problem, exact = true_problem(way, X, model)
+    if isinstance(model.get_params().get("target"), str) and model.target != "linear":
+        return ""
+    problem, exact = true_problem(way, X, model, y)
     if not np.isfinite(exact.values).all():
         return ""  # beyond float64
     found = false_statements_of(problem, model, exact)
@@ -45,14 +51,17 @@ def wrong_answer(way, X, model) -> str:
     return found[0] if found else ""
 
 
-def true_problem(way, X, model):
+def true_problem(way, X, model, y=None):
     """The problem that a model solved, and its exact answer."""
     kind = way if way in KINDS else "exact"
     if isinstance(model.expansion_.basis, ColumnBasis):
         kind = "columns"
     options = {"tol": vars(model).get("tol", 0.0)}
-    kernel = dict(KERNELS.get(way, {"kernel": "rbf"}))
-    problem = Problem(0, X, kernel, kind, options, len(model.eigenvalues_))
+    if y is not None:
+        kind = "supervised"
+        options |= {"unsupervised": model.unsupervised, "basis": model.basis}
+    kernel = dict(KERNELS.get(way.split()[-1], {"kernel": "rbf"}))
+    problem = Problem(0, X, kernel, kind, options, len(model.eigenvalues_), target=y)
     return problem, truth_of(problem, model)
 
 
@@ -146,7 +155,7 @@ def wrong_rows_back(X, model) -> list[str]:
 def wrong_novelty(X, model) -> str:
     """Scores are minus the reconstruction errors, and what is below the offset is novel."""
     kept = X[np.asarray(model.kept_)]
-    wrong = wrong_answer("rbf", kept, model.model_)
+    wrong = wrong_answer("rbf", model.model_, kept)
     if wrong:
         return f"model_: {wrong}"
     scores = np.asarray(model.score_samples(X))
@@ -176,3 +185,45 @@ def wrong_clusters(X, model) -> str:
     # Distances lose the digits that a far origin takes.
     far = np.abs(X - np.median(X, axis=0)).max() / max(np.ptp(X, axis=0).max(), 1e-300)
     return f"eigenvalues {got} and truly {values[: len(got)]}" if gap > 1e-4 * max(far, 1) else ""
+
+
+def wrong_correlations(way, model, X, Y) -> str:
+    """Regularized correlations against their definition, and scores that have the correlations.
+
+    With ``K = U D U'`` of each view these are the singular values of ``F U' V G``, where
+    ``F = sqrt(D / (D + c tr D))``.
+    """
+    S, T = (np.asarray(part, dtype=float) for part in model.transform(X, Y))
+    if not (np.isfinite(S).all() and np.isfinite(T).all()):
+        return "scores are not finite"
+    found, stated = np.mean(S * T, axis=0), np.asarray(model.correlations_)
+    # Of directions that hardly vary, scores are rounding.
+    if np.abs(found - stated).max() > ROUNDING_OF_SCORES:
+        return f"scores have correlations {found} and {stated} are stated"
+    if way.startswith("landmark"):
+        return ""
+    name = "linear" if way.startswith("linear") else "rbf"
+    left, right = (
+        view_factor(name, rows, kernel, model.regularization)
+        for rows, kernel in ((X, model.kernel_), (Y, model.kernel_y_))
+    )
+    wanted = np.linalg.svd(left.T @ right, compute_uv=False)
+    wanted = np.append(wanted, [0.0, 0.0])
+    got = np.asarray(model.regularized_correlations_)
+    gap = np.abs(got - wanted[: len(got)]).max()
+    return f"correlations {got} and truly {wanted[: len(got)]}" if gap > 1e-5 else ""
+
+
+def view_factor(name, X, kernel, regularization):
+    """U sqrt(D / (D + c tr D)) of the centered kernel matrix of a view, (n, n)."""
+    X = X.astype(WIDE)
+    if name == "linear":
+        X = X - X.mean(axis=0)
+        X = X / max(np.abs(X).max(), WIDE(np.finfo(float).tiny))
+    K = FORMULAS[name](X, WIDE(kernel.get_params().get("gamma", 1.0)), {})
+    K = K - K.mean(axis=0)
+    K = K - K.mean(axis=1)[:, None]
+    values, U = np.linalg.eigh(np.asarray(K / max(np.abs(K).max(), 1e-300), dtype=float))
+    values = np.where(values > len(K) * 1e-15 * values.max(), values, 0.0)
+    shares = values / max(values.sum(), 1e-300)
+    return U * np.sqrt(shares / (shares + regularization))

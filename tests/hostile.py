@@ -10,7 +10,7 @@ import re
 import signal
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -23,12 +23,14 @@ from scipy import sparse
 from mercer import (
     ClassicalMDS,
     HebbianKernelPCA,
+    KernelCCA,
     KernelPCA,
     KernelPCASearch,
     NoveltyDetector,
     PatchDenoiser,
     SpectralClustering,
     StreamingKernelPCA,
+    SupervisedKernelPCA,
 )
 from mercer.bases import Landmarks, RandomFeatures
 
@@ -59,9 +61,18 @@ class Case:
     data: object
     plain: np.ndarray | None
     method: str = "fit"
+    other: np.ndarray | None = None  # the target or other view, or the rows if that is the odd one
+    odd_target: bool = False
 
     def __str__(self):
-        return f"seed {self.seed}: {self.way}, {self.kind} {self.what}, {self.method}"
+        of = " of y" if self.odd_target else ""
+        return f"seed {self.seed}: {self.way}, {self.kind} {self.what}{of}, {self.method}"
+
+    def given(self, data):
+        """What a fit is given, with these data in the place of the odd ones."""
+        if self.other is None:
+            return (data,)
+        return (self.other, data) if self.odd_target else (data, self.other)
 
 
 # Ways to fit.
@@ -70,6 +81,12 @@ class Case:
 def exact(**options):
     return lambda seed: KernelPCA(
         2, **{"kernel": "rbf", "n_jobs": 1, "random_state": seed} | options
+    )
+
+
+def supervised(**options):
+    return lambda seed: SupervisedKernelPCA(
+        2, **{"kernel": "rbf", "target": "linear", "n_jobs": 1, "random_state": seed} | options
     )
 
 
@@ -99,11 +116,23 @@ WAYS = {
     "novelty": lambda seed: NoveltyDetector(2, random_state=seed),
     "search": lambda seed: KernelPCASearch(n_components=[1, 2], widths=[1.0], random_state=seed),
     "patches": lambda seed: PatchDenoiser(n_components=2, patch_size=3, random_state=seed),
+    "supervised": supervised(),
+    "supervised variance": supervised(unsupervised=0.3),
+    "supervised linear": supervised(kernel="linear"),
+    "supervised landmarks": supervised(basis=Landmarks(6)),
+    "supervised median": supervised(gamma="median", target="rbf"),
+    "cca": lambda seed: KernelCCA(2, kernel="rbf", random_state=seed),
+    "linear cca": lambda seed: KernelCCA(2, random_state=seed),
+    "landmark cca": lambda seed: KernelCCA(
+        2, kernel="rbf", gamma="median", basis=Landmarks(6), random_state=seed
+    ),
 }
 EXACT = ("dense", "auto", "linear", "poly", "cosine", "laplacian", "matern", "median", "krylov")
 EXACT += ("arpack",)
 DENSE_ONLY = ("mds", "city block", "landmark mds", "novelty", "search", "patches")
 DENSE_ONLY += ("learned inverse",)
+# Ways that take a target or another view.
+TARGETED = tuple(way for way in WAYS if way.startswith("supervised") or way.endswith("cca"))
 METHODS = ("transform", "predict", "reconstruction_error", "score_samples", "partial_fit")
 METHODS += ("inverse_transform", "denoise")
 
@@ -281,6 +310,8 @@ KERNEL_WAYS = {
     "spectral": lambda k: SpectralClustering(2, affinity=k, n_init=2, random_state=0),
     "mds": lambda k: ClassicalMDS(2, metric=k),
     "novelty": lambda k: NoveltyDetector(2, kernel=k, random_state=0),
+    "supervised": lambda k: SupervisedKernelPCA(2, kernel=k, random_state=0),
+    "cca": lambda k: KernelCCA(2, kernel=k, random_state=0),
 }
 
 
@@ -294,8 +325,20 @@ def draw(seed) -> Case:
         X = X[:, :2]
     if kind == "kernel":
         return draw_kernel(rng, seed, X)
+    if way not in TARGETED:
+        return draw_rows(rng, seed, way, kind, X)
+    odd = bool(rng.random() < 0.5)
+    case = draw_rows(rng, seed, way, kind, X, takes_sparse=not odd or way.endswith("cca"))
+    rows = len(case.data) if kind == "hard" else len(X)
+    other = X[:rows, :1] + rng.standard_normal((rows, int(rng.integers(1, 4))))
+    method = "fit" if odd and kind == "wrong" else case.method
+    return replace(case, other=other, odd_target=odd, method=method)
+
+
+def draw_rows(rng, seed, way, kind, X, takes_sparse=True) -> Case:
+    """A case of rows, or of another view of them."""
     if kind == "form":
-        takes = way not in DENSE_ONLY and way != "fourier"
+        takes = way not in DENSE_ONLY and way != "fourier" and takes_sparse
         what = str(rng.choice([*FORMS, *SPARSE] if takes else list(FORMS)))
         data, plain = as_sparse(rng, X, what) if what in SPARSE else (FORMS[what](X), None)
         plain = np.asarray(data, dtype=float) if plain is None else plain
@@ -376,7 +419,7 @@ def unclear(error) -> str:
 def results(model, X, method):
     """What a fitted model gives for X, as arrays."""
     found = {}
-    for name in ("eigenvalues_", "embedding_"):
+    for name in ("eigenvalues_", "embedding_", "regularized_correlations_"):
         if name in vars(model):
             found[name] = np.abs(np.asarray(vars(model)[name], dtype=float))
     if isinstance(model, PatchDenoiser):
@@ -389,15 +432,16 @@ def results(model, X, method):
 def judge_form(case) -> str:
     """The same numbers in another container give the same results."""
     try:
-        wanted = results(WAYS[case.way](case.seed).fit(case.plain), case.plain, case.method)
+        plain = case.given(case.plain)
+        wanted = results(WAYS[case.way](case.seed).fit(*plain), plain[0], case.method)
     except ValueError as error:
         return unclear(error) and f"{case}: {unclear(error)}"
     if case.method == "denoise" and sparse.issparse(case.data):
         return ""
     if case.way == "patches" and case.what in ("list", "objects", "decimals", "fractions"):
         return ""  # a list is a list of images, and pixels are numbers
-    model = WAYS[case.way](case.seed).fit(case.data)
-    got = results(model, case.data, case.method)
+    odd = case.given(case.data)
+    got = results(WAYS[case.way](case.seed).fit(*odd), odd[0], case.method)
     for name in wanted:
         scale = np.abs(wanted[name]).max(initial=1e-300)
         near = got[name].shape == wanted[name].shape and np.allclose(
@@ -410,22 +454,24 @@ def judge_form(case) -> str:
 
 def ambiguous(found) -> bool:
     """Whether eigenvalues are so close that vectors are not determined."""
-    values = found.get("eigenvalues_", np.array([3.0, 2.0, 1.0]))
+    values = found.get("regularized_correlations_", np.array([3.0, 2.0, 1.0]))
+    values = found.get("eigenvalues_", values)
     return bool(np.any(np.abs(np.diff(values)) < 1e-4 * values.max(initial=1e-300)))
 
 
 def judge_hard(case) -> str:
     """The right answer, or a refusal that says what to do."""
     try:
-        model = WAYS[case.way](case.seed).fit(case.data)
+        model = WAYS[case.way](case.seed).fit(*case.given(case.data))
     except ValueError as error:
         reason = unclear(error)
         return f"{case}: {reason}" if reason else wrongly_refused(case, str(error))
+    rows = case.given(case.data)[0]
     for method in METHODS:
         if method in ("inverse_transform", "partial_fit") or not hasattr(model, method):
             continue
         try:
-            values = np.asarray(getattr(model, method)(case.data), dtype=float)
+            values = np.asarray(getattr(model, method)(rows), dtype=float)
         except ValueError as error:
             if unclear(error):
                 return f"{case}, {method}: {unclear(error)}"
@@ -433,7 +479,8 @@ def judge_hard(case) -> str:
         if not np.isfinite(values).all():
             return f"{case}, {method}: not finite"
     wrong = wrong_values(case, model)
-    if not wrong and (said := wrong_answer(case.way, np.asarray(case.data), model)):
+    given = (np.asarray(data) for data in case.given(case.data))
+    if not wrong and (said := wrong_answer(case.way, model, *given)):
         wrong = f"{case}: {said}"
     return wrong
 
@@ -518,11 +565,13 @@ def judge_wrong(case) -> str:
         if not hasattr(type(model), case.method):
             return ""
         try:
-            model.fit(plain)
+            model.fit(*case.given(plain))
         except ValueError as error:
             return unclear(error) and f"{case}: {unclear(error)}"
     try:
-        getattr(model, case.method)(case.data)
+        getattr(model, case.method)(
+            *(case.given(case.data) if case.method == "fit" else [case.data])
+        )
     except (ValueError, TypeError) as error:
         reason = unclear(error)
         return f"{case}: {reason}" if reason else ""
@@ -543,8 +592,9 @@ def judge_kernel(case) -> str:
     """Good ones are accepted, wrong ones refused in words."""
     kernel, data = case.data
     model = KERNEL_WAYS[case.way](kernel)
+    beside = [np.linspace(0, 1, data.shape[0])] if case.way in TARGETED else []
     try:
-        model.fit(data)
+        model.fit(data, *beside)
     except (ValueError, TypeError) as error:
         if unclear(error):
             return f"{case}: {unclear(error)}"

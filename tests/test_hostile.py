@@ -11,7 +11,16 @@ import pytest
 from contracts import SEED, generator
 from hostile import FORMS, HARD, SPARSE, WAYS, WRONG, complaint, draw, unclear
 
-from mercer import ClassicalMDS, KernelPCA, PatchDenoiser, SpectralClustering, StreamingKernelPCA
+from mercer import (
+    ClassicalMDS,
+    KernelCCA,
+    KernelPCA,
+    PatchDenoiser,
+    SpectralClustering,
+    StreamingKernelPCA,
+    SupervisedKernelPCA,
+)
+from mercer.bases import Landmarks
 from mercer.exceptions import InvalidRowsError
 from mercer.files import open_source
 
@@ -81,6 +90,32 @@ def test_messages_name_the_place_and_the_remedy(data, words):
     for model in (KernelPCA(2), StreamingKernelPCA(2), ClassicalMDS(), SpectralClustering(2)):
         with pytest.raises(InvalidRowsError, match=words):
             model.fit(data)
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (np.ma.array(X, mask=X > 1), r"y is a masked array with \d+ masked.*y\.filled"),
+        (X + 1j, r"omplex.*Pass real and imaginary parts"),
+        ([[1.0, 2.0], [3.0]] * 15, r"rows of y have between 1 and 2 values"),
+        (np.where(X[7, 2] == X, np.nan, X), r"y contains NaN in row 7, column 2"),
+        (X[None], r"reshape|Pass an array of shape"),
+        (X * 1e300, r"Scale (y|the data)"),
+        (X[:-1], r"30 rows.* y has 29.*(Give|Pass)"),
+        (None, r"Pass"),
+    ],
+)
+def test_messages_about_a_target_or_another_view(y, words):
+    for model in (SupervisedKernelPCA(2), KernelCCA(2), KernelCCA(2, basis=Landmarks(3))):
+        with pytest.raises(ValueError, match=words):
+            model.fit(X, y)
+
+
+def test_a_view_that_varies_by_rounding_alone():
+    """Kernel values are 1 to the last digit: no correlation, and a word about it."""
+    with pytest.warns(UserWarning, match="no variance in feature space"):
+        model = KernelCCA(1, kernel="rbf").fit(X, X * 1e-9)
+    assert not model.correlations_.any()
 
 
 def test_data_frames_of_dates():

@@ -271,10 +271,15 @@ class GramBasis(Basis):
         """G[index][:, index]."""
 
 
+def moment_bytes(size: int, engine: TiledEngine) -> int:
+    """What the budget has to be for the m x m matrices of a basis of so many vectors."""
+    # Half of the budget is for blocks of rows.
+    return 8 * size**2 * max(2 * (engine.threads + MERGED_PARTS), SMALL_MATRICES)
+
+
 def check_moments(size: int, noun: str, engine: TiledEngine) -> None:
     """Raise ValueError where the budget cannot hold the m x m matrices of a small basis."""
-    # Half of the budget is for blocks of rows.
-    need = 8 * size**2 * max(2 * (engine.threads + MERGED_PARTS), SMALL_MATRICES)
+    need = moment_bytes(size, engine)
     if engine.device is None and need > engine.memory:
         raise ValueError(
             f"memory={format_bytes(engine.memory)} cannot hold the moments of {size:,} {noun} with "

@@ -26,20 +26,25 @@ def check_meaning(X: Any, name: str = "X") -> None:
 
     Masked values, dates, complex numbers and records; X is anything that a user may pass.
     """
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        masked = int(np.ma.getmaskarray(X).sum())
-        raise InvalidRowsError(
-            f"{name} is a masked array with {masked:,} masked values, and every value is "
-            "needed. Fill them, X.filled(0.0), or leave out their rows, np.ma.compress_rows(X)."
-        )
+    check_unmasked(X, name)
     for dtype in dtypes_of(X):
         if dtype.kind in KINDS:
             # scikit-learn's words for complex numbers are known to tools.
             known = "Complex data not supported: " if dtype.kind == "c" else ""
             raise InvalidRowsError(
                 f"{known}{name} holds {KINDS[dtype.kind]} ({dtype}), and real numbers are needed. "
-                f"{ADVICE[dtype.kind]}"
+                f"{ADVICE[dtype.kind].replace('X', name)}"
             )
+
+
+def check_unmasked(X: Any, name: str = "X") -> None:
+    """Raise InvalidRowsError for an array whose masked values would come back from behind it."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        masked = int(np.ma.getmaskarray(X).sum())
+        raise InvalidRowsError(
+            f"{name} is a masked array with {masked:,} masked values, and every value is needed. "
+            f"Fill them, {name}.filled(0.0), or leave out their rows, np.ma.compress_rows({name})."
+        )
 
 
 def dtypes_of(X) -> list[np.dtype]:

@@ -37,7 +37,7 @@ def checked_array(X, **options):
 
 def converted(check, X, options):
     """What a check of scikit-learn makes of X, or an error that says where the fault is."""
-    check_meaning(X)
+    check_meaning(X, options.get("input_name", "X"))
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             return check(X, **options)

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 from ..bases import Landmarks
-from ..compute import format_bytes, make_engine, parse_bytes, to_numpy
+from ..compute import format_bytes, is_sparse, make_engine, parse_bytes, to_numpy
 from ..compute.arrays import is_foreign
+from ..compute.numbers import check_unmasked, reason
 from ..kernels import KERNELS, Kernel
 from ..selectors import GreedyCholesky
-from ._checks import check_gram, checked_array
+from ._checks import LARGEST_SUM, SMALLEST_VALUE, check_gram, checked_array
 
 # Distinct targets that a kernel between them is expanded in, chosen by pivots where there are more.
 MOST_POINTS = 1000
@@ -83,16 +84,30 @@ def columns_of(y: Any, who: str) -> np.ndarray:
             f"{who} requires y to be passed, but the target y is None. Pass labels or numbers, one "
             "for each row; KernelPCA needs none."
         )
-    Y = np.asarray(to_numpy(y) if is_foreign(y) else y)
-    Y = Y[:, None] if Y.ndim == 1 else Y
+    Y = table_of(y)
     if Y.ndim != 2 or 0 in Y.shape:
         raise ValueError(
-            f"y has shape {Y.shape}, and must hold a label or some numbers for each row: (n,) or "
-            "(n, q)."
+            f"y has shape {Y.shape}, and must hold a label or some numbers for each row. Pass an "
+            "array of shape (n,) or (n, q)."
         )
     if Y.dtype.kind == "c":
-        raise ValueError("Complex data not supported: y must hold labels or real numbers.")
+        raise ValueError(
+            "Complex data not supported: y must hold labels or real numbers. Pass real and "
+            "imaginary parts as columns: np.column_stack([y.real, y.imag])."
+        )
     return numbers(Y) if Y.dtype.kind == "f" else Y
+
+
+def table_of(y: Any) -> np.ndarray:
+    """Anything that a user may pass as a dense array, one column where it has one dimension."""
+    check_unmasked(y, "y")
+    if is_sparse(y):
+        raise ValueError("y is a sparse matrix, and a dense one is needed. Pass y.toarray().")
+    try:
+        Y = np.asarray(to_numpy(y) if is_foreign(y) else y)
+    except ValueError as error:
+        raise reason(y, error, "y") from error
+    return Y[:, None] if Y.ndim == 1 else Y
 
 
 def numbers(Y: np.ndarray) -> np.ndarray:
@@ -176,4 +191,15 @@ def checked(target: Target, y: Any) -> Target:
             "All rows have the same target, 1 class or value, so that nothing can depend on it. "
             "Pass a y with two different values or more, or use KernelPCA."
         )
+    check_size(P)
     return Target(target.kernel, P, target.lost)
+
+
+def check_size(P: np.ndarray) -> None:
+    """Raise ValueError where float64 does not hold the sums of the squares of a target."""
+    largest = float(np.max(np.abs(P)))
+    if not largest * largest * P.size < LARGEST_SUM or largest * largest < SMALLEST_VALUE:
+        raise ValueError(
+            f"The targets differ by up to {largest:.1e}, and float64 does not hold the sum of "
+            "their squares with all digits. Scale y, such as y / np.abs(y).max()."
+        )

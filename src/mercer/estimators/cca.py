@@ -8,14 +8,16 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..bases import BASES, BasisRecipe, Columns, FourierGrid, Landmarks
+from ..bases import BASES, Basis, BasisRecipe, ColumnBasis, Columns, FourierGrid, Landmarks
+from ..bases.base import check_moments, moment_bytes
 from ..bases.columns import has_columns
 from ..compute import TiledEngine, is_sparse, restore, to_numpy
-from ..compute.arrays import Array, is_foreign
+from ..compute.arrays import Array
 from ..compute.signs import peak_signs
 from ..exceptions import tell
 from ..expansion import KernelExpansion
 from ..kernels import KERNELS, Kernel
+from ..moments import Moments
 from ..problems import canonical_pairs, expansion_of
 from ..progress.passes import PassBar
 from ..rows import Request, Rows, pose, scores_of
@@ -24,12 +26,15 @@ from ._checks import checked_array
 from ._containers import contained
 from ._input import KernelInput
 from ._parameters import Interval, StrOptions
+from ._target import table_of
 from ._whole import all_or_nothing
 
 # Rows up to which "auto" is the exact method: seconds, for moments of 4,000 coordinates.
 EXACT_ROWS = 2000
 # Rows kept to choose the signs by.
 SIGN_ROWS = 2000
+# Safety factor on the rounding of kernel values.
+ROUNDING = 4.0
 
 
 class PairScores:
@@ -93,8 +98,8 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
 
     basis : "auto", "points", "landmarks", "features", "columns" or BasisRecipe, default="auto"
         What directions of both views are written in. "auto" takes the columns for linear kernels,
-        all points up to 2,000 rows in memory and landmarks beyond; each in one pass over arrays,
-        files or a cluster, while y is in memory or a memmap.
+        all points up to 2,000 rows in memory, if both views fit, and landmarks beyond; each in one
+        pass over arrays, files or a cluster, while y is in memory or a memmap.
 
     random_state : int, RandomState or None, default=None
         Landmarks and random features.
@@ -211,10 +216,12 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             engine = rows.make_engine(threads=self.n_jobs, on_tiles=progress.tiles)
             basis, whitener = self._basis_of(Y, engine, rng)
             rows.beside = ViewColumns(basis, whitener, Y)
-            problem = pose(self._request(rows), rows, engine, rng)
+            problem = pose(self._request(rows, engine), rows, engine, rng)
         joint = problem.joint
         check_count(problem.count, Y.shape[0])
-        pairs = canonical_pairs(joint, self.n_components, float(self.regularization))
+        check_finite(joint.beside, self.kernel_y_)
+        noises = rounding_of(joint.rows, problem.basis), rounding_of(joint.beside, basis)
+        pairs = canonical_pairs(joint, self.n_components, float(self.regularization), noises)
         first = expansion_of(problem.basis, problem.whitener, joint.rows, pairs.first)
         second = expansion_of(basis, whitener, joint.beside, pairs.second)
         # As of kernel PCA: the largest score of a training row is positive.
@@ -262,8 +269,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
                 "KernelCCA requires y to be passed, but the target y is None. Pass the other view "
                 "of the same rows, (n_samples, n_features_y)."
             )
-        Y = to_numpy(y) if is_foreign(y) else y
-        Y = Y if is_sparse(Y) or isinstance(Y, np.memmap) else np.asarray(Y)
+        Y = y if is_sparse(y) or isinstance(y, np.memmap) else table_of(y)
         Y = Y[:, None] if Y.ndim == 1 else Y
         least = 2 if reset else 1
         Y = checked_array(
@@ -285,8 +291,10 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     def _basis_of(self, Y, engine: TiledEngine, rng) -> tuple[Any, Any]:
         """A basis of the other view, and its whitener."""
         self.kernel_y_ = self._kernel_of_y()._make_kernel(Y)
-        recipe = self._recipe(self.kernel_y_, Y.shape, lambda: Y, Y.shape[0] <= EXACT_ROWS)
+        recipe = self._recipe(self.kernel_y_, Y.shape, lambda: Y, are_few(Y.shape[0], engine))
         basis = recipe.build(self.kernel_y_, Y, engine, rng, self.n_components)
+        if not isinstance(basis, ColumnBasis):
+            check_moments(basis.size, f"{basis.noun} of y", engine)
         return basis, basis.whitener(np.float64)
 
     def _kernel_of_y(self) -> KernelInput:
@@ -297,13 +305,13 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         }
         return KernelCCA(**self.get_params(deep=False) | own)
 
-    def _request(self, rows: Rows) -> Request:
+    def _request(self, rows: Rows, engine: TiledEngine) -> Request:
         def kernel_for(X):
             self.kernel_ = self._make_kernel(X)
             return self.kernel_
 
         named = self._named_kernel(rows.shape[1])
-        few = rows.in_memory and rows.count_rows() <= EXACT_ROWS
+        few = rows.in_memory and are_few(rows.count_rows(), engine)
         recipe = self._recipe(named, rows.shape, lambda: rows.whole("basis='points'").array, few)
         return Request(recipe, kernel_for, isinstance(named.gamma, str), True, self.n_components)
 
@@ -340,6 +348,28 @@ NO_GRID = (
     "basis='fourier' has no canonical correlations: its sums over rows know no other view. Use "
     "'auto', 'points', 'landmarks', 'features' or 'columns'."
 )
+
+
+def are_few(n: int, engine: TiledEngine) -> bool:
+    """Whether both views may be written in all of their rows: that is soon done, and fits."""
+    return n <= EXACT_ROWS and moment_bytes(2 * n, engine) <= engine.memory
+
+
+def check_finite(moments: Moments, kernel: Kernel) -> None:
+    """Raise ValueError where the kernel of y overflows; that of X is checked where it is posed."""
+    if not (np.isfinite(moments.scatter).all() and np.isfinite(moments.mean).all()):
+        raise ValueError(
+            f"{kernel!r} gives values that are not finite on y. Scale y or change the kernel's "
+            "parameters."
+        )
+
+
+def rounding_of(moments: Moments, basis: Basis) -> float:
+    """Variance that rounding alone gives a direction: of kernel values, or of columns."""
+    eps, mean = ROUNDING * np.finfo(float).eps, float(np.sum(moments.mean**2))
+    if isinstance(basis, ColumnBasis):
+        return eps**2 * mean
+    return eps * (mean + float(np.trace(moments.scatter)) / moments.count)
 
 
 def check_count(n: int, other: int) -> None:

@@ -38,11 +38,22 @@ class CanonicalPairs:
     regularized: np.ndarray
 
 
-def canonical_pairs(joint: JointMoments, r: int, regularization: float) -> CanonicalPairs:
-    """The leading pairs; c is the regularization times the total variance of a view."""
+def canonical_pairs(
+    joint: JointMoments,
+    r: int,
+    regularization: float,
+    noises: tuple[float, float] = (0.0, 0.0),
+) -> CanonicalPairs:
+    """The leading pairs; c is the regularization times the total variance of a view.
+
+    `noises` are the variances in each view that rounding alone gives a direction: no direction
+    with less takes part.
+    """
     n = joint.rows.count
     Sx, Sy, C = joint.rows.scatter / n, joint.beside.scatter / n, joint.cross / n
-    Rx, Ry = inverse_root(Sx, regularization), inverse_root(Sy, regularization)
+    Rx, Ry = (
+        inverse_root(S, regularization, noise) for S, noise in zip((Sx, Sy), noises, strict=True)
+    )
     U, s, Vt = np.linalg.svd(Rx @ C @ Ry, full_matrices=False)
     r = min(r, len(s))
     A, B = unit_variance(Rx @ U[:, :r], Sx), unit_variance(Ry @ Vt[:r].T, Sy)
@@ -50,11 +61,11 @@ def canonical_pairs(joint: JointMoments, r: int, regularization: float) -> Canon
     return CanonicalPairs(A, B, np.clip(found, -1.0, 1.0), np.clip(s[:r], 0.0, 1.0))
 
 
-def inverse_root(S: np.ndarray, regularization: float) -> np.ndarray:
+def inverse_root(S: np.ndarray, regularization: float, noise: float = 0.0) -> np.ndarray:
     """(S + c I)^{-1/2} on the directions that have variance, (k, k)."""
     values, V = np.linalg.eigh((S + S.T) / 2)
     total = float(np.trace(S))
-    some = values > len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0)
+    some = values > max(len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0), noise)
     values = np.where(some, np.maximum(values, 0.0) + regularization * total, 1.0)
     return (V * (some / np.sqrt(values))) @ V.T
 
