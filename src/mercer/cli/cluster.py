@@ -2,7 +2,6 @@
 
 from argparse import ArgumentParser, Namespace
 
-from .messages import verbosity
 from .options import (
     add_affinity,
     add_budget,
@@ -47,31 +46,26 @@ def run(args: Namespace) -> Result:
 
     from .. import SpectralClustering
     from .delivery import beside, deliver, draft_of
-    from .methods import affinity_of
-    from .standardization import Standardization
-    from .tables import kept_of, read_rows, warn_of_scales
+    from .methods import affinity_of, budget_of
+    from .tables import kept_of
+    from .training import scaled_table
 
     with draft_of(args) as draft:
-        table = read_rows(args)
-        X = table.X
-        warn_of_scales(args, X, table.names)
+        table, X = scaled_table(args)
         model = SpectralClustering(
             args.clusters,
             assign_labels=args.labels,
             **affinity_of(args),
-            random_state=args.seed,
-            memory=args.memory,
-            n_jobs=args.threads,
-            verbose=verbosity(args),
-        ).fit(Standardization.of([X], args.scale).apply(X))
+            **budget_of(args),
+        ).fit(X)
         sizes = np.bincount(model.labels_, minlength=args.clusters)
         facts = {
-            "rows": len(X),
+            "rows": X.shape[0],
             "clusters": args.clusters,
             "sizes": sizes,
             "eigenvalues": model.eigenvalues_,
         }
-        columns = beside(kept_of(args, table), {"cluster": model.labels_}, len(X))
+        columns = beside(kept_of(args, table), {"cluster": model.labels_}, X.shape[0])
         return deliver(args, draft, columns, facts, summary(model, sizes))
 
 

@@ -59,14 +59,10 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Result:
     """Fit every method in turn, and measure."""
     from .delivery import draft_of
-    from .standardization import Standardization
-    from .tables import read_rows, warn_of_scales
+    from .training import scaled_table
 
     with draft_of(args) as draft:
-        table = read_rows(args)
-        X = table.X
-        warn_of_scales(args, X, table.names)
-        X = Standardization.of([X], args.scale).apply(X)
+        _, X = scaled_table(args)
         found = with_differences([measure(args, method, X) for method in args.methods])
         if draft is not None:
             from .pictures import draw_comparison

@@ -2,7 +2,6 @@
 
 from argparse import ArgumentParser, Namespace
 
-from .messages import verbosity
 from .options import (
     add_affinity,
     add_budget,
@@ -50,33 +49,23 @@ def run(args: Namespace) -> Result:
     """Embed the rows."""
     from .. import DiffusionMap, SpectralEmbedding
     from .delivery import beside, deliver, draft_of, matrix_columns
-    from .methods import affinity_of
-    from .standardization import Standardization
-    from .tables import kept_of, read_rows, warn_of_scales
+    from .methods import affinity_of, budget_of
+    from .tables import kept_of
+    from .training import scaled_table
 
     with draft_of(args) as draft:
-        table = read_rows(args)
-        X = table.X
-        warn_of_scales(args, X, table.names)
+        table, X = scaled_table(args)
         make = DiffusionMap if args.diffusion else SpectralEmbedding
         walk = {"alpha": args.alpha, "t": args.steps} if args.diffusion else {}
-        model = make(
-            args.components,
-            **affinity_of(args),
-            random_state=args.seed,
-            memory=args.memory,
-            n_jobs=args.threads,
-            verbose=verbosity(args),
-            **walk,
-        ).fit(Standardization.of([X], args.scale).apply(X))
+        model = make(args.components, **affinity_of(args), **budget_of(args), **walk).fit(X)
         facts = {
-            "rows": len(X),
+            "rows": X.shape[0],
             "components": args.components,
             "eigenvalues": model.eigenvalues_,
         }
         names = [f"x{i}" for i in range(1, args.components + 1)]
         coordinates = matrix_columns(model.embedding_, names)
-        columns = beside(kept_of(args, table), coordinates, len(X))
+        columns = beside(kept_of(args, table), coordinates, X.shape[0])
         return deliver(args, draft, columns, facts, summary(model))
 
 

@@ -2,7 +2,6 @@
 
 from argparse import ArgumentParser, Namespace
 
-from .messages import verbosity
 from .options import add_budget, add_components, add_data, add_kept, add_output, table_path, whole
 from .results import Result
 
@@ -41,6 +40,7 @@ def run(args: Namespace) -> Result:
     """Scale, and say how well the distances fit."""
     from .. import ClassicalMDS
     from .delivery import deliver, draft_of, matrix_columns
+    from .methods import budget_of
     from .tables import named_points, read_rows
 
     with draft_of(args) as draft:
@@ -50,10 +50,7 @@ def run(args: Namespace) -> Result:
             dissimilarity=args.metric or "precomputed",
             landmarks=args.landmarks,
             correction=args.correction,
-            random_state=args.seed,
-            memory=args.memory,
-            n_jobs=args.threads,
-            verbose=verbosity(args),
+            **budget_of(args),
         ).fit(table.X)
         names = [f"x{i}" for i in range(1, model.embedding_.shape[1] + 1)]
         columns = named_points(args, table) | matrix_columns(model.embedding_, names)

@@ -82,12 +82,9 @@ def make_model(args: Namespace, method: str):
         "degree": args.degree,
         "coef0": args.coef0,
         "tol": args.tol,
-        "random_state": args.seed,
         "copy_X": False,
-        "memory": args.memory,
-        "n_jobs": args.threads,
         "device": args.device,
-        "verbose": verbosity(args),
+        **budget_of(args),
     }
     if method == HEBBIAN:
         passes = {} if args.passes is None else {"n_passes": args.passes}
@@ -131,6 +128,16 @@ def width(args: Namespace) -> float | str | None:
     if args.gamma == "auto":
         return "median" if KERNEL_NAMES.load()[args.kernel].measures_distance else None
     return None if args.gamma == "columns" else args.gamma
+
+
+def budget_of(args: Namespace) -> dict[str, Any]:
+    """The parameters of every estimator that the options of `add_budget` stand for."""
+    return {
+        "random_state": args.seed,
+        "memory": args.memory,
+        "n_jobs": args.threads,
+        "verbose": verbosity(args),
+    }
 
 
 def affinity_of(args: Namespace) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..files import FillMissing, RowSource
+from ..files import FillMissing, RowSource, Table
 from .failures import JobError, UsageError
 from .methods import HEBBIAN
 from .mixed import KEEP, mixed_rows
@@ -19,6 +19,7 @@ from .tables import (
     needs_disk,
     open_rows,
     read_images_of,
+    read_rows,
     say_missing,
     scanned,
     warn_of_scales,
@@ -36,7 +37,7 @@ class TrainingRows:
     count : int or None
         Rows, where known.
     columns : list of str or None
-    scaling : Scaling
+    scaling : Standardization
     image_shape : tuple of int or None
     fill : array of shape (d,) or None
         Means of the columns, where missing values are filled with them.
@@ -81,6 +82,13 @@ def training_rows(args: Namespace, method: str) -> TrainingRows:
     X = scaling.apply(X)
     target = target_of(args, source)
     return TrainingRows(X, X.shape[0], source.columns, scaling, fill=fill_of(source), target=target)
+
+
+def scaled_table(args: Namespace) -> tuple[Table, Any]:
+    """DATA read as a whole, and its rows scaled as asked for."""
+    table = read_rows(args)
+    warn_of_scales(args, table.X, table.names)
+    return table, Standardization.of([table.X], args.scale).apply(table.X)
 
 
 def mixed_target(args: Namespace) -> np.ndarray | None:
