@@ -1,8 +1,37 @@
 """Models that leave the program: a file of their own, and a summary where they are shown."""
 
+from dataclasses import dataclass
 from os import PathLike
 
 from .._tables import html_table
+from ..hebbian import History
+from ..planning import Plan
+from ..significance import Significance
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What only some fits leave behind, for reports; None for what this one did not.
+
+    Attributes
+    ----------
+    plan : Plan
+        What was chosen and why.
+    columns : list of str
+        Names of the columns.
+    passes : History
+        Of a Hebbian rule.
+    rows_streamed : int
+        Rows that came as a stream.
+    significance : Significance
+        How many components stand above noise.
+    """
+
+    plan: Plan | None
+    columns: list[str] | None
+    passes: History | None
+    rows_streamed: int | None
+    significance: Significance | None
 
 
 class Portable:
@@ -23,6 +52,18 @@ class Portable:
         from ..saving import save
 
         save(self, path, overwrite=overwrite)
+
+    def _recorded(self) -> Recorded:
+        """What this fit has left behind that others have not."""
+        facts = vars(self)
+        columns, history = facts.get("feature_names_in_"), facts.get("history_")
+        return Recorded(
+            plan=facts.get("plan_"),
+            columns=None if columns is None else list(columns),
+            passes=history if isinstance(history, History) else None,
+            rows_streamed=facts.get("n_samples_seen_"),
+            significance=facts.get("significance_"),
+        )
 
     @property
     def _repr_html_(self):

@@ -96,28 +96,21 @@ def gather(
     """The content of a report; all checks of its arguments are here."""
     if not isinstance(max_points, int | np.integer) or max_points < 1:
         raise ValueError(f"max_points={max_points!r} must be a whole number of at least 1.")
-    source = None
     if is_arrow(X) or isinstance(X, str | PathLike):
-        X = source = table_for(model, X)
-        columns = columns or source.columns
-        if isinstance(colors, str) and colors in source.left_out:
-            color_name, colors = color_name or colors, source.others([colors])[colors]
+        X = table_for(model, X)
+        columns = columns or X.columns
+        if isinstance(colors, str) and colors in X.left_out:
+            color_name, colors = color_name or colors, X.others([colors])[colors]
     precomputed = isinstance(model.kernel_, Precomputed)
-    S = dense(model.transform(X))
+    S = scores_of(model, X)
     errors = None if precomputed else dense(model.reconstruction_error(X))
-    if not S.shape[1]:
-        raise ValueError(
-            "The model kept no component, so that there is nothing to show. Fit it to rows that "
-            "are not all equal."
-        )
     names = column_names(model, X, columns)
-    X = plain_rows(X if source is None else source.read())
+    X = plain_rows(X)
     n, d = X.shape
     shape = check_images(images, d)
     coloring = make_coloring(colors, names, X, n, color_name)
-    most = int(max_points)
-    worst = worst_rows(errors, min(OUTLIERS, most))
-    index = rows_to_show(n, worst, most)
+    worst = worst_rows(errors, min(OUTLIERS, int(max_points)))
+    index = rows_to_show(n, worst, int(max_points))
     shown = [] if precomputed or shape else list(range(min(d, COLUMNS)))
     rows = X[index]
     return Content(
@@ -143,6 +136,17 @@ def gather(
     )
 
 
+def scores_of(model, X) -> np.ndarray:
+    """The scores of the rows of X, of which there is something to show."""
+    S = dense(model.transform(X))
+    if not S.shape[1]:
+        raise ValueError(
+            "The model kept no component, so that there is nothing to show. Fit it to rows that "
+            "are not all equal."
+        )
+    return S
+
+
 def driven_by(model, names) -> Attribution | str:
     """The columns that drive the components over training rows, or why that is not known."""
     try:
@@ -153,22 +157,22 @@ def driven_by(model, names) -> Attribution | str:
 
 def table_for(model, X) -> RowSource:
     """A table, or the path of one, with the columns that the model was fitted to."""
-    names = getattr(model, "feature_names_in_", None)
-    source = open_source(X)
-    if names is None or source.columns in (None, list(names)):
+    names, source = model._recorded().columns, open_source(X)
+    if names is None or source.columns in (None, names):
         return source
-    return open_source(X, columns=list(names))
+    return open_source(X, columns=names)
 
 
 def plain_rows(X):
     """X as a NumPy array, memmap or CSR matrix; the model has checked it already."""
+    X = X.read() if isinstance(X, RowSource) else X
     return X.tocsr() if is_sparse(X) else np.asarray(to_numpy(X))
 
 
 def column_names(model, X, columns) -> list[str]:
     """Names given, those of a DataFrame, those of the fit, or numbers from 1."""
     if columns is None:
-        columns = getattr(X, "columns", getattr(model, "feature_names_in_", None))
+        columns = getattr(X, "columns", model._recorded().columns)
     if columns is None:
         return [f"column {k + 1}" for k in range(model.n_features_in_)]
     if isinstance(columns, str):
@@ -209,8 +213,8 @@ def rows_to_show(n: int, worst, most: int) -> np.ndarray:
 def recorded(model, history):
     """A label and the curves of the passes, where some were recorded."""
     if history is None:
-        history = getattr(model, "history_", None)
-        if history is None or not len(getattr(history, "changes", ())):
+        history = model._recorded().passes
+        if history is None or not len(history.changes):
             return None
     quantity, named = curves(history)
     return QUANTITIES[quantity], named

@@ -249,7 +249,7 @@ def certificate_tables(model) -> str:
 
 def plan_section(model) -> str:
     """The methods that were weighed, where there is a plan."""
-    plan = getattr(model, "plan_", None)
+    plan = model._recorded().plan
     if plan is None:
         return ""
     return (

@@ -39,8 +39,6 @@ class Walks:
 
 def take_walks(model) -> Walks | str:
     """Walks along the leading components, or why the model has no way back to rows."""
-    if not hasattr(model, "inverse_transform"):
-        return f"{type(model).__name__} has no inverse_transform."
     deviations = np.sqrt(np.maximum(np.asarray(model.explained_variance_, float), 0.0))
     count = min(COMPONENTS, deviations.size, max(1, NUMBERS // (STEPS * model.n_features_in_)))
     steps = steps_along(SPAN, STEPS)

@@ -80,11 +80,12 @@ def basis_words(model) -> str:
         text = f"written in {_count(basis.size, 'Fourier feature')} that give the kernel exactly"
     else:
         text = f"written in {_count(basis.size, 'random feature')} that approximate the kernel"
-    history = getattr(model, "history_", None)
-    if history is not None and hasattr(history, "changes"):
-        text += f", learned by a Hebbian rule in {_count(len(history.changes), 'pass', 'passes')}"
-    elif hasattr(model, "n_samples_seen_"):
-        text += f", learned from a stream of {_count(model.n_samples_seen_, 'row')}"
+    known = model._recorded()
+    if known.passes is not None:
+        passes = _count(len(known.passes.changes), "pass", "passes")
+        text += f", learned by a Hebbian rule in {passes}"
+    elif known.rows_streamed is not None:
+        text += f", learned from a stream of {_count(known.rows_streamed, 'row')}"
     return text
 
 

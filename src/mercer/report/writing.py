@@ -6,15 +6,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._whole_file import whole_file
+from ..estimators._estimator import KernelEstimator
 from ..significance import Significance
 from .content import gather
 from .page import render
-
-# What the page asks of a model.
-NEEDED = ("transform", "reconstruction_error", "eigenvalues_", "certificate_")
 
 
 def write_report(
@@ -95,22 +94,21 @@ def write_report(
     content = gather(
         model, X, columns, colors, color_name, images, title, max_points, history, row_names
     )
-    known = significance or vars(model).get("significance_")
+    known = significance or model._recorded().significance
     write_text(path, render(replace(content, significance=known)))
     return path
 
 
 def check_model(model) -> None:
-    """Raise unless the model is fitted and answers what the page asks."""
-    if isinstance(model, type) or not hasattr(model, "fit"):
+    """Raise unless the model is a fitted one that ends in a kernel expansion."""
+    if not isinstance(model, BaseEstimator):
         raise TypeError(f"A report needs a fitted model, and got {model!r}.")
-    check_is_fitted(model)
-    missing = [name for name in NEEDED if not hasattr(model, name)]
-    if missing:
+    if not isinstance(model, KernelEstimator):
         raise TypeError(
-            f"A report needs a kernel PCA of mercer, such as mercer.KernelPCA; "
-            f"{type(model).__name__} has no {', '.join(missing)}."
+            f"A report needs a kernel PCA of mercer, such as mercer.KernelPCA, and got "
+            f"{type(model).__name__}."
         )
+    check_is_fitted(model)
 
 
 def write_text(path: Path, text: str) -> None:
