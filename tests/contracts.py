@@ -183,6 +183,14 @@ def check_operator_verbs(operator, A, V, atol):
     assert not operator.definite or least >= -n * atol, "it says that it is definite"
 
 
+def check_draft(operator, A):
+    """The draft of an operator is made once, and is the same in single precision."""
+    V = generator(4).standard_normal((A.shape[0], 3))
+    assert operator.draft is operator.draft
+    gap = np.abs(operator.draft @ V - A @ V).max() / np.abs(A @ V).max()
+    assert 1e-12 < gap < 1e-5
+
+
 def check_eigenpairs(pairs, A, r, tol=1e-8, exact=None):
     """True residuals, orthonormal vectors, the largest eigenvalues in falling order."""
     n = A.shape[0]

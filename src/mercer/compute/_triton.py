@@ -17,22 +17,11 @@ Four precisions of it, all summed in float32:
 float16 keeps as many digits as tf32 and multiplies twice as fast.
 """
 
-from dataclasses import dataclass
-
 import torch
 import triton
 import triton.language as tl
 
-from .scalar_map import ScalarMap
-
-# Rows of a strip: all arrays are padded to multiples of it.
-STRIP = 128
-# Columns of the data taken at once, twice at most; more are looped over.
-SLICE = 64
-# Widest block of vectors.
-WIDEST = 128
-# Shared memory that one program may take on a GPU of the Hopper generation.
-SHARED_BYTES = 232_448
+from .fused_tile import STRIP, Tile
 
 
 def launch(left, right, V, out, side, scalar_map, precision, rows, chunk, first):
@@ -66,7 +55,7 @@ def launch(left, right, V, out, side, scalar_map, precision, rows, chunk, first)
     _strips[grid](*left, *right, *halves, out, side, *numbers, **tile.constants)
 
 
-def compile_tile(tile: "Tile") -> None:
+def compile_tile(tile: Tile) -> None:
     """Compile a tile and what starts it, without a run of it."""
     half = torch.float16 if tile.precision in ("half", "split") else torch.float32
     numbers = 0, STRIP, STRIP, 0, tile.D, 0.5, 1.0
@@ -75,111 +64,6 @@ def compile_tile(tile: "Tile") -> None:
     )
     # Asking for it builds the launcher, by a C compiler, and loads the code: a third of a second.
     assert kernel.run is not None
-
-
-@dataclass(frozen=True)
-class Tile:
-    """What a tile is compiled for.
-
-    Attributes
-    ----------
-    D, B : int
-        Columns of prepared rows and of V.
-    scalar_map : ScalarMap
-    precision : str
-    symmetric : bool
-        Whether tiles serve both sides.
-    low : bool
-        Whether V comes in two halves.
-    same : bool
-        Whether columns are the rows.
-    """
-
-    D: int
-    B: int
-    scalar_map: ScalarMap
-    precision: str
-    symmetric: bool
-    low: bool
-    same: bool
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """Rows, columns, warps and stages."""
-        return tile_shape(self)
-
-    @property
-    def constants(self) -> dict:
-        """The arguments that are compiled in; all wide rows share theirs."""
-        BM, BN, warps, stages = self.shape
-        wide = self.D > 2 * SLICE
-        D0, D1 = (SLICE, 0) if wide else parts(self.D)
-        B0, B1 = parts(self.B)
-        return {
-            "D0": D0,
-            "D1": D1,
-            "LOOP": wide,
-            "B": self.B,
-            "B0": B0,
-            "B1": B1,
-            "MAP": self.scalar_map.name,
-            "DEGREE": self.scalar_map.degree,
-            "PRECISION": self.precision,
-            "LOW": self.low,
-            "SYMMETRIC": self.symmetric,
-            "SAME": self.same and self.scalar_map.rough,
-            "HOLLOW": self.same and self.scalar_map.hollow,
-            "BM": BM,
-            "BN": BN,
-            "num_warps": warps,
-            "num_stages": stages,
-        }
-
-
-def parts(width: int) -> tuple[int, int]:
-    """A width of whole sixteens up to 128 as one or two powers of two."""
-    largest = 1 << (width.bit_length() - 1)
-    return (SLICE, SLICE) if width == 2 * SLICE else (largest, width - largest)
-
-
-def whole_width(d: int) -> int:
-    """The least width from d on that `parts` can take, or whole slices."""
-    if d > 2 * SLICE:
-        return -(-d // SLICE) * SLICE
-    width = -(-max(d, 1) // 16) * 16
-    return width if width in (16, 32, 48, 64, 80, 96) else 2 * SLICE
-
-
-def tile_shape(tile: "Tile") -> tuple[int, int, int, int]:
-    """Rows and columns of a tile, warps and pipeline stages that were fastest on an H200."""
-    D, B = tile.D, tile.B
-    if tile.precision not in ("half", "split"):
-        small = tile.precision == "tf32x3" or D > SLICE or B > SLICE
-        return 64 if small else STRIP, 64, 4, 2
-    if D > 2 * SLICE:
-        return STRIP, 128, 8, 3
-    if tile.precision == "half":
-        shape = STRIP, 64, 4, 2 if B == 32 and D >= SLICE else 3
-    elif tile.symmetric and tile.low and D <= SLICE:
-        return STRIP, 128, 8, 2
-    else:
-        shape = STRIP, 64, 4, 2 if tile.symmetric and D <= SLICE else 3
-    return shape if shared_bytes(tile, shape) <= SHARED_BYTES else (*shape[:3], 2)
-
-
-def shared_bytes(tile: "Tile", shape: tuple[int, int, int, int]) -> int:
-    """Shared memory of a tile that keeps its rows: exactly what the compiler was seen to take."""
-    (BM, BN, _, stages), halves = shape, 2 if tile.precision == "split" else 1
-    vectors = 2 * tile.B * (2 if tile.low else 1)
-    rows = 2 * BM * tile.D * halves
-    both_sides = (BM * vectors + 2 * BM * BN * halves) if tile.symmetric else 0
-    return rows + both_sides + stages * (2 * BN * tile.D * halves + BN * vectors)
-
-
-def uses_symmetry(D: int, B: int, precision: str) -> bool:
-    """Whether tiles above the diagonal alone are faster: not where the product with V dominates."""
-    widest = {"half": 64, "split": 32}.get(precision, 0)
-    return widest >= B
 
 
 @triton.jit

@@ -1,7 +1,8 @@
 """Products with a kernel matrix whose tiles never reach memory: preparation and bookkeeping.
 
-The tile itself is `_triton.py`. Here rows are brought to the form it takes, panels of rows are
-walked over whose sums are added up in float64, and V is scaled into the range of float16.
+The tile itself is `_triton.py`, its size `fused_tile.py`. Here rows are brought to the form that
+it takes, panels of rows are walked over whose sums are added up in float64, and V is scaled into
+the range of float16.
 """
 
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,7 +11,8 @@ from copy import copy
 
 import torch
 
-from ._triton import STRIP, WIDEST, Tile, compile_tile, launch, uses_symmetry, whole_width
+from ._triton import compile_tile, launch
+from .fused_tile import STRIP, WIDEST, Tile, uses_symmetry, whole_width
 from .tiles import row_blocks
 
 # Rows whose share in the other rows' products is summed in float32 before it joins the sum in

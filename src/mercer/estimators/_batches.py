@@ -12,6 +12,7 @@ from ..files import is_arrow
 from ..rows import BlockRows, DaskRows, is_dask, is_source
 from ..rows.array import ArrayRows
 from ..rows.partial_sums import pack, unpack
+from ..selectors import Novelty
 from ..stream.state import BatchRecord, State, facts_of, facts_of_state, state_with, with_facts
 from ._input import in_main_memory, named_rows
 from ._weights import checked_weights
@@ -55,6 +56,18 @@ def counted(X, sample_weight) -> tuple[Any, Any]:
         return X, counts
     some = np.flatnonzero(counts)
     return X[some], counts[some]
+
+
+def novelty_threshold(novelty: Any, example: float) -> float | None:
+    """The share of k(x, x) from which a row is new, as a number or a `Novelty` gives it."""
+    if not isinstance(novelty, Novelty):
+        return novelty
+    if novelty.threshold is None:
+        raise ValueError(
+            "novelty=Novelty() has no threshold to tell new rows by. Give one, for example "
+            f"Novelty(threshold={example})."
+        )
+    return novelty.threshold
 
 
 def ahead(batches):

@@ -12,7 +12,7 @@ from ..expansion import KernelExpansion
 from ..hebbian import GrowingHebbian
 from ..rows import ArrayRows
 from ..rows.array import in_type
-from ..selectors import Novelty
+from ._batches import novelty_threshold
 from ._checks import valid_rows
 from ._estimator import KernelEstimator
 from ._input import in_one_place
@@ -114,11 +114,7 @@ class HebbianStream(KernelEstimator):
                 f"budget={self.budget} points cannot hold n_components={self.n_components} and a "
                 "mean. Give a larger budget."
             )
-        if isinstance(self.novelty, Novelty) and self.novelty.threshold is None:
-            raise ValueError(
-                "novelty=Novelty() has no threshold to tell new rows by. Give one, for example "
-                "Novelty(threshold=0.1)."
-            )
+        self._threshold()
 
     def _check_room(self, X, stream: GrowingHebbian):
         """The Gram matrix of the points is kept, and must fit the budget."""
@@ -140,8 +136,10 @@ class HebbianStream(KernelEstimator):
         self._dtype = rows.dtype
         return self._make_stream(self._make_kernel(rows.array))
 
+    def _threshold(self) -> float | None:
+        return novelty_threshold(self.novelty, example=0.1)
+
     def _make_stream(self, kernel) -> GrowingHebbian:
-        novelty = self.novelty
         return GrowingHebbian(
             kernel,
             self.n_components,
@@ -149,7 +147,7 @@ class HebbianStream(KernelEstimator):
             self.budget,
             OVERSAMPLING if self.oversampling is None else self.oversampling,
             self.block,
-            novelty.threshold if isinstance(novelty, Novelty) else novelty,
+            self._threshold(),
             self.center,
         )
 

@@ -13,12 +13,11 @@ from ..compute import is_sparse, make_engine, match_sparsity, to_numpy
 from ..compute.arrays import is_on_device
 from ..compute.engines import device_index
 from ..sampling import RowSample
-from ..selectors import Novelty
 from ..stream.dictionary import GrowingDictionary
 from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream, as_float
 from ..stream.state import State
-from ._batches import identified
+from ._batches import identified, novelty_threshold
 from ._checks import check_file, check_tensor, valid_rows
 from ._estimator import SAMPLE_ROWS, KernelEstimator
 from ._input import in_main_memory
@@ -110,11 +109,7 @@ class StreamInput(KernelEstimator):
                 f"budget={self.budget} cannot give n_components={self.n_components}. Give a "
                 "larger budget, or ask for fewer components."
             )
-        if isinstance(self.novelty, Novelty) and self.novelty.threshold is None:
-            raise ValueError(
-                "novelty=Novelty() has no threshold to tell new rows by. Give one, for example "
-                "Novelty(threshold=0.001)."
-            )
+        self._threshold()
 
     def _begin(self, X, engine, rng) -> State:
         """The state before the first row: the kernel and the span are settled."""
@@ -157,5 +152,5 @@ class StreamInput(KernelEstimator):
         return state._replace(stream=stream)
 
     def _threshold(self) -> float:
-        given: Any = self.novelty.threshold if isinstance(self.novelty, Novelty) else self.novelty
-        return given
+        found: Any = novelty_threshold(self.novelty, example=0.001)
+        return found
