@@ -52,6 +52,10 @@ INDEFINITE = (
     "scores and bounds from a few points are not to be trusted. Use KernelPCA(basis='points'), or "
     "a kernel that is positive semidefinite."
 )
+NO_VARIANCE = (
+    "The data have no variance in feature space, as when all rows are equal: every component is "
+    "zero."
+)
 
 
 class Scores:
@@ -253,7 +257,6 @@ class KernelEstimator(
 
     def _set_results(self, pairs, problem, rows: Rows):
         """Set the fitted attributes that follow from canonical eigenpairs."""
-        basis = self.expansion_.basis
         weight = problem.weight
         degrees = weight - 1 if self.center and weight > 1 else weight
         total = max(problem.total, np.finfo(float).tiny)
@@ -265,27 +268,28 @@ class KernelEstimator(
         self.explained_variance_ = out(pairs.values / degrees)
         with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
             self.explained_variance_ratio_ = out(np.minimum(pairs.values / total, 1.0))
-        if basis.spans_data:
-            self.eigenvectors_ = out(pairs.vectors)
-            self.X_fit_ = rows.kept
-        else:
-            self.X_sample_ = copied(rows.sample(SAMPLE_ROWS))
-            if isinstance(problem, ColumnProblem) and problem.vectors is not None:
-                self.eigenvectors_, self.X_fit_ = out(problem.vectors), rows.kept
-            else:
-                # As of a fit to all points: the largest score of a training row is positive.
-                scores = self.expansion_.scores(basis.rough(self.X_sample_))
-                self.expansion_ = self.expansion_.stretched(peak_signs(scores))
-            if basis.points is not None:
-                self.landmarks_ = restore(basis.points, rows.original if rows.in_memory else None)
+        self._keep_rows(pairs, problem, rows, out)
         self._set_gamma(rows.shape[1])
         if problem.overshoots(OVERSHOOT):
             tell(INDEFINITE.format(self.kernel_))
         elif problem.total <= ZERO_VARIANCE * problem.scale:
-            tell(
-                "The data have no variance in feature space, as when all rows are equal: "
-                "every component is zero."
-            )
+            tell(NO_VARIANCE)
+
+    def _keep_rows(self, pairs, problem, rows: Rows, out):
+        """Set what a model keeps of its rows: all of them, or a sample and the landmarks."""
+        basis = self.expansion_.basis
+        if basis.spans_data:
+            self.eigenvectors_, self.X_fit_ = out(pairs.vectors), rows.kept
+            return
+        self.X_sample_ = copied(rows.sample(SAMPLE_ROWS))
+        if isinstance(problem, ColumnProblem) and problem.vectors is not None:
+            self.eigenvectors_, self.X_fit_ = out(problem.vectors), rows.kept
+        else:
+            # As of a fit to all points: the largest score of a training row is positive.
+            scores = self.expansion_.scores(basis.rough(self.X_sample_))
+            self.expansion_ = self.expansion_.stretched(peak_signs(scores))
+        if basis.points is not None:
+            self.landmarks_ = restore(basis.points, rows.original if rows.in_memory else None)
 
     def _set_gamma(self, d: int):
         fallback = self.gamma if isinstance(self.gamma, Real) else 1.0 / d

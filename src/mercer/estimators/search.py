@@ -108,9 +108,10 @@ class KernelPCASearch(
 ):
     """Kernel PCA with the width and the number of components chosen by pre-image error.
 
-    One fit a width on four fifths of the rows; all numbers of components from it by truncation.
-    Then what lies around the best: more components while more are better, widths and numbers of
-    components between those tried. The model is then fitted to all rows.
+    For each width one model is fitted to four fifths of the rows, and tried with fewer and fewer of
+    its components. Around the best the search goes on: with more components while more are better,
+    and with widths and numbers of components between those tried. The best is then fitted to all
+    rows.
 
     Parameters
     ----------

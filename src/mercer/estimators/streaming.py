@@ -22,7 +22,7 @@ from ..stream.following import follow
 from ..stream.moments import transition
 from ..stream.state import State, record
 from ._batches import HISTORY, StreamLog, ahead, batches_of, counted
-from ._estimator import INDEFINITE, OVERSHOOT, ZERO_VARIANCE
+from ._estimator import INDEFINITE, NO_VARIANCE, OVERSHOOT, ZERO_VARIANCE
 from ._parameters import Interval, StrOptions
 from ._stream import StreamInput
 from ._whole import become, unfitted
@@ -367,10 +367,7 @@ class StreamingKernelPCA(StreamInput):
         if self.expansion_.basis.exact_norms and moments.overshoots(OVERSHOOT):
             tell(INDEFINITE.format(self.kernel_))
         elif self.n_samples_seen_ > 1 and self._variance <= ZERO_VARIANCE * moments.energy:
-            tell(
-                "The data have no variance in feature space, as when all rows are equal: "
-                "every component is zero."
-            )
+            tell(NO_VARIANCE)
 
 
 def check_span(stream) -> None:

@@ -104,16 +104,29 @@ def _how_sure(model) -> str:
     certain = certificate.kind == "bound"
     sure = "This is certified" if certain else "This is an estimate, not a bound"
     text = f"{sure}: the components hold {_between(low, high)} % of the variance"
-    residual = certificate.relative_residual
-    if residual is not None:
+    text += _how_far(certificate, model.eigenvalues_) + "."
+    if not certificate.converged:
+        text += " The fit stopped before it reached the tolerance asked for."
+    if certificate.indefinite:
         text += (
+            " The kernel is indefinite (negative eigenvalues were met), so that shares of "
+            "variance lose their meaning."
+        )
+    return text
+
+
+def _how_far(certificate, eigenvalues) -> str:
+    """How far from the exact eigenvalues those found can be, as the end of a sentence."""
+    text, residual = "", certificate.relative_residual
+    if residual is not None:
+        text = (
             ", and each eigenvalue found has a true one no further away than "
             f"{_part(residual)} of the first"
         )
-    elif certain:
+    elif certificate.kind == "bound":
         width = float(np.max(dense(certificate.eigenvalue_upper - certificate.eigenvalue_lower)))
-        top = max(float(dense(model.eigenvalues_)[0]), np.finfo(float).tiny)
-        text += (
+        top = max(float(dense(eigenvalues)[0]), np.finfo(float).tiny)
+        text = (
             ", and no exact eigenvalue lies above the one found by more than "
             f"{_part(width / top)} of the first"
         )
@@ -121,14 +134,6 @@ def _how_sure(model) -> str:
         text += (
             f"; with confidence {confidence_text(certificate.confidence)} by no more than "
             f"{_part(certificate.likely_widest)}"
-        )
-    text += "."
-    if not certificate.converged:
-        text += " The fit stopped before it reached the tolerance asked for."
-    if certificate.indefinite:
-        text += (
-            " The kernel is indefinite (negative eigenvalues were met), so that shares of "
-            "variance lose their meaning."
         )
     return text
 
