@@ -331,3 +331,17 @@ def test_chi2_of_counts_in_any_unit(power, dtype):
     X, unit = generator(31).random((9, 4)).astype(dtype), dtype(10.0**power)
     K = AdditiveChi2()(X * unit) / unit
     np.testing.assert_allclose(K, AdditiveChi2()(X), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [2, 191, 192, 300])
+@pytest.mark.parametrize("cls", [RBF, Matern, RationalQuadratic])
+def test_a_tile_of_rows_with_themselves_is_any_tile(cls, d, dtype):
+    """Of many columns only half of the products are taken."""
+    X = generator(d).standard_normal((90, d)).astype(dtype)
+    pairs, whole = cls(gamma=1 / d).pairs(X, dtype=dtype, store=10**8), slice(0, 90)
+    own = pairs.tile(whole, whole, np.empty((90, 90), dtype))
+    other = cls(gamma=1 / d).pairs(X, X.copy(), dtype=dtype, store=10**8)
+    np.testing.assert_allclose(
+        own, other.tile(whole, whole, np.empty_like(own)), atol=300 * np.finfo(dtype).eps
+    )

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from ..compute import ScalarMap, array_namespace, is_sparse, to_numpy
 from ..compute.arrays import Array, placement_of
 from .measures import fits_single, typical_distance
-from .pairs import DirectPairs, FactoredPairs, Pairs
+from .pairs import DirectPairs, FactoredPairs, Pairs, multiply
 
 # Rows from which the cancellation in a centered matrix is judged.
 SPREAD_SAMPLE = 256
@@ -171,6 +171,10 @@ class FactoredKernel(Kernel):
     def turn(self, E: Array) -> Array:
         """Rows of the right factor from those of the left one."""
         return E
+
+    def square(self, left: Array, right: Array, out: Array) -> Array:
+        """Products of prepared rows with themselves, into `out`, (a, a)."""
+        return multiply(left, right, out)
 
     def origin(self, X: Array) -> Array:
         """What to subtract from every row first, or None."""

@@ -103,7 +103,8 @@ class FactoredPairs(Pairs):
         else:
             right = self._right[j]
         with np.errstate(over="ignore", invalid="ignore"):  # `repair`, or whoever sums, sees to it
-            T = multiply(left, right, out)
+            product = self.kernel.square if self.symmetric and i == j else multiply
+            T = product(left, right, out)
         rows, columns = (partial(self._exact_rows, A, k) for A, k in ((self.X, i), (self.Z, j)))
         return self.kernel.finish(self.kernel.repair(T, left, right, rows, columns))
 

@@ -16,6 +16,7 @@ from ..compute import ScalarMap, array_namespace, inplace, is_sparse
 from ..compute.arrays import Array, dtype_name, placement_of
 from .base import FactoredKernel, WidthMixin, centering_spread, weighted_sums
 from .measures import append_columns, fits_single, median_row, row_squares, same_for_all
+from .pairs import multiply
 
 # exp(t) = 2^(t log2 e), which is what GPUs compute.
 LOG2E = 1.0 / math.log(2.0)
@@ -30,6 +31,8 @@ FAR = {"float64": 1e3, "float32": 1e2}
 # Squared distances, over the norms, below which a kernel with a cusp takes differences: there
 # rounding eps of the norms makes one of eps / (2 sqrt(share)) of their roots.
 CUSP = {"float64": 1e-6, "float32": 1e-3}
+# Columns from which half of the products and two sums are faster than all products.
+SQUARE_COLUMNS = 192
 # Numbers of the differences that are held at once.
 DIFFERENCES = 2**20
 
@@ -53,6 +56,17 @@ class StationaryKernel(WidthMixin, FactoredKernel):
         turned = xp.asarray(E, copy=True)
         turned[:, d], turned[:, d + 1] = E[:, d + 1], E[:, d]
         return turned
+
+    def square(self, left: Array, right: Array, out: Array) -> Array:
+        """Of many columns only half of the products are taken, as NumPy does for x . x'."""
+        d = left.shape[1] - 2
+        if d < SQUARE_COLUMNS or not isinstance(left, np.ndarray):
+            return multiply(left, right, out)
+        X, norms = left[:, :d], left[:, d]
+        np.matmul(X, X.T, out=out)
+        out += norms[:, None]
+        out += norms
+        return out
 
     def origin(self, X: Array) -> Any:
         """The median of some rows: distances stay, cancellation shrinks."""
