@@ -435,6 +435,7 @@ def test_kernel_pca_is_scaling_of_kernel_distances(kernel):
     np.testing.assert_allclose(scaled.embedding_, scores.transform(X), atol=1e-8)
 
 
+@needs_peer
 @pytest.mark.parametrize("kind", ["euclidean", "cityblock", "precomputed", "landmarks"])
 def test_more_components_than_points_are_as_many_as_points(kind):
     """As in scikit-learn, whose columns without an eigenvalue hold the roots of rounding."""

@@ -43,6 +43,12 @@ def array_namespace(X: Array) -> Any:
     return X.namespace if isinstance(X, BlocksOnDemand) else _namespace(X)
 
 
+def running_sums(X: Array) -> Any:
+    """Sums of each row's entries up to every one of them; NumPy 2.0 has another name for them."""
+    xp = array_namespace(X)
+    return np.cumsum(X, axis=1) if xp is np else xp.cumulative_sum(X, axis=1)
+
+
 def is_sparse(X: Array) -> bool:
     """Whether X is a SciPy sparse matrix or array."""
     # The common case first: a fit asks thirty times.

@@ -13,7 +13,7 @@ sum w_i ((gamma x_i.z + c) / (gamma z.z + c))^(p-1) x_i.
 from abc import ABC, abstractmethod
 
 from ..compute import array_namespace, inplace
-from ..compute.arrays import dtype_in, placement_of
+from ..compute.arrays import dtype_in, placement_of, running_sums
 from ..kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic
 from ..kernels.dot_product import power
 from ..kernels.measures import append_columns, row_squares
@@ -129,8 +129,8 @@ class LaplacianForm(DistanceForm):
                 B = A * xp.exp(gamma * xp.abs(column[None, :] - Z[:, k][:, None]))
                 B = B[:, order]
                 up, down = xp.exp(spread), xp.exp(-spread)
-                left = xp.cumulative_sum(B * up, axis=1) * down
-                right = xp.flip(xp.cumulative_sum(xp.flip(B * down, axis=1), axis=1), axis=1) * up
+                left = running_sums(B * up) * down
+                right = xp.flip(running_sums(xp.flip(B * down, axis=1)), axis=1) * up
                 values = left + right - B
                 best = xp.argmax(values, axis=1)
                 now = A.sum(axis=1)
