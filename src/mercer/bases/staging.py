@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag, eigh, solve_triangular
+from scipy.linalg import block_diag
 
 from ..compute import on_device_of
+from ..compute.lapack import eigh, solve_triangular
 from .thinning import rounding_of
 
 # What the square of a pivot was seen to be above the least eigenvalue of the landmarks before it,
@@ -84,7 +85,7 @@ def staged(G: np.ndarray, order: np.ndarray, L: np.ndarray, rcond: float) -> Sta
     first = int(np.sum(np.square(np.diagonal(L)) >= least))
     if not 0 < first < p or not ORDINARY[0] < largest < ORDINARY[1]:
         return None
-    A = solve_triangular(L[:first, :first], L[first:, :first].T, lower=True, trans=1).T
+    A = solve_triangular(L[:first, :first], L[first:, :first].T, lower=True, transposed=True).T
     rest = L[first:, first:]
     rounding = rounding_of(G)
     blocks = scaled(minor[:first, :first], rounding), scaled(rest @ rest.T, rounding)

@@ -1,11 +1,12 @@
-"""Symmetric eigenproblems by LAPACK that Ctrl-C does not wait for.
+"""Symmetric eigenproblems and linear systems by LAPACK that Ctrl-C does not wait for.
 
 SciPy's wrappers keep the interpreter to themselves while LAPACK works, which is minutes for many
 rows: no signal is seen meanwhile. Here the very routines of SciPy are called by their address, in a
 thread of their own, which leaves the interpreter free, and the main thread waits where an
 interrupt reaches it. It is then raised at once. The thread is left alone until its call returns; a
 program that ends before waits for it, since BLAS must not be unloaded while it works. The numbers
-are those of `scipy.linalg.eigh`.
+are those of SciPy. What NumPy decomposes leaves the interpreter free by itself, and only needs the
+thread (`patiently`).
 """
 
 import ctypes
@@ -17,16 +18,23 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError
+from scipy.linalg import cholesky as plain_cholesky
 from scipy.linalg import eigh as plain_eigh
+from scipy.linalg import solve as plain_solve
+from scipy.linalg import solve_triangular as plain_solve_triangular
 
-# Rows up to which LAPACK takes about a second.
+# Rows up to which LAPACK takes about a second for eigenvectors.
 LONG_ROWS = 2000
+# Operations of other calls that take about a second on one core.
+LONG_WORK = 1e10
+# Operations for each n^3 of an eigenproblem or a singular value decomposition, about.
+EIGENVECTORS = 10
 # Seconds after which a waiting thread looks for signals, where the system does not wake it.
 GLANCE = 0.1
 # Ends of calls whose results nobody waits for any more.
 LEFT: list[threading.Event] = []
 # Arguments of the routines, all of them pointers.
-ARGUMENTS = {"dsyevr": 21, "dsyevd": 11}
+ARGUMENTS = {"dsyevr": 21, "dsyevd": 11, "dpotrf": 5, "dpotrs": 8, "dtrtrs": 10}
 
 
 def eigh(
@@ -58,10 +66,105 @@ def eigh(
 
 
 def is_long(n: int) -> bool:
-    """Whether a problem of n rows is solved in a thread of its own."""
-    if n <= LONG_ROWS or threading.current_thread() is not threading.main_thread():
-        return False  # only the main thread sees signals
-    return all(map(is_known, ARGUMENTS))
+    """Whether an eigenproblem of n rows is solved in a thread of its own."""
+    return n > LONG_ROWS and sees_signals() and all(map(is_known, ARGUMENTS))
+
+
+def takes_long(work: float) -> bool:
+    """Whether so many operations are done in a thread of their own."""
+    return work > LONG_WORK and sees_signals() and all(map(is_known, ARGUMENTS))
+
+
+def sees_signals() -> bool:
+    """Only the main thread does."""
+    return threading.current_thread() is threading.main_thread()
+
+
+def patiently(work: float, function: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of a function of NumPy's that takes about `work` operations."""
+    if work > LONG_WORK and sees_signals():
+        return waited_for(lambda: function(*arguments))
+    return function(*arguments)
+
+
+def thin_svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """U, s and V' with A = U s V', of as many columns as the smaller side has."""
+    small, large = sorted(A.shape)
+    work = float(EIGENVECTORS) * small * small * large
+    return patiently(work, lambda: np.linalg.svd(A, full_matrices=False))
+
+
+def cholesky(
+    A: np.ndarray, *, lower: bool = False, overwrite: bool = False, check_finite: bool = True
+) -> np.ndarray:
+    """The triangular factor of a positive definite matrix: as `scipy.linalg.cholesky`."""
+    if A.dtype != np.float64 or not takes_long(A.shape[0] ** 3 / 3):
+        return plain_cholesky(A, lower=lower, overwrite_a=overwrite, check_finite=check_finite)
+    A = np.asarray_chkfinite(A) if check_finite else A
+    if not overwrite or not (A.flags.f_contiguous or A.flags.c_contiguous):
+        A = np.array(A, order="F")
+    waited_for(lambda: factorize(A, lower))
+    # The other triangle in place, as SciPy leaves it.
+    for j in range(A.shape[0]):
+        A[slice(0, j) if lower else slice(j + 1, None), j] = 0.0
+    return A
+
+
+def solve_positive(A: np.ndarray, B: np.ndarray, *, overwrite: bool = False) -> np.ndarray:
+    """X with A X = B for a positive definite A: as `scipy.linalg.solve` with ``assume_a="pos"``.
+
+    With `overwrite` A may be used up.
+    """
+    n, k = A.shape[0], 1 if B.ndim == 1 else B.shape[1]
+    if A.dtype != np.float64 or not takes_long(n**3 / 3 + 2.0 * n * n * k):
+        return plain_solve(A, B, assume_a="pos", overwrite_a=overwrite)
+    A, X = np.asarray_chkfinite(A), np.array(np.asarray_chkfinite(B), float, order="F")
+    if not overwrite or not (A.flags.f_contiguous or A.flags.c_contiguous):
+        A = np.array(A, order="F")
+
+    def work():
+        letter = factorize(A, lower=False)
+        call_once("dpotrs", letter, n, k, A, n, X, n)
+
+    waited_for(work)
+    return X
+
+
+def solve_triangular(
+    L: np.ndarray,
+    B: np.ndarray,
+    *,
+    lower: bool = False,
+    transposed: bool = False,
+    overwrite: bool = False,
+    check_finite: bool = True,
+) -> np.ndarray:
+    """X with L X = B, or L' X = B if transposed: as `scipy.linalg.solve_triangular`."""
+    n, k = L.shape[0], 1 if B.ndim == 1 else B.shape[1]
+    if L.dtype != np.float64 or B.dtype != np.float64 or not takes_long(float(n) * n * k):
+        options = {"lower": lower, "trans": int(transposed), "overwrite_b": overwrite}
+        return plain_solve_triangular(L, B, check_finite=check_finite, **options)
+    if check_finite:
+        L, B = np.asarray_chkfinite(L), np.asarray_chkfinite(B)
+    if not (L.flags.f_contiguous or L.flags.c_contiguous):
+        L = np.array(L, order="F")
+    X = B if overwrite and B.flags.f_contiguous else np.array(B, order="F")
+    # By rows it is its transpose by columns.
+    flipped = not L.flags.f_contiguous
+    triangle = b"L" if lower != flipped else b"U"
+    turned = b"T" if transposed != flipped else b"N"
+    waited_for(lambda: call_once("dtrtrs", triangle, turned, b"N", n, k, L, n, X, n))
+    return X
+
+
+def factorize(A: np.ndarray, lower: bool) -> bytes:
+    """Put the Cholesky factor into a triangle of A; the triangle that LAPACK sees.
+
+    By rows the lower triangle is the upper one of the same matrix by columns.
+    """
+    letter = b"L" if lower == A.flags.f_contiguous else b"U"
+    call_once("dpotrf", letter, A.shape[0], A, A.shape[0])
+    return letter
 
 
 def waited_for(work: Callable[[], Any]) -> Any:
@@ -130,6 +233,17 @@ def call(name: str, arguments: Callable[[tuple], tuple]) -> None:
     run(*pointers((*arguments(space), info)))
     if info.value:
         raise LinAlgError(f"LAPACK's {name} did not find all eigenpairs (info {info.value}).")
+
+
+def call_once(name: str, *arguments: Any) -> None:
+    """Call a routine that needs no work space; LinAlgError where the matrix does not allow it."""
+    info = ctypes.c_int()
+    routine(name)(*pointers((*arguments, info)))
+    if info.value:
+        raise LinAlgError(
+            f"LAPACK's {name} stopped at row {info.value}: the matrix is singular or not positive "
+            "definite."
+        )
 
 
 def pointers(values: tuple) -> list[Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array
+from ..compute.lapack import thin_svd
 from .base import SymmetricOperator
 
 # Singular values of target features below this share of the largest are rounding.
@@ -44,7 +45,7 @@ class TargetRoot:
         P = features - np.average(features, axis=0, weights=weights)
         if weights is not None:
             P = P * np.sqrt(weights)[:, None]
-        B, s, _ = np.linalg.svd(P, full_matrices=False)
+        B, s, _ = thin_svd(P)
         kept = s > RANK_SHARE * max(float(np.max(s, initial=0.0)), np.finfo(float).tiny)
         return cls(B[:, kept], s[kept], identity)
 

@@ -8,10 +8,10 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from ..compute import format_bytes, to_numpy
 from ..compute.arrays import Array
+from ..compute.lapack import cholesky, solve_positive, solve_triangular
 from ..exceptions import tell
 from ..expansion import KernelExpansion
 from ..kernels import RBF, Kernel
@@ -133,12 +133,12 @@ def centered_ridge(kernel, centers, S, X, alpha):
     """
     K = kernel(centers)
     K.flat[:: len(centers) + 1] += len(centers) * np.finfo(float).eps * 10
-    L = linalg.cholesky(K, lower=True, overwrite_a=True)
-    A = linalg.solve_triangular(L, kernel(centers, S), lower=True, overwrite_b=True)
+    L = cholesky(K, lower=True, overwrite=True)
+    A = solve_triangular(L, kernel(centers, S), lower=True, overwrite=True)
     normal = A @ A.T
     normal.flat[:: len(centers) + 1] += alpha
-    B = linalg.solve(normal, A @ X, assume_a="pos", overwrite_a=True)
-    return linalg.solve_triangular(L, B, lower=True, trans="T")
+    B = solve_positive(normal, A @ X, overwrite=True)
+    return solve_triangular(L, B, lower=True, transposed=True)
 
 
 def ridge_inverse(kernel: Kernel, S: Array, X: Array, alpha: Any) -> Any:
@@ -151,4 +151,4 @@ def ridge_inverse(kernel: Kernel, S: Array, X: Array, alpha: Any) -> Any:
     """
     K = to_numpy(kernel(S))
     K.flat[:: S.shape[0] + 1] += alpha
-    return linalg.solve(K, to_numpy(X), assume_a="pos", overwrite_a=True)
+    return solve_positive(K, to_numpy(X), overwrite=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..bases import Basis
+from ..compute.lapack import eigh, thin_svd
 from ..expansion import KernelExpansion
 from ..moments import JointMoments, Moments
 
@@ -54,7 +55,7 @@ def canonical_pairs(
     Rx, Ry = (
         inverse_root(S, regularization, noise) for S, noise in zip((Sx, Sy), noises, strict=True)
     )
-    U, s, Vt = np.linalg.svd(Rx @ C @ Ry, full_matrices=False)
+    U, s, Vt = thin_svd(Rx @ C @ Ry)
     r = min(r, len(s))
     A, B = unit_variance(Rx @ U[:, :r], Sx), unit_variance(Ry @ Vt[:r].T, Sy)
     found = np.einsum("ij,ij->j", A, C @ B)
@@ -63,7 +64,7 @@ def canonical_pairs(
 
 def inverse_root(S: np.ndarray, regularization: float, noise: float = 0.0) -> np.ndarray:
     """(S + c I)^{-1/2} on the directions that have variance, (k, k)."""
-    values, V = np.linalg.eigh((S + S.T) / 2)
+    values, V = eigh((S + S.T) / 2, driver="evd")
     total = float(np.trace(S))
     some = values > max(len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0), noise)
     values = np.where(some, np.maximum(values, 0.0) + regularization * total, 1.0)

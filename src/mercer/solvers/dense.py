@@ -1,10 +1,11 @@
 """Dense eigen-decomposition by LAPACK: n^2 memory, n^3 time, all components at once."""
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky
+from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dsymm
 
 from ..compute import array_namespace, on_device_of, to_numpy
+from ..compute.lapack import cholesky
 from ..operators import SymmetricOperator
 from ._linalg import column_norms, leading_eigh
 from .base import NEGATIVE_SHARE, Eigenpairs, PassState, Report, Solver, silent
@@ -89,7 +90,7 @@ def negative_bound(A, shift):
     """
     A[np.diag_indices_from(A)] += shift
     try:
-        cholesky(A, overwrite_a=True, check_finite=False)
+        cholesky(A, overwrite=True, check_finite=False)
     except LinAlgError:
         return -2 * shift
     return 0.0
