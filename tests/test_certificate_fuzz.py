@@ -11,6 +11,7 @@ import pytest
 from contracts import SEED, generator
 from fuzz import FORMULAS, KINDS, draw, violations
 
+from mercer.kernels.base import DirectKernel
 from mercer.remainder import (
     FAILURE,
     drawn_pairs,
@@ -88,6 +89,19 @@ def remainder_matrix(rng, n, kind):
     return C @ C.T / max(1.0, (C * C).sum(axis=1).max())
 
 
+class Entries(DirectKernel):
+    """Entries of a matrix as the kernel of row numbers."""
+
+    def __init__(self, E):
+        self.E = E
+
+    def fill(self, X, Z, out):
+        out[...] = self.E[np.ix_(X[:, 0].astype(int), Z[:, 0].astype(int))]
+
+    def diag(self, X):
+        return self.E.diagonal()[X[:, 0].astype(int)]
+
+
 @pytest.mark.parametrize("kind", ["many", "one direction", "few rows"])
 @pytest.mark.parametrize("n", [40, 300, 700])
 def test_remainder_of_a_span_is_bounded(kind, n):
@@ -97,18 +111,15 @@ def test_remainder_of_a_span_is_bounded(kind, n):
         norm, trace = np.linalg.norm(E, 2) * (1 - 1e-12), float(np.trace(E))
         everything = np.arange(n)[:, None]
 
-        def kernel(rows, others=None, E=E):
-            index = rows[:, 0]
-            return E[np.ix_(index, index if others is None else others[:, 0])]
+        def nothing(part):
+            return np.zeros((part.stop - part.start, 1))
 
-        def nothing(rows):
-            return np.zeros((len(rows), 1))
-
-        found = landmark_remainder(kernel, everything, nothing, n, trace, 1.0)
-        assert found.confidence == 1 and norm <= found.sure and found.sure <= trace
-        sample = rng.permutation(everything)[: n // 2]
-        some = landmark_remainder(kernel, sample, nothing, n, trace, 1.0)
-        assert some.confidence == 1 - FAILURE and norm <= some.likely <= some.sure == trace
+        kernel, sample = Entries(E), rng.permutation(everything)[: n // 2]
+        for block in (16, 32, 128):
+            found = landmark_remainder(kernel, everything, nothing, n, trace, 1.0, block)
+            assert found.confidence == 1 and norm <= found.sure and found.sure <= trace
+            some = landmark_remainder(kernel, sample, nothing, n, trace, 1.0, block)
+            assert some.confidence == 1 - FAILURE and norm <= some.likely <= some.sure == trace
         all_pairs = feature_remainder(kernel, everything, nothing, 1.0)
         assert norm <= all_pairs.sure and all_pairs.sure == pytest.approx(np.linalg.norm(E))
 

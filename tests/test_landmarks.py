@@ -14,16 +14,21 @@ from sklearn.decomposition import PCA
 
 from mercer import KernelPCA
 from mercer.bases import Landmarks, RandomFeatures
+from mercer.bases import points as points_module
 from mercer.bases.landmarks import pool_within
-from mercer.bases.staging import condition
+from mercer.bases.staging import Factor, condition
 from mercer.compute import LocalEngine
+from mercer.estimators._estimator import SIGN_ROWS
 from mercer.exceptions import MercerWarning
 from mercer.kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic, Sigmoid
+from mercer.kernels.pairs import FactoredPairs
 from mercer.moments import Moments
 from mercer.problems import reduced_problem
 from mercer.problems.summing import LATE_CONDITION
+from mercer.remainder import ALL_ROWS, SAMPLE_ROWS, block_rows
 from mercer.rows import ArrayRows
 from mercer.selectors import SELECTORS, FullGreedy, KMeans, Uniform
+from mercer.selectors.two_stage import default_pool
 
 GAMMA = 5e-4
 
@@ -304,6 +309,67 @@ def test_certificate_knows_the_rounding_of_late_whitening(digits):
     assert problem.slack >= np.finfo(float).eps * condition(problem.whitener)
     single = posed(basis, digits.astype(np.float32))
     assert problem.rounding < 1e-7 < single.rounding
+
+
+@pytest.fixture
+def values_asked_for(monkeypatch):
+    """Kernel values that were computed, as a list of numbers."""
+    asked = []
+
+    def counting(method):
+        def counted(self, *where):
+            asked.append(where[-1].size)
+            return method(self, *where)
+
+        return counted
+
+    monkeypatch.setattr(FactoredPairs, "tile", counting(FactoredPairs.tile))
+    monkeypatch.setattr(FactoredPairs, "diagonal_tiles", counting(FactoredPairs.diagonal_tiles))
+    return asked
+
+
+@pytest.mark.parametrize("n", [1500, 2000, 5000])
+def test_a_fit_shares_what_it_evaluates(n, values_asked_for):
+    """The same rows serve sums, certificate and signs: speed where a fit takes milliseconds."""
+    X, m = generator(n).standard_normal((n, 6)), 100
+    KernelPCA(10, kernel="rbf", gamma=0.2, basis=Landmarks(m), random_state=0).fit(X)
+    pool, judges = default_pool(n, m), n if n <= ALL_ROWS else SAMPLE_ROWS
+    again = 0 if n <= ALL_ROWS else judges + SIGN_ROWS
+    least = pool**2 + m**2 + (n + again) * m
+    assert least <= sum(values_asked_for) <= least + judges * block_rows(m)
+
+
+def test_pairs_that_can_tell_nothing_are_not_asked_for(values_asked_for):
+    """Few rows that leave much make a sample say no more than the trace."""
+    X = generator(3).standard_normal((3000, 2))
+    X[::100] *= 100
+    basis = Landmarks(points=X[1:21])
+    model = KernelPCA(3, kernel="rbf", gamma=0.1, basis=basis, random_state=0).fit(X)
+    assert_allclose(model.certificate_.likely_upper, model.certificate_.eigenvalue_upper)
+    assert sum(values_asked_for) == 20**2 + (3000 + SAMPLE_ROWS + SIGN_ROWS) * 20
+
+
+def test_landmarks_far_from_dependent_need_no_eigenvectors(digits, monkeypatch):
+    """Eigenvalues and intervals by the Cholesky factor are those by eigenvectors."""
+    Z = digits[FullGreedy().select(RBF(GAMMA), digits, 60, None)]
+    quick = fit(digits, Landmarks(points=Z))
+    problem = posed(Landmarks(points=Z).build(RBF(GAMMA), digits, LocalEngine(10**9), None), digits)
+    assert isinstance(problem.way, Factor)
+    assert problem.way.condition >= np.linalg.cond(RBF(GAMMA)(Z))
+    W = problem.whitener
+    assert_allclose(W.T @ RBF(GAMMA)(Z) @ W, np.eye(60), atol=1e-9)
+    monkeypatch.setattr(points_module, "cholesky_of", lambda G: None)
+    slow = fit(digits, Landmarks(points=Z))
+    assert_allclose(quick.eigenvalues_, slow.eigenvalues_, rtol=1e-10)
+    assert_allclose(quick.transform(digits), slow.transform(digits), atol=1e-8)
+    upper = [model.certificate_.eigenvalue_upper for model in (quick, slow)]
+    assert_allclose(*upper, rtol=1e-8)
+
+
+def test_nearly_dependent_landmarks_have_no_factor(digits):
+    Z = np.vstack([digits[:40], digits[:40] + 1e-3])
+    basis = Landmarks(points=Z).build(RBF(GAMMA), digits, LocalEngine(10**9), None)
+    assert not isinstance(posed(basis, digits).way, Factor)
 
 
 def test_ill_conditioned_landmarks_in_single_precision(digits):

@@ -64,7 +64,8 @@ def assert_same_model(one, other, X, rtol=1e-9):
     assert_allclose(one.expansion_.metric, other.expansion_.metric, atol=rtol)
     for name in ("eigenvalue_lower", "eigenvalue_upper", "captured_variance"):
         ours, theirs = getattr(one.certificate_, name), getattr(other.certificate_, name)
-        assert_allclose(ours, theirs, rtol=rtol)
+        # Few rows of an array are whitened before they are summed, and have less rounding.
+        assert_allclose(ours, theirs, rtol=max(rtol, 1e-7))
 
 
 @pytest.mark.parametrize("center", [True, False])

@@ -116,10 +116,13 @@ class Basis(ABC):
     def whitener(self, dtype: Any) -> np.ndarray | None:
         """W with W' G W = I, for coordinates in an orthonormal basis; None if G = I."""
 
-    def whitener_for(self, X: Array, rcond: float) -> tuple[np.ndarray | None, Any]:
-        """A whitener for the moments of many rows like those of X, and how it is applied.
+    def whitener_for(
+        self, X: Array, rcond: float, many: bool = True
+    ) -> tuple[np.ndarray | None, Any]:
+        """A whitener for the moments of rows like those of X, and how it is applied.
 
-        That is itself, or `Stages` where G has eigenvalues below `rcond` of the largest.
+        That is itself or `Stages`. For `many` rows it is worth a search for what is cheapest.
+        `rcond` is the least condition, inverted, of a G whose rows are whitened once summed.
         """
         W = self.whitener(np.float64)
         return W, W

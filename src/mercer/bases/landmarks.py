@@ -17,7 +17,7 @@ from ..compute import (
     on_device_of,
     to_numpy,
 )
-from ..compute.arrays import Array
+from ..compute.arrays import Array, dtype_name
 from ..exceptions import tell
 from ..kernels import Kernel
 from ..selectors import Selector
@@ -130,11 +130,7 @@ class Landmarks(BasisRecipe):
                 return basis, basis.size, basis.lost_share(X)
 
             return self.grow(X.shape[0], attempt)[0]
-        spread = kernel.spread(X)
-        single = spread <= DRAFT_SPREAD
-        if spread == np.inf:
-            # There are entries that single precision cannot hold.
-            X = in_double(X)
+        X, single = in_enough_digits(kernel, X)
         if self.points is not None or self.indices is not None:
             points = self._given(X)
             kernel.check(points)
@@ -301,6 +297,18 @@ def selected(selector, kernel, X, size, rng):
             "has no positive semidefinite matrix on these rows. Choose another selector, such as "
             "Uniform(), or use basis='points'."
         ) from error
+
+
+def in_enough_digits(kernel, X):
+    """Rows of a type that holds their kernel, and whether single precision does; None if unasked.
+
+    Rows in double precision are computed in it, and nobody has to know.
+    """
+    if dtype_name(X.dtype) == "float64":
+        return X, None
+    spread = kernel.spread(X)
+    # There may be entries that single precision cannot hold.
+    return in_double(X) if spread == np.inf else X, spread <= DRAFT_SPREAD
 
 
 def in_double(X):

@@ -20,7 +20,7 @@ from ..kernels import Hollow, Kernel
 from ..kernels.measures import rows_of
 from ..kernels.pairs import Pairs
 from .base import Basis, BasisRecipe, GramBasis
-from .staging import scaled, staged
+from .staging import Stages, cholesky_of, factored, scaled, staged
 from .thinning import independent, rounding_of, worthwhile
 
 # Largest spread (see `Kernel.spread`) at which single-precision tiles still give
@@ -117,7 +117,10 @@ class PointBasis(Basis):
 
         Never a Cholesky factor: smooth kernels are numerically rank-deficient.
         """
-        values, V = self.engine.eigh(self._own_gram())
+        return self._by_eigenvectors(self._own_gram(), dtype)
+
+    def _by_eigenvectors(self, G, dtype: Any) -> Array:
+        values, V = self.engine.eigh(G)
         rcond = SINGLE_RCOND if dtype == np.float32 else self.size * np.finfo(float).eps
         if not values[-1] > -values[0]:
             raise ValueError(
@@ -129,25 +132,40 @@ class PointBasis(Basis):
         kept = values > rcond * max(values[-1], 0.0)
         return V[:, kept] / np.sqrt(values[kept])
 
-    def whitener_for(self, X: Array, rcond: float) -> tuple[Array, Any]:
-        """As `whitener`, over the landmarks that are worth their work; the others have no weight.
+    def whitener_for(self, X: Array, rcond: float, many: bool = True) -> tuple[Array, Any]:
+        """As `whitener`, by a Cholesky factor where landmarks are far from dependent.
 
-        In stages where G is so close to singular that sums cannot be whitened late.
+        Of `many` rows over the landmarks that are worth their work; the others have no weight. In
+        stages where G is so close to singular that sums cannot be whitened late.
         """
-        if self.engine.device is not None or not self.kernel.definite:
-            return super().whitener_for(X, rcond)
+        double = self.precision(X) == np.float64
+        if self.engine.device is not None or not self.kernel.definite or not (many or double):
+            return super().whitener_for(X, rcond, many)
         G = self._own_gram()
         with self.engine.single_blas():
+            if not many:
+                return self._factored(G, rcond)
             order, L = self._worthwhile(G, X)
             if not order.size:  # landmarks of which the kernel sees nothing: told of there
-                return super().whitener_for(X, rcond)
-            stages = staged(G, order, L, rcond) if self.precision(X) == np.float64 else None
+                return super().whitener_for(X, rcond, many)
+            stages: Stages | None = None
+            if double:
+                stages = factored(G, order, L, rcond) or staged(G, order, L, rcond)
             if stages is not None:
                 return stages.weights(self.size), stages
             own = scaled(G[np.ix_(order, order)], rounding_of(G))
         W = np.zeros((self.size, own.shape[1]))
         W[order] = own
         return W, W
+
+    def _factored(self, G: np.ndarray, rcond: float) -> tuple[Array, Any]:
+        """The inverse of the Cholesky factor, or eigenvectors."""
+        L = cholesky_of(G)
+        factor = None if L is None else factored(G, np.arange(self.size), L, rcond)
+        if factor is None:
+            W = self._by_eigenvectors(G, np.float64)
+            return W, W
+        return factor.blocks[0], factor
 
     def _worthwhile(self, G: np.ndarray, X: Array) -> tuple[np.ndarray, np.ndarray]:
         """Landmarks to use, and the Cholesky factor of their Gram matrix, judged on rows of X."""

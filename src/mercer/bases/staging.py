@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag
+from scipy.linalg import LinAlgError, block_diag
+from scipy.linalg.blas import dtrmm
+from scipy.linalg.lapack import dtrtri
 
 from ..compute import on_device_of
-from ..compute.lapack import eigh, solve_triangular
+from ..compute.lapack import cholesky, eigh, solve_triangular
 from .thinning import rounding_of
 
 # What the square of a pivot was seen to be above the least eigenvalue of the landmarks before it,
@@ -35,36 +37,103 @@ class Stages:
     used : array of int, (p,)
         Landmarks, the first part before the rest.
     A : array of shape (p_2, p_1)
-    blocks : (W_1, W_2)
-        Whiteners of both parts, V l^{-1/2}.
+    blocks : tuple of arrays
+        Whiteners of the parts, V l^{-1/2}.
     trace : float
         Of G.
     """
 
     used: np.ndarray
     A: np.ndarray
-    blocks: tuple[np.ndarray, np.ndarray]
+    blocks: tuple[np.ndarray, ...]
     trace: float
 
     def residuals(self, K: Any) -> Any:
         """[k_1, k_2 - A k_1] in place of kernel rows [k_1, k_2], (b, p)."""
         first = self.A.shape[1]
+        if first == K.shape[1]:
+            return K
         K[:, first:] -= K[:, :first] @ on_device_of(self.A, K).T
         return K
 
     @property
+    def width(self) -> int:
+        """Number of coordinates."""
+        return sum(W.shape[1] for W in self.blocks)
+
+    def coordinates(self, K: Any) -> Any:
+        """Coordinates of kernel rows (b, p), which are overwritten, (b, k)."""
+        return self.residuals(K) @ on_device_of(self.late, K)
+
+    @property
     def late(self) -> np.ndarray:
         """What whitens the sum of the residuals, (p, k)."""
-        return block_diag(*self.blocks)
+        return self.blocks[0] if len(self.blocks) == 1 else block_diag(*self.blocks)
 
     def weights(self, size: int) -> np.ndarray:
         """The whole as weights of `size` landmarks, (size, k)."""
-        W = self.late
-        first = self.A.shape[1]
-        W[:first] -= self.A.T @ W[first:]
+        W, first = self.late, self.A.shape[1]
+        if len(self.A):
+            W[:first] -= self.A.T @ W[first:]
         full = np.zeros((size, W.shape[1]))
         full[self.used] = W
         return full
+
+
+@dataclass(frozen=True)
+class Factor(Stages):
+    """One stage alone: W = L^{-T}, which takes a twentieth of the time of eigenvectors.
+
+    For landmarks that are far from dependent. Coordinates are those of eigenvectors but for a
+    rotation, so that eigenvalues are the same.
+
+    Attributes
+    ----------
+    norm : float
+        The largest row sum of |G|.
+    """
+
+    norm: float = 0.0
+
+    def coordinates(self, K: Any) -> Any:
+        """As of `Stages`, by half of the products."""
+        return dtrmm(1.0, self.blocks[0].T, K.T, lower=1, overwrite_b=1).T
+
+    @property
+    def condition(self) -> float:
+        """At least the condition of G."""
+        return self.norm * float(np.square(self.blocks[0]).sum())
+
+    def energy_of_weights(self, C: np.ndarray) -> float:
+        """tr W C W': the squared weights of rows whose coordinates have second moments C.
+
+        Over eigenvectors of G it is the sum of the energies over the eigenvalues.
+        """
+        W = self.blocks[0]
+        return float(np.sum(dtrmm(1.0, W, C) * W))
+
+
+def factored(G: np.ndarray, order: np.ndarray, L: np.ndarray, rcond: float) -> Factor | None:
+    """The one stage of landmarks in the order of their Cholesky factor; None if one cannot do.
+
+    Parameters as of `staged`.
+    """
+    pivots = np.square(np.diagonal(L))
+    if not pivots.size or not ORDINARY[0] < pivots.min() <= pivots.max() < ORDINARY[1]:
+        return None
+    minor = G if order.size == len(G) else G[np.ix_(order, order)]
+    inverse, _ = dtrtri(L, lower=1)
+    norm, trace = float(np.abs(minor).sum(axis=0).max()), float(np.trace(minor))
+    found = Factor(order, np.zeros((0, order.size)), (inverse.T,), trace, norm)
+    return found if found.condition * rcond <= 1 else None
+
+
+def cholesky_of(G: np.ndarray) -> np.ndarray | None:
+    """The lower Cholesky factor; None where G has none."""
+    try:
+        return cholesky(G, lower=True, check_finite=False)
+    except LinAlgError:
+        return None
 
 
 def staged(G: np.ndarray, order: np.ndarray, L: np.ndarray, rcond: float) -> Stages | None:

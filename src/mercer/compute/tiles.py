@@ -78,7 +78,7 @@ class TiledEngine(ABC):
     mirror_side: int
     #: Rows of a block in a sum over many rows of few columns, and of a streamed block.
     sum_block = 512
-    stream_block = 2048
+    stream_block = 1024
 
     @abstractmethod
     def empty(self, shape: Any, dtype: Any = np.float64) -> Array:

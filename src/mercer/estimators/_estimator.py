@@ -39,6 +39,9 @@ from ._parameters import Interval
 # Training rows kept with a model whose basis is not the data, for neighbors and regressions.
 SAMPLE_ROWS = 2000
 
+# Of them, those whose scores say which sign a component gets, where they are not all rows.
+SIGN_ROWS = 500
+
 # Parameters that a fit may change when it goes on from a checkpoint.
 NOT_OF_THE_RESULT = {"checkpoint", "n_jobs", "memory", "verbose", "callback", "copy_X"}
 
@@ -286,7 +289,10 @@ class KernelEstimator(
             self.eigenvectors_, self.X_fit_ = out(problem.vectors), rows.kept
         else:
             # As of a fit to all points: the largest score of a training row is positive.
-            scores = self.expansion_.scores(basis.rough(self.X_sample_))
+            scores = problem.known_scores(pairs)
+            if scores is None:
+                step = 1 if problem.count <= SAMPLE_ROWS else SAMPLE_ROWS // SIGN_ROWS
+                scores = self.expansion_.scores(basis.rough(self.X_sample_[::step]))
             self.expansion_ = self.expansion_.stretched(peak_signs(scores))
         if basis.points is not None:
             self.landmarks_ = restore(basis.points, rows.original if rows.in_memory else None)

@@ -202,6 +202,10 @@ class FactoredKernel(Kernel):
         """The products T of prepared rows, where some lost digits: those from the rows again."""
         return T
 
+    def keeps_digits(self, left: Array, right: Array) -> bool:
+        """Whether it is known, before they are made, that no products of prepared rows lose any."""
+        return True
+
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
         """Tiles by GEMM."""
         return FactoredPairs(self, X, Z, dtype, store)
@@ -232,6 +236,10 @@ class Slope(FactoredKernel):
     def repair(self, T, left, right, rows, columns):
         """As of the kernel."""
         return self.kernel.repair(T, left, right, rows, columns)
+
+    def keeps_digits(self, left, right):
+        """As of the kernel."""
+        return self.kernel.keeps_digits(left, right)
 
     def finish(self, T):
         """The derivative."""

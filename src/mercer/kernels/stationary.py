@@ -109,6 +109,13 @@ class StationaryKernel(WidthMixin, FactoredKernel):
         norms = s[:, None] + t[None, :]
         return (norms < -2 * limit) & ~(norms / limit >= T)
 
+    def keeps_digits(self, left: Array, right: Array) -> bool:
+        """Whether all rows are near enough to the origin."""
+        if 0 in (left.shape[0], right.shape[0]):
+            return True
+        nearest = float(minus_squares(left).min()) + float(minus_squares(right).min())
+        return nearest >= -2 * FAR[dtype_name(left.dtype)]
+
     def growth(self, X: Array) -> float:
         """Rounding of -gamma d^2 over eps: that of the norms, as far as no differences are used."""
         return 4 * min(self._farthest(X), FAR["float64"]) + 1
@@ -155,9 +162,8 @@ def minus_squares(E):
     """-gamma |x|^2 of prepared rows, of the left or of the right factor, (n,)."""
     d = E.shape[1] - 2
     last = E[:, [d, d + 1]].toarray() if is_sparse(E) else E[:, d:]
-    xp = array_namespace(last)
-    # The other of the two columns holds ones.
-    return xp.min(last, axis=1)
+    # The other of the two columns holds ones. A minimum along the short axis takes 20 times longer.
+    return array_namespace(last).minimum(last[:, 0], last[:, 1])
 
 
 def dense_rows(X):
@@ -239,6 +245,10 @@ class Matern(StationaryKernel):
         if float(T.max()) <= share * (float(s.min()) + float(t.min())):
             return None
         return ~(share * (s[:, None] + t[None, :]) >= T)
+
+    def keeps_digits(self, left: Array, right: Array) -> bool:
+        """With a cusp it depends on the products."""
+        return self.nu > 0.5 and super().keeps_digits(left, right)
 
     def growth(self, X: Array) -> float:
         """With a cusp, that at the smallest distances that come from products."""

@@ -35,3 +35,7 @@ class SummedProblem(ABC):
     def is_zero(self) -> bool:
         """Not known before the fit; rounding of a few basis vectors does no harm."""
         return False
+
+    def known_scores(self, pairs: Eigenpairs) -> Any:
+        """Scores of all rows, (n, r), where they are known without another pass; else None."""
+        return None

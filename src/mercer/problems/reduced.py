@@ -9,7 +9,7 @@ import numpy as np
 
 from ..bases import Basis, ColumnBasis, FeatureBasis
 from ..bases.points import JUDGES
-from ..bases.staging import Stages, inverse_eigenvalues
+from ..bases.staging import Factor, Stages, inverse_eigenvalues
 from ..certificate import (
     Certificate,
     projection_certificate,
@@ -24,6 +24,7 @@ from ..remainder import (
     BLOCK,
     PAIR_STEP,
     Remainder,
+    block_rows,
     feature_remainder,
     landmark_remainder,
     paired_remainder,
@@ -79,10 +80,8 @@ def reduced_problem(
     count : int or None
         Rows in all; None for many. What a whitener saves for each of them is worth a search.
     """
-    if count is None or count >= MANY_ROWS * max(basis.size, JUDGES):
-        whitener, way = basis.whitener_for(X, 1 / LATE_CONDITION)
-    else:
-        whitener = way = basis.whitener(np.float64)
+    many = count is None or count >= MANY_ROWS * max(basis.size, JUDGES)
+    whitener, way = basis.whitener_for(X, 1 / LATE_CONDITION, many)
     rounding = EPS * basis.size
     if basis.precision(X) == np.float32:
         # Directions that are left out here hold less than the rounding of the data.
@@ -117,6 +116,8 @@ class ReducedProblem(SummedProblem):
     joint: JointMoments | None = None
     #: What pairs of rows are drawn by.
     seed: int = 0
+    #: Coordinates of all rows, (n, k), where they are few enough to be kept.
+    coordinates: Any = None
 
     def __init__(
         self,
@@ -174,6 +175,14 @@ class ReducedProblem(SummedProblem):
         frame = np.hstack([b[:, None], A])
         return KernelExpansion(self.basis, frame, metric), self.certificate(pairs)
 
+    def known_scores(self, pairs: Eigenpairs) -> Any:
+        """Scores of all rows, where their coordinates were kept."""
+        if self.coordinates is None:
+            return None
+        Q = to_numpy(pairs.vectors) * (pairs.values > 0)
+        S = self.coordinates @ Q
+        return S - self.moments.mean @ Q if self.center else S
+
     def certificate(self, pairs: Eigenpairs) -> Certificate:
         """What the span leaves out, rounding, and the sampled rows."""
         return projection_certificate(
@@ -205,24 +214,38 @@ class ReducedProblem(SummedProblem):
         u, energy = max(EPS, self.basis.rounding()), abs(self.scale)
         slack = (self.rounding + u) * max(abs(self.total), energy)
         if self.whitener is not None and self.whitener.size:
-            inverse, moments = inverse_eigenvalues(self.whitener), self.moments
-            spread = np.abs(np.diagonal(moments.scatter))
-            along = spread + moments.count * moments.mean**2
-            trace = float(np.sum(1 / inverse))
-            if isinstance(self.way, Stages):
-                trace = max(trace, self.way.trace)
-            rows = np.sqrt(energy) * np.sqrt(trace)
-            worst = trace * (inverse @ along) + rows * np.sqrt(along * inverse).sum()
-            slack += COORDINATE_ROUNDING * u * float(worst)
+            spread = np.abs(np.diagonal(self.moments.scatter))
+            slack += COORDINATE_ROUNDING * self._early_rounding(u, energy, spread)
             slack += COORDINATE_ROUNDING * EPS * self._late_rounding(spread)
         # More energy in the span than there is: rounding was worse than that.
         return max(slack, 2 * (self.moments.projected_energy - energy))
+
+    def _early_rounding(self, u: float, energy: float, spread: np.ndarray) -> float:
+        """Rounding u of kernel values in the coordinates."""
+        moments = self.moments
+        if isinstance(self.way, Factor):
+            # That of the factor is as if G were wrong by m eps of its trace. Over eigenvectors
+            # the second sum is at most the root of their number times the first.
+            u, trace = max(u, self.size * EPS), self.way.trace
+            weights = max(self.way.energy_of_weights(moments.about_zero()), 0.0)
+            return u * (trace * weights + np.sqrt(energy * trace * self.size * weights))
+        inverse = inverse_eigenvalues(self.whitener)
+        along = spread + moments.count * moments.mean**2
+        trace = float(np.sum(1 / inverse))
+        if isinstance(self.way, Stages):
+            trace = max(trace, self.way.trace)
+        rows = np.sqrt(energy) * np.sqrt(trace)
+        return u * float(trace * (inverse @ along) + rows * np.sqrt(along * inverse).sum())
 
     def _late_rounding(self, spread: np.ndarray) -> float:
         """Rounding of sums that were whitened after, in units of eps.
 
         Of two parts, products of one with the other are at most as bad as both.
         """
+        if self.coordinates is not None:
+            return 0.0
+        if isinstance(self.way, Factor):
+            return self.way.condition * float(spread.sum())
         blocks = late_blocks(self.way)
         parts = np.split(spread, np.cumsum([W.shape[1] for W in blocks])[:-1])
         worst = 0.0
@@ -247,8 +270,17 @@ class ReducedProblem(SummedProblem):
         basis, dtype = self.basis, np.dtype(np.float64)
         rows = self._in_type(fewer_rows(rows, self._witnesses(PAIR_WIDTH)), dtype)
         trace, largest = self.lost + self.slack, self.moments.largest
-        coordinates = self._coordinates(dtype)
-        return landmark_remainder(basis.kernel, rows, coordinates, self.count, trace, largest)
+        coordinates, store = self._coordinates_of(rows, dtype), basis.engine.memory // WITNESS_SHARE
+        return landmark_remainder(
+            basis.kernel,
+            rows,
+            coordinates,
+            self.count,
+            trace,
+            largest,
+            block_rows(basis.size),
+            store,
+        )
 
     def _of_features(self, basis: FeatureBasis, rows) -> Remainder | None:
         """What the features of these rows get wrong: all pairs of few rows, some of many."""
@@ -259,7 +291,8 @@ class ReducedProblem(SummedProblem):
         bounded, width = bool(np.isfinite(largest)), basis.stream_width() + PAIR_WIDTH
         most = min(rows_in_pairs(basis.size, bounded), self._witnesses(width))
         if n == self.count and n <= most:
-            rows, coordinates = self._in_type(rows, dtype), self._coordinates(dtype)
+            rows = self._in_type(rows, dtype)
+            coordinates = self._coordinates_of(rows, dtype)
             return feature_remainder(basis.kernel, rows, coordinates, largest)
         if not bounded:
             return None
@@ -276,14 +309,12 @@ class ReducedProblem(SummedProblem):
             return rows.astype(dtype, copy=False)
         return self.basis.engine.asarray(rows, dtype)
 
-    def _coordinates(self, dtype) -> Callable[[Any], Any]:
-        """A function from rows to their coordinates in an orthonormal basis of the span."""
+    def _coordinates_of(self, rows, dtype) -> Callable[[slice], Any]:
+        """A function of slices of some rows: kept coordinates, or made anew."""
+        if self.coordinates is not None and rows.shape[0] == self.coordinates.shape[0]:
+            return self.coordinates.__getitem__
         W = None if self.whitener is None else self.basis.engine.asarray(self.whitener, dtype)
-
-        def coordinates(part):
-            return self.basis.block_products(part, W, dtype=dtype)(slice(0, part.shape[0]))
-
-        return coordinates
+        return self.basis.block_products(rows, W, dtype=dtype)
 
     def _witnesses(self, width: int) -> int:
         """Rows of so many numbers that fit a small share of the budget."""

@@ -53,17 +53,23 @@ def row_moments(
     X: Array,
     weights: Array | None = None,
     beside: Callable[[slice], Any] | None = None,
+    kept: Array | None = None,
 ) -> Moments:
     """Moments of the rows of X against the basis; those of blocks add up to those of all.
 
     Each row counts as often as its weight says, once where there are none. ``beside(block)``, if
-    given, are further columns of a block of rows, (b, q), which follow the coordinates.
+    given, are further columns of a block of rows, (b, q), which follow the coordinates. `kept`, if
+    given, is filled with the coordinates of all rows, (n, k), of which moments are then made.
 
     ``W' (sum k k') W`` instead of ``sum (W'k) (W'k)'`` where rounding allows it: the products
     with W, two thirds of the work, are then done once and not for every row.
     """
     X = basis.engine.place(X)
-    basis, products = rows_to_sum(basis, whitener, X)
+    if kept is None:
+        basis, products = rows_to_sum(basis, whitener, X)
+    else:
+        basis, coordinates = rows_to_keep(basis, whitener, X)
+        products = keeping(coordinates, kept)
     if beside is not None:
         products = joined(products, beside)
     rows, n = basis.product_rows(X), X.shape[0]
@@ -95,6 +101,25 @@ def joined(products, beside):
         return xp.concat([P, other], axis=1)
 
     return both
+
+
+def keeping(products, kept):
+    """A function of blocks whose results also go where they are kept."""
+
+    def both(block):
+        kept[block] = P = products(block)
+        return P
+
+    return both
+
+
+def rows_to_keep(basis, whitener, X) -> tuple:
+    """The basis vectors that have weights, and the function of blocks of X to coordinates."""
+    if not isinstance(whitener, Stages):
+        return basis, basis.block_products(X, whitener, dtype=np.float64)
+    basis = basis.subset(whitener.used)
+    products = basis.block_products(X, dtype=np.float64)
+    return basis, lambda block: whitener.coordinates(products(block))
 
 
 def rows_to_sum(basis, whitener, X) -> tuple:

@@ -42,6 +42,10 @@ class Supervised:
         """As of kernel PCA."""
         return self.inner.overshoots(share)
 
+    def known_scores(self, pairs: Eigenpairs) -> Any:
+        """Not without another pass: with a target beside the rows no coordinates are kept."""
+        return None
+
     @property
     def scale(self) -> float:
         """The size of the numbers that the trace is a sum of."""

@@ -6,13 +6,16 @@ from typing import Any
 import numpy as np
 
 from ..bases import AllPoints, Basis, GramBasis, PrecomputedBasis
+from ..bases.staging import Stages
 from ..compute import TiledEngine, array_namespace, is_sparse, make_engine, restore, to_numpy
 from ..compute.arrays import Array, BlocksOnDemand, dtype_in
 from ..kernels import Kernel, Precomputed
-from ..moments import Moments
+from ..problems import row_moments
 from ..sampling import sampled_numbers
-from .base import WITNESS, Rows
+from .base import WITNESS, Rows, Witnessed
 
+# Share of the budget that coordinates of all rows may take.
+KEPT_SHARE = 16
 # Rows that tell one array from another.
 IDENTITY_ROWS = 256
 
@@ -74,15 +77,20 @@ class ArrayRows(Rows):
         seed = self.seed if rng is None else int(rng.integers(2**62))
         return self.array[sampled_numbers(n, size, seed)]
 
-    def witnessed(self, basis: Basis, W: Array, size: int) -> tuple[Moments, Any]:
+    def witnessed(self, basis: Basis, W: Array, size: int) -> Witnessed:
         """Rows by the keys of their numbers, without a look at the others; all for features.
 
-        Features are judged on pairs of rows, few of which are then looked at.
+        Features are judged on pairs of rows, few of which are then looked at. Where all rows judge
+        landmarks, their coordinates are made once for the sums and the judgment.
         """
         n, some = self.shape[0], self.placed
         if n > size and basis.exact_norms:
             some = some[sampled_numbers(n, size, self.seed ^ WITNESS)]
-        return self.moments(basis, W), some
+        elif self.weights is None and self.beside is None and may_keep(basis, W, n):
+            basis.kernel.check(some)
+            Y = np.empty((n, W.width if isinstance(W, Stages) else W.shape[1]))
+            return Witnessed(row_moments(basis, W, some, kept=Y), some, Y)
+        return Witnessed(self.moments(basis, W), some)
 
     def whole(self, who: str) -> Any:
         """These."""
@@ -154,6 +162,12 @@ class ArrayRows(Rows):
         from .blocks import BlockRows
 
         return BlockRows(self.array, self.memory)
+
+
+def may_keep(basis: Basis, W: Any, n: int) -> bool:
+    """Whether the coordinates of n rows are NumPy's, and a small share of the budget."""
+    plain = basis.exact_norms and W is not None and basis.engine.device is None
+    return plain and KEPT_SHARE * 8 * n * basis.size <= basis.engine.memory
 
 
 def float_type(X: Array) -> Any:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -22,6 +23,25 @@ from .functions import MomentsOf, OfExpansion, RowFunction, SurveyOf, Together
 KEPT_ROWS = 2000
 # What makes a second sample of the same rows independent of the first.
 WITNESS = 0x5DEECE66D
+
+
+@dataclass(frozen=True)
+class Witnessed:
+    """What a pass finds for a basis.
+
+    Attributes
+    ----------
+    moments : Moments
+        Of the coordinates of all rows.
+    rows : array
+        Uniform rows that the basis was not chosen from.
+    coordinates : array of shape (n, k) or None
+        Of all rows, where they are `rows` and were kept.
+    """
+
+    moments: Moments
+    rows: Any
+    coordinates: Any = None
 
 
 class Rows(ABC):
@@ -176,7 +196,7 @@ class Rows(ABC):
         of_rows = MomentsOf(basis, W, weights=self.weights, beside=self.beside)
         return of_rows.finished(self.sum(of_rows, "summing moments"))
 
-    def witnessed(self, basis: Basis, W: Array, size: int) -> tuple[Moments, Any]:
+    def witnessed(self, basis: Basis, W: Array, size: int) -> Witnessed:
         """The moments, and in the same pass uniform rows that the basis was not chosen from."""
         # No more than a fixed number, so that memory does not grow with the rows.
         most = SAMPLE_ROWS if (self.shape[0] or 0) > ALL_ROWS else ALL_ROWS
@@ -185,7 +205,7 @@ class Rows(ABC):
         found = self.sum(Together((moments_of, look)), "summing moments")
         moments, seen = found.parts
         wanted = look.size if seen.count <= ALL_ROWS else min(look.size, SAMPLE_ROWS)
-        return moments_of.finished(moments), seen.sample.leading(wanted).rows
+        return Witnessed(moments_of.finished(moments), seen.sample.leading(wanted).rows)
 
     def make_engine(
         self,

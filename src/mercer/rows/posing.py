@@ -131,15 +131,16 @@ def reduced(request, recipe, kernel, seen, rows: Rows, engine, rng) -> Any:
     found: list = []
 
     def moments_of(W):
-        moments, some = rows.witnessed(basis, W, witness_count(rows))
-        moments, joint = parted(moments, rows)
-        found.append((some, joint))
+        witnessed = rows.witnessed(basis, W, witness_count(rows))
+        moments, joint = parted(witnessed.moments, rows)
+        found.append((witnessed, joint))
         return moments
 
     # What a uniform sample says holds for rows that count alike.
-    sample = (lambda: found[-1][0]) if rows.weights is None else None
+    sample = (lambda: found[-1][0].rows) if rows.weights is None else None
     problem = reduced_problem(basis, seen, moments_of, request.center, sample, rows.shape[0])
-    problem.joint, problem.seed = found[-1][1], rows.seed
+    last, problem.joint = found[-1]
+    problem.coordinates, problem.seed = last.coordinates, rows.seed
     return problem
 
 

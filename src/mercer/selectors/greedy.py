@@ -35,6 +35,9 @@ SQUARED_ROWS, DEVICE_SQUARED_ROWS = 32, 4096
 SHORTLIST_SHARE = 16
 # Fall of the largest gain after which gains are computed afresh.
 CANCELLATION = 4
+# Rows whose residual stays in the cache, so that the gains of all are followed; of more rows a
+# shortlist's. And atoms after which the residual is updated: products with these cost as much.
+CACHED_ROWS, CACHED_PENDING = 1024, 128
 # Gains that differ by less than this share may differ by rounding, near the rank of a kernel; and
 # the share of another diagonal below which a row then loses to it.
 TIE, FAR_SMALLER = 1e-3, 1e-2
@@ -73,21 +76,30 @@ def greedy_order(K, counts, size):
     counts = array_namespace(R).asarray(on_device_of(counts, R), dtype=R.dtype)
     order: list[int] = []
     free = np.ones(len(R), dtype=bool)
-    follow = DeviceSteps(counts) if steps_on_device(R) else HostSteps(counts)
+    follow = steps_for(R, counts)
     while len(order) < min(size, len(R)):
         diagonal = to_numpy(R.diagonal())
         free &= diagonal > floor
         if not free.any():
             break
         power = to_numpy(weighted_squares(R, counts))
-        shortlist = Shortlist.of_gains(power, diagonal, free, floor)
-        atoms, V = follow.take(R, shortlist, min(PENDING, size - len(order)))
+        shortlist = follow.shortlist(power, diagonal, free, floor)
+        atoms, V = follow.take(R, shortlist, min(follow.pending, size - len(order)))
         if not atoms:
             break
-        subtract_products(R, V)
         order.extend(atoms)
         free[atoms] = False
+        if len(order) < size:
+            subtract_products(R, V)
     return as_indices(order)
+
+
+def steps_for(R, counts):
+    """How atoms are taken from a residual: by where it is, and how large."""
+    if steps_on_device(R):
+        return DeviceSteps(counts)
+    cached = isinstance(R, np.ndarray) and len(R) <= CACHED_ROWS
+    return CachedSteps(counts) if cached else HostSteps(counts)
 
 
 @dataclass
@@ -123,9 +135,65 @@ class Shortlist:
         bar = max(rest, gain.max() / CANCELLATION)
         return cls(index, power[index], diagonal[index], floor[index], bar)
 
+    @classmethod
+    def of_all(cls, power, diagonal, free, floor) -> "Shortlist":
+        """All rows; those that are not free have an endless diagonal, and no gain."""
+        diagonal = np.where(free, diagonal, np.inf)
+        # Gains are squares over diagonals: rounding grows with the square of their fall.
+        fall = float(np.finfo(diagonal.dtype).eps) ** (1 / 6)
+        bar = fall * float(np.max(power / diagonal))
+        return cls(np.arange(len(power)), power, diagonal, floor, bar)
+
+
+class CachedSteps:
+    """Atoms from all rows of a small residual, one by one, with few calls for each."""
+
+    pending = CACHED_PENDING
+    shortlist = staticmethod(Shortlist.of_all)
+
+    def __init__(self, counts):
+        self.counts = None if (counts == 1).all() else counts
+
+    def take(self, R, rows: Shortlist, limit: int):
+        """As of `HostSteps`."""
+        V, symv = np.empty((limit, len(R)), dtype=R.dtype), get_blas_funcs("symv", (R,))
+        power, diagonal, atoms = rows.power, rows.diagonal, []
+        for k in range(limit):
+            i = best_of_all(power, diagonal)
+            if i is None or (k and power[i] < rows.bar * diagonal[i]):
+                break
+            before = V[:k]
+            v = R[i] - before[:, i] @ before
+            v /= np.sqrt(diagonal[i])
+            weighted = v if self.counts is None else self.counts * v
+            # R is symmetric: half of it is read, which is what takes the time.
+            change = symv(1.0, R.T, weighted, lower=1)
+            change -= (before @ weighted) @ before
+            change *= -2
+            change += (weighted @ v) * v
+            power += v * change
+            diagonal -= v * v
+            diagonal[i] = np.inf
+            diagonal[diagonal <= rows.floor] = np.inf
+            V[k] = v
+            atoms.append(i)
+        return atoms, V[: len(atoms)]
+
+
+def best_of_all(power, diagonal):
+    """As `best` among rows with a finite diagonal, quickly where no other is nearly as good."""
+    gain = power / diagonal
+    i = int(gain.argmax())
+    if np.count_nonzero(gain >= (1 - TIE) * gain[i]) == 1:
+        return i
+    return best(power, diagonal, np.isfinite(diagonal))
+
 
 class HostSteps:
     """Atoms from a shortlist, one by one, whole rows of R being where R is."""
+
+    pending = PENDING
+    shortlist = staticmethod(Shortlist.of_gains)
 
     def __init__(self, counts):
         self.counts = counts
@@ -136,7 +204,7 @@ class HostSteps:
         With the rows of the factor that they add, (k, m).
         """
         xp, index = array_namespace(R), shortlist.index
-        self.shortlist, self.places = shortlist, on_device_of(index, R)
+        self.listed, self.places = shortlist, on_device_of(index, R)
         self.rows = R[self.places]
         self.V = xp.empty((PENDING, len(R)), dtype=R.dtype, **placement_of(R))
         atoms: list[int] = []
@@ -153,7 +221,7 @@ class HostSteps:
 
     def _subtract(self, i, j):
         """Row i of the list as the j-th atom: R <- R - v v', for the list's rows only."""
-        V, some = self.V[:j], self.shortlist
+        V, some = self.V[:j], self.listed
         v = (self.rows[i] - V[:, some.index[i]] @ V) / np.sqrt(some.diagonal[i])
         weighted = self.counts * v
         Rv = self.rows @ weighted - (V @ weighted) @ V[:, self.places]
@@ -167,6 +235,9 @@ class HostSteps:
 
 class DeviceSteps:
     """The same without a wait for the device at every atom."""
+
+    pending = PENDING
+    shortlist = staticmethod(Shortlist.of_gains)
 
     def __init__(self, counts):
         self.counts, self.pivots = counts, None

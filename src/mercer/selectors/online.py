@@ -10,12 +10,11 @@ onto the span of these points: T M T' with T = K_ZZ^+ K_ZB.
 from itertools import chain
 
 import numpy as np
-from scipy.linalg import eigh
 
 from ..compute import is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array
 from ..kernels import Kernel
-from .base import Selector, distinct_rows, rank_tolerance
+from .base import Selector, distinct_rows, last_eigenpairs, rank_tolerance
 
 # Steps of a pre-image, halvings of a step, and the gain below which it has settled: the atoms
 # move with every block anyway.
@@ -101,7 +100,7 @@ class Dictionary:
         Z, P, inverse = B[:0], np.empty((len(S), 0)), np.empty((0, 0))
         while len(Z) < self.size:
             left = S - P @ inverse @ P.T
-            value, q = eigh(left, subset_by_index=(len(S) - 1, len(S) - 1), check_finite=False)
+            value, q = last_eigenpairs(left, 1)
             if not value[0] > enough:
                 break
             q = q[:, 0]
