@@ -355,7 +355,7 @@ def test_landmarks_far_from_dependent_need_no_eigenvectors(digits, monkeypatch):
     quick = fit(digits, Landmarks(points=Z))
     problem = posed(Landmarks(points=Z).build(RBF(GAMMA), digits, LocalEngine(10**9), None), digits)
     assert isinstance(problem.way, Factor)
-    assert problem.way.condition >= np.linalg.cond(RBF(GAMMA)(Z))
+    assert problem.way.conditions[0] >= np.linalg.cond(RBF(GAMMA)(Z))
     W = problem.whitener
     assert_allclose(W.T @ RBF(GAMMA)(Z) @ W, np.eye(60), atol=1e-9)
     monkeypatch.setattr(points_module, "cholesky_of", lambda G: None)
@@ -366,10 +366,18 @@ def test_landmarks_far_from_dependent_need_no_eigenvectors(digits, monkeypatch):
     assert_allclose(*upper, rtol=1e-8)
 
 
-def test_nearly_dependent_landmarks_have_no_factor(digits):
+def test_nearly_dependent_landmarks_are_whitened_in_two_stages(digits, monkeypatch):
+    monkeypatch.setattr(points_module, "LEAST_JUDGES", 50)
     Z = np.vstack([digits[:40], digits[:40] + 1e-3])
     basis = Landmarks(points=Z).build(RBF(GAMMA), digits, LocalEngine(10**9), None)
-    assert not isinstance(posed(basis, digits).way, Factor)
+    way = posed(basis, digits).way
+    assert isinstance(way, Factor) and [W.shape[1] for W in way.blocks] == [40, 40]
+    K = RBF(GAMMA)(digits[:9], Z)[:, way.used]
+    early, late = way.coordinates(K.copy()), way.residuals(K.copy()) @ way.late
+    assert_allclose(early, late, atol=1e-5)
+    assert_allclose(early, RBF(GAMMA)(digits[:9], Z) @ way.weights(80), atol=1e-10)
+    few = posed(basis, digits[:100]).way
+    assert not isinstance(few, Factor), "of few rows eigenvectors are worth their time"
 
 
 def test_ill_conditioned_landmarks_in_single_precision(digits):

@@ -40,6 +40,10 @@ SINGLE_RCOND = 1e-6
 # Rows that judge which landmarks are worth their work, and the fewest that can.
 JUDGES, LEAST_JUDGES = 1000, 200
 
+# Rows for each landmark from which stages take less time than eigenvectors do; of fewer landmarks
+# than judges eigenvectors are soon found.
+SOME_ROWS = 2
+
 
 class PointBasis(Basis):
     """phi(z) for the rows of `points`.
@@ -143,8 +147,13 @@ class PointBasis(Basis):
             return super().whitener_for(X, rcond, many)
         G = self._own_gram()
         with self.engine.single_blas():
-            if not many:
-                return self._factored(G, rcond)
+            L = None if many else cholesky_of(G)
+            factor = None if L is None else factored(G, np.arange(self.size), L, rcond)
+            if factor is not None and len(factor.blocks) == 1:
+                return factor.whole, factor
+            if not many and (self.size < LEAST_JUDGES or X.shape[0] < SOME_ROWS * self.size):
+                W = self._by_eigenvectors(G, np.float64)
+                return W, W
             order, L = self._worthwhile(G, X)
             if not order.size:  # landmarks of which the kernel sees nothing: told of there
                 return super().whitener_for(X, rcond, many)
@@ -157,15 +166,6 @@ class PointBasis(Basis):
         W = np.zeros((self.size, own.shape[1]))
         W[order] = own
         return W, W
-
-    def _factored(self, G: np.ndarray, rcond: float) -> tuple[Array, Any]:
-        """The inverse of the Cholesky factor, or eigenvectors."""
-        L = cholesky_of(G)
-        factor = None if L is None else factored(G, np.arange(self.size), L, rcond)
-        if factor is None:
-            W = self._by_eigenvectors(G, np.float64)
-            return W, W
-        return factor.blocks[0], factor
 
     def _worthwhile(self, G: np.ndarray, X: Array) -> tuple[np.ndarray, np.ndarray]:
         """Landmarks to use, and the Cholesky factor of their Gram matrix, judged on rows of X."""

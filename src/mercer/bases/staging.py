@@ -82,50 +82,69 @@ class Stages:
 
 @dataclass(frozen=True)
 class Factor(Stages):
-    """One stage alone: W = L^{-T}, which takes a twentieth of the time of eigenvectors.
+    """Stages of a Cholesky factor: W = L^{-T}, which takes a twentieth of the time of eigenvectors.
 
-    For landmarks that are far from dependent. Coordinates are those of eigenvectors but for a
-    rotation, so that eigenvalues are the same.
+    Coordinates are those of eigenvectors but for a rotation, so that eigenvalues are the same.
 
     Attributes
     ----------
-    norm : float
-        The largest row sum of |G|.
+    whole : array of shape (p, p)
+        W, of which the blocks are those along its diagonal.
+    conditions : tuple of float
+        At least the condition of what each block whitens.
     """
 
-    norm: float = 0.0
+    whole: np.ndarray
+    conditions: tuple[float, ...]
 
     def coordinates(self, K: Any) -> Any:
         """As of `Stages`, by half of the products."""
-        return dtrmm(1.0, self.blocks[0].T, K.T, lower=1, overwrite_b=1).T
+        return dtrmm(1.0, self.whole.T, K.T, lower=1, overwrite_b=1).T
 
-    @property
-    def condition(self) -> float:
-        """At least the condition of G."""
-        return self.norm * float(np.square(self.blocks[0]).sum())
+    def weights(self, size: int) -> np.ndarray:
+        """As of `Stages`."""
+        full = np.zeros((size, self.used.size))
+        full[self.used] = self.whole
+        return full
 
     def energy_of_weights(self, C: np.ndarray) -> float:
         """tr W C W': the squared weights of rows whose coordinates have second moments C.
 
         Over eigenvectors of G it is the sum of the energies over the eigenvalues.
         """
-        W = self.blocks[0]
-        return float(np.sum(dtrmm(1.0, W, C) * W))
+        return float(np.sum(dtrmm(1.0, self.whole, C) * self.whole))
 
 
 def factored(G: np.ndarray, order: np.ndarray, L: np.ndarray, rcond: float) -> Factor | None:
-    """The one stage of landmarks in the order of their Cholesky factor; None if one cannot do.
+    """One or two stages of landmarks in the order of their Cholesky factor; None where they fail.
 
-    Parameters as of `staged`.
+    Parameters as of `staged`. The leading rows of L^{-1} are the inverse of the leading part of L,
+    and so say how many landmarks can be whitened late; the last ones that of the rest.
     """
     pivots = np.square(np.diagonal(L))
     if not pivots.size or not ORDINARY[0] < pivots.min() <= pivots.max() < ORDINARY[1]:
         return None
     minor = G if order.size == len(G) else G[np.ix_(order, order)]
     inverse, _ = dtrtri(L, lower=1)
-    norm, trace = float(np.abs(minor).sum(axis=0).max()), float(np.trace(minor))
-    found = Factor(order, np.zeros((0, order.size)), (inverse.T,), trace, norm)
-    return found if found.condition * rcond <= 1 else None
+    norm = float(np.abs(minor).sum(axis=0).max())
+    conditions = norm * np.cumsum(np.einsum("ij,ij->i", inverse, inverse))
+    first = int(np.searchsorted(conditions, 1 / rcond, side="right"))
+    trace, whole = float(np.trace(minor)), inverse.T
+    if first == order.size:
+        none = np.zeros((0, first))
+        return Factor(order, none, (whole,), trace, whole, (float(conditions[-1]),))
+    rest = square_norm(L[first:, first:]) * square_norm(inverse[first:, first:])
+    if not first or rest * rcond > 1:
+        return None
+    A = -L[first:, first:] @ inverse[first:, :first]
+    blocks = whole[:first, :first], whole[first:, first:]
+    return Factor(order, A, blocks, trace, whole, (float(conditions[first - 1]), rest))
+
+
+def square_norm(A: np.ndarray) -> float:
+    """At least the square of the largest singular value."""
+    size = np.abs(A)
+    return float(min(size.sum(axis=0).max() * size.sum(axis=1).max(), np.square(A).sum()))
 
 
 def cholesky_of(G: np.ndarray) -> np.ndarray | None:

@@ -244,10 +244,11 @@ class ReducedProblem(SummedProblem):
         """
         if self.coordinates is not None:
             return 0.0
-        if isinstance(self.way, Factor):
-            return self.way.condition * float(spread.sum())
         blocks = late_blocks(self.way)
         parts = np.split(spread, np.cumsum([W.shape[1] for W in blocks])[:-1])
+        if isinstance(self.way, Factor):
+            sums = np.array([part.sum() for part in parts])
+            return len(blocks) * float(sums @ self.way.conditions)
         worst = 0.0
         for W, s in zip(blocks, parts, strict=False):
             inverse = inverse_eigenvalues(W)
