@@ -530,7 +530,8 @@ def dependence(problem, model, exact):
     if certificate.kind != "bound" or certificate.indefinite or not definite(problem):
         return []
     P = target_features(problem.target, problem.weights)
-    S = np.asarray(model.transform(problem.X), dtype=float)
+    # In double precision, since scores may be below what single precision holds.
+    S = np.asarray(model.transform(problem.X.astype(float)), dtype=float)
     if problem.weights is not None:
         some = problem.weights > 0
         S = S[some] * np.sqrt(problem.weights[some])[:, None]

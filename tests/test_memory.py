@@ -88,6 +88,10 @@ FITS = {
     "mds of distances": lambda m: ClassicalMDS(2, metric="manhattan", **COMMON, memory=m),
     "supervised": supervised(),
     "supervised, with variance": supervised(unsupervised=0.3),
+    **{
+        f"supervised by {name}": supervised(unsupervised=0.3, eigen_solver=name)
+        for name in sorted(SOLVERS)
+    },
     "supervised landmarks": supervised(basis=Landmarks(60)),
     "supervised features": supervised(basis=RandomFeatures(200)),
     "supervised columns": supervised(kernel="linear", basis="columns"),

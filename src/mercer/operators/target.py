@@ -5,6 +5,7 @@ those with the weights L^1/2 U l^{-1/2} on the rows.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,16 @@ class TargetRoot:
         return float(np.max(self.scales, initial=0.0)) ** 2
 
     @property
+    def plain(self) -> float:
+        """c in L^1/2 = c + B g B'."""
+        return float(np.sqrt(self.identity * self.norm))
+
+    @property
+    def gain(self) -> np.ndarray:
+        """g, (p,)."""
+        return np.sqrt((1 - self.identity) * self.scales**2 + self.plain**2) - self.plain
+
+    @property
     def factor(self) -> np.ndarray:
         """F with L = F F' where there is no identity in it, (n, p)."""
         return self.directions * self.scales
@@ -62,11 +73,9 @@ class TargetRoot:
     def __matmul__(self, V: Array) -> Array:
         """L^1/2 V."""
         xp = array_namespace(V)
-        plain = np.sqrt(self.identity * self.norm)
-        gain = np.sqrt((1 - self.identity) * self.scales**2 + plain**2) - plain
         B = xp.asarray(on_device_of(self.directions, V), dtype=V.dtype)
-        gain = xp.asarray(on_device_of(gain, V), dtype=V.dtype)
-        return plain * V + B @ (gain[:, None] * (B.T @ V))
+        gain = xp.asarray(on_device_of(self.gain, V), dtype=V.dtype)
+        return self.plain * V + B @ (gain[:, None] * (B.T @ V))
 
 
 class TargetGram(SymmetricOperator):
@@ -111,12 +120,35 @@ class TargetGram(SymmetricOperator):
         return self.vectors(super().start(k, rng))
 
     def rows(self, index: Array) -> np.ndarray:
-        """Some rows, (b, n), by products with unit vectors."""
-        return to_numpy(super().rows(index))
+        """Some rows, (b, n), from those of A."""
+        first, second = self._weights(index)
+        K = to_numpy(self.operator.rows(index)) * self.root.plain**2
+        K += first @ self.root.directions.T
+        K += second @ self._images.T
+        return K
 
     def rows_times(self, index: Array, V: Array) -> Any:
         """Some rows of the product with V, (len(index), b)."""
-        return on_device_of(self.rows(index) @ to_numpy(V), V)
+        first, second = self._weights(index)
+        P = to_numpy(self.operator.rows_times(index, V)) * self.root.plain**2
+        U = to_numpy(V)
+        P = P + first @ (self.root.directions.T @ U) + second @ (self._images.T @ U)
+        return on_device_of(P, V)
+
+    @cached_property
+    def _images(self) -> np.ndarray:
+        """A B, (n, p): one product."""
+        B = self.operator.vectors(self.root.directions)
+        return to_numpy(self.operator @ B).astype(float)
+
+    def _weights(self, index: Array) -> tuple[np.ndarray, np.ndarray]:
+        """What B' and (A B)' are multiplied with in some rows, (b, p) each.
+
+        With L^1/2 = c + B g B' these are ``c^2 A + (c A B g + B g B'AB g) B' + c B g (A B)'``.
+        """
+        c, g, B, AB = self.root.plain, self.root.gain, self.root.directions, self._images
+        seen = B[index] * g
+        return c * AB[index] * g + seen @ (B.T @ AB) * g, c * seen
 
     def visit(self, index: Array, W: Array) -> tuple[Any, Any]:
         """The minor of some rows, (b, b), and their product with W, (b, k)."""
