@@ -4,6 +4,7 @@ import numpy as np
 import oracle
 import pytest
 from contracts import generator
+from sklearn.metrics import adjusted_rand_score
 
 import mercer
 from mercer import (
@@ -244,6 +245,32 @@ def test_command_takes_texts(file, holes, tmp_path, monkeypatch, capsys):
     if not holes:
         assert main(["fit", file, *towards]) == 0
         assert mercer.load("t.mercer").n_features_in_ == 4
+
+
+@pytest.mark.parametrize("command", [["cluster", "-k", "3"], ["embed", "--components", "2"]])
+def test_spectral_commands_take_texts(command, tmp_path, monkeypatch, capsys):
+    """What the estimators make of the same frame; columns that are kept take no part."""
+    monkeypatch.chdir(tmp_path)
+    table = frame(60, 9, 0.1)[["age", "children", "color", "town"]].assign(
+        color=lambda rows: rows["color"].astype(object)
+    )
+    table.assign(id=[f"row {i}" for i in range(60)], weight=np.arange(60) + 0.5).to_csv(
+        "rows.csv", index=False
+    )
+    options = ["--kernel", "gower", "--id", "id", "--keep", "weight,age", "-o", "found.csv"]
+    assert main([command[0], "rows.csv", *command[1:], *options]) == 0
+    assert "left out: color" not in capsys.readouterr().err
+    found = pd.read_csv("found.csv")
+    assert found["id"][7] == "row 7" and (found["weight"] == np.arange(60) + 0.5).all()
+    del table["age"]  # kept, and so no part of the rows
+    if command[0] == "cluster":
+        model = mercer.SpectralClustering(3, affinity="gower", random_state=0).fit(table)
+        assert adjusted_rand_score(found["cluster"], model.labels_) == 1.0
+    else:
+        model = mercer.SpectralEmbedding(2, affinity="gower", random_state=0).fit(table)
+        wanted = np.abs(model.embedding_)
+        np.testing.assert_allclose(np.abs(found[["x1", "x2"]]), wanted, atol=1e-6)
+    assert main([command[0], "rows.csv", *command[1:], *options[:4], "--scale", "standard"]) == 2
 
 
 def test_detectors_take_frames_and_others_refuse(tmp_path):

@@ -48,10 +48,10 @@ def run(args: Namespace) -> Result:
     from .delivery import beside, deliver, draft_of
     from .methods import affinity_of, budget_of
     from .tables import kept_of
-    from .training import scaled_table
+    from .training import affinity_table
 
     with draft_of(args) as draft:
-        table, X = scaled_table(args)
+        table, X = affinity_table(args)
         model = SpectralClustering(
             args.clusters,
             assign_labels=args.labels,

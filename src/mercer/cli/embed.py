@@ -51,10 +51,10 @@ def run(args: Namespace) -> Result:
     from .delivery import beside, deliver, draft_of, matrix_columns
     from .methods import affinity_of, budget_of
     from .tables import kept_of
-    from .training import scaled_table
+    from .training import affinity_table
 
     with draft_of(args) as draft:
-        table, X = scaled_table(args)
+        table, X = affinity_table(args)
         make = DiffusionMap if args.diffusion else SpectralEmbedding
         walk = {"alpha": args.alpha, "t": args.steps} if args.diffusion else {}
         model = make(args.components, **affinity_of(args), **budget_of(args), **walk).fit(X)

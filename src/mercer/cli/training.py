@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..estimators._mixed import MixedTable
 from ..files import FillMissing, RowSource, Table
 from .failures import JobError, UsageError
 from .methods import HEBBIAN
@@ -16,6 +17,7 @@ from .standardization import Standardization
 from .tables import (
     is_images,
     kept_columns,
+    kept_names,
     needs_disk,
     open_rows,
     read_images_of,
@@ -89,6 +91,27 @@ def scaled_table(args: Namespace) -> tuple[Table, Any]:
     table = read_rows(args)
     warn_of_scales(args, table.X, table.names)
     return table, Standardization.of([table.X], args.scale).apply(table.X)
+
+
+def affinity_table(args: Namespace) -> tuple[Table, Any]:
+    """As `scaled_table`; rows that the Gower kernel compares have texts and missing values too."""
+    if args.kernel == "gower" and args.neighbors is None and not is_images(args.data):
+        mixed = mixed_rows(args)
+        if mixed is not None:
+            return beside_mixed(args, mixed), mixed
+        args.accounts.clear()
+    return scaled_table(args)
+
+
+def beside_mixed(args: Namespace, mixed: MixedTable) -> Table:
+    """The columns that accompany the rows of a table with texts."""
+    wanted = kept_names(args)
+    aside = [name for name in wanted if name not in mixed.columns]
+    account = args.accounts[-1]
+    kept = open_rows(args, policy=KEEP).others(aside) if aside else {}
+    args.accounts[:] = [account]
+    here = {name: mixed[name] for name in wanted if name not in aside}
+    return Table(np.zeros((len(mixed), 0)), [], kept | here)
 
 
 def mixed_target(args: Namespace) -> np.ndarray | None:
