@@ -741,3 +741,20 @@ def test_a_stream_of_rows_in_any_unit(power):
     model = StreamingKernelPCA(2, novelty=1e-6, budget=80, **options).fit(X)
     wanted = KernelPCA(2, **options).fit(X)
     np.testing.assert_allclose(model.eigenvalues_, wanted.eigenvalues_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-25, 1.0, 1e40, 1e51])
+@pytest.mark.parametrize("kind", ["stream", "landmarks"])
+def test_bounds_of_large_and_small_kernel_values_are_numbers(kind, scale):
+    """Residuals are of the size of the kernel values, and their squares no numbers."""
+    X = generator(51).standard_normal((200, 10)) * scale
+    options = {"kernel": "poly", "degree": 2, "coef0": 0.0, "gamma": 0.1, "random_state": 0}
+    if kind == "stream":
+        model = StreamingKernelPCA(1, budget=70, **options)
+        for batch in np.array_split(X, 4):
+            model.partial_fit(batch)
+    else:
+        model = KernelPCA(1, basis=Landmarks(50), **options).fit(X)
+    known = model.certificate_
+    assert np.isfinite(known.eigenvalue_upper).all() and known.widest < 0.5
+    assert known.captured_variance[0] > 0.02

@@ -135,6 +135,10 @@ class DenseOperator(SymmetricOperator):
         """The diagonal, (n,)."""
         return self.A.diagonal()
 
+    def magnitude(self) -> float:
+        """The largest entry of the diagonal, which no other exceeds in a definite matrix."""
+        return float(abs(self.A.diagonal()).max()) if self.shape[0] else 1.0
+
 
 class Negated(SymmetricOperator):
     """-A: its largest eigenvalues are the smallest of A."""

@@ -27,6 +27,7 @@ from ..compute import to_numpy
 from ..compute.signs import first_large_signs
 from ..expansion import KernelExpansion
 from ..moments import Moments
+from ..operators.scaled import ordinary
 from ..planning.fourier import solver_for
 from ..problems import FourierProblem, ReducedProblem
 from ..solvers import Dense, Eigenpairs, canonical
@@ -134,7 +135,8 @@ def leading_pairs(problem: ReducedProblem | FourierProblem, r: int) -> Eigenpair
     grid = isinstance(problem, FourierProblem)
     solver = solver_for(problem.size, few) if grid else Dense()
     # The same start for the same rows, so that batches do not matter.
-    pairs = solver.solve(problem.operator, few, np.random.default_rng(0))
+    operator, unit = ordinary(problem.operator)
+    pairs = solver.solve(operator, few, np.random.default_rng(0)).scaled(unit)
     return padded(canonical(replace(pairs, vectors=to_numpy(pairs.vectors))), r)
 
 
