@@ -1,16 +1,22 @@
-"""Plans against what happens: predicted and measured seconds and bytes of eleven fits.
+"""Plans against what happens: predicted and measured seconds and bytes of fits.
 
     python benchmarks/plans.py
+    python benchmarks/plans.py --what bases --only landmarks
+    python benchmarks/plans.py --what drawn --count 20 --seed 1
 
 Standard normal rows with columns of decaying size; `mercer.plan` measures the machine, then the
-default fit is timed (processor time on one core, the best of three, or one that takes long).
-Memory is the peak of what NumPy allocates during the fit beyond the data, by tracemalloc. A plan
-is good within a factor of two.
+fit is timed (processor time on one core, the best of three, or one that takes long). Memory is the
+peak of what NumPy allocates during the fit beyond the data, by tracemalloc. A plan is good within
+a factor of two. `--what` names the fits: the default ones of a fixed list, those of a small basis
+(landmarks, features, columns; from arrays and files), or small bases of drawn shapes. What
+`mercer.plan` lists has the default number of landmarks and features; where another was asked for,
+the prediction is that of `plan_`, by stored speeds.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 import tracemalloc
 from pathlib import Path
@@ -35,32 +41,115 @@ CONFIGURATIONS = [
 ]
 
 
+# Basis, rows, columns, components, landmarks or features (None for the default), and the source.
+BASES = [
+    ("landmarks", 600, 10, 5, None, "array"),
+    ("landmarks", 2000, 20, 10, None, "array"),
+    ("landmarks", 2000, 20, 10, 500, "array"),
+    ("landmarks", 20_000, 5, 10, None, "array"),
+    ("landmarks", 20_000, 100, 30, None, "array"),
+    ("landmarks", 20_000, 20, 10, 1000, "array"),
+    ("landmarks", 200_000, 20, 10, None, "array"),
+    ("landmarks", 200_000, 3, 5, 100, "npy"),
+    ("landmarks", 200_000, 20, 10, None, "npy"),
+    ("landmarks", 1_000_000, 3, 5, 100, "parquet"),
+    ("features", 600, 10, 5, 100, "array"),
+    ("features", 2000, 64, 10, None, "array"),
+    ("features", 20_000, 20, 10, 200, "array"),
+    ("features", 20_000, 20, 10, 1000, "array"),
+    ("features", 200_000, 20, 10, None, "array"),
+    ("features", 200_000, 5, 5, 100, "npy"),
+    ("features", 200_000, 20, 10, None, "npy"),
+    ("columns", 2000, 50, 10, None, "array"),
+    ("columns", 20_000, 300, 10, None, "array"),
+    ("columns", 500_000, 20, 5, None, "array"),
+    ("columns", 500_000, 20, 5, None, "npy"),
+]
+
+
+def rows(n: int, d: int) -> np.ndarray:
+    rng = np.random.default_rng(n + d)
+    return rng.standard_normal((n, d)) / np.sqrt(1 + np.arange(d) / 4)
+
+
+def drawn(count: int, seed: int) -> list[tuple]:
+    """Small bases of drawn shapes."""
+    rng, found = np.random.default_rng([3, seed]), []
+    for _ in range(count):
+        basis = str(rng.choice(["landmarks", "features", "columns"], p=[0.45, 0.4, 0.15]))
+        n, d = int(10 ** rng.uniform(2.7, 5.3)), int(10 ** rng.uniform(0.3, 2.3))
+        r, size = int(rng.integers(2, 30)), None
+        if basis == "columns":
+            r = min(r, d)
+        elif rng.random() < 0.6:
+            size = int(max(r, 10 ** rng.uniform(1.5, 3.0)))
+        source = str(rng.choice(["array", "npy", "parquet"], p=[0.6, 0.3, 0.1]))
+        found.append((basis, n, d, r, min(size, n) if size else None, source))
+    return found
+
+
+def measure_basis(basis: str, n: int, d: int, r: int, size: int | None, source: str) -> dict:
+    """A fit in a small basis, from an array or a file."""
+    from mercer import KernelPCA, plan
+    from mercer.bases import Landmarks, RandomFeatures
+    from mercer.files import open_sink
+
+    X, kernel = rows(n, d), "linear" if basis == "columns" else "rbf"
+    recipe = {"landmarks": Landmarks, "features": RandomFeatures}[basis](size) if size else basis
+    planned = plan(X, r, kernel=kernel, n_jobs=1).estimate(f'basis="{basis}"')
+    model = KernelPCA(r, kernel=kernel, basis=recipe, random_state=0, n_jobs=1, copy_X=False)
+    with tempfile.TemporaryDirectory() as folder:
+        data = X
+        if source != "array":
+            data = Path(folder) / f"rows.{source}"
+            with open_sink(data, d) as sink:
+                for start in range(0, n, 50_000):
+                    sink.write(X[start : start + 50_000])
+        seconds, peak = timed(lambda: model.fit(data))
+    known = model.plan_.chosen if size or planned is None else planned
+    return {
+        "case": f"{basis} {n:,} x {d}, {r}, {size or 'default'}, {source}",
+        "planned": basis,
+        "taken": model.plan_.method,
+        "predicted_seconds": known.seconds,
+        "seconds": seconds,
+        "predicted_bytes": known.bytes,
+        "bytes": peak,
+    }
+
+
+def timed(fit) -> tuple[float, int]:
+    """The least processor time of several fits, and the peak of what they allocate."""
+    seconds: list[float] = []
+    while len(seconds) < 3 and sum(seconds) < 5:
+        start = time.process_time()
+        fit()
+        seconds.append(time.process_time() - start)
+    tracemalloc.start()
+    fit()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return min(seconds), peak
+
+
 def measure(kernel: str, n: int, d: int, r: int, tol: float) -> dict:
+    """A default fit."""
     from mercer import KernelPCA, plan
     from mercer.kernels import KERNELS
 
-    rng = np.random.default_rng(n + d)
-    X = rng.standard_normal((n, d)) / np.sqrt(1 + np.arange(d) / 4)
+    X = rows(n, d)
     narrow = kernel == "narrow"
     gamma = NARROW / d if narrow else None
     made = KERNELS["rbf"](gamma) if narrow else KERNELS[kernel]()
     planned = plan(X, r, kernel=made, tol=tol)
     model = KernelPCA(r, kernel=made, tol=tol, random_state=0, copy_X=False)
-    seconds = []
-    while len(seconds) < 3 and sum(seconds) < 5:
-        start = time.process_time()
-        model.fit(X)
-        seconds.append(time.process_time() - start)
-    tracemalloc.start()
-    model.fit(X)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    seconds, peak = timed(lambda: model.fit(X))
     return {
         "case": f"{kernel} {n:,} x {d}, {r}" + (f", tol={tol:g}" if tol else ""),
         "planned": planned.method,
         "taken": model.plan_.method,
         "predicted_seconds": planned.chosen.seconds,
-        "seconds": min(seconds),
+        "seconds": seconds,
         "predicted_bytes": planned.chosen.bytes,
         "bytes": peak,
     }
@@ -72,15 +161,19 @@ def good(result: dict, what: str) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--what", choices=["default", "bases", "drawn"], default="default")
+    parser.add_argument("--count", type=int, default=20, help="drawn fits")
+    parser.add_argument("--seed", type=int, default=0, help="of drawn fits")
     parser.add_argument("--only", help="configurations whose name holds this")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     options = parser.parse_args()
     hold_on_one_core()
-    results = []
-    for configuration in CONFIGURATIONS:
+    results, of_each = [], measure if options.what == "default" else measure_basis
+    fits: dict[str, list[tuple]] = {"default": CONFIGURATIONS, "bases": BASES}
+    for configuration in fits.get(options.what) or drawn(options.count, options.seed):
         if not options.only or options.only in str(configuration):
-            results.append(measure(*configuration))
-    rows = [
+            results.append(of_each(*configuration))
+    table = [
         [
             r["case"],
             r["taken"],
@@ -93,7 +186,7 @@ def main() -> None:
     ]
     counts = [sum(good(r, what) for r in results) for what in ("seconds", "bytes")]
     title = f"within a factor 2: {counts[0]} times and {counts[1]} memories of {len(results)}"
-    print_table(title, ["fit", "method", "predicted / measured", "", "memory", ""], rows)
+    print_table(title, ["fit", "method", "predicted / measured", "", "memory", ""], table)
     write_json(options.out / "plans.json", {"machine": machine(), "results": results})
 
 

@@ -64,8 +64,13 @@ def assert_same_model(one, other, X, rtol=1e-9, bounds=True):
     assert_allclose(one.expansion_.metric, other.expansion_.metric, atol=rtol)
     for name in ("eigenvalue_lower", "eigenvalue_upper", "captured_variance") if bounds else ():
         ours, theirs = getattr(one.certificate_, name), getattr(other.certificate_, name)
-        # Few rows of an array are whitened before they are summed, and have less rounding.
-        assert_allclose(ours, theirs, rtol=max(rtol, 1e-7))
+        if one.expansion_.basis.exact_norms or name == "captured_variance":
+            # Few rows of an array are whitened before they are summed, and have less rounding.
+            assert_allclose(ours, theirs, rtol=max(rtol, 1e-7))
+        else:
+            # Pairs of rows are drawn from all of an array, and from a sample of a file.
+            wider = ours - theirs if name == "eigenvalue_upper" else theirs - ours
+            assert np.all(wider >= -rtol * other.certificate_.eigenvalue_upper)
 
 
 @pytest.mark.parametrize("center", [True, False])

@@ -1,5 +1,6 @@
 """Planning: the choice by size and budget, and how it is told."""
 
+import re
 import warnings
 from dataclasses import replace
 
@@ -10,11 +11,13 @@ from scipy import sparse
 
 import mercer
 from mercer import KernelPCA
+from mercer.bases import Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
 from mercer.kernels import RBF
 from mercer.operators import DenseOperator
 from mercer.planning import Plan, Speeds, Workload, check_budget, choose, following
 from mercer.planning.following import Eigenproblem, follow
+from mercer.planning.reduced import features, landmarks
 from mercer.planning.types import format_seconds
 from mercer.solvers import SOLVERS, Arpack, BlockKrylov, Dense
 from mercer.solvers.base import NoConvergence
@@ -195,6 +198,8 @@ def test_functions_cannot_be_planned():
         (300, "5 min"),
         (12_000, "3.3 hours"),
         (900_000, "10 days"),
+        (1e9, "32 years"),
+        (1e17, "over 10,000 years"),
         (float("nan"), "unknown"),
     ],
 )
@@ -266,3 +271,73 @@ def test_plans_are_made_once_and_belong_to_their_fit():
     first.solver.set_params(max_passes=1)
     again = choose(work)
     assert again.method == first.method and again.solver.max_passes != 1
+
+
+def test_words_of_plans_are_true():
+    """Drawn shapes, kernels and budgets: the recommendation says nothing that the table denies."""
+    rng, reasons = generator(11), set()
+    for _ in range(60):
+        n, d = int(10 ** rng.uniform(1.5, 8)), int(10 ** rng.uniform(0, 2))
+        r = None if n < 10**5 and rng.random() < 0.2 else int(rng.integers(1, 40))
+        kernel = str(rng.choice(["rbf", "linear", "poly", "cosine"]))
+        memory = int(10 ** rng.uniform(6, 11))
+        X = (n, d) if n > 5000 or rng.random() < 0.5 else rng.standard_normal((n, d))
+        plan = mercer.plan(X, r, kernel=kernel, memory=memory, n_jobs=1)
+        exact = {e.method for e in plan.estimates if e.fits and not e.approximate}
+        exact -= {"gram-power", "HebbianKernelPCA"}
+        if plan.reason.startswith("the only exact method"):
+            named = {method for method in exact if method in plan.reason}
+            assert exact == {plan.method} | named
+        elif plan.reason.startswith("no exact method"):
+            assert all(method in plan.reason for method in exact)
+            assert plan.chosen.approximate or not any(
+                e.fits for e in plan.estimates if e.approximate
+            )
+        else:
+            ratio, other = re.match(r"predicted (.*) times faster than (.*)", plan.reason).groups()
+            assert plan.method in exact and other in exact and float(ratio) >= 1
+            ratio_now = plan.estimate(other).seconds / plan.chosen.seconds
+            assert float(ratio) == pytest.approx(ratio_now, rel=0.1)
+        assert plan.chosen.fits or "needs the least" in plan.reason
+        if plan.chosen.approximate:
+            assert plan.workload.r <= 500 or "features" not in plan.method
+        reasons.add(plan.reason.split(" method")[0].split(" ")[0])
+    assert reasons == {"the", "no", "predicted"}
+
+
+def test_plans_of_small_bases_say_the_rows(tmp_path):
+    """`plan_` has the rows of the data and not the size of the problem that is left."""
+    X = generator(12).standard_normal((3000, 4))
+    np.save(tmp_path / "rows.npy", X)
+    for basis in ("landmarks", "features", Landmarks(30), RandomFeatures(40)):
+        for rows in (X, tmp_path / "rows.npy"):
+            plan = KernelPCA(3, kernel="rbf", basis=basis, random_state=0).fit(rows).plan_
+            assert plan.workload.n == 3000 and "3,000 rows" in repr(plan)
+            assert "basis vectors" in plan.reason
+
+
+@pytest.mark.parametrize("cost", [landmarks, features])
+def test_costs_of_small_bases_grow_as_they_should(cost):
+    """With the rows, and with rows times the square of the size; memory not with the rows."""
+    speeds = Speeds.typical(20)
+
+    def of(n, m, threads=1):
+        return cost(Workload(n, 20, 10, GB, threads), speeds, m)
+
+    assert of(10**8, 200).seconds / of(10**7, 200).seconds == pytest.approx(10, rel=0.05)
+    assert 3 < of(10**7, 4000).seconds / of(10**7, 2000).seconds < 4.1
+    assert of(10**7, 200, 2).seconds < 0.6 * of(10**7, 200).seconds
+    assert of(10**9, 200).bytes == of(10**6, 200).bytes
+    # One reading of the rows: no more values than coordinates, but for what is fixed.
+    assert of(10**9, 200).evaluations == pytest.approx(2e11, rel=0.01)
+
+
+def test_plans_know_where_single_precision_does_not_serve():
+    """A nearly constant kernel is searched in double precision, at twice the time and tiles."""
+    X = generator(13).standard_normal((3000, 40)) * 1e-2
+    rough, fine = (mercer.plan(rows, 4, tol=1e-6, n_jobs=1) for rows in (X, 100 * X))
+    assert not rough.workload.single and fine.workload.single
+    kept = "krylov, tiles kept"
+    assert rough.estimate(kept).bytes > 1.3 * fine.estimate(kept).bytes
+    model = KernelPCA(4, kernel="rbf", tol=1e-6, n_jobs=1, random_state=0).fit(X)
+    assert not model.plan_.workload.single

@@ -73,18 +73,18 @@ class Moments:
         shift = np.zeros(0)
         scatter: Any = np.zeros((0, 0))
         total: Any = np.zeros(0)
-        first = True
         for Y in blocks:
-            xp = array_namespace(Y)
+            xp, first = array_namespace(Y), count == 0
             if first:
-                first = False
                 # As it is subtracted, so that the mean takes back just that.
                 shift = xp.asarray(xp.mean(Y, axis=0, dtype=xp.float64), dtype=Y.dtype)
-                shape = (Y.shape[1], Y.shape[1])
-                total, scatter = 0.0, xp.zeros(shape, dtype=xp.float64, **placement_of(Y))
             Y -= shift
-            count, total = count + Y.shape[0], total + xp.sum(Y, axis=0, dtype=xp.float64)
-            scatter += Y.T @ Y
+            added = xp.sum(Y, axis=0, dtype=xp.float64)
+            count, total = count + Y.shape[0], added if first else total + added
+            if first:
+                scatter = xp.asarray(Y.T @ Y, dtype=xp.float64)
+            else:
+                scatter += Y.T @ Y
         offset = total / (count or 1)
         scatter -= outer(offset, total)
         return cls(float(count), shift + offset, scatter, energy)

@@ -38,10 +38,10 @@ ALL_ROWS, SAMPLE_ROWS, SAMPLE_SHARE = 2000, 1000, 40
 MOST_ROWS = 20_000
 # Rounding of an entry of E in single precision, over its largest value.
 SINGLE_ENTRY = 4e-6
-# Rows up to which features are judged on all pairs, and rows a feature: all pairs of more rows
-# would cost more than the fit. Above, pairs drawn from all rows, one a row, and at least and at
-# most so many; and how many at once.
-PAIRED_ROWS, PAIRED_EACH = 512, 2
+# Rows up to which features are judged on all pairs: those of more rows would cost more than the
+# fit. Above, pairs drawn from all rows, one a row, and at least and at most so many; and how many
+# at once.
+PAIRED_ROWS = 512
 LEAST_PAIRS, MOST_PAIRS, PAIR_STEP = 4096, 2**16, 2048
 
 
@@ -206,14 +206,6 @@ def sampled_norm(diagonal, norms: float, count: int, trace: float, largest: floa
         others = max(trace - count * (float(diagonal.mean()) - error), 0.0)
         bounds.append(raised(seen, threshold * count * log / s) + others)
     return min(bounds)
-
-
-def rows_in_pairs(features: int, bounded: bool) -> int:
-    """Rows up to which so many features are judged on all pairs.
-
-    Where nothing bounds what features get wrong, no other pairs say anything.
-    """
-    return min(max(PAIRED_ROWS, PAIRED_EACH * features), ALL_ROWS) if bounded else ALL_ROWS
 
 
 def feature_remainder(kernel, X, coordinates, largest: float) -> Remainder:

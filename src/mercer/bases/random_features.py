@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import fft
 from scipy.stats import norm, qmc
 
 from ..compute import TiledEngine, array_namespace, is_sparse, on_device_of
@@ -21,6 +22,8 @@ from .points import DRAFT_SPREAD
 
 # Angles whose cosines and sines are made at once: the steps between stay in the cache.
 HALVED = 2**14
+# Columns up to which count sketches are made where they are multiplied, by a product with rows.
+FEW_COLUMNS = 64
 
 
 class RandomFeatures(BasisRecipe):
@@ -282,7 +285,7 @@ class TensorSketch:
         xp, product = array_namespace(X), None
         for spectrum in self._spectra(X):
             product = spectrum if product is None else product * spectrum
-        return xp.asarray(xp.fft.irfft(product, n=self.size, axis=1), dtype=X.dtype)
+        return xp.asarray(transforms(xp).irfft(product, n=self.size, axis=1), dtype=X.dtype)
 
     def _spectra(self, X):
         """Fourier transforms of the count sketches, one after the other, (n, m // 2 + 1)."""
@@ -290,9 +293,16 @@ class TensorSketch:
         one = xp.full((X.shape[0], 1), self.constant, dtype=X.dtype, **here)
         rows = xp.concat([X * float(self.scale), one], axis=1)
         for columns, signs in zip(near.columns, near.signs, strict=True):
+            if xp is np and rows.shape[1] <= FEW_COLUMNS:
+                # The transform of a sum of few columns is the sum of theirs.
+                each = np.zeros((rows.shape[1], self.size), X.dtype)
+                each[np.arange(len(each)), columns] = signs
+                spectra = fft.rfft(each, axis=1)
+                yield (rows @ spectra.view(X.dtype)).view(spectra.dtype)
+                continue
             sketch = xp.zeros((X.shape[0], self.size), dtype=X.dtype, **here)
             add_columns(sketch, columns, rows * signs)
-            yield xp.fft.rfft(sketch, axis=1)
+            yield transforms(xp).rfft(sketch, axis=1)
 
     def gradients(self, X, W):
         """Of psi(x) . W, (n, d, b): of a convolution, the correlation of W with the others."""
@@ -309,6 +319,11 @@ class TensorSketch:
             ]
             total = total + xp.stack([part[:, columns] * signs for part in parts], axis=-1)
         return total
+
+
+def transforms(xp) -> Any:
+    """Fast Fourier transforms: SciPy's takes several rows at once where NumPy's takes one."""
+    return fft if xp is np else xp.fft
 
 
 def add_columns(out, columns, A):

@@ -10,12 +10,13 @@ from ..bases import AllPoints, BasisRecipe, ColumnBasis, Columns, FourierBasis
 from ..bases.columns import has_columns
 from ..bases.fourier import MOST_COLUMNS, why_not
 from ..bases.fourier_basis import row_range
+from ..bases.points import PointGram
 from ..compute import TiledEngine, is_sparse
 from ..kernels import Kernel
 from .choosing import choose, columns_plan, fourier_plan, takes_columns
 from .columns import columns
 from .fourier import SECONDS_SAVED, automatic_grid, fourier, takes_fourier
-from .types import Plan, Speeds, Workload
+from .types import ROUNDED_ROWS, Plan, Speeds, Workload
 
 # Components to try first when a share of variance is asked for.
 FIRST_COMPONENTS = 16
@@ -109,6 +110,8 @@ def plan_of(
     own = problem.basis
     work = Workload(problem.size, d, r, engine.memory, engine.threads, tol)
     work = replace(work, device=engine.where, fused=engine.fuses(own.kernel))
+    if isinstance(own, PointGram) and own.size > ROUNDED_ROWS and engine.where == "cpu":
+        work = replace(work, single=own.single)
     if isinstance(own, FourierBasis):
         return fourier_plan(work, own, problem.count, solver, basis == "auto")
     if isinstance(own, ColumnBasis):

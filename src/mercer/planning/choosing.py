@@ -16,28 +16,39 @@ from sklearn.base import clone
 from ..bases.columns import has_columns
 from ..bases.fourier import MOST_COLUMNS
 from ..bases.fourier_basis import FourierBasis, row_range
+from ..bases.points import DRAFT_SPREAD
 from ..compute import TiledEngine, format_bytes, is_sparse, make_engine
 from ..compute.arrays import is_dask
 from ..compute.thin import times_few
 from ..kernels import KERNELS, Kernel, Precomputed
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver
-from .cluster import on_cluster, without_exact
+from .cluster import NONE, on_cluster, without_exact
 from .columns import columns
 from .costs import (
     ARPACK_COPIES,
     METHODS,
-    OTHERS,
     SUBSPACE_COPIES,
     gram_power,
+    hebbian,
     power_block,
-    small_problem,
     tile_memory,
 )
 from .fourier import fourier, solver_for, takes_fourier
-from .types import Estimate, Plan, Speeds, Workload
+from .reduced import features, landmarks, reduced
+from .types import ROUNDED_ROWS, Estimate, Plan, Speeds, Workload
 
 # Rows that speeds are measured on.
 SHOWN_ROWS = 512
+ONLY = "the only exact method for this within the memory budget"
+# Methods whose results are near exact at best.
+NEARLY = ("gram-power", "HebbianKernelPCA")
+#: Methods that a user may ask for, listed by `plan` for comparison.
+OTHERS: tuple[Callable[[Workload, Speeds], Estimate], ...] = (
+    gram_power,
+    hebbian,
+    landmarks,
+    features,
+)
 
 
 def plan(
@@ -101,7 +112,9 @@ def plan(
     engine = make_engine(X, memory=memory, device=device, threads=n_jobs)
     r = n if n_components is None else min(n, n_components)
     where, fused = engine.where, engine.fuses(kernel)
-    work = Workload(n, d, r, engine.memory, engine.threads, tol, where, fused)
+    single = n <= ROUNDED_ROWS or where != "cpu" or isinstance(X, tuple)
+    single = single or bool(kernel.spread(sample) <= DRAFT_SPREAD)
+    work = Workload(n, d, r, engine.memory, engine.threads, tol, where, fused, single)
     speeds = calibrate(kernel, sample, engine) if where == "cpu" else Speeds.of_device(d)
     exact = choose(work, speeds=speeds)
     others = tuple(method(work, speeds) for method in OTHERS)
@@ -109,16 +122,21 @@ def plan(
     if is_dask(whole):
         numbers = sample.data if is_sparse(sample) else sample
         return on_cluster(found, numbers.nbytes / sample.shape[0], is_sparse(sample))
-    if not found.chosen.fits:
-        found = without_exact(found)
-    if d > MOST_COLUMNS:
-        return found
-    if isinstance(X, tuple):
-        grid = fourier(work, kernel, np.ones(d), engine)
-        grid = replace(grid, note=f"{grid.note}; for data in the unit cube")
-        return replace(found, estimates=(*found.estimates, grid))
-    grid = fourier(work, kernel, np.diff(row_range(X), axis=1)[:, 0], engine)
-    return with_grid(replace(found, estimates=(*found.estimates, grid)), grid)
+    if d <= MOST_COLUMNS:
+        found = with_grid(found, kernel, X, engine)
+    return told(found if found.chosen.fits else without_exact(found))
+
+
+def told(plan: Plan) -> Plan:
+    """The plan with a reason that names exact methods of the table which would serve as well."""
+    rivals = [
+        e.method
+        for e in plan.estimates
+        if e.fits and not e.approximate and e.method not in (*NEARLY, plan.method)
+    ]
+    if not rivals or plan.reason not in (ONLY, NONE):
+        return plan
+    return replace(plan, reason=f"{plan.reason}, beside {' and '.join(rivals)}")
 
 
 def with_columns(plan: Plan, kernel: Kernel, speeds: Speeds) -> Plan:
@@ -137,9 +155,16 @@ def takes_columns(primal: Estimate, exact: Estimate) -> bool:
     return primal.fits and (primal.seconds < exact.seconds or not exact.fits)
 
 
-def with_grid(plan: Plan, grid: Estimate) -> Plan:
-    """The plan with the Fourier grid chosen where "auto" would take it."""
-    if not takes_fourier(grid, plan.chosen):
+def with_grid(plan: Plan, kernel: Kernel, X: Any, engine: TiledEngine) -> Plan:
+    """The plan with a Fourier grid, chosen where "auto" would take it: never of a shape alone."""
+    work = plan.workload
+    known = not isinstance(X, tuple)
+    extent = np.diff(row_range(X), axis=1)[:, 0] if known else np.ones(work.d)
+    grid = fourier(work, kernel, extent, engine)
+    if not known and grid.fits:
+        grid = replace(grid, note=f"{grid.note}; for data in the unit cube")
+    plan = replace(plan, estimates=(*plan.estimates, grid))
+    if not known or not takes_fourier(grid, plan.chosen):
         return plan
     return replace(plan, chosen=grid, reason=_why(grid, [plan.chosen, grid]))
 
@@ -251,8 +276,8 @@ def choose(
 def fastest(work: Workload, speeds: Speeds) -> Plan:
     """The plan with the fastest exact method; made once for all fits of a grid search."""
     estimates = estimates_of(work, speeds)
-    possible = [e for e in estimates if e.fits] or [_last_resort(work, estimates)]
-    best = min(possible, key=lambda e: e.seconds)
+    possible = [e for e in estimates if e.fits]
+    best = min(possible, key=lambda e: e.seconds, default=_last_resort(work, estimates))
     return Plan(work, estimates, best, _why(best, possible), left_to_us=True)
 
 
@@ -300,17 +325,10 @@ def _by_products(work, name, solver) -> Estimate:
 
 def _reduced(work, solver, basis, rows, speeds) -> Plan:
     """A small basis: one pass over the rows, then a dense problem of its size."""
-    name = basis if isinstance(basis, str) else type(basis).__name__
-    m = work.n
-    left_to_us = not isinstance(solver, Solver)
-    if left_to_us:
-        solver = small_problem(work, speeds).solver
-    seconds = rows * m * (speeds.evaluate + 2 * m * speeds.multiply) / work.threads
-    chosen = Estimate(
-        name, solver, rows * m, 8 * 4 * m * m, seconds, True, "one pass over the rows"
-    )
+    m, work = work.n, replace(work, n=rows)
+    chosen = reduced(work, m, solver, basis, speeds)
     reason = f"asked for by basis, with {m} basis vectors"
-    return Plan(work, (chosen,), chosen, reason, left_to_us)
+    return Plan(work, (chosen,), chosen, reason, not isinstance(solver, Solver))
 
 
 def check_budget(plan: Plan) -> None:
@@ -380,8 +398,12 @@ def _last_resort(work, estimates):
 
 
 def _why(best, possible) -> str:
-    if len(possible) == 1:
-        return "the only exact method for this within the memory budget"
-    second = sorted(possible, key=lambda e: e.seconds)[1]
+    """Why `best` is taken, of the exact methods that were possible."""
+    others = [e for e in possible if e is not best and e.fits]
+    if not best.fits:
+        return "no exact method fits the memory budget, and this one needs the least"
+    if not others:
+        return ONLY
+    second = min(others, key=lambda e: e.seconds)
     ratio = second.seconds / max(best.seconds, 1e-12)
     return f"predicted {ratio:.2g} times faster than {second.method}"

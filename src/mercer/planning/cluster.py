@@ -12,6 +12,7 @@ LEAST_BLOCKS, SPARE_VECTORS = 6, 16
 HERE_SHARE = 4
 # How plans call landmarks; methods that need the rows, or tiles made of them, in one place.
 LANDMARKS = 'basis="landmarks"'
+NONE = "no exact method fits the memory budget"
 IN_ONE_PLACE = {"krylov, tiles kept", "HebbianKernelPCA"}
 
 
@@ -67,4 +68,4 @@ def without_exact(plan: Plan) -> Plan:
         return plan
     # At equal size landmarks are closer than features, and say how close.
     best = min(quick, key=lambda e: (e.method != LANDMARKS, e.seconds))
-    return replace(plan, chosen=best, reason="no exact method fits the memory budget")
+    return replace(plan, chosen=best, reason=NONE)

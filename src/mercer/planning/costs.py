@@ -7,8 +7,6 @@ The counts that depend on the spectrum, and not on the sizes alone, are those th
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..selectors import FullGreedy
-from ..selectors.two_stage import default_pool, second_stage
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower
 from ..solvers.block_krylov import BASIS_BLOCKS, DRAFT_FLOOR, WIDEST_BLOCK
 from .types import Estimate, Speeds, Workload
@@ -32,9 +30,8 @@ FULL_COST = 2.3
 FIT_SECONDS, PASS_SECONDS, PRODUCT_SECONDS = 1e-3, 3e-4, 2e-5
 # Bytes of a matrix that a core reads from its cache, at twice the speed of memory.
 CACHE = 16e6
-# Defaults of the methods that are only listed: rows at once, passes, landmarks, features.
+# Defaults of the methods that are only listed: rows at once, passes.
 ROW_BLOCK, HEBBIAN_PASSES, SPARE = 128, 10, 10
-LANDMARKS_EACH, LEAST_LANDMARKS, FEATURES = 10, 200, 500
 
 
 def dense(work: Workload, speeds: Speeds) -> Estimate:
@@ -109,11 +106,13 @@ def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
         draft, full = draft + CORRECTION_PASSES, 2
     # Wide problems need more blocks before their last component converges.
     draft += 2 * (carried // WIDEST_BLOCK)
-    tiles = n * n / 2 * ((1 if kept else draft) + FULL_COST * full)
-    products = n * n * block * (draft + FULL_COST * full)
+    # Where rounding would be too large in single precision, all passes are in double.
+    unit = 1.0 if work.single else FULL_COST
+    tiles = n * n / 2 * (unit * (1 if kept else draft) + FULL_COST * full)
+    products = n * n * block * (unit * draft + FULL_COST * full)
     seconds = (speeds.evaluate * tiles + speeds.multiply * products) / work.threads
     seconds += FIT_SECONDS + small_steps(n, block, columns, draft, speeds)
-    tiles_size = tile_memory(work) + (2 * n * n if kept else 0)
+    tiles_size = tile_memory(work) + ((2 if work.single else 4) * n * n if kept else 0)
     # Prepared rows of both precisions.
     rows = min(24 * n * (work.d + 2), 3 * work.memory // 10)
     vectors = 8 * n * krylov_vectors(carried, block, columns)
@@ -201,56 +200,10 @@ def hebbian(work: Workload, speeds: Speeds) -> Estimate:
     )
 
 
-def landmarks(work: Workload, speeds: Speeds) -> Estimate:
-    """A pool's Gram matrix for the selection, two readings of the rows against the landmarks."""
-    n, m = work.n, min(work.n, max(LEAST_LANDMARKS, LANDMARKS_EACH * work.r))
-    pool = min(n, default_pool(n, m))
-    width = pool if isinstance(second_stage(m), FullGreedy) else m
-    select = pool * width * (speeds.evaluate + 4 * m * speeds.multiply)
-    stream = n * m * (2 * speeds.evaluate + 2 * m * speeds.multiply) / work.threads
-    size = 8 * (pool * width + 4 * m * m)
-    note = f"approximate, error certified; {m} landmarks, one pass over the data"
-    return Estimate(
-        'basis="landmarks"',
-        Dense(),
-        2 * n * m + pool * width,
-        size,
-        FULL_COST * (select + stream),
-        size <= work.memory,
-        note,
-        approximate=True,
-    )
-
-
-def features(work: Workload, speeds: Speeds) -> Estimate:
-    """Two readings of the rows through the feature map."""
-    n, m = work.n, FEATURES
-    stream = n * m * (2 * speeds.evaluate + m * speeds.multiply) / work.threads
-    size = 8 * 4 * m * m
-    note = f"approximate, error estimated; {m} features; landmarks are closer at equal size"
-    return Estimate(
-        'basis="features"',
-        Dense(),
-        2 * n * m,
-        size,
-        FULL_COST * stream,
-        size <= work.memory,
-        note,
-        approximate=True,
-    )
-
-
 #: The exact methods that "auto" chooses from.
 METHODS: tuple[Callable[[Workload, Speeds], Estimate], ...] = (
     dense,
     arpack,
     lambda work, speeds: krylov(work, speeds, kept=True),
     lambda work, speeds: krylov(work, speeds, kept=False),
-)
-#: Methods that a user may ask for, listed by `plan` for comparison.
-OTHERS: tuple[Callable[[Workload, Speeds], Estimate], ...] = (
-    gram_power,
-    hebbian,
-    landmarks,
-    features,
 )

@@ -10,6 +10,10 @@ from ..solvers import Dense, Solver
 # Seconds from which a faster approximation is named beside an exact method, where it is so
 # many times faster.
 LONG, WORTH = 60.0, 5.0
+# Days that are said as such, and years beyond which no number means anything.
+LONGEST_DAYS, MOST_YEARS = 1000, 10_000
+# Rows up to which a plan takes single precision for granted: to look costs more than it saves.
+ROUNDED_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,8 @@ class Workload:
         "cpu", or the device that computes.
     fused : bool
         Whether tiles of the kernel matrix need no memory, so that none are kept.
+    single : bool
+        Whether block Krylov may search in single precision.
     """
 
     n: int
@@ -70,6 +76,7 @@ class Workload:
     tol: float = 0.0
     device: str = "cpu"
     fused: bool = False
+    single: bool = True
 
 
 @dataclass(frozen=True)
@@ -214,4 +221,8 @@ def format_seconds(seconds: float) -> str:
     for unit, name, most in ((1, "s", 100), (60, "min", 90), (3600, "hours", 48)):
         if seconds < most * unit:
             return f"{seconds / unit:.2g} {name}"
-    return f"{seconds / 86400:,.0f} days"
+    days = seconds / 86400
+    if days < LONGEST_DAYS:
+        return f"{days:,.0f} days"
+    years = min(days / 365, MOST_YEARS)
+    return f"{years:,.0f} years" if years < MOST_YEARS else f"over {MOST_YEARS:,} years"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import remainder
 from ..bases import Basis, ColumnBasis, FeatureBasis
 from ..bases.points import JUDGES
 from ..bases.staging import Factor, Stages, inverse_eigenvalues
@@ -28,7 +29,6 @@ from ..remainder import (
     feature_remainder,
     landmark_remainder,
     paired_remainder,
-    rows_in_pairs,
 )
 from ..solvers import Eigenpairs
 from ..solvers.base import peak_signs
@@ -289,14 +289,13 @@ class ReducedProblem(SummedProblem):
         # Features are many, and wrong by far more than their rounding.
         dtype = basis.precision(np.empty((0, 1), np.float32))
         largest = self.moments.largest + max(self.moments.largest, basis.entry_size())
-        bounded, width = bool(np.isfinite(largest)), basis.stream_width() + PAIR_WIDTH
-        most = min(rows_in_pairs(basis.size, bounded), self._witnesses(width))
-        if n == self.count and n <= most:
+        width = basis.stream_width() + PAIR_WIDTH
+        if n == self.count and n <= min(remainder.PAIRED_ROWS, self._witnesses(width)):
             rows = self._in_type(rows, dtype)
             coordinates = self._coordinates_of(rows, dtype)
             return feature_remainder(basis.kernel, rows, coordinates, largest)
-        if not bounded:
-            return None
+        if not np.isfinite(largest):
+            return None  # no sample says anything of what nothing bounds
 
         def errors(i, j):
             return basis.pair_errors(rows[i], rows[j], dtype)
