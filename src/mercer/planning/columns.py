@@ -10,8 +10,8 @@ from .types import Estimate, Speeds, Workload
 
 # Moments that every thread sums up for itself, and what is made of their sum.
 MOMENTS = 3
-# Seconds of one number that is read, centered and read again.
-NUMBER_SECONDS = 7e-9
+# Seconds of one row, and of one number of it that is read, centered and read again.
+ROW_SECONDS, NUMBER_SECONDS = 5e-8, 7e-9
 # Rows that are read at once.
 BLOCK = 2048
 
@@ -22,9 +22,9 @@ def columns(work: Workload, kernel: Any, speeds: Speeds) -> Estimate:
     small = small_problem(replace(work, n=d, r=r), speeds)
     # Half of the products, which are symmetric, and a product with the components.
     products = n * d * (d / 2 + r) * FULL_COST * speeds.multiply
-    reading = n * d * NUMBER_SECONDS
+    reading = n * (ROW_SECONDS + d * NUMBER_SECONDS)
     seconds = (products + reading) / work.threads + small.seconds
-    size = 8 * (d * d * (work.threads + MOMENTS) + 2 * min(n, BLOCK) * d + 3 * n * r)
+    size = 8 * (d * d * (work.threads + MOMENTS) + min(n, BLOCK) * d + 3 * n * r)
     serves = has_columns(kernel) and work.r <= d < n and size <= work.memory
     note = "exact, one pass over the rows, PCA of their columns"
     if not serves:

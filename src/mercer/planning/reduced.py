@@ -27,8 +27,8 @@ GREEDY_PRODUCTS, PIVOT_PRODUCTS = 1.5, 0.5
 ALL_PAIRS = 3.0
 # Rows that signs are taken from, rows of a block, and its copies at the peak of a pass.
 SIGN_ROWS, BLOCK_ROWS, BLOCK_COPIES = 2000, 2048, 2
-# Matrices of the size of the basis at the peak of a fit, beside one a thread.
-SMALL_COPIES = 4
+# Matrices of the size of the basis while the small problem is solved.
+SMALL_COPIES = 5
 
 
 def landmarks(work: Workload, speeds: Speeds, size: int | None = None) -> Estimate:
@@ -46,10 +46,10 @@ def landmarks(work: Workload, speeds: Speeds, size: int | None = None) -> Estima
     judge = judged * (m * (value + m * product) + BLOCK * (value + (m + 2 * BLOCK) * product))
     signs = min(work.n, SIGN_ROWS) * m * value
     seconds = choice + whiten + judge + signs + summed(work, m, value, speeds)
-    size_ = summed_memory(work, m) + 8 * pool * width
+    most = max(summed_memory(work, m), 8 * pool * width)
     evaluations = work.n * m + pool * width + judged * (m + BLOCK) + min(work.n, SIGN_ROWS) * m
     note = f"approximate, error certified; {m} landmarks, one pass over the data"
-    return listed('basis="landmarks"', work, evaluations, size_, seconds, note)
+    return listed('basis="landmarks"', work, evaluations, most, seconds, note)
 
 
 def features(work: Workload, speeds: Speeds, size: int | None = None) -> Estimate:
@@ -80,9 +80,9 @@ def summed(work: Workload, m: int, value: float, speeds: Speeds) -> float:
 
 
 def summed_memory(work: Workload, m: int) -> int:
-    """Bytes of the moments, and of blocks of rows in flight."""
+    """Bytes of the moments with blocks of rows in flight, or of the small problem after."""
     block = min(work.n, BLOCK_ROWS) * (BLOCK_COPIES * m + 2 * work.d)
-    return 8 * (m * m * (SMALL_COPIES + work.threads) + work.threads * block)
+    return 8 * max(m * m * SMALL_COPIES, work.threads * (2 * m * m + block))
 
 
 def listed(name, work, evaluations, size, seconds, note) -> Estimate:
