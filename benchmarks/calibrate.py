@@ -2,8 +2,9 @@
 
     python benchmarks/calibrate.py
 
-Processor time on one core. Speeds are those of `Speeds.typical`; counts are what iterative
-solvers took on the cases of `small.py`, to be compared with what `mercer.planning.costs` assumes.
+Processor time on one core. Speeds are those of `Speeds.typical`; the seconds of a row in a pass are
+those of `mercer.planning.reduced`; counts are what iterative solvers took on the cases of
+`small.py`, to be compared with what `mercer.planning.costs` assumes.
 """
 
 from __future__ import annotations
@@ -89,10 +90,39 @@ def counts() -> list[list[str]]:
     return rows
 
 
+def passes() -> list[list[str]]:
+    """Seconds of one row in the pass of a small basis: what is assumed, and what was measured."""
+    from mercer.bases import PointBasis, RandomFeatures
+    from mercer.compute import LocalEngine
+    from mercer.kernels import RBF
+    from mercer.planning import Speeds, Workload
+    from mercer.planning.reduced import features, landmarks
+    from mercer.problems import row_moments
+
+    rows, n, engine = [], 2**14, LocalEngine(10**9, 1)
+    for d in (3, 20, 100):
+        X = np.random.default_rng(d).standard_normal((n, d))
+        kernel = RBF(1.0 / d)
+        for m in (50, 200, 500):
+            drawn = RandomFeatures(m).build(kernel, X, engine, np.random.default_rng(0))
+            for name, cost, basis, W in (
+                ("landmarks", landmarks, PointBasis(kernel, X[:m].copy(), engine), np.eye(m)),
+                ("features", features, drawn, None),
+            ):
+                # What more rows would cost is what the pass costs.
+                few, many = (Workload(10**k, d, 10, 10**9) for k in (8, 9))
+                speeds = Speeds.typical(d)
+                assumed = (cost(many, speeds, m).seconds - cost(few, speeds, m).seconds) / 9e8
+                found = seconds(lambda b=basis, W=W, X=X: row_moments(b, W, X)) / n
+                rows.append([f"{name}, {d} columns, {m}", f"{assumed:.2g}", f"{found:.2g}"])
+    return rows
+
+
 def main() -> None:
     hold_on_one_core()
     warnings.simplefilter("ignore")
     print_table("Speeds, seconds a unit", ["speed", "assumed", "measured"], speeds())
+    print_table("One row in a pass, seconds", ["basis", "assumed", "measured"], passes())
     print_table("Products", ["case", "ARPACK, assumed", "ARPACK", "block Krylov"], counts())
 
 
