@@ -6,10 +6,10 @@ import pytest
 from contracts import check_basis, check_gram_basis, check_recipe, generator
 from scipy import sparse
 
-from mercer.bases import BASES, AllPoints, PrecomputedBasis
-from mercer.bases.random_features import half_angles
+from mercer.bases import BASES, AllPoints, PrecomputedBasis, RandomFeatures
+from mercer.bases.random_features import TensorSketch, half_angles
 from mercer.compute import LocalEngine
-from mercer.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid
+from mercer.kernels import RBF, Laplacian, Linear, Matern, Polynomial, RationalQuadratic, Sigmoid
 
 ENGINES = [LocalEngine(200_000, 1), LocalEngine(10**8, 4)]
 KERNELS = [
@@ -116,3 +116,46 @@ def test_cosines_and_sines_of_half_angles(size):
     half_angles(angles.copy(), 0.25, cosines, sines)
     np.testing.assert_allclose(cosines, 0.25 * np.cos(angles), rtol=0, atol=2e-15)
     np.testing.assert_allclose(sines, 0.25 * np.sin(angles), rtol=0, atol=2e-15)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [2, 7, 40])
+def test_tensor_sketches_are_convolutions(dtype, size):
+    """By products of few columns or by sums of many: the convolution of count sketches."""
+    rng = generator(size)
+    for d in (1, 20, 63, 64, 90):
+        X = rng.standard_normal((6, d)).astype(dtype)
+        sketch = TensorSketch.draw(3, 0.3, 1.5, d, size, rng)
+        expected = np.zeros((6, size))
+        expected[:, 0] = 1.0
+        rows = np.hstack([X * sketch.scale, np.full((6, 1), sketch.constant)])
+        for columns, signs in zip(sketch.columns, sketch.signs, strict=True):
+            moved = [np.roll(expected, c, axis=1) for c in columns]
+            expected = sum(
+                A * (s * x)[:, None] for A, s, x in zip(moved, signs, rows.T, strict=True)
+            )
+        found = sketch(X)
+        assert found.dtype == dtype
+        rounding = 100 * np.finfo(dtype).eps * np.linalg.norm(rows, axis=1).max() ** 3
+        np.testing.assert_allclose(found, expected, atol=rounding * np.sqrt(d))
+
+
+FEATURED = [RBF(0.3), Laplacian(0.2), Matern(0.3, 0.5), Matern(0.3, 2.5), RationalQuadratic(0.4)]
+
+
+@pytest.mark.parametrize("kernel", FEATURED, ids=repr)
+@pytest.mark.parametrize("far", [0.0, 1e6])
+def test_errors_of_pairs_are_those_of_the_matrix(kernel, far):
+    """k(x, z) - psi(x) . psi(z) by differences, also where rows are far from the origin."""
+    X, Z = points(30, 30)
+    for rows, others in ((X, Z), (sparse.csr_matrix(X), sparse.csr_matrix(Z))):
+        basis = RandomFeatures(50).build(kernel, X, ENGINES[1], generator(2))
+        Y, V = (basis.block_products(R)(slice(None)) for R in (X, Z))
+        expected = (kernel(X, Z) - Y @ V.T).diagonal()
+        if isinstance(rows, np.ndarray):
+            rows, others = rows + far, others + far
+        found = basis.pair_errors(rows, others, np.dtype(np.float64))
+        np.testing.assert_allclose(found, expected, atol=1e-12 if far == 0 else 1e-7)
+        single = basis.pair_errors(rows, others, np.dtype(np.float32))
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(single, expected, atol=8e-6)

@@ -136,7 +136,8 @@ def told(plan: Plan) -> Plan:
     ]
     if not rivals or plan.reason not in (ONLY, NONE):
         return plan
-    return replace(plan, reason=f"{plan.reason}, beside {' and '.join(rivals)}")
+    but = "beside" if plan.reason == ONLY else "but for"
+    return replace(plan, reason=f"{plan.reason}, {but} {' and '.join(rivals)}")
 
 
 def with_columns(plan: Plan, kernel: Kernel, speeds: Speeds) -> Plan:
