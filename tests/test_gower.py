@@ -19,6 +19,7 @@ from mercer.bases import Landmarks
 from mercer.cli import main
 from mercer.files import open_source
 from mercer.kernels import Gower
+from mercer.report import write_report
 
 pd = pytest.importorskip("pandas")
 
@@ -214,7 +215,7 @@ def test_command(tmp_path, monkeypatch, capsys):
     assert main(["transform", "mixed.mercer", "rows.csv", "-o", "s.npy"]) != 0
     assert "which the model was fitted" in capsys.readouterr().err
     assert main(["explain", "mixed.mercer", "rows.csv"]) != 0
-    assert "only mercer transform" in capsys.readouterr().err
+    assert "this command can make no use" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("file", ["rows.csv", "rows.parquet"])
@@ -271,6 +272,21 @@ def test_spectral_commands_take_texts(command, tmp_path, monkeypatch, capsys):
         wanted = np.abs(model.embedding_)
         np.testing.assert_allclose(np.abs(found[["x1", "x2"]]), wanted, atol=1e-6)
     assert main([command[0], "rows.csv", *command[1:], *options[:4], "--scale", "standard"]) == 2
+
+
+@pytest.mark.parametrize("colors", ["town", "age", None])
+def test_reports_of_mixed_frames(colors, tmp_path, monkeypatch):
+    """In Python and in the shell: columns of complete numbers have values, all can color."""
+    monkeypatch.chdir(tmp_path)
+    table = frame(50, 3, 0.1)[["age", "children", "town"]].assign(size=np.arange(50) / 7)
+    model = KernelPCA(2, kernel="gower").fit(table)
+    page = write_report(model, table, "page.html", colors=colors)
+    assert "no gradient with respect to a category" in page.read_text()
+    table.to_csv("rows.csv", index=False)
+    assert main(["fit", "rows.csv", "--kernel", "gower", "-o", "m.mercer"]) == 0
+    options = [] if colors is None else ["--color", colors]
+    assert main(["report", "m.mercer", "rows.csv", *options, "-o", "shell.html"]) == 0
+    assert "size" in (tmp_path / "shell.html").read_text()
 
 
 def test_detectors_take_frames_and_others_refuse(tmp_path):

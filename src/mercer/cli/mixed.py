@@ -85,7 +85,8 @@ class EncodedTable(RowSource):
                 "to. Pass the same columns."
             )
         X = np.concatenate([np.zeros((0, source.n_columns)), *whole_rows(source, READ_ROWS)])
-        self.rows = encoding.apply(table_of(source, X, texts))
+        self.table = table_of(source, X, texts)
+        self.rows = encoding.apply(self.table)
         args.accounts[-1].left_out = {
             name: why for name, why in args.accounts[-1].left_out.items() if name not in texts
         }

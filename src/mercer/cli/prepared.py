@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..estimators._estimator import KernelEstimator
-from ..estimators._mixed import EncodedRows
+from ..estimators._mixed import EncodedRows, MixedTable
 from ..files import RowSource
 from ..saving import ModelFileError, load, read_extra, save
 from .standardization import Standardization
@@ -47,7 +47,9 @@ class PreparedModel:
         return self.model.transform(self._prepared(X))
 
     def _prepared(self, X):
-        """Rows as the estimator takes them: scaled, or encoded already where texts are."""
+        """Rows as the estimator takes them: scaled, or with texts, which may be encoded already."""
+        if isinstance(X, MixedTable):
+            return X
         return self.scaling.apply(X) if self.model._encoding is None else EncodedRows(X)
 
     def inverse_transform(self, S):
@@ -100,8 +102,8 @@ class PreparedModel:
             )
         if model._encoding is not None and not mixed:
             raise ModelFileError(
-                f"{path} was fitted to a table with categories, of which only mercer transform can "
-                "make use. Use it from Python: mercer.load(path)."
+                f"{path} was fitted to a table with categories, of which this command can make no "
+                "use. Use it from Python: mercer.load(path)."
             )
         check_extra(extra, model.n_features_in_, path)
         scaling = Standardization(extra.get("scale", "none"), extra.get("shift"), extra.get("size"))

@@ -42,14 +42,19 @@ def run(args: Namespace) -> Result:
     from .tables import check_width, read_rows
 
     with whole_file(args.output, args.force) as draft:
-        model = PreparedModel.load(args.model)
-        table = read_rows(args, model.columns, model.fill)
-        check_width(args.data, table.X.shape[1], model)
+        model = PreparedModel.load(args.model, mixed=True)
+        if model._encoding is None:
+            table = read_rows(args, model.columns, model.fill)
+            check_width(args.data, table.X.shape[1], model)
+            rows, columns = table.X, table.names
+        else:
+            rows, table = mixed_report(args, model._encoding)
+            columns = rows.columns
         write_report(
             model,
-            table.X,
+            rows,
             draft,
-            columns=table.names,
+            columns=columns,
             colors=color_of(args, table),
             color_name=args.color,
             images=args.image or table.image_shape or model.image_shape,
@@ -57,8 +62,20 @@ def run(args: Namespace) -> Result:
             max_points=args.points,
             row_names=row_names(args, table),
         )
-    facts = {"rows": table.X.shape[0], "output": str(args.output)}
+    facts = {"rows": rows.shape[0], "output": str(args.output)}
     return Result(facts, lines([("rows", f"{facts['rows']:,}"), ("written", args.output)]))
+
+
+def mixed_report(args: Namespace, encoding):
+    """A table with texts, and all of its columns to color and name rows by."""
+    import numpy as np
+
+    from ..files import Table
+    from .mixed import EncodedTable
+
+    source = EncodedTable(args, encoding)
+    found = {name: source.table[name] for name in source.table.columns} | source.others()
+    return source.table, Table(np.zeros((len(source.table), 0)), [], found)
 
 
 def row_names(args: Namespace, table):

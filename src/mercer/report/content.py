@@ -105,14 +105,18 @@ def gather(
     S = scores_of(model, X)
     errors = None if precomputed else dense(model.reconstruction_error(X))
     names = column_names(model, X, columns)
+    if model._encoding is not None:
+        if isinstance(colors, str) and colors in names:
+            color_name, colors = color_name or colors, np.asarray(X[colors])
+        X = numbers_of(X, names)
     X = plain_rows(X)
     n, d = X.shape
     shape = check_images(images, d)
     coloring = make_coloring(colors, names, X, n, color_name)
     worst = worst_rows(errors, min(OUTLIERS, int(max_points)))
     index = rows_to_show(n, worst, int(max_points))
-    shown = [] if precomputed or shape else list(range(min(d, COLUMNS)))
     rows = X[index]
+    shown = [] if precomputed or shape else shown_columns(model, rows)
     return Content(
         title=title or f"Kernel PCA of {n:,} rows",
         lead=lead(model, index.size),
@@ -134,6 +138,20 @@ def gather(
         row_names=names_of_rows(row_names, n, index),
         attribution=driven_by(model, names),
     )
+
+
+def numbers_of(frame, names) -> np.ndarray:
+    """The columns of a mixed frame, (n, d), NaN where they hold no numbers."""
+    columns = (np.asarray(frame[name]) for name in names)
+    blank = np.full(len(frame), np.nan)
+    return np.column_stack([c.astype(float) if c.dtype.kind in "biuf" else blank for c in columns])
+
+
+def shown_columns(model, rows) -> list[int]:
+    """The first columns; of a mixed frame those of complete numbers."""
+    d = rows.shape[1]
+    whole = range(d) if model._encoding is None else np.flatnonzero(np.isfinite(rows).all(axis=0))
+    return [int(k) for k in whole][:COLUMNS]
 
 
 def scores_of(model, X) -> np.ndarray:
