@@ -47,7 +47,7 @@ def evaluation(d: int, dtype) -> float:
 def speeds() -> list[list[str]]:
     """Name, what is assumed, what was measured."""
     from mercer.planning import Speeds
-    from mercer.planning.costs import FULL_COST
+    from mercer.planning.costs import FULL_COST, all_pairs, some_pairs
 
     rng, rows = np.random.default_rng(0), []
     single = {d: evaluation(d, np.float32) for d in (4, 54, 784)}
@@ -59,12 +59,12 @@ def speeds() -> list[list[str]]:
     found = seconds(lambda: T @ V) / (1024**2 * 32)
     rows.append(["multiply", f"{Speeds.typical(1).multiply:.2g}", f"{found:.2g}"])
     for n in (300, 1000, 2000):
-        A = rng.random((n, n))
-        found = seconds(lambda A=A, n=n: eigh(A, subset_by_index=(n - 10, n - 1)))
-        unit = n**3 + 150 * n**2 + 70 * n**2
-        rows.append(
-            [f"decompose, {n}", f"{Speeds.typical(1).decompose:.2g}", f"{found / unit:.2g}"]
-        )
+        A, assumed = rng.random((n, n)), f"{Speeds.typical(1).decompose:.2g}"
+        for r in (10, n // 8, n // 4):
+            found = seconds(lambda A=A, n=n, r=r: eigh(A, subset_by_index=(n - r, n - 1)))
+            rows.append([f"decompose, {r} of {n}", assumed, f"{found / some_pairs(n, r):.2g}"])
+        found = seconds(lambda A=A: eigh(A, driver="evd"))
+        rows.append([f"decompose, all of {n}", assumed, f"{found / all_pairs(n):.2g}"])
         v = rng.random(n)
         found = seconds(lambda A=A, v=v: dsymv(1.0, A.T, v)) / n**2
         rows.append([f"read, {n} (half in cache)", f"{Speeds.typical(1).read:.2g}", f"{found:.2g}"])

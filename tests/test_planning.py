@@ -82,6 +82,20 @@ def test_costs_grow_as_they_should():
     assert small["krylov, tiles kept"].evaluations < small[free].evaluations
 
 
+@pytest.mark.parametrize("solver", ["auto", Dense()])
+@pytest.mark.parametrize("n", [300, 2_000])
+def test_all_components_are_found_where_there_is_room_and_some_elsewhere(n, solver):
+    def planned(memory):
+        return choose(Workload(n, 10, n // 2, memory), solver)
+
+    room = planned(100 * GB).chosen
+    assert room.solver.subset is None and room.fits
+    short = planned(room.bytes - 1).chosen
+    assert short.solver.subset and short.fits and short.bytes < room.bytes
+    assert short.seconds > room.seconds
+    assert not planned(short.bytes - 1).estimate("dense").fits
+
+
 @pytest.mark.parametrize(
     "solver", [Dense(), BlockKrylov(block=3, max_columns=60), Arpack(form=False)]
 )

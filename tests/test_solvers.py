@@ -273,6 +273,19 @@ def test_dense_any_count(r):
     check_eigenpairs(pairs, A, min(r, 60))
 
 
+@pytest.mark.parametrize("r", [3, 30, 59])
+@pytest.mark.parametrize("name", SPECTRA)
+def test_some_components_or_all_of_them_are_the_same(name, r):
+    A = rotated(spectrum(name, 60))
+    some, every = (
+        Dense(subset).solve(DenseOperator(A), r, generator(12)) for subset in (True, False)
+    )
+    for pairs in (some, every):
+        check_eigenpairs(pairs, A, r)
+    scale = 1e-12 * np.abs(some.values).max()
+    np.testing.assert_allclose(some.values, every.values, rtol=0, atol=scale)
+
+
 @pytest.mark.parametrize("solver", [Dense(), BlockKrylov(), Randomized()])
 def test_zero_operator(solver):
     A = np.zeros((80, 80))

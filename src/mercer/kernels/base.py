@@ -172,9 +172,13 @@ class FactoredKernel(Kernel):
         """Rows of the right factor from those of the left one."""
         return E
 
-    def square(self, left: Array, right: Array, out: Array) -> Array:
-        """Products of prepared rows with themselves, into `out`, (a, a)."""
-        return multiply(left, right, out)
+    def squares(self, E: Array) -> bool:
+        """Whether `square` is faster for prepared rows than all products."""
+        return False
+
+    def square(self, E: Array, out: Array) -> Array:
+        """Products of prepared rows with themselves, of which only half are taken, (a, a)."""
+        return multiply(E, self.turn(E), out)
 
     def origin(self, X: Array) -> Array:
         """What to subtract from every row first, or None."""

@@ -1,5 +1,6 @@
 """The matrix of a kernel between two sets of rows, tile by tile."""
 
+import threading
 from abc import ABC, abstractmethod
 from copy import copy
 from functools import cached_property, partial
@@ -85,12 +86,13 @@ class FactoredPairs(Pairs):
         super().__init__(kernel, X, Z, dtype)
         width = X.shape[1] + kernel.extra_columns()
         self._left = self._right = None
+        self._keeps, self._turning = False, threading.Lock()
         # Every column is met by many rows; the rows of a wide matrix come only once.
         kept = self.itemsize * width * self.shape[1] * (2 if self.symmetric else 1)
         if kept <= store and not is_sparse(self.X):
             rows = self._embed_all(width)
-            self._left = rows if self.symmetric else None
-            self._right = kernel.turn(rows)
+            self._left, self._right = (rows, None) if self.symmetric else (None, kernel.turn(rows))
+            self._keeps = True
 
     @cached_property
     def origin(self) -> Any:  # type: ignore[override]
@@ -100,18 +102,12 @@ class FactoredPairs(Pairs):
     def tile(self, i, j, out):
         """One GEMM, one map."""
         left = self._embed(self.X, i) if self._left is None else self._left[i]
-        if self._right is None:
-            right = self._embed(self.Z, j)
-            # x . turn(z) is symmetric in x and z: the copy is made of the side with fewer rows.
-            if left.shape[0] < right.shape[0]:
-                left = self.kernel.turn(left)
-            else:
-                right = self.kernel.turn(right)
-        else:
-            right = self._right[j]
         with np.errstate(over="ignore", invalid="ignore"):  # `repair`, or whoever sums, sees to it
-            product = self.kernel.square if self.symmetric and i == j else multiply
-            T = product(left, right, out)
+            if self.symmetric and i == j and self.kernel.squares(left):
+                right, T = left, self.kernel.square(left, out)
+            else:
+                left, right = self._factors(left, j)
+                T = multiply(left, right, out)
         rows, columns = (partial(self._exact_rows, A, k) for A, k in ((self.X, i), (self.Z, j)))
         return self.kernel.finish(self.kernel.repair(T, left, right, rows, columns))
 
@@ -119,14 +115,31 @@ class FactoredPairs(Pairs):
         """All of them in one call, where rows are prepared and no product needs repair."""
         k, b, _ = out.shape
         rows, stack = slice(start, start + k * b), (k, b, -1)
-        if self._left is None or self._right is None or not isinstance(out, np.ndarray):
+        if self._left is None or not isinstance(out, np.ndarray):
             return super().diagonal_tiles(start, out)
-        left, right = self._left[rows], self._right[rows]
+        left, right = self._left[rows], self._turned()[rows]
         if not self.kernel.keeps_digits(left, right):
             return super().diagonal_tiles(start, out)
         with np.errstate(over="ignore", invalid="ignore"):
             T = np.matmul(left.reshape(stack), right.reshape(stack).swapaxes(1, 2), out=out)
         return self.kernel.finish(T.reshape(k * b, b)).reshape(k, b, b)
+
+    def _factors(self, left, j):
+        """Both factors of a tile with columns j."""
+        if self._keeps:
+            return left, self._turned()[j]
+        right = self._embed(self.Z, j)
+        # x . turn(z) is symmetric in x and z: the copy is made of the side with fewer rows.
+        if left.shape[0] < right.shape[0]:
+            return self.kernel.turn(left), right
+        return left, self.kernel.turn(right)
+
+    def _turned(self):
+        """The right factor, made when a first tile needs it: a single one may not."""
+        with self._turning:
+            if self._right is None:
+                self._right = self.kernel.turn(self._left)
+        return self._right
 
     def tile_bytes(self, side):
         """The tile, what `finish` needs beside it, and four blocks of prepared rows."""
@@ -145,20 +158,26 @@ class FactoredPairs(Pairs):
     @property
     def kept_bytes(self):
         """Bytes of the prepared rows, if they are kept."""
-        kept = {id(E): E for E in (self._left, self._right) if E is not None}
-        return sum(self.itemsize * E.shape[0] * E.shape[1] for E in kept.values())
+        if not self._keeps:
+            return 0
+        copies = 2 if self.symmetric and self._turned() is not self._left else 1
+        return copies * self.itemsize * self._turned().shape[0] * self._turned().shape[1]
 
     def of_rows(self, index):
         """The same matrix for only some of its rows; prepared rows are shared."""
         some = copy(self)
         some.X, some.symmetric, some.prepared = self.X[index], False, {}
         some.shape = (some.X.shape[0], self.shape[1])
+        if self._keeps:
+            some._right = self._turned()
         some._left = None if self._left is None else self._left[index]
         return some
 
     def _embed_all(self, width):
         """Every row of Z prepared, a block at a time: temporaries stay in the cache."""
         xp, m = array_namespace(self.Z), self.shape[1]
+        if m <= EMBED_ROWS:
+            return self._embed(self.Z, slice(0, m))
         rows = xp.empty((m, width), dtype=self.dtype, **placement_of(self.Z))
         for start in range(0, m, EMBED_ROWS):
             block = slice(start, min(start + EMBED_ROWS, m))

@@ -16,7 +16,6 @@ from ..compute import ScalarMap, array_namespace, inplace, is_sparse
 from ..compute.arrays import Array, dtype_name, placement_of
 from .base import FactoredKernel, WidthMixin, centering_spread, weighted_sums
 from .measures import append_columns, fits_single, median_row, row_squares, same_for_all
-from .pairs import multiply
 
 # exp(t) = 2^(t log2 e), which is what GPUs compute.
 LOG2E = 1.0 / math.log(2.0)
@@ -42,7 +41,10 @@ class StationaryKernel(WidthMixin, FactoredKernel):
 
     def embed(self, X: Array, origin: Array) -> Array:
         """[sqrt(2 gamma) x, -gamma |x|^2, 1]."""
-        scaled = X * float(np.sqrt(2 * self.gamma))
+        scale = float(np.sqrt(2 * self.gamma))
+        if isinstance(X, np.ndarray):
+            return embedded(X, scale)
+        scaled = X * scale
         xp = np if is_sparse(X) else array_namespace(X)
         norms = -0.5 * row_squares(scaled)
         return append_columns(scaled, norms, xp.ones_like(norms))
@@ -57,12 +59,14 @@ class StationaryKernel(WidthMixin, FactoredKernel):
         turned[:, d], turned[:, d + 1] = E[:, d + 1], E[:, d]
         return turned
 
-    def square(self, left: Array, right: Array, out: Array) -> Array:
-        """Of many columns only half of the products are taken, as NumPy does for x . x'."""
-        d = left.shape[1] - 2
-        if d < SQUARE_COLUMNS or not isinstance(left, np.ndarray):
-            return multiply(left, right, out)
-        X, norms = left[:, :d], left[:, d]
+    def squares(self, E: Array) -> bool:
+        """Of many columns, and in main memory."""
+        return isinstance(E, np.ndarray) and E.shape[1] >= SQUARE_COLUMNS
+
+    def square(self, E: Array, out: Array) -> Array:
+        """As NumPy multiplies rows with themselves, and the norms after it."""
+        d = E.shape[1] - 2
+        X, norms = E[:, :d], E[:, d]
         np.matmul(X, X.T, out=out)
         out += norms[:, None]
         out += norms
@@ -156,6 +160,16 @@ class StationaryKernel(WidthMixin, FactoredKernel):
                 rows = X[start : start + step]
                 far = max(far, float(row_squares(rows if origin is None else rows - origin).max()))
             return self.gamma * far
+
+
+def embedded(X: np.ndarray, scale: float) -> np.ndarray:
+    """[s x, -|s x|^2 / 2, 1], in one array: memory for more would take longer than the numbers."""
+    d = X.shape[1]
+    E = np.empty((X.shape[0], d + 2), X.dtype)
+    np.multiply(X, X.dtype.type(scale), out=E[:, :d])
+    np.multiply(row_squares(E[:, :d]), -0.5, out=E[:, d])
+    E[:, d + 1] = 1.0
+    return E
 
 
 def minus_squares(E):

@@ -28,9 +28,11 @@ from .costs import (
     ARPACK_COPIES,
     METHODS,
     SUBSPACE_COPIES,
+    dense,
     gram_power,
     hebbian,
     power_block,
+    some_pairs,
     tile_memory,
 )
 from .fourier import fourier, solver_for, takes_fourier
@@ -296,7 +298,7 @@ def _asked(work, estimates, solver) -> Plan:
             solver = clone(solver).set_params(max_columns=nearest.solver.max_columns)
         chosen = replace(nearest, solver=solver)
     elif isinstance(solver, Dense):
-        chosen = replace(_named(estimates, "dense"), solver=solver)
+        chosen = dense(work, Speeds.typical(work.d), solver.subset)
     elif isinstance(solver, Arpack):
         chosen = _arpack(work, _named(estimates, "arpack, matrix formed"), solver)
     elif isinstance(solver, GramPower):
@@ -352,8 +354,8 @@ def check_budget(plan: Plan) -> None:
     )
 
 
-# Units of n^3 that LAPACK needs for 16 pairs of 256 rows, as `dense` counts them.
-DECOMPOSED = 256**3 + 150 * 256**2 + 7 * 16 * 256**2
+# Steps that LAPACK needs for 16 pairs of 256 rows.
+DECOMPOSED = some_pairs(256, 16)
 
 
 def calibrate(kernel, X, engine: TiledEngine) -> Speeds:
