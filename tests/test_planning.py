@@ -82,6 +82,28 @@ def test_costs_grow_as_they_should():
     assert small["krylov, tiles kept"].evaluations < small[free].evaluations
 
 
+@pytest.mark.parametrize(("n", "method"), [(600, "dense"), (30_000, "krylov")])
+def test_more_components_than_columns_are_not_left_to_arpack(n, method):
+    """A linear kernel has no more than its columns; ARPACK looked for the others for ever."""
+    plan = choose(Workload(n, 27, 50, 2 * GB, rank=27))
+    assert plan.method.startswith(method)
+    assert not plan.estimate("arpack, matrix formed").fits
+    if n == 600:
+        X = generator(n).standard_normal((n, 27))
+        model = KernelPCA(50, kernel="linear").fit(X)
+        assert model.plan_.method == "dense" and (model.eigenvalues_[27:] == 0).all()
+
+
+@pytest.mark.parametrize("gamma", [0.01, 0.06])
+def test_arpack_gives_way_to_lapack_on_matrices_of_low_rank(gamma):
+    """Ten components of one column: most are rounding, and take ARPACK 20 times as long."""
+    rng = generator(7)
+    X = rng.standard_normal((300, 1))[rng.integers(0, 300, 700)]
+    model = KernelPCA(10, kernel="sigmoid", gamma=gamma).fit(X)
+    steps = model.certificate_.n_passes
+    assert model.plan_.method == "dense" or steps < 3 * (36 + 4 * 10) + 40
+
+
 @pytest.mark.parametrize("solver", ["auto", Dense()])
 @pytest.mark.parametrize("n", [300, 2_000])
 def test_all_components_are_found_where_there_is_room_and_some_elsewhere(n, solver):

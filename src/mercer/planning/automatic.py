@@ -14,7 +14,7 @@ from ..bases.points import PointGram
 from ..compute import TiledEngine, is_sparse
 from ..kernels import Kernel
 from .choosing import choose, columns_plan, fourier_plan, takes_columns
-from .columns import columns
+from .columns import columns, rank_bound
 from .fourier import SECONDS_SAVED, automatic_grid, fourier, takes_fourier
 from .types import ROUNDED_ROWS, Plan, Speeds, Workload
 
@@ -56,7 +56,8 @@ class Asked:
         (n, d), r = self.shape, self.n_components
         n = n or UNCOUNTED * d
         r = min(n, d) if r is None else FIRST_COMPONENTS if r < 1 else min(int(r), n)
-        return Workload(n, d, r, engine.memory, engine.threads, self.tol)
+        rank = rank_bound(self.kernel, d)
+        return Workload(n, d, r, engine.memory, engine.threads, self.tol, rank=rank)
 
 
 def automatic_basis(recipe: BasisRecipe, asked: Asked, engine: TiledEngine) -> BasisRecipe:
@@ -109,7 +110,8 @@ def plan_of(
     """
     own = problem.basis
     work = Workload(problem.size, d, r, engine.memory, engine.threads, tol)
-    work = replace(work, device=engine.where, fused=engine.fuses(own.kernel))
+    fused, rank = engine.fuses(own.kernel), rank_bound(own.kernel, d)
+    work = replace(work, device=engine.where, fused=fused, rank=rank)
     if isinstance(own, PointGram) and own.size > ROUNDED_ROWS and engine.where == "cpu":
         work = replace(work, single=own.single)
     if isinstance(own, FourierBasis):

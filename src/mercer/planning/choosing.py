@@ -23,7 +23,7 @@ from ..compute.thin import times_few
 from ..kernels import KERNELS, Kernel, Precomputed
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver
 from .cluster import NONE, on_cluster, without_exact
-from .columns import columns
+from .columns import columns, rank_bound
 from .costs import (
     ARPACK_COPIES,
     METHODS,
@@ -39,6 +39,8 @@ from .fourier import fourier, solver_for, takes_fourier
 from .reduced import features, landmarks, reduced
 from .types import ROUNDED_ROWS, Estimate, Plan, Speeds, Workload
 
+# Times that the columns must be faster than all points: square data were seen to be slower.
+COLUMNS_WORTH = 1.15
 # Rows that speeds are measured on.
 SHOWN_ROWS = 512
 ONLY = "the only exact method for this within the memory budget"
@@ -116,7 +118,8 @@ def plan(
     where, fused = engine.where, engine.fuses(kernel)
     single = n <= ROUNDED_ROWS or where != "cpu" or isinstance(X, tuple)
     single = single or bool(kernel.spread(sample) <= DRAFT_SPREAD)
-    work = Workload(n, d, r, engine.memory, engine.threads, tol, where, fused, single)
+    rank = rank_bound(kernel, d)
+    work = Workload(n, d, r, engine.memory, engine.threads, tol, where, fused, single, rank)
     speeds = calibrate(kernel, sample, engine) if where == "cpu" else Speeds.of_device(d)
     exact = choose(work, speeds=speeds)
     others = tuple(method(work, speeds) for method in OTHERS)
@@ -155,7 +158,7 @@ def with_columns(plan: Plan, kernel: Kernel, speeds: Speeds) -> Plan:
 
 def takes_columns(primal: Estimate, exact: Estimate) -> bool:
     """Whether "auto" takes the columns in place of all points."""
-    return primal.fits and (primal.seconds < exact.seconds or not exact.fits)
+    return primal.fits and (COLUMNS_WORTH * primal.seconds < exact.seconds or not exact.fits)
 
 
 def with_grid(plan: Plan, kernel: Kernel, X: Any, engine: TiledEngine) -> Plan:

@@ -16,6 +16,11 @@ ROW_SECONDS, NUMBER_SECONDS = 5e-8, 7e-9
 BLOCK = 2048
 
 
+def rank_bound(kernel: Any, d: int) -> int | None:
+    """What the rank of a kernel's matrix of rows with d columns does not exceed, where known."""
+    return d if has_columns(kernel) else None
+
+
 def columns(work: Workload, kernel: Any, speeds: Speeds) -> Estimate:
     """One pass for the d x d scatter, its eigenproblem, and the scores of all rows."""
     n, d, r = work.n, work.d, min(work.r, work.d)

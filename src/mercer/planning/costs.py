@@ -18,6 +18,8 @@ DRAFT_PASSES, CORRECTION_PASSES = 6, 5
 # Single products of ARPACK: a few, and so many a component. Spectra that decay take two thirds of
 # that where many are wanted, flat ones up to twice.
 ARPACK_PRODUCTS, ARPACK_EACH = 36, 4.0
+# Times that many before LAPACK takes over.
+ARPACK_PATIENCE = 3
 # Vectors at the peak of a Krylov fit: copies of the basis with its products, and blocks beside
 # them. Seen for 4 to 60 components in budgets from 2 MB to 1 GB; the peak is in the corrections.
 BASIS_COPIES, BLOCK_COPIES = 2.5, 10
@@ -33,7 +35,7 @@ FULL_COST = 2.3
 # Seconds of a fit, of a pass and of a single product that no size explains.
 FIT_SECONDS, PASS_SECONDS, PRODUCT_SECONDS = 1e-3, 3e-4, 1.2e-5
 # Bytes of a matrix that a core reads from its cache, at twice the speed of memory.
-CACHE = 28e6
+CACHE = 36e6
 # Defaults of the methods that are only listed: rows at once, passes.
 ROW_BLOCK, HEBBIAN_PASSES, SPARE = 128, 10, 10
 
@@ -71,11 +73,15 @@ def arpack(work: Workload, speeds: Speeds) -> Estimate:
     read = speeds.read * (0.5 if 8 * n * n < CACHE else 1.0)
     # ARPACK keeps its vectors, twice as many as asked for, orthogonal after every product.
     each = PRODUCT_SECONDS + n * n * read + 2e-9 * n * max(r, 10)
-    seconds = FIT_SECONDS + form(work, speeds) + (ARPACK_PRODUCTS + ARPACK_EACH * r) * each
-    few, note = 4 * r < n, "few components of few rows"
+    count = ARPACK_PRODUCTS + ARPACK_EACH * r
+    seconds = FIT_SECONDS + form(work, speeds) + count * each
+    # Of a matrix of lower rank single vectors find the other components by rounding alone.
+    few, note = 4 * r < n and r <= (work.rank or n), "few components of few rows"
     if not few:
         note = "too many components for a Krylov method"
-    solver = Arpack(form=True, to_rounding=True)
+    # What takes longer than LAPACK is left to it: no matrix of low rank has so many components.
+    most = max(ARPACK_PATIENCE * count, speeds.decompose * some_pairs(n, r) / each)
+    solver = Arpack(restarts(most, r), form=True, to_rounding=True)
     fits = few and size <= work.memory and work.device == "cpu"
     return Estimate(
         "arpack, matrix formed",
@@ -87,6 +93,11 @@ def arpack(work: Workload, speeds: Speeds) -> Estimate:
         note,
         vectors=size - beside_matrix(work),
     )
+
+
+def restarts(products: float, r: int) -> int:
+    """Restarts of ARPACK that so many products make, with the vectors that SciPy gives it."""
+    return 1 + int(products / max(r + 1, 20 - r))
 
 
 def small_problem(work: Workload, speeds: Speeds) -> Estimate:

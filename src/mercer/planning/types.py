@@ -66,6 +66,8 @@ class Workload:
         Whether tiles of the kernel matrix need no memory, so that none are kept.
     single : bool
         Whether block Krylov may search in single precision.
+    rank : int or None
+        What the rank of the matrix is known not to exceed.
     """
 
     n: int
@@ -77,6 +79,7 @@ class Workload:
     device: str = "cpu"
     fused: bool = False
     single: bool = True
+    rank: int | None = None
 
 
 @dataclass(frozen=True)
