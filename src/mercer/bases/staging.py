@@ -23,6 +23,8 @@ from .thinning import rounding_of
 # What the square of a pivot was seen to be above the least eigenvalue of the landmarks before it,
 # with a margin.
 PIVOT_MARGIN = 10.0
+# Margins that are tried where the condition is only bounded.
+PIVOT_MARGINS = (10.0, 30.0, 100.0)
 
 # Eigenvalues of a basis whose squares, summed over any number of rows, are ordinary numbers.
 ORDINARY = (1e-100, 1e100)
@@ -118,27 +120,46 @@ class Factor(Stages):
 def factored(G: np.ndarray, order: np.ndarray, L: np.ndarray, rcond: float) -> Factor | None:
     """One or two stages of landmarks in the order of their Cholesky factor; None where they fail.
 
-    Parameters as of `staged`. The leading rows of L^{-1} are the inverse of the leading part of L,
-    and so say how many landmarks can be whitened late; the last ones that of the rest.
+    Parameters as of `staged`. The leading part of L^{-1} is the inverse of the leading part of L,
+    and the last part that of the rest.
     """
     pivots = np.square(np.diagonal(L))
     if not pivots.size or not ORDINARY[0] < pivots.min() <= pivots.max() < ORDINARY[1]:
         return None
     minor = G if order.size == len(G) else G[np.ix_(order, order)]
     inverse, _ = dtrtri(L, lower=1)
-    norm = float(np.abs(minor).sum(axis=0).max())
-    conditions = norm * np.cumsum(np.einsum("ij,ij->i", inverse, inverse))
-    first = int(np.searchsorted(conditions, 1 / rcond, side="right"))
-    trace, whole = float(np.trace(minor)), inverse.T
+    norm, trace = float(np.abs(minor).sum(axis=0).max()), float(np.trace(minor))
+    first, most = leading_part(pivots, inverse, norm, rcond)
     if first == order.size:
-        none = np.zeros((0, first))
-        return Factor(order, none, (whole,), trace, whole, (float(conditions[-1]),))
-    rest = square_norm(L[first:, first:]) * square_norm(inverse[first:, first:])
+        none, whole = np.zeros((0, first)), inverse.T
+        return Factor(order, none, (whole,), trace, whole, (most,))
+    rest = square_norm(L[first:, first:]) * inverse_norm(inverse[first:, first:])
     if not first or rest * rcond > 1:
         return None
     A = -L[first:, first:] @ inverse[first:, :first]
-    blocks = whole[:first, :first], whole[first:, first:]
-    return Factor(order, A, blocks, trace, whole, (float(conditions[first - 1]), rest))
+    blocks = inverse[:first, :first].T, inverse[first:, first:].T
+    return Factor(order, A, blocks, trace, inverse.T, (most, rest))
+
+
+def leading_part(pivots, inverse, norm: float, rcond: float) -> tuple[int, float]:
+    """How many of the first landmarks can be whitened late, and a bound of their condition.
+
+    As many as have pivots of the usual size, or some larger, or else as the squares of the inverse,
+    which add up to more than the largest, are sure of.
+    """
+    for margin in PIVOT_MARGINS:
+        first = int(np.sum(pivots >= margin * rcond * norm))
+        most = norm * inverse_norm(inverse[:first, :first])
+        if first and most * rcond <= 1:
+            return first, most
+    sure = norm * np.cumsum(np.einsum("ij,ij->i", inverse, inverse))
+    first = int(np.searchsorted(sure, 1 / rcond, side="right"))
+    return first, float(sure[first - 1]) if first else 0.0
+
+
+def inverse_norm(inverse: np.ndarray) -> float:
+    """|G^{-1}|_F from L^{-1}, at least its largest eigenvalue."""
+    return float(np.linalg.norm(inverse.T @ inverse))
 
 
 def square_norm(A: np.ndarray) -> float:
