@@ -31,6 +31,9 @@ class SymmetricOperator(ABC):
     dtype = np.dtype(float)
     #: False where the operator may have negative eigenvalues.
     definite = True
+    #: False where a draft may round some vectors far more than others, as rows of very different
+    #: weights make it.
+    even = True
 
     @abstractmethod
     def __matmul__(self, V):

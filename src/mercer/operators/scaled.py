@@ -17,7 +17,7 @@ class Scaled(SymmetricOperator):
 
     def __init__(self, operator, unit: float):
         self.operator, self.unit = operator, unit
-        self.shape, self.definite = operator.shape, operator.definite
+        self.shape, self.definite, self.even = operator.shape, operator.definite, operator.even
 
     def __matmul__(self, V):
         return (self.operator @ V) / self.unit

@@ -90,7 +90,7 @@ class TargetGram(SymmetricOperator):
 
     def __init__(self, operator: SymmetricOperator, root: TargetRoot):
         self.operator, self.root = operator, root
-        self.shape, self.definite = operator.shape, operator.definite
+        self.shape, self.definite, self.even = operator.shape, operator.definite, operator.even
 
     def __matmul__(self, V):
         return self.root @ (self.operator @ (self.root @ V))

@@ -25,6 +25,7 @@ class WeightedGram(SymmetricOperator):
     center : bool
     """
 
+    even = False
     #: Row means are always taken in the precision of the products.
     means_rounding = 0.0
 
@@ -101,7 +102,14 @@ class WeightedGram(SymmetricOperator):
 
     def rows_times(self, index: Array, V: Array) -> Any:
         """Some rows of the product with V, (len(index), b)."""
-        return on_device_of(self.rows(index) @ to_numpy(V), V)
+        root, w = self._placed(V)
+        Y = root[:, None] * V
+        if self.center:
+            Y = Y - w[:, None] * (Y.sum(axis=0) / self.weight)
+        Z = self.basis.rows_times(index, Y)
+        if self.center:
+            Z = Z - on_device_of(self.row_means, Y) @ Y
+        return root[index][:, None] * Z
 
     def visit(self, index: Array, W: Array) -> tuple[Any, Any]:
         """The minor of some rows, (b, b), and their product with W, (b, k)."""

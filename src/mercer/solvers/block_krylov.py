@@ -119,7 +119,10 @@ class BlockKrylov(Solver):
             pairs = with_rounding(operator, ritz, rng, watch)
             if pairs.converged or watch.over:
                 return pairs
-        return refine(operator, ritz, watch.tol, sizes, rng, watch).pairs(watch)
+        ritz = refine(operator, ritz, watch.tol, sizes, rng, watch)
+        if ritz.doubt and not operator.even:
+            return with_rounding(operator, ritz, rng, watch)
+        return ritz.pairs(watch)
 
 
 def precision_floor(draft, operator) -> float:
