@@ -18,6 +18,7 @@ from mercer.remainder import (
     feature_remainder,
     landmark_remainder,
     likely_share,
+    pair_count,
     paired_remainder,
     sampled_norm,
     spectral_bounds,
@@ -148,7 +149,6 @@ def signed_matrix(rng, n, kind):
 def test_pairs_bound_the_remainder_as_often_as_they_say(kind, share, monkeypatch):
     """At one failure in five allowed, no more happen; at one in a million, none."""
     rng, draws, failures = generator(len(kind), int(10 * share)), 200, 0
-    monkeypatch.setattr("mercer.remainder.LEAST_PAIRS", 100)
     for draw_ in range(draws):
         n = int(rng.integers(20, 120))
         E = signed_matrix(rng, n, kind)
@@ -158,12 +158,12 @@ def test_pairs_bound_the_remainder_as_often_as_they_say(kind, share, monkeypatch
             return E[sample[i], sample[j]]
 
         norm = np.linalg.norm(E)
-        found = paired_remainder(errors, len(sample), n, 1.0, draw_)
+        found = paired_remainder(errors, len(sample), n, 1.0, draw_, 100)
         assert norm <= found.likely and found.sure == np.inf
         assert found.confidence == 1 - FAILURE
         with monkeypatch.context() as patch:
             patch.setattr("mercer.remainder.FAILURE", 0.2)
-            failures += norm > paired_remainder(errors, len(sample), n, 1.0, draw_).likely
+            failures += norm > paired_remainder(errors, len(sample), n, 1.0, draw_, 100).likely
     assert failures <= 0.2 * draws + 3 * np.sqrt(0.16 * draws)
 
 
@@ -173,7 +173,7 @@ def test_pairs_are_independent_and_uniform(rows, count):
     rng, seen = generator(rows), np.zeros((count, count))
     for _ in range(6000):
         sample = rng.permutation(count)[:rows]
-        i, j = drawn_pairs(rows, count, rng)
+        i, j = drawn_pairs(rows, count, 2, rng)
         np.add.at(seen, (sample[i[:2]], sample[j[:2]]), 1)
     expected = seen.sum() / count**2
     assert ((seen - expected) ** 2 / expected).sum() < 110  # of 48 degrees of freedom
@@ -184,6 +184,14 @@ def test_more_pairs_give_narrower_bounds():
     assert np.all(np.diff(bounds) < 0) and 0.01 <= bounds[-1] < 0.0102
     assert likely_share(0.0, 0.01) == pytest.approx(1 - np.exp(-0.01))
     assert likely_share(1.0, 0.01) == likely_share(np.nan, 0.01) == 1.0
+
+
+def test_pairs_are_in_proportion_to_the_fit():
+    """About one a row of many features, and fewer of wide rows with few."""
+    assert pair_count(20_000, 500, 20) == 20_000 == pair_count(20_000, 2000, 20)
+    assert 4096 < pair_count(40_000, 100, 20) < 20_000
+    assert pair_count(1000, 100, 20) == pair_count(20_000, 50, 500) == 4096
+    assert pair_count(10**9, 500, 20) == 2**16
 
 
 def test_work_of_the_certificate_does_not_grow_with_all_pairs(monkeypatch):
@@ -209,7 +217,7 @@ def test_work_of_the_certificate_does_not_grow_with_all_pairs(monkeypatch):
         evaluated.clear()
         X = generator(n).standard_normal((n, 4))
         model = KernelPCA(3, kernel="rbf", basis=RandomFeatures(60), random_state=0).fit(X)
-        assert sum(judged) == (0 if n <= 512 else max(4096, n))
+        assert sum(judged) == (0 if n <= 512 else pair_count(n, 60, 4))
         assert model.certificate_.confidence == (1 if n <= 512 else 1 - FAILURE)
         double = sum(rows for rows, dtype in evaluated if dtype == "float64")
         assert double == n and sum(rows for rows, _ in evaluated) <= 3 * n

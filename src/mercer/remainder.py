@@ -39,9 +39,11 @@ MOST_ROWS = 20_000
 # Rounding of an entry of E in single precision, over its largest value.
 SINGLE_ENTRY = 4e-6
 # Rows up to which features are judged on all pairs: those of more rows would cost more than the
-# fit. Above, pairs drawn from all rows, one a row, and at least and at most so many; and how many
-# at once.
+# fit. Above, pairs drawn from all rows: one a row, or so many that they take about an eighth of
+# the fit's time, where a pair costs as much as `PAIR_COLUMNS` features of a row and one for each
+# column; at least and at most so many; and how many at once.
 PAIRED_ROWS = 512
+PAIR_SHARE, PAIR_COLUMNS = 8, 20
 LEAST_PAIRS, MOST_PAIRS, PAIR_STEP = 4096, 2**16, 2048
 
 
@@ -237,8 +239,20 @@ def feature_remainder(kernel, X, coordinates, largest: float) -> Remainder:
     return Remainder(norm, norm, False, 1.0)
 
 
+def pair_count(rows: int, features: int, columns: int) -> int:
+    """Pairs to judge so many features of all rows on."""
+    cheap = rows * features // (PAIR_SHARE * (columns + PAIR_COLUMNS))
+    return min(max(LEAST_PAIRS, min(cheap, rows)), MOST_PAIRS)
+
+
 def paired_remainder(
-    errors, rows: int, count: int, largest: float, seed: int, step: int = PAIR_STEP
+    errors,
+    rows: int,
+    count: int,
+    largest: float,
+    seed: int,
+    pairs: int = LEAST_PAIRS,
+    step: int = PAIR_STEP,
 ) -> Remainder:
     """A bound on |E| for any symmetric E at the stated confidence, from independent pairs.
 
@@ -257,10 +271,12 @@ def paired_remainder(
     largest : float
         No entry of E is larger in modulus.
     seed : int
+    pairs : int
+        Pairs to draw where all rows are at hand; else one for every two of them.
     step : int
         Pairs at once.
     """
-    i, j = drawn_pairs(rows, count, np.random.default_rng(seed))
+    i, j = drawn_pairs(rows, count, pairs, np.random.default_rng(seed))
     squares, rounding = 0.0, 0.0
     for start in range(0, len(i), step):
         E = errors(i[start : start + step], j[start : start + step])
@@ -272,14 +288,14 @@ def paired_remainder(
     return Remainder(np.inf, float(count * largest * np.sqrt(share)), False, 1.0 - FAILURE)
 
 
-def drawn_pairs(rows: int, count: int, rng: np.random.Generator) -> np.ndarray:
+def drawn_pairs(rows: int, count: int, pairs: int, rng: np.random.Generator) -> np.ndarray:
     """Independent uniform pairs of `count` rows, as places among the rows at hand, (2, pairs).
 
     Rows drawn without replacement, in random order, take the places of the different values of
     draws with replacement, and so become such draws.
     """
     if rows == count:
-        return rng.integers(count, size=(2, min(max(LEAST_PAIRS, count), MOST_PAIRS)))
+        return rng.integers(count, size=(2, pairs))
     _, which = np.unique(rng.integers(count, size=rows // 2 * 2), return_inverse=True)
     return rng.permutation(rows)[which].reshape(2, -1)
 

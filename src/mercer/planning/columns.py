@@ -11,7 +11,7 @@ from .types import Estimate, Speeds, Workload
 # Moments that every thread sums up for itself, and what is made of their sum.
 MOMENTS = 3
 # Seconds of one row, and of one number of it that is read, centered and read again.
-ROW_SECONDS, NUMBER_SECONDS = 5e-8, 7e-9
+ROW_SECONDS, NUMBER_SECONDS = 1.2e-7, 7e-9
 # Rows that are read at once.
 BLOCK = 2048
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..bases import RandomFeatures
-from ..remainder import BLOCK, LEAST_PAIRS, MOST_PAIRS, PAIRED_ROWS, sample_size
+from ..remainder import BLOCK, PAIR_STEP, PAIRED_ROWS, pair_count, sample_size
 from ..selectors import FullGreedy
 from ..selectors.two_stage import default_pool, second_stage
 from ..solvers import Dense, Solver
@@ -19,14 +19,19 @@ LANDMARKS_EACH, LEAST_LANDMARKS, FEATURES = 10, 200, 500
 # Seconds of one coordinate of a row beyond its kernel value: it is written, centered and read. Of
 # a feature, all of it but the products of its angle; and of one in single precision.
 COORDINATE_SECONDS, FEATURE_SECONDS, ROUGH_SECONDS = 5e-9, 6e-9, 1.5e-9
-# Seconds of one landmark that is chosen, whatever the pool, and of a pair of rows that is judged.
-CHOICE_SECONDS, PAIR_SECONDS = 1e-4, 2e-7
+# Seconds of one landmark that is chosen, whatever the pool, and of a pair of rows that is judged,
+# with each number of it.
+CHOICE_SECONDS, PAIR_SECONDS, PAIR_NUMBER = 6e-5, 2e-7, 1e-8
+# Seconds of one number of a row that is read, looked at and prepared.
+NUMBER_SECONDS = 4e-9
 # Products with the pool for each landmark: greedy choice and pivots.
 GREEDY_PRODUCTS, PIVOT_PRODUCTS = 1.5, 0.5
-# Units of m^3 of all eigenpairs against those that `Speeds.decompose` counts for a few.
-ALL_PAIRS = 3.0
+# Products of m x m matrices for a Cholesky factor and the sums that it whitens.
+WHITENED = 1.5
 # Rows that signs are taken from, rows of a block, and its copies at the peak of a pass.
-SIGN_ROWS, BLOCK_ROWS, BLOCK_COPIES = 2000, 2048, 2
+SIGN_ROWS, BLOCK_ROWS, BLOCK_COPIES = 2000, 2048, 1.5
+# Copies of rows that kernels prepare, and that features are made of.
+PREPARED, READ = 5, 3
 # Matrices of the size of the basis while the small problem is solved.
 SMALL_COPIES = 5
 
@@ -41,12 +46,12 @@ def landmarks(work: Workload, speeds: Speeds, size: int | None = None) -> Estima
     product = FULL_COST * speeds.multiply
     choice = m * CHOICE_SECONDS + pool * width * value
     choice += pool * width * m * product * (GREEDY_PRODUCTS if greedy else PIVOT_PRODUCTS)
-    whiten = ALL_PAIRS * speeds.decompose * (m**3 + 100 * m**2) + 2 * m**3 * product
+    whiten = WHITENED * m**3 * product
     judged = min(work.n, sample_size(work.n))
     judge = judged * (m * (value + m * product) + BLOCK * (value + (m + 2 * BLOCK) * product))
     signs = min(work.n, SIGN_ROWS) * m * value
     seconds = choice + whiten + judge + signs + summed(work, m, value, speeds)
-    most = max(summed_memory(work, m), 8 * pool * width)
+    most = max(summed_memory(work, m, PREPARED), 8 * pool * width)
     evaluations = work.n * m + pool * width + judged * (m + BLOCK) + min(work.n, SIGN_ROWS) * m
     note = f"approximate, error certified; {m} landmarks, one pass over the data"
     return listed('basis="landmarks"', work, evaluations, most, seconds, note)
@@ -57,10 +62,10 @@ def features(work: Workload, speeds: Speeds, size: int | None = None) -> Estimat
     n, m = work.n, size or FEATURES
     angle = work.d * speeds.multiply / 2
     all_pairs = n <= PAIRED_ROWS
-    pairs = n * n / 2 if all_pairs else min(max(LEAST_PAIRS, n), MOST_PAIRS)
+    pairs = n * n / 2 if all_pairs else pair_count(n, m, work.d)
     pair = speeds.evaluate + m * speeds.multiply
     if not all_pairs:
-        pair = PAIR_SECONDS + m * (ROUGH_SECONDS / 2 + angle)
+        pair = PAIR_SECONDS + work.d * PAIR_NUMBER + m * (ROUGH_SECONDS / 2 + angle)
     signs = min(n, SIGN_ROWS) * m * (ROUGH_SECONDS + angle)
     value = FEATURE_SECONDS + FULL_COST * angle
     seconds = signs + pairs * pair + summed(work, m, value, speeds)
@@ -68,7 +73,9 @@ def features(work: Workload, speeds: Speeds, size: int | None = None) -> Estimat
     enough = work.r <= m
     if not enough:
         note = f"{m} features give {m} components at most"
-    found = listed('basis="features"', work, n * m + pairs, summed_memory(work, m), seconds, note)
+    judged = 0 if all_pairs else 8 * PAIR_STEP * (4 * work.d + m // 2)
+    size_ = max(summed_memory(work, m, READ), judged)
+    found = listed('basis="features"', work, n * m + pairs, size_, seconds, note)
     return replace(found, fits=found.fits and enough)
 
 
@@ -76,13 +83,14 @@ def summed(work: Workload, m: int, value: float, speeds: Speeds) -> float:
     """Seconds of the moments of all rows, each coordinate of which takes `value`, and after."""
     products = m * FULL_COST * speeds.multiply / 2
     small = small_problem(replace(work, n=m, r=min(work.r, m)), speeds).seconds
-    return FIT_SECONDS + small + work.n * m * (value + products) / work.threads
+    row = m * (value + products) + work.d * NUMBER_SECONDS
+    return FIT_SECONDS + small + work.n * row / work.threads
 
 
-def summed_memory(work: Workload, m: int) -> int:
+def summed_memory(work: Workload, m: int, copies: int) -> int:
     """Bytes of the moments with blocks of rows in flight, or of the small problem after."""
-    block = min(work.n, BLOCK_ROWS) * (BLOCK_COPIES * m + 2 * work.d)
-    return 8 * max(m * m * SMALL_COPIES, work.threads * (2 * m * m + block))
+    block = min(work.n, BLOCK_ROWS) * (BLOCK_COPIES * m + copies * work.d)
+    return int(8 * max(m * m * SMALL_COPIES, work.threads * (m * m + block)))
 
 
 def listed(name, work, evaluations, size, seconds, note) -> Estimate:

@@ -28,6 +28,7 @@ from ..remainder import (
     block_rows,
     feature_remainder,
     landmark_remainder,
+    pair_count,
     paired_remainder,
 )
 from ..solvers import Eigenpairs
@@ -300,8 +301,9 @@ class ReducedProblem(SummedProblem):
         def errors(i, j):
             return basis.pair_errors(rows[i], rows[j], dtype)
 
+        pairs = pair_count(n, basis.size, rows.shape[1])
         step = min(PAIR_STEP, self._witnesses(width + 8 * rows.shape[1]))
-        return paired_remainder(errors, n, self.count, largest, self.seed, step)
+        return paired_remainder(errors, n, self.count, largest, self.seed, pairs, step)
 
     def _in_type(self, rows, dtype):
         """Rows where they are computed with, in one precision."""
