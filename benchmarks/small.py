@@ -2,6 +2,7 @@
 
     python benchmarks/small.py
     python benchmarks/small.py --what arpack --only rbf
+    python benchmarks/small.py --what drawn --draws 200 --seed 1
 
 Processor time on one core (the process is held on it), the least of several fits that take
 turns, both libraries at their defaults. A ratio above 1 means that mercer is faster. `--what`
@@ -106,6 +107,59 @@ FEATURES = [
 ALL_COMPONENTS = [Case("rbf", 100, 10, None), Case("linear", 500, 20, None)]
 
 
+KINDS = ("normal", "decaying", "blobs", "rounded", "repeated")
+
+
+@dataclass(frozen=True)
+class Drawn(Case):
+    """Rows of some kind, a width of any size, few or many components."""
+
+    kind: str = "normal"
+    gamma: float | None = None
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        width = "" if self.gamma is None else f", gamma {self.gamma:.2g}"
+        return f"{super().name}, {self.kind}{width}"
+
+    @property
+    def data(self) -> np.ndarray:
+        rng = np.random.default_rng(self.seed)
+        X = rng.standard_normal((self.n, self.d))
+        if self.kind == "decaying":
+            X /= np.sqrt(1 + np.arange(self.d))
+        elif self.kind == "blobs":
+            X += 4 * rng.integers(0, 5, (self.n, 1))
+        elif self.kind == "rounded":
+            X = np.round(X)
+        elif self.kind == "repeated":
+            X = X[rng.integers(0, self.n // 2 + 1, self.n)]
+        return X
+
+    @property
+    def parameters(self) -> dict:
+        return {"kernel": self.kernel, "gamma": self.gamma, "n_components": self.r}
+
+
+def drawn(count: int, seed: int) -> list[Case]:
+    """Cases of 30 to 3,000 rows and up to 600 columns.
+
+    Sigmoids are left out: we refuse kernels that are not positive semidefinite where scikit-learn,
+    which does not look for it, goes on.
+    """
+    rng, cases = np.random.default_rng(seed), []
+    for k in range(count):
+        n, d = (int(math.exp(rng.uniform(0, math.log(most)))) for most in (100, 600))
+        n *= 30
+        r = rng.choice([1, 2, 3, 5, 10, 20, 50, 100, n // 3, n - 1, n])
+        kernel = str(rng.choice(["rbf", "rbf", "rbf", "poly", "linear", "cosine"]))
+        gamma = math.exp(rng.uniform(-3, 3)) / d if rng.random() < 0.6 else None
+        kind, r = str(rng.choice(KINDS)), int(min(r, n))
+        cases.append(Drawn(kernel, n, d, None if r == n else r, kind=kind, gamma=gamma, seed=k))
+    return cases
+
+
 def fits(case: Case, solver: str = "auto") -> dict[str, Callable[[], object]]:
     """A fit of either library."""
     from sklearn.decomposition import KernelPCA as Theirs
@@ -189,6 +243,7 @@ def feature_fits(case: Case, method: str = "fit") -> dict[str, Callable[[], obje
 
 WHAT: dict[str, tuple[list[Case], Callable]] = {
     "fit": (CASES + ALL_COMPONENTS, fits),
+    "drawn": ([], fits),
     "dense": (CASES, lambda case: fits(case, "dense")),
     "arpack": (CASES, lambda case: fits(case, "arpack")),
     "transform": (CASES, transforms),
@@ -220,13 +275,16 @@ def hold_on_one_core() -> None:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
-def report(what: str, only: str | None) -> list[dict]:
+def report(what: str, options: argparse.Namespace) -> list[dict]:
     cases, prepare = WHAT[what]
+    cases, only = cases or drawn(options.draws, options.seed), options.only
     results = []
     for case in cases:
         if only is None or only in case.name:
             times = processor_times(prepare(case))
             results.append({"what": what, "case": case.name, **times})
+    if what == "drawn":
+        results.sort(key=ratio)
     rows = [
         [r["case"], milliseconds(r["scikit-learn"]), milliseconds(r["mercer"]), f"{ratio(r):.2f}"]
         for r in results
@@ -275,11 +333,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--what", help=f"comma-separated, of {', '.join(WHAT)}", default="fit")
     parser.add_argument("--only", help="cases whose name holds this")
+    parser.add_argument("--draws", type=int, default=100, help="cases of --what drawn")
+    parser.add_argument("--seed", type=int, default=0, help="of --what drawn")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     options = parser.parse_args()
     hold_on_one_core()
     warnings.simplefilter("ignore")
-    results = [row for what in options.what.split(",") for row in report(what, options.only)]
+    results = [row for what in options.what.split(",") for row in report(what, options)]
     write_json(options.out / "small.json", {"machine": machine(), "results": results})
     if any(row["what"] == "fit" for row in results):
         plot(options.out / "small.png", results)

@@ -1,9 +1,11 @@
 """What the columns themselves as a basis would cost: linear kernel PCA as PCA of moments."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
 from ..bases.columns import has_columns
+from ..kernels import Polynomial
 from ..solvers import Dense
 from .costs import FULL_COST, small_problem
 from .types import Estimate, Speeds, Workload
@@ -18,6 +20,9 @@ BLOCK = 2048
 
 def rank_bound(kernel: Any, d: int) -> int | None:
     """What the rank of a kernel's matrix of rows with d columns does not exceed, where known."""
+    if isinstance(kernel, Polynomial) and kernel.degree >= 0 and float(kernel.degree).is_integer():
+        # Monomials of so many variables.
+        return math.comb(d + int(kernel.degree), d)
     return d if has_columns(kernel) else None
 
 

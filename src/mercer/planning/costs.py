@@ -19,7 +19,7 @@ DRAFT_PASSES, CORRECTION_PASSES = 6, 5
 # that where many are wanted, flat ones up to twice.
 ARPACK_PRODUCTS, ARPACK_EACH = 36, 4.0
 # Times that many before LAPACK takes over.
-ARPACK_PATIENCE = 3
+ARPACK_PATIENCE = 1.5
 # Vectors at the peak of a Krylov fit: copies of the basis with its products, and blocks beside
 # them. Seen for 4 to 60 components in budgets from 2 MB to 1 GB; the peak is in the corrections.
 BASIS_COPIES, BLOCK_COPIES = 2.5, 10
@@ -63,7 +63,7 @@ def all_pairs(n: int) -> float:
 
 def some_pairs(n: int, r: int) -> float:
     """Steps of LAPACK for r eigenpairs, one after the other and each orthogonal to the last."""
-    return n**3 + 150 * n**2 + 6500 * r * n + 6 * r * r * n
+    return n**3 + 200 * n**2 + 6500 * r * n + 6 * r * r * n
 
 
 def arpack(work: Workload, speeds: Speeds) -> Estimate:
