@@ -224,7 +224,7 @@ def moment_rows(name: str) -> np.ndarray:
 def moments(sizes: list[int]) -> list[dict]:
     """Fits with and without the search for landmarks that are worth their work."""
     from mercer import KernelPCA
-    from mercer.bases import Landmarks
+    from mercer.bases import Landmarks, points
     from mercer.problems import reduced
     from mercer.selectors import Uniform
 
@@ -238,7 +238,11 @@ def moments(sizes: list[int]) -> list[dict]:
             )
             row: dict = {"case": f"{name}, {len(X):,} rows", "m": m}
             for way, many in {"all": np.inf, "searched": reduced.MANY_ROWS}.items():
-                with mock.patch.object(reduced, "MANY_ROWS", many):
+                some = many if many == np.inf else points.SOME_ROWS
+                with (
+                    mock.patch.object(reduced, "MANY_ROWS", many),
+                    mock.patch.object(points, "SOME_ROWS", some),
+                ):
                     start = time.process_time()
                     model.fit(X)
                     row[way] = time.process_time() - start
