@@ -575,8 +575,8 @@ def pairs(problem, model, exact):
     low, high = certificate.captured_variance
     slack = rounding * len(values) / max(exact.total, 1e-300) + 1e-12
     meaningful = exact.total > 1e3 * exact.slack and not certificate.indefinite
-    if not definite(problem):
-        held = min(held, 1.0)  # negative eigenvalues make others hold more than there is
+    # Vectors are orthonormal to rounding only, and negative eigenvalues make others hold more.
+    held = min(held, 1.0)
     if meaningful and not low - slack <= held <= high + slack:
         found.append(f"captured {held:.6g} is not in [{low:.6g}, {high:.6g}]")
     # What the directions of unit length hold, which for pairs not yet exact is more.

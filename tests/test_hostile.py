@@ -137,6 +137,8 @@ def test_blocks_with_masks_are_refused():
 def test_an_image_smaller_than_a_patch():
     with pytest.raises(ValueError, match=r"4 x 9 pixels is smaller.*patch_size=7.*smaller patch"):
         PatchDenoiser().fit(np.ones((4, 9)))
+    with pytest.raises(ValueError, match=r"empty list\. Pass one image"):
+        PatchDenoiser().fit([])
     with pytest.raises(InvalidRowsError, match="masked"):
         PatchDenoiser().fit(np.ma.array(np.ones((9, 9)), mask=np.eye(9, dtype=bool)))
 

@@ -178,6 +178,8 @@ class PatchDenoiser(Portable, CheckedEstimator):
                 f"patch_size={self.patch_size}. Give a stride no larger than that."
             )
         given = image if isinstance(image, list) else [image]
+        if not given:
+            raise ValueError("There is no image in an empty list. Pass one image or several.")
         images = [self._check(one) for one in given]
         if len({one.shape[2:] for one in images}) > 1:
             raise ValueError("Some images have other channels than others. Pass images alike.")

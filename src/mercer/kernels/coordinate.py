@@ -46,13 +46,24 @@ class Laplacian(WidthMixin, DirectKernel):
         """gamma |x|_1 of the row farthest from the origin, or what centering cancels."""
         if not fits_single(X):
             return np.inf
+        return max(self._farthest(X), centering_spread(self, X))
+
+    def growth(self, X: Array) -> float:
+        """The largest gamma |x|_1: differences from the origin are rounded before distances.
+
+        At most what takes all digits of k(x, x) = 1.
+        """
+        return min(max(1.0, self._farthest(X)), 1 / np.finfo(float).eps)
+
+    def _farthest(self, X) -> float:
+        """gamma |x|_1 of the row farthest from the origin."""
         origin, far = self.origin(X), 0.0
         step = 512 if is_sparse(X) or isinstance(X, np.ndarray) else WIDE_ROWS
         for start in range(0, X.shape[0], step):
             rows = X[start : start + step]
             rows = abs(rows if origin is None else rows - origin)
             far = max(far, float(rows.sum(axis=1).max()))
-        return max(self.gamma * far, centering_spread(self, X))
+        return self.gamma * far
 
     def fill(self, X: Array, Z: Array, out: Array) -> None:
         """L1 distances, then exp."""
