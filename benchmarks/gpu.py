@@ -44,8 +44,8 @@ from mercer import (
     datasets,
 )
 from mercer.bases import Landmarks, RandomFeatures
-from mercer.compute._triton import uses_symmetry, whole_width
 from mercer.compute.device import TorchEngine
+from mercer.compute.fused_tile import uses_symmetry, whole_width
 from mercer.compute.nonuniform import transforms_on_devices
 from mercer.kernels import RBF
 from mercer.metrics import subspace_error

@@ -101,3 +101,36 @@ def test_import_is_light():
 def test_public_names_exist():
     for name in mercer.__all__:
         assert getattr(mercer, name) is not None
+
+
+SCRIPTS = [
+    path
+    for folder in ("benchmarks", "reproduce", "examples", "docs")
+    for path in sorted((ROOT.parent.parent / folder).rglob("*.py"))
+]
+
+
+def defined(module):
+    """Names that a module of mercer has, from its text: some need libraries that are not here."""
+    path = ROOT.parent.joinpath(*module.split("."))
+    package = path.is_dir()
+    tree = ast.parse((path / "__init__.py" if package else path.with_suffix(".py")).read_text())
+    names = {part.stem for part in path.iterdir()} if package else set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {alias.asname or alias.name for alias in node.names}
+    return names
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_scripts_import_what_there_is(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+        if module.startswith("mercer."):
+            assert {alias.name for alias in node.names} <= defined(module), module
+        elif module == "mercer":
+            assert all(hasattr(mercer, alias.name) for alias in node.names)
