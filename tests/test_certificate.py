@@ -176,3 +176,11 @@ def test_advice_where_more_passes_do_not_help():
     model = KernelPCA(3, kernel="rbf", eigen_solver="krylov", random_state=0).fit(X)
     assert "raise tol" in model._advice()
     assert "max_iter" not in model._advice()
+
+
+@pytest.mark.parametrize("basis", ["points", "landmarks", "features"])
+def test_shares_are_plain_numbers(basis):
+    """NumPy's would be printed with their type."""
+    X = generator(3).standard_normal((120, 3))
+    model = KernelPCA(3, kernel="rbf", gamma=0.2, basis=basis, random_state=0).fit(X)
+    assert [type(end) for end in model.certificate_.captured_variance] == [float, float]

@@ -273,7 +273,8 @@ def shares(low: float, high: float, least: float, most: float) -> tuple[float, f
         return 0.0, 0.0
     bottom = low / most
     top = high / least if least > 0 else 1.0
-    return min(max(bottom, 0.0), 1.0), min(max(top, 0.0), 1.0)
+    # Plain numbers, as they stand in records and are printed.
+    return float(min(max(bottom, 0.0), 1.0)), float(min(max(top, 0.0), 1.0))
 
 
 def confidence_text(confidence: float) -> str:

@@ -57,6 +57,9 @@ MAX_PASSES = 100
 LARGEST_ROWS = 64
 # Others on which it is sampled, and the safety factor on the sampled estimate.
 ROUNDING_ROWS, ROUNDING_FACTOR = 256, 2.0
+# Times what the draft was seen to change other vectors by that it may change corrections by; 4.6
+# was met once in 30,000 drawn problems, and elsewhere less than 2.
+DOUBT_FACTOR = 8.0
 
 
 class BlockKrylov(Solver):
@@ -119,7 +122,7 @@ class BlockKrylov(Solver):
             pairs = with_rounding(operator, ritz, rng, watch)
             if pairs.converged or watch.over:
                 return pairs
-        ritz = refine(operator, ritz, watch.tol, sizes, rng, watch)
+        ritz = refine(operator, ritz, watch.tol, sizes, rng, watch, DOUBT_FACTOR)
         if ritz.doubt and not operator.even:
             return with_rounding(operator, ritz, rng, watch)
         return ritz.pairs(watch)
@@ -166,14 +169,14 @@ class Ritz:
     further: tuple
     doubt: float = 0.0
 
-    @property
-    def largest(self) -> float:
-        """The largest residual as a share of the first eigenvalue."""
-        return (float(np.max(column_norms(self.R))) + self.doubt) / top(self.values)
+    def largest(self, caution: float) -> float:
+        """The largest residual, with so many times the doubt, as a share of the first value."""
+        doubt = caution * self.doubt
+        return (float(np.max(column_norms(self.R))) + doubt) / top(self.values)
 
     def pairs(self, watch) -> Eigenpairs:
         """The pairs that were asked for."""
-        r, residuals = watch.wanted, column_norms(self.R) + ROUNDING_FACTOR * self.doubt
+        r, residuals = watch.wanted, column_norms(self.R) + DOUBT_FACTOR * self.doubt
         return Eigenpairs(
             self.values[:r],
             self.vectors[:, :r],
@@ -315,11 +318,11 @@ def rounding_rows(U, rng):
     return index[places], weights[places]
 
 
-def refine(A, ritz, goal, sizes, rng, watch) -> Ritz:
+def refine(A, ritz, goal, sizes, rng, watch, caution=1.0) -> Ritz:
     """Ritz pairs of A from those of its draft: one product with A, and corrections by the draft.
 
-    Repeated where a correction is too large for the draft's rounding of it not to matter, and
-    without the draft where it does not help.
+    Repeated where a correction is too large for `caution` times the draft's rounding of it not to
+    matter, and without the draft where it does not help.
     """
     U, further, r, draft = ritz.vectors, ritz.further, watch.wanted, A.draft or A
     rounding = previous = np.inf
@@ -345,7 +348,7 @@ def refine(A, ritz, goal, sizes, rng, watch) -> Ritz:
             draft, rounding, further = A, 0.0, (U[:, :0], U[:, :0])
         previous = residual
         found = corrected(draft, U, values, R, further, rounding, goal, sizes, watch)
-        if found.largest <= goal or watch.over:
+        if found.largest(caution) <= goal or watch.over:
             return found
         U, further = found.vectors, found.further
     return Ritz(values, U, R[:, :r], further)
