@@ -143,14 +143,14 @@ class Drawn(Case):
 
 
 def drawn(count: int, seed: int) -> list[Case]:
-    """Cases of 30 to 3,000 rows and up to 600 columns.
+    """Cases of 30 to 1,500 rows and up to 600 columns.
 
     Sigmoids are left out: we refuse kernels that are not positive semidefinite where scikit-learn,
     which does not look for it, goes on.
     """
     rng, cases = np.random.default_rng(seed), []
     for k in range(count):
-        n, d = (int(math.exp(rng.uniform(0, math.log(most)))) for most in (100, 600))
+        n, d = (int(math.exp(rng.uniform(0, math.log(most)))) for most in (50, 600))
         n *= 30
         r = rng.choice([1, 2, 3, 5, 10, 20, 50, 100, n // 3, n - 1, n])
         kernel = str(rng.choice(["rbf", "rbf", "rbf", "poly", "linear", "cosine"]))
