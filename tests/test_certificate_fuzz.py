@@ -47,7 +47,9 @@ def test_no_statement_is_false(first):
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("seed", [118, 3486, 6136, 910006076, 920007416, 940008306, 940009731])
+@pytest.mark.parametrize(
+    "seed", [118, 3486, 6136, 910006076, 920007416, 940008306, 940009731, 980001700]
+)
 def test_problems_of_which_something_was_false(seed):
     """A share without rounding, one without what directions hold, a missed sign, and so on."""
     assert not false_statements([seed])

@@ -22,6 +22,8 @@ from ..solvers.base import peak_signs
 # Rounding of an entry of the kernel matrix beside that of its inner product, and of sums over n
 # rows over sqrt(n), in units of eps.
 ENTRY_ROUNDING, SUM_ROUNDING = 8.0, 4.0
+# Times that where rows have weights: far rows of little weight round the mean of the others.
+WEIGHTED_ROUNDING = 16.0
 
 # Rows among which negative eigenvalues are looked for.
 LEAST_ROWS = 256
@@ -154,7 +156,8 @@ class GramProblem:
         matrix of all of them has a norm of at most c tr K.
         """
         sums = EPS * (SUM_ROUNDING * np.sqrt(self.count) + ENTRY_ROUNDING)
-        return (self.basis.rounding() + sums) * self._size()
+        weighted = 1 if self.weights is None else WEIGHTED_ROUNDING
+        return weighted * (self.basis.rounding() + sums) * self._size()
 
     def _size(self) -> float:
         """The sum of k(x, x), or of typical entries where these may be larger."""
