@@ -61,8 +61,7 @@ class SolverChoice:
         d, solver = self.n_features_in_, self._solver()
         plan = plan_of(problem, r, self._tol(), d, engine, solver, self.basis)
         plan = plan.capped(self.max_iter)
-        left_to_us = self.callback is None and self.max_iter is None
-        return follow(plan, problem, engine, rng, report, left_to_us)
+        return follow(plan, problem, engine, rng, report, may_fall_back=self.callback is None)
 
     def _tol(self) -> float:
         """The residual to reach: single-precision data deserve no more than their own."""

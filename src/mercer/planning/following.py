@@ -59,12 +59,13 @@ def follow(plan: Plan, problem, engine, rng, report, may_fall_back=True):
 
     An iterative solver that has not converged gives way to LAPACK where that was left to us
     and fits the budget. Where that takes long it says so before, or keeps what is near enough
-    to what was asked for.
+    to what was asked for. Without `may_fall_back`, since somebody may have stopped it, what it
+    has found is the result; a solver that has found too little gives way all the same.
     """
     check_budget(plan)
     if problem.is_zero():
         return no_variance(problem.size, plan.workload.r), plan
-    dense = plan.fallback() if may_fall_back else None
+    dense = plan.fallback()
     try:
         pairs = run(plan, problem, engine, rng, report)
     except NoConvergence:
@@ -74,7 +75,7 @@ def follow(plan: Plan, problem, engine, rng, report, may_fall_back=True):
     else:
         share = residual_share(pairs)
         near = share <= NEAR and dense is not None and dense.seconds > SOON
-        if pairs.converged or dense is None or near:
+        if pairs.converged or dense is None or near or not may_fall_back:
             return pairs, plan
         reached = f"had reached a residual of {share:.1e} after {pairs.n_passes} passes"
     if dense.seconds > SOON:

@@ -152,10 +152,11 @@ class Plan:
         return next((e for e in self.estimates if e.method == method), None)
 
     def capped(self, max_iter: int | None) -> "Plan":
-        """The plan with at most `max_iter` passes of its solver; itself for None."""
+        """The plan with at most `max_iter` passes of its solver, then no other; itself for None."""
         if max_iter is None:
             return self
-        return replace(self, chosen=replace(self.chosen, solver=self.solver.cap(max_iter)))
+        chosen = replace(self.chosen, solver=self.solver.cap(max_iter))
+        return replace(self, chosen=chosen, left_to_us=False)
 
     def fallback(self) -> Estimate | None:
         """The dense method, where it is left to "auto" and could step in for an iterative one."""
