@@ -13,6 +13,21 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.kernels.stationary import StationaryKernel
+from mercer.selectors import (
+    SELECTORS,
+    FullGreedy,
+    GroupLasso,
+    KMeans,
+    Novelty,
+    PreimageDictionary,
+    RidgeLeverage,
+    RPCholesky,
+    SparseBayes,
+    SparseGreedy,
+    SubspaceGreedy,
+    TwoStage,
+    Uniform,
+)
 
 SEED = int(os.environ.get("MERCER_TEST_SEED", "0"))
 
@@ -271,3 +286,29 @@ def dense(X):
 def to_float(X):
     """X as a NumPy array of float64."""
     return dense(X).astype(np.float64)
+
+
+# Every registered selector as it comes, then the options that change what it does.
+SELECTOR_VARIANTS = [
+    *(cls() for cls in SELECTORS.values()),
+    Uniform(replace=False),
+    SparseGreedy(candidates=7, gain="subset"),
+    Novelty(threshold=1e-3),
+    SparseBayes(solver="em", max_iter=20),
+    SparseBayes(solver="fixed-point", max_iter=20),
+    GroupLasso(solver="convex"),
+    GroupLasso(solver="convex", unit=False, n_targets=8),
+    PreimageDictionary(block=40),
+    GroupLasso(n_targets=6),
+    GroupLasso(norm="rkhs"),
+    GroupLasso(unit=False),
+    SubspaceGreedy(n_targets=6, weighted=True, centered=True),
+    RPCholesky("plain"),
+    RPCholesky("block"),
+    RPCholesky(block=3),
+    RidgeLeverage(oversampling=2.0),
+    KMeans(snap=True),
+    TwoStage(RPCholesky(), SubspaceGreedy(n_targets=5), pool=60),
+    TwoStage(KMeans(), FullGreedy(), pool=60),
+    TwoStage(Uniform(), KMeans(), pool=60),
+]

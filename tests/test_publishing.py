@@ -140,14 +140,14 @@ def test_skipped_tests_are_read_from_a_report(tmp_path, capsys, monkeypatch):
         "<testsuite>"
         f'<testcase {here}" name="a[1]"><skipped type="pytest.skip"/></testcase>'
         f'<testcase {here}.TestB" name="b"><skipped/></testcase>'
-        '<testcase classname="" name="tests.test_device"><skipped/></testcase>'
+        '<testcase classname="" name="tests.compute.test_device"><skipped/></testcase>'
         f'<testcase {here}" name="c"/>'
         f'<testcase {here}" name="d"><skipped type="pytest.xfail"/></testcase>'
         "</testsuite>"
     )
     skipped.main(report)
     assert capsys.readouterr().out.split() == [
-        "tests/test_device.py",
+        "tests/compute/test_device.py",
         "tests/test_publishing.py::TestB::b",
         "tests/test_publishing.py::a[1]",
     ]

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from contracts import SELECTOR_VARIANTS as VARIANTS
 from contracts import generator
 from sklearn.base import clone
-from test_selectors import VARIANTS
 
 from mercer import DiffusionMap, KernelPCA, SpectralEmbedding, SupervisedKernelPCA
 from mercer.bases import FeatureBasis, Landmarks, PointBasis, RandomFeatures

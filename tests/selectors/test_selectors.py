@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from contracts import SELECTOR_VARIANTS as VARIANTS
 from contracts import check_recipe, generator
 from scipy import sparse
 from scipy.spatial.distance import pdist
@@ -24,7 +25,6 @@ from mercer.selectors import (
     Novelty,
     NoveltyRule,
     PreimageDictionary,
-    RidgeLeverage,
     RPCholesky,
     SparseBayes,
     SparseGreedy,
@@ -44,31 +44,6 @@ from mercer.selectors.two_stage import default_selector
 needs_data = pytest.mark.skipif(
     "MERCER_DATA" not in os.environ, reason="set MERCER_DATA to the folder of the data sets"
 )
-
-# Every registered selector as it comes, then the options that change what it does.
-VARIANTS = [
-    *(cls() for cls in SELECTORS.values()),
-    Uniform(replace=False),
-    SparseGreedy(candidates=7, gain="subset"),
-    Novelty(threshold=1e-3),
-    SparseBayes(solver="em", max_iter=20),
-    SparseBayes(solver="fixed-point", max_iter=20),
-    GroupLasso(solver="convex"),
-    GroupLasso(solver="convex", unit=False, n_targets=8),
-    PreimageDictionary(block=40),
-    GroupLasso(n_targets=6),
-    GroupLasso(norm="rkhs"),
-    GroupLasso(unit=False),
-    SubspaceGreedy(n_targets=6, weighted=True, centered=True),
-    RPCholesky("plain"),
-    RPCholesky("block"),
-    RPCholesky(block=3),
-    RidgeLeverage(oversampling=2.0),
-    KMeans(snap=True),
-    TwoStage(RPCholesky(), SubspaceGreedy(n_targets=5), pool=60),
-    TwoStage(KMeans(), FullGreedy(), pool=60),
-    TwoStage(Uniform(), KMeans(), pool=60),
-]
 
 
 def blob(n=150, d=4, key=0):
@@ -812,6 +787,6 @@ def error_of(kernel, X, chosen):
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/methods/landmarks.md"])
 def test_pages_count_the_selectors(page):
     words = {14: "fourteen", 15: "fifteen", 16: "sixteen", 17: "seventeen", 18: "eighteen"}
-    text = (Path(__file__).parents[1] / page).read_text().lower()
+    text = (Path(__file__).parents[2] / page).read_text().lower()
     found = re.findall(r"(\w+teen) (?:selectors|ways to choose landmarks)", text)
     assert found and set(found) == {words[len(SELECTORS)]}

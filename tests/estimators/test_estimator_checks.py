@@ -24,7 +24,7 @@ ESTIMATORS = [
 def expected(estimator):
     """Repeated rows in another order: a stream's dictionary, fading and signs follow the order.
 
-    `tests/test_weights.py` compares streams with repeated rows in their own order.
+    `tests/fitting/test_weights.py` compares streams with repeated rows in their own order.
     """
     if not isinstance(estimator, StreamingKernelPCA):
         return {}

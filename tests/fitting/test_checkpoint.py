@@ -397,7 +397,8 @@ def children():
     context = get_context("forkserver")
     context.set_forkserver_preload(["test_checkpoint"])
     # Until Python 3.13 the server itself does not get the path of its parent.
-    here = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    tests = Path(__file__).parent
+    here = os.pathsep.join([str(tests), str(tests.parent), os.environ.get("PYTHONPATH", "")])
     with patch.dict(os.environ, PYTHONPATH=here):
         forkserver.ensure_running()
     return context

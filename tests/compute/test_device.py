@@ -346,7 +346,7 @@ def run_interpreted(code):
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=environment,
-        cwd=Path(__file__).parent,
+        cwd=Path(__file__).parents[1],
         capture_output=True,
         text=True,
     )
