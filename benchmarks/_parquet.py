@@ -58,8 +58,9 @@ def write(path: Path, n: int) -> None:
 
 def fit(job: dict) -> dict:
     """The fit of one process: seconds, peak memory and a digest of all numbers of the model."""
-    from mercer import KernelPCA, checkpoint
+    from mercer import KernelPCA
     from mercer.bases import Landmarks
+    from mercer.fitting import checkpoint
 
     checkpoint.EVERY = STATE_SECONDS
     model = KernelPCA(

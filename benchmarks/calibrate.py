@@ -94,10 +94,10 @@ def passes() -> list[list[str]]:
     """Seconds of one row in the pass of a small basis: what is assumed, and what was measured."""
     from mercer.bases import PointBasis, RandomFeatures
     from mercer.compute import LocalEngine
+    from mercer.fitting.summing import row_moments
     from mercer.kernels import RBF
     from mercer.planning import Speeds, Workload
     from mercer.planning.reduced import features, landmarks
-    from mercer.problems import row_moments
 
     rows, n, engine = [], 2**14, LocalEngine(10**9, 1)
     for d in (3, 20, 100):

@@ -225,7 +225,7 @@ def moments(sizes: list[int]) -> list[dict]:
     """Fits with and without the search for landmarks that are worth their work."""
     from mercer import KernelPCA
     from mercer.bases import Landmarks, points
-    from mercer.problems import reduced
+    from mercer.fitting import reduced
     from mercer.selectors import Uniform
 
     results = []

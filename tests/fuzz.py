@@ -412,7 +412,7 @@ def given(problem):
             for name in ("ALL_ROWS", "SAMPLE_ROWS", "PAIRED_ROWS"):
                 stack.enter_context(patch(f"mercer.remainder.{name}", problem.witnesses))
         if problem.eager:
-            stack.enter_context(patch("mercer.problems.reduced.MANY_ROWS", 0))
+            stack.enter_context(patch("mercer.fitting.reduced.MANY_ROWS", 0))
             stack.enter_context(patch("mercer.bases.points.LEAST_JUDGES", 2))
         if not problem.blocks or problem.estimator == "stream":
             yield sparse.csr_matrix(problem.X) if problem.sparse else problem.X

@@ -20,12 +20,12 @@ from mercer.bases.staging import Factor, condition
 from mercer.compute import LocalEngine
 from mercer.estimators._estimator import SIGN_ROWS
 from mercer.exceptions import MercerWarning
+from mercer.fitting.moments import Moments
+from mercer.fitting.reduced import reduced_problem
+from mercer.fitting.remainder import ALL_ROWS, SAMPLE_ROWS, block_rows
+from mercer.fitting.summing import LATE_CONDITION
 from mercer.kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic, Sigmoid
 from mercer.kernels.pairs import FactoredPairs
-from mercer.moments import Moments
-from mercer.problems import reduced_problem
-from mercer.problems.summing import LATE_CONDITION
-from mercer.remainder import ALL_ROWS, SAMPLE_ROWS, block_rows
 from mercer.rows import ArrayRows
 from mercer.selectors import SELECTORS, FullGreedy, KMeans, Uniform
 from mercer.selectors.two_stage import default_pool
@@ -296,7 +296,7 @@ def test_whitening_after_the_sum_is_whitening_before_it(digits, monkeypatch):
     W = basis.whitener(np.float64)
     assert condition(W) <= LATE_CONDITION
     late = ArrayRows(digits).moments(basis, W)
-    monkeypatch.setattr("mercer.problems.summing.LATE_CONDITION", 0.0)
+    monkeypatch.setattr("mercer.fitting.summing.LATE_CONDITION", 0.0)
     early = ArrayRows(digits).moments(basis, W)
     assert_allclose(late.mean, early.mean, atol=1e-10)
     assert_allclose(late.scatter, early.scatter, atol=1e-9 * np.trace(early.scatter))

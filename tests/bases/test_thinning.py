@@ -12,8 +12,8 @@ from mercer import KernelPCA
 from mercer.bases import Landmarks, points
 from mercer.bases.staging import Stages, staged
 from mercer.bases.thinning import independent, worthwhile
+from mercer.fitting import reduced
 from mercer.kernels import RBF, Laplacian
-from mercer.problems import reduced
 from mercer.selectors import Uniform
 
 DRAWN = 600

@@ -445,7 +445,7 @@ def test_denoise_comes_closer_to_the_clean_image(color, tmp_path, monkeypatch, r
 
 def test_fit_goes_on_from_a_checkpoint(X, run, monkeypatch):
     """The folder is there while the fit runs, and gone after it."""
-    from mercer import checkpoint
+    from mercer.fitting import checkpoint
 
     found, plain = [], checkpoint.Checkpoint.__init__
 

@@ -17,7 +17,9 @@ from mercer import DiffusionMap, KernelPCA, SpectralEmbedding, SupervisedKernelP
 from mercer.bases import FeatureBasis, Landmarks, PointBasis, RandomFeatures
 from mercer.compute import LocalEngine, on_device_of, to_numpy
 from mercer.estimators import _inverse
-from mercer.expansion import KernelExpansion
+from mercer.fitting.expansion import KernelExpansion
+from mercer.fitting.moments import Moments
+from mercer.fitting.summing import row_moments, whitened
 from mercer.kernels import (
     RBF,
     Callable,
@@ -27,10 +29,8 @@ from mercer.kernels import (
     Polynomial,
     RationalQuadratic,
 )
-from mercer.moments import Moments
 from mercer.preimage import Compensation, DistanceMDS, FixedPoint, KernelRidge
 from mercer.preimage.ridge import ridge_inverse
-from mercer.problems import row_moments, whitened
 from mercer.selectors import (
     FarthestPoint,
     FullGreedy,
@@ -424,7 +424,7 @@ def test_streamed_rows_are_in_main_memory_already():
 @pytest.mark.parametrize("late", [True, False])
 def test_columns_beside_the_rows(late, monkeypatch):
     """Moments with targets beside the rows are those of main memory, whitened before or after."""
-    monkeypatch.setattr("mercer.problems.summing.LATE_CONDITION", 1e8 if late else 0.0)
+    monkeypatch.setattr("mercer.fitting.summing.LATE_CONDITION", 1e8 if late else 0.0)
     X, P = rows(), generator(9).standard_normal((500, 3))
     here = PointBasis(RBF(0.1), X[:20], LocalEngine(10**9, 1))
     there = PointBasis(RBF(0.1), tensor(X[:20]), engine())

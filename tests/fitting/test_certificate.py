@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import KernelPCA
 from mercer._tables import html_table, text_table
-from mercer.certificate import Certificate, residual_certificate
+from mercer.fitting.certificate import Certificate, residual_certificate
 from mercer.solvers import BlockKrylov, Eigenpairs
 
 

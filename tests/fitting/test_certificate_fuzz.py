@@ -11,8 +11,7 @@ import pytest
 from contracts import SEED, generator
 from fuzz import FORMULAS, KINDS, draw, violations
 
-from mercer.kernels.base import DirectKernel
-from mercer.remainder import (
+from mercer.fitting.remainder import (
     FAILURE,
     drawn_pairs,
     feature_remainder,
@@ -23,6 +22,7 @@ from mercer.remainder import (
     sampled_norm,
     spectral_bounds,
 )
+from mercer.kernels.base import DirectKernel
 
 QUICK, SLOW, SHARE = 300, 10_000, 50
 OF_A_KIND = 2000

@@ -17,9 +17,9 @@ from scipy import sparse
 
 from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA
 from mercer.bases import FourierGrid, Landmarks
-from mercer.checkpoint import Checkpoint
 from mercer.compute.tiles import TiledEngine
 from mercer.exceptions import CheckpointError
+from mercer.fitting.checkpoint import Checkpoint
 from mercer.selectors import Uniform
 
 X = np.random.default_rng(3).standard_normal((900, 5))
@@ -122,7 +122,7 @@ RECIPES = {
 def test_passes_over_blocks_go_on(name, as_kind, tmp_path, monkeypatch):
     if name == "grid" and as_kind is sparse.csr_matrix:
         pytest.skip("a grid takes dense rows")
-    monkeypatch.setattr("mercer.checkpoint.EVERY", 0.0)
+    monkeypatch.setattr("mercer.fitting.checkpoint.EVERY", 0.0)
     monkeypatch.setattr("mercer.rows.blocks.BLOCK_ROWS", 75)
     rows = X[:, :2] if name == "grid" else X
     recipe = Landmarks(points=X[:40]) if name == "given landmarks" else RECIPES[name]()
@@ -150,7 +150,7 @@ def test_passes_over_blocks_go_on(name, as_kind, tmp_path, monkeypatch):
 def test_rows_that_were_summed_are_not_summed_again(tmp_path, monkeypatch):
     from mercer.rows.functions import MomentsOf
 
-    monkeypatch.setattr("mercer.checkpoint.EVERY", 0.0)
+    monkeypatch.setattr("mercer.fitting.checkpoint.EVERY", 0.0)
     monkeypatch.setattr("mercer.rows.blocks.BLOCK_ROWS", 75)
     np.save(tmp_path / "x.npy", X)
     model = exact(tmp_path / "c", basis=Landmarks(points=X[:40]), eigen_solver="auto")
@@ -309,7 +309,7 @@ def result(model):
 
 def small_steps(monkeypatch):
     """States at every opportunity, and many of them."""
-    monkeypatch.setattr("mercer.checkpoint.EVERY", 0.0)
+    monkeypatch.setattr("mercer.fitting.checkpoint.EVERY", 0.0)
     monkeypatch.setattr("mercer.rows.blocks.BLOCK_ROWS", 150)
     monkeypatch.setattr("mercer.rows.dask.GROUP_LEAST", 5)
     monkeypatch.setattr("mercer.rows.dask.KEPT_CORES", 4)
@@ -376,11 +376,11 @@ def test_iterators_of_batches_have_no_checkpoint(tmp_path):
 
 def fit_in_child(kind, folder, out, files):
     """What a process does that may be killed."""
-    import mercer.checkpoint
+    import mercer.fitting.checkpoint
     import mercer.rows.blocks
     import mercer.rows.dask
 
-    mercer.checkpoint.EVERY = 0.01
+    mercer.fitting.checkpoint.EVERY = 0.01
     mercer.rows.blocks.BLOCK_ROWS = 300
     mercer.rows.dask.GROUP_LEAST, mercer.rows.dask.KEPT_CORES = 5, 4
     warnings.simplefilter("ignore")

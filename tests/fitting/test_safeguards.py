@@ -12,12 +12,12 @@ from mercer import KernelPCA
 from mercer.bases import Landmarks
 from mercer.bases.staging import condition
 from mercer.compute import LocalEngine
+from mercer.fitting.reduced import reduced_problem
+from mercer.fitting.summing import whitens_late
 from mercer.hebbian import HebbianRule
 from mercer.kernels import RBF, Linear, Polynomial
 from mercer.operators import DenseOperator
 from mercer.preimage.fixed_point import climb
-from mercer.problems import reduced_problem
-from mercer.problems.summing import whitens_late
 from mercer.rows import ArrayRows
 from mercer.solvers import BlockKrylov, GramPower
 from mercer.solvers.gram_power import ipca_update, split, svd_update

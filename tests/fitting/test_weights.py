@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from mercer import KernelPCA, StreamingKernelPCA, kernels
 from mercer.bases import AllPoints, FourierGrid, Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
-from mercer.moments import Moments
+from mercer.fitting.moments import Moments
 from mercer.operators import WeightedGram
 from mercer.solvers import SOLVERS
 

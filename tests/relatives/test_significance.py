@@ -8,9 +8,14 @@ from scipy.stats import binom
 
 from mercer import KernelPCA, StreamingKernelPCA, kernels
 from mercer.bases import Landmarks
+from mercer.relatives.significance import (
+    coordinates,
+    drawn_again,
+    leading_eigenvalues,
+    significance_of,
+)
 from mercer.report import write_report
 from mercer.selectors import Uniform
-from mercer.significance import coordinates, drawn_again, leading_eigenvalues, significance_of
 
 
 def planted(n, d, rank, key, signal=4.0):

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 
 from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA, load
 from mercer.bases import Landmarks
-from mercer.certificate import Certificate
+from mercer.fitting.certificate import Certificate
 from mercer.report import write_report
 from mercer.report.charts import convergence_chart, round_powers, round_steps, spectrum_chart
 from mercer.report.coloring import MISSING, make_coloring

@@ -15,8 +15,8 @@ from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA
 from mercer.bases import AllPoints, Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
 from mercer.exceptions import MercerWarning
+from mercer.fitting.sampling import RowSample, uniforms
 from mercer.kernels import RBF
-from mercer.sampling import RowSample, uniforms
 from mercer.selectors import Novelty
 from mercer.stream.dictionary import GrowingDictionary
 from mercer.stream.moments import Stream

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..checkpoint import Checkpoint, digest
 from ..compute import TiledEngine, format_bytes, is_sparse, to_numpy
 from ..compute.arrays import Array, dtype_name
+from ..fitting.checkpoint import Checkpoint, digest
 from ..kernels import Kernel
 from ..kernels.measures import float_dtype
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..checkpoint import Checkpoint, Progress
 from ..compute import is_sparse, to_numpy
 from ..files import is_arrow
+from ..fitting.checkpoint import Checkpoint, Progress
 from ..rows import BlockRows, DaskRows, is_dask, is_source
 from ..rows.array import ArrayRows
 from ..rows.partial_sums import pack, unpack

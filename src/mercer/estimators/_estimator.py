@@ -14,15 +14,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from ..checkpoint import Checkpoint, identity_of
 from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, restore, to_numpy
 from ..compute.arrays import Array
 from ..compute.signs import peak_signs
 from ..exceptions import tell
-from ..expansion import KernelExpansion
+from ..fitting.checkpoint import Checkpoint, identity_of
+from ..fitting.expansion import KernelExpansion
+from ..fitting.reduced import ColumnProblem
 from ..kernels import RBF
 from ..preimage import Preimage, ridge_inverse
-from ..problems import ColumnProblem
 from ..rows import (
     Rows,
     errors_of,

@@ -7,13 +7,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..attribution import Attribution
 from ..compute import is_sparse, to_numpy
 from ..compute.arrays import Array
-from ..expansion import KernelExpansion
+from ..fitting.expansion import KernelExpansion
 from ..kernels import Kernel
+from ..relatives.attribution import Attribution
+from ..relatives.significance import Significance, sample_rows, significance_of
 from ..rows import ArrayRows, DaskRows, GradientsOf, Rows, is_dask
-from ..significance import Significance, sample_rows, significance_of
 from ._input import KernelInput
 
 

@@ -5,10 +5,10 @@ from typing import Any, Self
 import numpy as np
 
 from ..bases import PointBasis
-from ..certificate import Certificate
 from ..compute import format_bytes, is_sparse, match_sparsity, restore, to_numpy
 from ..compute.arrays import Array, is_foreign
-from ..expansion import KernelExpansion
+from ..fitting.certificate import Certificate
+from ..fitting.expansion import KernelExpansion
 from ..hebbian import GrowingHebbian
 from ..rows import ArrayRows
 from ..rows.array import in_type

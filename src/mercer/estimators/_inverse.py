@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import is_foreign, is_on_device
 from ..exceptions import tell
-from ..expansion import KernelExpansion
+from ..fitting.expansion import KernelExpansion
 from ..kernels import RBF, Linear, Precomputed
 from ..kernels.dot_product import largest_entry
 from ..preimage import PREIMAGES, Compensation, Preimage, choose_preimage

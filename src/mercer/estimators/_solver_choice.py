@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..certificate import Certificate
 from ..exceptions import tell
-from ..expansion import KernelExpansion
+from ..fitting.certificate import Certificate
+from ..fitting.expansion import KernelExpansion
 from ..planning import Plan
 from ..planning.automatic import FIRST_COMPONENTS, plan_of
 from ..planning.following import follow

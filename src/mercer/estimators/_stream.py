@@ -8,11 +8,11 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from ..bases import FourierBasis, FourierGrid, RandomFeatures
-from ..checkpoint import Checkpoint
 from ..compute import is_sparse, make_engine, match_sparsity, to_numpy
 from ..compute.arrays import is_on_device
 from ..compute.engines import device_index
-from ..sampling import RowSample
+from ..fitting.checkpoint import Checkpoint
+from ..fitting.sampling import RowSample
 from ..stream.dictionary import GrowingDictionary
 from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream, as_float

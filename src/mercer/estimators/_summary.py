@@ -6,7 +6,7 @@ from os import PathLike
 from .._tables import html_table
 from ..hebbian import History
 from ..planning import Plan
-from ..significance import Significance
+from ..relatives.significance import Significance
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from ..compute import TiledEngine, is_sparse, restore, to_numpy
 from ..compute.arrays import Array
 from ..compute.signs import peak_signs
 from ..exceptions import tell
-from ..expansion import KernelExpansion
+from ..fitting.expansion import KernelExpansion
+from ..fitting.moments import Moments
 from ..kernels import KERNELS, Kernel
-from ..moments import Moments
-from ..problems import canonical_pairs, expansion_of
 from ..progress.passes import PassBar
+from ..relatives.correlation import canonical_pairs, expansion_of
 from ..rows import Request, Rows, pose, scores_of
 from ..rows.beside import ViewColumns
 from ._checks import checked_array

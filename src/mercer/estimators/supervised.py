@@ -14,10 +14,10 @@ from ..exceptions import tell
 from ..kernels import KERNELS, Kernel
 from ..operators import TargetRoot
 from ..preimage import Preimage
-from ..problems import SupervisedGram, SupervisedReduced
+from ..relatives.significance import Significance
+from ..relatives.supervised_problem import SupervisedGram, SupervisedReduced
 from ..rows import in_type, pose
 from ..rows.beside import GivenColumns
-from ..significance import Significance
 from ..solvers import Solver
 from ._parameters import Interval, StrOptions
 from ._target import target_of

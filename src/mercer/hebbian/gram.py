@@ -4,9 +4,9 @@ import numpy as np
 
 from ..bases import PointGram, PrecomputedBasis
 from ..bases.points import DRAFT_SPREAD
+from ..fitting.gram import GramProblem
 from ..kernels import Precomputed
 from ..operators import CenteredGram
-from ..problems import GramProblem
 
 # Vectors of length n that a run holds at its peak for every direction it carries, the result
 # and the products with the kernel matrix among them.

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ..checkpoint import Progress, Stage
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
+from ..fitting.checkpoint import Progress, Stage
 from ..solvers._linalg import beside, column_norms, inner, times
 from ..solvers.base import FULL_FLOOR, Eigenpairs, PassState, Report, silent
 from .gains import GainUnit, make_gain

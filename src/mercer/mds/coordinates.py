@@ -17,7 +17,7 @@ from scipy.linalg import eigvals
 from scipy.spatial.distance import cdist
 
 from ..compute.signs import peak_signs
-from ..moments import Moments
+from ..fitting.moments import Moments
 from ..solvers._linalg import orthonormal_against, small_eigh
 
 # Eigenvalues below this share of the largest are rounding and have no coordinate.

@@ -8,7 +8,7 @@ from scipy.linalg import eigvalsh
 
 from ..compute import LocalEngine
 from ..compute.signs import peak_signs
-from ..moments import Moments
+from ..fitting.moments import Moments
 from ..operators import DenseOperator, DoubleCentered, Negated
 from ..planning import Workload
 from ..planning.following import Eigenproblem, solve_planned, warn_unconverged

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from ..checkpoint import Progress
 from ..compute import array_namespace, on_device_of
 from ..compute.arrays import Array
+from ..fitting.checkpoint import Progress
 
 # Landmarks for the start block: a few hundred bring the first Ritz values within
 # percents, and cost less than a tenth of one product for n above 10,000.

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..bases import GramBasis
-from ..checkpoint import Progress
 from ..compute import array_namespace, to_numpy
 from ..compute.arrays import Array
+from ..fitting.checkpoint import Progress
 from .base import SymmetricOperator, padded, sample_weights, start_sample
 
 # Rounding of the row means of a draft, as a share of the kernel's own size.

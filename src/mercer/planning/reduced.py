@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..bases import RandomFeatures
-from ..remainder import BLOCK, PAIR_STEP, PAIRED_ROWS, pair_count, sample_size
+from ..fitting.remainder import BLOCK, PAIR_STEP, PAIRED_ROWS, pair_count, sample_size
 from ..selectors import FullGreedy
 from ..selectors.two_stage import default_pool, second_stage
 from ..solvers import Dense, Solver

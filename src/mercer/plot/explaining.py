@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..attribution import Attribution
+from ..relatives.attribution import Attribution
 from .axes import check_component, new_axes
 
 if TYPE_CHECKING:

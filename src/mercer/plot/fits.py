@@ -6,7 +6,7 @@ import numpy as np
 
 from .._colors import group_color
 from ..estimators import KernelPCASearch
-from ..significance import Significance
+from ..relatives.significance import Significance
 from .axes import DASHES, MARKERS, dense, log_heights, new_axes
 from .histories import QUANTITIES, curves
 

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from ..bases import Basis
 from ..compute import array_namespace, is_sparse, to_numpy
 from ..compute.arrays import Array, BlocksOnDemand, dtype_name, placement_of
-from ..expansion import KernelExpansion
+from ..fitting.expansion import KernelExpansion
 
 # Share of a streamed block that a batch is at most: 512 rows on the cores, where GEMM runs at full
 # speed and rows can leave early in good company, and 4096 on a device.

@@ -14,7 +14,7 @@ import numpy as np
 from ..bases import Basis
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array
-from ..expansion import KernelExpansion
+from ..fitting.expansion import KernelExpansion
 from ..kernels import RBF, Matern, RationalQuadratic
 from ..kernels.stationary import StationaryKernel
 from .base import FittedPreimage, Preimage, Preimages, batch_rows, some_rows, tiny, with_mean

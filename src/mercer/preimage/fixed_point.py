@@ -12,7 +12,7 @@ import numpy as np
 from ..bases import Basis, ColumnBasis, FourierBasis
 from ..compute import array_namespace, format_bytes, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name, itemsize, placement_of
-from ..expansion import KernelExpansion
+from ..fitting.expansion import KernelExpansion
 from ..kernels import RBF, Linear, Polynomial
 from ..kernels.measures import typical_distance
 from ..kernels.stationary import StationaryKernel

@@ -13,7 +13,7 @@ from ..compute import format_bytes, to_numpy
 from ..compute.arrays import Array
 from ..compute.lapack import cholesky, solve_positive, solve_triangular
 from ..exceptions import tell
-from ..expansion import KernelExpansion
+from ..fitting.expansion import KernelExpansion
 from ..kernels import RBF, Kernel
 from .base import FittedPreimage, Preimage, Preimages, batch_rows, row_sample, some_rows
 

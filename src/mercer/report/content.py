@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ..attribution import Attribution
 from ..compute import is_sparse, to_numpy
 from ..files import RowSource, is_arrow, open_source
 from ..kernels import Precomputed
 from ..plot.axes import dense
 from ..plot.histories import QUANTITIES, curves
-from ..significance import Significance
+from ..relatives.attribution import Attribution
+from ..relatives.significance import Significance
 from .coloring import Coloring, make_coloring
 from .thumbnails import check_images
 from .walks import Walks, take_walks

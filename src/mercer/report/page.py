@@ -15,7 +15,7 @@ from textwrap import shorten
 
 import numpy as np
 
-from ..certificate import confidence_text
+from ..fitting.certificate import confidence_text
 from ..plot.axes import dense
 from .charts import bar_chart, convergence_chart, spectrum_chart
 from .content import Content

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..certificate import confidence_text
+from ..fitting.certificate import confidence_text
 from ..plot.axes import dense
 
 KERNELS = {

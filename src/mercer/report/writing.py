@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._whole_file import whole_file
 from ..estimators._estimator import KernelEstimator
-from ..significance import Significance
+from ..relatives.significance import Significance
 from .content import gather
 from .page import render
 

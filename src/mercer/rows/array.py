@@ -9,9 +9,9 @@ from ..bases import AllPoints, Basis, GramBasis, PrecomputedBasis
 from ..bases.staging import Stages
 from ..compute import TiledEngine, array_namespace, is_sparse, make_engine, restore, to_numpy
 from ..compute.arrays import Array, BlocksOnDemand, dtype_in
+from ..fitting.sampling import sampled_numbers
+from ..fitting.summing import row_moments
 from ..kernels import Kernel, Precomputed
-from ..problems import row_moments
-from ..sampling import sampled_numbers
 from .base import WITNESS, Rows, Witnessed
 
 # Share of the budget that coordinates of all rows may take.

@@ -10,12 +10,12 @@ import numpy as np
 from scipy import sparse
 
 from ..bases import Basis, GramBasis
-from ..checkpoint import Checkpoint
 from ..compute import TiledEngine, make_engine
 from ..compute.arrays import Array
+from ..fitting.checkpoint import Checkpoint
+from ..fitting.moments import Moments
+from ..fitting.remainder import ALL_ROWS, SAMPLE_ROWS
 from ..kernels import Kernel
-from ..moments import Moments
-from ..remainder import ALL_ROWS, SAMPLE_ROWS
 from .beside import Beside
 from .functions import MomentsOf, OfExpansion, RowFunction, SurveyOf, Together
 

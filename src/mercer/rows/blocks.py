@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from ..checkpoint import Stage
 from ..compute import (
     TiledEngine,
     format_bytes,
@@ -23,6 +22,7 @@ from ..compute import (
 from ..compute.arrays import Array
 from ..exceptions import CheckpointError
 from ..files import RowSource, is_arrow, is_store, open_sink, open_source, read_blocks
+from ..fitting.checkpoint import Stage
 from ..kernels import Kernel
 from ..progress.rows import RowBar
 from .array import ArrayRows

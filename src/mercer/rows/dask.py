@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from ..bases.points import DRAFT_SPREAD
-from ..checkpoint import Progress
 from ..compute import (
     TiledEngine,
     format_bytes,
@@ -24,6 +23,7 @@ from ..compute import (
     stack_rows,
 )
 from ..compute.arrays import Array
+from ..fitting.checkpoint import Progress
 from ..kernels import Kernel
 from ..kernels.measures import WIDTH_SAMPLE
 from ..planning.cluster import SPARE_VECTORS, after_words, vector_bytes

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ..attribution import gradient_sums
 from ..bases import FourierBasis
 from ..bases.fourier_basis import row_range
 from ..compute import TiledEngine, stack_rows, to_numpy
-from ..expansion import KernelExpansion
+from ..fitting.expansion import KernelExpansion
+from ..fitting.moments import Moments
+from ..fitting.sampling import RowSample
+from ..fitting.summing import row_moments, whitened
 from ..kernels.measures import wide_row_squares
-from ..moments import Moments
-from ..problems import row_moments, whitened
-from ..sampling import RowSample
+from ..relatives.attribution import gradient_sums
 from .beside import Beside
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..compute import match_sparsity, to_numpy
-from ..expansion import KernelExpansion
+from ..fitting.expansion import KernelExpansion
 from .chunks import Chunks, checked
 from .tasks import Crew, constant, delayed
 

@@ -9,8 +9,8 @@ from ..bases import TrigonometricMoments
 from ..compute import is_sparse
 from ..compute.csr import csr_from_parts
 from ..exceptions import CheckpointError
-from ..moments import Moments
-from ..sampling import RowSample
+from ..fitting.moments import Moments
+from ..fitting.sampling import RowSample
 from .functions import Box, Sums, Survey
 
 # All that sums are made of: names are looked up here, never imported.

@@ -7,19 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import remainder
 from ..bases import AllPoints, Basis, BasisRecipe, ColumnBasis, FourierBasis
 from ..bases.base import check_moments
 from ..compute import TiledEngine, format_bytes, parse_bytes
 from ..exceptions import tell
-from ..moments import JointMoments, Moments
-from ..problems import (
-    ColumnProblem,
-    FourierProblem,
-    GramProblem,
-    ReducedProblem,
-    reduced_problem,
-)
+from ..fitting import remainder
+from ..fitting.fourier import FourierProblem
+from ..fitting.gram import GramProblem
+from ..fitting.moments import JointMoments, Moments
+from ..fitting.reduced import ColumnProblem, ReducedProblem, reduced_problem
 from .base import KEPT_ROWS, Rows
 from .functions import RangeOf, TrigonometricOf
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ..certificate import Certificate
 from ..estimators import (
     ClassicalMDS,
     DiffusionMap,
@@ -31,7 +30,8 @@ from ..estimators import (
 from ..estimators._mixed import TableEncoding
 from ..estimators._spectral import NEIGHBORS
 from ..estimators.search import Selection
-from ..expansion import KernelExpansion
+from ..fitting.certificate import Certificate
+from ..fitting.expansion import KernelExpansion
 from ..hebbian import GrowingHebbian, History
 from ..kernels import Kernel
 from ..mds.coordinates import DistanceMap, Spectrum

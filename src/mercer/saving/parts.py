@@ -11,20 +11,20 @@ import numpy as np
 
 from ..bases import BASES, TrigonometricMoments
 from ..bases.fourier_grid import Frequencies
-from ..certificate import Certificate
 from ..compute import is_sparse
 from ..estimators._mixed import TableEncoding
 from ..estimators.search import Selection
-from ..expansion import KernelExpansion
+from ..fitting.certificate import Certificate
+from ..fitting.expansion import KernelExpansion
+from ..fitting.moments import Moments
+from ..fitting.sampling import RowSample
 from ..hebbian import GAINS, GrowingHebbian, Hebbian, History
 from ..kernels import KERNELS, Callable, Hollow
 from ..mds.coordinates import DistanceMap, Spectrum
 from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance
 from ..mds.fit import LinearMap
-from ..moments import Moments
 from ..planning.types import Estimate, Plan, Workload
 from ..preimage import PREIMAGES
-from ..sampling import RowSample
 from ..selectors import SELECTORS
 from ..solvers import SOLVERS
 from ..spectral.amg import Amg

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..certificate import Certificate
 from ..compute import is_sparse
 from ..compute.engines import make_engine
 from ..estimators._mixed import TableEncoding
-from ..expansion import KernelExpansion
+from ..fitting.certificate import Certificate
+from ..fitting.expansion import KernelExpansion
 from ..kernels import Kernel
 from ..spectral.diffusion import DiffusionFunctions
 from ..spectral.graph import NeighborGraph

@@ -11,10 +11,10 @@ import numpy as np
 
 from ..bases import FourierBasis
 from ..estimators._mixed import TableEncoding
+from ..fitting.moments import Moments
+from ..fitting.sampling import RowSample
 from ..mds.coordinates import DistanceMap, Spectrum
 from ..mds.fit import LinearMap
-from ..moments import Moments
-from ..sampling import RowSample
 from ..stream.dictionary import GrowingDictionary
 from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream

@@ -22,14 +22,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh
 
-from ..certificate import Certificate
 from ..compute import to_numpy
 from ..compute.signs import first_large_signs
-from ..expansion import KernelExpansion
-from ..moments import Moments
+from ..fitting.certificate import Certificate
+from ..fitting.expansion import KernelExpansion
+from ..fitting.fourier import FourierProblem
+from ..fitting.moments import Moments
+from ..fitting.reduced import ReducedProblem
 from ..operators.scaled import ordinary
 from ..planning.fourier import solver_for
-from ..problems import FourierProblem, ReducedProblem
 from ..solvers import Dense, Eigenpairs, canonical
 from .fourier import FourierStream
 from .moments import Stream

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..bases import TrigonometricMoments
-from ..problems import FourierProblem
+from ..fitting.fourier import FourierProblem
 from .moments import FixedSpan
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..bases import Basis, FourierBasis
 from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
-from ..moments import Moments
+from ..fitting.moments import Moments
 
 # Rows taken in at once: enough for GEMM, few enough that rows that may join, whose kernel with
 # each other is needed, stay a small matrix.

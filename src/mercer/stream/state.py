@@ -3,8 +3,8 @@
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-from ..expansion import KernelExpansion
-from ..sampling import RowSample
+from ..fitting.expansion import KernelExpansion
+from ..fitting.sampling import RowSample
 from .dictionary import GrowingDictionary
 from .fourier import FourierStream
 from .moments import Stream

@@ -7,21 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from .. import remainder
 from ..bases import Basis, ColumnBasis, FeatureBasis
 from ..bases.points import JUDGES
 from ..bases.staging import Factor, Stages, inverse_eigenvalues
-from ..certificate import (
-    Certificate,
-    projection_certificate,
-    residual_certificate,
-)
 from ..compute import is_sparse, to_numpy
 from ..compute.arrays import Array
-from ..expansion import KernelExpansion
-from ..moments import JointMoments, Moments
 from ..operators import DenseOperator
-from ..remainder import (
+from ..solvers import Eigenpairs
+from ..solvers.base import peak_signs
+from . import remainder
+from .base import SummedProblem
+from .certificate import Certificate, projection_certificate, residual_certificate
+from .expansion import KernelExpansion
+from .moments import JointMoments, Moments
+from .remainder import (
     BLOCK,
     PAIR_STEP,
     Remainder,
@@ -31,9 +30,6 @@ from ..remainder import (
     pair_count,
     paired_remainder,
 )
-from ..solvers import Eigenpairs
-from ..solvers.base import peak_signs
-from .base import SummedProblem
 from .summing import LATE_CONDITION, late_blocks, leading_columns
 
 # What single-precision rows were seen to do to eigenvalues, relative to the total: up

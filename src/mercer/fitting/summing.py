@@ -11,7 +11,7 @@ from ..bases import Basis
 from ..bases.staging import ORDINARY, Stages, condition, inverse_eigenvalues
 from ..compute import array_namespace, on_device_of
 from ..compute.arrays import Array
-from ..moments import Moments
+from .moments import Moments
 
 # Condition of the basis up to which kernel rows are whitened after they are summed, a third of
 # the work: rounding of the sums grows by the condition, to 2e-8 of the total.

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ..certificate import Certificate, projection_certificate, residual_certificate, shares
 from ..compute import on_device_of, to_numpy
 from ..compute.signs import peak_signs
-from ..expansion import KernelExpansion
+from ..fitting.certificate import Certificate, projection_certificate, residual_certificate, shares
+from ..fitting.expansion import KernelExpansion
+from ..fitting.gram import GramProblem
+from ..fitting.reduced import ColumnProblem, ReducedProblem
 from ..operators import DenseOperator, TargetGram, TargetRoot
 from ..solvers import Eigenpairs
-from .gram import GramProblem
-from .reduced import ColumnProblem, ReducedProblem
 
 
 class Supervised:

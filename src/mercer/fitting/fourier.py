@@ -3,14 +3,11 @@
 import numpy as np
 
 from ..bases import FourierBasis, TrigonometricMoments
-from ..certificate import (
-    Certificate,
-    series_certificate,
-)
-from ..expansion import KernelExpansion
 from ..operators import ToeplitzCovariance
 from ..solvers import Eigenpairs
 from .base import SummedProblem
+from .certificate import Certificate, series_certificate
+from .expansion import KernelExpansion
 
 # Rounding of one level of a fast Fourier transform, with a margin.
 FFT_ROUNDING = 4 * np.finfo(float).eps

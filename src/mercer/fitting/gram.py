@@ -7,17 +7,14 @@ from typing import Any
 import numpy as np
 
 from ..bases import GramBasis
-from ..certificate import (
-    Certificate,
-    residual_certificate,
-)
 from ..compute import on_device_of, to_numpy
 from ..compute.arrays import Array
-from ..expansion import KernelExpansion
 from ..operators import CenteredGram, WeightedGram
-from ..remainder import SINGLE_ENTRY
 from ..solvers import Eigenpairs
 from ..solvers.base import peak_signs
+from .certificate import Certificate, residual_certificate
+from .expansion import KernelExpansion
+from .remainder import SINGLE_ENTRY
 
 # Rounding of an entry of the kernel matrix beside that of its inner product, and of sums over n
 # rows over sqrt(n), in units of eps.

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from ._tables import html_table, text_table
+from .._tables import html_table, text_table
 from .remainder import Remainder
 
 # Eigenvalues below minus this share of the largest are no rounding.

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .compute import array_namespace, on_device_of, to_numpy
-from .compute.arrays import placement_of
+from ..compute import array_namespace, on_device_of, to_numpy
+from ..compute.arrays import placement_of
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from ._tables import html_table, text_table
-from .kernels import Kernel, Linear
+from .._tables import html_table, text_table
+from ..kernels import Kernel, Linear
 
 # Arrays of the size of the sample's kernel matrix, and of the sample, that are alive at once.
 LIVE_MATRICES, LIVE_SAMPLES = 5.5, 6.0

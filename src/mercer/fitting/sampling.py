@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .compute import stack_rows
+from ..compute import stack_rows
 
 # Numbers whose keys are made at once: what stays in the cache is made ten times faster.
 BLOCK = 2**14

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from ._whole_file import whole_file
-from .exceptions import CheckpointError
+from .._whole_file import whole_file
+from ..exceptions import CheckpointError
 
 #: Seconds between two states of one pass.
 EVERY = 60.0

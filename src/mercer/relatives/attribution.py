@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ._tables import html_table, text_table
-from .compute import array_namespace, is_sparse, to_numpy
-from .expansion import KernelExpansion
+from .._tables import html_table, text_table
+from ..compute import array_namespace, is_sparse, to_numpy
+from ..fitting.expansion import KernelExpansion
 
 # Columns of a component that a table shows.
 SHOWN = 5

@@ -15,8 +15,8 @@ import numpy as np
 
 from ..bases import Basis
 from ..compute.lapack import eigh, thin_svd
-from ..expansion import KernelExpansion
-from ..moments import JointMoments, Moments
+from ..fitting.expansion import KernelExpansion
+from ..fitting.moments import JointMoments, Moments
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .compute import array_namespace, is_sparse, on_device_of, to_numpy
-from .compute.arrays import dtype_name
-from .kernels.measures import row_squares
+from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
+from ..compute.arrays import dtype_name
+from ..kernels.measures import row_squares
 
 # Chance that a likely interval is wrong.
 FAILURE = 1e-6

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .bases import Basis
-from .compute import array_namespace, on_device_of
-from .compute.arrays import dtype_name
+from ..bases import Basis
+from ..compute import array_namespace, on_device_of
+from ..compute.arrays import dtype_name
 
 
 @dataclass(frozen=True)
