@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from _papers import papers_data
 from scipy.linalg import eigh
 from scipy.spatial.distance import pdist
 from sklearn.datasets import load_digits
@@ -38,8 +39,8 @@ DATA = {
     "snr10": lambda rng: datasets.make_signal_in_noise(4500, 10.0, rng).data,
     "clusters": lambda rng: datasets.make_unbalanced_clusters(4500, rng).data,
     "digits": lambda rng: load_digits().data,
-    "usps": lambda rng: datasets.load_usps().data,
-    "cloud": lambda rng: datasets.load_cloud().data,
+    "usps": lambda rng: papers_data.load_usps().data,
+    "cloud": lambda rng: papers_data.load_cloud().data,
     "covtype": lambda rng: sampled_covtype("mixed", rng),
     "covtype_raw": lambda rng: sampled_covtype("raw", rng),
     "covtype_z54": lambda rng: sampled_covtype("standard", rng),
@@ -81,13 +82,13 @@ RIVALS = ("Uniform", "RPCholesky", "Novelty", "GreedyCholesky", "SparseBayes", "
 
 
 def sampled_covtype(scaling, rng):
-    X = datasets.load_covtype(scaling=scaling, dtype=np.float32).data
+    X = papers_data.load_covtype(scaling=scaling, dtype=np.float32).data
     return X[rng.permutation(len(X))[:20000]].astype(np.float64)
 
 
 def solar_flare():
     """Indicators as they are, the seven values and three counts of flares standardized."""
-    bunch = datasets.load_solar_flare(scaling="raw")
+    bunch = papers_data.load_solar_flare(scaling="raw")
     codes = bunch.data.shape[1] - 7
     values = np.hstack([bunch.data[:, codes:], bunch.target])
     deviation = values.std(axis=0)

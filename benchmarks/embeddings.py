@@ -15,6 +15,7 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+from _papers import papers_data
 from matplotlib import pyplot as plt
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
@@ -26,7 +27,6 @@ from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from mercer import KernelPCA, plot
-from mercer.datasets import load_mnist
 
 NEIGHBORS = 10
 SAMPLE = 1500  # rows for measures that look at all pairs
@@ -141,7 +141,7 @@ def small(out):
 
 def large():
     """Times and measures of 10,000 digits of MNIST."""
-    mnist = load_mnist()
+    mnist = papers_data.load_mnist()
     X, groups = mnist.data[:10_000].astype(float), mnist.target[:10_000]
     for method, make in methods("median").items():
         S, seconds = mapped(make, X)

@@ -8,7 +8,7 @@ Gaussian kernel exp(-|x - y|^2 / (2 s^2)), s the mean distance within 1,000 rows
 everyone gets the same number. Each fit runs in its own process, contenders take turns, and the
 best of the repeats counts; "others" is how many cores other programs kept busy meanwhile, and
 times with more than about 0.1 there prove little. Errors are those of the 16 eigenvalues relative
-to ARPACK with tol=0 on the float64 matrix. Covertype, MNIST and USPS come from `mercer.datasets`;
+to ARPACK with tol=0 on the float64 matrix. Covertype, MNIST and USPS come from `papers_data`;
 a case whose data cannot be found is left out.
 """
 
@@ -227,12 +227,14 @@ def why_not(contender: str, n: int, done: dict[str, tuple[int, float]], limit: f
 
 def load_case(case: str) -> np.ndarray:
     """The rows of a case: a random subset with a fixed seed, in float64."""
+    from _papers import papers_data
+
     from mercer import datasets
 
     name, n = case.split("-")
     if name == "generated":
         return datasets.make_signal_in_noise(int(n), snr=1.0, rng=0).data
-    X = getattr(datasets, f"load_{name}")().data
+    X = getattr(papers_data, f"load_{name}")().data
     rows = np.random.default_rng(0).permutation(len(X))[: int(n)]
     return np.ascontiguousarray(X[np.sort(rows)])
 

@@ -34,6 +34,7 @@ import torch
 import triton
 import triton.language as tl
 from _harness import print_table, write_json
+from _papers import papers_data
 
 from mercer import (
     HebbianKernelPCA,
@@ -41,7 +42,6 @@ from mercer import (
     NoveltyDetector,
     SpectralClustering,
     StreamingKernelPCA,
-    datasets,
 )
 from mercer.bases import Landmarks, RandomFeatures
 from mercer.compute.device import TorchEngine
@@ -233,11 +233,11 @@ def fits(quick: bool) -> list[dict]:
     """Whole fits, and scikit-learn's where it can."""
     size = 20 if quick else 1
     cases = {
-        "covtype": (lambda: datasets.load_covtype(dtype=np.float32).data[::size], COMPONENTS),
+        "covtype": (lambda: papers_data.load_covtype(dtype=np.float32).data[::size], COMPONENTS),
         "covtype with noise": (lambda: many_rows(1_000_000 // size), COMPONENTS),
         "and 46 columns more": (lambda: many_rows(1_000_000 // size, 100), COMPONENTS),
         "64 components": (lambda: many_rows(1_000_000 // size), 64),
-        "MNIST": (lambda: datasets.load_mnist(dtype=np.float32).data[::size], COMPONENTS),
+        "MNIST": (lambda: papers_data.load_mnist(dtype=np.float32).data[::size], COMPONENTS),
     }
     rows = []
     for name, (load, components) in cases.items():
@@ -509,7 +509,7 @@ def ten(quick: bool) -> dict:
 
 def many_rows(n: int, columns: int = 54) -> np.ndarray:
     """Rows of covtype, with a little noise where they are repeated; columns beyond are noise."""
-    X = datasets.load_covtype(dtype=np.float32).data
+    X = papers_data.load_covtype(dtype=np.float32).data
     rng = np.random.default_rng(0)
     index = rng.permutation(np.arange(n) % len(X))
     noise = 0.01 * rng.standard_normal((n, X.shape[1]), dtype=np.float32)

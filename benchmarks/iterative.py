@@ -6,7 +6,7 @@
     python benchmarks/iterative.py --mnist       60,000 x 784 within 2 GB, against block Krylov
     python benchmarks/iterative.py --kernlab     kha of R's kernlab, USPS 1,000, equal passes
 
-Results go to --out as JSON. USPS and MNIST come from `mercer.datasets`; without them the first
+Results go to --out as JSON. USPS and MNIST come from `papers_data`; without them the first
 uses scikit-learn's digits and the others say that they cannot run.
 """
 
@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from _harness import OtherWork, machine, memory_now, memory_peak, print_table, write_json
+from _papers import papers_data
 from scipy.sparse.linalg import eigsh
 from threadpoolctl import threadpool_limits
 
@@ -26,7 +27,6 @@ from mercer import HebbianKernelPCA, KernelPCA
 from mercer.bases import PrecomputedBasis
 from mercer.bases.points import PointGram
 from mercer.compute import LocalEngine
-from mercer.datasets import load_mnist, load_usps
 from mercer.hebbian import GAINS, hebbian_eigenpairs
 from mercer.kernels import RBF
 from mercer.metrics import excess_reconstruction_error
@@ -123,7 +123,7 @@ def seconds_of_pass(gram, rank, gain, seed):
 
 def usps_or_digits():
     try:
-        return load_usps().data, "USPS 7,291"
+        return papers_data.load_usps().data, "USPS 7,291"
     except (FileNotFoundError, OSError):
         from sklearn.datasets import load_digits
 
@@ -238,7 +238,7 @@ def odd_problem(seed):
 
 def mnist(out, rank=16, n=60000, passes=3, tol=1e-4):
     """Block Krylov, Gram power and "auto" within 2 GB on two cores; written as they come."""
-    X = load_mnist().data[:n].astype(np.float32)
+    X = papers_data.load_mnist().data[:n].astype(np.float32)
     X /= X.max()
     settings = {"kernel": "rbf", "gamma": "median", "memory": "2GB", "n_jobs": 2}
     settings |= {"random_state": 0, "copy_X": False}
@@ -374,7 +374,7 @@ def judged(K, A, least, seconds):
 
 
 def first_of_each_digit():
-    data = load_usps()
+    data = papers_data.load_usps()
     index = [np.flatnonzero(data.target == digit)[:100] for digit in range(10)]
     return data.data[np.concatenate(index)]
 

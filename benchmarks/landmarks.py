@@ -104,10 +104,10 @@ def lost_share(X: np.ndarray, Z: np.ndarray, gamma: float) -> float:
 
 def load_case(case: str) -> np.ndarray:
     """All of covertype, or its first rows in random order: ``covtype-float32-60000``."""
-    from mercer import datasets
+    from _papers import papers_data
 
     _, dtype, n = case.split("-")
-    X = datasets.load_covtype(dtype=np.dtype(dtype)).data
+    X = papers_data.load_covtype(dtype=np.dtype(dtype)).data
     if int(n) >= len(X):
         return X
     rows = np.random.default_rng(0).permutation(len(X))[: int(n)]
@@ -124,11 +124,13 @@ def mean_distance_gamma(X: np.ndarray) -> float:
 
 def worth() -> list[dict]:
     """Exact kernel PCA of USPS against landmarks: processor seconds, variance that is missed."""
-    from mercer import KernelPCA, datasets
+    from _papers import papers_data
+
+    from mercer import KernelPCA
     from mercer.bases import Landmarks
     from mercer.selectors import TwoStage
 
-    X = datasets.load_usps().data
+    X = papers_data.load_usps().data
     found = []
     for narrower in (1, 2, 4):
         gamma, most = narrower**2 * mean_distance_gamma(X), 0.0

@@ -185,10 +185,11 @@ def triangulated(X: np.ndarray, index: np.ndarray, p: int) -> np.ndarray:
 
 
 def landmark_quality(seeds: int = 5) -> None:
-    from mercer import ClassicalMDS
-    from mercer.datasets import load_usps
+    from _papers import papers_data
 
-    X = load_usps().data
+    from mercer import ClassicalMDS
+
+    X = papers_data.load_usps().data
     rows = []
     for p, m in [(2, 50), (2, 100), (10, 100), (10, 200)]:
         exact = ClassicalMDS(p).fit(X).embedding_

@@ -252,9 +252,9 @@ APPROXIMATE = ("landmarks", "Nystroem")
 def rows(n: int) -> tuple[np.ndarray, str]:
     """Rows with columns of unit variance, and where they come from."""
     try:
-        from mercer.datasets import load_covtype
+        from _papers import papers_data
 
-        X = load_covtype().data
+        X = papers_data.load_covtype().data
         name = "covertype"
     except FileNotFoundError:
         rng = np.random.default_rng(0)

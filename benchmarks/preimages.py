@@ -6,7 +6,7 @@ Errors are means of squares for each pixel, of rows that the fit has not seen un
 
     python benchmarks/preimages.py [--usps] [--out preimages.json]
 
-`--usps` takes USPS (see mercer.datasets) and not scikit-learn's digits.
+`--usps` takes USPS (see papers_data) and not scikit-learn's digits.
 """
 
 import argparse
@@ -26,9 +26,9 @@ NOISES, RANKS = (0.0, 0.1, 0.3, 0.5, 1.0), (16, 64, 256)
 def rows(usps):
     """Rows to train and to test."""
     if usps:
-        from mercer.datasets import load_usps
+        from _papers import papers_data
 
-        return load_usps().data[:2000], load_usps(subset="test").data[:300]
+        return papers_data.load_usps().data[:2000], papers_data.load_usps(subset="test").data[:300]
     X = load_digits().data
     return X[:1200], X[1200:1500]
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 from _harness import print_table, write_json
+from _papers import papers_data
 from scipy.linalg import eigh
 from scipy.spatial.distance import pdist
 
-from mercer import datasets
 from mercer.bases import Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
 from mercer.kernels import RBF
@@ -28,9 +28,9 @@ from mercer.selectors import TwoStage, Uniform
 
 LEADING = 10
 DATA = {
-    "usps": lambda: datasets.load_usps().data,
-    "cloud": lambda: datasets.load_cloud().data,
-    "covtype": lambda: datasets.load_covtype(dtype=np.float32).data,
+    "usps": lambda: papers_data.load_usps().data,
+    "cloud": lambda: papers_data.load_cloud().data,
+    "covtype": lambda: papers_data.load_covtype(dtype=np.float32).data,
 }
 BASES = {
     "features plain": lambda size: RandomFeatures(size, "plain"),

@@ -90,9 +90,9 @@ def labelled(case: str) -> tuple[np.ndarray, np.ndarray]:
     if name in ("digits", "iris", "wine"):
         X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
         return ((X - X.mean(axis=0)) / X.std(axis=0) if name == "wine" else X), y
-    from mercer.datasets import load_usps
+    from _papers import papers_data
 
-    data = load_usps()
+    data = papers_data.load_usps()
     return data.data[: int(n)], data.target[: int(n)]
 
 

@@ -24,16 +24,17 @@ from pathlib import Path
 
 import numpy as np
 from _harness import OtherWork, machine, print_table, write_json
+from _papers import papers_data
 from sklearn.decomposition import IncrementalPCA
 from sklearn.kernel_approximation import Nystroem
 
-from mercer import HebbianKernelPCA, StreamingKernelPCA, datasets
+from mercer import HebbianKernelPCA, StreamingKernelPCA
 from mercer.bases import Landmarks
 from mercer.kernels import RBF
 
 DATA = {
-    "digits": lambda: datasets.load_usps().data,
-    "covtype": lambda: datasets.load_covtype().data,
+    "digits": lambda: papers_data.load_usps().data,
+    "covtype": lambda: papers_data.load_covtype().data,
     "drift": lambda: drifting(60_000),
 }
 

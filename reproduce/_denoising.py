@@ -3,8 +3,7 @@
 import time
 
 import numpy as np
-
-from mercer.datasets import load_usps
+from papers_data import load_usps
 
 
 class Report:

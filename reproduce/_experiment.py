@@ -42,7 +42,7 @@ class Experiment:
     run : callable
         ``run(size, out)``: findings; figures are written to the folder `out`.
     data : bool
-        Whether it needs the data sets that `mercer.datasets` looks for.
+        Whether it needs the data sets that `papers_data` looks for.
     """
 
     name: str

@@ -7,7 +7,7 @@
 
 Prints "paper | ours | verdict" as it goes; writes results.json and figures to --out. With
 ``--publish`` (what ``make reproduce`` does) these become reproduce/results.json,
-docs/images/reproduce-*.png and docs/reproductions.md. Data: see mercer.datasets; what cannot be
+docs/images/reproduce-*.png and docs/reproductions.md. Data: see papers_data; what cannot be
 found is left out and said so.
 """
 

@@ -19,12 +19,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+from papers_data import load_usps
 from scipy.sparse.linalg import eigsh
 from threadpoolctl import threadpool_limits
 
 from mercer.bases.points import PointGram
 from mercer.compute import LocalEngine
-from mercer.datasets import load_usps
 from mercer.hebbian import hebbian_eigenpairs
 from mercer.kernels import RBF
 from mercer.operators import CenteredGram

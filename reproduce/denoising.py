@@ -6,7 +6,7 @@ of the numerics. Every number is printed beside what it is held to.
 
     python reproduce/denoising.py --out results [--quick] [--only usps images ...]
 
-Writes denoising.json and usps.png. Data: see mercer.datasets; images that need
+Writes denoising.json and usps.png. Data: see papers_data; images that need
 scikit-image are left out where it is missing.
 """
 
@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from _denoising import Report, digits, gaussian, mse, salt_and_pepper, timed, usps_gamma
 from _image_peers import nonlocal_means, total_variation, wavelets
+from papers_data import load_cloud, load_covtype, load_mocap, load_test_image, load_usps
 from scipy.optimize import minimize
 from scipy.signal import savgol_filter
 from sklearn.datasets import load_digits
@@ -26,7 +27,6 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import roc_auc_score
 
 from mercer import KernelPCA, NoveltyDetector, PatchDenoiser, select
-from mercer.datasets import load_cloud, load_covtype, load_mocap, load_test_image, load_usps
 from mercer.estimators._trial import NoiseTrial
 from mercer.kernels import RBF, Polynomial
 from mercer.metrics import snr

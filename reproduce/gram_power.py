@@ -10,7 +10,7 @@ Table 2: 1-NN error on USPS of 64 components of polynomial kernels of degree 2 t
     python reproduce/gram_power.py --out results [--quick] [--only 1|2] [--degrees 2 3]
 
 Prints the tables; writes gram_power.json. Table 2 keeps a Gram matrix in memory (430 MB). Data: see
-mercer.datasets.load_usps.
+papers_data.load_usps.
 """
 
 import argparse
@@ -19,10 +19,10 @@ import time
 from pathlib import Path
 
 import numpy as np
+from papers_data import load_usps
 from scipy.sparse.linalg import eigsh
 from sklearn.neighbors import KNeighborsClassifier
 
-from mercer.datasets import load_usps
 from mercer.kernels import RBF, Polynomial
 from mercer.operators import DenseOperator
 from mercer.solvers.gram_power import GramPower, sequential_pass

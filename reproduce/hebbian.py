@@ -9,7 +9,7 @@
     python reproduce/hebbian.py --out results [--quick] [--only a|b] [--passes 10]
 
 Prints the tables; writes hebbian.json and hebbian.png. Experiment (b) keeps the Gram matrix
-in memory (430 MB). Data: see mercer.datasets.load_usps.
+in memory (430 MB). Data: see papers_data.load_usps.
 """
 
 import argparse
@@ -19,10 +19,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from papers_data import load_usps
 from scipy.sparse.linalg import eigsh
 from sklearn.cluster import KMeans
 
-from mercer.datasets import load_usps
 from mercer.hebbian import hebbian_eigenpairs, make_gain
 from mercer.kernels import RBF, Linear
 from mercer.metrics import variation_of_information

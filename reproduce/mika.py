@@ -3,6 +3,7 @@
 import numpy as np
 from _experiment import MEASURED, Experiment, Finding, judged, pick
 from hebbian import SIGMA, Excess, StoredGram, exact
+from papers_data import load_test_image, load_usps
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.decomposition import PCA
 from sklearn.ensemble import IsolationForest
@@ -11,7 +12,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from mercer import KernelPCA, NoveltyDetector, PatchDenoiser
-from mercer.datasets import load_test_image, load_usps
 from mercer.hebbian import hebbian_eigenpairs
 from mercer.kernels import RBF
 from mercer.metrics import snr

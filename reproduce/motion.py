@@ -4,7 +4,7 @@
 
 Frames are rows of joint coordinates in meters; kernel PCA is fitted to the noisy frames themselves
 (the published setting: sigma = sqrt 1.5, 25 components). Real walks come from
-mercer.datasets.load_mocap where its files are found; else a walk is generated.
+papers_data.load_mocap where its files are found; else a walk is generated.
 """
 
 import argparse
@@ -12,9 +12,10 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+from papers_data import load_mocap
 
 from mercer import KernelPCA
-from mercer.datasets import load_mocap, make_walk
+from mercer.datasets import make_walk
 
 
 def load(generated):

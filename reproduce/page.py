@@ -13,7 +13,7 @@ HEAD = """<!-- made by reproduce/all.py from reproduce/results.json: do not edit
 What the papers claim, and what came out here, by one command:
 
 ```sh
-export MERCER_DATA=...             # see mercer.datasets
+export MERCER_DATA=...             # see reproduce/papers_data.py
 make reproduce                     # QUICK=1 for a run of a few minutes
 python reproduce/all.py --quick --only shi-table-1
 ```

@@ -7,9 +7,10 @@ same first-stage subset, kernel width the mean distance, as the slides say.
 
 import numpy as np
 from _experiment import MEASURED, Experiment, Finding, judged, pick, plotting
+from papers_data import load_cloud, load_covtype, load_solar_flare
 from scipy.spatial.distance import pdist
 
-from mercer.datasets import load_cloud, load_covtype, load_solar_flare, make_signal_in_noise
+from mercer.datasets import make_signal_in_noise
 from mercer.kernels import RBF
 from mercer.selectors import (
     ComponentLasso,

@@ -19,10 +19,10 @@ from hebbian import (
     geometric_mean,
     random_vi,
 )
+from papers_data import load_mocap, load_test_image, load_usps
 from published_setup import UNBOUNDED, runs
 
 from mercer import HebbianKernelPCA, KernelPCA, SpectralClustering
-from mercer.datasets import load_mocap, load_test_image, load_usps
 from mercer.estimators.denoise import add_patches, patches_at, positions
 from mercer.hebbian import Hebbian, hebbian_eigenpairs, make_gain
 from mercer.kernels import RBF, Linear

@@ -3,10 +3,10 @@
 import numpy as np
 from _experiment import DIFFERS, MEASURED, Experiment, Finding, judged, numbers, pick, plotting
 from gram_power import AMNESIC, COMPONENTS, PRINTED_1, PRINTED_2, centered, error, unit_rows
+from papers_data import load_usps
 from scipy.sparse.linalg import eigsh
 
 from mercer import KernelPCA
-from mercer.datasets import load_usps
 from mercer.kernels import RBF, Polynomial
 from mercer.operators import DenseOperator
 from mercer.solvers import GramPower

@@ -7,7 +7,7 @@ information (nats) between clusters and digits: 0 for a perfect clustering, 4.54
 
 The exact eigenvectors of D^{-1/2} K D^{-1/2}, met tile by tile within 300 MB; landmarks; and
 scikit-learn's SpectralClustering, which keeps the 425 MB matrix. Prints a table and writes
-spectral.json. Data: see mercer.datasets.load_usps.
+spectral.json. Data: see papers_data.load_usps.
 """
 
 import argparse
@@ -18,11 +18,11 @@ from pathlib import Path
 
 import numpy as np
 import sklearn.cluster
+from papers_data import load_usps
 from sklearn.metrics import adjusted_rand_score
 
 from mercer import SpectralClustering
 from mercer.bases import Landmarks
-from mercer.datasets import load_usps
 from mercer.metrics import variation_of_information
 
 GAMMA = 0.5 / 8.0**2

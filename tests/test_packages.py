@@ -10,8 +10,8 @@ import pytest
 from contracts import generator
 
 import mercer
-from mercer import KernelPCA, datasets
-from mercer._packages import NAMES, has, needed
+from mercer import KernelPCA
+from mercer._packages import has, needed
 from mercer.bases import Landmarks
 from mercer.cli.delivery import write_parquet
 from mercer.files import open_source
@@ -51,7 +51,6 @@ USES = {
     "device": ("torch", "torch", lambda _: KernelPCA(2, device="cuda").fit(X)),
     "plan": ("torch", "torch", lambda _: mercer.plan((9, 3), device="cuda")),
     "onnx": ("onnx", "onnx", export),
-    "image": ("skimage", None, lambda _: datasets.load_test_image("camera")),
 }
 
 
@@ -64,7 +63,7 @@ def test_a_missing_package_is_named(use, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError) as caught:
         call(tmp_path)
-    message, package = str(caught.value), NAMES.get(module, module)
+    message, package = str(caught.value), module
     assert f"needs {package}, which is not installed" in message
     assert f"pip install {package}" in message and "mercer[" not in message
     assert extra is None or f"mercer's extra {extra!r}" in message
@@ -99,5 +98,5 @@ def test_extras_bring_what_the_messages_say():
     asked = {pair for path in ROOT.rglob("*.py") for pair in asked_for(path) if len(pair) == 2}
     assert ("pyarrow.parquet", "files") in asked
     for module, extra in asked:
-        package = NAMES.get(module.split(".")[0], module.split(".")[0])
+        package = module.split(".")[0]
         assert any(line.startswith(package) for line in extras[extra]), (module, extra)

@@ -3,9 +3,6 @@
 from importlib import import_module
 from importlib.util import find_spec
 
-# Packages whose modules have another name.
-NAMES = {"skimage": "scikit-image"}
-
 
 def needed(module: str, extra: str | None = None, use: str = "This"):
     """The module, or an ImportError that says what to install.
@@ -25,11 +22,9 @@ def needed(module: str, extra: str | None = None, use: str = "This"):
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != top:
             raise  # it is there, and something that it needs is not
-        package = NAMES.get(top, top)
         beside = f", which mercer's extra {extra!r} brings" if extra else ""
         raise ImportError(
-            f"{use} needs {package}, which is not installed. "
-            f"Install it with pip install {package}{beside}."
+            f"{use} needs {top}, which is not installed. Install it with pip install {top}{beside}."
         ) from error
 
 

@@ -231,8 +231,9 @@ def test_what_scikit_learn_asks_of_every_fit():
 @pytest.mark.skipif("MERCER_DATA" not in os.environ, reason="MERCER_DATA is not set")
 def test_motion():
     """A walk with 3 cm of noise, fitted to itself: the published setting, 87.5 % in the paper."""
+    from papers_data import load_mocap
+
     from mercer import KernelPCA
-    from mercer.datasets import load_mocap
 
     clean = load_mocap().data
     noisy = clean + 0.03 * generator(56).standard_normal(clean.shape)

@@ -149,7 +149,7 @@ def test_bad_input():
 @pytest.mark.skipif("MERCER_DATA" not in os.environ, reason="MERCER_DATA is not set")
 def test_usps_digit():
     """One digit against the rest."""
-    from mercer.datasets import load_usps
+    from papers_data import load_usps
 
     train, test = load_usps(), load_usps(subset="test")
     rows = train.data[train.target == 3][:500]

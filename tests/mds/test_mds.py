@@ -287,7 +287,7 @@ def test_landmark_columns_alone():
 def test_landmarks_on_usps():
     if "MERCER_DATA" not in os.environ:
         pytest.skip("MERCER_DATA names no folder with the USPS digits")
-    from mercer.datasets import load_usps
+    from papers_data import load_usps
 
     X = load_usps().data
     exact = ClassicalMDS(10).fit(X).embedding_

@@ -524,7 +524,7 @@ def test_inner_products_from_the_frame():
 @needs_data
 def test_usps():
     """Noisy digits: no failures, few iterations, and errors near those of the full study."""
-    from mercer.datasets import load_usps
+    from papers_data import load_usps
 
     train = load_usps(dtype=np.float32).data[:1000]
     clean = load_usps(subset="test", dtype=np.float32).data[:200]

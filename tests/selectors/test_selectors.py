@@ -641,17 +641,14 @@ BOUNDS = {
     "covtype": (0.0557, 0.0555, 0.0674, 0.0615, 0.0751, 0.0508),
 }
 BOUNDED = [FullGreedy(), SubspaceGreedy(), GroupLasso(), SparseGreedy(), RPCholesky(), KMeans()]
-LOADERS = {
-    "usps": datasets.load_usps,
-    "cloud": datasets.load_cloud,
-    "covtype": lambda: datasets.load_covtype(dtype=np.float32),
-}
 
 
 def study_rows(name, rng):
     if name.startswith("snr"):
         return datasets.make_signal_in_noise(1500, float(name[3:]), rng).data
-    X = LOADERS[name]().data
+    import papers_data
+
+    X = getattr(papers_data, f"load_{name}")(dtype=np.float32).data
     return X[rng.permutation(len(X))[:1500]].astype(np.float64)
 
 

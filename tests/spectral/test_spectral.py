@@ -71,7 +71,7 @@ def test_no_worse_than_scikit_learn_on_digits(basis, gamma):
 def test_usps_subset_against_scikit_learn():
     if "MERCER_DATA" not in os.environ:
         pytest.skip("MERCER_DATA names no folder with the USPS digits")
-    from mercer.datasets import load_usps
+    from papers_data import load_usps
 
     data = load_usps()
     X, y = data.data[:1000], data.target[:1000]

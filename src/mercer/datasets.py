@@ -1,10 +1,17 @@
-"""Generated data sets."""
+"""Generated data sets: they need no files, and all return a :class:`sklearn.utils.Bunch`."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.utils import Bunch
+
+__all__ = [
+    "make_signal_in_noise",
+    "make_three_clusters",
+    "make_unbalanced_clusters",
+    "make_walk",
+]
 
 Rng = np.random.Generator | int | None
 
