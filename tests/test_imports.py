@@ -35,7 +35,6 @@ LAYERS = [
 LEAVES = {"datasets", "metrics"}
 # `model.save` is a method, and what it calls knows all models: imported when it is called.
 ON_CALL = {
-    "rows/functions.py": {"relatives"},
     "estimators/_summary.py": {"saving"},
     "estimators/_estimator.py": {"saving"},
 }

@@ -27,6 +27,7 @@ from mercer.fitting.summing import LATE_CONDITION
 from mercer.kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic, Sigmoid
 from mercer.kernels.pairs import FactoredPairs
 from mercer.rows import ArrayRows
+from mercer.rows.functions import MomentsOf
 from mercer.selectors import SELECTORS, FullGreedy, KMeans, Uniform
 from mercer.selectors.two_stage import default_pool
 
@@ -286,7 +287,7 @@ def test_single_precision_stays_single(selector, digits):
 
 
 def posed(basis, X):
-    return reduced_problem(basis, X, lambda W: ArrayRows(X).moments(basis, W))
+    return reduced_problem(basis, X, lambda W: MomentsOf(basis, W).over(ArrayRows(X)))
 
 
 def test_whitening_after_the_sum_is_whitening_before_it(digits, monkeypatch):
@@ -295,9 +296,9 @@ def test_whitening_after_the_sum_is_whitening_before_it(digits, monkeypatch):
     basis = Landmarks(points=Z).build(kernel, digits, engine, None)
     W = basis.whitener(np.float64)
     assert condition(W) <= LATE_CONDITION
-    late = ArrayRows(digits).moments(basis, W)
+    late = MomentsOf(basis, W).over(ArrayRows(digits))
     monkeypatch.setattr("mercer.fitting.summing.LATE_CONDITION", 0.0)
-    early = ArrayRows(digits).moments(basis, W)
+    early = MomentsOf(basis, W).over(ArrayRows(digits))
     assert_allclose(late.mean, early.mean, atol=1e-10)
     assert_allclose(late.scatter, early.scatter, atol=1e-9 * np.trace(early.scatter))
     assert_allclose(late.lost_energy, early.lost_energy, rtol=1e-9)

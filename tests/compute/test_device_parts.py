@@ -19,7 +19,6 @@ from mercer.compute import LocalEngine, on_device_of, to_numpy
 from mercer.estimators import _inverse
 from mercer.fitting.expansion import KernelExpansion
 from mercer.fitting.moments import Moments
-from mercer.fitting.summing import row_moments, whitened
 from mercer.kernels import (
     RBF,
     Callable,
@@ -31,6 +30,8 @@ from mercer.kernels import (
 )
 from mercer.preimage import Compensation, DistanceMDS, FixedPoint, KernelRidge
 from mercer.preimage.ridge import ridge_inverse
+from mercer.relatives.joint import GivenColumns, JointMomentsOf
+from mercer.rows import ArrayRows
 from mercer.selectors import (
     FarthestPoint,
     FullGreedy,
@@ -422,19 +423,19 @@ def test_streamed_rows_are_in_main_memory_already():
 
 
 @pytest.mark.parametrize("late", [True, False])
-def test_columns_beside_the_rows(late, monkeypatch):
-    """Moments with targets beside the rows are those of main memory, whitened before or after."""
+def test_joint_moments(late, monkeypatch):
+    """Moments with targets are those of main memory, whitened before or after."""
     monkeypatch.setattr("mercer.fitting.summing.LATE_CONDITION", 1e8 if late else 0.0)
     X, P = rows(), generator(9).standard_normal((500, 3))
     here = PointBasis(RBF(0.1), X[:20], LocalEngine(10**9, 1))
     there = PointBasis(RBF(0.1), tensor(X[:20]), engine())
     W = here.whitener(np.float64)
     found, wanted = (
-        whitened(basis, W, row_moments(basis, W, given, beside=lambda block: P[block]), 3)
+        JointMomentsOf(basis, W, GivenColumns(P)).over(ArrayRows(given))
         for basis, given in ((there, tensor(X)), (here, X))
     )
     close(found.scatter, wanted.scatter, atol=1e-8 * float(np.abs(wanted.scatter).max()))
-    close(found.parted(3).cross, wanted.parted(3).cross, atol=1e-8 * float(np.abs(P).sum()))
+    close(found.cross, wanted.cross, atol=1e-8 * float(np.abs(P).sum()))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")

@@ -19,6 +19,7 @@ from mercer.kernels import RBF, Linear, Polynomial
 from mercer.operators import DenseOperator
 from mercer.preimage.fixed_point import climb
 from mercer.rows import ArrayRows
+from mercer.rows.functions import MomentsOf
 from mercer.solvers import BlockKrylov, GramPower
 from mercer.solvers.gram_power import ipca_update, split, svd_update
 
@@ -78,7 +79,7 @@ def test_eigenvalues_do_not_depend_on_when_rows_are_whitened(gap):
     X = generator(3).standard_normal((300, 3))
     Z = np.vstack([X[:15], X[:15] + gap * generator(4).standard_normal((15, 3))])
     basis = Landmarks(points=Z).build(RBF(0.3), X, ENGINE, None)
-    problem = reduced_problem(basis, X, lambda W: ArrayRows(X).moments(basis, W))
+    problem = reduced_problem(basis, X, lambda W: MomentsOf(basis, W).over(ArrayRows(X)))
     K, K_XZ, K_ZZ = (
         oracle.kernel_matrix("rbf", A, B, gamma=0.3) for A, B in ((X, X), (X, Z), (Z, Z))
     )

@@ -21,6 +21,7 @@ from mercer.bases import Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
 from mercer.kernels import RBF
 from mercer.rows import ArrayRows, BlockRows, DaskRows, errors_of, scores_of
+from mercer.rows.functions import MomentsOf
 
 N, D = 457, 4
 
@@ -89,9 +90,9 @@ def test_sample_and_take_are_those_of_the_array(X, tmp_path):
 def test_moments_are_those_of_the_array(recipe, X, tmp_path):
     basis = recipe.build(RBF(0.5), X, LocalEngine(10**8, 2), generator(0))
     W = basis.whitener(np.float64)
-    expected = ArrayRows(X).moments(basis, W)
+    expected = MomentsOf(basis, W).over(ArrayRows(X))
     for name, rows in kinds(X, tmp_path).items():
-        found = rows.moments(basis, W)
+        found = MomentsOf(basis, W).over(rows)
         assert found.count == N, name
         np.testing.assert_allclose(found.mean, expected.mean, atol=1e-12, err_msg=name)
         np.testing.assert_allclose(found.scatter, expected.scatter, atol=1e-9, err_msg=name)

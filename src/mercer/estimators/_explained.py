@@ -11,9 +11,9 @@ from ..compute import is_sparse, to_numpy
 from ..compute.arrays import Array
 from ..fitting.expansion import KernelExpansion
 from ..kernels import Kernel
-from ..relatives.attribution import Attribution
+from ..relatives.attribution import Attribution, gradient_sums
 from ..relatives.significance import Significance, sample_rows, significance_of
-from ..rows import ArrayRows, DaskRows, GradientsOf, Rows, is_dask
+from ..rows import ArrayRows, DaskRows, OfExpansion, Rows, is_dask
 from ._input import KernelInput
 
 
@@ -57,7 +57,8 @@ class Explained(KernelInput):
         rows = self._rows_or_own(X)
         if max_rows is not None:
             rows = ArrayRows(rows.sample(int(max_rows)), memory=self.memory)
-        sums = rows.sum(GradientsOf(self.expansion_.here()), "gradients")
+        gradients = OfExpansion(self.expansion_.here(), gradient_sums, (), "gradients")
+        sums = rows.sum(gradients, "gradients")
         named = vars(self).get("feature_names_in_")
         names = [f"x{i}" for i in range(self.n_features_in_)] if named is None else named
         return Attribution.of(sums, names, self.get_feature_names_out())

@@ -20,8 +20,8 @@ from ..fitting.moments import Moments
 from ..kernels import KERNELS, Kernel
 from ..progress.passes import PassBar
 from ..relatives.correlation import canonical_pairs, expansion_of
+from ..relatives.joint import ViewColumns, with_columns
 from ..rows import Request, Rows, pose, scores_of
-from ..rows.beside import ViewColumns
 from ._checks import checked_array
 from ._containers import contained
 from ._input import KernelInput
@@ -215,15 +215,15 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         with PassBar(0 if rows.shows_progress else self.verbose) as progress:
             engine = rows.make_engine(threads=self.n_jobs, on_tiles=progress.tiles)
             basis, whitener = self._basis_of(Y, engine, rng)
-            rows.beside = ViewColumns(basis, whitener, Y)
-            problem = pose(self._request(rows, engine), rows, engine, rng)
-        joint = problem.joint
+            request = with_columns(self._request(rows, engine), ViewColumns(basis, whitener, Y))
+            problem = pose(request, rows, engine, rng)
+        joint = problem.moments
         check_count(problem.count, Y.shape[0])
-        check_finite(joint.beside, self.kernel_y_)
-        noises = rounding_of(joint.rows, problem.basis), rounding_of(joint.beside, basis)
+        check_finite(joint.other, self.kernel_y_)
+        noises = rounding_of(joint, problem.basis), rounding_of(joint.other, basis)
         pairs = canonical_pairs(joint, self.n_components, float(self.regularization), noises)
-        first = expansion_of(problem.basis, problem.whitener, joint.rows, pairs.first)
-        second = expansion_of(basis, whitener, joint.beside, pairs.second)
+        first = expansion_of(problem.basis, problem.whitener, joint, pairs.first)
+        second = expansion_of(basis, whitener, joint.other, pairs.second)
         # As of kernel PCA: the largest score of a training row is positive.
         signs = peak_signs(to_numpy(first.scores(rows.sample(SIGN_ROWS))))
         self.expansion_, self.expansion_y_ = first.stretched(signs), second.stretched(signs)

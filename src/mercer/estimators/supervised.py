@@ -14,10 +14,10 @@ from ..exceptions import tell
 from ..kernels import KERNELS, Kernel
 from ..operators import TargetRoot
 from ..preimage import Preimage
+from ..relatives.joint import GivenColumns, with_columns
 from ..relatives.significance import Significance
 from ..relatives.supervised_problem import SupervisedGram, SupervisedReduced
 from ..rows import in_type, pose
-from ..rows.beside import GivenColumns
 from ..solvers import Solver
 from ._parameters import Interval, StrOptions
 from ._target import target_of
@@ -242,8 +242,7 @@ class SupervisedKernelPCA(KernelPCA):
             root = TargetRoot.of(features, float(self.unsupervised), rows.weights)
             problem: Any = SupervisedGram(inner, root)
         else:
-            rows.beside = GivenColumns(features)
-            inner = pose(request, rows, engine, rng)
+            inner = pose(with_columns(request, GivenColumns(features)), rows, engine, rng)
             problem = SupervisedReduced(inner, float(self.unsupervised))
             self._check_count(inner.moments.count if rows.weights is None else None, features)
         self.target_ = target.kernel

@@ -151,13 +151,6 @@ class Moments:
         # Rounding leaves the triangles unequal, and eigensolvers read only one.
         return replace(self, mean=self.mean @ W, scatter=(scatter + scatter.T) / 2)
 
-    def parted(self, width: int) -> "JointMoments":
-        """The moments of rows with `width` columns beside them, each on its own and across."""
-        k = self.mean.shape[0] - width
-        rows = replace(self, mean=self.mean[:k], scatter=self.scatter[:k, :k])
-        beside = Moments(self.count, self.mean[k:], self.scatter[k:, k:])
-        return JointMoments(rows, self.scatter[:k, k:], beside)
-
     def moved(self, place: Callable) -> "Moments":
         """The same numbers in arrays that `place` makes of them."""
         return replace(self, mean=place(self.mean), scatter=place(self.scatter))
@@ -188,25 +181,6 @@ class Moments:
     def lost_energy(self) -> float:
         """The trace of what the projection left out, never negative."""
         return max(float(self.energy) - self.projected_energy, 0.0)
-
-
-@dataclass(frozen=True)
-class JointMoments:
-    """Moments of rows, and of columns that stand beside them.
-
-    Attributes
-    ----------
-    rows : Moments
-        Of k coordinates.
-    cross : array of shape (k, q)
-        Sum of outer products of both, about their means.
-    beside : Moments
-        Of the q columns.
-    """
-
-    rows: Moments
-    cross: Any
-    beside: Moments
 
 
 def outer(a, b):

@@ -19,7 +19,7 @@ from . import remainder
 from .base import SummedProblem
 from .certificate import Certificate, projection_certificate, residual_certificate
 from .expansion import KernelExpansion
-from .moments import JointMoments, Moments
+from .moments import Moments
 from .remainder import (
     BLOCK,
     PAIR_STEP,
@@ -109,8 +109,6 @@ class ReducedProblem(SummedProblem):
         How W was applied; None for W itself.
     """
 
-    #: Moments with columns that stood beside the rows, where some did.
-    joint: JointMoments | None = None
     #: What pairs of rows are drawn by.
     seed: int = 0
     #: Coordinates of all rows, (n, k), where they are few enough to be kept.
@@ -336,8 +334,6 @@ class ColumnProblem(ReducedProblem):
     center : bool
     X : array of shape (n, d) or None
         The rows, where eigenvectors are wanted.
-    joint : JointMoments or None
-        With columns that stood beside the rows.
     """
 
     def __init__(
@@ -346,10 +342,9 @@ class ColumnProblem(ReducedProblem):
         moments: Moments,
         center: bool = True,
         X: Array | None = None,
-        joint: JointMoments | None = None,
     ):
         super().__init__(basis, None, moments, center)
-        self.X, self.vectors, self.joint = X, None, joint
+        self.X, self.vectors = X, None
         # Rows are added up about their mean, from which they differ by less than they are.
         mean, total = self._energy_of_mean, self.total
         far = np.sqrt(mean / total) if total > FARTHEST**-2 * mean else FARTHEST

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from ..bases import Basis
 from ..bases.staging import ORDINARY, Stages, condition, inverse_eigenvalues
@@ -28,17 +27,19 @@ def late_blocks(way) -> list:
     return [way] if whitens_late(way) else []
 
 
-def whitened(basis: Basis, whitener: Any, moments: Moments, width: int = 0) -> Moments:
-    """The moments of coordinates from the sum of `row_moments` over all blocks.
-
-    The last `width` of them stood beside the rows and stay as they are.
-    """
-    if not isinstance(whitener, Stages) and not whitens_late(whitener):
+def whitened(basis: Basis, whitener: Any, moments: Moments) -> Moments:
+    """The moments of coordinates from the sum of `row_moments` over all blocks."""
+    late = late_whitener(whitener)
+    if late is None:
         return moments
-    late = whitener.late if isinstance(whitener, Stages) else used_rows(whitener)
-    if width:
-        late = block_diag(late, np.eye(width))
     return moments.moved(basis.engine.asarray).mapped(late).to_host()
+
+
+def late_whitener(whitener: Any) -> Any:
+    """What sums of `row_moments` are still to be multiplied with, or None."""
+    if isinstance(whitener, Stages):
+        return whitener.late
+    return used_rows(whitener) if whitens_late(whitener) else None
 
 
 def used_rows(W):
@@ -52,12 +53,12 @@ def row_moments(
     whitener: Any,
     X: Array,
     weights: Array | None = None,
-    beside: Callable[[slice], Any] | None = None,
+    columns: Callable[[slice], Any] | None = None,
     kept: Array | None = None,
 ) -> Moments:
     """Moments of the rows of X against the basis; those of blocks add up to those of all.
 
-    Each row counts as often as its weight says, once where there are none. ``beside(block)``, if
+    Each row counts as often as its weight says, once where there are none. ``columns(block)``, if
     given, are further columns of a block of rows, (b, q), which follow the coordinates. `kept`, if
     given, is filled with the coordinates of all rows, (n, k), of which moments are then made.
 
@@ -70,8 +71,8 @@ def row_moments(
     else:
         basis, coordinates = rows_to_keep(basis, whitener, X)
         products = keeping(coordinates, kept)
-    if beside is not None:
-        products = joined(products, beside)
+    if columns is not None:
+        products = joined(products, columns)
     rows, n = basis.product_rows(X), X.shape[0]
 
     def moments(block):
@@ -91,13 +92,13 @@ def row_moments(
     return basis.engine.sum_rows(moments, n, min(MERGED_BLOCKS * rows, most)).to_host()
 
 
-def joined(products, beside):
+def joined(products, columns):
     """A function of blocks whose last columns are those of another."""
 
     def both(block):
         P = products(block)
         xp = array_namespace(P)
-        other = xp.asarray(on_device_of(beside(block), P), dtype=P.dtype)
+        other = xp.asarray(on_device_of(columns(block), P), dtype=P.dtype)
         return xp.concat([P, other], axis=1)
 
     return both

@@ -16,7 +16,8 @@ import numpy as np
 from ..bases import Basis
 from ..compute.lapack import eigh, thin_svd
 from ..fitting.expansion import KernelExpansion
-from ..fitting.moments import JointMoments, Moments
+from ..fitting.moments import Moments
+from .joint import JointMoments
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ def canonical_pairs(
     `noises` are the variances in each view that rounding alone gives a direction: no direction
     with less takes part.
     """
-    n = joint.rows.count
-    Sx, Sy, C = joint.rows.scatter / n, joint.beside.scatter / n, joint.cross / n
+    n = joint.count
+    Sx, Sy, C = joint.scatter / n, joint.other.scatter / n, joint.cross / n
     Rx, Ry = (
         inverse_root(S, regularization, noise) for S, noise in zip((Sx, Sy), noises, strict=True)
     )

@@ -43,7 +43,7 @@ class Supervised:
         return self.inner.overshoots(share)
 
     def known_scores(self, pairs: Eigenpairs) -> Any:
-        """Not without another pass: with a target beside the rows no coordinates are kept."""
+        """Not without another pass: with a target no coordinates are kept."""
         return None
 
     @property
@@ -150,7 +150,7 @@ class SupervisedReduced(Supervised):
     Parameters
     ----------
     inner : ReducedProblem
-        With the moments of its rows and of the target features beside them (`joint`).
+        Its moments are joint with those of the target features.
     identity : float
         Share of the identity in the target kernel.
     """
@@ -158,9 +158,8 @@ class SupervisedReduced(Supervised):
     inner: ReducedProblem
 
     def __init__(self, inner: ReducedProblem, identity: float = 0.0):
-        assert inner.joint is not None
-        joint = inner.joint
-        scales = np.maximum(np.linalg.eigvalsh(joint.beside.scatter), 0.0)
+        joint: Any = inner.moments
+        scales = np.maximum(np.linalg.eigvalsh(joint.other.scatter), 0.0)
         super().__init__(inner, float(np.max(scales, initial=0.0)))
         self.identity, T = identity, np.asarray(joint.cross)
         #: The trace of K' P P' in the span of the basis.

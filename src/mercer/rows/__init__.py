@@ -21,14 +21,13 @@ from .array import ArrayRows, float_type, in_type
 from .base import Rows
 from .blocks import BlockRows, is_source
 from .dask import DaskRows
-from .functions import GradientsOf, OfExpansion, RowFunction, errors_of, scores_of
+from .functions import OfExpansion, RowFunction, errors_of, scores_of
 from .posing import Request, pose
 
 __all__ = [
     "ArrayRows",
     "BlockRows",
     "DaskRows",
-    "GradientsOf",
     "OfExpansion",
     "Request",
     "RowFunction",

@@ -13,6 +13,7 @@ from ..fitting.sampling import sampled_numbers
 from ..fitting.summing import row_moments
 from ..kernels import Kernel, Precomputed
 from .base import WITNESS, Rows, Witnessed
+from .functions import MomentsOf
 
 # Share of the budget that coordinates of all rows may take.
 KEPT_SHARE = 16
@@ -77,20 +78,22 @@ class ArrayRows(Rows):
         seed = self.seed if rng is None else int(rng.integers(2**62))
         return self.array[sampled_numbers(n, size, seed)]
 
-    def witnessed(self, basis: Basis, W: Array, size: int) -> Witnessed:
+    def witnessed(self, moments_of: MomentsOf, size: int) -> Witnessed:
         """Rows by the keys of their numbers, without a look at the others; all for features.
 
         Features are judged on pairs of rows, few of which are then looked at. Where all rows judge
         landmarks, their coordinates are made once for the sums and the judgment.
         """
         n, some = self.shape[0], self.placed
+        basis, W = moments_of.basis, moments_of.whitener
+        plain = self.weights is None and type(moments_of) is MomentsOf
         if n > size and basis.exact_norms:
             some = some[sampled_numbers(n, size, self.seed ^ WITNESS)]
-        elif self.weights is None and self.beside is None and may_keep(basis, W, n):
+        elif plain and may_keep(basis, W, n):
             basis.kernel.check(some)
             Y = np.empty((n, W.width if isinstance(W, Stages) else W.shape[1]))
             return Witnessed(row_moments(basis, W, some, kept=Y), some, Y)
-        return Witnessed(self.moments(basis, W), some)
+        return Witnessed(moments_of.over(self), some)
 
     def whole(self, who: str) -> Any:
         """These."""

@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from ..bases import Basis, GramBasis
+from ..bases import GramBasis
 from ..compute import TiledEngine, make_engine
 from ..compute.arrays import Array
 from ..fitting.checkpoint import Checkpoint
 from ..fitting.moments import Moments
 from ..fitting.remainder import ALL_ROWS, SAMPLE_ROWS
 from ..kernels import Kernel
-from .beside import Beside
 from .functions import MomentsOf, OfExpansion, RowFunction, SurveyOf, Together
 
 # Rows kept of those that are read for another reason: enough for widths and pre-images.
@@ -84,8 +83,6 @@ class Rows(ABC):
     rng: np.random.Generator | None = None
     #: How often each row counts, (n,); None for once.
     weights: np.ndarray | None = None
-    #: Columns that stand beside the rows and follow their coordinates in moments; or None.
-    beside: Beside | None = None
     #: Where passes leave what they have found, or None.
     checkpoint: Checkpoint | None = None
 
@@ -191,17 +188,11 @@ class Rows(ABC):
         """Rows to measure the width of a kernel on."""
         return self.sample(KEPT_ROWS)
 
-    def moments(self, basis: Basis, W: Array) -> Moments:
-        """Moments of the coordinates of all rows in a basis, for W with W' G W = I."""
-        of_rows = MomentsOf(basis, W, weights=self.weights, beside=self.beside)
-        return of_rows.finished(self.sum(of_rows, "summing moments"))
-
-    def witnessed(self, basis: Basis, W: Array, size: int) -> Witnessed:
+    def witnessed(self, moments_of: MomentsOf, size: int) -> Witnessed:
         """The moments, and in the same pass uniform rows that the basis was not chosen from."""
         # No more than a fixed number, so that memory does not grow with the rows.
         most = SAMPLE_ROWS if (self.shape[0] or 0) > ALL_ROWS else ALL_ROWS
         look = SurveyOf(min(size, most), self.seed ^ WITNESS)
-        moments_of = MomentsOf(basis, W, weights=self.weights, beside=self.beside)
         found = self.sum(Together((moments_of, look)), "summing moments")
         moments, seen = found.parts
         wanted = look.size if seen.count <= ALL_ROWS else min(look.size, SAMPLE_ROWS)

@@ -15,8 +15,6 @@ from ..fitting.moments import Moments
 from ..fitting.sampling import RowSample
 from ..fitting.summing import row_moments, whitened
 from ..kernels.measures import wide_row_squares
-from ..relatives.attribution import gradient_sums
-from .beside import Beside
 
 
 class RowFunction(ABC):
@@ -71,19 +69,19 @@ class MomentsOf(WeightedFunction):
     """Moments of rows against a basis, which add up; `finished` completes their sum."""
 
     whitener: Any
-    beside: Beside | None = None
 
     def __call__(self, rows, first):
         """Moments of a block."""
         self.basis.kernel.check(rows)
-        weights = self.weights_of(rows, first)
-        columns = None if self.beside is None else self.beside.of_rows(first, rows.shape[0])
-        return row_moments(self.basis, self.whitener, rows, weights, columns)
+        return row_moments(self.basis, self.whitener, rows, self.weights_of(rows, first))
+
+    def over(self, rows) -> Moments:
+        """The moments of the coordinates of all rows, in one pass."""
+        return self.finished(rows.sum(self, "summing moments"))
 
     def finished(self, found: Moments) -> Moments:
         """The moments of coordinates from the sum over all blocks."""
-        width = 0 if self.beside is None else self.beside.width
-        return whitened(self.basis, self.whitener, found, width)
+        return whitened(self.basis, self.whitener, found)
 
 
 @dataclass(frozen=True)
@@ -154,23 +152,6 @@ class OfExpansion(RowFunction):
         """The verb for a block."""
         self.expansion.basis.kernel.check(rows)
         return self.verb(self.expansion, rows)
-
-    def moved(self, engine: TiledEngine) -> Any:
-        """With the basis elsewhere."""
-        basis = self.expansion.basis.moved(engine)
-        return replace(self, expansion=replace(self.expansion, basis=basis))
-
-
-@dataclass(frozen=True)
-class GradientsOf(RowFunction):
-    """Sums of the gradients of scores over rows."""
-
-    expansion: KernelExpansion
-
-    def __call__(self, rows, first):
-        """Those of a block."""
-        self.expansion.basis.kernel.check(rows)
-        return gradient_sums(self.expansion, rows)
 
     def moved(self, engine: TiledEngine) -> Any:
         """With the basis elsewhere."""

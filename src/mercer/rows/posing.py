@@ -14,10 +14,9 @@ from ..exceptions import tell
 from ..fitting import remainder
 from ..fitting.fourier import FourierProblem
 from ..fitting.gram import GramProblem
-from ..fitting.moments import JointMoments, Moments
 from ..fitting.reduced import ColumnProblem, ReducedProblem, reduced_problem
 from .base import KEPT_ROWS, Rows
-from .functions import RangeOf, TrigonometricOf
+from .functions import MomentsOf, RangeOf, TrigonometricOf
 
 # Bytes for each entry of the sample's Gram matrix that selectors were seen to hold: from none at
 # all to 25, which is `SparseBayes`; the default holds 10.
@@ -42,6 +41,9 @@ class Request:
         None where their number follows from a share of the variance.
     check : callable
         ``check(basis)`` raises where what follows the fit could not be done.
+    moments_of : callable
+        ``moments_of(basis, W, weights=...)``: the row function whose sum are the moments of
+        coordinates, `MomentsOf` or one that sums more.
     """
 
     recipe: BasisRecipe
@@ -50,6 +52,7 @@ class Request:
     center: bool = True
     n_components: int | None = None
     check: Callable[[Basis], Any] = lambda basis: None
+    moments_of: Callable[..., MomentsOf] = MomentsOf
 
 
 def pose(request: Request, rows: Rows, engine: TiledEngine, rng: np.random.Generator) -> Any:
@@ -119,33 +122,21 @@ def reduced(request, recipe, kernel, seen, rows: Rows, engine, rng) -> Any:
         sums = rows.sum(TrigonometricOf(basis, weights=rows.weights), "summing moments")
         return FourierProblem(basis, sums, request.center)
     if isinstance(basis, ColumnBasis):
-        X = seen if rows.in_memory and rows.beside is None else None
-        moments, joint = parted(rows.moments(basis, None), rows)
-        return ColumnProblem(basis, moments, request.center, X, joint)
-    width = 0 if rows.beside is None else rows.beside.width
-    check_moments(basis.size + width, basis.noun, engine)
+        moments = request.moments_of(basis, None, weights=rows.weights).over(rows)
+        return ColumnProblem(basis, moments, request.center, seen if rows.in_memory else None)
+    check_moments(basis.size, basis.noun, engine)
     found: list = []
 
     def moments_of(W):
-        witnessed = rows.witnessed(basis, W, witness_count(rows))
-        moments, joint = parted(witnessed.moments, rows)
-        found.append((witnessed, joint))
-        return moments
+        function = request.moments_of(basis, W, weights=rows.weights)
+        found.append(rows.witnessed(function, witness_count(rows)))
+        return found[-1].moments
 
     # What a uniform sample says holds for rows that count alike.
-    sample = (lambda: found[-1][0].rows) if rows.weights is None else None
+    sample = (lambda: found[-1].rows) if rows.weights is None else None
     problem = reduced_problem(basis, seen, moments_of, request.center, sample, rows.shape[0])
-    last, problem.joint = found[-1]
-    problem.coordinates, problem.seed = last.coordinates, rows.seed
+    problem.coordinates, problem.seed = found[-1].coordinates, rows.seed
     return problem
-
-
-def parted(moments: Moments, rows: Rows) -> tuple[Moments, JointMoments | None]:
-    """The moments of the rows alone, and with what stands beside them, if anything does."""
-    if rows.beside is None:
-        return moments, None
-    joint = moments.parted(rows.beside.width)
-    return joint.rows, joint
 
 
 def witness_count(rows: Rows) -> int:

@@ -1,0 +1,120 @@
+"""Joint moments: of the coordinates of rows and of further columns, such as a target.
+
+A row function: its sums over blocks are the moments of both side by side, and what they become when
+all rows are added are moments of the coordinates that carry those of the columns along.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..bases import Basis, ColumnBasis
+from ..bases.base import check_moments
+from ..fitting.moments import Moments
+from ..fitting.summing import late_whitener, row_moments, whitened
+from ..rows import Request
+from ..rows.functions import MomentsOf
+
+
+@dataclass(frozen=True)
+class GivenColumns:
+    """Columns that are there already, (n, q)."""
+
+    values: np.ndarray
+
+    @property
+    def width(self) -> int:
+        return self.values.shape[1]
+
+    def of_rows(self, first: int, count: int) -> Callable[[slice], Any]:
+        """A function of blocks among the rows number first, ..., first + count - 1."""
+        check_length(len(self.values), first + count)
+        return self.values[first : first + count].__getitem__
+
+
+@dataclass(frozen=True)
+class ViewColumns:
+    """Coordinates of the rows of another view, made block by block.
+
+    Attributes
+    ----------
+    basis : Basis
+    whitener : array of shape (m, q) or None
+    rows : array of shape (n, d)
+    """
+
+    basis: Basis
+    whitener: Any
+    rows: Any
+
+    @property
+    def width(self) -> int:
+        return self.basis.size if self.whitener is None else self.whitener.shape[1]
+
+    def of_rows(self, first: int, count: int) -> Callable[[slice], Any]:
+        """A function of blocks among the rows number first, ..., first + count - 1."""
+        check_length(self.rows.shape[0], first + count)
+        return self.basis.block_products(self.rows[first : first + count], self.whitener)
+
+
+@dataclass(frozen=True)
+class JointMoments(Moments):
+    """Moments of k coordinates, and of q further columns of the same rows.
+
+    Attributes
+    ----------
+    cross : array of shape (k, q)
+        Sum of outer products of both, about their means.
+    other : Moments
+        Of the q columns.
+    """
+
+    cross: Any = None
+    other: Any = None
+
+
+@dataclass(frozen=True)
+class JointMomentsOf(MomentsOf):
+    """Moments of rows against a basis and of further columns; `finished` completes their sum."""
+
+    columns: GivenColumns | ViewColumns
+
+    def __call__(self, rows, first):
+        self.basis.kernel.check(rows)
+        columns = self.columns.of_rows(first, rows.shape[0])
+        weights = self.weights_of(rows, first)
+        return row_moments(self.basis, self.whitener, rows, weights, columns)
+
+    def finished(self, found: Moments) -> JointMoments:
+        """The joint moments of coordinates and columns from the sum over all blocks."""
+        k = found.mean.shape[0] - self.columns.width
+        mean, scatter, cross = found.mean[:k], found.scatter[:k, :k], found.scatter[:k, k:]
+        rows = Moments(found.count, mean, scatter, found.energy, found.largest)
+        rows, late = whitened(self.basis, self.whitener, rows), late_whitener(self.whitener)
+        cross = cross if late is None else late.T @ cross
+        other = Moments(found.count, found.mean[k:], found.scatter[k:, k:])
+        parts = rows.count, rows.mean, rows.scatter, rows.energy, rows.largest
+        return JointMoments(*parts, cross, other)
+
+
+def with_columns(request: Request, columns: GivenColumns | ViewColumns) -> Request:
+    """The request of a fit whose moments are joint with these columns."""
+
+    def check(basis):
+        request.check(basis)
+        if not isinstance(basis, ColumnBasis):
+            check_moments(basis.size + columns.width, basis.noun, basis.engine)
+
+    return replace(request, check=check, moments_of=partial(JointMomentsOf, columns=columns))
+
+
+def check_length(known: int, wanted: int) -> None:
+    """Raise ValueError where there are more rows than entries of y."""
+    if wanted > known:
+        raise ValueError(
+            f"X has at least {wanted:,} rows, and y has {known:,}. Pass one entry of y for every "
+            "row of X, in the same order."
+        )
