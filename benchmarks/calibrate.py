@@ -1,10 +1,10 @@
-"""The constants of the cost model, measured: what to write into `mercer.planning`.
+"""The constants of the cost model, measured: what to write into `mercer.fitting.costs`.
 
     python benchmarks/calibrate.py
 
 Processor time on one core. Speeds are those of `Speeds.typical`; the seconds of a row in a pass are
-those of `mercer.planning.reduced`; counts are what iterative solvers took on the cases of
-`small.py`, to be compared with what `mercer.planning.costs` assumes.
+those of `features` and `landmarks` there; counts are what iterative solvers took on the cases of
+`small.py`, to be compared with what `mercer.fitting.costs` assumes.
 """
 
 from __future__ import annotations
@@ -46,8 +46,7 @@ def evaluation(d: int, dtype) -> float:
 
 def speeds() -> list[list[str]]:
     """Name, what is assumed, what was measured."""
-    from mercer.planning import Speeds
-    from mercer.planning.costs import FULL_COST, all_pairs, some_pairs
+    from mercer.fitting.costs import FULL_COST, Speeds, all_pairs, some_pairs
 
     rng, rows = np.random.default_rng(0), []
     single = {d: evaluation(d, np.float32) for d in (4, 54, 784)}
@@ -74,7 +73,7 @@ def speeds() -> list[list[str]]:
 def counts() -> list[list[str]]:
     """Products that ARPACK and block Krylov took, and what is assumed."""
     from mercer import KernelPCA
-    from mercer.planning.costs import ARPACK_EACH, ARPACK_PRODUCTS
+    from mercer.fitting.costs import ARPACK_EACH, ARPACK_PRODUCTS
 
     rows = []
     for case in CASES:
@@ -94,10 +93,9 @@ def passes() -> list[list[str]]:
     """Seconds of one row in the pass of a small basis: what is assumed, and what was measured."""
     from mercer.bases import PointBasis, RandomFeatures
     from mercer.compute import LocalEngine
+    from mercer.fitting.costs import Speeds, Workload, features, landmarks
     from mercer.fitting.summing import row_moments
     from mercer.kernels import RBF
-    from mercer.planning import Speeds, Workload
-    from mercer.planning.reduced import features, landmarks
 
     rows, n, engine = [], 2**14, LocalEngine(10**9, 1)
     for d in (3, 20, 100):

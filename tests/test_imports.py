@@ -23,7 +23,7 @@ LAYERS = [
     {"kernels"},
     {"bases", "selectors"},
     {"operators", "solvers", "fitting.moments", "fitting.sampling", "fitting.remainder"},
-    {"fitting", "planning", "preimage"},
+    {"fitting", "preimage"},
     {"hebbian", "stream", "mds", "spectral"},
     {"files", "progress"},
     {"rows"},

@@ -13,13 +13,18 @@ import mercer
 from mercer import KernelPCA
 from mercer.bases import Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
+from mercer.fitting.choosing import (
+    SOON,
+    Eigenproblem,
+    Plan,
+    check_budget,
+    choose,
+    follow,
+    format_seconds,
+)
+from mercer.fitting.costs import Speeds, Workload, features, landmarks, rank_bound
 from mercer.kernels import RBF, Polynomial
 from mercer.operators import DenseOperator
-from mercer.planning import Plan, Speeds, Workload, check_budget, choose, following
-from mercer.planning.columns import rank_bound
-from mercer.planning.following import Eigenproblem, follow
-from mercer.planning.reduced import features, landmarks
-from mercer.planning.types import format_seconds
 from mercer.solvers import SOLVERS, Arpack, BlockKrylov, Dense
 from mercer.solvers.base import NoConvergence
 
@@ -275,19 +280,19 @@ class Stubborn(Arpack):
         return replace(pairs, residuals=residuals, converged=False, n_passes=7)
 
 
-@pytest.mark.parametrize("soon", [0.0, 100.0])
+@pytest.mark.parametrize("slow", [True, False])
 @pytest.mark.parametrize("residual", [None, 1e-2, 1e-8])
-def test_no_cliff(monkeypatch, residual, soon):
+def test_no_cliff(monkeypatch, residual, slow):
     """What LAPACK takes over is said before where it takes long, or kept where it is near."""
-    monkeypatch.setattr(following, "SOON", soon)
     monkeypatch.setattr(Stubborn, "residual", residual)
     A = generator(7).standard_normal((60, 60))
     problem, work = Eigenproblem(DenseOperator(A @ A.T)), Workload(60, 5, 3, GB)
     plan = choose(work)
     chosen = replace(plan.estimate("arpack, matrix formed"), solver=Stubborn())
-    plan = replace(plan, chosen=chosen)
+    lapack = replace(plan.estimate("dense"), seconds=2 * SOON if slow else 0.0)
+    plan = replace(plan, chosen=chosen, estimates=(chosen, lapack))
     engine, asked = LocalEngine(GB, 1), replace(plan, left_to_us=False)
-    near, slow = residual == 1e-8, soon == 0.0
+    near = residual == 1e-8
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         pairs, done = follow(plan, problem, engine, generator(0), lambda state: False)

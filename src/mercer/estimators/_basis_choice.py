@@ -5,8 +5,8 @@ from numbers import Integral
 from typing import Any
 
 from ..bases import BASES, AllPoints, BasisRecipe, Columns, Landmarks
+from ..fitting.choosing import Asked, automatic_basis
 from ..kernels import Gower, Kernel
-from ..planning.automatic import Asked, automatic_basis
 from ..rows import Request, Rows
 from ..rows.functions import RangeOf
 from ..rows.posing import check_repeatable

@@ -8,10 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..exceptions import tell
 from ..fitting.certificate import Certificate
+from ..fitting.choosing import FIRST_COMPONENTS, Plan, follow, plan_of
 from ..fitting.expansion import KernelExpansion
-from ..planning import Plan
-from ..planning.automatic import FIRST_COMPONENTS, plan_of
-from ..planning.following import follow
 from ..solvers import SOLVERS, Solver, canonical
 from ..solvers.block_krylov import DRAFT_FLOOR, FULL_FLOOR
 

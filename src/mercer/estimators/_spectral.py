@@ -19,10 +19,9 @@ from ..bases.fourier import why_not
 from ..bases.fourier_basis import row_range
 from ..compute import is_sparse, make_engine, restore
 from ..compute.arrays import Array
+from ..fitting.choosing import automatic_grid, solve_planned, warn_unconverged
+from ..fitting.costs import Workload, fourier, grid_solver
 from ..kernels import KERNELS, Hollow, Kernel, Precomputed
-from ..planning import Workload
-from ..planning.following import solve_planned, warn_unconverged
-from ..planning.fourier import automatic_grid, fourier, solver_for
 from ..progress.passes import PassBar
 from ..solvers import SOLVERS, Eigenpairs, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
@@ -231,7 +230,7 @@ class SpectralInput(KernelInput):
         if given and solver in ("auto", "arpack"):
             return GraphArpack()
         if isinstance(basis, FourierBasis) and solver == "auto":
-            return solver_for(problem.size, r)
+            return grid_solver(problem.size, r)
         return SOLVERS[solver]() if isinstance(solver, str) and solver != "auto" else solver
 
     def _computes_on_devices(self, reset):

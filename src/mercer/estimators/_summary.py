@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from os import PathLike
 
 from .._tables import html_table
+from ..fitting.choosing import Plan
 from ..hebbian import History
-from ..planning import Plan
 from ..relatives.significance import Significance
 
 

@@ -8,10 +8,10 @@ from scipy.linalg import eigvalsh
 
 from ..compute import LocalEngine
 from ..compute.signs import peak_signs
+from ..fitting.choosing import Eigenproblem, solve_planned, warn_unconverged
+from ..fitting.costs import Workload
 from ..fitting.moments import Moments
 from ..operators import DenseOperator, DoubleCentered, Negated
-from ..planning import Workload
-from ..planning.following import Eigenproblem, solve_planned, warn_unconverged
 from ..solvers import BlockKrylov, Eigenpairs
 from .coordinates import (
     SAME_POINT,

@@ -12,7 +12,7 @@ from ..bases.points import PointGram
 from ..compute import is_sparse, match_sparsity, to_numpy
 from ..compute.thin import times_few
 from ..compute.tiles import row_blocks
-from ..planning.cluster import fits_here
+from ..fitting.costs import fits_client
 from .chunks import Chunks
 from .tasks import Crew, constant, delayed, run, tree_sum
 
@@ -59,7 +59,7 @@ class ChunkGram(GramBasis):
     @property
     def at_hand(self) -> bool:
         """Whether all rows would take little of the budget here."""
-        return fits_here(self.bytes, self.engine.memory)
+        return fits_client(self.bytes, self.engine.memory)
 
     @property
     def bytes(self) -> int:

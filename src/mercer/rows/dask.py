@@ -24,9 +24,10 @@ from ..compute import (
 )
 from ..compute.arrays import Array
 from ..fitting.checkpoint import Progress
+from ..fitting.choosing import after_words
+from ..fitting.costs import SPARE_VECTORS, client_vectors
 from ..kernels import Kernel
 from ..kernels.measures import WIDTH_SAMPLE
-from ..planning.cluster import SPARE_VECTORS, after_words, vector_bytes
 from .base import KEPT_ROWS, Rows
 from .chunk_gram import ChunkGram
 from .chunks import Chunks, checked
@@ -222,7 +223,7 @@ class DaskRows(Rows):
     def for_points(self, required: bool, who: str) -> Any:
         """These, unless the vectors of the exact method do not fit here and nobody asks for it."""
         memory = parse_bytes(self.memory)
-        need = vector_bytes(self.chunks.count or 0, 0)
+        need = client_vectors(self.chunks.count or 0, 0)
         if required or need <= memory:
             return self
         self.reason = (
@@ -323,7 +324,7 @@ def on_chunk(rows, chunk, weights, work, firsts, width, make):
 
 def check_vectors(n: int, r: int, engine) -> None:
     """Raise ValueError where the vectors of the exact method do not fit here."""
-    need = vector_bytes(n, r)
+    need = client_vectors(n, r)
     if need > engine.memory:
         raise ValueError(
             f"Exact kernel PCA of {n:,} rows keeps vectors of {format_bytes(need)} on the client, "

@@ -31,13 +31,13 @@ from ..estimators._mixed import TableEncoding
 from ..estimators._spectral import NEIGHBORS
 from ..estimators.search import Selection
 from ..fitting.certificate import Certificate
+from ..fitting.choosing import Plan
 from ..fitting.expansion import KernelExpansion
 from ..hebbian import GrowingHebbian, History
 from ..kernels import Kernel
 from ..mds.coordinates import DistanceMap, Spectrum
 from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance
 from ..mds.fit import LinearMap
-from ..planning import Plan
 from ..spectral.assigning import Centers, Pivoted, Rotated
 from ..spectral.diffusion import DiffusionFunctions
 from ..spectral.graph import NeighborGraph

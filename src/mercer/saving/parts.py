@@ -15,6 +15,8 @@ from ..compute import is_sparse
 from ..estimators._mixed import TableEncoding
 from ..estimators.search import Selection
 from ..fitting.certificate import Certificate
+from ..fitting.choosing import Plan
+from ..fitting.costs import Estimate, Workload
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
 from ..fitting.sampling import RowSample
@@ -23,7 +25,6 @@ from ..kernels import KERNELS, Callable, Hollow
 from ..mds.coordinates import DistanceMap, Spectrum
 from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance
 from ..mds.fit import LinearMap
-from ..planning.types import Estimate, Plan, Workload
 from ..preimage import PREIMAGES
 from ..selectors import SELECTORS
 from ..solvers import SOLVERS

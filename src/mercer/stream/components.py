@@ -25,12 +25,12 @@ from scipy.linalg import eigh
 from ..compute import to_numpy
 from ..compute.signs import first_large_signs
 from ..fitting.certificate import Certificate
+from ..fitting.costs import grid_solver
 from ..fitting.expansion import KernelExpansion
 from ..fitting.fourier import FourierProblem
 from ..fitting.moments import Moments
 from ..fitting.reduced import ReducedProblem
 from ..operators.scaled import ordinary
-from ..planning.fourier import solver_for
 from ..solvers import Dense, Eigenpairs, canonical
 from .fourier import FourierStream
 from .moments import Stream
@@ -134,7 +134,7 @@ def leading_pairs(problem: ReducedProblem | FourierProblem, r: int) -> Eigenpair
     """The r largest eigenpairs, largest first."""
     few = min(r, problem.size)
     grid = isinstance(problem, FourierProblem)
-    solver = solver_for(problem.size, few) if grid else Dense()
+    solver = grid_solver(problem.size, few) if grid else Dense()
     # The same start for the same rows, so that batches do not matter.
     operator, unit = ordinary(problem.operator)
     pairs = solver.solve(operator, few, np.random.default_rng(0)).scaled(unit)

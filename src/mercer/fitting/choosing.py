@@ -1,0 +1,659 @@
+"""Choosing a method by cost, saying why, and carrying it out.
+
+A fit uses stored speeds, since only their ratios decide; `plan` measures them first, in a fraction
+of a second, to predict seconds.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from .._tables import html_table, text_table
+from ..bases import AllPoints, BasisRecipe, ColumnBasis, Columns, FourierBasis, FourierGrid
+from ..bases.columns import has_columns
+from ..bases.fourier import MOST_COLUMNS, why_not
+from ..bases.fourier_basis import row_range
+from ..bases.points import DRAFT_SPREAD, PointGram
+from ..compute import TiledEngine, format_bytes, is_sparse, make_engine
+from ..compute.arrays import is_dask
+from ..exceptions import tell
+from ..kernels import KERNELS, Kernel
+from ..operators.scaled import ordinary
+from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver, no_variance
+from ..solvers.base import NoConvergence
+from ..solvers.block_krylov import FULL_FLOOR
+from .costs import (
+    AUTO_TOL,
+    LANDMARKS,
+    METHODS,
+    OTHERS,
+    Estimate,
+    Speeds,
+    Workload,
+    by_products,
+    client_vectors,
+    columns,
+    dense,
+    fits_client,
+    fourier,
+    gram_power,
+    grid_solver,
+    power_block,
+    rank_bound,
+    reduced,
+)
+
+# Rows that speeds are measured on.
+SHOWN_ROWS = 512
+# Rows up to which a plan takes single precision for granted: to look costs more than it saves.
+ROUNDED_ROWS = 2000
+# Components to try first when a share of variance is asked for.
+FIRST_COMPONENTS = 16
+# "auto" takes a Fourier grid where it is this many times faster than all points and saves this many
+# seconds: a model of all points has more to offer, such as eigenvectors.
+TIMES_FASTER, SECONDS_SAVED = 4.0, 2.0
+# Seconds that LAPACK may take in place of another solver without a word.
+SOON = 2.0
+ONLY = "the only exact method for this within the memory budget"
+NONE = "no exact method fits the memory budget"
+# Methods whose results are near exact at best.
+NEARLY = ("gram-power", "HebbianKernelPCA")
+# Methods that need all rows, or tiles made of them, in one place.
+IN_ONE_PLACE = ("krylov, tiles kept", "HebbianKernelPCA")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The methods that could do a fit, the one chosen, and why.
+
+    Attributes
+    ----------
+    workload : Workload
+    estimates : tuple of Estimate
+    chosen : Estimate
+    reason : str
+    left_to_us : bool
+        Whether nobody asked for the method that was chosen.
+    """
+
+    workload: Workload
+    estimates: tuple[Estimate, ...]
+    chosen: Estimate
+    reason: str
+    left_to_us: bool = False
+
+    @property
+    def method(self) -> str:
+        """Name of the chosen method."""
+        return self.chosen.method
+
+    @property
+    def solver(self) -> Solver:
+        """The chosen solver; methods of other estimators are listed, never chosen."""
+        assert self.chosen.solver is not None
+        return self.chosen.solver
+
+    def estimate(self, method: str) -> Estimate | None:
+        """The estimate of one of the methods, where it was made."""
+        return next((e for e in self.estimates if e.method == method), None)
+
+    def capped(self, max_iter: int | None) -> "Plan":
+        """The plan with at most `max_iter` passes of its solver, then no other; itself for None."""
+        if max_iter is None:
+            return self
+        chosen = replace(self.chosen, solver=self.solver.cap(max_iter))
+        return replace(self, chosen=chosen, left_to_us=False)
+
+    def fallback(self) -> Estimate | None:
+        """The dense method, where it is left to "auto" and could step in for an iterative one."""
+        if not self.left_to_us:
+            return None
+        dense = self.estimate("dense") or replace(self.chosen, solver=Dense())
+        return dense if dense.fits and dense is not self.chosen else None
+
+    def beside(self, estimate: Estimate, taken: bool) -> "Plan":
+        """The plan with one more estimate, in place of the chosen one where it is taken."""
+        estimates = (*self.estimates, estimate)
+        if not taken:
+            return replace(self, estimates=estimates)
+        reason = _why(estimate, [self.chosen, estimate])
+        return replace(self, estimates=estimates, chosen=estimate, reason=reason)
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Headings and rows, the chosen method marked."""
+        heads = ["", "method", "kernel evaluations", "memory", "time", "note"]
+        rows = []
+        for e in self.estimates:
+            mark = "*" if e.method == self.method else ""
+            over = e.bytes > self.workload.memory and not e.fits
+            time = format_seconds(e.seconds) if math.isfinite(e.seconds) else ""
+            note = "over the memory budget" if over else e.note
+            rows.append([mark, e.method, f"{e.evaluations:.2g}", format_bytes(e.bytes), time, note])
+        return heads, rows
+
+    @property
+    def advice(self) -> str:
+        """The recommendation in a sentence or two."""
+        seconds = self.chosen.seconds
+        about = "" if math.isnan(seconds) else f", about {format_seconds(seconds)}"
+        told = f"{self.method}{about}: {self.reason}."
+        quick = [e for e in self.estimates if e.approximate and e.fits]
+        best = min(quick, key=lambda e: e.seconds, default=None)
+        # From a minute on, an approximation that is five times faster is worth a word.
+        if best is not None and seconds > 60 and best.seconds * 5 < seconds:
+            told += (
+                f" {best.method} would take about {format_seconds(best.seconds)} and says how far "
+                "from exact it is."
+            )
+        return told
+
+    def __repr__(self) -> str:
+        w = self.workload
+        threads = f"{w.threads} thread" + ("s" if w.threads > 1 else "")
+        head = (
+            f"Plan for {w.n:,} rows, {w.d} columns, {w.r} components "
+            f"in {format_bytes(w.memory)} on {threads if w.device == 'cpu' else w.device}"
+        )
+        return "\n".join([head, f"* {self.advice}", text_table(*self.table())])
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.table(), caption=self.advice)
+
+
+def format_seconds(seconds: float) -> str:
+    """A time as people say it: ``"0.4 s"``, ``"3 min"``, ``"2.5 hours"``."""
+    if math.isnan(seconds):
+        return "unknown"
+    if seconds < 0.0995:
+        return f"{1e3 * seconds:.2g} ms"
+    for unit, name, most in ((1, "s", 100), (60, "min", 90), (3600, "hours", 48)):
+        if seconds < most * unit:
+            return f"{seconds / unit:.2g} {name}"
+    days = seconds / 86400
+    if days < 1000:
+        return f"{days:,.0f} days"
+    # Beyond that no number means anything.
+    return f"{days / 365:,.0f} years" if days < 365 * 10_000 else "over 10,000 years"
+
+
+def plan(
+    X: Any,
+    n_components: int | None = 16,
+    *,
+    kernel: str | Kernel = "rbf",
+    memory: int | str | None = None,
+    device: Any = None,
+    tol: float = 0.0,
+    n_jobs: int | None = None,
+) -> Plan:
+    """What each method of kernel PCA would cost for given data, the best one marked.
+
+    Measures the speed of this machine for a moment; the data are not decomposed.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), or the shape itself
+        Of a Dask array the first chunks are read. The plan says what serves on a cluster, and what
+        can be done with the model afterwards.
+    n_components : int or None
+        None for all.
+    kernel : str or Kernel
+    memory : int, str or None
+        Byte budget, as in `KernelPCA`.
+    device : None, str or torch.device
+        Where to compute, as in `KernelPCA`. Speeds of this machine are measured, those of a
+        GPU are typical ones.
+    tol : float
+    n_jobs : int or None
+        Threads; None for all cores.
+
+    Returns
+    -------
+    Plan
+        With a table as its repr; ``plan.method`` is the recommended method.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> mercer.plan((100_000, 54), n_components=16, memory="2GB").method
+    'krylov, matrix-free'
+    """
+    rows = first_rows(X) if is_dask(X) else X
+    n, d = _shape(X)
+    if n_components is not None and not (isinstance(n_components, Integral) and n_components > 0):
+        raise ValueError(
+            f"n_components={n_components!r}: plan needs a number of components, at least 1, or "
+            "None for all. How many hold a share of the variance is known after a fit only."
+        )
+    shape_only = isinstance(X, tuple)
+    sample = np.random.default_rng(0).random((SHOWN_ROWS, d)) if shape_only else rows[:SHOWN_ROWS]
+    if isinstance(kernel, str):
+        if kernel not in KERNELS:
+            raise ValueError(f"kernel={kernel!r} is unknown. Choose one of {sorted(KERNELS)}.")
+        kernel = KERNELS[kernel]()
+    if not isinstance(kernel, Kernel):
+        raise TypeError(
+            f"kernel={kernel!r} is neither a name nor an object of mercer.kernels, and what a "
+            "function costs is not known. Plan for a kernel like it."
+        )
+    kernel = kernel.resolve(sample)
+    engine = make_engine(rows, memory=memory, device=device, threads=n_jobs)
+    here = engine.where == "cpu"
+    single = n <= ROUNDED_ROWS or not here or shape_only
+    single = single or bool(kernel.spread(sample) <= DRAFT_SPREAD)
+    r = n if n_components is None else min(n, n_components)
+    work = _workload(n, d, r, tol, kernel, engine, single)
+    speeds = Speeds.measured(kernel, sample, engine) if here else None
+    found = choose(work, speeds=speeds)
+    speeds = speeds or Speeds.typical(d, work.device)
+    others = tuple(method(work, speeds) for method in OTHERS)
+    found = replace(found, estimates=found.estimates + others)
+    if has_columns(kernel) and here:
+        primal = columns(work, kernel, speeds)
+        found = found.beside(primal, takes_columns(primal, found.chosen))
+    if is_dask(X):
+        numbers = sample.data if is_sparse(sample) else sample
+        return _on_cluster(found, int(n * numbers.nbytes / sample.shape[0]), is_sparse(sample))
+    if d <= MOST_COLUMNS:
+        grid = fourier(work, kernel, np.ones(d) if shape_only else _extent(rows), engine)
+        if shape_only and grid.fits:
+            grid = replace(grid, note=f"{grid.note}; for data in the unit cube")
+        # Never of a shape alone.
+        found = found.beside(grid, not shape_only and takes_fourier(grid, found.chosen))
+    if not found.chosen.fits:
+        found = _without_exact(found)
+    rivals = [
+        e.method
+        for e in found.estimates
+        if e.fits and not e.approximate and e.method not in (*NEARLY, found.method)
+    ]
+    if rivals and found.reason in (ONLY, NONE):
+        but = "beside" if found.reason == ONLY else "but for"
+        return replace(found, reason=f"{found.reason}, {but} {' and '.join(rivals)}")
+    return found
+
+
+def first_rows(X: Any) -> Any:
+    """The first rows of a Dask array, enough to measure on."""
+    if X.ndim != 2 or np.isnan(X.shape[0]):
+        raise ValueError(
+            "plan takes a Dask array of known shape, and its chunks have unknown lengths. Give the "
+            "shape, plan((n, d)), or count the rows first with X.compute_chunk_sizes()."
+        )
+    ends = np.cumsum(X.chunks[0])
+    blocks = int(np.searchsorted(ends, min(SHOWN_ROWS, X.shape[0]))) + 1
+    rows = X.blocks[:blocks].compute()
+    return (rows.tocsr() if is_sparse(rows) else np.asarray(rows))[:SHOWN_ROWS]
+
+
+def _shape(X) -> tuple[int, int]:
+    """Rows and columns of data, or as they are given."""
+    shape = X if isinstance(X, tuple) else () if isinstance(X, list) else np.shape(X)
+    if len(shape) != 2 or not all(isinstance(k, Integral) for k in shape):
+        raise ValueError(
+            "plan takes an array of rows or its shape (n, d), and got "
+            f"{tuple(shape) or type(X).__name__}."
+        )
+    n, d = (int(k) for k in shape)
+    if n < 1 or d < 1:
+        raise ValueError(f"plan needs at least one row and one column, and got {(n, d)}.")
+    return n, d
+
+
+def _extent(X) -> np.ndarray:
+    return np.diff(row_range(X), axis=1)[:, 0]
+
+
+def _workload(n, d, r, tol, kernel, engine: TiledEngine, single=True) -> Workload:
+    fused, rank = engine.fuses(kernel), rank_bound(kernel, d)
+    return Workload(n, d, r, engine.memory, engine.threads, tol, engine.where, fused, single, rank)
+
+
+def _on_cluster(plan: Plan, size: int, sparse: bool) -> Plan:
+    """The plan for rows of a Dask collection of this size, the best method for it marked."""
+    work = plan.workload
+    held = client_vectors(work.n, work.r)
+    note = "by pairs of chunks on the workers; the memory is that of the client"
+    estimates = tuple(
+        replace(e, bytes=held, fits=e.fits and held <= work.memory, note=note)
+        if e.method == "krylov, matrix-free"
+        else e
+        for e in plan.estimates
+        if e.method not in IN_ONE_PLACE
+    )
+    plan = replace(plan, estimates=estimates)
+    exact = [e for e in estimates if e.fits and not e.approximate and e.method not in NEARLY]
+    if not exact:
+        return _without_exact(plan)
+    best = min(exact, key=lambda e: e.seconds)
+    return replace(plan, chosen=best, reason=f"by Dask; {after_words(size, work.memory, sparse)}")
+
+
+def after_words(size: int, memory: int, sparse: bool) -> str:
+    """What can be done with an exact model whose rows, of so many bytes, are on a cluster."""
+    learned = "learn from all of them" if fits_client(size, memory) else "from a sample, by a ridge"
+    learned = "need dense rows" if sparse else learned
+    return (
+        f"the rows stay there: transform works there, saving writes {format_bytes(size)} of them "
+        f"chunk by chunk, pre-images {learned}"
+    )
+
+
+def _without_exact(plan: Plan) -> Plan:
+    """The plan with the fastest approximation that fits, where no exact method does."""
+    quick = [e for e in plan.estimates if e.approximate and e.fits]
+    # At equal size landmarks are closer than features, and say how close.
+    best = min(quick, key=lambda e: (e.method != LANDMARKS, e.seconds), default=None)
+    return plan if best is None else replace(plan, chosen=best, reason=NONE)
+
+
+def takes_columns(primal: Estimate, exact: Estimate) -> bool:
+    """Whether "auto" takes the columns in place of all points."""
+    # A little faster is not enough: square data were seen to be slower.
+    return primal.fits and (1.15 * primal.seconds < exact.seconds or not exact.fits)
+
+
+def takes_fourier(grid: Estimate, exact: Estimate) -> bool:
+    """Whether "auto" prefers the Fourier grid to the best method on all points."""
+    saved = exact.seconds - grid.seconds
+    return grid.fits and saved >= SECONDS_SAVED and exact.seconds >= TIMES_FASTER * grid.seconds
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a fit whose basis is left open.
+
+    Attributes
+    ----------
+    shape : (int or None, int)
+        Rows and columns.
+    n_components : int, float or None
+    tol : float
+    kernel : Kernel
+        As it was named, perhaps without numbers.
+    resolved : callable
+        ``resolved(X)``: the kernel with numbers from rows X.
+    X : array or None
+        The rows, where they are in memory.
+    preimage : str or Preimage
+    """
+
+    shape: tuple[int | None, int]
+    n_components: int | float | None
+    tol: float
+    kernel: Kernel
+    resolved: Callable[[Any], Kernel]
+    X: Any
+    preimage: Any
+
+
+def automatic_basis(recipe: BasisRecipe, asked: Asked, engine: TiledEngine) -> BasisRecipe:
+    """The recipe, or columns or a Fourier grid where they serve and are faster."""
+    X, (n, d), r = asked.X, asked.shape, asked.n_components
+    grid_serves = X is not None and d <= MOST_COLUMNS and r is not None and not is_sparse(X)
+    if not grid_serves and not has_columns(asked.kernel):
+        return recipe
+    # Rows that are not counted yet are taken to be many.
+    n = n or 10 * d
+    r = min(n, d) if r is None else FIRST_COMPONENTS if r < 1 else min(int(r), n)
+    work = _workload(n, d, r, asked.tol, asked.kernel, engine)
+    exact = choose(work).chosen
+    if grid_serves and exact.seconds >= SECONDS_SAVED and asked.preimage in ("auto", "ridge"):
+        kernel = asked.resolved(X)
+        grid = None if why_not(kernel, d) else fourier(work, kernel, _extent(X), engine)
+        if grid is not None and takes_fourier(grid, exact):
+            return automatic_grid()
+    if not has_columns(asked.kernel):
+        return recipe
+    primal = columns(work, asked.kernel, Speeds.typical(d))
+    # Rows that are not in memory have no other exact method.
+    points = isinstance(recipe, AllPoints)
+    return Columns() if (takes_columns(primal, exact) if points else primal.fits) else recipe
+
+
+def automatic_grid() -> FourierGrid:
+    """The grid that "auto" takes, for new rows anywhere."""
+    return FourierGrid(tol=AUTO_TOL, margin="all")
+
+
+def plan_of(
+    problem: Any, r: int, tol: float, d: int, engine: TiledEngine, solver: Any, basis: Any
+) -> Plan:
+    """The plan of an eigenproblem that was posed, with the solver asked for or the fastest.
+
+    Parameters
+    ----------
+    problem : object with ``basis``, ``size`` and ``count``
+    r : int
+    tol : float
+    d : int
+        Columns of the rows.
+    engine : TiledEngine
+    solver : "auto" or Solver
+    basis : str or BasisRecipe
+        What was asked for.
+    """
+    own, given = problem.basis, isinstance(solver, Solver)
+    work = _workload(problem.size, d, r, tol, own.kernel, engine)
+    if isinstance(own, FourierBasis):
+        work, size = replace(work, n=problem.count), problem.size
+        extent = np.diff(own.frequencies.box, axis=1)[:, 0] + own.frequencies.room
+        chosen = fourier(work, own.kernel, extent, own.engine, own.tol, everywhere=False)
+        chosen = replace(chosen, solver=grid_solver(size, r), fits=True)
+        left_to_us, what = False, f"{size:,} {own.noun}"
+    elif isinstance(own, ColumnBasis):
+        work = replace(work, n=problem.count)
+        chosen = replace(columns(work, own.kernel, Speeds.typical(d)), fits=True)
+        left_to_us, what = not given, f"{d:,} columns"
+    else:
+        if isinstance(own, PointGram) and own.size > ROUNDED_ROWS and engine.where == "cpu":
+            work = replace(work, single=own.single)
+        return choose(work, solver, basis, problem.count)
+    if given:
+        chosen = replace(chosen, solver=solver)
+    if basis == "auto":
+        return choose(work).beside(chosen, taken=True)
+    return Plan(work, (chosen,), chosen, f"asked for by basis, with {what}", left_to_us)
+
+
+def choose(
+    work: Workload,
+    solver: Any = "auto",
+    basis: Any = "points",
+    rows: int | None = None,
+    speeds: Speeds | None = None,
+) -> Plan:
+    """The plan of a fit: the fastest solver within the budget, or the one asked for.
+
+    Parameters
+    ----------
+    work : Workload
+        Its n is the size of the eigenproblem.
+    solver : "auto" or Solver
+    basis : str or BasisRecipe
+        What was asked for, for the reason given.
+    rows : int or None
+        Rows of the data, where the eigenproblem is smaller than they are.
+    speeds : Speeds or None
+    """
+    speeds = speeds or Speeds.typical(work.d, work.device)
+    given = isinstance(solver, Solver)
+    if (rows is not None and rows != work.n) or basis not in ("auto", "points"):
+        m, work = work.n, replace(work, n=rows or work.n)
+        chosen = reduced(work, m, solver, basis, speeds)
+        reason = f"asked for by basis, with {m} basis vectors"
+        return Plan(work, (chosen,), chosen, reason, left_to_us=not given)
+    estimates = tuple(method(work, speeds) for method in METHODS)
+    if given:
+        chosen = _with_settings(work, estimates, solver, speeds)
+        return Plan(work, estimates, chosen, "asked for by eigen_solver")
+    possible = [e for e in estimates if e.fits]
+    best = min(possible, key=lambda e: e.seconds, default=None)
+    if best is None:
+        # Matrix-free needs the least, if it can give that many components.
+        free = _named(estimates, "krylov, matrix-free")
+        few = 4 * (work.r + free.solver.oversampling) < work.n
+        best = free if few else _named(estimates, "dense")
+    return Plan(work, estimates, best, _why(best, possible), left_to_us=True)
+
+
+def _with_settings(work, estimates, solver, speeds) -> Estimate:
+    """The solver asked for, with the settings that the budget needs where it has none."""
+    if isinstance(solver, BlockKrylov):
+        kept = _named(estimates, "krylov, tiles kept")
+        nearest = kept if kept.fits else _named(estimates, "krylov, matrix-free")
+        if solver.max_columns is None:
+            solver = clone(solver).set_params(max_columns=nearest.solver.max_columns)
+        return replace(nearest, solver=solver)
+    if isinstance(solver, Dense):
+        return dense(work, speeds, solver.subset)
+    if isinstance(solver, GramPower):
+        solver = clone(solver).set_params(block=power_block(work, solver.block))
+        return replace(gram_power(work, speeds), solver=solver, fits=True)
+    if not isinstance(solver, Arpack):
+        return by_products(work, type(solver).__name__, solver)
+    formed = _named(estimates, "arpack, matrix formed")
+    fits = formed.bytes <= work.memory and work.device == "cpu"
+    if solver.form is None:
+        solver = clone(solver).set_params(form=fits)
+    if solver.form:
+        return replace(formed, solver=solver, fits=fits)
+    return by_products(work, "arpack", solver)
+
+
+def _named(estimates, name):
+    return next(e for e in estimates if e.method == name)
+
+
+def _why(best, possible) -> str:
+    """Why `best` is taken, of the exact methods that were possible."""
+    others = [e for e in possible if e is not best and e.fits]
+    if not best.fits:
+        return "no exact method fits the memory budget, and this one needs the least"
+    if not others:
+        return ONLY
+    second = min(others, key=lambda e: e.seconds)
+    ratio = second.seconds / max(best.seconds, 1e-12)
+    return f"predicted {ratio:.2g} times faster than {second.method}"
+
+
+def check_budget(plan: Plan) -> None:
+    """Raise ValueError when the chosen method needs more memory than the budget."""
+    chosen, work = plan.chosen, plan.workload
+    if isinstance(plan.solver, BlockKrylov):
+        # Matrix-free needs no budget of its own, but so many components fall to LAPACK.
+        few = 4 * (work.r + plan.solver.oversampling) < work.n
+        lapack = plan.estimate("dense")
+        if few or lapack is None:
+            return
+        chosen = lapack
+    if chosen.fits:
+        return
+    raise ValueError(
+        f"{chosen.method} needs {format_bytes(chosen.bytes)} for "
+        f"{work.n:,} rows and {work.r:,} components, and memory allows "
+        f"{format_bytes(work.memory)}. Ask for fewer components "
+        f"(n_components up to {max(1, work.n // 4 - 8):,} need no n x n matrix with "
+        "eigen_solver='krylov'), or raise memory."
+    )
+
+
+@dataclass(frozen=True)
+class Eigenproblem:
+    """An operator alone."""
+
+    operator: Any
+
+    @property
+    def size(self) -> int:
+        """Number of eigenpairs there can be."""
+        return self.operator.shape[0]
+
+    def is_zero(self) -> bool:
+        """Not known of an operator alone."""
+        return False
+
+
+def solve_planned(problem, work: Workload, rng, engine, report, solver="auto", rows=None):
+    """Eigenpairs of ``problem.operator`` by the cheapest solver, and the plan that chose it.
+
+    Parameters
+    ----------
+    problem : object with ``operator``, ``size`` and ``is_zero()``
+    work : Workload
+        Its n is the size of the eigenproblem.
+    rows : int or None
+        Rows of the data, where the eigenproblem is smaller.
+    """
+    basis = "points" if rows is None else "landmarks"
+    return follow(choose(work, solver, basis, rows), problem, engine, rng, report)
+
+
+def follow(plan: Plan, problem, engine, rng, report, may_fall_back=True):
+    """Eigenpairs by the plan's solver, and the plan as it was carried out.
+
+    An iterative solver that has not converged gives way to LAPACK where that was left to us
+    and fits the budget. Where that takes long it says so before, or keeps what is near enough
+    to what was asked for. Without `may_fall_back`, since somebody may have stopped it, what it
+    has found is the result; a solver that has found too little gives way all the same.
+    """
+    check_budget(plan)
+    if problem.is_zero():
+        return no_variance(problem.size, plan.workload.r), plan
+    lapack = plan.fallback()
+    try:
+        pairs = _run(plan, problem, engine, rng, report)
+    except NoConvergence:
+        if lapack is None:
+            raise
+        reached = "had not converged"
+    else:
+        share = residual_share(pairs)
+        # Near enough to be kept with a warning: eigenvalues are then right to about 12 digits.
+        near = share <= 1e-6 and lapack is not None and lapack.seconds > SOON
+        if pairs.converged or lapack is None or near or not may_fall_back:
+            return pairs, plan
+        reached = f"had reached a residual of {share:.1e} after {pairs.n_passes} passes"
+    if lapack.seconds > SOON:
+        tell(
+            f"{plan.method} {reached}, and LAPACK on the whole matrix follows, which may take "
+            f"{format_seconds(lapack.seconds)}. A larger tol, or basis='landmarks', avoids it."
+        )
+    plan = replace(plan, chosen=lapack, reason=f"dense: {plan.method} {reached}")
+    return _run(plan, problem, engine, rng, report), plan
+
+
+def _run(plan: Plan, problem, engine, rng, report):
+    """Solve with BLAS held at one thread, except for large dense matrices."""
+    solver, work = plan.solver, plan.workload
+    problem.operator.leave(plan.chosen.vectors)
+    operator, unit = ordinary(problem.operator)
+    # LAPACK on matrices up to this size is faster with one BLAS thread: several wait for
+    # each other, for seconds when another process holds a core.
+    if isinstance(solver, Dense) and problem.size > 1500:
+        return solver.solve(operator, work.r, rng, work.tol, report).scaled(unit)
+    with engine.single_blas():
+        return solver.solve(operator, work.r, rng, work.tol, report).scaled(unit)
+
+
+def residual_share(pairs) -> float:
+    """The largest residual as a share of the first eigenvalue."""
+    return float(max(pairs.residuals) / max(abs(pairs.values[0]), 1e-300))
+
+
+def warn_unconverged(pairs, tol):
+    """Say what to change where the residuals have not reached the tolerance."""
+    if not pairs.converged:
+        tell(
+            f"Not converged after {pairs.n_passes} passes: the largest residual is "
+            f"{residual_share(pairs):.1e} of the first eigenvalue, and "
+            f"{max(tol, FULL_FLOOR):.1e} was asked for. Raise tol, or memory so that the whole "
+            "matrix can be decomposed.",
+            ConvergenceWarning,
+        )
