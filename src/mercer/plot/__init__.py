@@ -18,10 +18,8 @@ style or place besides color, so that all pictures read in grey.
 | `embedding` | coordinates of an embedding, and the places of new rows |
 """
 
-from .components import contours, landmarks, scores
-from .embeddings import embedding
-from .explaining import attribution
-from .fits import convergence, selection, spectrum
+from .components import contours, embedding, landmarks, scores
+from .fits import attribution, convergence, selection, spectrum
 from .rows import denoised, preimages
 
 __all__ = [

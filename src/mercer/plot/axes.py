@@ -1,8 +1,7 @@
-"""Axes to draw on, and arrays to draw."""
+"""Axes to draw on, arrays to draw, and how groups are told apart."""
 
 import numpy as np
 from matplotlib import pyplot as plt
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from ..compute import is_sparse, to_numpy
 
@@ -12,7 +11,6 @@ DASHES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
 
 
 def new_axes(size=None):
-    """Axes of a figure of their own, of some size in inches."""
     return plt.subplots(layout="constrained", figsize=size)[1]
 
 
@@ -25,20 +23,6 @@ def row_of_axes(ax, count: int):
     if axes.size != count:
         raise ValueError(f"{count} pictures need as many axes, and ax= has {axes.size}.")
     return axes
-
-
-def log_heights(ax, low: float, high: float) -> None:
-    """A logarithmic y axis, with numbers between the powers of ten where those are few."""
-    ax.set_yscale("log")
-    if high < 100 * low:
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        ax.yaxis.set_minor_formatter(NullFormatter())
-
-
-def shades(count: int):
-    """Colors (count, 4) whose lightness grows, none as pale as paper."""
-    return plt.get_cmap("viridis")(np.linspace(0, 0.85, count))
 
 
 def dense(A):

@@ -1,9 +1,10 @@
-"""Rows by their components, components over the plane, landmarks over their data."""
+"""Rows by their components or coordinates, components over the plane, landmarks over their data."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from .._colors import group_color
 from ..compute.arrays import Array
@@ -32,24 +33,22 @@ def scores(
     ax = ax or new_axes()
     S = dense(S)
     i, j = (check_component(k, S.shape[1]) for k in components)
-    groups = [None] if labels is None else list(np.unique(labels))
-    for k, group in enumerate(groups):
-        some = slice(None) if group is None else np.asarray(labels) == group
-        ax.scatter(
-            S[some, i],
-            S[some, j],
-            s=14,
-            alpha=0.7,
-            linewidths=0,
-            color=group_color(k),
-            marker=MARKERS[k % len(MARKERS)],
-            label=None if group is None else str(group),
-        )
+    for k, (group, some) in enumerate(_groups(labels)):
+        look = {"color": group_color(k), "marker": MARKERS[k % len(MARKERS)], "label": group}
+        ax.scatter(S[some, i], S[some, j], s=14, alpha=0.7, linewidths=0, **look)
     ax.set_xlabel(f"component {i + 1}")
     ax.set_ylabel(f"component {j + 1}")
     if labels is not None:
         ax.legend(fontsize="small", ncols=2, framealpha=0.6)
     return ax
+
+
+def _groups(labels):
+    """Names of the groups, and which rows are theirs."""
+    if labels is None:
+        return [(None, slice(None))]
+    labels = np.asarray(labels)
+    return [(str(group), labels == group) for group in np.unique(labels)]
 
 
 def contours(
@@ -92,33 +91,21 @@ def contours(
         )
     components = list(np.atleast_1d(components))
     axes = row_of_axes(ax, len(components))
-    x, y, S = _over_plane(model, X, resolution)
+    low, high = X.min(axis=0), X.max(axis=0)
+    margin = 0.1 * np.where(high > low, high - low, 1.0)
+    x, y = np.linspace(low - margin, high + margin, resolution).T
+    plane = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    S = dense(model.transform(plane.astype(X.dtype))).reshape(resolution, resolution, -1)
     for k, panel in zip(components, axes, strict=True):
         k = check_component(k, S.shape[2])
         panel.contourf(x, y, S[:, :, k], levels=14, cmap="gray", alpha=0.75)
         panel.contour(x, y, S[:, :, k], levels=14, colors="0.15", linewidths=0.6)
-        _points(panel, X, labels)
+        for i, (_, some) in enumerate(_groups(labels)):
+            # A white edge stands out from any shade beneath.
+            edge = {"edgecolors": "white", "linewidths": 0.5}
+            panel.scatter(*X[some].T, s=16, color="black", marker=MARKERS[i % len(MARKERS)], **edge)
         panel.set_title(f"component {k + 1}", fontsize="medium")
     return axes
-
-
-def _over_plane(model, X, resolution):
-    """The sides of a grid around X, and scores (resolution, resolution, r) on it."""
-    low, high = X.min(axis=0), X.max(axis=0)
-    margin = 0.1 * np.where(high > low, high - low, 1.0)
-    x, y = np.linspace(low - margin, high + margin, resolution).T
-    plane = np.stack(np.meshgrid(x, y), axis=-1)
-    S = dense(model.transform(plane.reshape(-1, 2).astype(X.dtype)))
-    return x, y, S.reshape(resolution, resolution, -1)
-
-
-def _points(ax, X, labels):
-    """Rows as ringed markers, which stand out from any shade beneath."""
-    groups = [None] if labels is None else list(np.unique(labels))
-    for k, group in enumerate(groups):
-        rows = X if group is None else X[np.asarray(labels) == group]
-        marker = MARKERS[k % len(MARKERS)]
-        ax.scatter(*rows.T, s=16, color="black", marker=marker, edgecolors="white", linewidths=0.5)
 
 
 def landmarks(
@@ -167,4 +154,52 @@ def landmarks(
     ax.set_xlabel(f"{kind} {i + 1}")
     ax.set_ylabel(f"{kind} {j + 1}")
     ax.legend(fontsize="small", framealpha=0.6)
+    return ax
+
+
+def embedding(
+    model: Any,
+    colors: Array = None,
+    new: Array = None,
+    new_colors: Array = None,
+    components: tuple[int, int] = (0, 1),
+    ax: "Axes | None" = None,
+) -> Any:
+    """Training rows by two coordinates of an embedding, and new rows as crosses among them.
+
+    Parameters
+    ----------
+    model : SpectralEmbedding, DiffusionMap or ClassicalMDS
+        Fitted.
+    colors : array of shape (n,) or None
+        A number for each training row, shown by shade, or labels: a color and marker each.
+    new : array of shape (q, n_features) or None
+        Rows that are placed by ``model.transform``.
+    new_colors : array of shape (q,) or None
+        As `colors`, for the new rows, where these are numbers.
+    components : pair of int
+    ax : matplotlib Axes or None
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    check_is_fitted(model, "embedding_")
+    ax, Y = ax or new_axes(), dense(model.embedding_)
+    i, j = (check_component(k, Y.shape[1]) for k in components)
+    colors = None if colors is None else np.asarray(colors)
+    shaded = colors is not None and colors.dtype.kind == "f"
+    if shaded:
+        low, high = float(np.min(colors)), float(np.max(colors))
+        shades: dict[str, Any] = {"cmap": "viridis", "vmin": low, "vmax": high}
+        ax.scatter(Y[:, i], Y[:, j], c=colors, s=10, linewidths=0, **shades)
+    else:
+        scores(Y, colors, (i, j), ax)
+    if new is not None:
+        Z = dense(model.transform(new))
+        look = {"c": new_colors, **shades} if shaded and new_colors is not None else {"c": "black"}
+        ax.scatter(Z[:, i], Z[:, j], marker="x", s=36, linewidths=1.2, **look)
+    for k, name in ((i, "x"), (j, "y")):
+        value = float(dense(model.eigenvalues_)[k])
+        ax.set(**{f"{name}label": f"coordinate {k + 1} (eigenvalue {value:.3g})"})
     return ax

@@ -1,17 +1,32 @@
-"""How a fit went: its spectrum, its passes, the search that chose it."""
+"""How a fit went and what it means: spectrum, passes, the search that chose it, driving columns."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from .._colors import group_color
 from ..estimators import KernelPCASearch
+from ..hebbian import History
+from ..relatives.attribution import Attribution
 from ..relatives.significance import Significance
-from .axes import DASHES, MARKERS, dense, log_heights, new_axes
-from .histories import QUANTITIES, curves
+from ..solvers import PassState
+from .axes import DASHES, MARKERS, check_component, dense, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+# What a curve can show, best first: equation 22 of the Hebbian paper, what residuals say, and
+# how far the subspace turned.
+QUANTITIES = {
+    "excess": "excess reconstruction error",
+    "residual": "residual / largest eigenvalue",
+    "change": "turn of the subspace (sine)",
+}
+# Share of its size that a gradient must have with one sign for the bar to be told by it.
+ONE_SIGN = 0.5
+HATCHES = {"rises": "", "falls": "////", "both": "...."}
 
 
 def spectrum(
@@ -38,28 +53,27 @@ def spectrum(
     high = np.maximum(dense(certificate.eigenvalue_upper) - values, 0)
     ax.errorbar(number, values, yerr=[low, high], fmt="o-", color="0.2", ms=4, capsize=3, lw=1)
     if values.size and values.min() > 0:
-        log_heights(ax, values.min(), np.max(values + high))
+        ax.set_yscale("log")
+        if np.max(values + high) < 100 * values.min():
+            # Numbers between the powers of ten, of which there are few.
+            ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            ax.yaxis.set_minor_formatter(NullFormatter())
     ax.set_xlabel("component")
     ax.set_ylabel("eigenvalue")
     low_share, high_share = (100 * share for share in certificate.captured_variance)
     ends = dict.fromkeys(f"{share:.1f}" for share in (low_share, high_share))
     title = f"{' to '.join(ends)} % of the variance"
     if significance is not None:
-        draw_noise(ax, values, significance)
+        count = min(len(significance.eigenvalues), values.size)
+        # A sample was looked at: its first eigenvalue stands for the model's.
+        top = significance.eigenvalues[0]
+        noise = significance.null_upper[:count] * (values[0] / top if top > 0 else 1.0)
+        ax.plot(number[:count], noise, "s--", color="0.5", mfc="white", ms=4, lw=1, label="noise")
+        ax.legend(fontsize="small", framealpha=0.6)
         title += f"; {significance.n_significant} of {values.size} stand above noise"
     ax.set_title(title, fontsize="medium")
     return ax
-
-
-def draw_noise(ax, values, significance) -> None:
-    """The eigenvalues of noise, in the unit of those of the model."""
-    count = min(len(significance.eigenvalues), values.size)
-    # A sample was looked at: its first eigenvalue stands for the model's.
-    unit = values[0] / significance.eigenvalues[0] if significance.eigenvalues[0] > 0 else 1.0
-    noise = unit * significance.null_upper[:count]
-    number = np.arange(1, count + 1)
-    ax.plot(number, noise, "s--", color="0.5", mfc="white", ms=4, lw=1, label="noise")
-    ax.legend(fontsize="small", framealpha=0.6)
 
 
 def convergence(histories: Any, quantity: str = "auto", ax: "Axes | None" = None) -> "Axes":
@@ -101,6 +115,68 @@ def convergence(histories: Any, quantity: str = "auto", ax: "Axes | None" = None
     return ax
 
 
+def curves(histories, quantity: str = "auto"):
+    """Curves of one quantity, from one history or several by name.
+
+    Parameters
+    ----------
+    histories : history or mapping of str to history
+    quantity : "auto", "excess", "residual" or "change"
+        "auto" is the first of these that all histories have. Plain numbers are taken for
+        whatever is asked.
+
+    Returns
+    -------
+    quantity : str
+    named : dict of str to (passes, values)
+        Two arrays a history.
+    """
+    if not isinstance(histories, Mapping):
+        histories = {"": histories}
+    known = {name: _read(history, name) for name, history in histories.items()}
+    if not known:
+        raise ValueError("There is no history to show. Give one, or several by name.")
+    if quantity == "auto":
+        common = [q for q in QUANTITIES if all(q in kinds for kinds in known.values())]
+        if not common:
+            have = "; ".join(f"{name}: {', '.join(kinds)}" for name, kinds in known.items())
+            raise ValueError(
+                f"The histories have no quantity in common ({have}). Draw them one by one, or fit "
+                "both so that they record the same."
+            )
+        quantity = common[0]
+    for name, kinds in known.items():
+        if quantity not in kinds:
+            raise ValueError(
+                f"History {name!r} has no {quantity!r}, only {', '.join(kinds)}. For the excess "
+                "error fit HebbianKernelPCA with track_excess=True."
+            )
+    return quantity, {name: kinds[quantity] for name, kinds in known.items()}
+
+
+def _read(history, name):
+    """Quantities of one history, each as (passes, values)."""
+    if isinstance(history, History):
+        passes = np.arange(1, len(history.changes) + 1)
+        if not passes.size:
+            raise ValueError("The history is empty: no pass was finished.")
+        top = np.maximum(history.eigenvalues.max(axis=1), np.finfo(float).tiny)
+        known = {"residual": history.residuals.max(axis=1) / top, "change": history.changes}
+        if history.excess is not None:
+            known["excess"] = history.excess
+        return {kind: (passes, np.asarray(values, float)) for kind, values in known.items()}
+    history = list(history)
+    if not history:
+        raise ValueError(f"History {name!r} is empty: no pass was recorded.")
+    if all(isinstance(state, PassState) for state in history):
+        passes = np.array([state.n_passes for state in history])
+        return {"residual": (passes, np.array([state.residual for state in history], float))}
+    values = np.asarray(history, dtype=float)
+    if values.ndim != 1:
+        raise ValueError(f"History {name!r} needs one number a pass, and has shape {values.shape}.")
+    return {quantity: (np.arange(1, values.size + 1), values) for quantity in QUANTITIES}
+
+
 def selection(result: Any, ax: "Axes | None" = None) -> Any:
     """Heat map of the errors that a search over widths and components met; the best is ringed.
 
@@ -130,4 +206,52 @@ def selection(result: Any, ax: "Axes | None" = None) -> Any:
     ax.set_ylabel("gamma")
     ax.set_title(f"Error by {result.criterion}, 1 = nothing done", fontsize="medium")
     ax.figure.colorbar(picture, ax=ax)
+    return ax
+
+
+def attribution(
+    result: Any, component: int | None = None, *, count: int = 12, ax: "Axes | None" = None
+) -> Any:
+    """Bars of the columns that drive a component, or all of them, the longest first.
+
+    Parameters
+    ----------
+    result : Attribution or fitted estimator with `attribute`
+        An estimator is asked about the training rows that it has.
+    component : int or None, default=None
+        Which, from 0; None for all together.
+    count : int, default=12
+        Columns shown at most.
+    ax : matplotlib Axes or None
+
+    Returns
+    -------
+    matplotlib Axes
+        Bars are plain where the score rises with the column, striped where it falls and dotted
+        where it does both.
+    """
+    found = result if isinstance(result, Attribution) else result.attribute()
+    if component is not None:
+        component = check_component(component, len(found.components))
+    order = found.order(component)[:count]
+    values = found.overall if component is None else found.size[:, component]
+    ax = ax or new_axes((5.2, 0.8 + 0.28 * len(order)))
+    if component is None:
+        kinds = np.full(len(order), "rises")
+    else:
+        direction = found.direction[order, component]
+        kinds = np.select([direction > ONE_SIGN, direction < -ONE_SIGN], ["rises", "falls"], "both")
+    for kind, hatch in HATCHES.items():
+        place = np.flatnonzero(kinds == kind)
+        if place.size:
+            label = None if component is None else kind
+            widths = values[order][place]
+            ax.barh(place, widths, color="0.75", ec="0.2", hatch=hatch, label=label)
+    ax.set_yticks(range(len(order)), [found.columns[i] for i in order])
+    ax.invert_yaxis()
+    ax.set_xlabel("change of the score for one standard deviation")
+    name = "all components" if component is None else found.components[component]
+    ax.set_title(f"What drives {name}", fontsize="medium")
+    if component is not None:
+        ax.legend(fontsize="small", framealpha=0.6, title="with the column it")
     return ax

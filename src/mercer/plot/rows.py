@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib import pyplot as plt
 
 from ..compute.arrays import Array
-from .axes import DASHES, dense, new_axes, row_of_axes, shades
-from .walking import steps_along, walk
+from .axes import DASHES, check_component, dense, new_axes, row_of_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,17 +44,49 @@ def preimages(
     """
     steps = steps_along(span, n_steps)
     rows = walk(model, component, steps)
+    labels = [f"{step:+.3g}" for step in steps]
     if images is None:
         ax = ax or new_axes()
-        _curves(ax, rows, [f"{step:+.3g}" for step in steps])
+        # Lightness grows along the walk, and no curve is as pale as paper.
+        colors = plt.get_cmap("viridis")(np.linspace(0, 0.85, n_steps))
+        columns = np.arange(1, rows.shape[1] + 1)
+        for k, (row, label) in enumerate(zip(rows, labels, strict=True)):
+            ax.plot(columns, row, color=colors[k], linestyle=DASHES[k % len(DASHES)], label=label)
+        ax.set_xlabel("column")
         ax.legend(title="standard deviations", fontsize="small", ncols=2, framealpha=0.6)
     else:
         lines = [as_images(rows, images)]
-        ax = _montage(ax, lines, *_range(lines))
-        ax.set_xticks(_centers(images[1], n_steps), [f"{step:+.3g}" for step in steps])
+        ax = _montage(ax, lines, lines)
+        ax.set_xticks(_centers(images[1], n_steps), labels)
         ax.set_xlabel("standard deviations")
     ax.set_title(f"along component {component + 1}", fontsize="medium")
     return ax
+
+
+def steps_along(span: float, count: int) -> np.ndarray:
+    """Places of a walk from -span to span, in standard deviations."""
+    if not (span > 0 and np.isfinite(span) and count >= 2):
+        raise ValueError(
+            f"A walk needs a positive span and at least 2 steps; span={span!r}, n_steps={count!r}."
+        )
+    return np.linspace(-span, span, count)
+
+
+def walk(model, component: int, steps):
+    """Rows (len(steps), d) whose scores are zero but along one component.
+
+    Parameters
+    ----------
+    model : fitted estimator with `inverse_transform`
+    component : int
+    steps : array
+        In standard deviations of the component.
+    """
+    variances = dense(model.explained_variance_)
+    component = check_component(component, variances.size)
+    S = np.zeros((len(steps), variances.size))
+    S[:, component] = np.asarray(steps) * np.sqrt(max(float(variances[component]), 0.0))
+    return dense(model.inverse_transform(S))
 
 
 def denoised(
@@ -78,12 +110,14 @@ def denoised(
     """
     kinds = {"noisy": noisy, "denoised": result, "clean": clean}
     kinds = {name: dense(rows) for name, rows in kinds.items() if rows is not None}
-    _check_equal(kinds)
+    if len({rows.shape for rows in kinds.values()}) > 1:
+        found = ", ".join(f"{name} {rows.shape}" for name, rows in kinds.items())
+        raise ValueError(f"The rows must be the same, of one shape; they are {found}.")
     if images is None:
         return _denoised_curves(kinds, ax)
     lines = [as_images(rows, images) for rows in kinds.values()]
     # Noise beyond the values of the others is cut off, or it would leave them pale.
-    ax = _montage(ax, lines, *_range(lines[1:]))
+    ax = _montage(ax, lines, lines[1:])
     ax.set_yticks(_centers(images[0], len(kinds)), list(kinds))
     ax.set_xticks([])
     return ax
@@ -105,13 +139,6 @@ def as_images(rows, shape):
     return rows.reshape(-1, *shape)
 
 
-def _check_equal(kinds):
-    shapes = {name: rows.shape for name, rows in kinds.items()}
-    if len(set(shapes.values())) > 1:
-        found = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise ValueError(f"The rows must be the same, of one shape; they are {found}.")
-
-
 def _denoised_curves(kinds, ax):
     """A picture a row, a line style a kind."""
     first = next(iter(kinds.values()))
@@ -131,39 +158,25 @@ def _denoised_curves(kinds, ax):
     return axes
 
 
-def _curves(ax, rows, labels):
-    colors = shades(len(rows))
-    columns = np.arange(1, rows.shape[1] + 1)
-    for k, (row, label) in enumerate(zip(rows, labels, strict=True)):
-        ax.plot(columns, row, color=colors[k], linestyle=DASHES[k % len(DASHES)], label=label)
-    ax.set_xlabel("column")
+def _montage(ax, lines, measured):
+    """Lines of images in one gray or color picture, thin gaps between.
 
-
-def _montage(ax, lines, low, high):
-    """Lines of images in one grey or color picture, thin gaps between."""
-    shown = [np.clip((images - low) / (high - low), 0.0, 1.0) for images in lines]
-    picture = np.concatenate([_line(images) for images in shown])
+    The least and largest values of the images `measured` become black and white.
+    """
+    low = min(float(np.min(images)) for images in measured)
+    high = max(float(np.max(images)) for images in measured)
+    high = high if high > low else low + 1.0
+    gaps = [(0, 0), (0, GAP), (0, GAP)] + [(0, 0)] * (lines[0].ndim - 3)
+    shown = (np.clip((images - low) / (high - low), 0.0, 1.0) for images in lines)
+    padded = (np.pad(images, gaps, constant_values=1.0) for images in shown)
+    picture = np.concatenate([np.concatenate(list(images), axis=1) for images in padded])
     h, w = picture.shape[:2]
     ax = ax or new_axes((MONTAGE, min(MONTAGE, 0.7 + MONTAGE * h / w)))
     ax.imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     ax.set_yticks([])
     ax.tick_params(length=0)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    ax.spines[:].set_visible(False)
     return ax
-
-
-def _range(lines):
-    """The values that become black and white."""
-    low = min(float(np.min(images)) for images in lines)
-    high = max(float(np.max(images)) for images in lines)
-    return low, high if high > low else low + 1.0
-
-
-def _line(images):
-    """Images side by side, each with a white gap on its right and below."""
-    gaps = [(0, 0), (0, GAP), (0, GAP)] + [(0, 0)] * (images.ndim - 3)
-    return np.concatenate(list(np.pad(images, gaps, constant_values=1.0)), axis=1)
 
 
 def _centers(side, count):

@@ -10,7 +10,7 @@ from ..compute import is_sparse, to_numpy
 from ..files import RowSource, is_arrow, open_source
 from ..kernels import Precomputed
 from ..plot.axes import dense
-from ..plot.histories import QUANTITIES, curves
+from ..plot.fits import QUANTITIES, curves
 from ..relatives.attribution import Attribution
 from ..relatives.significance import Significance
 from .coloring import Coloring, make_coloring

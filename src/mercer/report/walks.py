@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from ..plot.walking import steps_along, walk
+from ..plot.rows import steps_along, walk
 
 # Components to walk along, steps of each, and standard deviations to both sides.
 COMPONENTS = 8
