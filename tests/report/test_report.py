@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import re
+import zlib
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -20,14 +21,19 @@ from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA, load
 from mercer.bases import Landmarks
 from mercer.fitting.certificate import Certificate
 from mercer.report import write_report
-from mercer.report.charts import convergence_chart, round_powers, round_steps, spectrum_chart
+from mercer.report.charts import convergence_chart, spectrum_chart, ticks
 from mercer.report.coloring import MISSING, make_coloring
 from mercer.report.content import rows_to_show
-from mercer.report.packing import pack, script_json, unpack
-from mercer.report.thumbnails import thumbnails
+from mercer.report.page import pack, script_json, thumbnails
 from mercer.report.words import sentences
 
 EVIL = '</script><img src=x onerror="alert(1)"><!-- & \' ]]>'
+
+
+def unpack(packed):
+    """The numbers of `pack`, flat: what the page's own script does."""
+    stream = zlib.decompress(base64.b64decode(packed["data"]))
+    return np.frombuffer(stream, dtype=f"<{packed['kind']}")
 
 
 class Page(HTMLParser):
@@ -278,8 +284,8 @@ def test_images_are_thumbnails(tmp_path):
 
 def test_large_images_shrink_by_averages():
     X = np.arange(2 * 128 * 96, dtype=float).reshape(2, -1)
-    pixels, shape = thumbnails(X, (128, 96), 0.0, X.max())
-    assert shape == (64, 48, 1)
+    pixels = thumbnails(X, (128, 96), 0.0, X.max())
+    assert pixels.shape == (2, 64, 48, 1)
     means = X.reshape(2, 64, 2, 48, 2).mean(axis=(2, 4)) * 255 / X.max()
     assert_allclose(pixels[..., 0], means, atol=0.5)
 
@@ -357,9 +363,9 @@ def test_charts_are_whole_and_inside_their_frame(chart):
 
 
 def test_ticks_are_round():
-    assert_allclose(round_steps(-0.7, 0.3), [-0.6, -0.4, -0.2, 0.0, 0.2], atol=1e-12)
-    assert_allclose(round_powers(3, 90), [5, 10, 20, 50])
-    assert_allclose(round_powers(1e-8, 1), [1e-8, 1e-6, 1e-4, 1e-2, 1])
+    assert_allclose(ticks(-0.7, 0.3), [-0.6, -0.4, -0.2, 0.0, 0.2], atol=1e-12)
+    assert_allclose(ticks(3, 90, log=True), [5, 10, 20, 50])
+    assert_allclose(ticks(1e-8, 1, log=True), [1e-8, 1e-6, 1e-4, 1e-2, 1])
 
 
 def test_the_file_is_small(tmp_path):

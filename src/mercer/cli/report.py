@@ -51,9 +51,10 @@ def run(args: Namespace) -> Result:
             rows, table = mixed_report(args, model._encoding)
             columns = rows.columns
         write_report(
-            model,
+            model.model,
             rows,
             draft,
+            scaling=model.scaling,
             columns=columns,
             colors=color_of(args, table),
             color_name=args.color,

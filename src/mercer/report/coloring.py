@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..compute import to_numpy
+from ..plot.axes import dense
 
 # Whole numbers with no more distinct values than this are groups, such as digits.
 WHOLE_GROUPS = 20
@@ -59,9 +60,14 @@ def make_coloring(colors, names, X, n: int, name: str | None = None) -> Coloring
     if colors is None:
         return None
     if isinstance(colors, str | int | np.integer) and not isinstance(colors, bool):
-        k = _column(colors, names)
-        column = X[:, [k]].toarray() if hasattr(X, "toarray") else X[:, [k]]
-        return _of_values(name or names[k], np.asarray(column).ravel())
+        if colors not in names if isinstance(colors, str) else not 0 <= colors < len(names):
+            some = ", ".join(repr(name) for name in names[:10])
+            raise ValueError(
+                f"There is no column {colors!r} to color by. Choose one of these: {some}; or give "
+                f"a number below {len(names)}, counted from 0."
+            )
+        k = names.index(colors) if isinstance(colors, str) else int(colors)
+        return _of_values(name or names[k], dense(X[:, [k]]).ravel())
     values = np.asarray(to_numpy(colors))
     if values.shape != (n,):
         raise ValueError(
@@ -71,53 +77,34 @@ def make_coloring(colors, names, X, n: int, name: str | None = None) -> Coloring
     return _of_values(str(name or getattr(colors, "name", None) or "color"), values)
 
 
-def _column(colors, names) -> int:
-    """The number of the column meant."""
-    if isinstance(colors, str):
-        if colors not in names:
-            some = ", ".join(repr(name) for name in names[:10])
-            raise ValueError(
-                f"There is no column {colors!r} to color by. Choose one of these: {some}."
-            )
-        return names.index(colors)
-    if not 0 <= colors < len(names):
-        raise ValueError(
-            f"There is no column {colors} to color by. Give a number below {len(names)}, counted "
-            "from 0."
-        )
-    return int(colors)
-
-
 def _of_values(name, values) -> Coloring:
-    if values.dtype.kind in "iuf" and not _few_whole(values):
-        numbers = values.astype(np.float32)
-        # An infinite value has no place on a scale.
-        return Coloring(name, None, np.where(np.isfinite(numbers), numbers, np.nan))
-    texts = np.array([_text(value) for value in values], dtype=object)
-    present = [text for text in texts if text is not None]
+    if values.dtype.kind in "iuf":
+        known = values[np.isfinite(values)]
+        if not np.all(known == np.round(known)) or np.unique(known).size > WHOLE_GROUPS:
+            numbers = values.astype(np.float32)
+            # An infinite value has no place on a scale.
+            return Coloring(name, None, np.where(np.isfinite(numbers), numbers, np.nan))
+    texts = [_text(value) for value in values]
+    present = np.array([text is not None for text in texts], dtype=bool)
     # Numbers in the order of numbers, words in that of words.
-    known = values[[text is not None for text in texts]]
-    order = np.unique(known) if values.dtype.kind in "biuf" else sorted(set(present))
-    groups = [str(_text(value)) for value in order]
-    if len(groups) > MOST_GROUPS:
+    numeric = values.dtype.kind in "biuf"
+    order = (
+        np.unique(values[present])
+        if numeric
+        else sorted(text for text in texts if text is not None)
+    )
+    code = {group: k for k, group in enumerate(dict.fromkeys(str(_text(one)) for one in order))}
+    if len(code) > MOST_GROUPS:
         raise ValueError(
-            f"colors has {len(groups)} groups, which no one can tell apart. Give at most "
+            f"colors has {len(code)} groups, which no one can tell apart. Give at most "
             f"{MOST_GROUPS}, or numbers for a scale."
         )
-    code = {group: k for k, group in enumerate(groups)}
     codes = np.array([MISSING if text is None else code[text] for text in texts], np.uint16)
-    return Coloring(name, tuple(groups), codes)
-
-
-def _few_whole(values) -> bool:
-    known = values[np.isfinite(values)] if values.dtype.kind == "f" else values
-    return bool(np.all(known == np.round(known))) and np.unique(known).size <= WHOLE_GROUPS
+    return Coloring(name, tuple(code), codes)
 
 
 def _text(value) -> str | None:
     """The name of a group; None for a missing value."""
     if value is None or value != value:
         return None
-    if isinstance(value, float | np.floating):
-        return f"{value:g}"
-    return str(value)
+    return f"{value:g}" if isinstance(value, float | np.floating) else str(value)

@@ -1,21 +1,23 @@
 """What a report shows, gathered from a model and rows: numbers only, no HTML."""
 
+import math
+import warnings
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
 from ..compute import is_sparse, to_numpy
 from ..files import RowSource, is_arrow, open_source
 from ..kernels import Precomputed
 from ..plot.axes import dense
 from ..plot.fits import QUANTITIES, curves
+from ..plot.rows import steps_along, walk
 from ..relatives.attribution import Attribution
 from ..relatives.significance import Significance
 from .coloring import Coloring, make_coloring
-from .thumbnails import check_images
-from .walks import Walks, take_walks
 from .words import lead, sentences
 
 # Components among which to choose axes, columns whose values are shown, rows of the table.
@@ -24,6 +26,33 @@ COLUMNS = 32
 OUTLIERS = 20
 # Rows whose gradients are averaged.
 ATTRIBUTION_ROWS = 300
+# Components to walk along, steps of each, and standard deviations to both sides.
+WALKED = 8
+STEPS = 21
+SPAN = 2.5
+# Numbers of all walks; rows of very many columns are walked along fewer components.
+WALK_NUMBERS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Walks:
+    """Pre-images along the leading components.
+
+    Attributes
+    ----------
+    steps : array of shape (q,)
+        In standard deviations.
+    deviations : array of shape (c,)
+        Standard deviation of the scores of each component.
+    rows : array of shape (c, q, d)
+    note : str
+        What the method warned of; empty if of nothing.
+    """
+
+    steps: np.ndarray
+    deviations: np.ndarray
+    rows: np.ndarray
+    note: str
 
 
 @dataclass(frozen=True)
@@ -37,8 +66,6 @@ class Content:
         What is seen, for readers who never saw the code.
     sentences : list of str
     model : fitted estimator
-    total : int
-        Rows given.
     index : array of shape (n,)
         Numbers of the rows shown, in order.
     scores : array of shape (n, at most COMPONENTS)
@@ -72,7 +99,6 @@ class Content:
     lead: str
     sentences: list[str]
     model: Any
-    total: int
     index: np.ndarray
     scores: np.ndarray
     errors: np.ndarray | None
@@ -91,38 +117,63 @@ class Content:
 
 
 def gather(
-    model, X, columns, colors, color_name, images, title, max_points, history, row_names=None
+    model,
+    X,
+    columns,
+    colors,
+    color_name,
+    images,
+    title,
+    max_points,
+    history,
+    row_names,
+    scaling,
 ) -> Content:
     """The content of a report; all checks of its arguments are here."""
     if not isinstance(max_points, int | np.integer) or max_points < 1:
         raise ValueError(f"max_points={max_points!r} must be a whole number of at least 1.")
     if is_arrow(X) or isinstance(X, str | PathLike):
-        X = table_for(model, X)
+        known, X = model._recorded().columns, open_source(source := X)
+        if known is not None and X.columns not in (None, known):
+            X = open_source(source, columns=known)
         columns = columns or X.columns
         if isinstance(colors, str) and colors in X.left_out:
             color_name, colors = color_name or colors, X.others([colors])[colors]
-    precomputed = isinstance(model.kernel_, Precomputed)
-    S = scores_of(model, X)
-    errors = None if precomputed else dense(model.reconstruction_error(X))
+    precomputed, mixed = isinstance(model.kernel_, Precomputed), model._encoding is not None
+    given = X if scaling is None else scaling.apply(X)
+    S = dense(model.transform(given))
+    if not S.shape[1]:
+        raise ValueError(
+            "The model kept no component, so that there is nothing to show. Fit it to rows that "
+            "are not all equal."
+        )
+    errors = None if precomputed else dense(model.reconstruction_error(given))
     names = column_names(model, X, columns)
-    if model._encoding is not None:
-        if isinstance(colors, str) and colors in names:
-            color_name, colors = color_name or colors, np.asarray(X[colors])
-        X = numbers_of(X, names)
-    X = plain_rows(X)
+    if mixed and isinstance(colors, str) and colors in names:
+        color_name, colors = color_name or colors, np.asarray(X[colors])
+    X = plain_rows(X, names if mixed else None)
     n, d = X.shape
     shape = check_images(images, d)
     coloring = make_coloring(colors, names, X, n, color_name)
-    worst = worst_rows(errors, min(OUTLIERS, int(max_points)))
+    if row_names is not None and len(row_names) != n:
+        raise ValueError(f"row_names has {len(row_names)} names, and X has {n} rows.")
+    most = min(OUTLIERS, int(max_points))
+    worst = np.arange(0) if errors is None else np.argsort(-errors, kind="stable")[:most]
     index = rows_to_show(n, worst, int(max_points))
     rows = X[index]
-    shown = [] if precomputed or shape else shown_columns(model, rows)
+    # Of a table with texts, the columns of complete numbers.
+    whole = np.flatnonzero(np.isfinite(rows).all(axis=0)) if mixed else np.arange(d)
+    shown = [] if precomputed or shape else whole[:COLUMNS].tolist()
+    try:
+        found = model.attribute(max_rows=ATTRIBUTION_ROWS)
+        attribution = replace(found, columns=tuple(names))
+    except ValueError as error:
+        attribution = str(error)
     return Content(
         title=title or f"Kernel PCA of {n:,} rows",
         lead=lead(model, index.size),
         sentences=sentences(model, n, index.size),
         model=model,
-        total=n,
         index=index,
         scores=S[index, :COMPONENTS],
         errors=None if errors is None else errors[index],
@@ -133,58 +184,11 @@ def gather(
         coloring=coloring and coloring.take(index),
         shape=shape,
         names=names,
-        walks=take_walks(model),
+        walks=take_walks(model, scaling),
         history=recorded(model, history),
-        row_names=names_of_rows(row_names, n, index),
-        attribution=driven_by(model, names),
+        row_names=None if row_names is None else [str(s) for s in np.asarray(row_names)[index]],
+        attribution=attribution,
     )
-
-
-def numbers_of(frame, names) -> np.ndarray:
-    """The columns of a mixed frame, (n, d), NaN where they hold no numbers."""
-    columns = (np.asarray(frame[name]) for name in names)
-    blank = np.full(len(frame), np.nan)
-    return np.column_stack([c.astype(float) if c.dtype.kind in "biuf" else blank for c in columns])
-
-
-def shown_columns(model, rows) -> list[int]:
-    """The first columns; of a mixed frame those of complete numbers."""
-    d = rows.shape[1]
-    whole = range(d) if model._encoding is None else np.flatnonzero(np.isfinite(rows).all(axis=0))
-    return [int(k) for k in whole][:COLUMNS]
-
-
-def scores_of(model, X) -> np.ndarray:
-    """The scores of the rows of X, of which there is something to show."""
-    S = dense(model.transform(X))
-    if not S.shape[1]:
-        raise ValueError(
-            "The model kept no component, so that there is nothing to show. Fit it to rows that "
-            "are not all equal."
-        )
-    return S
-
-
-def driven_by(model, names) -> Attribution | str:
-    """The columns that drive the components over training rows, or why that is not known."""
-    try:
-        return replace(model.attribute(max_rows=ATTRIBUTION_ROWS), columns=tuple(names))
-    except ValueError as error:
-        return str(error)
-
-
-def table_for(model, X) -> RowSource:
-    """A table, or the path of one, with the columns that the model was fitted to."""
-    names, source = model._recorded().columns, open_source(X)
-    if names is None or source.columns in (None, names):
-        return source
-    return open_source(X, columns=names)
-
-
-def plain_rows(X):
-    """X as a NumPy array, memmap or CSR matrix; the model has checked it already."""
-    X = X.read() if isinstance(X, RowSource) else X
-    return X.tocsr() if is_sparse(X) else np.asarray(to_numpy(X))
 
 
 def column_names(model, X, columns) -> list[str]:
@@ -202,18 +206,34 @@ def column_names(model, X, columns) -> list[str]:
     return names
 
 
-def names_of_rows(row_names, n: int, index) -> list[str] | None:
-    """The names of the rows shown, one a row."""
-    if row_names is None:
+def plain_rows(X, mixed: list[str] | None):
+    """X as a NumPy array, memmap or CSR matrix; the model has checked it already.
+
+    `mixed` names the columns of a frame with texts, which become NaN.
+    """
+    if mixed is not None:
+        columns = (np.asarray(X[name]) for name in mixed)
+        blank = np.full(len(X), np.nan)
+        return np.column_stack(
+            [c.astype(float) if c.dtype.kind in "biuf" else blank for c in columns]
+        )
+    X = X.read() if isinstance(X, RowSource) else X
+    return X.tocsr() if is_sparse(X) else np.asarray(to_numpy(X))
+
+
+def check_images(images, d: int) -> tuple[int, ...] | None:
+    """The shape of a row as an image, or an error that says why it is none."""
+    if images is None:
         return None
-    if len(row_names) != n:
-        raise ValueError(f"row_names has {len(row_names)} names, and X has {n} rows.")
-    return [str(name) for name in np.asarray(row_names)[index]]
-
-
-def worst_rows(errors, most: int) -> np.ndarray:
-    """Rows with the largest errors, largest first; none where errors are not known."""
-    return np.arange(0) if errors is None else np.argsort(-errors, kind="stable")[:most]
+    shape = tuple(int(side) for side in images)
+    if len(shape) not in (2, 3) or min(shape) < 1 or math.prod(shape) != d:
+        raise ValueError(
+            f"images={images!r} is not the shape of a row of {d} columns. Give (height, width) or "
+            "(height, width, channels) whose product is the number of columns."
+        )
+    if shape[2:] not in ((), (1,), (3,)):
+        raise ValueError(f"images={images!r} has {shape[2]} channels, and 1 or 3 can be shown.")
+    return shape
 
 
 def rows_to_show(n: int, worst, most: int) -> np.ndarray:
@@ -226,6 +246,24 @@ def rows_to_show(n: int, worst, most: int) -> np.ndarray:
     others = np.setdiff1d(np.arange(n), worst)
     drawn = np.random.default_rng(0).choice(others, most - worst.size, replace=False)
     return np.sort(np.concatenate([worst, drawn]))
+
+
+def take_walks(model, scaling) -> Walks | str:
+    """Walks along the leading components, or why the model has no way back to rows."""
+    deviations = np.sqrt(np.maximum(np.asarray(model.explained_variance_, float), 0.0))
+    count = min(WALKED, deviations.size, max(1, WALK_NUMBERS // (STEPS * model.n_features_in_)))
+    steps = steps_along(SPAN, STEPS)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            rows = np.stack([walk(model, k, steps) for k in range(count)])
+        except (NotFittedError, ValueError) as error:
+            return str(error)
+    rows = rows if scaling is None else scaling.undo(rows)
+    if not np.isfinite(rows).all():
+        return "The pre-images of this model are not finite."
+    note = " ".join(dict.fromkeys(str(one.message) for one in told))
+    return Walks(steps, deviations[:count], rows, note)
 
 
 def recorded(model, history):

@@ -7,6 +7,9 @@ style by their hashes, and no other, no request and no form.
 
 import base64
 import hashlib
+import json
+import math
+import zlib
 from dataclasses import replace
 from html import escape
 from importlib.resources import files
@@ -18,10 +21,7 @@ import numpy as np
 from ..fitting.certificate import confidence_text
 from ..plot.axes import dense
 from .charts import bar_chart, convergence_chart, spectrum_chart
-from .content import Content
-from .packing import pack, script_json
-from .thumbnails import gray_range, thumbnails, to_bytes
-from .walks import Walks
+from .content import Content, Walks
 
 SCRIPTS = (
     "arrays",
@@ -41,12 +41,18 @@ SCRIPTS = (
 BARS, COMPONENTS_EXPLAINED = 12, 32
 # Components drawn and listed in the spectrum.
 SPECTRUM = 60
+# Longest side of a thumbnail, and bytes of all of them before compression.
+SIDE = 64
+BYTES = 16_000_000
+# What a text must not contain inside a script element, written as JSON allows it.
+HARMLESS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
 def render(content: Content) -> str:
     """The whole file as a text."""
     style = asset("page.css")
     script = "(() => {\n'use strict';\n" + "\n".join(asset(f"{s}.js") for s in SCRIPTS) + "})();\n"
+    first = f"{content.columns[0]} > 1" if content.columns else "component 1 > 0.2"
     return Template(asset("page.html")).substitute(
         policy=policy(script, style),
         style=style,
@@ -54,9 +60,9 @@ def render(content: Content) -> str:
         data=script_json(page_data(content)),
         title=escape(content.title),
         lead=f"<p>{escape(content.lead)}</p>",
-        search=escape(search_example(content)),
+        search=escape(f"7, a group, {first}"),
         summary="".join(f"<p>{escape(text)}</p>" for text in content.sentences),
-        spectrum=spectrum_section(content.model) + significance_section(content),
+        spectrum=spectrum_section(content),
         convergence=convergence_section(content),
         walk=walk_note(content),
         outliers=outlier_table(content),
@@ -73,28 +79,18 @@ def asset(name: str) -> str:
 
 def policy(script: str, style: str) -> str:
     """A content security policy that allows this script and this style and nothing else."""
+    digests = (hashlib.sha256(text.encode()).digest() for text in (script, style))
+    of_script, of_style = (f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     return (
-        f"default-src 'none'; script-src {digest(script)}; style-src {digest(style)}; "
+        f"default-src 'none'; script-src {of_script}; style-src {of_style}; "
         "base-uri 'none'; form-action 'none'"
     )
 
 
-def digest(text: str) -> str:
-    """The hash of an inline element, as a policy names it."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def search_example(content: Content) -> str:
-    """What one may search for, in a few words."""
-    if content.columns:
-        return f"7, a group, {content.columns[0]} > 1"
-    return "7, a group, component 1 > 0.2"
-
-
 def page_data(content: Content) -> dict:
     """What the scripts need, arrays packed."""
-    low, high = gray_range(content.rows) if content.rows is not None else (0.0, 1.0)
-    return {
+    coloring, shape, walks = content.coloring, content.shape, content.walks
+    data: dict = {
         "count": int(content.index.size),
         "components": content.scores.shape[1],
         "index": pack(content.index, "i4"),
@@ -104,50 +100,78 @@ def page_data(content: Content) -> dict:
         "names": content.row_names,
         "columns": content.columns,
         "values": pack(content.values, "f4"),
-        "coloring": _coloring(content.coloring),
-        "images": _images(content, low, high),
-        "walk": _walk(content, low, high),
+        "coloring": None,
+        "images": None,
+        "walk": None,
     }
+    if coloring is not None:
+        values = pack(coloring.values, "f4" if coloring.groups is None else "u2")
+        data["coloring"] = {"name": coloring.name, "groups": coloring.groups, "values": values}
+    low, high = 0.0, 1.0
+    if content.rows is not None and shape is not None:
+        # The values that become black and white.
+        low, high = float(np.min(content.rows)), float(np.max(content.rows))
+        high = high if high > low else low + 1.0
+        pixels = thumbnails(content.rows, shape, low, high)
+        data["images"] = {"shape": list(pixels.shape[1:]), "pixels": pack(pixels, "u1")}
+    if isinstance(walks, Walks):
+        rows = pack(to_bytes(walks.rows, low, high), "u1") if shape else pack(walks.rows, "f4")
+        data["walk"] = {
+            "steps": walks.steps.tolist(),
+            "deviations": walks.deviations.tolist(),
+            "names": [] if shape else content.names,
+            "shape": [*shape, 1][:3] if shape else None,
+            "rows": rows,
+        }
+    return data
 
 
-def _coloring(coloring):
-    if coloring is None:
-        return None
-    kind = "f4" if coloring.groups is None else "u2"
-    return {
-        "name": coloring.name,
-        "groups": coloring.groups,
-        "values": pack(coloring.values, kind),
-    }
+def pack(array, kind: str) -> dict:
+    """An array as base64 of a zlib stream of little-endian numbers.
+
+    Parameters
+    ----------
+    array : array
+    kind : "f4", "i4", "u2" or "u1"
+        Type of the numbers in the page.
+    """
+    flat = np.ascontiguousarray(array, dtype=f"<{kind}")
+    return {"kind": kind, "data": base64.b64encode(zlib.compress(flat.tobytes(), 6)).decode()}
 
 
-def _images(content, low, high):
-    if content.rows is None or content.shape is None:
-        return None
-    pixels, shape = thumbnails(content.rows, content.shape, low, high)
-    return {"shape": [int(side) for side in shape], "pixels": pack(pixels, "u1")}
+def script_json(value) -> str:
+    """JSON that can stand in a script element: nothing in it ends the element or begins one."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    for character, harmless in HARMLESS.items():
+        text = text.replace(character, harmless)
+    return text
 
 
-def _walk(content, low, high):
-    walks = content.walks
-    if not isinstance(walks, Walks):
-        return None
-    shape = content.shape
-    rows = pack(to_bytes(walks.rows, low, high), "u1") if shape else pack(walks.rows, "f4")
-    return {
-        "steps": [float(step) for step in walks.steps],
-        "deviations": [float(deviation) for deviation in walks.deviations],
-        "names": [] if shape else content.names,
-        "shape": [*shape, 1][:3] if shape else None,
-        "rows": rows,
-    }
+def to_bytes(rows, low: float, high: float) -> np.ndarray:
+    """Values as bytes, those beyond the range at its ends."""
+    shares = (np.asarray(rows, float) - low) / (high - low)
+    return np.clip(np.round(255 * shares), 0, 255).astype(np.uint8)
 
 
-def spectrum_section(model) -> str:
-    """The chart of the eigenvalues, and the same numbers as a table."""
+def thumbnails(rows, shape, low: float, high: float) -> np.ndarray:
+    """Bytes (n, h, w, channels), averaged over squares of pixels until all fit."""
+    h, w, channels = (*shape, 1)[:3]
+    pixels = rows.reshape(len(rows), h, w, channels)
+    side = max(math.ceil(max(h, w) / SIDE), math.ceil(math.sqrt(pixels.size / BYTES)))
+    # Small sides must not vanish.
+    side = min(side, h, w)
+    if side > 1:
+        # Pixels beyond the last whole square are cut off.
+        pixels = pixels[:, : h // side * side, : w // side * side]
+        pixels = pixels.reshape(len(rows), h // side, side, w // side, side, channels)
+        pixels = pixels.mean(axis=(2, 4))
+    return to_bytes(pixels, low, high)
+
+
+def spectrum_section(content: Content) -> str:
+    """The chart of the eigenvalues, the same numbers as a table, and which stand above noise."""
+    model, found = content.model, content.significance
     values, certificate = dense(model.eigenvalues_)[:SPECTRUM], model.certificate_
-    if not values.size:
-        return "<p>No component was kept.</p>"
     lower = dense(certificate.eigenvalue_lower)[:SPECTRUM]
     upper = dense(certificate.eigenvalue_upper)[:SPECTRUM]
     shares = 100 * dense(model.explained_variance_ratio_)[:SPECTRUM]
@@ -165,22 +189,17 @@ def spectrum_section(model) -> str:
     count = dense(model.eigenvalues_).size
     more = f"<p>The first {SPECTRUM} of {count}.</p>" if count > SPECTRUM else ""
     bars = "hold the true ones" if certificate.kind == "bound" else "are estimates of their error"
-    return (
+    text = (
         f"<p>Eigenvalues as dots; the bars, where they are wide enough to see, {bars}.</p>"
         f"{spectrum_chart(values, lower, upper)}{more}"
         f"<details><summary>The numbers</summary>{table(heads, rows)}</details>"
     )
-
-
-def significance_section(content: Content) -> str:
-    """How many components stand above noise, where it was found out."""
-    found = content.significance
-    if found is None:
-        return ""
-    return (
-        f"<p>{escape(found.sentence())}</p><details><summary>Component by component</summary>"
-        f"{table(*found.table())}</details>"
-    )
+    if found is not None:
+        text += (
+            f"<p>{escape(found.sentence())}</p><details><summary>Component by component</summary>"
+            f"{table(*found.table())}</details>"
+        )
+    return text
 
 
 def convergence_section(content: Content) -> str:
@@ -218,7 +237,7 @@ def outlier_table(content: Content) -> str:
             f'aria-label="Show row {name}">{name}</button></td>'
             f"<td>{error:.4g}</td><td>{error / median:.3g} x</td><td>{escape(group)}</td></tr>"
         )
-    return _table_of(heads, "".join(body))
+    return table(heads, [], "".join(body))
 
 
 def attribution_section(content: Content) -> str:
@@ -241,7 +260,10 @@ def attribution_section(content: Content) -> str:
 def certificate_tables(model) -> str:
     """The certificate, and the parameters of the fit."""
     lines = table(["", ""], [list(line) for line in model.certificate_.summary()])
-    rows = [[name, shorten(repr(value), 200)] for name, value in changed_parameters(model)]
+    defaults = type(model)().get_params(deep=False)
+    given = {name: repr(value) for name, value in model.get_params(deep=False).items()}
+    changed = {name: text for name, text in given.items() if text != repr(defaults[name])}
+    rows = [[name, shorten(text, 200)] for name, text in changed.items()]
     if not rows:
         return lines
     return f"{lines}<h3>Parameters that are not defaults</h3>{table(['parameter', 'value'], rows)}"
@@ -258,20 +280,10 @@ def plan_section(model) -> str:
     )
 
 
-def changed_parameters(model):
-    """Names and values of the parameters whose text differs from the default's."""
-    defaults = model.__class__().get_params(deep=False)  # also of a proxy
-    given = model.get_params(deep=False)
-    return [(name, value) for name, value in given.items() if repr(value) != repr(defaults[name])]
-
-
-def table(heads, rows) -> str:
-    """A table of texts, escaped."""
-    cells = ("".join(f"<td>{escape(text)}</td>" for text in row) for row in rows)
-    return _table_of(heads, "".join(f"<tr>{row}</tr>" for row in cells))
-
-
-def _table_of(heads, body) -> str:
+def table(heads, rows, body: str = "") -> str:
+    """A table of texts, escaped, with further rows of HTML."""
+    for row in rows:
+        body += "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>"
     head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads) if any(heads) else ""
     return (
         '<div class="wide" tabindex="0" role="region" aria-label="Table, scrolls sideways">'

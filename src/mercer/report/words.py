@@ -38,24 +38,26 @@ def lead(model, shown: int) -> str:
 
 
 def sentences(model, rows: int, shown: int) -> list[str]:
-    """The summary, a paragraph each."""
-    texts = [_what(model, rows, shown), _how_much(model), _how_sure(model)]
-    # A number stays on the line of its percent sign.
-    return [text.replace(" %", "\u00a0%") for text in texts]
-
-
-def _what(model, rows, shown) -> str:
-    r = dense(model.eigenvalues_).size
-    text = (
-        f"Kernel PCA with {_count(r, 'component')} and a {kernel_words(model.kernel_)}, "
-        f"{basis_words(model)}."
+    """The summary, a paragraph each: what was fitted, how much it holds, how sure that is."""
+    shares = 100 * dense(model.explained_variance_ratio_)
+    what = (
+        f"Kernel PCA with {_count(shares.size, 'component')} and a "
+        f"{kernel_words(model.kernel_)}, {basis_words(model)}."
     )
     if shown < rows:
-        return text + (
+        what += (
             f" Of the {rows:,} rows given, {shown:,} are shown: a random sample and those with the "
             "largest errors."
         )
-    return text + f" {_count(rows, 'row')} shown."
+    else:
+        what += f" {_count(rows, 'row')} shown."
+    second = f", the second {shares[1]:.3g} %" if shares.size > 1 else ""
+    much = (
+        f"Together the components hold {shares.sum():.3g} % of the variance in feature space; "
+        f"the first alone {shares[0]:.3g} %{second}."
+    )
+    # A number stays on the line of its percent sign.
+    return [text.replace(" %", "\u00a0%") for text in (what, much, _how_sure(model))]
 
 
 def kernel_words(kernel) -> str:
@@ -89,21 +91,14 @@ def basis_words(model) -> str:
     return text
 
 
-def _how_much(model) -> str:
-    shares = 100 * dense(model.explained_variance_ratio_)
-    text = (
-        f"Together the components hold {shares.sum():.3g} % of the variance in feature space; "
-        f"the first alone {shares[0]:.3g} %"
-    )
-    return text + (f", the second {shares[1]:.3g} %." if shares.size > 1 else ".")
-
-
 def _how_sure(model) -> str:
     certificate = model.certificate_
-    low, high = (100 * share for share in certificate.captured_variance)
+    # One number where both ends agree to the digits shown.
+    ends = dict.fromkeys(f"{100 * share:.4g}" for share in certificate.captured_variance)
+    held = f"between {' and '.join(ends)}" if len(ends) > 1 else next(iter(ends))
     certain = certificate.kind == "bound"
     sure = "This is certified" if certain else "This is an estimate, not a bound"
-    text = f"{sure}: the components hold {_between(low, high)} % of the variance"
+    text = f"{sure}: the components hold {held} % of the variance"
     text += _how_far(certificate, model.eigenvalues_) + "."
     if not certificate.converged:
         text += " The fit stopped before it reached the tolerance asked for."
@@ -141,12 +136,6 @@ def _how_far(certificate, eigenvalues) -> str:
 def _part(share: float) -> str:
     """A share as people read it: percents, or a power of ten where they would be all zeros."""
     return f"{100 * share:.2g} %" if share >= 1e-4 else f"{share:.1e}"
-
-
-def _between(low, high) -> str:
-    """One number where two agree to the digits shown, else both."""
-    first, last = f"{low:.4g}", f"{high:.4g}"
-    return first if first == last else f"between {first} and {last}"
 
 
 def _count(number, noun, plural=None) -> str:
