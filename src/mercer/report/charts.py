@@ -10,7 +10,7 @@ from collections.abc import Callable
 from html import escape
 
 import numpy as np
-from matplotlib.ticker import LogLocator, MaxNLocator
+from matplotlib.ticker import Locator, LogLocator, MaxNLocator
 
 WIDTH, HEIGHT = 460, 290
 LEFT, RIGHT, TOP, BOTTOM = 66, 12, 12, 46
@@ -95,11 +95,10 @@ def ticks(low: float, high: float, log: bool = False) -> list[float]:
     """Round values between the ends."""
     if not high > low:
         return [low]
+    locator: Locator = MaxNLocator(TICKS, steps=[1, 2, 5, 10])
     if log:
         few = math.log10(high / low) < 2
         locator = LogLocator(subs=(1, 2, 5) if few else (1,), numticks=TICKS + 1)
-    else:
-        locator = MaxNLocator(TICKS, steps=[1, 2, 5, 10])
     return [float(value) for value in locator.tick_values(low, high) if low <= value <= high]
 
 
