@@ -12,14 +12,8 @@ from hypothesis import strategies as st
 
 import mercer
 from mercer import KernelPCA
-from mercer.estimators._parameters import (
-    CheckedEstimator,
-    Interval,
-    StrOptions,
-    checks_of,
-    listed,
-    rules,
-)
+from mercer.estimators._door import Door
+from mercer.estimators._parameters import Interval, StrOptions, checks_of, listed, rules
 from mercer.exceptions import InvalidParameterError
 
 ROOT = Path(mercer.__file__).parent
@@ -75,7 +69,7 @@ def allowed(constraint, value):
     return any(rule.allows(value) for rule in rules(constraint))
 
 
-class Some(CheckedEstimator):
+class Some(Door):
     _parameter_constraints = {  # noqa: RUF012
         "width": [Interval(Real, 0, None, closed="neither"), StrOptions({"median", "auto"}), None],
     }
@@ -104,7 +98,7 @@ def test_lists_of_words():
 def test_every_estimator_refuses_what_it_does_not_allow(name):
     """Each parameter that is checked refuses an object of no use, by its name."""
     kind = getattr(mercer, name)
-    assert issubclass(kind, CheckedEstimator)
+    assert issubclass(kind, Door)
     for parameter in kind._parameter_constraints.keys() & kind().get_params(deep=False).keys():
         with pytest.raises(InvalidParameterError, match=f"The '{parameter}' parameter of {name}"):
             kind(**{parameter: object()})._validate_params()
@@ -142,6 +136,6 @@ def test_no_private_module_of_scikit_learn():
         for path in ROOT.rglob("*.py")
         if (found := list(private_imports(path.read_text())))
     }
-    assert private.keys() <= {str(Path("estimators/_containers.py"))}
+    assert private.keys() <= {str(Path("estimators/_output.py"))}
     seen = "from sklearn.utils._a import b\nfrom sklearn.utils import _c\nimport sklearn.utils._d"
     assert len(list(private_imports(seen))) == 3

@@ -10,7 +10,7 @@ from ..kernels import Gower, Kernel
 from ..rows import Request, Rows
 from ..rows.functions import RangeOf
 from ..rows.posing import check_repeatable
-from ._checks import check_gram
+from ._door import check_gram
 
 
 class BasisChoice:

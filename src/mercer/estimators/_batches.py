@@ -14,8 +14,7 @@ from ..rows.array import ArrayRows
 from ..rows.partial_sums import pack, unpack
 from ..selectors import Novelty
 from ..stream.state import BatchRecord, State, facts_of, facts_of_state, state_with, with_facts
-from ._input import in_main_memory, named_rows
-from ._weights import checked_weights
+from ._door import checked_weights, in_main_memory, named_rows
 
 # Batches that `history_` remembers: an endless stream must not fill the memory.
 HISTORY = 1000

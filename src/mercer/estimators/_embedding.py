@@ -10,9 +10,9 @@ from ..bases import BasisRecipe
 from ..compute import restore
 from ..compute.arrays import Array
 from ..exceptions import tell
+from ._door import all_or_nothing
 from ._parameters import Interval, StrOptions
 from ._spectral import NEIGHBORS, SpectralInput
-from ._whole import all_or_nothing
 
 # Eigenvalues of the walk this near to 1 are those of pieces without ties between them.
 APART = 1e-8

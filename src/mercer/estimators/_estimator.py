@@ -30,10 +30,10 @@ from ..rows import (
     in_type,
     scores_of,
 )
-from ._containers import contained
+from ._door import Door, seed_from
 from ._explained import Explained
-from ._input import KernelInput
 from ._inverse import Inverse, checked_scores, preimage_recipe
+from ._output import contained
 from ._parameters import Interval
 
 # Training rows kept with a model whose basis is not the data, for neighbors and regressions.
@@ -100,15 +100,13 @@ class Scores:
         return contained(self, rows.map(function), X)
 
 
-class KernelEstimator(
-    Scores, Explained, ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelInput
-):
+class KernelEstimator(Scores, Explained, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """Scores, errors and pre-images of every method that ends in a kernel expansion."""
 
     preimage: Any = "auto"
     checkpoint: Any = None
 
-    _parameter_constraints: ClassVar[dict] = KernelInput._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "copy_X": ["boolean"],
         "center": ["boolean"],
@@ -252,7 +250,9 @@ class KernelEstimator(
             params["random_state"] = "a generator"
         settings = {name: params[name] for name in params.keys() - NOT_OF_THE_RESULT}
         identity = rows.identity() if rows.weights is None else [*rows.identity(), rows.weights]
-        return Checkpoint(self.checkpoint, identity_of(settings, identity), self._draw_seed())
+        return Checkpoint(
+            self.checkpoint, identity_of(settings, identity), seed_from(self.random_state)
+        )
 
     def _rng_for(self, kept: Checkpoint | None) -> np.random.Generator:
         """The generator of a fit; one that goes on from a checkpoint draws as it did before."""

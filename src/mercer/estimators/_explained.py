@@ -14,10 +14,10 @@ from ..kernels import Kernel
 from ..relatives.attribution import Attribution, gradient_sums
 from ..relatives.significance import Significance, sample_rows, significance_of
 from ..rows import ArrayRows, DaskRows, OfExpansion, Rows, is_dask
-from ._input import KernelInput
+from ._door import Door
 
 
-class Explained(KernelInput):
+class Explained(Door):
     """`attribute` and `significance` of every model that ends in a kernel expansion."""
 
     center: bool

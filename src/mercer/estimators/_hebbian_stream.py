@@ -13,10 +13,8 @@ from ..hebbian import GrowingHebbian
 from ..rows import ArrayRows
 from ..rows.array import in_type
 from ._batches import novelty_threshold
-from ._checks import valid_rows
+from ._door import become, in_one_place, unfitted, valid_rows
 from ._estimator import KernelEstimator
-from ._input import in_one_place
-from ._whole import become, unfitted
 
 # Copies of the Gram matrix of the points that are alive while points leave.
 GRAM_COPIES = 4

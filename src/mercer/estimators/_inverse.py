@@ -15,7 +15,7 @@ from ..preimage import PREIMAGES, Compensation, Preimage, choose_preimage
 from ..preimage.base import some_rows
 from ..preimage.compensation import USUAL_ROWS, factor_of, factors_of
 from ..rows import DaskRows, is_dask
-from ._checks import checked_array
+from ._door import checked_array
 
 # Entries of rows whose squared distances are in no danger.
 LARGEST_ENTRY = 1e140

@@ -10,31 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from inspect import signature
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
-
-from ..exceptions import InvalidParameterError
-
-
-class CheckedEstimator(BaseEstimator):
-    """An estimator whose parameters are checked against what it says they may be."""
-
-    # A parameter that is not listed is not checked here.
-    _parameter_constraints: ClassVar[dict[str, Any]] = {}
-
-    def _validate_params(self) -> None:
-        """Raise InvalidParameterError for a parameter that none of its constraints allows."""
-        kind: Any = type(self)
-        for name, default, allowed in checks_of(kind):
-            value = getattr(self, name)
-            # What a class has by default it allows; most parameters are left at that.
-            if value is not default and not any(rule.allows(value) for rule in allowed):
-                raise InvalidParameterError(
-                    f"The {name!r} parameter of {type(self).__name__} must be "
-                    f"{listed([str(rule) for rule in allowed])}. Got {value!r} instead."
-                )
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,7 @@ from ..solvers.block_krylov import DRAFT_FLOOR
 from ..spectral.amg import Amg
 from ..spectral.graph import NeighborGraph
 from ..spectral.pieces import GraphArpack
-from ._checks import check_gram
-from ._input import KernelInput
+from ._door import Door, check_gram
 from ._parameters import Interval, StrOptions
 
 # Rows up to which "auto" is the exact method: seconds on two cores. Beyond, landmarks take as
@@ -44,7 +43,7 @@ GRID_PASSES, LANDMARK_SECONDS = 3, 5e-5
 MOST_COLUMNS = 3
 
 
-class SpectralInput(KernelInput):
+class SpectralInput(Door):
     """Affinities, their normalized eigenproblem and the functions that solve it.
 
     A subclass has the parameters ``affinity, n_neighbors, gamma, degree, coef0, kernel_params,
@@ -52,7 +51,7 @@ class SpectralInput(KernelInput):
     eigenvectors it needs (`_width`) and what it makes of a basis (`_problem`).
     """
 
-    _parameter_constraints: ClassVar[dict] = KernelInput._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "affinity": [StrOptions({*KERNELS, *NEIGHBORS}), callable, Kernel],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "eigen_solver": [StrOptions({"auto", "amg", *SOLVERS}), Solver, None],

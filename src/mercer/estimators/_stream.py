@@ -18,9 +18,8 @@ from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream, as_float
 from ..stream.state import State
 from ._batches import identified, novelty_threshold
-from ._checks import check_file, check_tensor, valid_rows
+from ._door import check_file, check_tensor, in_main_memory, valid_rows
 from ._estimator import SAMPLE_ROWS, KernelEstimator
-from ._input import in_main_memory
 from ._mixed import is_mixed
 
 

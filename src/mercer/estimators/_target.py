@@ -12,7 +12,7 @@ from ..compute.lapack import eigh
 from ..compute.numbers import check_unmasked, reason
 from ..kernels import KERNELS, Kernel
 from ..selectors import GreedyCholesky
-from ._checks import LARGEST_SUM, SMALLEST_VALUE, check_gram, checked_array
+from ._door import LARGEST_SUM, SMALLEST_VALUE, check_gram, checked_array
 
 # Distinct targets that a kernel between them is expanded in, chosen by pivots where there are more.
 MOST_POINTS = 1000

@@ -22,12 +22,10 @@ from ..progress.passes import PassBar
 from ..relatives.correlation import canonical_pairs, expansion_of
 from ..relatives.joint import ViewColumns, with_columns
 from ..rows import Request, Rows, pose, scores_of
-from ._checks import checked_array
-from ._containers import contained
-from ._input import KernelInput
+from ._door import Door, all_or_nothing, checked_array
+from ._output import contained
 from ._parameters import Interval, StrOptions
 from ._target import table_of
-from ._whole import all_or_nothing
 
 # Rows up to which "auto" is the exact method: seconds, for moments of 4,000 coordinates.
 EXACT_ROWS = 2000
@@ -66,7 +64,7 @@ class PairScores:
         return S, restore(self.expansion_y_.scores(self._other_view(y, reset=False)), y)
 
 
-class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelInput):
+class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """Kernel canonical correlation analysis: what two sets of columns of the same rows share.
 
     Pairs of directions, one in the feature space of each view, along which the rows have the
@@ -151,7 +149,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = KernelInput._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel],
         "kernel_y": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel, None],
@@ -297,7 +295,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             check_moments(basis.size, f"{basis.noun} of y", engine)
         return basis, basis.whitener(np.float64)
 
-    def _kernel_of_y(self) -> KernelInput:
+    def _kernel_of_y(self) -> Door:
         """What makes the kernel of the other view, by the same rules as that of X."""
         own = {
             "kernel": self.kernel if self.kernel_y is None else self.kernel_y,

@@ -19,8 +19,8 @@ from ..kernels.measures import typical_distance
 from ..kernels.stationary import StationaryKernel
 from ..preimage import PREIMAGES, Preimage
 from ..solvers import SOLVERS, Solver
-from ._parameters import CheckedEstimator, Interval, StrOptions
-from ._summary import Portable
+from ._door import Door
+from ._parameters import Interval, StrOptions
 from .kernel_pca import KernelPCA
 
 # Default width in median distances of the patches, components, and training patches: of
@@ -32,7 +32,7 @@ CHUNK = 4096
 NORMAL_MAD = 0.6745
 
 
-class PatchDenoiser(Portable, CheckedEstimator):
+class PatchDenoiser(Door):
     """Denoise images by kernel PCA of their patches; overlapping patches are averaged.
 
     ``kernel="linear"`` with ``patch_size=11, stride=1`` is the strong setting, better than any

@@ -26,10 +26,9 @@ from ..operators.scaled import ordinary
 from ..progress.passes import PassBar
 from ..selectors import Novelty
 from ..solvers import canonical
-from ._checks import check_gram
+from ._door import all_or_nothing, check_gram
 from ._hebbian_stream import HebbianStream
 from ._parameters import Interval, StrOptions
-from ._whole import all_or_nothing
 
 
 class HebbianKernelPCA(HebbianStream):

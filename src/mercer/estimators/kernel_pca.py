@@ -17,12 +17,11 @@ from ..rows import is_dask, pose
 from ..rows.lazy import lazy_like
 from ..solvers import SOLVERS, Solver
 from ._basis_choice import BasisChoice
-from ._containers import contained
+from ._door import all_or_nothing, weighted, without_zeros
 from ._estimator import KernelEstimator
+from ._output import contained
 from ._parameters import Interval, StrOptions
 from ._solver_choice import SolverChoice
-from ._weights import weighted, without_zeros
-from ._whole import all_or_nothing
 
 
 class KernelPCA(BasisChoice, SolverChoice, KernelEstimator):

@@ -23,14 +23,19 @@ from ..mds.fit import (
     measure_misfit,
 )
 from ..progress.passes import PassBar
-from ._checks import check_file, checked_array, valid_rows
-from ._input import in_one_place, seed_from
-from ._parameters import CheckedEstimator, Interval, StrOptions
-from ._summary import Portable
-from ._whole import all_or_nothing
+from ._door import (
+    Door,
+    all_or_nothing,
+    check_file,
+    checked_array,
+    in_one_place,
+    seed_from,
+    valid_rows,
+)
+from ._parameters import Interval, StrOptions
 
 
-class ClassicalMDS(Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEstimator):
+class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """Classical multidimensional scaling: points whose distances are those given.
 
     A drop-in replacement of `sklearn.manifold.ClassicalMDS` that finds only the eigenpairs

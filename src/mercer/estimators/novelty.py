@@ -15,12 +15,9 @@ from ..compute import parse_bytes, restore, to_numpy
 from ..compute.arrays import Array, is_on_device
 from ..exceptions import tell
 from ..kernels import KERNELS, Gower, Kernel
-from ._checks import check_tensor, valid_rows
-from ._input import in_one_place
+from ._door import Door, all_or_nothing, check_tensor, in_one_place, valid_rows
 from ._mixed import TableEncoding, is_mixed
-from ._parameters import CheckedEstimator, Interval, StrOptions
-from ._summary import Portable
-from ._whole import all_or_nothing
+from ._parameters import Interval, StrOptions
 from .kernel_pca import KernelPCA
 
 # Components of normal rows at most, and rows for each of them at least.
@@ -35,7 +32,7 @@ TOGETHER = 0.7
 TRIAL_ROWS, TRIAL_BYTES, CONCENTRATIONS = 2000, 32, 6
 
 
-class NoveltyDetector(Portable, OutlierMixin, CheckedEstimator):
+class NoveltyDetector(OutlierMixin, Door):
     """Rows that the components of normal data do not explain (Hoffmann 2007).
 
     The score of a row is its squared distance, in feature space, to its reconstruction. The

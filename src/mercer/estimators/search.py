@@ -19,14 +19,11 @@ from ..bases.fourier import FourierGrid, SharedGrid
 from ..compute.arrays import Array
 from ..exceptions import tell
 from ..kernels import KERNELS, Kernel
-from ._checks import valid_rows
-from ._input import in_one_place
+from ._door import Door, all_or_nothing, in_one_place, valid_rows
 from ._mixed import is_mixed
-from ._parameters import CheckedEstimator, Interval, StrOptions
-from ._summary import Portable
+from ._parameters import Interval, StrOptions
 from ._trial import make_trial
 from ._tried import Tried, finer, widened
-from ._whole import all_or_nothing
 from .kernel_pca import KernelPCA
 from .novelty import split
 
@@ -103,9 +100,7 @@ class Selection:
         return html_table(*self._table(), caption=self._title())
 
 
-class KernelPCASearch(
-    Portable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEstimator
-):
+class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """Kernel PCA with the width and the number of components chosen by pre-image error.
 
     For each width one model is fitted to four fifths of the rows, and tried with fewer and fewer of

@@ -16,9 +16,9 @@ from ..kernels import Kernel
 from ..solvers import Solver
 from ..spectral.assigning import ASSIGNING, directions
 from ..spectral.problems import spectral_problem
+from ._door import all_or_nothing
 from ._parameters import Interval, StrOptions
 from ._spectral import NEIGHBORS, SpectralInput
-from ._whole import all_or_nothing
 
 
 class SpectralClustering(ClusterMixin, SpectralInput):

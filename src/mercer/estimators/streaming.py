@@ -22,10 +22,10 @@ from ..stream.following import follow
 from ..stream.moments import transition
 from ..stream.state import State, record
 from ._batches import HISTORY, StreamLog, ahead, batches_of, counted
+from ._door import become, unfitted
 from ._estimator import INDEFINITE, NO_VARIANCE, OVERSHOOT, ZERO_VARIANCE
 from ._parameters import Interval, StrOptions
 from ._stream import StreamInput
-from ._whole import become, unfitted
 
 # Share of the energy of a batch outside a full dictionary that a user should know of.
 LOST_TOO_MUCH = 0.05

@@ -19,9 +19,9 @@ from ..relatives.significance import Significance
 from ..relatives.supervised_problem import SupervisedGram, SupervisedReduced
 from ..rows import in_type, pose
 from ..solvers import Solver
+from ._door import all_or_nothing
 from ._parameters import Interval, StrOptions
 from ._target import target_of
-from ._whole import all_or_nothing
 from .kernel_pca import KernelPCA
 
 NO_GRID = (

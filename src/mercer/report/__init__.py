@@ -119,7 +119,7 @@ def write_report(
         row_names,
         scaling,
     )
-    significance = significance or model._recorded().significance
+    significance = significance or vars(model).get("significance_")
     text = render(replace(content, significance=significance))
     with whole_file(path) as file:
         # What UTF-8 cannot hold, such as half of a surrogate pair, is named by number.

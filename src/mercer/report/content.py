@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from ..compute import is_sparse, to_numpy
 from ..files import RowSource, is_arrow, open_source
+from ..hebbian import History
 from ..kernels import Precomputed
 from ..plot.axes import dense
 from ..plot.fits import QUANTITIES, curves
@@ -133,8 +134,8 @@ def gather(
     if not isinstance(max_points, int | np.integer) or max_points < 1:
         raise ValueError(f"max_points={max_points!r} must be a whole number of at least 1.")
     if is_arrow(X) or isinstance(X, str | PathLike):
-        known, X = model._recorded().columns, open_source(source := X)
-        if known is not None and X.columns not in (None, known):
+        known, X = list(vars(model).get("feature_names_in_", ())), open_source(source := X)
+        if known and X.columns not in (None, known):
             X = open_source(source, columns=known)
         columns = columns or X.columns
         if isinstance(colors, str) and colors in X.left_out:
@@ -194,7 +195,7 @@ def gather(
 def column_names(model, X, columns) -> list[str]:
     """Names given, those of a DataFrame, those of the fit, or numbers from 1."""
     if columns is None:
-        columns = getattr(X, "columns", model._recorded().columns)
+        columns = getattr(X, "columns", vars(model).get("feature_names_in_"))
     if columns is None:
         return [f"column {k + 1}" for k in range(model.n_features_in_)]
     if isinstance(columns, str):
@@ -269,8 +270,8 @@ def take_walks(model, scaling) -> Walks | str:
 def recorded(model, history):
     """A label and the curves of the passes, where some were recorded."""
     if history is None:
-        history = model._recorded().passes
-        if history is None or not len(history.changes):
+        history = vars(model).get("history_")
+        if not isinstance(history, History) or not len(history.changes):
             return None
     quantity, named = curves(history)
     return QUANTITIES[quantity], named

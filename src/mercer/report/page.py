@@ -271,7 +271,7 @@ def certificate_tables(model) -> str:
 
 def plan_section(model) -> str:
     """The methods that were weighed, where there is a plan."""
-    plan = model._recorded().plan
+    plan = vars(model).get("plan_")
     if plan is None:
         return ""
     return (

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..fitting.certificate import confidence_text
+from ..hebbian import History
 from ..plot.axes import dense
 
 KERNELS = {
@@ -82,12 +83,12 @@ def basis_words(model) -> str:
         text = f"written in {_count(basis.size, 'Fourier feature')} that give the kernel exactly"
     else:
         text = f"written in {_count(basis.size, 'random feature')} that approximate the kernel"
-    known = model._recorded()
-    if known.passes is not None:
-        passes = _count(len(known.passes.changes), "pass", "passes")
+    known = vars(model)
+    if isinstance(known.get("history_"), History):
+        passes = _count(len(known["history_"].changes), "pass", "passes")
         text += f", learned by a Hebbian rule in {passes}"
-    elif known.rows_streamed is not None:
-        text += f", learned from a stream of {_count(known.rows_streamed, 'row')}"
+    elif "n_samples_seen_" in known:
+        text += f", learned from a stream of {_count(known['n_samples_seen_'], 'row')}"
     return text
 
 

@@ -13,7 +13,7 @@ as what the rows were: an array or tensor, a file written whole, a lazy Dask arr
 
 `pose` turns rows and a recipe for a basis into the eigenproblem, and is the only place where
 landmarks grow. A new kind (a database, Ray) is one file and one line of
-`KernelInput._open`.
+`Door._open`.
 """
 
 from ..compute.arrays import is_dask

@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimators._summary import basis_text, kernel_text
+from ..estimators._output import basis_text, kernel_text
 from ..kernels import Kernel
 from .archive import (
     FORMAT_VERSION,

@@ -1,0 +1,563 @@
+"""The one door: parameters and rows are checked here, once, for all estimators.
+
+Rows of any kind come in through `Door._open`: arrays and CSR matrices by scikit-learn's checks
+(unless one look shows that those would leave them as they are), memmaps in blocks, tensors on their
+device, files and iterators as `BlockRows`, Dask collections as `DaskRows`. Errors say where the
+fault is and what to do.
+"""
+
+from collections.abc import Callable
+from functools import cache, lru_cache, partial, wraps
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any, ClassVar, TypeVar, cast
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..compute import TiledEngine, is_sparse, make_engine, to_numpy
+from ..compute.arrays import is_foreign, is_on_device
+from ..compute.numbers import check_meaning, reason
+from ..exceptions import InvalidParameterError, TableWarning, tell
+from ..files import RowSource, is_arrow, is_table, table_like
+from ..files.columns import COUNTER, listed
+from ..kernels import KERNELS, Gower, Kernel, Precomputed
+from ..kernels import Callable as CallableKernel
+from ..rows import ArrayRows, BlockRows, DaskRows, Rows, is_dask, is_source
+from ..rows.chunks import is_number
+from ._mixed import TableEncoding, is_mixed
+from ._output import summary_html
+from ._parameters import Interval, StrOptions, checks_of
+from ._parameters import listed as one_of
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+# Rows checked at a time when a file on disk is too large to check at once.
+CHECK_ROWS = 65536
+# Sums of a kernel's values that float64 holds, and the smallest value with all its digits.
+LARGEST_SUM, SMALLEST_VALUE = 1e305, 1e-290
+# Kernel names whose parameters scikit-learn's KernelPCA ignores in kernel_params; ours
+# beyond those take them.
+OWN_KERNELS = {"matern", "rational_quadratic"}
+# Private attributes that a fit sets; public ones end in an underscore.
+PRIVATE_RESULTS = {
+    "_anchors",
+    "_distance",
+    "_dtype",
+    "_encoding",
+    "_kept",
+    "_points",
+    "_rectangular",
+    "_state",
+    "_stream",
+    "_variance",
+}
+
+
+class Door(BaseEstimator):
+    """Checked parameters and rows, the kernel with numbers, the engine and the generator of a fit.
+
+    Kernel methods have the parameters ``kernel, gamma, degree, coef0, kernel_params``. Those below
+    are parameters of some estimators, and stand for what the others do.
+    """
+
+    # A parameter that is not listed is not checked here.
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
+        "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"median", "mean"}), None],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "kernel_params": [dict, None],
+        "random_state": ["random_state"],
+        "n_jobs": [None, Integral],
+        "memory": [Interval(Real, 0, None, closed="neither"), str, None],
+        "verbose": ["verbose"],
+    }
+
+    kernel: Any
+    gamma: Any = None
+    memory: Any = None
+    n_jobs: Any = None
+    random_state: Any = None
+    device: Any = "cpu"
+    copy_X = False
+    fit_inverse_transform = False
+    verbose: int = 0
+    #: How the columns of a data frame of more than numbers are encoded, for the Gower kernel.
+    _encoding: TableEncoding | None = None
+
+    def save(self, path: str | PathLike[str], *, overwrite: bool = True) -> None:
+        """Write the fitted model to a file that `mercer.load` opens; see `mercer.saving`.
+
+        The file holds no code and is written whole or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+            By convention with the suffix ``.mercer``.
+        overwrite : bool, default=True
+            False raises FileExistsError where there is a file already.
+        """
+        from ..saving import save
+
+        save(self, path, overwrite=overwrite)
+
+    def _validate_params(self) -> None:
+        """Raise InvalidParameterError for a parameter that none of its constraints allows."""
+        kind: Any = type(self)
+        for name, default, allowed in checks_of(kind):
+            value = getattr(self, name)
+            # What a class has by default it allows; most parameters are left at that.
+            if value is not default and not any(rule.allows(value) for rule in allowed):
+                raise InvalidParameterError(
+                    f"The {name!r} parameter of {type(self).__name__} must be "
+                    f"{one_of([str(rule) for rule in allowed])}. Got {value!r} instead."
+                )
+
+    def _open(self, X, *, reset: bool) -> Rows:
+        """The rows of X, wherever they are, checked once and for all."""
+        if reset:
+            self._validate_params()
+        else:
+            check_is_fitted(self)
+        original, X = X, self._encoded(X, reset)
+        if type(X) is not np.ndarray and is_dask(X):
+            if reset and self._is_gower() and hasattr(X, "columns"):
+                check_numbers_of(X)
+            rows: Rows = DaskRows(X, self.memory, self.n_jobs, self.device)
+            validate_data(self, rows.head, reset=reset, skip_check_array=True)
+        elif type(X) is not np.ndarray and is_source(X):
+            rows = self._open_source(X, reset)
+        else:
+            rows = ArrayRows(self._check(X, reset), original, self.memory)
+        if reset:
+            self._dtype = rows.dtype
+        return rows
+
+    def _array(self, X, *, reset: bool):
+        """The rows of X as one array; raises if they do not fit."""
+        return self._open(X, reset=reset).whole(type(self).__name__).array
+
+    def _encoded(self, X, reset: bool):
+        """X as it is, or a data frame of categories and missing entries as one of numbers."""
+        if reset and self._is_gower() and is_mixed(X):
+            self._encoding = TableEncoding.of(X)
+        return X if self._encoding is None else self._encoding.apply(X)
+
+    def _check_numbers(self, what: str) -> None:
+        """Raise ValueError for what has no meaning where columns are categories."""
+        if self._encoding is not None:
+            raise ValueError(
+                f"The model was fitted to a data frame of more than numbers, and {what}. Fit to "
+                "columns of numbers, with no entry missing, for that."
+            )
+
+    def _is_gower(self) -> bool:
+        return isinstance(self.kernel, Gower) or self.kernel == "gower"
+
+    def _open_source(self, X, reset: bool) -> BlockRows:
+        """Rows read in blocks, with the columns that the model was fitted to."""
+        rows = BlockRows(X, self.memory, verbose=self.verbose)
+        if reset:
+            if self._is_gower() and not isinstance(X, RowSource):
+                check_all_read(rows)
+            self.n_features_in_ = rows.shape[1]
+            if rows.names is not None:
+                self.feature_names_in_ = np.array(rows.names, dtype=object)
+            for note in rows.source.notes:
+                tell(note, TableWarning)
+            return rows
+        names = list(vars(self).get("feature_names_in_", ()))
+        if names and is_table(X) and rows.names not in (None, names):
+            rows = BlockRows(X, self.memory, names, self.verbose)
+        if rows.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"{rows.name} has {rows.shape[1]} columns, and the model was fitted to "
+                f"{self.n_features_in_}. Pass the same columns in the same order."
+            )
+        if names and rows.names not in (None, names):
+            raise ValueError(
+                f"{rows.name} has the columns {rows.names}, and the model was fitted to {names}. "
+                "Open it with columns= these."
+            )
+        return rows
+
+    def _check(self, X, reset: bool):
+        """X as a NumPy array, memmap, CSR matrix or tensor of finite floats."""
+        if is_on_device(X) and self._computes_on_devices(reset):
+            return check_tensor(self, X, reset, copy=reset and self._keeps_copy())
+        known = "device" in names_of_parameters(self.__class__)  # type: ignore[arg-type]
+        if reset and not (known and self.device == "cpu"):
+            X = in_main_memory(X, type(self).__name__)
+        X = to_numpy(X) if is_foreign(X) else X
+        if isinstance(X, np.memmap):
+            check_file(X, 2 if reset else 1)
+            return validate_data(self, X, reset=reset, skip_check_array=True)
+        return valid_rows(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr" if self._takes_sparse() else False,
+            dtype=[np.float64, np.float32],
+            copy=reset and self._keeps_copy(),
+            ensure_min_samples=2 if reset else 1,
+        )
+
+    def _computes_on_devices(self, reset: bool) -> bool:
+        """Whether data stay on the device they are on; else they come to main memory."""
+        return self.device != "cpu"
+
+    def _keeps_copy(self) -> bool:
+        """Whether the model keeps the rows, and a copy of them was asked for."""
+        return self.copy_X
+
+    def _make_engine(self, X=None, on_tiles=None) -> TiledEngine:
+        return make_engine(
+            X, memory=self.memory, device=self.device, threads=self.n_jobs, on_tiles=on_tiles
+        )
+
+    def _make_rng(self) -> np.random.Generator:
+        return np.random.default_rng(seed_from(self.random_state))
+
+    def _make_kernel(self, X) -> Kernel:
+        """The kernel asked for, with numbers for its parameters, checked against X."""
+        kernel = self._named_kernel(X.shape[1])
+        gamma = kernel.gamma
+        if gamma is not None and not isinstance(gamma, str) and not 0 <= gamma < np.inf:
+            raise ValueError(
+                f"gamma={gamma!r} must be a finite number that is not negative, such as 0.1."
+            )
+        # gamma is always measured on the same rows, whatever random_state is.
+        resolved = kernel.resolve(X)
+        resolved.check(X)
+        return resolved
+
+    def _named_kernel(self, d: int) -> Kernel:
+        """The kernel asked for, for rows of d columns."""
+        if self._encoding is not None:
+            if isinstance(self.kernel, Gower) and self.kernel.ranges is not None:
+                raise ValueError(
+                    "Gower was given ranges=, and the columns of a data frame with categories or "
+                    "missing entries have theirs from the training rows. Leave ranges out."
+                )
+            return Gower(ranges=1.0)
+        if isinstance(self.kernel, Kernel):
+            if self.gamma is not None:
+                raise ValueError(
+                    "gamma was given twice, to the estimator and with a kernel object. "
+                    f"Write kernel={type(self.kernel).__name__}(gamma=...) and leave the other out."
+                )
+            return self.kernel
+        if callable(self.kernel):
+            return CallableKernel(self.kernel, self.kernel_params)
+        kind = KERNELS[self.kernel]
+        given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        if given["gamma"] is None:
+            given["gamma"] = 1.0 / d
+        if self.kernel in OWN_KERNELS:
+            given |= self.kernel_params or {}
+        known = names_of_parameters(kind)
+        return kind(**{name: value for name, value in given.items() if name in known})
+
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernel, Precomputed) or self.kernel == "precomputed"
+
+    def _takes_sparse(self) -> bool:
+        """A learned inverse transform gives dense rows, so it needs dense ones."""
+        return not self.fit_inverse_transform
+
+    @property
+    def _repr_html_(self):
+        # A property, since scikit-learn has none where diagrams are turned off.
+        diagram = super()._repr_html_
+        return lambda: diagram() + summary_html(self)
+
+    def _repr_mimebundle_(self, **kwargs):
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += summary_html(self)
+        return bundle
+
+
+def all_or_nothing(fit: Fit) -> Fit:
+    """A fit that leaves the estimator as it was where it fails or is interrupted.
+
+    It works on a copy with the same parameters and nothing fitted, whose attributes become those
+    of the estimator at the end.
+    """
+
+    @wraps(fit)
+    def whole(self, X, y=None, *more, **options):
+        fresh = unfitted(self)
+        # Overflow is checked for in results, with errors that name the kernel.
+        with np.errstate(over="ignore", invalid="ignore"):
+            fit(fresh, X, y, *more, **options)
+        become(self, fresh)
+        return self
+
+    return cast(Fit, whole)
+
+
+def unfitted(model):
+    """An estimator with the same parameter objects and settings, and nothing fitted."""
+    fresh = object.__new__(type(model))
+    fresh.__dict__ = {name: x for name, x in vars(model).items() if not is_result(name)}
+    return fresh
+
+
+def become(model, fresh) -> None:
+    """Give an estimator the results of another one, and those alone, in a single step."""
+    kept = {name: value for name, value in vars(model).items() if not is_result(name)}
+    # One assignment: an interrupt comes before it or after it.
+    model.__dict__ = kept | vars(fresh)
+
+
+def is_result(name: str) -> bool:
+    """Whether an attribute comes from a fit."""
+    return name in PRIVATE_RESULTS or (name.endswith("_") and not name.startswith("_"))
+
+
+def valid_rows(estimator, X, **options):
+    """X as an array or CSR matrix of finite floats, its columns noted or compared.
+
+    As `sklearn.utils.validation.validate_data`, whose options it takes, with dates, masked and
+    complex values refused, and errors that say where the fault is and what to do. Those checks
+    allow for all kinds of data and take longer than the kernel of a hundred rows, so a matrix of
+    finite floats without names is taken as it is.
+    """
+    types = options["dtype"] if isinstance(options["dtype"], list) else [options["dtype"]]
+    plain = (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.dtype.type in types
+        and X.dtype.isnative
+        and X.size
+        and X.shape[0] >= options.get("ensure_min_samples", 1)
+        and "feature_names_in_" not in vars(estimator)
+    )
+    if plain:
+        with np.errstate(all="ignore"):
+            plain = np.isfinite(X.sum())  # a sum that overflows is looked at entry by entry
+    if plain and options.get("reset", True):
+        estimator.n_features_in_ = X.shape[1]
+    if plain and vars(estimator).get("n_features_in_") == X.shape[1]:
+        return np.array(X) if options.get("copy") else X
+    return checked_array(X, partial(validate_data, estimator), **options)
+
+
+def checked_array(X, check: Callable = check_array, **options):
+    """X as a check of scikit-learn gives it, or an error that says where the fault is."""
+    name = options.get("input_name", "X")
+    check_meaning(X, name)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return check(X, **options)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise reason(X, error, name) from error
+
+
+def check_file(X, least_rows: int = 1) -> None:
+    """Raise ValueError unless a memmap is a matrix of finite numbers; read in blocks."""
+    check_shape(X, X.dtype.kind in "biuf", least_rows)
+    for start in range(0, X.shape[0], CHECK_ROWS):
+        if not np.isfinite(X[start : start + CHECK_ROWS]).all():
+            raise ValueError(
+                f"Input X contains NaN or infinity in rows {start} to {start + CHECK_ROWS}. "
+                "Remove or fill those rows first."
+            )
+
+
+def check_tensor(estimator, X, reset: bool, *, least: int = 2, copy: bool = False):
+    """A matrix of finite numbers that lives on a device, checked there, as a torch tensor.
+
+    At least `least` rows in a fit; with `copy` in memory of its own.
+    """
+    import torch
+
+    X = X.detach() if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
+    check_shape(X, not X.dtype.is_complex, least if reset else 1)
+    if X.dtype not in (torch.float32, torch.float64):
+        X = X.to(torch.float64)
+    elif copy:
+        X = X.clone()
+    if not bool(torch.isfinite(X).all()):
+        raise ValueError("Input X contains NaN or infinity. Remove or fill those rows first.")
+    return validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+def check_shape(X, is_numbers: bool, least_rows: int) -> None:
+    """Raise ValueError unless X is a matrix of numbers with that many rows and a column."""
+    if X.ndim != 2 or not is_numbers:
+        raise ValueError(
+            f"Expected a 2D array of numbers, got a {X.ndim}D array of type {X.dtype} instead."
+        )
+    if X.shape[0] < least_rows or X.shape[1] < 1:
+        raise ValueError(
+            f"Found array with shape {tuple(X.shape)} while a minimum of {least_rows} rows and 1 "
+            "column is required."
+        )
+
+
+def check_gram(K) -> None:
+    """Raise ValueError unless K is a square symmetric matrix."""
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"A precomputed kernel must be a square matrix, n_samples x n_samples, and X has "
+            f"shape {tuple(K.shape)}. Pass the kernel between all training rows, or name a "
+            "kernel to have it computed from the rows."
+        )
+    n, largest, gap = K.shape[0], 0.0, 0.0
+    for start in range(0, n, 1024):
+        rows = slice(start, start + 1024)
+        gap = max(gap, abs(K[rows] - K[:, rows].T).max())
+        largest = max(largest, abs(K[rows]).max())
+    if not largest * n < LARGEST_SUM or 0 < largest < SMALLEST_VALUE:
+        raise ValueError(
+            f"The precomputed kernel holds values of up to {largest:.1e}, and float64 does not "
+            f"hold sums of {n:,} of them with all digits. Scale it, K / np.abs(K).max()."
+        )
+    if gap > 1e-5 * largest:
+        raise ValueError(
+            f"A precomputed kernel must be symmetric, and entries across the diagonal differ by "
+            f"up to {gap:.3g}. Pass (K + K.T) / 2 if that is rounding."
+        )
+
+
+def checked_weights(sample_weight: Any, n: int, least: int = 2) -> np.ndarray | None:
+    """Weights as numbers (n,), or an error that says what is wrong; None for all alike.
+
+    A number stands for the same weight of every row. At least `least` rows must count.
+    """
+    if sample_weight is None:
+        return None
+    w = np.asarray(to_numpy(sample_weight.compute() if is_dask(sample_weight) else sample_weight))
+    if w.ndim == 0:
+        w = np.full(n, w)
+    if w.dtype.kind not in "biuf" or w.ndim != 1:
+        raise ValueError(
+            f"sample_weight must be a number for each row, and has shape {w.shape} and type "
+            f"{w.dtype}."
+        )
+    if len(w) != n:
+        raise ValueError(
+            f"sample_weight.shape == {w.shape}, expected {(n,)}: a number for each of the {n} rows."
+        )
+    w = w.astype(float)
+    if not np.isfinite(w).all():
+        raise ValueError("sample_weight contains NaN or infinity. Give those rows a weight, or 0.")
+    if (w < 0).any():
+        raise ValueError(
+            "Negative values in sample_weight: a row cannot count less than not at all. Use 0 to "
+            "leave it out."
+        )
+    if np.count_nonzero(w) < least:
+        raise ValueError(
+            f"Only {np.count_nonzero(w)} of {n} values of sample_weight are not zero, and a "
+            f"minimum of {least} rows that count is required."
+        )
+    return w
+
+
+@lru_cache
+def _seed_of(random_state: int) -> int:
+    # Kept: NumPy takes longer than LAPACK needs for a few rows.
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def seed_from(random_state: Any) -> int:
+    """A seed from any random state that scikit-learn takes; a generator is advanced."""
+    if isinstance(random_state, Integral):
+        return _seed_of(int(random_state))
+    return _seed_of.__wrapped__(random_state)
+
+
+def in_one_place(X, memory, who: str):
+    """X as it is, or the rows of a file or device that fit; an error for rows on a cluster."""
+    if type(X) is np.ndarray:
+        return X
+    if is_dask(X):
+        return DaskRows(X).whole(who)
+    if is_on_device(X):
+        return in_main_memory(X, who)
+    if not is_source(X):
+        return X
+    rows = BlockRows(X, memory)
+    return named_rows(rows.whole(who).array, rows.names, X)
+
+
+def check_all_read(rows: BlockRows) -> None:
+    """Raise ValueError where a table for the Gower kernel would be read without some columns."""
+    left = [f"{name} ({why})" for name, why in rows.source.reasons.items() if why != COUNTER]
+    if left:
+        raise ValueError(
+            f"The Gower kernel compares categories as well as numbers, and {rows.name} would be "
+            f"read without {listed(left)}. Pass a data frame in memory, such as "
+            "pandas.read_parquet(path), or mercer.files.open_source(path, columns=[...]) with the "
+            "columns of numbers that are to be used."
+        )
+
+
+def check_numbers_of(frame: Any) -> None:
+    """Raise ValueError for categories of a Dask dataframe, which only frames in memory may have."""
+    left = [str(name) for name, kind in frame.dtypes.items() if not is_number(kind)]
+    if left:
+        raise ValueError(
+            f"The Gower kernel takes categories of data frames in memory, and this one is on a "
+            f"cluster, with {listed(left)}. Pass X.compute() if it fits into memory, or a sample "
+            "of it, or its columns of numbers."
+        )
+
+
+def named_rows(rows, names: list[str] | None, X):
+    """Rows of an Arrow stream with their names, as scikit-learn reads them; others as they are."""
+    return table_like(rows, names, X) if names is not None and is_arrow(X) else rows
+
+
+def in_main_memory(X, who: str):
+    """Rows of any library as NumPy's, with a warning where they were on a device."""
+    if is_on_device(X):
+        tell(
+            f"{who} computes in main memory, and these rows are on a device: they are copied. "
+            "The page 'On a GPU' of the documentation says what is computed where rows are."
+        )
+    return to_numpy(X) if is_foreign(X) else X
+
+
+@cache
+def names_of_parameters(kind: Any) -> frozenset[str]:
+    """The parameters of a recipe's class; to look them up takes longer than checking 100 rows."""
+    return frozenset(kind._get_param_names())
+
+
+def weighted(rows: Rows, sample_weight: Any, precomputed: bool) -> tuple[Any, np.ndarray | None]:
+    """The rows that count, and how often each of them does; only arrays leave others out."""
+    if sample_weight is None:
+        return rows, None
+    w = checked_weights(sample_weight, rows.count_rows())
+    if precomputed and w is not None and not w.all():
+        raise ValueError(
+            "sample_weight has zeros, and rows of a precomputed kernel cannot be left out here. "
+            "Leave them out before the fit."
+        )
+    return without_zeros(rows, w, all_points=False)
+
+
+def without_zeros(
+    rows: Rows, w: np.ndarray | None, all_points: bool
+) -> tuple[Any, np.ndarray | None]:
+    """An array without the rows that count nothing; sums over other rows take them as they are."""
+    if w is None or w.all() or not (rows.in_memory or all_points):
+        return rows, w
+    if not rows.in_memory:
+        raise ValueError(
+            "sample_weight has zeros, and of all points of a cluster none can be left out. Leave "
+            "them out before the fit, or use basis='landmarks'."
+        )
+    some = np.flatnonzero(w)
+    array = rows.array  # type: ignore[attr-defined]
+    kept = (
+        array[some] if is_sparse(array) or isinstance(array, np.ndarray) else array[some.tolist()]
+    )
+    return ArrayRows(kept, rows.original, rows.memory), w[some]

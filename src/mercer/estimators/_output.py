@@ -1,0 +1,66 @@
+"""What leaves a fitted model: scores in the container asked for, and its summary in a notebook."""
+
+from sklearn import get_config
+
+from .._tables import html_table
+from ..files import is_arrow, table_like
+
+try:
+    # The only private names of scikit-learn that are used: a release may move them.
+    from sklearn.utils._set_output import _wrap_data_with_container as _wrap
+except ImportError:  # pragma: no cover
+    _wrap = None
+
+
+def contained(model, S, X):
+    """Scores as `set_output` or the configuration asks for them; of Arrow data a table."""
+    own = vars(model).get("_sklearn_output_config", {})
+    wanted = own.get("transform", get_config()["transform_output"])
+    names = model.get_feature_names_out
+    if wanted == "default":
+        return table_like(S, names(), X) if is_arrow(X) else S
+    if _wrap is not None:
+        return _wrap("transform", S, X, model)
+    if wanted == "polars":
+        import polars
+
+        return polars.DataFrame(S, schema=list(names()))
+    import pandas
+
+    index = X.index if isinstance(X, pandas.DataFrame) else None
+    return pandas.DataFrame(S, index=index, columns=names())
+
+
+def summary_html(model) -> str:
+    """A table of what a fitted model is and how good, escaped; nothing for one not fitted."""
+    facts = vars(model)
+    rows = [[title, text(facts[name])] for name, title, text in FACTS if name in facts]
+    if "certificate_" in facts:
+        known = facts["certificate_"].summary()
+        rows += [["certificate" if name == "kind" else name, text] for name, text in known]
+    return html_table([], rows, caption="Fitted") if rows else ""
+
+
+def kernel_text(kernel) -> str:
+    """A kernel on one line."""
+    return " ".join(repr(kernel).split())
+
+
+def basis_text(basis) -> str:
+    """What the directions are written in, and how many of these there are."""
+    if basis.spans_data:
+        return f"all {basis.size:,} points"
+    return f"{basis.size:,} {basis.noun}"
+
+
+# Fitted attributes worth a line, with its title and its text.
+FACTS = (
+    ("kernel_", "kernel", kernel_text),
+    ("expansion_", "basis", lambda expansion: basis_text(expansion.basis)),
+    ("plan_", "method", lambda plan: plan.method),
+    ("significance_", "above noise", lambda found: found.words()),
+    ("embedding_", "points and dimensions", lambda Y: " x ".join(map(str, Y.shape))),
+    ("offset_", "novel from an error of", lambda offset: f"{-offset:.4g}"),
+    ("noise_", "noise", lambda noise: f"{noise:.4g}"),
+    ("stress_", "stress-1", lambda stress: f"{stress:.4g}"),
+)
