@@ -76,7 +76,7 @@ class Door(BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    kernel: Any
+    kernel: Any = None
     gamma: Any = None
     memory: Any = None
     n_jobs: Any = None
@@ -267,6 +267,13 @@ class Door(BaseEstimator):
     def _takes_sparse(self) -> bool:
         """A learned inverse transform gives dense rows, so it needs dense ones."""
         return not self.fit_inverse_transform
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        if self.kernel is not None:
+            tags.input_tags.sparse = self._takes_sparse()
+            tags.input_tags.pairwise = self._is_precomputed()
+        return tags
 
     @property
     def _repr_html_(self):

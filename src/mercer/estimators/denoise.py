@@ -124,6 +124,9 @@ class PatchDenoiser(Door):
         "random_state": ["random_state"],
     }
 
+    def _takes_sparse(self) -> bool:
+        return False
+
     def __init__(
         self,
         patch_size: int = 7,

@@ -114,6 +114,9 @@ class NoveltyDetector(OutlierMixin, Door):
         "random_state": ["random_state"],
     }
 
+    def _takes_sparse(self) -> bool:
+        return False
+
     def __init__(
         self,
         n_components: int | float | None = None,

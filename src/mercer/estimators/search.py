@@ -166,6 +166,9 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         "random_state": ["random_state"],
     }
 
+    def _takes_sparse(self) -> bool:
+        return False
+
     def __init__(
         self,
         kernel: str | Kernel = "rbf",
