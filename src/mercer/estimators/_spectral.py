@@ -25,9 +25,7 @@ from ..kernels import KERNELS, Hollow, Kernel, Precomputed
 from ..progress.passes import PassBar
 from ..solvers import SOLVERS, Eigenpairs, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
-from ..spectral.amg import Amg
-from ..spectral.graph import NeighborGraph
-from ..spectral.pieces import GraphArpack
+from ..spectral.graph import GraphArpack, NeighborGraph
 from ._door import Door, check_gram
 from ._parameters import Interval, StrOptions
 
@@ -54,7 +52,7 @@ class SpectralInput(Door):
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "affinity": [StrOptions({*KERNELS, *NEIGHBORS}), callable, Kernel],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "eigen_solver": [StrOptions({"auto", "amg", *SOLVERS}), Solver, None],
+        "eigen_solver": [StrOptions({"auto", *SOLVERS}), Solver, None],
         "eigen_tol": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
     }
 
@@ -222,8 +220,6 @@ class SpectralInput(Door):
     def _make_solver(self, problem, r: int) -> str | Solver:
         """The solver asked for; "auto" where the plan is to choose."""
         solver = "auto" if self.eigen_solver is None else self.eigen_solver
-        if solver == "amg":
-            return Amg()
         basis = problem.basis
         given = isinstance(basis, PrecomputedBasis) and is_sparse(basis.G)
         if given and solver in ("auto", "arpack"):

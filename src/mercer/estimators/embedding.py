@@ -10,8 +10,8 @@ from ..bases import BasisRecipe
 from ..compute import restore
 from ..compute.signs import peak_signs
 from ..kernels import Kernel
+from ..relatives.embedding import diffusion_problem, powers
 from ..solvers import Solver
-from ..spectral.diffusion import diffusion_problem, powers, without_first
 from ..spectral.problems import spectral_problem
 from ._embedding import GraphEmbedding
 from ._parameters import Interval
@@ -159,7 +159,7 @@ class SpectralEmbedding(GraphEmbedding):
     def _set_results(self, map_, V, original) -> None:
         V = V[:, 1:]
         signs = peak_signs(V)
-        self.map_ = map_.leading_without(1, signs)
+        self.map_ = map_.without_first(signs)
         self.embedding_ = restore(V * signs, original)
 
     def _coordinates(self, X) -> np.ndarray:
@@ -281,7 +281,7 @@ class DiffusionMap(GraphEmbedding):
     def _set_results(self, map_, V, original) -> None:
         V = V[:, 1:]
         signs = peak_signs(V)
-        self.map_ = without_first(map_, signs)
+        self.map_ = map_.without_first(signs)
         self.embedding_ = restore(V * signs * powers(self.map_.values, self.t), original)
 
     def _coordinates(self, X) -> np.ndarray:

@@ -61,9 +61,8 @@ class SpectralClustering(ClusterMixin, SpectralInput):
 
     eigen_solver : "auto", str, Solver or None, default="auto"
         As in `mercer.KernelPCA`; None is "auto". Sparse graphs are left to ARPACK, on products
-        with the graph. "amg", LOBPCG with a multigrid preconditioner, needs pyamg.
-        `mercer.hebbian.Hebbian` learns the eigenvectors from one row at a time; as it needs a
-        positive semidefinite matrix, the diagonal of K stays.
+        with the graph. `mercer.hebbian.Hebbian` learns the eigenvectors from one row at a time;
+        as it needs a positive semidefinite matrix, the diagonal of K stays.
 
     eigen_tol : float or "auto", default="auto"
         scikit-learn's name for `tol`, used instead of it where it is a number.

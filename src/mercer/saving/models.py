@@ -38,10 +38,10 @@ from ..kernels import Kernel
 from ..mds.coordinates import DistanceMap, Spectrum
 from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance
 from ..mds.fit import LinearMap
+from ..relatives.embedding import DiffusionFunctions
 from ..spectral.assigning import Centers, Pivoted, Rotated
-from ..spectral.diffusion import DiffusionFunctions
 from ..spectral.graph import NeighborGraph
-from ..spectral.problems import PointMap, ReducedMap, SpectralMap
+from ..spectral.problems import PointMap, ReducedMap
 from ..stream.dictionary import GrowingDictionary
 from ..stream.state import BatchRecord, State
 from .archive import ModelFileError
@@ -240,7 +240,7 @@ STREAM = {
 CLUSTERS = {
     **COLUMNS,
     "kernel_": Kernel,
-    "map_": SpectralMap,
+    "map_": (PointMap, ReducedMap),
     "eigenvalues_": Array.of("k"),
     "labels_": Array.of("n"),
     "assignment_": (Centers, Rotated, Pivoted),

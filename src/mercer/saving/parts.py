@@ -26,13 +26,11 @@ from ..mds.coordinates import DistanceMap, Spectrum
 from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance
 from ..mds.fit import LinearMap
 from ..preimage import PREIMAGES
+from ..relatives.embedding import DiffusionFunctions
 from ..selectors import SELECTORS
 from ..solvers import SOLVERS
-from ..spectral.amg import Amg
 from ..spectral.assigning import Centers, Pivoted, Rotated
-from ..spectral.diffusion import DiffusionFunctions
-from ..spectral.graph import NeighborGraph
-from ..spectral.pieces import GraphArpack
+from ..spectral.graph import GraphArpack, NeighborGraph
 from ..spectral.problems import PointMap, ReducedMap
 from ..stream.dictionary import GrowingDictionary
 from ..stream.fourier import FourierStream
@@ -227,7 +225,6 @@ RECIPES = (
     *SELECTORS.values(),
     *SOLVERS.values(),
     Hebbian,
-    Amg,
     GraphArpack,
     *PREIMAGES.values(),
     *GAINS.values(),

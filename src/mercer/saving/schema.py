@@ -17,9 +17,9 @@ from ..estimators._mixed import TableEncoding
 from ..fitting.certificate import Certificate
 from ..fitting.expansion import KernelExpansion
 from ..kernels import Kernel
-from ..spectral.diffusion import DiffusionFunctions
+from ..relatives.embedding import DiffusionFunctions
 from ..spectral.graph import NeighborGraph
-from ..spectral.problems import SpectralMap
+from ..spectral.problems import PointMap, ReducedMap
 from .archive import ModelFileError, UnavailableDevice
 from .checks import resolved, width
 from .values import Part, Reader
@@ -136,7 +136,7 @@ def known_sizes(state) -> dict[str, int]:
     sizes = {"d": state["n_features_in_"]} if "n_features_in_" in state else {}
     check_encoding(state, sizes.get("d"))
     holder = state.get("expansion_", state.get("map_"))
-    if isinstance(holder, KernelExpansion | SpectralMap | DiffusionFunctions):
+    if isinstance(holder, KernelExpansion | PointMap | ReducedMap | DiffusionFunctions):
         check_columns(state, holder.basis, sizes.get("d"))
         sizes["m"] = holder.basis.size
     if isinstance(holder, KernelExpansion):

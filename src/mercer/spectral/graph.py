@@ -1,23 +1,30 @@
-"""The graph of nearest neighbors as affinities: sparse, and known for new rows as well.
+"""Sparse graphs: that of nearest neighbors, known for new rows as well, and the solver for them.
 
 A row is tied with weight 1/2 to each of its k nearest rows, and with 1/2 more to those whose k
 nearest it is among: A = (C + C') / 2 with C the 0-1 matrix of neighbors, as scikit-learn has it. A
 row counts as its own nearest neighbor.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors, sort_graph_by_row_values
 
 from ..compute import is_sparse
 from ..compute.arrays import Array
+from ..operators import NormalizedGram, SymmetricOperator
+from ..solvers import Arpack, Dense, Eigenpairs, Solver
+from ..solvers._linalg import column_norms
+from ..solvers.base import Report, silent
 
 # Distances made at once for new rows.
 BLOCK_ENTRIES = 2**22
+# Rows up to which the solver decomposes the matrix as a whole.
+DENSE_ROWS = 300
 
 
 @dataclass(frozen=True)
@@ -57,27 +64,24 @@ class NeighborGraph:
         X holds rows, or their distances to the training rows. A training row has the affinities
         that it had in the fit.
         """
-        return self._of_distances(X) if self.points is None else self._of_points(X, n_jobs)
-
-    def _of_distances(self, X):
-        X = sorted_distances(X)
-        n = self.radii.size
-        search = NearestNeighbors(n_neighbors=self.n_neighbors, metric="precomputed")
-        C = neighbor_matrix(search.fit(sparse_zeros(n)).kneighbors(X)[1], n)
-        near = sparse.coo_matrix(X) if is_sparse(X) else None
-        if near is not None:
-            kept = near.data <= self.radii[near.col]
-            place = (near.row[kept], near.col[kept])
-            R = sparse.csr_matrix((np.ones(kept.sum()), place), shape=X.shape)
-        else:
-            R = sparse.csr_matrix((self.radii >= X).astype(float))
-        return sparse.csr_matrix(0.5 * (C + R))
-
-    def _of_points(self, X, n_jobs):
+        if self.points is None:
+            return self._of_distances(sorted_distances(X))
         search = NearestNeighbors(n_neighbors=self.n_neighbors, n_jobs=n_jobs).fit(self.points)
         step = max(1, BLOCK_ENTRIES // self.radii.size)
         blocks = (X[i : i + step] for i in range(0, X.shape[0], step))
         return sparse.vstack([self._block(block, search) for block in blocks], format="csr")
+
+    def _of_distances(self, X):
+        n = self.radii.size
+        search = NearestNeighbors(n_neighbors=self.n_neighbors, metric="precomputed")
+        # The search reads no more than the number of training rows: strides of zero, one number.
+        C = neighbor_matrix(search.fit(np.broadcast_to(0.0, (n, n))).kneighbors(X)[1], n)
+        if not is_sparse(X):
+            return sparse.csr_matrix(0.5 * (C + (self.radii >= X)))
+        near = sparse.coo_matrix(X)
+        kept = near.data <= self.radii[near.col]
+        R = sparse.csr_matrix((np.ones(kept.sum()), (near.row[kept], near.col[kept])), X.shape)
+        return sparse.csr_matrix(0.5 * (C + R))
 
     def _block(self, X, search):
         index = search.kneighbors(X, return_distance=False)
@@ -86,7 +90,11 @@ class NeighborGraph:
         A = 0.5 * (C + R)
         # Rounding may put a training row on either side of a radius that it defines.
         first = index[:, 0]
-        same = equal_rows(X, self.points[first])
+        if is_sparse(X) or is_sparse(self.points):
+            difference = abs(sparse.csr_matrix(X) - sparse.csr_matrix(self.points[first]))
+            same = np.asarray(difference.sum(axis=1)).ravel() == 0
+        else:
+            same = (self.points[first] == X).all(axis=1)
         here, elsewhere = (sparse.diags(part.astype(float)) for part in (same, ~same))
         return here @ self.matrix[first] + elsewhere @ A
 
@@ -103,17 +111,78 @@ def sorted_distances(D):
     return sort_graph_by_row_values(D, warn_when_not_sorted=False) if is_sparse(D) else D
 
 
-def sparse_zeros(n: int) -> np.ndarray:
-    """Distances that a search takes for those of the training rows, of which it reads the number.
+class GraphArpack(Solver):
+    """Lanczos on products with a sparse normalized graph.
 
-    Strides of zero: one number in memory.
+    Each connected piece of the graph has the eigenvalue 1, with the roots of its degrees as the
+    eigenvector. One vector at a time meets copies of a multiple eigenvalue only through rounding,
+    and of six pieces it was seen to miss one: so these vectors are given, and only those beyond
+    them are searched for. Of more pieces than vectors the largest are taken.
+
+    Parameters
+    ----------
+    max_iter : int or None
+        Restarts; None for ARPACK's own choice.
     """
-    return np.broadcast_to(0.0, (n, n))
+
+    _cap_name = "max_iter"
+
+    def __init__(self, max_iter: int | None = None):
+        self.max_iter = max_iter
+
+    def solve(
+        self,
+        operator: Any,
+        n_components: int,
+        rng: np.random.Generator,
+        tol: float = 0.0,
+        report: Report = silent,
+    ) -> Eigenpairs:
+        """The pieces, then ARPACK on what is orthogonal to them."""
+        n = operator.shape[0]
+        if n <= max(DENSE_ROWS, 2 * n_components):
+            return Dense().solve(operator, n_components, rng, tol, report)
+        P = piece_vectors(operator)[:, :n_components]
+        k, U = P.shape[1], P.toarray()
+        if k == n_components:
+            return Eigenpairs(np.ones(k), U, column_norms(operator @ U - U))
+        pairs = Arpack(self.max_iter, form=False).solve(
+            Deflated(operator, P), n_components - k, rng, tol, report
+        )
+        U, values = np.hstack([U, pairs.vectors]), np.concatenate([np.ones(k), pairs.values])
+        residuals = column_norms(operator @ U - U * values)
+        return replace(pairs, values=values, vectors=U, residuals=residuals)
 
 
-def equal_rows(X, Z) -> np.ndarray:
-    """Whether rows are the same, one by one, (n,)."""
-    if is_sparse(X) or is_sparse(Z):
-        difference = abs(sparse.csr_matrix(X) - sparse.csr_matrix(Z))
-        return np.asarray(difference.sum(axis=1)).ravel() == 0
-    return (X == Z).all(axis=1)
+class Deflated(SymmetricOperator):
+    """S - P P' for eigenvectors P of S with the eigenvalue 1."""
+
+    definite = False
+
+    def __init__(self, operator: NormalizedGram, P: sparse.csr_matrix):
+        self.S, self.P, self.shape = operator.sparse(), P, operator.shape
+
+    def __matmul__(self, V):
+        return self.S @ V - self.P @ (self.P.T @ V)
+
+    def to_dense(self) -> np.ndarray:
+        """The matrix."""
+        return (self.S - self.P @ self.P.T).toarray()
+
+
+def piece_vectors(operator: NormalizedGram) -> sparse.csr_matrix:
+    """Orthonormal eigenvectors with the eigenvalue 1, one a connected piece, largest pieces first.
+
+    A row without any tie has none: its eigenvalue is zero.
+    """
+    count, piece = connected_components(operator.sparse(), directed=False)
+    sizes = np.bincount(piece, minlength=count)
+    volumes = np.bincount(piece, operator.degrees, minlength=count)
+    kept = np.flatnonzero(sizes > 1)
+    kept = kept[np.argsort(-volumes[kept], kind="stable")]
+    place = np.full(count, -1)
+    place[kept] = np.arange(kept.size)
+    rows = np.flatnonzero(place[piece] >= 0)
+    entries = np.sqrt(operator.degrees[rows] / volumes[piece[rows]])
+    shape = (operator.shape[0], kept.size)
+    return sparse.csr_matrix((entries, (rows, place[piece[rows]])), shape=shape)

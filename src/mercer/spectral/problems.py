@@ -13,7 +13,6 @@ is v_i at x_i, continuous, and far from all rows the value at the nearest. The N
 sum_j k(x, x_j) v_j / (l s(x)), is neither the first nor the last.
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,9 +24,8 @@ from ..bases.base import check_moments
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..kernels.measures import row_squares
-from ..operators import DenseOperator, NormalizedGram, SymmetricOperator, ToeplitzCovariance
+from ..operators import DenseOperator, NormalizedGram, ToeplitzCovariance
 from ..solvers import Eigenpairs
-from .assigning import directions
 
 # Eigenvalues of S, whose largest is 1, that say nothing more about any cluster.
 ZERO = 1e-12
@@ -46,50 +44,28 @@ def spectral_problem(basis, X):
 
 
 @dataclass(frozen=True)
-class SpectralMap(ABC):
-    """The embedding as functions of a row.
+class PointMap:
+    """The functions v(x) of all points.
 
     Attributes
     ----------
-    basis : Basis
+    basis : GramBasis
     weights : array of shape (m, k)
-    """
-
-    basis: Any
-    weights: np.ndarray
-
-    @abstractmethod
-    def functions(self, X) -> np.ndarray:
-        """v(x) of every row of X, (n, k)."""
-
-    @abstractmethod
-    def leading_without(self, first: int, signs) -> "SpectralMap":
-        """The functions after the first ones, with their signs."""
-
-    def rows(self, X) -> np.ndarray:
-        """The same scaled to unit length, (n, k)."""
-        return directions(self.functions(X))
-
-
-@dataclass(frozen=True)
-class PointMap(SpectralMap):
-    """All points: `weights` are the values of the functions there.
-
-    Attributes
-    ----------
+        Values of the functions at the points.
     values : array of shape (k,)
         Eigenvalues of S.
     own : array of shape (m,)
         k(x_j, x_j) where the matrix is without its diagonal, else zeros: then a(x) is zero.
     """
 
+    basis: Any
+    weights: np.ndarray
     values: np.ndarray
     own: np.ndarray
 
-    def leading_without(self, first: int, signs) -> "PointMap":
-        """The functions after the first ones, with their signs."""
-        kept = slice(first, None)
-        return replace(self, weights=self.weights[:, kept] * signs, values=self.values[kept])
+    def without_first(self, signs) -> "PointMap":
+        """Without the first function, which is constant, and with signs for the others."""
+        return replace(self, weights=self.weights[:, 1:] * signs, values=self.values[1:])
 
     def functions(self, X) -> np.ndarray:
         """v(x) of every row of X, (n, k)."""
@@ -115,20 +91,24 @@ class PointMap(SpectralMap):
 
 
 @dataclass(frozen=True)
-class ReducedMap(SpectralMap):
-    """A span: the functions over the degree, both sums of basis vectors.
+class ReducedMap:
+    """The functions v(x) in a span: sums of basis vectors over their degree, another such sum.
 
     Attributes
     ----------
+    basis : Basis
+    weights : array of shape (m, k)
     total : array of shape (m,)
         Weights of the degree.
     """
 
+    basis: Any
+    weights: np.ndarray
     total: np.ndarray
 
-    def leading_without(self, first: int, signs) -> "ReducedMap":
-        """The functions after the first ones, with their signs."""
-        return replace(self, weights=self.weights[:, first:] * signs)
+    def without_first(self, signs) -> "ReducedMap":
+        """Without the first function, which is constant, and with signs for the others."""
+        return replace(self, weights=self.weights[:, 1:] * signs)
 
     def functions(self, X) -> np.ndarray:
         """v(x) of every row of X, (n, k)."""
@@ -137,34 +117,47 @@ class ReducedMap(SpectralMap):
         return sums[:, :-1] / floored(sums[:, -1], own)[:, None]
 
 
-class NormalizedProblem:
-    """All points: the eigenproblem of D^{-1/2} K D^{-1/2} itself."""
+class AffinityProblem:
+    """An eigenproblem of affinities: an `operator` in a `basis`, and what its eigenpairs become."""
 
-    def __init__(self, basis):
-        self.basis = basis
-        self.operator = NormalizedGram(basis)
+    basis: Any
+    operator: Any
 
     @property
     def size(self) -> int:
         """Number of eigenpairs there can be."""
-        return self.basis.size
+        return self.operator.shape[0]
+
+    @property
+    def least_degree(self) -> float:
+        """The smallest sum of the affinities of a row."""
+        return 0.0
 
     def is_zero(self) -> bool:
         """Never: equal rows have affinities too."""
         return False
 
+    def assemble(self, pairs: Eigenpairs, X: Array) -> tuple[Any, np.ndarray]:
+        """The functions of any row, and their values at the training rows X, (n, k)."""
+        raise NotImplementedError
+
+
+class NormalizedProblem(AffinityProblem):
+    """All points: the eigenproblem of D^{-1/2} K D^{-1/2} itself."""
+
+    def __init__(self, basis):
+        self.basis, self.operator = basis, NormalizedGram(basis)
+
     @property
     def least_degree(self) -> float:
-        """The smallest row sum of K."""
         return self.operator.least_degree
 
-    def assemble(self, pairs: Eigenpairs, X) -> tuple[SpectralMap, np.ndarray]:
-        """The map, and its values at the training points, (n, k)."""
+    def assemble(self, pairs: Eigenpairs, X: Array) -> tuple[PointMap, np.ndarray]:
         V = to_numpy(pairs.vectors) / np.sqrt(to_numpy(self.operator.known_degrees))[:, None]
         return PointMap(self.basis, V, pairs.values, to_numpy(self.basis.own_affinities())), V
 
 
-class ReducedNormalizedProblem:
+class ReducedNormalizedProblem(AffinityProblem):
     """Landmarks: the same eigenproblem for K~ = Y Y', Y the rows' coordinates in the basis.
 
     With F the degrees of K~, its diagonal included, M = Y' F^{-1} Y has the eigenvalues of
@@ -179,8 +172,6 @@ class ReducedNormalizedProblem:
     may miss a row that is far from all landmarks; its degree is therefore at least k(x, x).
     """
 
-    least_degree = 0.0
-
     def __init__(self, basis, X):
         check_moments(basis.size, basis.noun, basis.engine)
         self.basis = basis
@@ -189,20 +180,10 @@ class ReducedNormalizedProblem:
         total, M, T = normalized_scatters(basis, self.whitener, X)
         H, self._back = without_diagonal(M, T, np.dtype(dtype).name, basis.engine.eigh)
         self.total = self._in_basis(total)
-        self.operator: SymmetricOperator = DenseOperator(H)
+        self.operator = DenseOperator(H)
         self.operator.definite = False
 
-    @property
-    def size(self) -> int:
-        """Number of eigenpairs there can be: the rank of the basis."""
-        return self.operator.shape[0]
-
-    def is_zero(self) -> bool:
-        """Never: equal rows have affinities too."""
-        return False
-
-    def assemble(self, pairs: Eigenpairs, X) -> tuple[SpectralMap, np.ndarray]:
-        """The map, and its values at the training points, (n, k)."""
+    def assemble(self, pairs: Eigenpairs, X: Array) -> tuple[ReducedMap, np.ndarray]:
         map_ = ReducedMap(self.basis, self._in_basis(self._back @ pairs.vectors), self.total)
         return map_, map_.functions(X)
 
@@ -211,7 +192,7 @@ class ReducedNormalizedProblem:
         return Q if self.whitener is None else self.whitener @ Q
 
 
-class FourierNormalizedProblem(ReducedNormalizedProblem):
+class FourierNormalizedProblem(AffinityProblem):
     """A Fourier grid: the degrees are one more function of the rows, and the matrix is Toeplitz.
 
     Two transforms of all rows and the evaluation of one function between them, whatever the number
@@ -219,9 +200,7 @@ class FourierNormalizedProblem(ReducedNormalizedProblem):
     """
 
     def __init__(self, basis: FourierBasis, X):
-        self.basis, self.whitener = basis, None
-        grid = basis.frequencies
-        sums = basis.moments(X)
+        self.basis, grid, sums = basis, basis.frequencies, basis.moments(X)
         self.total = sums.count * ToeplitzCovariance(grid.index, basis.amplitudes, sums).mean
         degrees = to_numpy(basis.project(X, self.total[:, None]))[:, 0]
         # A row has its own affinity; what is less is the rounding of the transforms.
@@ -229,8 +208,7 @@ class FourierNormalizedProblem(ReducedNormalizedProblem):
         threads = basis.engine.threads
         self.operator = ToeplitzCovariance(grid.index, basis.amplitudes, weighted, False, threads)
 
-    def assemble(self, pairs: Eigenpairs, X) -> tuple[SpectralMap, np.ndarray]:
-        """The map, and its values at the training points, (n, k)."""
+    def assemble(self, pairs: Eigenpairs, X: Array) -> tuple[ReducedMap, np.ndarray]:
         weights = pairs.vectors * np.sqrt(inverse(pairs.values))
         map_ = ReducedMap(self.basis, weights, self.total)
         return map_, map_.functions(X)

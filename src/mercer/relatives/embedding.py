@@ -24,7 +24,7 @@ from ..compute import array_namespace, is_sparse, to_numpy
 from ..operators import DenseOperator, NormalizedGram
 from ..operators.normalized import nonzero_degrees
 from ..solvers import Eigenpairs
-from .problems import TINY, ZERO, column_sums, inverse
+from ..spectral.problems import TINY, ZERO, AffinityProblem, column_sums, inverse
 
 
 @dataclass(frozen=True)
@@ -68,21 +68,24 @@ class DiffusionFunctions:
         good = (below > 0)[:, None]
         return np.divide(P[:, :k], below[:, None], out=np.zeros((len(P), k)), where=good)
 
+    def without_first(self, signs) -> "DiffusionFunctions":
+        """Without the first function, which is constant, and with signs for the others."""
+        return replace(self, weights=self.weights[:, 1:] * signs, values=self.values[1:])
+
     def coordinates(self, X, t: float) -> np.ndarray:
         """l^t psi(x) for every row of X, (n, k)."""
         return self.stepped(X) * powers(self.values, t - 1)
 
 
-class DiffusionProblem:
+class DiffusionProblem(AffinityProblem):
     """All points: S = s K s, with the densities and degrees from one product each."""
 
     def __init__(self, basis, alpha: float):
         self.basis, self.alpha = basis, alpha
         n = basis.size
         sums = to_numpy(basis.gram(basis.engine.zeros((n, 1)) + 1.0))[:, 0]
-        self.least_degree = float(sums.min())
-        self.density = nonzero_degrees(sums)
-        self.thinned = self.density**-alpha
+        self._least = float(sums.min())
+        self.thinned = nonzero_degrees(sums) ** -alpha
         if alpha:
             sums = to_numpy(basis.gram(basis.engine.asarray(self.thinned[:, None])))[:, 0]
         self.degrees = self.thinned * nonzero_degrees(sums)
@@ -98,29 +101,21 @@ class DiffusionProblem:
         return NormalizedGram(PrecomputedBasis(G, self.basis.engine), self.degrees)
 
     @property
-    def size(self) -> int:
-        """Number of eigenpairs there can be."""
-        return self.basis.size
-
-    def is_zero(self) -> bool:
-        """Never: equal rows have affinities too."""
-        return False
+    def least_degree(self) -> float:
+        return self._least
 
     def assemble(self, pairs: Eigenpairs, X) -> tuple[DiffusionFunctions, np.ndarray]:
-        """The functions, and their values psi at the training points, (n, k)."""
         psi = to_numpy(pairs.vectors) * np.sqrt(self.degrees.sum() / self.degrees)[:, None]
         weights = self.thinned[:, None] * psi
         return DiffusionFunctions(self.basis, weights, self.thinned, pairs.values), psi
 
 
-class ReducedDiffusionProblem:
+class ReducedDiffusionProblem(AffinityProblem):
     """A span: K~ = Y Y', whose walk has the eigenvalues of an m x m matrix.
 
     Four passes over the rows, none of them kept. A row that the span misses has at least its
     affinity with itself as density and as degree.
     """
-
-    least_degree = 0.0
 
     def __init__(self, basis, X, alpha: float):
         self.basis, self.alpha = basis, alpha
@@ -156,25 +151,14 @@ class ReducedDiffusionProblem:
         self.operator, self.volume = DenseOperator(found[:-1]), float(found[-1, 0])
         self.total, self.ones = to_numpy(total), to_numpy(ones)
 
-    @property
-    def size(self) -> int:
-        """Number of eigenpairs there can be: the rank of the basis."""
-        return self.operator.shape[0]
-
-    def is_zero(self) -> bool:
-        """Never: equal rows have affinities too."""
-        return False
-
     def assemble(self, pairs: Eigenpairs, X) -> tuple[DiffusionFunctions, np.ndarray]:
-        """The functions, and their values psi at the training points, (n, k)."""
         # psi = Y Q l^{-1/2} / (Y total), and l psi is kept.
         Q = pairs.vectors * np.sqrt(np.maximum(pairs.values, 0) * self.volume)
-        sums = [self._in_basis(A) for A in (Q, self.total, self.ones)]
-        map_ = DiffusionFunctions(self.basis, sums[0], sums[1], pairs.values, sums[2], self.alpha)
+        W, total, ones = (
+            A if self.whitener is None else self.whitener @ A for A in (Q, self.total, self.ones)
+        )
+        map_ = DiffusionFunctions(self.basis, W, total, pairs.values, ones, self.alpha)
         return map_, map_.stepped(X) * inverse(pairs.values)
-
-    def _in_basis(self, Q):
-        return Q if self.whitener is None else self.whitener @ Q
 
 
 def diffusion_problem(basis, X, alpha: float):
@@ -182,11 +166,6 @@ def diffusion_problem(basis, X, alpha: float):
     if basis.spans_data:
         return DiffusionProblem(basis, alpha)
     return ReducedDiffusionProblem(basis, X, alpha)
-
-
-def without_first(map_: DiffusionFunctions, signs) -> DiffusionFunctions:
-    """Without the first function, which is constant, and with signs for the others."""
-    return replace(map_, weights=map_.weights[:, 1:] * signs, values=map_.values[1:])
 
 
 def powers(values, t: float) -> np.ndarray:
