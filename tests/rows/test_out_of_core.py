@@ -20,7 +20,7 @@ from mercer.bases import Landmarks, RandomFeatures
 from mercer.exceptions import MercerWarning
 from mercer.files import open_source
 from mercer.kernels import Laplacian
-from mercer.progress.rows import RowBar
+from mercer.progress import RowBar
 from mercer.rows import blocks
 from mercer.selectors import KMeans, TwoStage, Uniform
 

@@ -18,7 +18,7 @@ def verbosity(args: Namespace) -> int:
 
 def watched(args: Namespace, blocks: Iterable, title: str, total: int | None) -> Iterator:
     """The same blocks of rows, with a progress bar where somebody watches."""
-    from ..progress.rows import RowBar
+    from ..progress import RowBar
 
     with RowBar(verbosity(args)) as progress:
         yield from progress.over(blocks, title, total)

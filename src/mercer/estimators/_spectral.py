@@ -22,7 +22,7 @@ from ..compute.arrays import Array
 from ..fitting.choosing import automatic_grid, solve_planned, warn_unconverged
 from ..fitting.costs import Workload, fourier, grid_solver
 from ..kernels import KERNELS, Hollow, Kernel, Precomputed
-from ..progress.passes import PassBar
+from ..progress import PassBar
 from ..solvers import SOLVERS, Eigenpairs, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
 from ..spectral.graph import GraphArpack, NeighborGraph

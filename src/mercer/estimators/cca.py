@@ -18,7 +18,7 @@ from ..exceptions import tell
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
 from ..kernels import KERNELS, Kernel
-from ..progress.passes import PassBar
+from ..progress import PassBar
 from ..relatives.correlation import canonical_pairs, expansion_of
 from ..relatives.joint import ViewColumns, with_columns
 from ..rows import Request, Rows, pose, scores_of

@@ -23,7 +23,7 @@ from ..hebbian.gram import gram_problem, rows_at_once
 from ..kernels import Kernel
 from ..metrics import excess_reconstruction_error, minimal_reconstruction_error
 from ..operators.scaled import ordinary
-from ..progress.passes import PassBar
+from ..progress import PassBar
 from ..selectors import Novelty
 from ..solvers import canonical
 from ._door import all_or_nothing, check_gram

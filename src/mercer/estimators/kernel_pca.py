@@ -12,7 +12,7 @@ from ..compute import restore
 from ..compute.arrays import Array
 from ..kernels import Kernel
 from ..preimage import PREIMAGES, Preimage
-from ..progress.passes import PassBar
+from ..progress import PassBar
 from ..rows import is_dask, pose
 from ..rows.lazy import lazy_like
 from ..solvers import SOLVERS, Solver

@@ -22,7 +22,7 @@ from ..mds.fit import (
     find_coordinates,
     measure_misfit,
 )
-from ..progress.passes import PassBar
+from ..progress import PassBar
 from ._door import (
     Door,
     all_or_nothing,

@@ -24,7 +24,7 @@ from ..exceptions import CheckpointError
 from ..files import RowSource, is_arrow, is_store, open_sink, open_source, read_blocks
 from ..fitting.checkpoint import Stage
 from ..kernels import Kernel
-from ..progress.rows import RowBar
+from ..progress import RowBar
 from .array import ArrayRows
 from .base import KEPT_ROWS, Rows
 from .functions import CountOf, PickOf, Survey, SurveyOf, in_order

@@ -1,1 +1,0 @@
-"""Progress for people: a bar of passes, a bar of rows, in terminals and notebooks."""
