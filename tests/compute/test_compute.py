@@ -30,8 +30,8 @@ from mercer.compute import (
 from mercer.compute import memory as memory_module
 from mercer.compute.arrays import is_foreign
 from mercer.compute.compiled import compiled
+from mercer.compute.linalg import times_few
 from mercer.compute.local import TILE_SIDES, usable_cores
-from mercer.compute.thin import is_turned, times_few
 from mercer.kernels import RBF, Laplacian, Linear, Polynomial
 
 PLENTY = 10**9
@@ -461,9 +461,3 @@ def test_a_product_with_few_columns_is_the_product_in_any_order_of_memory(dtype,
         product = times_few(held, V)
         assert product.dtype == dtype and product.shape == (rows, columns)
         np.testing.assert_allclose(product, expected, rtol=0, atol=1e3 * np.finfo(dtype).eps)
-
-
-def test_a_transposed_tile_and_one_in_double_precision_are_turned():
-    T = np.zeros((64, 48), np.float32)
-    assert not is_turned(T, 32) and is_turned(T.T, 32)
-    assert is_turned(T.astype(float), 32) and not is_turned(T.astype(float), 2)

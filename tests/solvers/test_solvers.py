@@ -7,12 +7,12 @@ from scipy.stats import ortho_group
 from threadpoolctl import threadpool_limits
 
 from mercer import KernelPCA
+from mercer.compute.linalg import leading_eigh
 from mercer.hebbian import GAINS, Hebbian
 from mercer.operators import DenseOperator
 from mercer.solvers import SOLVERS, Arpack, BlockKrylov, Dense, Eigenpairs, Randomized, canonical
 from mercer.solvers._linalg import (
     column_norms,
-    leading_eigh,
     orthonormal_against,
     small_eigh,
 )

@@ -15,7 +15,7 @@ from ..compute import (
     to_numpy,
 )
 from ..compute.arrays import Array, dtype_name
-from ..compute.thin import times_few
+from ..compute.linalg import times_few
 from ..kernels import Hollow, Kernel
 from ..kernels.measures import rows_of
 from ..kernels.pairs import Pairs

@@ -17,7 +17,7 @@ from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
 
 from ..compute import on_device_of
-from ..compute.lapack import cholesky, eigh, solve_triangular
+from ..compute.linalg import cholesky, eigh, solve_triangular
 from .thinning import rounding_of
 
 # What the square of a pivot was seen to be above the least eigenvalue of the landmarks before it,

@@ -8,7 +8,7 @@ some rows that judge, what every p would lose. Moments of n rows cost n p^2.
 import numpy as np
 from scipy.linalg.lapack import dpstrf
 
-from ..compute.lapack import solve_triangular
+from ..compute.linalg import solve_triangular
 
 # What the landmarks that are left out may add to what all of them lose, as a share of the energy:
 # who asks for 500 landmarks gets the eigenvalues of 500.

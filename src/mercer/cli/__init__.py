@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def end_at_once(code: int) -> None:
     """End the process where the interpreter would first wait for a call of LAPACK."""
-    from ..compute.lapack import still_working
+    from ..compute.linalg import still_working
 
     if still_working():
         for stream in (sys.stdout, sys.stderr):

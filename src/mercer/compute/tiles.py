@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from .arrays import Array, itemsize
-from .blas import one_thread
-from .lapack import eigh
+from .linalg import eigh, one_thread, times_few
 from .memory import format_bytes
-from .thin import times_few
 from .turns import Turns
 
 # Entries of a matrix that is made sooner than a thread is started, and than half of it is mirrored.

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, restore, to_numpy
 from ..compute.arrays import Array
-from ..compute.signs import peak_signs
+from ..compute.linalg import peak_signs
 from ..exceptions import tell
 from ..fitting.checkpoint import Checkpoint, identity_of
 from ..fitting.expansion import KernelExpansion

@@ -8,7 +8,7 @@ import numpy as np
 from ..bases import Landmarks
 from ..compute import format_bytes, is_sparse, make_engine, parse_bytes, to_numpy
 from ..compute.arrays import is_foreign
-from ..compute.lapack import eigh
+from ..compute.linalg import eigh
 from ..compute.numbers import check_unmasked, reason
 from ..kernels import KERNELS, Kernel
 from ..selectors import GreedyCholesky
@@ -156,7 +156,7 @@ def default_width(name: str, Y: np.ndarray) -> dict:
 def root_of(L: np.ndarray) -> np.ndarray:
     """P with P P' = L, for a kernel matrix of targets."""
     check_gram(L)
-    values, V = eigh((L + L.T) / 2, driver="evd")
+    values, V = eigh((L + L.T) / 2)
     top = max(float(values[-1]), np.finfo(float).tiny)
     if values[0] < -1e-8 * top:
         raise ValueError(

@@ -13,7 +13,7 @@ from ..bases.base import check_moments, moment_bytes
 from ..bases.columns import has_columns
 from ..compute import TiledEngine, is_sparse, restore, to_numpy
 from ..compute.arrays import Array
-from ..compute.signs import peak_signs
+from ..compute.linalg import peak_signs
 from ..exceptions import tell
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..bases import BasisRecipe
 from ..compute import restore
-from ..compute.signs import peak_signs
+from ..compute.linalg import peak_signs
 from ..kernels import Kernel
 from ..relatives.embedding import diffusion_problem, powers
 from ..solvers import Solver

@@ -19,7 +19,7 @@ from ..bases.fourier import most_frequencies, why_not
 from ..bases.fourier_grid import choose_spacing, predicted_count, predicted_radius, room_beyond
 from ..compute import TiledEngine, is_sparse
 from ..compute.nonuniform import is_available
-from ..compute.thin import times_few
+from ..compute.linalg import LONG_ROWS, times_few
 from ..kernels import Kernel, Polynomial, Precomputed
 from ..selectors import FullGreedy
 from ..selectors.two_stage import default_pool, second_stage
@@ -188,11 +188,13 @@ def dense(work: Workload, speeds: Speeds, subset: bool | None = None) -> Estimat
     """The whole matrix and LAPACK, which looks for some components where room for all is short."""
     n, r = work.n, work.r
     size, vectors, seconds = formed(work, speeds)
-    copies = 16 * n * n
+    # Copies that decompositions make; long ones more, as they leave the interpreter free.
+    some, whole = (8 * n * n, 32 * n * n) if n > LONG_ROWS else (0, 16 * n * n)
     every = r == n or (finds_all(n, r) if subset is None else not subset)
-    if every and r < n and subset is None and size <= work.memory < size + copies:
+    if every and r < n and subset is None and size + some <= work.memory < size + whole:
         every, subset = False, True
-    size, vectors = (size + copies, vectors + copies) if every else (size, vectors)
+    copies = whole if every else some
+    size, vectors = size + copies, vectors + copies
     # LAPACK scales poorly over threads: what they save is not counted.
     seconds += speeds.decompose * (all_pairs(n) if every else some_pairs(n, r))
     note, fits = "every component at once", size <= work.memory

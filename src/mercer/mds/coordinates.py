@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import eigvals
 from scipy.spatial.distance import cdist
 
-from ..compute.signs import peak_signs
+from ..compute.linalg import peak_signs
 from ..fitting.moments import Moments
 from ..solvers._linalg import orthonormal_against, small_eigh
 

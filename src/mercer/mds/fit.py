@@ -7,7 +7,7 @@ import numpy as np
 from scipy.linalg import eigvalsh
 
 from ..compute import LocalEngine
-from ..compute.signs import peak_signs
+from ..compute.linalg import peak_signs
 from ..fitting.choosing import Eigenproblem, solve_planned, warn_unconverged
 from ..fitting.costs import Workload
 from ..fitting.moments import Moments

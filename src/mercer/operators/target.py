@@ -12,7 +12,7 @@ import numpy as np
 
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array
-from ..compute.lapack import thin_svd
+from ..compute.linalg import thin_svd
 from .base import SymmetricOperator
 
 # Singular values of target features below this share of the largest are rounding.

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..compute import format_bytes, to_numpy
 from ..compute.arrays import Array
-from ..compute.lapack import cholesky, solve_positive, solve_triangular
+from ..compute.linalg import cholesky, solve_positive, solve_triangular
 from ..exceptions import tell
 from ..fitting.expansion import KernelExpansion
 from ..kernels import RBF, Kernel

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..bases import Basis
-from ..compute.lapack import eigh, thin_svd
+from ..compute.linalg import eigh, thin_svd
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
 from .joint import JointMoments
@@ -65,7 +65,7 @@ def canonical_pairs(
 
 def inverse_root(S: np.ndarray, regularization: float, noise: float = 0.0) -> np.ndarray:
     """(S + c I)^{-1/2} on the directions that have variance, (k, k)."""
-    values, V = eigh((S + S.T) / 2, driver="evd")
+    values, V = eigh((S + S.T) / 2)
     total = float(np.trace(S))
     some = values > max(len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0), noise)
     values = np.where(some, np.maximum(values, 0.0) + regularization * total, 1.0)

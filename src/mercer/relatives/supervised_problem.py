@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..compute import on_device_of, to_numpy
-from ..compute.signs import peak_signs
+from ..compute.linalg import peak_signs
 from ..fitting.certificate import Certificate, projection_certificate, residual_certificate, shares
 from ..fitting.expansion import KernelExpansion
 from ..fitting.gram import GramProblem

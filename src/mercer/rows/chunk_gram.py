@@ -10,7 +10,7 @@ import numpy as np
 from ..bases.base import GramBasis
 from ..bases.points import PointGram
 from ..compute import is_sparse, match_sparsity, to_numpy
-from ..compute.thin import times_few
+from ..compute.linalg import times_few
 from ..compute.tiles import row_blocks
 from ..fitting.costs import fits_client
 from .chunks import Chunks

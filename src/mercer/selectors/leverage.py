@@ -9,7 +9,7 @@ from scipy.linalg import eigvalsh
 
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array
-from ..compute.lapack import cholesky
+from ..compute.linalg import cholesky
 from ..kernels import Kernel
 from .base import Selector, column_squares, first_distinct, host_gram, row_tiles, solve_lower
 from .random import weighted_order

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import eigh, qr
 
 from ..compute.arrays import Array
-from ..compute.signs import peak_signs
+from ..compute.linalg import peak_signs
 from ..kernels import Kernel
 from .base import distinct_rows, host_gram, top_eigenpairs
 from .bayes import SparseBayes

@@ -4,16 +4,13 @@ Big arrays are (n, b) and stay in their library and on their device; small ones 
 host, in NumPy: a device gains nothing on them.
 """
 
-from functools import lru_cache
-
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
-from scipy.linalg.lapack import dsyevd, dsyevd_lwork, dsyevr, dsyevr_lwork, dtrtri
+from scipy.linalg.lapack import dtrtri
 
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import placement_of
-from ..compute.lapack import eigh, is_long
-from ..compute.thin import times_few
+from ..compute.linalg import eigh, times_few
 
 # Least pivot of the scaled Gram matrix of a block: below, its condition number squared
 # leaves fewer than half of the digits.
@@ -25,45 +22,6 @@ LEAST_KEPT = 0.5
 def descending(values, vectors):
     """Eigenpairs largest first."""
     return values[::-1], vectors[:, ::-1]
-
-
-def leading_eigh(A, r: int):
-    """The r largest eigenpairs, largest first, from the lower triangle of A, which is overwritten.
-
-    As `scipy.linalg.eigh`, without the checks and questions that take longer than LAPACK for a few
-    rows. A is float64, by columns and finite. LAPACK may find fewer than r where all are equal to
-    rounding.
-    """
-    n = A.shape[0]
-    if is_long(n):
-        few, driver = ((n - r, n - 1), "evr") if r < n else (None, "evd")
-        return descending(*eigh(A, few=few, driver=driver, overwrite=True))
-    if r < n:
-        sizes = few_sizes(n)
-        w, U, m, _, info = dsyevr(A, range="I", il=n - r + 1, iu=n, **sizes, **IN_PLACE)
-        w, U = w[:m], U[:, :m]
-    else:
-        w, U, info = dsyevd(A, **all_sizes(n), **IN_PLACE)
-    if info:
-        raise LinAlgError(f"LAPACK found no eigenpairs of a {n} x {n} matrix (info={info}).")
-    return descending(w, U)
-
-
-IN_PLACE = {"lower": 1, "overwrite_a": 1}
-
-
-@lru_cache(maxsize=256)
-def few_sizes(n: int) -> dict[str, int]:
-    """Room that LAPACK works best in for a few pairs."""
-    work, whole, _ = dsyevr_lwork(n, lower=1)
-    return {"lwork": int(work), "liwork": int(whole)}
-
-
-@lru_cache(maxsize=256)
-def all_sizes(n: int) -> dict[str, int]:
-    """Room that LAPACK works best in for all pairs."""
-    work, whole, _ = dsyevd_lwork(n, lower=1)
-    return {"lwork": int(work), "liwork": int(whole)}
 
 
 def small_eigh(T):

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from ..compute import on_device_of
-from ..compute.signs import peak_signs
+from ..compute.linalg import peak_signs
 from ..operators import SymmetricOperator
 
 

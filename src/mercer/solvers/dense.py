@@ -5,9 +5,9 @@ from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dsymm
 
 from ..compute import array_namespace, on_device_of, to_numpy
-from ..compute.lapack import cholesky
+from ..compute.linalg import cholesky, leading_eigh
 from ..operators import SymmetricOperator
-from ._linalg import column_norms, leading_eigh
+from ._linalg import column_norms
 from .base import NEGATIVE_SHARE, Eigenpairs, PassState, Report, Solver, silent
 
 # Components whose residuals are measured, as a share of all: one product, which takes 5 % of the

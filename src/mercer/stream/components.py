@@ -23,7 +23,6 @@ import numpy as np
 from scipy.linalg import eigh
 
 from ..compute import to_numpy
-from ..compute.signs import first_large_signs
 from ..fitting.certificate import Certificate
 from ..fitting.costs import grid_solver
 from ..fitting.expansion import KernelExpansion
@@ -177,7 +176,10 @@ def aligned(expansion: KernelExpansion, reference, span) -> KernelExpansion:
 def signed_as(expansion: KernelExpansion, old, span) -> KernelExpansion:
     """The directions with the signs of those nearest to them among `old`, (m, r), or their own."""
     A = expansion.frame[:, 1:]
-    signs = first_large_signs(A)
+    # Of the first large entry, not of the largest: two rows have the weights w and -w, and rounding
+    # would decide. 0.7 is no ratio that weights often have.
+    large = np.argmax(np.abs(A) >= 0.7 * np.abs(A).max(axis=0), axis=0)
+    signs = np.where(A[large, np.arange(A.shape[1])] < 0, -1.0, 1.0)
     if old is not None:
         agreement = old.T @ span.unwhiten(A)
         nearest = np.argmax(np.abs(agreement), axis=0)

@@ -1,0 +1,282 @@
+"""Dense linear algebra that Ctrl-C does not wait for, and small steps that many parts share.
+
+SciPy keeps the interpreter to itself while LAPACK works, which is minutes for many rows: no signal
+is seen meanwhile. Long factorizations are therefore made here in panels of columns, with SciPy
+and BLAS on each of them. What NumPy decomposes leaves the interpreter free, and only needs a thread
+of its own (`waited_for`). Panels also keep every call of BLAS to some thousand rows: OpenBLAS's own
+threaded Cholesky factorization crashes beyond 8,000 to 16,000.
+"""
+
+import threading
+from collections.abc import Callable
+from contextlib import contextmanager
+from contextvars import copy_context
+from functools import cache
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg.blas import dsymv
+from scipy.linalg.lapack import dsyevd, dsyevd_lwork, dsyevr, dsyevr_lwork
+from threadpoolctl import ThreadpoolController
+
+from .arrays import Array, array_namespace, to_numpy
+
+# Rows up to which any decomposition takes about a second, and operations that do.
+LONG_ROWS, LONG_WORK = 2000, 1e10
+# Columns of a panel, and rows or columns that a panel is multiplied with at once.
+PANEL, STRIP = 512, 4096
+# Columns reduced to tridiagonal form before the rest of the matrix is updated.
+REFLECTORS = 64
+# The name of threads in which NumPy works.
+WORKER = "mercer-linalg"
+
+
+def eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All eigenpairs, smallest first, from the lower triangle of a symmetric matrix."""
+    A = np.asarray_chkfinite(A)
+    return waited_for(A.shape[0] > LONG_ROWS, np.linalg.eigh, A)
+
+
+def leading_eigh(A: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:
+    """The r largest eigenpairs, largest first, from the lower triangle of A, which is overwritten.
+
+    A is float64, by columns and finite; its upper triangle is left alone. Fewer than r are found
+    where all are equal to rounding. LAPACK without SciPy's checks, which take longer for few rows.
+    """
+    n = A.shape[0]
+    if n > LONG_ROWS:
+        w, U = few_eigh(A, r) if r < n else eigh(A)
+        return w[::-1], U[:, ::-1]
+    if r < n:
+        w, U, m, _, info = dsyevr(
+            A, range="I", il=n - r + 1, iu=n, lower=1, overwrite_a=1, **work_sizes(n, True)
+        )
+        w, U = w[:m], U[:, :m]
+    else:
+        w, U, info = dsyevd(A, lower=1, overwrite_a=1, **work_sizes(n, False))
+    if info:
+        raise linalg.LinAlgError(f"LAPACK found no eigenpairs of a {n} x {n} matrix (info={info}).")
+    return w[::-1], U[:, ::-1]
+
+
+@cache
+def work_sizes(n: int, few: bool) -> dict[str, int]:
+    """Room that LAPACK works best in."""
+    work, integers, _ = (dsyevr_lwork if few else dsyevd_lwork)(n, lower=1)
+    return {"lwork": int(work), "liwork": int(integers)}
+
+
+def few_eigh(A: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:
+    """The r largest eigenpairs, smallest first, by Householder's tridiagonal form, as LAPACK does.
+
+    The reflectors I - v v' take the place of the strict lower triangle of A; a copy of A is reduced
+    REFLECTORS columns at a time, and made smaller after each panel of them.
+    """
+    n = A.shape[0]
+    d, e = np.empty(n), np.empty(n - 1)
+    B, first = A.copy(order="F"), 0
+    while first < n - 1:
+        m = B.shape[0]
+        k = min(REFLECTORS, m - 1)
+        # B less V W' + W V' is what is left to reduce.
+        V, W = np.zeros((2, k, m)).transpose(0, 2, 1)
+        for j in range(k):
+            x = B[j:, j] - V[j:, :j] @ W[j, :j] - W[j:, :j] @ V[j, :j]
+            d[first + j], x = x[0], x[1:]
+            e[first + j] = -np.copysign(np.sqrt(x @ x), x[0])
+            x[0] -= e[first + j]
+            length = np.sqrt(x @ x / 2)
+            V[j + 1 :, j] = v = x / length if length else x
+            w = dsymv(1.0, B, V[:, j], lower=1)[j + 1 :]
+            w -= V[j + 1 :, :j] @ (W[j + 1 :, :j].T @ v) + W[j + 1 :, :j] @ (V[j + 1 :, :j].T @ v)
+            W[j + 1 :, j] = w - (w @ v / 2) * v
+            A[first + j + 1 :, first + j] = v
+        B, V, W, first = B[k:, k:].copy(order="F"), V[k:], W[k:], first + k
+        for s in range(0, m - k, PANEL):
+            c = slice(s, s + PANEL)
+            B[s:, c] -= V[s:] @ W[c].T + W[s:] @ V[c].T
+    d[-1] = B[0, 0]
+    # By bisection (stebz): LAPACK's faster way was seen to fail, and to miss some of a cluster.
+    w, Z = linalg.eigh_tridiagonal(d, e, select="i", select_range=(n - r, n - 1))
+    for first in reversed(range(0, n - 1, REFLECTORS)):
+        k = min(REFLECTORS, n - 1 - first)
+        V = np.tril(A[first:, first : first + k], -1)
+        # (I - v_1 v_1') ... (I - v_k v_k') = I - V T V'
+        inverse = np.triu(V.T @ V, 1) + np.eye(k)
+        Z[first:] -= V @ linalg.solve_triangular(inverse, V.T @ Z[first:])
+    return w, Z
+
+
+def thin_svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """U, s and V' with A = U s V', of as many columns as the smaller side has."""
+    small, large = sorted(A.shape)
+    is_long = 10.0 * small * small * large > LONG_WORK
+    return waited_for(is_long, np.linalg.svd, A, False)
+
+
+def cholesky(
+    A: np.ndarray, *, lower: bool = False, overwrite: bool = False, check_finite: bool = True
+) -> np.ndarray:
+    """The triangular factor of a positive definite matrix: as `scipy.linalg.cholesky`."""
+    n = A.shape[0]
+    if n <= LONG_ROWS:
+        return linalg.cholesky(A, lower=lower, overwrite_a=overwrite, check_finite=check_finite)
+    A = np.asarray_chkfinite(A) if check_finite else A
+    A = A if overwrite else A.copy(order="K")
+    L = A if lower else A.T
+    for j in range(0, n, PANEL):
+        k, below = slice(j, j + PANEL), slice(j + PANEL, n)
+        for i in range(j, n, STRIP):
+            L[i : i + STRIP, k] -= L[i : i + STRIP, :j] @ L[k, :j].T
+        L[k, k] = linalg.cholesky(L[k, k], lower=True, check_finite=False)
+        L[below, k] = solve_triangular(L[k, k], L[below, k].T, lower=True, check_finite=False).T
+        L[k, below] = 0.0
+    return A
+
+
+def solve_triangular(
+    L: np.ndarray,
+    B: np.ndarray,
+    *,
+    lower: bool = False,
+    transposed: bool = False,
+    overwrite: bool = False,
+    check_finite: bool = True,
+) -> np.ndarray:
+    """X with L X = B, or L' X = B if transposed: as `scipy.linalg.solve_triangular`."""
+    options = {"lower": lower, "trans": int(transposed), "check_finite": check_finite}
+    columns = max(1, int(LONG_WORK / max(1, L.shape[0]) ** 2 / 4))
+    if B.ndim == 1 or B.shape[1] <= columns:
+        return linalg.solve_triangular(L, B, overwrite_b=overwrite, **options)
+    X = B if overwrite else np.empty(B.shape, np.result_type(L, B), order="F")
+    for start in range(0, B.shape[1], columns):
+        some = slice(start, start + columns)
+        X[:, some] = linalg.solve_triangular(L, B[:, some], **options)
+    return X
+
+
+def solve_positive(A: np.ndarray, B: np.ndarray, *, overwrite: bool = False) -> np.ndarray:
+    """X with A X = B for a positive definite A, which may be used up with `overwrite`."""
+    L = cholesky(A, lower=True, overwrite=overwrite)
+    return solve_triangular(L, solve_triangular(L, B, lower=True), lower=True, transposed=True)
+
+
+def waited_for(is_long: bool, work: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of a function, if it is long in a thread so that an interrupt is raised at once.
+
+    An interrupted thread works on until its call returns, and a program that ends before waits for
+    it, since BLAS must not be unloaded while it works: so it is no daemon.
+    """
+    # Only the main thread sees signals.
+    if not is_long or threading.current_thread() is not threading.main_thread():
+        return work(*arguments)
+    found: list[Any] = []
+    failed: list[BaseException] = []
+    context, done = copy_context(), threading.Event()
+
+    def call():
+        try:
+            found.append(context.run(work, *arguments))
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=call, name=WORKER).start()
+    # Not by `join`: interrupted there, a thread counts as ended (CPython 3.11 and 3.12).
+    while not done.wait(0.1):  # where the system does not wake it for signals
+        pass
+    if failed:
+        raise failed[0]
+    return found[0]
+
+
+def still_working() -> bool:
+    """Whether a call that was interrupted has not returned yet."""
+    return any(thread.name == WORKER for thread in threading.enumerate())
+
+
+def times_few(A: Array, V: Array) -> Array:
+    """A V for a V of a few columns, the way round in which BLAS is fastest.
+
+    BLAS packs the large factor again for every few columns of V, and how fast it does that
+    depends on the order in memory. As (V'A')' the product of a 1024 x 1024 matrix with 24 columns
+    takes 0.7 of the time in double precision, and where A is the transpose of an array 0.5 in
+    double and 0.8 in single precision (OpenBLAS 0.3.31, AVX-512).
+    """
+    if not isinstance(A, np.ndarray):
+        return A @ V
+    by_columns = A.strides[0] == A.itemsize < A.strides[1]
+    if by_columns or (A.dtype == np.float64 and V.shape[1] >= 10):
+        return (V.T @ A.T).T
+    return A @ V
+
+
+def peak_signs(A: Array) -> np.ndarray:
+    """Signs that make the entry of largest modulus of every column positive, (r,), on the host.
+
+    scikit-learn's rule for eigenvectors. Of scores it is the same rule, since the scores of the
+    training rows are scaled eigenvectors: so it holds for every basis.
+    """
+    if not A.shape[0]:
+        return np.ones(A.shape[1])
+    if isinstance(A, np.ndarray):
+        return np.where(A[np.abs(A).argmax(axis=0), np.arange(A.shape[1])] < 0, -1.0, 1.0)
+    xp = array_namespace(A)
+    places = xp.argmax(xp.abs(A), axis=0)
+    peaks = to_numpy(xp.take_along_axis(A, places[None, :], axis=0))[0]
+    return np.where(peaks < 0, -1.0, 1.0)
+
+
+class OneThread:
+    """Holds BLAS at one thread from the first holder's coming to the last one's leaving.
+
+    The number of threads belongs to the whole process. Fits in several threads of a program that
+    each put back what they had found would leave it at whatever the last of them had met. Holders
+    that an interrupt kept from leaving are forgotten, and the next one to leave puts back.
+    """
+
+    class Holder:
+        """Somebody who needs BLAS at one thread, for as long as this is alive."""
+
+    def __init__(self) -> None:
+        # Of the thread that has it, so that an interrupt at any moment leaves nobody waiting.
+        self._lock = threading.RLock()
+        self._holders: WeakSet[OneThread.Holder] = WeakSet()
+        self._before: list[int] | None = None
+
+    @contextmanager
+    def __call__(self) -> Any:
+        """One thread for what stands below; asked for again, it costs nothing."""
+        holder = self.Holder()
+        try:
+            with self._lock:
+                self._holders.add(holder)
+                if self._before is None:
+                    # What threadpoolctl's `limit` does, which describes every library on the way.
+                    self._before = [library.num_threads for library in libraries()]
+                    self._set([1] * len(self._before))
+            yield
+        finally:
+            with self._lock:
+                self._holders.discard(holder)
+                if self._before is not None and not self._holders:
+                    self._set(self._before)
+                    self._before = None
+
+    def _set(self, threads):
+        for library, before, count in zip(libraries(), self._before, threads, strict=True):
+            if before != 1:
+                library.set_num_threads(count)
+
+
+@cache
+def libraries() -> list:
+    """What has threads of its own in this process; looking for it takes some milliseconds."""
+    # NumPy and SciPy bring a BLAS each, and only what is loaded is found.
+    return ThreadpoolController().lib_controllers
+
+
+one_thread = OneThread()

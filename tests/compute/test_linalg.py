@@ -1,0 +1,239 @@
+"""Long linear algebra: the numbers of SciPy, and an interrupt that does not wait for them."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from contracts import generator
+from scipy import linalg as scipy_linalg
+from scipy.linalg import LinAlgError
+
+from mercer.compute import linalg
+
+
+@pytest.fixture
+def all_long(monkeypatch):
+    """What is made in panels or in a thread for thousands of rows is so for a few."""
+    monkeypatch.setattr(linalg, "LONG_ROWS", 1)
+    monkeypatch.setattr(linalg, "LONG_WORK", 1)
+    monkeypatch.setattr(linalg, "PANEL", 16)
+    monkeypatch.setattr(linalg, "STRIP", 32)
+
+
+def drawn(seed):
+    rng = generator(seed, 9)
+    n = int(rng.integers(2, 90))
+    A = rng.standard_normal((n, n)) * 10.0 ** rng.integers(-6, 6)
+    return (A + A.T) / 2, rng
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_eigenpairs_are_those_of_scipy(seed, all_long):
+    A, rng = drawn(seed)
+    n, size = len(A), np.abs(A).max()
+    values = scipy_linalg.eigvalsh(A)
+    for r in (int(rng.integers(1, n + 1)), n):
+        # The upper triangle stays, as solvers rely on.
+        B = np.array(A, order="F")
+        w, U = linalg.leading_eigh(B, r)
+        np.testing.assert_allclose(w, values[::-1][:r], atol=1e-12 * n * size)
+        np.testing.assert_allclose(A @ U, U * w, atol=1e-12 * n * size)
+        np.testing.assert_allclose(U.T @ U, np.eye(r), atol=1e-12 * n)
+        upper = np.triu_indices(n, 1)
+        assert r == n or (B[upper] == A[upper]).all()
+    w, U = linalg.eigh(A)
+    np.testing.assert_allclose(w, values, atol=1e-12 * n * size)
+    np.testing.assert_allclose(A @ U, U * w, atol=1e-12 * n * size)
+
+
+@pytest.mark.parametrize("r", [1, 3, 40])
+def test_some_eigenpairs_of_matrices_with_equal_values(r):
+    rng = generator(r, 2)
+    X, n = rng.standard_normal((150, 3)), 150
+    angles = np.linspace(0, 2 * np.pi, n, endpoint=False)
+    circle = np.exp(2 * np.cos(angles[:, None] - angles))
+    narrow = np.exp(-100 * ((X[:, None] - X) ** 2).sum(axis=2))
+    for A in (np.eye(n), np.ones((n, n)), X @ X.T, circle, narrow):
+        w, U = linalg.few_eigh(np.array(A, order="F"), r)
+        size = np.linalg.norm(A, 2)
+        np.testing.assert_allclose(w, np.linalg.eigvalsh(A)[n - r :], atol=1e-12 * size)
+        np.testing.assert_allclose(A @ U, U * w, atol=1e-12 * size)
+        np.testing.assert_allclose(U.T @ U, np.eye(r), atol=1e-11)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("order", ["C", "F", "strided"])
+def test_linear_systems_are_those_of_scipy(seed, order, all_long):
+    """In any layout, used up or not, and where only one triangle is right."""
+    A, rng = drawn(seed)
+    n, unit = len(A), np.abs(A).max()
+    A = A @ A / unit + unit * np.eye(n)
+    B = rng.standard_normal((n, 3)) if seed % 2 else rng.standard_normal(n)
+
+    def laid_out(M):
+        return np.repeat(M, 2, axis=0)[::2] if order == "strided" else np.array(M, order=order)
+
+    for lower in (True, False):
+        half = np.tril(A) if lower else np.triu(A)
+        for overwrite in (True, False):
+            given = laid_out(half)
+            L = linalg.cholesky(given, lower=lower, overwrite=overwrite)
+            np.testing.assert_allclose(
+                L, scipy_linalg.cholesky(A, lower=lower), rtol=1e-9, atol=1e-9
+            )
+            assert overwrite or (given == half).all()
+            for transposed in (True, False):
+                X = linalg.solve_triangular(
+                    laid_out(L),
+                    laid_out(B),
+                    lower=lower,
+                    transposed=transposed,
+                    overwrite=overwrite,
+                )
+                np.testing.assert_allclose((L.T if transposed else L) @ X, B, rtol=1e-8, atol=1e-8)
+    for overwrite in (True, False):
+        given, right = laid_out(A), laid_out(B)
+        X = linalg.solve_positive(given, right, overwrite=overwrite)
+        np.testing.assert_allclose(X, scipy_linalg.solve(A, B, assume_a="pos"), rtol=1e-8)
+        assert (right == B).all() and (overwrite or (given == A).all())
+
+
+def test_matrices_that_are_not_definite(all_long):
+    for work in (linalg.cholesky, lambda A: linalg.solve_positive(A, np.ones(40))):
+        for place in (3, 37):
+            A = np.eye(40)
+            A[place, place] = -1.0
+            with pytest.raises(LinAlgError, match="not positive definite"):
+                work(A)
+        with pytest.raises(ValueError, match="infs or NaNs"):
+            work(np.full((40, 40), np.nan))
+
+
+@pytest.mark.slow
+def test_more_rows_than_threaded_lapack_takes():
+    """OpenBLAS's own factorization ends the process there."""
+    n = 9000
+    A = np.full((n, n), 1.0)
+    A.flat[:: n + 1] = n
+    v = generator(0).standard_normal(n)
+    L = linalg.cholesky(A, lower=True, overwrite=True)
+    np.testing.assert_allclose(L @ (L.T @ v), v.sum() + (n - 1) * v, rtol=1e-9, atol=1e-9 * n)
+
+
+def test_errors_come_back(all_long):
+    with pytest.raises(ValueError, match="infs or NaNs"):
+        linalg.eigh(np.full((3, 3), np.nan))
+    with pytest.raises(ZeroDivisionError):
+        linalg.waited_for(True, lambda: 1 / 0)
+
+
+def test_no_thread_is_left_and_others_use_none(all_long):
+    A, _ = drawn(4)
+    before = threading.active_count()
+    linalg.eigh(A)
+    assert threading.active_count() == before and not linalg.still_working()
+    # Only the main thread sees signals.
+    found = []
+    others = threading.Thread(
+        target=lambda: found.append(linalg.waited_for(True, threading.current_thread))
+    )
+    others.start()
+    others.join()
+    assert found == [others]
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import numpy as np
+from mercer import KernelPCA
+from mercer.cli import main
+from mercer.compute import linalg
+
+def interrupt(ready):
+    def send():
+        while not ready():
+            time.sleep(0.01)
+        # Long before LAPACK is done.
+        time.sleep(0.2)
+        print(time.time(), flush=True)
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=send, daemon=True).start()
+
+X = np.random.default_rng(0).standard_normal((3000, 5))
+"""
+IN_PYTHON = """
+interrupt(linalg.still_working)
+model = KernelPCA(None, kernel="rbf", eigen_solver="dense", memory="2GB")
+try:
+    model.fit(X)
+except KeyboardInterrupt:
+    print(time.time(), "fitted" if hasattr(model, "eigenvalues_") else "not fitted", flush=True)
+    sys.exit(7)
+"""
+OF_A_SYSTEM = """
+n = 6000
+A, B = np.ones((n, n), order="F") + n * np.eye(n), np.ones((n, n))
+interrupt(lambda: True)
+try:
+    WORK
+except KeyboardInterrupt:
+    print(time.time(), flush=True)
+    os._exit(7)
+"""
+IN_THE_SHELL = """
+np.save("rows.npy", X)
+interrupt(linalg.still_working)
+sys.exit(main("fit rows.npy -r 2900 --method dense --memory 2GB -o m.mercer".split()))
+"""
+
+
+def ended(code, folder):
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED + code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=folder,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+    )
+    return done, time.time()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGINT")
+def test_an_interrupt_is_raised_at_once_and_the_program_ends(tmp_path):
+    done, _ = ended(IN_PYTHON, tmp_path)
+    sent, raised = done.stdout.splitlines()
+    assert done.returncode == 7 and raised.endswith("not fitted"), done.stderr
+    # LAPACK takes several seconds and more for all pairs of 3,000 rows.
+    assert float(raised.split()[0]) - float(sent) < 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGINT")
+@pytest.mark.parametrize(
+    "work",
+    [
+        pytest.param("linalg.cholesky(A, overwrite=True)", marks=pytest.mark.slow),
+        "linalg.solve_positive(A, B, overwrite=True)",
+        pytest.param("linalg.solve_triangular(A, B, overwrite=True)", marks=pytest.mark.slow),
+        "linalg.thin_svd(A[:2000])",
+        "linalg.leading_eigh(A, 5)",
+    ],
+)
+def test_an_interrupt_does_not_wait_for_a_system(work, tmp_path):
+    """Each takes several seconds."""
+    done, _ = ended(OF_A_SYSTEM.replace("WORK", work), tmp_path)
+    assert done.returncode == 7, done.stderr
+    sent, raised = map(float, done.stdout.split())
+    assert raised - sent < 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGINT")
+def test_an_interrupted_command_ends_at_once(tmp_path):
+    done, end = ended(IN_THE_SHELL, tmp_path)
+    assert done.returncode == 130 and "SIGINT" in done.stderr, done.stderr
+    assert end - float(done.stdout) < 3
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.npy"]
