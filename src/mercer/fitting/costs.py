@@ -18,8 +18,8 @@ from ..bases.columns import has_columns
 from ..bases.fourier import most_frequencies, why_not
 from ..bases.fourier_grid import choose_spacing, predicted_count, predicted_radius, room_beyond
 from ..compute import TiledEngine, is_sparse
-from ..compute.nonuniform import is_available
 from ..compute.linalg import LONG_ROWS, times_few
+from ..compute.nonuniform import is_available
 from ..kernels import Kernel, Polynomial, Precomputed
 from ..selectors import FullGreedy
 from ..selectors.two_stage import default_pool, second_stage
