@@ -47,7 +47,6 @@ USES = {
         lambda place: write_parquet(place / "t.parquet", {"a": X[0]}),
     ),
     "scores": ("pyarrow", "files", write_scores),
-    "hdf5": ("h5py", "formats", opened("x.h5")),
     "device": ("torch", "torch", lambda _: KernelPCA(2, device="cuda").fit(X)),
     "plan": ("torch", "torch", lambda _: mercer.plan((9, 3), device="cuda")),
     "onnx": ("onnx", "onnx", export),

@@ -90,9 +90,7 @@ def test_a_source_gives_the_model_of_its_rows_in_memory(kind, center, X, tmp_pat
         source = path
     elif kind == "h5":
         h5py = pytest.importorskip("h5py")
-        with h5py.File(path, "w") as file:
-            file["rows"] = X
-        source = path
+        source = h5py.File(path, "w").create_dataset("rows", data=X)
     else:
         source = pieces(X) if kind == "function" else pieces(X)()
     found = model(basis, center=center, memory="3300kB").fit(source)

@@ -7,8 +7,8 @@ import numpy as np
 
 from ..estimators._mixed import MixedTable, TableEncoding
 from ..files import RowSource
-from ..files.cells import MISSING
-from ..files.missing import READ_ROWS, whole_rows
+from ..files.base import READ_ROWS
+from ..files.layout import MISSING
 from .failures import JobError, UsageError
 from .tables import kept_names, open_rows
 
@@ -22,7 +22,7 @@ def mixed_rows(args: Namespace) -> MixedTable | None:
     """DATA with its columns of text; None where it is made of complete numbers."""
     source = open_rows(args, policy=args.missing or KEEP)
     texts = text_columns(args, source)
-    X = np.concatenate([np.zeros((0, source.n_columns)), *whole_rows(source, READ_ROWS)])
+    X = np.concatenate([np.zeros((0, source.n_columns)), *source.pieces(READ_ROWS)])
     if not texts and np.isfinite(X).all():
         return None
     if args.scale != "none":
@@ -84,7 +84,7 @@ class EncodedTable(RowSource):
                 f"{source.name} has no column {missing[0]!r} of texts, which the model was fitted "
                 "to. Pass the same columns."
             )
-        X = np.concatenate([np.zeros((0, source.n_columns)), *whole_rows(source, READ_ROWS)])
+        X = np.concatenate([np.zeros((0, source.n_columns)), *source.pieces(READ_ROWS)])
         self.table = table_of(source, X, texts)
         self.rows = encoding.apply(self.table)
         args.accounts[-1].left_out = {

@@ -17,9 +17,9 @@ from ..files import (
     open_source,
     read_table,
 )
-from ..files.images import is_image, list_images
+from ..files.layout import COMPRESSED
 from ..files.opening import existing, is_table
-from ..files.text import COMPRESSED
+from ..files.tables import image_files
 from ..rows.blocks import WHOLE_SHARE
 from .accounts import take_account
 from .failures import JobError, UsageError
@@ -236,8 +236,7 @@ def say_missing(args: Namespace, source: RowSource) -> None:
 
 def is_images(path: str) -> bool:
     """Whether a path is an image or a folder that has some."""
-    where = existing(path)
-    return is_image(where) or bool(list_images(where))
+    return bool(image_files(existing(path)))
 
 
 def pick(source: RowSource, columns: list[str] | None, drop: list[str] | None):

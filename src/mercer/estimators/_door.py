@@ -22,7 +22,7 @@ from ..compute.arrays import is_foreign, is_on_device
 from ..compute.numbers import check_meaning, reason
 from ..exceptions import InvalidParameterError, TableWarning, tell
 from ..files import RowSource, is_arrow, is_table, table_like
-from ..files.columns import COUNTER, listed
+from ..files.base import COUNTER, listed
 from ..kernels import KERNELS, Gower, Kernel, Precomputed
 from ..kernels import Callable as CallableKernel
 from ..rows import ArrayRows, BlockRows, DaskRows, Rows, is_dask, is_source

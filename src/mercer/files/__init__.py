@@ -14,22 +14,18 @@ what can be done about missing values.
 A new format is a class or function of a path in one line of `opening.TABLES` or `opening.ARRAYS`.
 """
 
-from .ahead import read_blocks
 from .arrow import is_arrow, table_like
-from .base import RowSource, of_kind
-from .images import read_image
+from .base import RowSource, read_blocks
+from .layout import TextFormat
 from .missing import POLICIES, DropMissing, FillMissing
 from .opening import is_store, is_table, open_source
-from .picking import RowPick
 from .sinks import Sink, open_sink
-from .table import Table, read_table
-from .text import TextFormat
+from .tables import Table, read_image, read_table
 
 __all__ = [
     "POLICIES",
     "DropMissing",
     "FillMissing",
-    "RowPick",
     "RowSource",
     "Sink",
     "Table",
@@ -37,7 +33,6 @@ __all__ = [
     "is_arrow",
     "is_store",
     "is_table",
-    "of_kind",
     "open_sink",
     "open_source",
     "read_blocks",

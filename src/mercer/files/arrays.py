@@ -1,14 +1,32 @@
-"""Arrays as row sources: in memory, on disk, sparse, or in the chunks of a store."""
+"""Arrays as row sources: in memory, mapped, sparse, in an archive, or in blocks as they are made.
 
+What a NumPy archive says about its size is compared with what its arrays would take before
+anything is made: a few kilobytes can claim to be a matrix of any size.
+"""
+
+import math
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
+from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import numpy as np
 from scipy import sparse
 
-from .._packages import needed
-from ..compute import is_sparse, to_numpy
-from .base import RowSource, float_of
+from ..compute import format_bytes, is_sparse, parse_bytes, to_numpy
+from ..compute.csr import check_size, check_within, csr_from_parts, whole_numbers
+from .base import RowSource, as_rows, float_of
+
+# What reading a damaged archive raises.
+DAMAGED = (OSError, EOFError, BadZipFile, zlib.error, NotImplementedError, RuntimeError)
+HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+# Members of an archive of `scipy.sparse.save_npz`.
+SPARSE_PARTS = {"format", "shape", "data"}
 
 
 class ArraySource(RowSource):
@@ -16,24 +34,18 @@ class ArraySource(RowSource):
 
     Parameters
     ----------
-    array : ndarray, memmap, CSR matrix, HDF5 dataset or zarr array of shape (n, d)
+    array : ndarray, memmap, CSR matrix or open array of a store of shape (n, d)
     name : str
     chunk_rows : int
         Rows that are stored, and so decoded, together.
     """
 
-    def __init__(self, array, name: str = "the array", chunk_rows: int = 1):
+    def __init__(self, array, name: str, chunk_rows: int = 1):
         self.rows, self.name, self.chunk_rows = array, name, chunk_rows
-        if len(array.shape) != 2 or np.dtype(array.dtype).kind not in "biuf":
-            raise ValueError(
-                f"{name}: expected a 2D array of numbers, got a {len(array.shape)}D array of "
-                f"type {array.dtype} instead."
-            )
+        check_numbers(array.shape, np.dtype(array.dtype), name)
         self.n_rows, self.n_columns = (int(size) for size in array.shape)
-        if not self.n_columns:
-            raise ValueError(f"{name} has no columns. At least one is needed.")
         self.dtype, self.sparse = float_of(array.dtype), is_sparse(array)
-        self.array = array if isinstance(array, np.ndarray) or is_sparse(array) else None
+        self.array = array if isinstance(array, np.ndarray) or self.sparse else None
 
     def chunks(self, rows):
         """Slices that begin where stored chunks do, so that none is decoded twice."""
@@ -42,32 +54,15 @@ class ArraySource(RowSource):
             yield self.rows[start : start + step]
 
 
-class StoredSource(ArraySource):
-    """An array in a file that is opened for each reading and closed after it.
-
-    Parameters
-    ----------
-    opened : callable
-        A context manager function that gives the array.
-    name : str
-    """
-
-    def __init__(self, opened, name: str):
-        self.opened = opened
-        with opened() as array:
-            super().__init__(array, name, stored_rows(array))
-        del self.rows
-
-    def chunks(self, rows):
-        """As for an array, the file open meanwhile."""
-        with self.opened() as array:
-            yield from ArraySource(array, self.name, self.chunk_rows).chunks(rows)
-
-
-def stored_rows(array) -> int:
-    """Rows of the chunks that an HDF5 dataset or a zarr array is stored in."""
-    chunks = getattr(array, "chunks", None)
-    return int(chunks[0]) if chunks else 1
+def check_numbers(shape, dtype: np.dtype, name: str) -> None:
+    """Raise ValueError unless an array has rows and columns of numbers."""
+    if len(shape) != 2 or dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name}: expected a 2D array of numbers, got a {len(shape)}D array of type {dtype} "
+            "instead."
+        )
+    if not shape[1]:
+        raise ValueError(f"{name} has no columns. At least one is needed.")
 
 
 def from_memory(array) -> ArraySource:
@@ -75,11 +70,11 @@ def from_memory(array) -> ArraySource:
     if is_sparse(array):
         return ArraySource(sparse.csr_matrix(array), "the sparse matrix")
     array = np.asanyarray(to_numpy(array))
-    filename = getattr(array, "filename", None)
-    return ArraySource(array, Path(filename).name if filename else "the array")
+    mapped = isinstance(array, np.memmap) and array.filename
+    return ArraySource(array, Path(array.filename).name if mapped else "the array")
 
 
-def from_npy(path: Path, name=None) -> ArraySource:
+def from_npy(path: Path, name: str | None = None) -> ArraySource:
     """A ``.npy`` file, mapped and not read."""
     if name is not None:
         raise ValueError(f"name= is for archives, and {path.name} holds one array.")
@@ -91,59 +86,180 @@ def from_npy(path: Path, name=None) -> ArraySource:
     return ArraySource(array, path.name)
 
 
-def from_hdf5(path: Path, name=None) -> StoredSource:
-    """A dataset of an HDF5 file, named or the only one."""
-    h5py = needed("h5py", "formats")
-
-    def datasets(file):
-        found = []
-        file.visititems(lambda key, item: found.append(key) if hasattr(item, "shape") else None)
-        return found
-
-    @contextmanager
-    def opened():
-        try:
-            file = h5py.File(path, "r")
-        except OSError as error:
-            raise ValueError(f"{path.name} cannot be read as an HDF5 file: {error}") from error
-        with file:
-            yield file[only_name(datasets(file), name, path.name)]
-
-    return StoredSource(opened, path.name)
+def from_npz(path: Path, name: str | None = None) -> RowSource:
+    """An array of an ``.npz`` archive, or the matrix of `scipy.sparse.save_npz`."""
+    with opened(path) as archive:
+        names = sorted(member.removesuffix(".npy") for member in archive.namelist())
+        if name is None and set(names) >= SPARSE_PARTS:
+            return ArraySource(read_sparse(archive, names, path.name), path.name)
+    if name is None and len(names) == 1:
+        (name,) = names
+    if name not in names:
+        asked = "and none was named" if name is None else f"and none is called {name!r}"
+        raise ValueError(f"{path.name} holds the arrays {names}, {asked}. Give name= one of these.")
+    return NpzSource(path, f"{name}.npy")
 
 
-def from_zarr(path: Path, name=None) -> StoredSource:
-    """An array of a zarr store, or one of a group, named or the only one."""
-    zarr = needed("zarr", "formats")
+class NpzSource(RowSource):
+    """One array of an ``.npz`` archive, unpacked from its start for every reading."""
 
-    @contextmanager
-    def opened():
-        try:
-            node = zarr.open(str(path), mode="r")
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{path.name} cannot be read as a zarr store: {error}") from error
-        if hasattr(node, "shape"):
-            yield node
-        else:
-            names = [key for key, _ in node.arrays()]
-            yield node[only_name(names, name, path.name)]
+    def __init__(self, path: Path, member: str):
+        self.path, self.name, self.member = path, path.name, member
+        with opened(path) as archive, archive.open(member) as file:
+            shape, _, stored = read_header(file, archive, member)
+        check_numbers(shape, stored, self.name)
+        self.n_rows, self.n_columns = shape
+        self.dtype = float_of(stored)
 
-    return StoredSource(opened, path.name)
+    def chunks(self, rows):
+        """Rows as they are unpacked; an array stored by columns is unpacked as a whole."""
+        with opened(self.path) as archive, archive.open(self.member) as file:
+            (n, d), by_columns, stored = read_header(file, archive, self.member)
+            if by_columns:
+                check_room(self.name, n * d * stored.itemsize)
+                yield read_array(file, (d, n), stored).T
+                return
+            for start in range(0, n, rows):
+                yield read_array(file, (min(rows, n - start), d), stored)
 
 
-def from_store(array) -> ArraySource:
-    """An HDF5 dataset or a zarr array that is open."""
-    return ArraySource(
-        array, f"the {type(array).__module__.split('.')[0]} array", stored_rows(array)
+@contextmanager
+def opened(path: Path) -> Iterator[ZipFile]:
+    """The archive, open; what is wrong with it is said in one sentence."""
+    try:
+        if not is_zipfile(path):
+            raise BadZipFile("it is cut short, damaged or another kind of file")
+        with ZipFile(path) as archive:
+            yield archive
+    except DAMAGED as error:
+        raise ValueError(f"{path.name} cannot be read as a NumPy archive: {error}") from error
+    except KeyError as error:
+        raise ValueError(f"{path.name} is not a NumPy archive: {error.args[0]}") from error
+
+
+def read_header(file, archive: ZipFile, member: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, whether columns come first, and type, from the head of an array in an archive."""
+    try:
+        version = np.lib.format.read_magic(file)
+        shape, by_columns, dtype = HEADERS[version](file)
+    except Exception as error:  # what a damaged header raises is not documented
+        raise OSError(f"an array is damaged ({error})") from error
+    if dtype.hasobject:
+        raise OSError("an array holds Python objects, which are never loaded")
+    # More bytes than the archive says never come out of it.
+    size = archive.getinfo(member).file_size - file.tell()
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != size:
+        raise OSError(f"an array claims the shape {shape}, which its bytes do not have")
+    return shape, by_columns, dtype
+
+
+def read_array(file, shape, dtype: np.dtype) -> np.ndarray:
+    """The next numbers of a file."""
+    wanted = math.prod(shape) * dtype.itemsize
+    content = file.read(wanted)
+    if len(content) != wanted:
+        raise EOFError("it is cut short")
+    return np.frombuffer(content, dtype).reshape(shape)
+
+
+def check_room(where: str, size: int) -> None:
+    """Raise ValueError for arrays that take more than half of the memory that is free."""
+    room = parse_bytes(None)
+    if size > room:
+        raise ValueError(
+            f"{where} takes {format_bytes(size)} when it is unpacked, and {format_bytes(room)} can "
+            "be used. Save its rows as a .npy file, which is used from disk."
+        )
+
+
+def read_sparse(archive: ZipFile, names, where: str) -> sparse.csr_matrix:
+    """The matrix of `scipy.sparse.save_npz` as CSR, its parts checked before they are joined."""
+    check_room(where, sum(info.file_size for info in archive.infolist()))
+    parts = {}
+    for name in names:
+        with archive.open(f"{name}.npy") as file:
+            shape, by_columns, dtype = read_header(file, archive, f"{name}.npy")
+            array = read_array(file, shape[::-1] if by_columns else shape, dtype)
+            parts[name] = array.T if by_columns else array
+    try:
+        kind, sizes = parts["format"].astype(str).tolist(), parts["shape"]
+        rows, columns = whole_numbers(sizes, "shape").tolist()
+        check_size(rows)
+        check_size(columns)
+        if kind in ("csr", "csc"):
+            down, across = (rows, columns) if kind == "csr" else (columns, rows)
+            A = csr_from_parts(parts["data"], parts["indices"], parts["indptr"], across)
+            if A.shape[0] != down:
+                raise ValueError(f"a sparse matrix has {A.shape[0]} pointers for {down}")
+            return A if kind == "csr" else A.T.tocsr()
+        if kind == "coo":
+            row, column = (whole_numbers(parts[name], name) for name in ("row", "col"))
+            check_within(row, rows, "row")
+            check_within(column, columns, "column")
+            return sparse.csr_matrix((parts["data"], (row, column)), shape=(rows, columns))
+    except (ValueError, KeyError) as error:
+        raise ValueError(f"{where} is damaged: {error}. Save it again.") from error
+    raise ValueError(
+        f"{where} holds a sparse matrix in the format {kind!r:.20}, and csr, csc and coo are read. "
+        "Save it with scipy.sparse.save_npz(path, A.tocsr())."
     )
 
 
-def only_name(names, name, where: str) -> str:
-    """The array asked for, or the only one there is."""
-    names = sorted(names)
-    if name is None and len(names) == 1:
-        return names[0]
-    if name in names:
-        return name
-    asked = "and none was named" if name is None else f"and none is called {name!r}"
-    raise ValueError(f"{where} holds the arrays {names}, {asked}. Give name= one of these.")
+class BlocksSource(RowSource):
+    """Blocks of rows that a program makes.
+
+    Parameters
+    ----------
+    given : iterator, or function without arguments that returns a fresh one
+        Of arrays, data frames or sparse matrices of shape (rows, n_columns), of any length, also
+        empty. Reading uses an iterator up, so that it can be read only once.
+    """
+
+    threaded = False  # a program's own iterator may be tied to its thread
+
+    def __init__(self, given: Iterator | Callable[[], Iterable]):
+        self.given, self.repeatable = given, not isinstance(given, Iterator)
+        title = getattr(given, "__name__", type(given).__name__)
+        self.name = f"the blocks of {title}()" if self.repeatable else f"the {type(given).__name__}"
+        blocks = self._fresh()
+        for block in blocks:
+            first = as_rows(block, self.name)
+            if first.shape[0]:
+                break
+        else:
+            raise ValueError(
+                f"{self.name} gave no rows. An iterator that was read before is empty: pass a "
+                "function that returns a fresh one."
+            )
+        self.n_columns, self.dtype = first.shape[1], float_of(first.dtype)
+        self.sparse = is_sparse(first)
+        # The block that was looked at is the first one again.
+        self._unread = None if self.repeatable else chain([first], blocks)
+
+    def chunks(self, rows):
+        """The blocks as they come."""
+        blocks = self._fresh() if self.repeatable else self._unread
+        if blocks is None:
+            raise ValueError(
+                f"{self.name} was read already and cannot be read again. Pass a function that "
+                "returns a fresh iterator, or a file."
+            )
+        self._unread = None
+        yield from blocks
+
+    def _fresh(self) -> Iterator:
+        """The blocks; an error of the program that makes them says how far it came."""
+        blocks = self.given if isinstance(self.given, Iterator) else self.given()
+        if not isinstance(blocks, Iterable):
+            raise TypeError(
+                f"{self.name}: the function returned {type(blocks).__name__}, and an iterator of "
+                "blocks of rows is needed."
+            )
+        count = 0
+        try:
+            for block in blocks:
+                yield block
+                count += np.shape(block)[0]
+        except Exception as error:
+            error.add_note(f"This came from {self.name}, after {count:,} rows.")
+            raise

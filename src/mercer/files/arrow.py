@@ -1,10 +1,11 @@
-"""Rows of whatever speaks the Arrow stream protocol, read batch by batch.
+"""Rows of whatever speaks the Arrow stream protocol, and of Parquet and Arrow files, by batches.
 
 DuckDB relations, polars frames, pyarrow tables, datasets and readers have ``__arrow_c_stream__``
 or can be asked for batches. A stream is opened anew for every reading and closed after it: a
 database connection may have one open result at a time.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,15 +16,17 @@ import numpy as np
 
 from .._packages import needed
 from ..compute.arrays import Array
-from .base import RowSource
-from .columns import COUNTER, choose_columns, reasons_of
+from .base import COUNTER, RowSource
 
 # What a stream is called in messages, by the library it comes from.
 NAMES = {"duckdb": "the DuckDB relation", "polars": "the polars frame", "pyarrow": "the Arrow data"}
+# Bytes of a column that are read at a time, and rows decoded at once: row groups may be larger than
+# the budget. Reading a million rows of 20 columns took 40 MB so, and 260 MB as pyarrow would read.
+BUFFER_BYTES, BATCH_ROWS = 2**16, 2**14
 
 
 class ArrowSource(RowSource):
-    """Record batches of a stream that can be opened.
+    """Record batches of a stream or a file that can be opened.
 
     Parameters
     ----------
@@ -34,8 +37,7 @@ class ArrowSource(RowSource):
     name : str
     columns : list of str or None
         None for all columns of numbers; the others are then left out.
-    n_rows : int or None
-    repeatable, threaded : bool
+    n_rows, repeatable, threaded
         As of every source.
     """
 
@@ -50,10 +52,9 @@ class ArrowSource(RowSource):
         threaded: bool = False,
     ):
         self.opened, self.name, self.n_rows = opened, name, n_rows
-        kinds = kinds_of(schema)
-        self.columns, self.left_out = choose_columns(kinds, columns, name)
-        self.reasons = reasons_of(kinds, self.left_out)
-        self.n_columns, self.dtype = len(self.columns), dtype_of(schema, self.columns)
+        self._take_columns(kinds_of(schema), columns)
+        types = {str(schema.field(column).type) for column in self.columns or ()}
+        self.dtype = np.dtype(np.float32 if types == {"float"} else np.float64)
         self.repeatable, self.threaded = repeatable, threaded
         self._used = False
 
@@ -73,32 +74,27 @@ class ArrowSource(RowSource):
     def others(self, names=None):
         """Columns of any kind."""
         names = list(self.left_out if names is None else names)
-        found: dict[str, list] = {name: [] for name in names}
+        found: dict[str, list] = {name: [np.empty(0)] for name in names}
         if not names or not self.repeatable:
             return {}
-        with readable(self.name), self.opened(None, names) as batches:
+        with readable(self.name), self.opened(BATCH_ROWS, names) as batches:
             for batch in batches:
                 for name in names:
                     found[name].append(batch.column(name).to_numpy(zero_copy_only=False))
-        return {name: np.concatenate(parts) for name, parts in found.items()}
+        return {name: np.concatenate(parts[1:] or parts) for name, parts in found.items()}
 
 
 @contextmanager
-def readable(name: str) -> Iterator[None]:
-    """Errors of pyarrow, which are of many kinds, as one that names what was read."""
+def readable(name: str, kind: str | None = None) -> Iterator[None]:
+    """Errors of pyarrow as one that names what was read; `kind` is that of a file."""
     pa = needed("pyarrow", "files")
     try:
         yield
-    except pa.ArrowException as error:
-        raise ValueError(f"{name} cannot be read: {error}") from error
-
-
-def is_arrow(X: Array) -> bool:
-    """Whether X is read as an Arrow stream; pandas frames are arrays to all of scikit-learn."""
-    libraries = {kind.__module__.split(".")[0] for kind in type(X).__mro__}
-    if isinstance(X, type) or "pandas" in libraries:
-        return False
-    return hasattr(X, "__arrow_c_stream__") or is_dataset(X) or is_lazy(X)
+    except (pa.ArrowException, OSError, NotImplementedError) as error:
+        said = f": {error}"
+        if kind is not None:
+            said = f" as {kind}: it is cut short, damaged or another kind of file. ({error})"
+        raise ValueError(f"{name} cannot be read{said}") from error
 
 
 def library_of(X) -> str:
@@ -106,36 +102,45 @@ def library_of(X) -> str:
     return type(X).__module__.split(".")[0].lstrip("_")
 
 
+def is_arrow(X: Array) -> bool:
+    """Whether X is read as an Arrow stream; pandas frames are arrays to all of scikit-learn."""
+    libraries = {kind.__module__.split(".")[0] for kind in type(X).__mro__}
+    if isinstance(X, type) or "pandas" in libraries:
+        return False
+    return hasattr(X, "__arrow_c_stream__") or is_dataset(X) or is_query(X)
+
+
 def is_dataset(X) -> bool:
     """Whether X is a dataset of pyarrow, or a scan of one."""
-    return library_of(X) == "pyarrow" and hasattr(X, "to_batches") and hasattr(X, "count_rows")
+    known = sys.modules.get("pyarrow._dataset")
+    return known is not None and isinstance(X, known.Dataset | known.Scanner)
 
 
-def is_lazy(X) -> bool:
+def is_query(X) -> bool:
     """Whether X is a query of polars that has not been run."""
     return library_of(X) == "polars" and type(X).__name__ == "LazyFrame"
 
 
 def from_arrow(X, columns=None) -> ArrowSource:
     """A source of whatever `is_arrow` says yes to."""
-    if is_lazy(X):
-        return from_lazy(X, columns)
+    pa, library = needed("pyarrow", "files"), library_of(X)
+    if is_query(X):
+        return from_query(X, columns)
     if is_dataset(X):
         return from_dataset(X, columns)
-    name = NAMES.get(library_of(X), f"the {type(X).__name__}")
-    once = library_of(X) == "pyarrow" and type(X).__name__ == "RecordBatchReader"
-    count = getattr(X, "num_rows", getattr(X, "height", None))
+    name = NAMES.get(library, f"the {type(X).__name__}")
 
     @contextmanager
     def opened(rows, columns) -> Iterator:
         with reader_of(X, name) as reader:
             yield reader
 
-    if once:
+    if isinstance(X, pa.RecordBatchReader):
         return ArrowSource(opened, X.schema, name, columns, repeatable=False)
     with opened(None, None) as reader:
         schema = reader.schema
-    return ArrowSource(opened, schema, name, columns, count if isinstance(count, int) else None)
+    count = X.num_rows if isinstance(X, pa.Table | pa.RecordBatch) else None
+    return ArrowSource(opened, schema, name, columns, X.height if library == "polars" else count)
 
 
 def reader_of(X, name: str):
@@ -149,21 +154,20 @@ def reader_of(X, name: str):
 
 def from_dataset(X, columns=None) -> ArrowSource:
     """A dataset of pyarrow, or a scan of one, which has its columns already."""
-    schema = X.schema if hasattr(X, "scanner") else X.projected_schema
+    # A scan of a reader is used up by it, and does not say so: a scan is read once.
+    scanned = isinstance(X, needed("pyarrow.dataset", "files").Scanner)
 
     @contextmanager
     def opened(rows, columns) -> Iterator:
-        size = {} if rows is None else {"batch_size": rows}
-        scan = X.scanner(columns=columns, **size) if hasattr(X, "scanner") else X
+        scan = X if scanned else X.scanner(columns=columns, batch_size=rows)
         with scan.to_reader() as reader:
             yield reader
 
-    # A scan of a reader is used up by it, and does not say so: a scan is read once.
-    repeatable = hasattr(X, "scanner")
-    return ArrowSource(opened, schema, "the dataset", columns, repeatable=repeatable)
+    schema = X.projected_schema if scanned else X.schema
+    return ArrowSource(opened, schema, "the dataset", columns, repeatable=not scanned)
 
 
-def from_lazy(X, columns=None) -> ArrowSource:
+def from_query(X, columns=None) -> ArrowSource:
     """A query of polars, run in batches for every reading."""
     if not hasattr(X, "collect_batches"):
         raise TypeError(
@@ -185,36 +189,75 @@ def from_lazy(X, columns=None) -> ArrowSource:
 
 def from_feather(path: Path, columns=None) -> ArrowSource:
     """A Feather file of version 2, which is an Arrow file, or an Arrow stream in a file."""
-    pa = needed("pyarrow", "files")
+    pa, ipc = needed("pyarrow", "files"), needed("pyarrow.ipc", "files")
 
     @contextmanager
     def opened(rows, columns) -> Iterator:
-        ipc = needed("pyarrow.ipc", "files")
-        try:
-            with pa.memory_map(str(path)) as file:
-                try:
-                    reader = ipc.open_file(file)
-                except pa.ArrowInvalid:
-                    file.seek(0)
-                    yield ipc.open_stream(file)
-                    return
-                yield (reader.get_batch(i) for i in range(reader.num_record_batches))
-        except (pa.ArrowException, OSError) as error:
-            raise ValueError(
-                f"{path.name} cannot be read as a Feather or Arrow file: it is cut short, damaged "
-                f"or another kind of file. ({error})"
-            ) from error
+        with readable(path.name, "a Feather or Arrow file"), pa.memory_map(str(path)) as file:
+            try:
+                reader = ipc.open_file(file)
+            except pa.ArrowInvalid:
+                file.seek(0)
+                yield ipc.open_stream(file)
+                return
+            yield (reader.get_batch(i) for i in range(reader.num_record_batches))
 
-    return ArrowSource(opened, schema_of(opened, path.name), path.name, columns, threaded=True)
-
-
-def schema_of(opened, name: str) -> Any:
-    """The schema of a file, from its first batch."""
     with opened(None, None) as batches:
         first = next(iter(batches), None)
     if first is None:
-        raise ValueError(f"{name} has no rows. Add at least one.")
-    return first.schema
+        raise ValueError(f"{path.name} has no rows. Add at least one.")
+    return ArrowSource(opened, first.schema, path.name, columns, threaded=True)
+
+
+def from_parquet(path: Path, columns=None) -> ArrowSource:
+    """A Parquet file, or all files of a folder in the order of their names."""
+    parquet = needed("pyarrow.parquet", "files")
+    found = [path] if path.is_file() else sorted(path.rglob("*.parquet"))
+    # Hidden files are not data.
+    hidden = ("_", ".")
+    files = [
+        file
+        for file in found
+        if file == path or not any(p.startswith(hidden) for p in file.relative_to(path).parts)
+    ]
+    if not files:
+        raise ValueError(
+            f"{path.name} is a folder without Parquet files (*.parquet). Name one that has some."
+        )
+
+    def open_file(file):
+        with readable(file.name, "Parquet"):
+            return parquet.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False)
+
+    @contextmanager
+    def opened(rows, columns) -> Iterator:
+        def batches():
+            for file in files:
+                with readable(file.name, "Parquet"):
+                    yield from open_file(file).iter_batches(min(rows, BATCH_ROWS), columns=columns)
+
+        yield batches()
+
+    source = ArrowSource(opened, open_file(files[0]).schema_arrow, path.name, columns)
+    source.threaded, source.n_rows = True, 0
+    for file in files:
+        meta, kinds = open_file(file).metadata, kinds_of(open_file(file).schema_arrow)
+        strange = [
+            c for c in source.columns or () if kinds.get(c, "missing") not in (None, COUNTER)
+        ]
+        if strange:
+            raise ValueError(
+                f"{file.name} has no column of numbers called {strange[0]!r}, which "
+                f"{files[0].name} has. All files of a folder need the same columns."
+            )
+        groups = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
+        if min(groups, default=0) < 0 or sum(groups) != meta.num_rows:
+            raise ValueError(
+                f"{file.name} claims {meta.num_rows:,} rows, and its groups have {groups!r:.60}: "
+                "it is damaged. Write it again."
+            )
+        source.n_rows += meta.num_rows
+    return source
 
 
 def kinds_of(schema) -> dict[str, str | None]:
@@ -231,42 +274,31 @@ def kinds_of(schema) -> dict[str, str | None]:
 def why_no_number(kind) -> str | None:
     """Why a column of an Arrow type is not read as numbers; None if it is."""
     types = needed("pyarrow.types", "files")
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
-        return None
-    if types.is_decimal(kind):
-        return None
     if types.is_dictionary(kind):
         return why_no_number(kind.value_type)
+    numbers = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    if any(is_number(kind) for is_number in numbers):
+        return None
     if types.is_temporal(kind):
         return "dates" if types.is_date(kind) or types.is_timestamp(kind) else "times"
     texts = (types.is_string, types.is_large_string, types.is_string_view)
     return "text" if any(is_text(kind) for is_text in texts) else str(kind)
 
 
-def dtype_of(schema, columns) -> np.dtype:
-    """float32 where all columns are, else float64."""
-    types = {str(schema.field(name).type) for name in columns}
-    return np.dtype(np.float32 if types == {"float"} else np.float64)
-
-
-def stacked(batch, columns, dtype):
-    """The columns of a record batch as one array, missing values as NaN."""
-    rows = np.empty((batch.num_rows, len(columns)), dtype)
-    for i, column in enumerate(columns):
-        rows[:, i] = as_floats(batch.column(column))
-    return rows
-
-
-def as_floats(column) -> np.ndarray:
-    """A column of numbers or truth values, what is missing as NaN."""
+def stacked(batch, columns, dtype) -> np.ndarray:
+    """Columns of a record batch as one array, missing values as NaN."""
     pa = needed("pyarrow", "files")
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())
-    elif pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64())
-    return column.to_numpy(zero_copy_only=False)
+    rows = np.empty((batch.num_rows, len(columns)), dtype)
+    for i, name in enumerate(columns):
+        column = batch.column(name)
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if pa.types.is_boolean(column.type):
+            column = column.cast(pa.int8())
+        elif pa.types.is_decimal(column.type):
+            column = column.cast(pa.float64())
+        rows[:, i] = column.to_numpy(zero_copy_only=False)
+    return rows
 
 
 def table_like(S: Array, names: Any, X: Array) -> Any:

@@ -1,7 +1,9 @@
 """The contract of a row source, and what all share: even blocks of checked rows."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from types import MappingProxyType
 from typing import Any
 
@@ -9,11 +11,14 @@ import numpy as np
 from scipy import sparse
 
 from ..compute import is_sparse, stack_rows, to_numpy
-from ..compute.arrays import Array
 from ..compute.numbers import check_meaning
 
 # Rows of a block when all are read.
 READ_ROWS = 65536
+# Columns that a message lists.
+LISTED = 30
+# Why the index of a data frame is left out where nobody asks for it.
+COUNTER = "row numbers without a name"
 
 
 class RowSource(ABC):
@@ -63,6 +68,35 @@ class RowSource(ABC):
     def chunks(self, rows: int) -> Iterator:
         """The rows as the source has them, about `rows` at a time, in pieces of any length."""
 
+    def others(self, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+        """Columns of any kind by name, each of length n_rows.
+
+        Parameters
+        ----------
+        names : sequence of str or None
+            None for all that are left out.
+        """
+        return {}
+
+    def place_of(self, row: int) -> str:
+        """Where a row stands in its file, for messages, such as "line 7"; empty if unknown."""
+        return ""
+
+    def pieces(self, rows: int) -> Iterator:
+        """The rows as floats in pieces of any length, with NaN for what is missing."""
+        start = 0
+        for chunk in self.chunks(rows):
+            chunk = as_rows(chunk, self.name, start)
+            if chunk.shape[1] != self.n_columns:
+                raise ValueError(
+                    f"{self.name}: the rows from {start:,} have {chunk.shape[1]} columns, and "
+                    f"those before had {self.n_columns}. All rows need the same columns."
+                )
+            start += chunk.shape[0]
+            if is_sparse(chunk) != self.sparse:
+                chunk = sparse.csr_matrix(chunk) if self.sparse else chunk.toarray()
+            yield chunk.astype(self.dtype, copy=False)
+
     def blocks(self, rows: int) -> Generator:
         """The rows in blocks of exactly `rows`, the last one shorter, checked.
 
@@ -79,41 +113,98 @@ class RowSource(ABC):
             Where a piece has another width, is not made of numbers, or holds NaN or infinity;
             the message names the source and the rows.
         """
-        return recut(self._checked(rows), rows)
+        held: list = []
+        count = seen = 0
+        for piece in self.pieces(rows):
+            self._check_finite(piece, seen)
+            seen += piece.shape[0]
+            start = 0
+            while start < piece.shape[0]:
+                held.append(piece[start : start + rows - count])
+                start += held[-1].shape[0]
+                count += held[-1].shape[0]
+                if count == rows:
+                    yield stack_rows(held)
+                    held, count = [], 0
+        if held:
+            yield stack_rows(held)
 
     def read(self) -> Any:
         """All rows at once, (n_rows, n_columns)."""
         blocks = list(self.blocks(READ_ROWS))
         return stack_rows(blocks) if blocks else np.empty((0, self.n_columns), self.dtype)
 
-    def others(self, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-        """Columns of any kind by name, each of length n_rows.
+    def _check_finite(self, rows, start: int) -> None:
+        """Raise ValueError that names the first row that holds NaN or infinity, and its place."""
+        good = np.isfinite(rows.data if is_sparse(rows) else rows)
+        if good.all():
+            return
+        if is_sparse(rows):
+            entry = int(np.argmin(good))
+            row, column = int(np.searchsorted(rows.indptr, entry, "right")) - 1, rows.indices[entry]
+            many = "one row or more"
+        else:
+            bad = ~good.all(axis=1)
+            row = int(np.argmax(bad))
+            column, many = int(np.argmin(good[row])), f"{int(bad.sum()):,}"
+        label = repr(self.columns[column]) if self.columns else str(column)
+        place = f", {found}" if (found := self.place_of(start + row)) else ""
+        raise ValueError(
+            f"{self.name}: row {start + row:,} (counted from 0) holds NaN or infinity in column "
+            f"{label}{place}; {many} of the rows {start:,} to {start + rows.shape[0] - 1:,} are "
+            "so. Fill or leave out those rows first."
+        )
+
+    def _take_columns(self, kinds: dict[str, str | None], wanted) -> None:
+        """Take the columns of a table that are wanted, and note why the others are left out.
 
         Parameters
         ----------
-        names : sequence of str or None
-            None for all that are left out.
+        kinds : dict of str to (str or None)
+            Every column, and why it is not read as numbers; None for columns of numbers.
+        wanted : list of str or None
+            None for all columns of numbers.
         """
-        return {}
-
-    def place_of(self, row: int) -> str:
-        """Where a row stands in its file, for messages, such as "line 7"; empty if unknown."""
-        return ""
-
-    def _checked(self, rows):
-        """Pieces as floats, each checked with its place in the source known."""
-        start = 0
-        for chunk in self.chunks(rows):
-            chunk = as_rows(chunk, self.name, start)
-            if chunk.shape[1] != self.n_columns:
+        if wanted is None:
+            columns = [column for column, why in kinds.items() if why is None]
+            if not columns:
+                found = listed(f"{column} ({why})" for column, why in kinds.items())
                 raise ValueError(
-                    f"{self.name}: the rows from {start:,} have {chunk.shape[1]} columns, and "
-                    f"those before had {self.n_columns}. All rows need the same columns."
+                    f"{self.name} has no column of numbers; its columns are {found}. Convert "
+                    "those that are meant as numbers."
                 )
-            chunk = of_kind(chunk, self.sparse).astype(self.dtype, copy=False)
-            check_finite(chunk, self.name, start, self.columns, self.place_of)
-            start += chunk.shape[0]
-            yield chunk
+        else:
+            columns = [wanted] if isinstance(wanted, str) else [str(column) for column in wanted]
+            self._check_wanted(kinds, columns)
+        self.columns, self.n_columns = columns, len(columns)
+        taken = set(columns)
+        self.reasons = {c: why or "not asked for" for c, why in kinds.items() if c not in taken}
+        self.left_out = tuple(self.reasons)
+
+    def _check_wanted(self, kinds: dict[str, str | None], columns: list[str]) -> None:
+        """Raise ValueError unless all these are different columns of numbers."""
+        if not columns:
+            raise ValueError("columns is empty. Name at least one column, or leave it out for all.")
+        for column in columns:
+            if column not in kinds:
+                raise ValueError(
+                    f"{self.name} has no column {column!r}; its columns are "
+                    f"{listed(map(repr, kinds))}. Name some of these."
+                )
+            if kinds[column] not in (None, COUNTER):
+                raise ValueError(
+                    f"{self.name}: column {column!r} is not made of numbers ({kinds[column]}). "
+                    "Leave it out."
+                )
+        if len(set(columns)) < len(columns):
+            raise ValueError(f"columns={columns} names a column twice. Name each once.")
+
+
+def listed(items) -> str:
+    """Items for a message, the first few of many."""
+    items = list(items)
+    more = f" and {len(items) - LISTED:,} more" if len(items) > LISTED else ""
+    return ", ".join(items[:LISTED]) + more
 
 
 def as_rows(chunk, name: str, start: int = 0):
@@ -134,53 +225,23 @@ def as_rows(chunk, name: str, start: int = 0):
     return rows
 
 
-def of_kind(rows: Array, as_sparse: bool) -> Any:
-    """The same rows as a CSR matrix, or as an array."""
-    if as_sparse:
-        return rows if is_sparse(rows) else sparse.csr_matrix(rows)
-    return rows.toarray() if is_sparse(rows) else rows
-
-
 def float_of(dtype) -> np.dtype:
     """The floating type that rows of a type are read in: float32 stays, all else is float64."""
     return np.dtype(np.float32 if np.dtype(dtype) == np.float32 else np.float64)
 
 
-def check_finite(rows, name: str, start: int, columns=None, place_of=lambda row: "") -> None:
-    """Raise ValueError that names the first row that holds NaN or infinity, and its place."""
-    good = np.isfinite(rows.data if is_sparse(rows) else rows)
-    if good.all():
-        return
-    if is_sparse(rows):
-        entry = int(np.argmin(good))
-        row, column = int(np.searchsorted(rows.indptr, entry, "right")) - 1, rows.indices[entry]
-        many = "one row or more"
-    else:
-        bad = ~good.all(axis=1)
-        row = int(np.argmax(bad))
-        column, many = int(np.argmin(good[row])), f"{int(bad.sum()):,}"
-    label = repr(columns[column]) if columns else str(column)
-    place = f", {found}" if (found := place_of(start + row)) else ""
-    raise ValueError(
-        f"{name}: row {start + row:,} (counted from 0) holds NaN or infinity in column "
-        f"{label}{place}; {many} of the rows {start:,} to {start + rows.shape[0] - 1:,} are so. "
-        "Fill or leave out those rows first."
-    )
+def read_blocks(source: RowSource, rows: int) -> Generator:
+    """The blocks of a source, the next one decoded while the last one is worked on.
 
-
-def recut(chunks: Iterable, rows: int) -> Generator:
-    """The rows of pieces of any length in blocks of `rows`, the last one shorter."""
-    held: list = []
-    count = 0
-    for chunk in chunks:
-        start, n = 0, chunk.shape[0]
-        while start < n:
-            piece = chunk[start : start + rows - count]
-            start += piece.shape[0]
-            count += piece.shape[0]
-            held.append(piece)
-            if count == rows:
-                yield stack_rows(held)
-                held, count = [], 0
-    if held:
-        yield stack_rows(held)
+    One is read ahead where another thread may read the source. Close it
+    (`contextlib.closing`) when it is left before its end.
+    """
+    with closing(source.blocks(rows)) as blocks:
+        if not source.threaded:
+            yield from blocks
+            return
+        with ThreadPoolExecutor(1) as reader:
+            waiting = reader.submit(next, blocks, None)
+            while (block := waiting.result()) is not None:
+                waiting = reader.submit(next, blocks, None)
+                yield block

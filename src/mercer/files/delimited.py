@@ -3,20 +3,15 @@
 import csv
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from .._packages import has, needed
-from .arrow import as_floats
+from .arrow import stacked
 from .base import RowSource
-from .cells import MARKS, Cells
-from .columns import choose_columns, reasons_of
-from .layout import read_layout
-from .text import UNREADABLE, LineBytes, Lines, TextFormat, is_utf8, open_text, undecodable
+from .layout import MARKS, Lines, TextFormat, open_lines, read_layout
 
 # Bytes of text that pyarrow parses at a time, for each row wanted, at least and at most.
 CELL_BYTES, LEAST_BYTES, MOST_BYTES = 12, 2**16, 2**28
@@ -43,55 +38,41 @@ class CSVSource(RowSource):
     def __init__(self, path: Path, columns=None, format: TextFormat | None = None):
         self.path, self.name = path, path.name
         self.format = format or TextFormat()
-        self.cells = Cells(self.format)
         self.layout = read_layout(path, self.format)
-        self.picked, self.left_out = choose_columns(self.layout.kinds, columns, path.name)
-        self.reasons = reasons_of(self.layout.kinds, self.left_out)
-        self.notes = self._notes(columns is None)
-        self.n_columns = len(self.picked)
+        known = self.layout.columns
+        self._take_columns({name: column.why for name, column in known.items()}, columns)
+        self.picked: list[str] = self.columns or []
+        self.places = {name: place for place, name in enumerate(known)}
+        self.truths = {name for name in self.picked if known[name].is_truth}
         self.columns = self.picked if self.layout.header else None
+        told = [known[name].if_used for name in self.picked]
+        told += [known[name].if_left for name in self.left_out] if columns is None else []
+        self.notes = tuple(f"{self.name}: {note}" for note in [*self.layout.notes, *told] if note)
 
     def chunks(self, rows):
-        """Blocks of lines."""
-        worth = rows >= LEAST_ROWS and has("pyarrow")
-        return self._by_pyarrow(rows) if worth else self._by_csv(rows)
+        """Blocks of lines. pyarrow knows no comments."""
+        fast = rows >= LEAST_ROWS and self.layout.comment is None and has("pyarrow")
+        return self._by_pyarrow(rows) if fast else self._by_csv(rows)
 
     def others(self, names=None):
         """The columns that are left out: as numbers where all cells are, else as text."""
         wanted = self.left_out if names is None else names
-        places = {column: self._places[column] for column in wanted}
-        cells: dict[str, list[str]] = {column: [] for column in places}
-        with self._open() as lines:
-            for line in self._rows(lines):
-                for column, place in places.items():
-                    cells[column].append(line[place])
+        cells: dict[str, list[str]] = {column: [] for column in wanted}
+        with open_lines(self.path, self.format, self.layout.comment) as lines:
+            for row in self._rows(lines):
+                for column in wanted:
+                    cells[column].append(row[self.places[column]])
         return {column: self._as_array(values) for column, values in cells.items()}
 
     def place_of(self, row):
         """The line that a row is on."""
-        with self._open() as lines:
-            for _ in islice(self._rows(lines), row + 1):
-                pass
+        with open_lines(self.path, self.format, self.layout.comment) as lines:
+            next(islice(self._rows(lines), row, None), None)
             return f"line {lines.number}"
-
-    def _notes(self, chosen_here: bool) -> tuple[str, ...]:
-        used = (self.layout.if_used.get(column) for column in self.picked)
-        left = (self.layout.if_left.get(column) for column in self.left_out)
-        found = (*self.layout.notes, *used, *(left if chosen_here else ()))
-        return tuple(f"{self.name}: {note}" for note in found if note is not None)
-
-    @contextmanager
-    def _open(self) -> Iterator[Lines]:
-        """The lines of the file from its start."""
-        try:
-            with open_text(self.path, self.format.encoding) as file:
-                yield Lines(file, self.layout.comment)
-        except (*UNREADABLE, csv.Error) as error:
-            raise undecodable(self.path, self.format.encoding, error) from error
 
     def _rows(self, lines: Lines) -> Iterator[list[str]]:
         """The cells of every row, which all have the same number of them."""
-        width, named = len(self.layout.names), int(bool(self.layout.skipped))
+        width, named = len(self.places), int(bool(self.layout.skipped))
         rows = (row for row in csv.reader(lines, delimiter=self.layout.delimiter) if row)
         for row in islice(rows, named, None):
             if len(row) != width:
@@ -103,90 +84,77 @@ class CSVSource(RowSource):
 
     def _by_pyarrow(self, rows) -> Iterator[np.ndarray]:
         arrow, pa = needed("pyarrow.csv", "files"), needed("pyarrow", "files")
-        names = self.layout.names
-        size = min(max(LEAST_BYTES, CELL_BYTES * rows * len(names)), MOST_BYTES)
-        read = arrow.ReadOptions(column_names=names, skip_rows=self.layout.skipped, block_size=size)
-        truths = self.layout.truths
+        names = list(self.places)
+        read = arrow.ReadOptions(
+            column_names=names,
+            skip_rows=self.layout.skipped,
+            block_size=min(max(LEAST_BYTES, CELL_BYTES * rows * len(names)), MOST_BYTES),
+            # pyarrow decodes anything that is not called so, which takes twice the time.
+            encoding="utf8" if self.format.is_utf8 else self.format.encoding,
+        )
         convert = arrow.ConvertOptions(
-            column_types={c: pa.bool_() if c in truths else pa.float64() for c in self.picked},
+            column_types={c: pa.bool_() if c in self.truths else pa.float64() for c in self.picked},
             include_columns=self.picked,
-            null_values=spellings(self.cells.missing),
+            null_values=[*spellings(self.format.missing), "NaN"],
             true_values=spellings({"true"}),
             false_values=spellings({"false"}),
             decimal_point=self.format.decimal,
         )
         parse = arrow.ParseOptions(delimiter=self.layout.delimiter, newlines_in_values=True)
         try:
-            with (
-                self._open() as lines,
-                arrow.open_csv(self._for_pyarrow(lines), read, parse, convert) as reader,
-            ):
+            with arrow.open_csv(self.path, read, parse, convert) as reader:
                 for batch in reader:
-                    yield np.column_stack([as_floats(column) for column in batch.columns])
-        except (pa.ArrowInvalid, OSError) as error:
+                    yield stacked(batch, self.picked, self.dtype)
+        except (pa.ArrowInvalid, OSError, UnicodeError) as error:
             for _ in self._by_csv(rows):  # which names the line
                 pass
             raise ValueError(f"{self.name} cannot be read as numbers: {error}") from error
 
-    def _for_pyarrow(self, lines: Lines):
-        """The file itself where pyarrow reads it as we do, else its lines."""
-        plain = self.layout.comment is None and is_utf8(self.format.encoding)
-        return self.path if plain else LineBytes(lines)
-
     def _by_csv(self, rows) -> Iterator[np.ndarray]:
-        places = {column: self._places[column] for column in self.picked}
-        read = self._plain if self._is_plain else self._numbers
-        with self._open() as lines:
-            found = (read(row, places, lines) for row in self._rows(lines))
+        places = [self.places[column] for column in self.picked]
+        count = 0
+        with open_lines(self.path, self.format, self.layout.comment) as lines:
+            found = ([row[place] for place in places] for row in self._rows(lines))
             while block := list(islice(found, rows)):
-                yield np.array(block)
+                yield self._numbers(block, count)
+                count += len(block)
 
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.layout.names)}
-
-    @property
-    def _is_plain(self) -> bool:
-        """Whether Python reads most cells as we do, which is ten times faster."""
-        return self.format.decimal == "." and not self.layout.truths
-
-    def _plain(self, row, places, lines: Lines) -> list[float]:
-        """Cells as numbers where all are, else one by one."""
-        cells = [row[place] for place in places.values()]
-        try:
-            numbers = list(map(float, cells))
-        except ValueError:
-            return self._numbers(row, places, lines)
-        return self._numbers(row, places, lines) if "_" in "".join(cells) else numbers
-
-    def _numbers(self, row, places, lines: Lines) -> list[float]:
-        numbers = []
-        for column, place in places.items():
-            read = self.cells.truth if column in self.layout.truths else self.cells.number
+    def _numbers(self, block: list[list[str]], start: int) -> np.ndarray:
+        """Cells as numbers: at once where Python reads them as we do, else one by one."""
+        if self.format.decimal == "." and not self.truths:
             try:
-                numbers.append(read(row[place]))
+                numbers = np.array([list(map(float, row)) for row in block])
             except ValueError:
-                raise ValueError(
-                    f"{self.name} cannot be read as numbers: line {lines.number} has "
-                    f"{row[place]!r} in column {column!r}.{self._hint(row[place])}"
-                ) from None
+                pass
+            else:
+                if not any("_" in cell for row in block for cell in row):
+                    return numbers
+        format = self.format
+        read = [format.truth if column in self.truths else format.number for column in self.picked]
+        numbers = np.empty((len(block), len(read)))
+        for i, row in enumerate(block):
+            for j, cell in enumerate(row):
+                number = read[j](cell)
+                if number is None:
+                    hint = "Correct the line, or leave the column out."
+                    if cell.strip() in MARKS:
+                        hint = "If that is a missing value, give missing='drop' or 'mean'."
+                    raise ValueError(
+                        f"{self.name} cannot be read as numbers: {self.place_of(start + i)} has "
+                        f"{cell!r} in column {self.picked[j]!r}. {hint}"
+                    )
+                numbers[i, j] = number
         return numbers
-
-    def _hint(self, cell: str) -> str:
-        if cell.strip() in MARKS:
-            return " If that is a missing value, give missing='drop' or 'mean'."
-        return " Correct the line, or leave the column out."
 
     def _as_array(self, cells: list[str]) -> np.ndarray:
         """A column as numbers where it can be, whole ones as such, else as text."""
         if all(map(WHOLE.fullmatch, cells)):
             return np.array([int(cell) for cell in cells])
-        if not any(map(CODE.fullmatch, cells)) and all(map(self.cells.is_number, cells)):
-            return np.array([self.cells.number(cell) for cell in cells])
-        return np.array(cells)
+        numbers = list(map(self.format.number, cells))
+        coded = None in numbers or any(map(CODE.fullmatch, cells))
+        return np.array(cells if coded else numbers)
 
 
 def spellings(words: set[str]) -> list[str]:
-    """Words in small letters, in capitals, or with a capital first; and NaN."""
-    forms = {form for word in words for form in (word, word.upper(), word.capitalize())}
-    return sorted(forms | ({"NaN"} if "nan" in words else set()))
+    """Words in small letters, in capitals, or with a capital first."""
+    return sorted({form for word in words for form in (word, word.upper(), word.capitalize())})

@@ -5,16 +5,26 @@ could have been meant otherwise has a note for the user.
 """
 
 import csv
+import gzip
+import re
+import zlib
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice, pairwise
 from pathlib import Path
+from typing import IO
 
-from .cells import MARKS, Cells, like_number
-from .columns import COUNTER
-from .text import UNREADABLE, Lines, TextFormat, bare_suffix, open_text, undecodable
+from .base import COUNTER
 
+#: Endings of compressed files, and what opens them.
+COMPRESSED = {".gz": gzip.open}
+# What reading raises where a file is damaged, or in another encoding.
+UNREADABLE = (UnicodeError, LookupError, EOFError, OSError, zlib.error, csv.Error)
+# Characters of a line at most, as of ten million columns: a small compressed file can hold a line
+# of any length.
+MOST_LINE = 2**27
 # Rows from which the delimiter, the header and the columns of numbers are guessed; fewer where
 # they are so wide that to look at a hundred would take minutes.
 HEAD_ROWS, HEAD_CELLS, LEAST_ROWS = 100, 300_000, 3
@@ -26,7 +36,88 @@ COUNTED_ROWS = 5
 # Names that count up by one before a line of numbers is taken for names.
 COUNTED_NAMES = 3
 
-Row = list[str]
+MISSING = {"", "na", "nan", "null", "none", "n/a", "#n/a"}
+MARKS = {"?", "-", "--", ".", "..", "*"}
+TRUTH = {"true": 1.0, "false": 0.0}
+# Share of cells that are numbers in a column of numbers with a few faults; with less it is text.
+MOSTLY = 0.5
+DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ]\d{1,2}:\d{2}.*)?")
+
+Numbers = Sequence[float | None]
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """How the text of a table is written, where it cannot be seen from the text itself.
+
+    Attributes
+    ----------
+    encoding : str
+        As Python names it, such as ``"utf-8"``, ``"latin-1"`` or ``"utf-16"``.
+    decimal : str
+        The decimal point, ``"."`` or ``","``.
+    comment : str or None
+        Lines that start with this are left out; None for ``"#"`` where few lines start so.
+    header : bool or None
+        Whether the first line names the columns; None to look at it.
+    marks : bool
+        Whether cells such as ``?`` and ``-`` are missing values, and no text.
+    """
+
+    encoding: str = "utf-8"
+    decimal: str = "."
+    comment: str | None = None
+    header: bool | None = None
+    marks: bool = False
+
+    @property
+    def is_utf8(self) -> bool:
+        """Whether the encoding is UTF-8, however it is spelled."""
+        return self.encoding.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig")
+
+    @property
+    def missing(self) -> set[str]:
+        """What stands for nothing, in small letters."""
+        return MISSING | MARKS if self.marks else MISSING
+
+    def is_missing(self, cell: str) -> bool:
+        """Whether a cell holds nothing."""
+        return cell.strip().lower() in self.missing
+
+    def number(self, cell: str) -> float | None:
+        """A cell as a number: NaN where it holds nothing, None where it is something else."""
+        if self.is_missing(cell):
+            return float("nan")
+        if "_" in cell or (self.decimal != "." and "." in cell):
+            return None  # Python alone reads 1_000
+        try:
+            return float(cell.replace(self.decimal, "."))
+        except ValueError:
+            return None
+
+    def truth(self, cell: str) -> float | None:
+        """A cell of true or false as 1 or 0, in the same way."""
+        return float("nan") if self.is_missing(cell) else TRUTH.get(cell.strip().lower())
+
+
+@dataclass(frozen=True)
+class Column:
+    """What the head of a text table tells of a column.
+
+    Attributes
+    ----------
+    why : str or None
+        Why it is not read as numbers.
+    is_truth : bool
+        Whether its numbers are written as true and false.
+    if_used, if_left : str or None
+        What a user should know where it is used, or left out without being asked.
+    """
+
+    why: str | None
+    is_truth: bool
+    if_used: str | None
+    if_left: str | None
 
 
 @dataclass(frozen=True)
@@ -42,253 +133,247 @@ class Layout:
         Whether columns have names of their own; else they are ``"0"``, ``"1"`` and so on.
     skipped : int
         Lines, comments not counted, before the first row.
-    kinds : dict of str to (str or None)
-        Every column, and why it is not read as numbers; None for columns of numbers.
-    truths : frozenset of str
-        Columns of numbers that are written as true and false.
+    columns : dict of str to Column
+        In the order of the file.
     notes : tuple of str
         What a user should know of the whole table.
-    if_used, if_left : dict of str to str
-        What a user should know where a column is used, or left out without being asked.
     """
 
     delimiter: str
     comment: str | None
     header: bool
     skipped: int
-    kinds: dict[str, str | None]
-    truths: frozenset[str] = frozenset()
+    columns: dict[str, Column]
     notes: tuple[str, ...] = ()
-    if_used: dict[str, str] = field(default_factory=dict)
-    if_left: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def names(self) -> list[str]:
-        """All columns in the order of the file."""
-        return list(self.kinds)
 
 
-@dataclass(frozen=True)
-class Head:
-    """The first rows of a text table as they stand, each with the number of its last line."""
+class Lines:
+    """The lines of a text file that are no comments.
 
-    rows: list[Row]
-    lines: list[int]
-    skipped: int
-    comments: list[tuple[int, str]]
+    Attributes
+    ----------
+    number : int
+        Of the last line read.
+    above : str
+        The last comment before the first of the others, if any.
+    between : bool
+        Whether a comment came after that.
+    """
+
+    def __init__(self, file: IO[str], comment: str | None):
+        self.file, self.comment = file, comment
+        self.number, self.above, self.between = 0, "", False
+
+    def __iter__(self) -> Iterator[str]:
+        begun = False
+        while line := self.file.readline(MOST_LINE):
+            self.number += 1
+            if len(line) == MOST_LINE:
+                raise OSError(f"line {self.number} has more than {MOST_LINE:,} characters")
+            if self.comment is None or not line.startswith(self.comment):
+                begun = begun or bool(line.strip())
+                yield line
+            elif begun:
+                self.between = True
+            else:
+                self.above = line
+
+
+@contextmanager
+def open_lines(path: Path, format: TextFormat, comment: str | None) -> Iterator[Lines]:
+    """The lines of a text file, decompressed; an error says what to do about its encoding."""
+    # "utf-8-sig" passes over the mark that some programs write first.
+    encoding = "utf-8-sig" if format.is_utf8 else format.encoding
+    try:
+        opened = COMPRESSED.get(path.suffix.lower(), open)
+        with opened(path, "rt", encoding=encoding, newline="") as file:
+            yield Lines(file, comment)
+    except LookupError as error:
+        raise ValueError(f"{path.name}: there is no encoding {format.encoding!r}.") from error
+    except UNREADABLE as error:
+        with path.open("rb") as raw:
+            start = raw.read(2)
+        hint = "utf-16" if start in (b"\xff\xfe", b"\xfe\xff") else "latin-1 or cp1252"
+        raise ValueError(
+            f"{path.name} cannot be read as text in {format.encoding}: {error}. If it is text, "
+            f"give its encoding, such as {hint}."
+        ) from error
+
+
+def bare_suffix(path: Path) -> str:
+    """The suffix without that of a compression: ``.csv`` of ``rows.csv.gz``."""
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    if suffixes and suffixes[-1] in COMPRESSED:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
 
 
 def read_layout(path: Path, format: TextFormat) -> Layout:
     """The layout of a text table, from its first rows."""
-    comment = comment_of(path, format)
-    delimiter = delimiter_of(path, format, comment)
-    head = read_head(path, format, delimiter, comment)
-    cells = Cells(format)
-    width = len(head.rows[0])
-    written = names_in_comment(head, delimiter, cells)
-    named, notes = (False, ()) if written else has_header(head.rows, cells, format.header)
-    names = written or (unique(head.rows[0]) if named else [str(i) for i in range(width)])
+    comment, delimiter = find_delimiter(path, format)
+    rows: list[list[str]] = []
+    numbers: list[int] = []  # of the lines that the rows end on
+    skipped = 0
+    with open_lines(path, format, comment) as lines:
+        reader = csv.reader(lines, delimiter=delimiter)
+        for row in reader:
+            if row:
+                skipped = skipped or reader.line_num
+                rows.append(row)
+                numbers.append(lines.number)
+                if len(rows) > max(LEAST_ROWS, min(HEAD_ROWS, HEAD_CELLS // len(rows[0]))):
+                    break
+    if not rows:
+        raise ValueError(f"{path.name} is empty. Write a table with rows to it.")
+    width, notes = len(rows[0]), []
+    names = names_in_comment(lines.above, rows[0], delimiter, format)
+    titles, named = names, False
+    if names is None:
+        named, doubt = has_header(rows, format)
+        notes += doubt
+        titles = rows[0] if named else [str(i) for i in range(width)]
+        # A column without a name is called as pandas would call it.
+        names = [title.strip() or f"Unnamed: {i}" for i, title in enumerate(titles)]
+    if lines.between:
+        notes.append(f"Lines that start with {comment!r} are left out as comments.")
     if len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]
         raise ValueError(
             f"{path.name}: two columns have the same name, {twice!r:.60}. Rename one of them."
         )
-    rows, lines = head.rows[int(named) :], head.lines[int(named) :]
+    rows, numbers = rows[named:], numbers[named:]
     if not rows:
         raise ValueError(f"{path.name} has a header and no rows. Add at least one.")
-    check_widths(rows, lines, width, path.name)
-    columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-    kinds = {name: cells.why_no_number(column, lines) for name, column in columns.items()}
-    if named:
-        kinds |= dict.fromkeys(unnamed_counters(columns, head, cells), COUNTER)
-    return Layout(
-        delimiter,
-        comment,
-        header=named or bool(written),
-        skipped=head.skipped if named else 0,
-        kinds=kinds,
-        truths=frozenset(name for name, column in columns.items() if cells.are_truths(column)),
-        notes=(*notes, *comment_notes(head, comment)),
-        if_used=notes_if_used(columns, kinds, cells, head.rows[0] if named else names),
-        if_left=notes_if_left(kinds),
-    )
+    for row, line in zip(rows, numbers, strict=True):
+        if len(row) != width:
+            raise ValueError(
+                f"{path.name}: the first line has {width} cells and a later one {len(row)}, line "
+                f"{line}: {row!r:.200}. Give all lines the same number, or quote cells that "
+                "hold the delimiter."
+            )
+    cells = zip(*rows, strict=True)
+    columns = {
+        name: look_at(name, column, numbers, format, place if named and not title.strip() else None)
+        for place, (name, title, column) in enumerate(zip(names, titles, cells, strict=True), 1)
+    }
+    has_names = named or titles is names
+    return Layout(delimiter, comment, has_names, skipped * named, columns, tuple(notes))
 
 
-def comment_of(path: Path, format: TextFormat) -> str | None:
-    """What comment lines start with: as asked for, or # where few lines of the head do so."""
-    if format.comment is not None:
-        return format.comment
-    found = list(islice(text_lines(path, format, None), HEAD_ROWS + 1))
-    some = sum(line.startswith(COMMENT) for line in found)
-    return COMMENT if 0 < some <= len(found) / 2 else None
+def find_delimiter(path: Path, format: TextFormat) -> tuple[str | None, str]:
+    """What comments start with, or None, and the delimiter that the first other line has most of.
 
-
-def text_lines(path: Path, format: TextFormat, comment: str | None) -> Iterator[str]:
-    """The lines that are neither comments nor empty."""
-    try:
-        with open_text(path, format.encoding) as file:
-            yield from (line for line in Lines(file, comment) if line.strip())
-    except UNREADABLE as error:
-        raise undecodable(path, format.encoding, error) from error
-
-
-def delimiter_of(path: Path, format: TextFormat, comment: str | None) -> str:
-    """The delimiter that the first line has most of."""
+    Without being asked, only # starts comments, and only where few lines of the head do so.
+    """
+    with open_lines(path, format, None) as lines:
+        filled = (line for line in lines if line.strip())
+        head = list(islice(filled, HEAD_ROWS + 1))
+        some = sum(line.startswith(COMMENT) for line in head)
+        comment = format.comment or (COMMENT if 0 < some <= len(head) / 2 else None)
+        others = (line for line in chain(head, filled) if not line.startswith(comment or "\0"))
+        first = next(others, "")
     if bare_suffix(path) == ".tsv":
-        return "\t"
-    line = next(text_lines(path, format, comment), "")
+        return comment, "\t"
     known = DELIMITERS.replace(format.decimal, "")
-    return max(known, key=lambda mark: line.count(mark) if mark != " " else 0.5 * (" " in line))
+    count = {mark: first.count(mark) if mark != " " else 0.5 * (" " in first) for mark in known}
+    return comment, max(known, key=count.__getitem__)
 
 
-def read_head(path: Path, format: TextFormat, delimiter: str, comment: str | None) -> Head:
-    """The first rows, and the comments among them."""
-    rows: list[Row] = []
-    numbers: list[int] = []
-    first = 0
-    try:
-        with open_text(path, format.encoding) as file:
-            lines = Lines(file, comment, keep=True)
-            reader = csv.reader(lines, delimiter=delimiter)
-            for row in reader:
-                if not row:
-                    continue
-                first = first or reader.line_num
-                rows.append(row)
-                numbers.append(lines.number)
-                if len(rows) > max(LEAST_ROWS, min(HEAD_ROWS, HEAD_CELLS // len(rows[0]))):
-                    break
-    except (*UNREADABLE, csv.Error) as error:
-        raise undecodable(path, format.encoding, error) from error
-    if not rows:
-        raise ValueError(f"{path.name} is empty. Write a table with rows to it.")
-    return Head(rows, numbers, first, lines.kept)
-
-
-def names_in_comment(head: Head, delimiter: str, cells: Cells) -> Row | None:
-    """Names in the last comment before the first row, as NumPy writes them."""
-    above = [line for number, line in head.comments if number < head.lines[0]]
-    if not above or not all(map(cells.is_number, head.rows[0])):
+def names_in_comment(above: str, first: list[str], delimiter: str, format: TextFormat):
+    """Names in the last comment before the first row, as NumPy writes them; else None."""
+    if not above or None in map(format.number, first):
         return None
-    names = [name.strip() for name in above[-1].lstrip(COMMENT).strip().split(delimiter)]
-    good = len(names) == len(head.rows[0]) > 1 and not any(map(cells.is_number, names))
+    names = [name.strip() for name in above.lstrip(COMMENT).strip().split(delimiter)]
+    good = len(names) == len(first) > 1 and not any(format.number(n) is not None for n in names)
     return names if good else None
 
 
-def has_header(rows: list[Row], cells: Cells, asked: bool | None) -> tuple[bool, tuple[str, ...]]:
+def has_header(rows: list[list[str]], format: TextFormat) -> tuple[bool, list[str]]:
     """Whether the first line names the columns, with a note where it may have been a row."""
-    if asked is not None:
-        return asked, ()
+    if format.header is not None:
+        return format.header, []
     first, body = rows[0], rows[1:]
     shown = ", ".join(first[:4]) + (", ..." if len(first) > 4 else "")
-    if all(map(cells.is_number, first)):
-        if counts_up(first, body, cells):
-            return True, (
-                f"The first line ({shown}) is taken for names that are numbers. If it is a row, "
-                "give header=False.",
-            )
-        return False, ()
-    numeric = [i for i in range(len(first)) if body and numbers_below(body, i, cells)]
-    if numeric and all(cells.is_number(first[i]) and first[i].strip() for i in numeric):
-        return False, (
+    below = [[format.number(cell) for cell in row] for row in body]
+    if None not in map(format.number, first):
+        if not counts_up(first, below, format):
+            return False, []
+        return True, [
+            f"The first line ({shown}) is taken for names that are numbers. If it is a row, "
+            "give header=False."
+        ]
+    numeric = []  # columns that are made of numbers below the first line, if anything is there
+    for i in range(len(first)):
+        known = [row[i] for row in below if i < len(row) and row[i] == row[i]]
+        if known and None not in known:
+            numeric.append(first[i])
+    if numeric and all(cell.strip() and format.number(cell) is not None for cell in numeric):
+        return False, [
             f"The first line ({shown}) is taken for a row, since it has numbers where the other "
-            "rows have them. If it names the columns, give header=True.",
-        )
-    return True, ()
+            "rows have them. If it names the columns, give header=True."
+        ]
+    return True, []
 
 
-def numbers_below(body: list[Row], i: int, cells: Cells) -> bool:
-    """Whether a column is made of numbers below the first line, not counting what is missing."""
-    column = [row[i] for row in body if i < len(row) and not cells.is_missing(row[i])]
-    return bool(column) and all(map(cells.is_number, column))
-
-
-def counts_up(first: Row, body: list[Row], cells: Cells) -> bool:
+def counts_up(first: list[str], below: list, format: TextFormat) -> bool:
     """Whether a line of numbers is 0, 1, 2, ... or such as 1990, 1991, ..., and the next is not.
 
     A pandas index before it is passed over. Numbers from another start than 0 are names only
     where the rows hold fractions.
     """
-    names = first[1:] if not first[0].strip() else first
-    if len(names) < COUNTED_NAMES or any(map(cells.is_missing, names)):
+    names = [format.number(cell) for cell in (first if first[0].strip() else first[1:])]
+    if len(names) < COUNTED_NAMES or not steps_by_one(names):
         return False
-    if not steps_by_one(names, cells) or (body and steps_by_one(body[0], cells)):
+    if below and steps_by_one(below[0]):
         return False
-    numbers = (cells.number(cell) for row in body for cell in row if cells.is_number(cell))
-    return cells.number(names[0]) == 0 or any(number % 1 for number in numbers if number == number)
+    return names[0] == 0 or any(n % 1 for row in below for n in row if n is not None and n == n)
 
 
-def steps_by_one(row: Row, cells: Cells) -> bool:
-    """Whether the cells are whole numbers, each one more than the last."""
-    if not all(map(cells.is_number, row)):
+def steps_by_one(numbers: Numbers) -> bool:
+    """Whether these are whole numbers, each one more than the last."""
+    known = [number for number in numbers if number is not None]
+    if not known or len(known) < len(numbers):
         return False
-    numbers = [cells.number(cell) for cell in row]
-    return numbers[0] % 1 == 0 and all(b - a == 1 for a, b in pairwise(numbers))
+    return known[0] % 1 == 0 and all(b - a == 1 for a, b in pairwise(known))
 
 
-def unique(names: Row) -> Row:
-    """Names of columns; one without a name is called as pandas would call it."""
-    return [name.strip() or f"Unnamed: {i}" for i, name in enumerate(names)]
-
-
-def check_widths(rows: list[Row], lines: list[int], width: int, name: str) -> None:
-    """Raise ValueError that names the first line with another number of cells."""
-    for row, line in zip(rows, lines, strict=True):
-        if len(row) != width:
-            raise ValueError(
-                f"{name}: the first line has {width} cells and a later one {len(row)}, line "
-                f"{line}: {row!r:.200}. Give all lines the same number, or quote cells that "
-                "hold the delimiter."
-            )
-
-
-def unnamed_counters(columns: dict[str, Row], head: Head, cells: Cells) -> list[str]:
-    """Columns without a name that count the rows: the index of a data frame."""
-    written = dict(zip(columns, head.rows[0], strict=True))
-    return [
-        name
-        for name, column in columns.items()
-        if not written[name].strip() and cells.counts(column, 1)
-    ]
-
-
-def notes_if_used(columns, kinds, cells: Cells, written: Row) -> dict[str, str]:
-    """Columns of numbers that may be no measurements."""
-    notes = {}
-    for place, ((name, column), title) in enumerate(zip(columns.items(), written, strict=True), 1):
-        if not title.strip():
-            notes[name] = (
-                f"Column {place} has no name and is called {name!r}. If it "
-                "numbers the rows, leave it out."
-            )
-        elif kinds[name] is None and cells.counts(column, COUNTED_ROWS):
-            notes[name] = f"Column {name!r} counts the rows. If it is no measurement, leave it out."
-    return notes
-
-
-def notes_if_left(kinds: dict[str, str | None]) -> dict[str, str]:
-    """Columns that are left out for a few cells, or for how their numbers are written."""
-    notes = {}
-    for name, why in kinds.items():
-        if why == COUNTER:
-            notes[name] = f"Column {name!r} is left out: it has no name and counts the rows."
-        elif why is not None and " in line " in why:
-            cell = why.rpartition(" in line ")[0][1:-1]
-            notes[name] = f"Column {name!r} is left out: {why}. {advice(cell)}"
-    return notes
-
-
-def advice(cell: str) -> str:
-    """What to do about a cell that is no number."""
-    if like_number(cell):
-        return "If the comma is the decimal point, give decimal=','; else take it out."
-    if cell in MARKS:
-        return "If that is a missing value, give missing='drop' or 'mean'."
-    return "Correct that line to use the column."
-
-
-def comment_notes(head: Head, comment: str | None) -> tuple[str, ...]:
-    """Comments between rows are rare enough to be told of."""
-    if not any(number > head.lines[0] for number, _ in head.comments):
-        return ()
-    return (f"Lines that start with {comment!r} are left out as comments.",)
+def look_at(
+    name: str, cells: Sequence[str], lines: list[int], format: TextFormat, unnamed: int | None
+) -> Column:
+    """What the head tells of one column; `unnamed` is its place from 1 where it has no name."""
+    numbers = [format.number(cell) for cell in cells]
+    known = [cell for cell in cells if not format.is_missing(cell)]
+    is_truth = bool(known) and {cell.strip().lower() for cell in known} <= set(TRUTH)
+    counts = numbers[0] in (0, 1) and steps_by_one(numbers)
+    if unnamed is not None and counts:
+        left = f"Column {name!r} is left out: it has no name and counts the rows."
+        return Column(COUNTER, is_truth, None, left)
+    faults = [i for i, number in enumerate(numbers) if number is None]
+    used: str | None = None
+    left: str | None = None
+    if unnamed is not None:
+        used = (
+            f"Column {unnamed} has no name and is called {name!r}. If it numbers the rows, leave "
+            "it out."
+        )
+    elif counts and len(cells) >= COUNTED_ROWS:
+        used = f"Column {name!r} counts the rows. If it is no measurement, leave it out."
+    if not known:
+        why: str | None = "empty"
+    elif not faults or is_truth:
+        why = None
+    elif all(DATE.fullmatch(cell.strip()) for cell in known):
+        why = "dates"
+    else:
+        bad, why = cells[faults[0]].strip(), "text"
+        with_comma = "," in bad and TextFormat().number(bad.replace(",", "")) is not None
+        # A quantity written otherwise, such as 1,000, is one fault in every cell.
+        if with_comma or len(faults) <= MOSTLY * len(known):
+            why = f"{bad!r} in line {lines[faults[0]]}"
+            advice = "Correct that line to use the column."
+            if with_comma:
+                advice = "If the comma is the decimal point, give decimal=','; else take it out."
+            elif bad in MARKS:
+                advice = "If that is a missing value, give missing='drop' or 'mean'."
+            left = f"Column {name!r} is left out: {why}. {advice}"
+    return Column(why, is_truth, used, left)

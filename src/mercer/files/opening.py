@@ -9,45 +9,32 @@ import numpy as np
 
 from ..compute import is_sparse
 from ..compute.arrays import is_foreign
-from .arrays import from_hdf5, from_memory, from_npy, from_store, from_zarr
-from .arrow import from_arrow, from_feather, is_arrow
+from .arrays import ArraySource, BlocksSource, from_memory, from_npy, from_npz
+from .arrow import from_arrow, from_feather, from_parquet, is_arrow, library_of
 from .base import RowSource
 from .delimited import CSVSource
-from .frames import from_excel
-from .iterators import CallSource, IteratorSource
-from .npz import from_npz
-from .parquet import ParquetSource
-from .text import TextFormat, bare_suffix
+from .layout import TextFormat, bare_suffix
+from .tables import SheetSource
 
-#: Readers of text tables, compressed (``.gz``) or not: ``reader(path, columns, format)``.
-TEXTS: dict[str, Callable[..., RowSource]] = {
-    ".csv": CSVSource,
-    ".tsv": CSVSource,
-    ".txt": CSVSource,
-}
+#: Text tables, compressed (``.gz``) or not.
+TEXTS = (".csv", ".tsv", ".txt")
 #: Readers of tables with sheets: ``reader(path, columns, name)``.
-BOOKS: dict[str, Callable[..., RowSource]] = {
-    ".xlsx": from_excel,
-    ".xls": from_excel,
-    ".ods": from_excel,
-}
+BOOKS: dict[str, Callable[..., RowSource]] = dict.fromkeys((".xlsx", ".xls", ".ods"), SheetSource)
 #: Readers of other tables, by suffix: ``reader(path, columns)``.
 TABLES: dict[str, Callable[..., RowSource]] = {
-    ".parquet": ParquetSource,
-    ".pq": ParquetSource,
+    ".parquet": from_parquet,
+    ".pq": from_parquet,
     ".feather": from_feather,
     ".arrow": from_feather,
 }
 #: Readers of arrays, by suffix: ``reader(path, name)``.
-ARRAYS: dict[str, Callable[..., RowSource]] = {
-    ".npy": from_npy,
-    ".npz": from_npz,
-    ".h5": from_hdf5,
-    ".hdf5": from_hdf5,
-    ".zarr": from_zarr,
+ARRAYS: dict[str, Callable[..., RowSource]] = {".npy": from_npy, ".npz": from_npz}
+#: Files of stores that their own library opens, and how.
+STORES = {
+    ".h5": "h5py.File(path)[name]",
+    ".hdf5": "h5py.File(path)[name]",
+    ".zarr": "zarr.open(path)",
 }
-# Libraries whose arrays are read in chunks rather than taken as arrays in memory.
-STORES = {"zarr", "h5py"}
 
 
 def open_source(
@@ -61,7 +48,7 @@ def open_source(
         - a NumPy array, memmap or `scipy.sparse` matrix, an open HDF5 dataset or zarr array;
         - a path to ``.npy`` (mapped), ``.npz`` (also of `scipy.sparse.save_npz`), ``.csv`` and
           ``.tsv`` (also ``.csv.gz``), ``.parquet`` or a folder of Parquet files, ``.feather``,
-          ``.xlsx``, ``.h5``, ``.zarr``;
+          ``.xlsx``;
         - whatever speaks the Arrow stream protocol: a DuckDB relation, a polars frame or query,
           a table, dataset or reader of pyarrow;
         - an iterator of blocks of rows, which can be read only once;
@@ -69,8 +56,7 @@ def open_source(
     columns : list of str or None
         Columns of a table to take; None for all that are numbers.
     name : str or None
-        Which array of an ``.npz``, HDF5 or zarr file, where there are several; which sheet of
-        an Excel file.
+        Which array of an ``.npz`` file, where there are several; which sheet of an Excel file.
     format : TextFormat or None
         How a text table is written, where that cannot be seen from its text.
 
@@ -97,36 +83,35 @@ def open_source(
     if isinstance(source, np.ndarray) or is_sparse(source) or is_foreign(source):
         return from_memory(source)
     if is_store(source):
-        return from_store(source)
-    if isinstance(source, Iterator):
-        return IteratorSource(source)
-    if callable(source):
-        return CallSource(source)
+        chunks = source.chunks  # those of HDF5 may have none
+        return ArraySource(source, f"the {library_of(source)} array", chunks[0] if chunks else 1)
+    if isinstance(source, Iterator) or callable(source):
+        return BlocksSource(source)
     raise TypeError(
         f"Rows cannot be read from {type(source).__name__}. Pass an array, a path, an iterator "
         "of blocks, or a function that returns one."
     )
 
 
-def open_path(path: Path, columns=None, name=None, format=None) -> RowSource:
+def open_path(path: Path, columns, name, format) -> RowSource:
     """The file or folder by its suffix; a folder without one holds Parquet files."""
     suffix = path.suffix.lower()
-    if bare_suffix(path) in TEXTS:
-        if name is not None:
-            raise ValueError(f"name= is for archives, and {path.name} is a table.")
-        return TEXTS[bare_suffix(path)](path, columns, format)
-    if suffix in BOOKS:
-        return BOOKS[suffix](path, columns, name)
-    if path.is_dir() and suffix not in ARRAYS:
-        suffix = ".zarr" if is_zarr(path) else ".parquet"
-    if suffix in TABLES:
-        if name is not None:
-            raise ValueError(f"name= is for archives, and {path.name} is a table.")
-        return TABLES[suffix](path, columns)
+    if suffix in STORES:
+        raise ValueError(
+            f"{path.name}: open it, and pass {STORES[suffix]}, which is read chunk by chunk."
+        )
     if suffix in ARRAYS:
         if columns is not None:
             raise ValueError(f"columns are for tables, and {path.name} has no column names.")
         return ARRAYS[suffix](path, name)
+    if suffix in BOOKS:
+        return BOOKS[suffix](path, columns, name)
+    if name is not None:
+        raise ValueError(f"name= is for archives, and {path.name} is a table.")
+    if bare_suffix(path) in TEXTS:
+        return CSVSource(path, columns, format)
+    if path.is_dir() or suffix in TABLES:
+        return TABLES.get(suffix, from_parquet)(path, columns)
     raise ValueError(
         f"{path.name}: files that end in {suffix or 'nothing'} are not known. "
         f"Known are {', '.join([*ARRAYS, *TABLES, *TEXTS, *BOOKS])}, compressed text (.csv.gz) "
@@ -149,17 +134,10 @@ def is_table(source: Any) -> bool:
     if not isinstance(source, str | PathLike):
         return is_arrow(source)
     path = Path(source)
-    if path.is_dir():
-        return not is_zarr(path)
-    return bare_suffix(path) in TEXTS or path.suffix.lower() in TABLES | BOOKS
-
-
-def is_zarr(path: Path) -> bool:
-    """Whether a folder is a zarr store."""
-    marks = ("zarr.json", ".zarray", ".zgroup")
-    return path.suffix.lower() == ".zarr" or any((path / mark).exists() for mark in marks)
+    suffix = path.suffix.lower()
+    return path.is_dir() or bare_suffix(path) in TEXTS or suffix in TABLES or suffix in BOOKS
 
 
 def is_store(source: Any) -> bool:
-    """Whether this is an array of a chunked store, told without importing its library."""
-    return type(source).__module__.split(".")[0] in STORES and hasattr(source, "shape")
+    """Whether this is an open array of a chunked store, told without importing its library."""
+    return library_of(source) in ("zarr", "h5py") and hasattr(source, "shape")
