@@ -346,11 +346,10 @@ def look_at(
     is_truth = bool(known) and {cell.strip().lower() for cell in known} <= set(TRUTH)
     counts = numbers[0] in (0, 1) and steps_by_one(numbers)
     if unnamed is not None and counts:
-        left = f"Column {name!r} is left out: it has no name and counts the rows."
+        left: str | None = f"Column {name!r} is left out: it has no name and counts the rows."
         return Column(COUNTER, is_truth, None, left)
     faults = [i for i, number in enumerate(numbers) if number is None]
-    used: str | None = None
-    left: str | None = None
+    used = left = None
     if unnamed is not None:
         used = (
             f"Column {unnamed} has no name and is called {name!r}. If it numbers the rows, leave "
