@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..estimators._mixed import MixedTable, TableEncoding
 from ..files import RowSource
 from ..files.base import READ_ROWS
 from ..files.layout import MISSING
+from ..relatives.mixed import MixedTable, TableEncoding
 from .failures import JobError, UsageError
 from .tables import kept_names, open_rows
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..estimators._estimator import KernelEstimator
-from ..estimators._mixed import EncodedRows, MixedTable
 from ..files import RowSource
+from ..relatives.mixed import EncodedRows, MixedTable
 from ..saving import ModelFileError, load, read_extra, save
 from .standardization import Standardization
 

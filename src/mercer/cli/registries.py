@@ -41,7 +41,10 @@ class RegistryNames(Sequence):
     def written(self) -> list[str]:
         """The names that the source has."""
         source = (PACKAGE / self.package / "__init__.py").read_text(encoding="utf-8")
-        return [name for name in keys_in(source, self.registry) if name not in self.without]
+        names = keys_in(source, self.registry)
+        for path in sorted((PACKAGE / "relatives").glob("*.py")):
+            names += keys_added(path.read_text(encoding="utf-8"), self.registry)
+        return [name for name in names if name not in self.without]
 
     def load(self) -> dict:
         """The registry itself."""
@@ -66,6 +69,16 @@ def keys_in(source: str, registry: str) -> list[str]:
             if node.target.id == registry and isinstance(node.value, ast.DictComp):
                 return [ast.unparse(item) for item in items_of(node.value)]
     raise LookupError(f"There is no dictionary {registry} to read names from.")
+
+
+def keys_added(source: str, registry: str) -> list[str]:
+    """The keys that a module adds to a registry: ``registry["key"] = ...``."""
+    targets = [t for n in ast.parse(source).body if isinstance(n, ast.Assign) for t in n.targets]
+    return [
+        str(ast.literal_eval(target.slice))
+        for target in targets
+        if isinstance(target, ast.Subscript) and ast.unparse(target.value) == registry
+    ]
 
 
 def items_of(comprehension: ast.DictComp) -> list[ast.expr]:

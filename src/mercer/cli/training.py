@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators._mixed import MixedTable
 from ..files import FillMissing, RowSource, Table
+from ..relatives.mixed import MixedTable
 from .failures import JobError, UsageError
 from .methods import HEBBIAN
 from .mixed import KEEP, mixed_rows

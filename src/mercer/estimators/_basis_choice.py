@@ -6,7 +6,7 @@ from typing import Any
 
 from ..bases import BASES, AllPoints, BasisRecipe, Columns, Landmarks
 from ..fitting.choosing import Asked, automatic_basis
-from ..kernels import Gower, Kernel
+from ..kernels import Kernel
 from ..rows import Request, Rows
 from ..rows.functions import RangeOf
 from ..rows.posing import check_repeatable
@@ -86,11 +86,9 @@ class BasisChoice:
     def _ends_of(self, rows) -> Any:
         """Least and largest values of the columns, (2, d), where a kernel needs those of all rows.
 
-        Only the Gower kernel does; a sample would miss them. None for rows in memory, which are
-        looked at as a whole.
+        A sample would miss them. None for rows in memory, which are looked at as a whole.
         """
-        named = self._named_kernel(rows.shape[1])
-        if rows.in_memory or not isinstance(named, Gower) or named.ranges is not None:
+        if rows.in_memory or not self._named_kernel(rows.shape[1]).needs_range:
             return None
         check_repeatable(rows)
         return rows.sum(RangeOf(), "looking at rows").bounds.T

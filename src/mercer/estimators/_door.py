@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -23,11 +24,10 @@ from ..compute.numbers import check_meaning, reason
 from ..exceptions import InvalidParameterError, TableWarning, tell
 from ..files import RowSource, is_arrow, is_table, table_like
 from ..files.base import COUNTER, listed
-from ..kernels import KERNELS, Gower, Kernel, Precomputed
+from ..kernels import KERNELS, Kernel, Precomputed
 from ..kernels import Callable as CallableKernel
 from ..rows import ArrayRows, BlockRows, DaskRows, Rows, is_dask, is_source
 from ..rows.chunks import is_number
-from ._mixed import TableEncoding, is_mixed
 from ._output import summary_html
 from ._parameters import Interval, StrOptions, checks_of
 from ._parameters import listed as one_of
@@ -38,9 +38,6 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 CHECK_ROWS = 65536
 # Sums of a kernel's values that float64 holds, and the smallest value with all its digits.
 LARGEST_SUM, SMALLEST_VALUE = 1e305, 1e-290
-# Kernel names whose parameters scikit-learn's KernelPCA ignores in kernel_params; ours
-# beyond those take them.
-OWN_KERNELS = {"matern", "rational_quadratic"}
 # Private attributes that a fit sets; public ones end in an underscore.
 PRIVATE_RESULTS = {
     "_anchors",
@@ -85,8 +82,8 @@ class Door(BaseEstimator):
     copy_X = False
     fit_inverse_transform = False
     verbose: int = 0
-    #: How the columns of a data frame of more than numbers are encoded, for the Gower kernel.
-    _encoding: TableEncoding | None = None
+    #: How the columns of a table of more than numbers are encoded, by the kernel's `encoder`.
+    _encoding: Any = None
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = True) -> None:
         """Write the fitted model to a file that `mercer.load` opens; see `mercer.saving`.
@@ -124,8 +121,14 @@ class Door(BaseEstimator):
             check_is_fitted(self)
         original, X = X, self._encoded(X, reset)
         if type(X) is not np.ndarray and is_dask(X):
-            if reset and self._is_gower() and hasattr(X, "columns"):
-                check_numbers_of(X)
+            if reset and self._encoder() is not None and hasattr(X, "columns"):
+                left = [str(name) for name, kind in X.dtypes.items() if not is_number(kind)]
+                self._check_all_read(
+                    left,
+                    "this one is on a cluster, with",
+                    "X.compute() if it fits into memory, or a sample of it, or its columns of "
+                    "numbers",
+                )
             rows: Rows = DaskRows(X, self.memory, self.n_jobs, self.device)
             validate_data(self, rows.head, reset=reset, skip_check_array=True)
         elif type(X) is not np.ndarray and is_source(X):
@@ -141,9 +144,11 @@ class Door(BaseEstimator):
         return self._open(X, reset=reset).whole(type(self).__name__).array
 
     def _encoded(self, X, reset: bool):
-        """X as it is, or a data frame of categories and missing entries as one of numbers."""
-        if reset and self._is_gower() and is_mixed(X):
-            self._encoding = TableEncoding.of(X)
+        """X as it is, or a table of more than numbers as the encoder of the kernel gives it."""
+        encoder = self._encoder() if reset else None
+        found = None if encoder is None else encoder.of(X)
+        if found is not None:
+            self._encoding = found
         return X if self._encoding is None else self._encoding.apply(X)
 
     def _check_numbers(self, what: str) -> None:
@@ -154,15 +159,32 @@ class Door(BaseEstimator):
                 "columns of numbers, with no entry missing, for that."
             )
 
-    def _is_gower(self) -> bool:
-        return isinstance(self.kernel, Gower) or self.kernel == "gower"
+    def _encoder(self) -> Any:
+        """What makes numbers of tables for the kernel asked for, or None."""
+        kind = KERNELS.get(self.kernel, Kernel) if isinstance(self.kernel, str) else self.kernel
+        return kind.encoder if isinstance(self.kernel, str | Kernel) else None
+
+    def _check_all_read(self, left: list[str], where: str, instead: str) -> None:
+        """Raise ValueError where columns are left out that the kernel's encoder would take."""
+        if left:
+            raise ValueError(
+                f"kernel={self.kernel!r} compares categories of tables in memory as well as "
+                f"numbers, and {where} {listed(left)}. Pass {instead}."
+            )
 
     def _open_source(self, X, reset: bool) -> BlockRows:
         """Rows read in blocks, with the columns that the model was fitted to."""
         rows = BlockRows(X, self.memory, verbose=self.verbose)
         if reset:
-            if self._is_gower() and not isinstance(X, RowSource):
-                check_all_read(rows)
+            if self._encoder() is not None and not isinstance(X, RowSource):
+                reasons = rows.source.reasons.items()
+                self._check_all_read(
+                    [f"{name} ({why})" for name, why in reasons if why != COUNTER],
+                    f"{rows.name} would be read without",
+                    "a data frame in memory, such as pandas.read_parquet(path), or "
+                    "mercer.files.open_source(path, columns=[...]) with the columns of numbers "
+                    "that are to be used",
+                )
             self.n_features_in_ = rows.shape[1]
             if rows.names is not None:
                 self.feature_names_in_ = np.array(rows.names, dtype=object)
@@ -237,12 +259,7 @@ class Door(BaseEstimator):
     def _named_kernel(self, d: int) -> Kernel:
         """The kernel asked for, for rows of d columns."""
         if self._encoding is not None:
-            if isinstance(self.kernel, Gower) and self.kernel.ranges is not None:
-                raise ValueError(
-                    "Gower was given ranges=, and the columns of a data frame with categories or "
-                    "missing entries have theirs from the training rows. Leave ranges out."
-                )
-            return Gower(ranges=1.0)
+            return self._encoding.kernel(self.kernel)
         if isinstance(self.kernel, Kernel):
             if self.gamma is not None:
                 raise ValueError(
@@ -256,7 +273,8 @@ class Door(BaseEstimator):
         given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         if given["gamma"] is None:
             given["gamma"] = 1.0 / d
-        if self.kernel in OWN_KERNELS:
+        if self.kernel not in PAIRWISE_KERNEL_FUNCTIONS:
+            # scikit-learn's KernelPCA ignores them for names of its own.
             given |= self.kernel_params or {}
         known = names_of_parameters(kind)
         return kind(**{name: value for name, value in given.items() if name in known})
@@ -492,29 +510,6 @@ def in_one_place(X, memory, who: str):
         return X
     rows = BlockRows(X, memory)
     return named_rows(rows.whole(who).array, rows.names, X)
-
-
-def check_all_read(rows: BlockRows) -> None:
-    """Raise ValueError where a table for the Gower kernel would be read without some columns."""
-    left = [f"{name} ({why})" for name, why in rows.source.reasons.items() if why != COUNTER]
-    if left:
-        raise ValueError(
-            f"The Gower kernel compares categories as well as numbers, and {rows.name} would be "
-            f"read without {listed(left)}. Pass a data frame in memory, such as "
-            "pandas.read_parquet(path), or mercer.files.open_source(path, columns=[...]) with the "
-            "columns of numbers that are to be used."
-        )
-
-
-def check_numbers_of(frame: Any) -> None:
-    """Raise ValueError for categories of a Dask dataframe, which only frames in memory may have."""
-    left = [str(name) for name, kind in frame.dtypes.items() if not is_number(kind)]
-    if left:
-        raise ValueError(
-            f"The Gower kernel takes categories of data frames in memory, and this one is on a "
-            f"cluster, with {listed(left)}. Pass X.compute() if it fits into memory, or a sample "
-            "of it, or its columns of numbers."
-        )
 
 
 def named_rows(rows, names: list[str] | None, X):

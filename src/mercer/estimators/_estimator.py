@@ -332,10 +332,11 @@ class KernelEstimator(Scores, Explained, ClassNamePrefixFeaturesOutMixin, Transf
 
     def _check_inverse(self, rows, engine):
         """Raise ValueError where the regression of the rows on their scores does not fit."""
-        if self._is_gower():
+        if self._named_kernel(rows.shape[1]).per_column and self._encoder() is not None:
             raise ValueError(
-                "fit_inverse_transform=True takes the kernel between scores, whose ranges Gower "
-                "does not know. Leave it out: inverse_transform works without it."
+                f"fit_inverse_transform=True takes the kernel between scores, and kernel="
+                f"{self.kernel!r} is made for the columns of X. Leave it out: inverse_transform "
+                "works without it."
             )
         n = rows.shape[0]
         need = 2 * n**2 * rows.dtype.itemsize

@@ -20,7 +20,6 @@ from ..stream.state import State
 from ._batches import identified, novelty_threshold
 from ._door import check_file, check_tensor, in_main_memory, valid_rows
 from ._estimator import SAMPLE_ROWS, KernelEstimator
-from ._mixed import is_mixed
 
 
 class StreamInput(KernelEstimator):
@@ -69,11 +68,12 @@ class StreamInput(KernelEstimator):
 
     def _checked(self, X, first, engine):
         """A batch of finite floats: on the device of the engine, or as NumPy's or SciPy's."""
-        if self._is_gower() and is_mixed(X):
+        encoder = self._encoder()
+        if encoder is not None and encoder.of(X) is not None:
             raise ValueError(
-                "A stream learns batch by batch, and the ranges and categories that Gower compares "
-                "by are those of all rows. Use KernelPCA(kernel='gower', basis='landmarks'), or "
-                "codes for categories with kernel=Gower(ranges=...)."
+                f"A stream learns batch by batch, and the categories that kernel={self.kernel!r} "
+                "compares are those of all rows. Use KernelPCA(basis='landmarks'), or pass codes "
+                "for categories."
             )
         if engine.device is not None and is_on_device(X):
             return check_tensor(self, X, first, least=1)

@@ -14,9 +14,8 @@ from ..bases import BasisRecipe, FourierGrid
 from ..compute import parse_bytes, restore, to_numpy
 from ..compute.arrays import Array, is_on_device
 from ..exceptions import tell
-from ..kernels import KERNELS, Gower, Kernel
+from ..kernels import KERNELS, Kernel
 from ._door import Door, all_or_nothing, check_tensor, in_one_place, valid_rows
-from ._mixed import TableEncoding, is_mixed
 from ._parameters import Interval, StrOptions
 from .kernel_pca import KernelPCA
 
@@ -97,8 +96,6 @@ class NoveltyDetector(OutlierMixin, Door):
     array([ 1, -1])
     """
 
-    #: How the columns of a data frame of more than numbers are encoded, for the Gower kernel.
-    _encoding: TableEncoding | None = None
     _parameter_constraints: ClassVar[dict] = {
         **{name: KernelPCA._parameter_constraints[name] for name in ("degree", "coef0")},
         "n_components": [
@@ -197,13 +194,6 @@ class NoveltyDetector(OutlierMixin, Door):
         least = {"ensure_min_samples": 3} if reset else {}
         return valid_rows(self, X, reset=reset, dtype=[np.float64, np.float32], **least)
 
-    def _encoded(self, X, reset):
-        """X as it is, or a data frame of categories and missing entries as one of numbers."""
-        named = isinstance(self.kernel, Gower) or self.kernel == "gower"
-        if reset and named and is_mixed(X):
-            self._encoding = TableEncoding.of(X)
-        return X if self._encoding is None else self._encoding.apply(X)
-
     def _typical(self, X, held, rng):
         """Rows of X to learn from: all but the share that is hardest to explain.
 
@@ -237,10 +227,14 @@ class NoveltyDetector(OutlierMixin, Door):
         r = self.n_components
         if r is None:
             r = max(1, min(COMPONENTS, n // ROWS_PER_COMPONENT))
+        kernel = self.kernel if self._encoding is None else self._encoding.kernel(self.kernel)
+        # "median" measures a distance, which only some kernels know.
+        named = isinstance(kernel, str)
+        measures = self.gamma != "median" or (named and KERNELS[kernel].measures_distance)
         return KernelPCA(
             min(r, n - 1) if isinstance(r, Integral) else r,
-            kernel=self.kernel if self._encoding is None else Gower(ranges=1.0),
-            gamma=None if isinstance(self.kernel, Kernel) or self._encoding else self._width(),
+            kernel=kernel,
+            gamma=self.gamma if measures and not isinstance(kernel, Kernel) else None,
             degree=self.degree,
             coef0=self.coef0,
             kernel_params=self.kernel_params,
@@ -252,11 +246,6 @@ class NoveltyDetector(OutlierMixin, Door):
             copy_X=False,
             random_state=rng.randint(np.iinfo(np.int32).max),
         )
-
-    def _width(self):
-        """Words measure a distance, which only some kernels know."""
-        measured = {"rbf", "laplacian", "matern", "rational_quadratic"}
-        return self.gamma if self.kernel in measured or self.gamma != "median" else None
 
 
 def split(n, share, rng):

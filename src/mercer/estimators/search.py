@@ -20,7 +20,6 @@ from ..compute.arrays import Array
 from ..exceptions import tell
 from ..kernels import KERNELS, Kernel
 from ._door import Door, all_or_nothing, in_one_place, valid_rows
-from ._mixed import is_mixed
 from ._parameters import Interval, StrOptions
 from ._trial import make_trial
 from ._tried import Tried, finer, widened
@@ -216,10 +215,11 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     def _checked(self, X):
         """The rows of X in one place, which must have pre-images."""
         X = in_one_place(X, None, "KernelPCASearch")
-        if is_mixed(X):
+        encoder = (self.model or KernelPCA())._encoder()
+        if encoder is not None and encoder.of(X) is not None:
             raise ValueError(
                 "KernelPCASearch compares rows with their pre-images, and categories and missing "
-                "entries have none. Pass columns of numbers; kernel='gower' has no width to search."
+                "entries have none. Pass columns of numbers."
             )
         return valid_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=4)
 

@@ -8,21 +8,22 @@ where ``left`` and ``right`` append at most two columns to the data: the Gaussia
 ``exp`` of ``[sqrt(2 g) x, -g|x|^2, 1] . [sqrt(2 g) z, 1, -g|z|^2]``. A tile of the kernel
 matrix is then one GEMM and one elementwise map, on any device, and a new kernel of this
 kind is written in two short methods (`FactoredKernel`). Kernels that are sums over
-coordinates (`Laplacian`, `Chi2`, `Gower`) fill their tiles with compiled loops instead
+coordinates (`Laplacian`, `Chi2`) fill their tiles with compiled loops instead
 (`DirectKernel`), and `Callable` calls the user's function pair by pair.
 
 Which to choose: `RBF` with ``gamma="median"`` for continuous data; `Matern` or
 `RationalQuadratic` when neighbors matter but the Gaussian forgets far points too fast;
 `Laplacian` for heavy-tailed columns; `Polynomial` for products of features; `Chi2` for
-histograms; `Cosine` for counts and texts; `Gower` for numbers, categories and booleans
-together; `Linear` is ordinary PCA.
+histograms; `Cosine` for counts and texts; `Linear` is ordinary PCA. Kernels of relatives
+(`mercer.relatives`) join `KERNELS` themselves, and are names of this package like all others.
 """
+
+from typing import Any
 
 from .base import DirectKernel, FactoredKernel, Kernel
 from .coordinate import AdditiveChi2, Callable, Chi2, Laplacian
 from .distance import SquaredDistance
 from .dot_product import Cosine, Linear, Polynomial, Sigmoid
-from .gower import Gower
 from .hollow import Hollow
 from .pairs import Pairs
 from .precomputed import Precomputed
@@ -40,9 +41,18 @@ KERNELS: dict[str, type[Kernel]] = {
     "rational_quadratic": RationalQuadratic,
     "chi2": Chi2,
     "additive_chi2": AdditiveChi2,
-    "gower": Gower,
     "precomputed": Precomputed,
 }
+
+from .. import relatives  # noqa: E402, F401 - which adds kernels of its own
+
+
+def __getattr__(name: str) -> Any:
+    for kind in KERNELS.values():
+        if kind.__name__ == name:
+            return kind
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "KERNELS",
@@ -53,7 +63,6 @@ __all__ = [
     "Cosine",
     "DirectKernel",
     "FactoredKernel",
-    "Gower",
     "Hollow",
     "Kernel",
     "Laplacian",
@@ -66,3 +75,4 @@ __all__ = [
     "Sigmoid",
     "SquaredDistance",
 ]
+__all__ += sorted({kind.__name__ for kind in KERNELS.values()} - set(__all__))

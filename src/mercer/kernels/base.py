@@ -33,6 +33,13 @@ class Kernel(BaseEstimator, ABC):
     live_tiles = 1
     #: Whether "median" and "mean" name a distance that its width can be taken from.
     measures_distance = False
+    #: What makes numbers of tables with more than numbers, for a kernel that can compare them: a
+    #: class whose ``of(X)`` is an encoding of the training rows, or None where they need none.
+    encoder: Any = None
+    #: Parameters that may have a number for each column.
+    per_column: tuple[str, ...] = ()
+    #: Whether parameters follow from the least and largest values of all rows, which no sample has.
+    needs_range = False
 
     def __call__(self, X, Z=None):
         """The kernel matrix between the rows of X (n, d) and of Z (m, d)."""

@@ -7,7 +7,7 @@ import numpy as np
 from ..bases import FeatureBasis, FourierBasis, PointBasis
 from ..bases.random_features import Fourier
 from ..compute import is_sparse
-from ..kernels import Gower, Hollow, Kernel, Linear
+from ..kernels import Hollow, Kernel, Linear
 from .archive import ModelFileError
 from .values import conforms
 
@@ -64,12 +64,12 @@ def resolved(kernel) -> Kernel:
     """A kernel whose parameters are all numbers, and allowed."""
     if not isinstance(kernel, Kernel):
         raise ModelFileError(f"{kernel!r:.60} is no kernel")
-    for value in kernel.get_params(deep=False).values():
+    for name, value in kernel.get_params(deep=False).items():
         if isinstance(kernel, Hollow):
             resolved(value)
         elif isinstance(kernel, Linear):
             centered(value)
-        elif isinstance(kernel, Gower) and isinstance(value, np.ndarray):
+        elif name in kernel.per_column and isinstance(value, np.ndarray):
             vector(value)
         elif not isinstance(value, Real) or not np.isfinite(float(value)):
             raise ModelFileError(f"the kernel {kernel!r:.60} has parameters that are no numbers")

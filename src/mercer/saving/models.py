@@ -27,7 +27,6 @@ from ..estimators import (
     StreamingKernelPCA,
     SupervisedKernelPCA,
 )
-from ..estimators._mixed import TableEncoding
 from ..estimators._spectral import NEIGHBORS
 from ..estimators.search import Selection
 from ..fitting.certificate import Certificate
@@ -39,6 +38,7 @@ from ..mds.coordinates import DistanceMap, Spectrum
 from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance
 from ..mds.fit import LinearMap
 from ..relatives.embedding import DiffusionFunctions
+from ..relatives.mixed import TableEncoding
 from ..spectral.assigning import Centers, Pivoted, Rotated
 from ..spectral.graph import NeighborGraph
 from ..spectral.problems import PointMap, ReducedMap

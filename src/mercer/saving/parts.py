@@ -12,7 +12,6 @@ import numpy as np
 from ..bases import BASES, TrigonometricMoments
 from ..bases.fourier_grid import Frequencies
 from ..compute import is_sparse
-from ..estimators._mixed import TableEncoding
 from ..estimators.search import Selection
 from ..fitting.certificate import Certificate
 from ..fitting.choosing import Plan
@@ -27,6 +26,7 @@ from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance
 from ..mds.fit import LinearMap
 from ..preimage import PREIMAGES
 from ..relatives.embedding import DiffusionFunctions
+from ..relatives.mixed import TableEncoding
 from ..selectors import SELECTORS
 from ..solvers import SOLVERS
 from ..spectral.assigning import Centers, Pivoted, Rotated

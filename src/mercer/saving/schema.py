@@ -13,11 +13,11 @@ from sklearn.base import BaseEstimator
 
 from ..compute import is_sparse
 from ..compute.engines import make_engine
-from ..estimators._mixed import TableEncoding
 from ..fitting.certificate import Certificate
 from ..fitting.expansion import KernelExpansion
 from ..kernels import Kernel
 from ..relatives.embedding import DiffusionFunctions
+from ..relatives.mixed import TableEncoding
 from ..spectral.graph import NeighborGraph
 from ..spectral.problems import PointMap, ReducedMap
 from .archive import ModelFileError, UnavailableDevice

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..bases import FourierBasis
-from ..estimators._mixed import TableEncoding
 from ..fitting.moments import Moments
 from ..fitting.sampling import RowSample
 from ..mds.coordinates import DistanceMap, Spectrum
 from ..mds.fit import LinearMap
+from ..relatives.mixed import TableEncoding
 from ..stream.dictionary import GrowingDictionary
 from ..stream.fourier import FourierStream
 from ..stream.moments import FixedSpan, Stream

@@ -1,0 +1,367 @@
+"""Tables of numbers, categories and booleans: Gower's similarity, and the numbers it compares.
+
+    k(x, z) = mean over columns of max(0, 1 - |x_j - z_j| / range_j)
+
+A column whose range is 0 is compared by equality: a category by its code. Within the range this is
+Gower (1971). Beyond it, where 1 - |x - z| / range would be negative, it is 0: the triangle is a
+positive definite function on the whole line, so that new rows may lie anywhere.
+
+Every column of a data frame becomes one of numbers that are compared by max(0, 1 - |x - z|).
+Numbers are scaled to [0, 1] by their range in the training rows; a category is a whole number, so
+that two are equal or have nothing in common. What is missing is a value of its own: alike to what
+is missing too, and to nothing else. (Gower's rule, the mean over columns that both rows have, can
+give matrices with negative eigenvalues.)
+"""
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ..compute import array_namespace, is_sparse, to_numpy
+from ..compute.arrays import Array
+from ..kernels import KERNELS
+from ..kernels.base import DirectKernel, Kernel, centering_spread
+from ..kernels.coordinate import dense
+from ..kernels.measures import WIDE_ROWS, fits_single, median_row, same_for_all
+from ..kernels.pairs import Pairs
+
+# Where new numbers far outside the range go, 1 or more from all training rows' numbers, and what
+# stands for missing entries and for categories that were not in the training rows.
+LOWEST, HIGHEST, MISSING, UNKNOWN = -1.0, 2.0, -3.0, -1.0
+
+
+class Gower(DirectKernel):
+    """``mean_j max(0, 1 - |x_j - z_j| / range_j)``: the share of what two rows have in common.
+
+    For tables of numbers in different units, categories and booleans. The estimators recognize the
+    categories of data frames; of arrays all columns are numbers unless their range is given as 0.
+
+    Parameters
+    ----------
+    ranges : float, array of shape (d,) or None
+        Range of each column, or one for all; None takes them from the training rows. With 0 two
+        entries are either equal or have nothing in common, as codes of categories.
+
+    References
+    ----------
+    Gower (1971), A general coefficient of similarity and some of its properties.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Gower
+    >>> X = np.array([[20.0, 0], [30.0, 0], [40.0, 2]])  # an age, and the code of a color
+    >>> Gower(ranges=[20, 0])(X)
+    array([[1.  , 0.75, 0.  ],
+           [0.75, 1.  , 0.25],
+           [0.  , 0.25, 1.  ]])
+    """
+
+    per_column = ("ranges",)
+
+    def __init__(self, ranges: Any = None):
+        self.ranges = ranges
+
+    @property
+    def needs_range(self) -> bool:  # type: ignore[override]
+        return self.ranges is None
+
+    def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
+        """A copy with the ranges as numbers: those given, or those of X."""
+        resolved = clone(self)
+        if self.ranges is None:
+            resolved.ranges = column_ranges(X)
+        elif not np.isscalar(self.ranges):
+            resolved.ranges = np.array(self.ranges, dtype=float)
+        return resolved
+
+    def check(self, X: Array) -> None:
+        """Ranges are finite numbers that are not negative."""
+        ranges = np.asarray(self.ranges, dtype=float)
+        if ranges.ndim > 1 or not np.isfinite(ranges).all() or (ranges < 0).any():
+            raise ValueError(
+                f"ranges={self.ranges!r} must be a finite number that is not negative, or one for "
+                "each column. If they were taken from the data, scale these: X / np.abs(X).max()."
+            )
+
+    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
+        """Tiles by loops over pairs, with a range for every column."""
+        self._per_column(X.shape[1])
+        return super().pairs(X, Z, dtype, store)
+
+    def origin(self, X: Array) -> Any:
+        """The median of some rows: differences stay, and single precision has less to hold."""
+        return median_row(X)
+
+    def spread(self, X: Array) -> float:
+        """Mean of |x| / range of the row farthest from the origin, or what centering cancels."""
+        if not fits_single(X):
+            return np.inf
+        ranges = self._per_column(X.shape[1])
+        origin = None if is_sparse(X) else to_numpy(self.origin(X))
+        # Codes of categories, which have no range, are small whole numbers.
+        units, far = np.where(ranges > 0, ranges, 1.0), 0.0
+        for start in range(0, X.shape[0], WIDE_ROWS):
+            rows = dense(X[start : start + WIDE_ROWS])
+            rows = np.abs(rows if origin is None else rows - origin) / units
+            far = max(far, float(rows.mean(axis=1).max()))
+        return max(far, centering_spread(self, X))
+
+    def fill(self, X: Array, Z: Array, out: Array) -> None:
+        """Sums of triangles over columns, then their mean."""
+        ranges = self._per_column(X.shape[1])
+        if isinstance(out, np.ndarray):
+            from ..compute import _numba
+
+            _numba.triangle_sums(dense(X), dense(Z), ranges.astype(out.dtype), out)
+        else:
+            out[...] = 0
+            for k, size in enumerate(ranges.tolist()):
+                out += triangle(X[:, k][:, None], Z[:, k][None, :], size)
+        out *= 1.0 / X.shape[1]
+
+    def gradient(self, X: Array, Z: Array, W: Array) -> Array:
+        """-sign(x - z) / (range d) within the range; zero at the kinks and for range 0."""
+        xp, ranges = array_namespace(X), self._per_column(X.shape[1])
+        parts = []
+        for k, size in enumerate(ranges.tolist()):
+            difference = X[:, k][:, None] - Z[:, k][None, :]
+            inside = xp.asarray(abs(difference) < size, dtype=X.dtype)
+            slope = -xp.sign(difference) * inside / ((size or 1.0) * X.shape[1])
+            parts.append(slope @ W)
+        return xp.stack(parts, axis=1)
+
+    def diag(self, X: Array) -> Array:
+        """Ones."""
+        return same_for_all(X, 1.0)
+
+    def _per_column(self, d: int) -> np.ndarray:
+        """A range for each of d columns, (d,)."""
+        if self.ranges is None:
+            raise ValueError(
+                "Gower takes the ranges of columns from the training rows. Call "
+                "Gower().resolve(X), or give ranges=."
+            )
+        ranges = np.asarray(self.ranges, dtype=float)
+        if ranges.shape not in ((), (d,)):
+            raise ValueError(
+                f"Gower has ranges of shape {ranges.shape}, and the rows have {d} columns. Give "
+                "one number, or one for each column."
+            )
+        return np.broadcast_to(ranges, (d,))
+
+
+def triangle(x, z, size: float):
+    """max(0, 1 - |x - z| / size), or whether x = z where the size is 0."""
+    xp, difference = array_namespace(x), abs(x - z)
+    if size == 0:
+        return xp.asarray(difference == 0, dtype=x.dtype)
+    return xp.clip(1 - difference / size, 0, None)
+
+
+def column_ranges(X) -> np.ndarray:
+    """Largest less least entry of every column, (d,), in float64."""
+    if is_sparse(X):
+        low, high = (np.asarray(f(axis=0).toarray(), dtype=float)[0] for f in (X.min, X.max))
+        return high - low
+    blocks = (to_numpy(X[i : i + WIDE_ROWS]) for i in range(0, X.shape[0], WIDE_ROWS))
+    ends = np.array([(block.min(axis=0), block.max(axis=0)) for block in blocks], dtype=float)
+    with np.errstate(over="ignore"):  # `check` sees to it
+        return ends[:, 1].max(axis=0) - ends[:, 0].min(axis=0)
+
+
+class MixedTable:
+    """Columns of numbers and texts by name, where no library of frames is needed.
+
+    Parameters
+    ----------
+    columns : dict of str to array of shape (n,)
+        Numbers, NaN where they are missing, or objects, None where they are.
+    """
+
+    def __init__(self, columns: dict[str, np.ndarray]):
+        self._columns, self.columns = columns, list(columns)
+        self.shape = (len(next(iter(columns.values()))), len(columns))
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._columns[name]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+
+@dataclass(frozen=True)
+class EncodedRows:
+    """Rows that the encoding of a model has made numbers of already, (n, d)."""
+
+    rows: np.ndarray
+
+
+@dataclass(frozen=True)
+class TableEncoding:
+    """What turns the columns of a data frame into numbers.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Columns.
+    labels : tuple
+        For each column its categories, or None where it is made of numbers.
+    low, size : arrays of shape (d,)
+        Least number and range of each column of numbers; 0 and 1 for categories.
+    """
+
+    names: tuple[str, ...]
+    labels: tuple[tuple[str, ...] | None, ...]
+    low: np.ndarray
+    size: np.ndarray
+
+    @classmethod
+    def of(cls, X: Any) -> "TableEncoding | None":
+        """The encoding of training rows, or None where they are complete numbers or no frame."""
+        if not is_frame(X) or all(is_complete(X[name]) for name in X.columns):
+            return None
+        names = tuple(str(name) for name in X.columns)
+        if len(set(names)) < len(names):
+            raise ValueError(f"Two columns have the same name in {list(names)}. Rename one.")
+        labels, low, size = zip(*(learned(X[name], str(name)) for name in X.columns), strict=True)
+        return cls(names, labels, np.array(low), np.array(size))
+
+    def apply(self, frame: Any) -> Any:
+        """A frame of the same kind whose columns are numbers, or an array of a `MixedTable`."""
+        if isinstance(frame, EncodedRows):
+            return frame.rows
+        if not is_frame(frame):
+            raise ValueError(
+                f"The model was fitted to a data frame with the columns {list(self.names)}, and "
+                f"these rows are of type {type(frame).__name__}. Pass a data frame of pandas or "
+                "polars with these columns."
+            )
+        given = {str(name): name for name in frame.columns}
+        if given.keys() != set(self.names):
+            raise ValueError(
+                f"The data frame has the columns {list(given)}, and the model was fitted to "
+                f"{list(self.names)}. Pass the same columns."
+            )
+        columns = zip(self.names, self.labels, self.low, self.size, strict=True)
+        found = {name: encoded(frame[given[name]], name, *how) for name, *how in columns}
+        if isinstance(frame, MixedTable):
+            return np.column_stack(list(found.values()))
+        return type(frame)(found)
+
+    def kernel(self, asked: Any) -> Kernel:
+        """The kernel of the encoded columns, each of which has the range 1."""
+        if isinstance(asked, Gower) and asked.ranges is not None:
+            raise ValueError(
+                "Gower was given ranges=, and the columns of a data frame with categories or "
+                "missing entries have theirs from the training rows. Leave ranges out."
+            )
+        return Gower(ranges=1.0)
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame in memory, of pandas, polars or our own."""
+    return isinstance(X, MixedTable) or (
+        type(X).__name__ == "DataFrame" and type(X).__module__.startswith(("pandas", "polars"))
+    )
+
+
+def is_complete(column: Any) -> bool:
+    """Whether a column is made of numbers, none of them missing."""
+    return is_number(column) and not np.isnan(numbers_of(column, "")).any()
+
+
+def learned(column: Any, name: str) -> tuple[tuple[str, ...] | None, float, float]:
+    """Categories, or least number and range of a column."""
+    if not is_number(column):
+        labels = tuple(sorted({label for label in labels_of(column, name) if label is not None}))
+        if labels:
+            return labels, 0.0, 1.0
+    elif not np.isnan(numbers := numbers_of(column, name)).all():
+        low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
+        if not np.isfinite(high - low):
+            raise ValueError(f"Column {name!r} has a range that float64 does not hold. Scale it.")
+        return None, low, high - low
+    raise ValueError(f"Column {name!r} is empty. Leave it out.")
+
+
+def encoded(column: Any, name: str, labels: Any, low: float, size: float) -> np.ndarray:
+    """One column as numbers, (n,)."""
+    if labels is not None:
+        codes = {None: MISSING} | {label: float(code) for code, label in enumerate(labels)}
+        return np.array([codes.get(label, UNKNOWN) for label in labels_of(column, name)])
+    numbers = numbers_of(column, name)
+    with np.errstate(over="ignore"):
+        # A column that was constant is compared by equality.
+        scaled = (numbers - low) / size if size else np.where(numbers == low, 0.0, HIGHEST)
+    return np.where(np.isnan(numbers), MISSING, np.clip(scaled, LOWEST, HIGHEST))
+
+
+def is_number(column: Any) -> bool:
+    """Whether a column is made of numbers: by its type, or by all its entries."""
+    if is_polars(column):
+        return bool(column.dtype.is_numeric())
+    if str(column.dtype) != "object":
+        return column.dtype.kind in "iuf"
+    known = [value for value in column if not is_missing(value)]
+    return bool(known) and all(isinstance(v, Real) and not is_bool(v) for v in known)
+
+
+def numbers_of(column: Any, name: str) -> np.ndarray:
+    """A column as float64, NaN where it is missing."""
+    try:
+        if is_polars(column):
+            found = column.cast(float, strict=True).to_numpy()
+        elif str(column.dtype) == "object":
+            found = np.array([np.nan if is_missing(v) else float(v) for v in column])
+        elif isinstance(column, np.ndarray):
+            found = column.astype(float)
+        else:
+            found = column.to_numpy(dtype=float, na_value=np.nan)
+    except Exception as error:  # each library of frames has errors of its own
+        raise ValueError(
+            f"Column {name!r} is made of numbers in the training rows and is not here: {error}. "
+            "Convert it, or mark what is missing as NaN."
+        ) from error
+    if np.isinf(found).any():
+        raise ValueError(f"Column {name!r} contains infinity. Remove or fill those rows first.")
+    return np.asarray(found, dtype=float)
+
+
+def labels_of(column: Any, name: str) -> list[str | None]:
+    """The categories of a column as text, None where it is missing; 1 and 1.0 are the same."""
+    dates = column.dtype.is_temporal() if is_polars(column) else column.dtype.kind in "Mmc"
+    if dates:
+        raise ValueError(
+            f"Column {name!r} is of type {column.dtype}, which is neither numbers nor categories. "
+            "Turn dates into numbers, such as days since one of them."
+        )
+
+    def label(value):
+        if is_missing(value):
+            return None
+        return repr(float(value)) if isinstance(value, Real) and not is_bool(value) else str(value)
+
+    return [label(value) for value in column]
+
+
+def is_polars(column: Any) -> bool:
+    return type(column).__module__.startswith("polars")
+
+
+def is_bool(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether an entry of a frame is missing: None, NaN or the NA of pandas."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, Real) and value != value
+
+
+Gower.encoder = TableEncoding
+KERNELS["gower"] = Gower
