@@ -91,10 +91,10 @@ def counts() -> list[list[str]]:
 
 def passes() -> list[list[str]]:
     """Seconds of one row in the pass of a small basis: what is assumed, and what was measured."""
-    from mercer.bases import PointBasis, RandomFeatures
+    from mercer.bases import PointBasis, RandomFeatures, Whitening
     from mercer.compute import LocalEngine
     from mercer.fitting.costs import Speeds, Workload, features, landmarks
-    from mercer.fitting.summing import row_moments
+    from mercer.fitting.moments import row_moments
     from mercer.kernels import RBF
 
     rows, n, engine = [], 2**14, LocalEngine(10**9, 1)
@@ -111,7 +111,9 @@ def passes() -> list[list[str]]:
                 few, many = (Workload(10**k, d, 10, 10**9) for k in (8, 9))
                 speeds = Speeds.typical(d)
                 assumed = (cost(many, speeds, m).seconds - cost(few, speeds, m).seconds) / 9e8
-                found = seconds(lambda b=basis, W=W, X=X: row_moments(b, W, X)) / n
+                found = (
+                    seconds(lambda b=basis, W=W, X=X: row_moments(b, Whitening(b.size, W), X)) / n
+                )
                 rows.append([f"{name}, {d} columns, {m}", f"{assumed:.2g}", f"{found:.2g}"])
     return rows
 

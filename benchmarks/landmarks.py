@@ -226,8 +226,7 @@ def moment_rows(name: str) -> np.ndarray:
 def moments(sizes: list[int]) -> list[dict]:
     """Fits with and without the search for landmarks that are worth their work."""
     from mercer import KernelPCA
-    from mercer.bases import Landmarks, points
-    from mercer.fitting import reduced
+    from mercer.bases import Landmarks, whitening
     from mercer.selectors import Uniform
 
     results = []
@@ -239,11 +238,11 @@ def moments(sizes: list[int]) -> list[dict]:
                 RANK, kernel="rbf", gamma="mean", basis=basis, random_state=0, n_jobs=1
             )
             row: dict = {"case": f"{name}, {len(X):,} rows", "m": m}
-            for way, many in {"all": np.inf, "searched": reduced.MANY_ROWS}.items():
-                some = many if many == np.inf else points.SOME_ROWS
+            for way, many in {"all": np.inf, "searched": whitening.MANY_ROWS}.items():
+                some = many if many == np.inf else whitening.SOME_ROWS
                 with (
-                    mock.patch.object(reduced, "MANY_ROWS", many),
-                    mock.patch.object(points, "SOME_ROWS", some),
+                    mock.patch.object(whitening, "MANY_ROWS", many),
+                    mock.patch.object(whitening, "SOME_ROWS", some),
                 ):
                     start = time.process_time()
                     model.fit(X)

@@ -410,10 +410,10 @@ def given(problem):
     with ExitStack() as stack:
         if problem.witnesses:
             for name in ("ALL_ROWS", "SAMPLE_ROWS", "PAIRED_ROWS"):
-                stack.enter_context(patch(f"mercer.remainder.{name}", problem.witnesses))
+                stack.enter_context(patch(f"mercer.fitting.remainder.{name}", problem.witnesses))
         if problem.eager:
-            stack.enter_context(patch("mercer.fitting.reduced.MANY_ROWS", 0))
-            stack.enter_context(patch("mercer.bases.points.LEAST_JUDGES", 2))
+            stack.enter_context(patch("mercer.bases.whitening.MANY_ROWS", 0))
+            stack.enter_context(patch("mercer.bases.whitening.LEAST_JUDGES", 2))
         if not problem.blocks or problem.estimator == "stream":
             yield sparse.csr_matrix(problem.X) if problem.sparse else problem.X
             return

@@ -14,16 +14,14 @@ from sklearn.decomposition import PCA
 
 from mercer import KernelPCA
 from mercer.bases import Landmarks, RandomFeatures
-from mercer.bases import points as points_module
 from mercer.bases.landmarks import pool_within
-from mercer.bases.staging import Factor, condition
+from mercer.bases.whitening import CholeskyWhitening, Whitening, choose_whitening, condition
 from mercer.compute import LocalEngine
 from mercer.estimators._estimator import SIGN_ROWS
 from mercer.exceptions import MercerWarning
 from mercer.fitting.moments import Moments
-from mercer.fitting.reduced import reduced_problem
+from mercer.fitting.problems import ReducedProblem
 from mercer.fitting.remainder import ALL_ROWS, SAMPLE_ROWS, block_rows
-from mercer.fitting.summing import LATE_CONDITION
 from mercer.kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic, Sigmoid
 from mercer.kernels.pairs import FactoredPairs
 from mercer.rows import ArrayRows
@@ -287,18 +285,21 @@ def test_single_precision_stays_single(selector, digits):
 
 
 def posed(basis, X):
-    return reduced_problem(basis, X, lambda W: MomentsOf(basis, W).over(ArrayRows(X)))
+    whitening = choose_whitening(basis, X, len(X))
+    return ReducedProblem(basis, whitening, MomentsOf(basis, whitening).over(ArrayRows(X)))
 
 
 def test_whitening_after_the_sum_is_whitening_before_it(digits, monkeypatch):
     kernel, engine = RBF(GAMMA), LocalEngine(10**9, threads=2)
     Z = digits[FullGreedy().select(kernel, digits, 60, None)]
     basis = Landmarks(points=Z).build(kernel, digits, engine, None)
-    W = basis.whitener(np.float64)
-    assert condition(W) <= LATE_CONDITION
-    late = MomentsOf(basis, W).over(ArrayRows(digits))
-    monkeypatch.setattr("mercer.fitting.summing.LATE_CONDITION", 0.0)
-    early = MomentsOf(basis, W).over(ArrayRows(digits))
+    way = Whitening(basis.size, basis.whitener(np.float64))
+    assert way.late is not None
+    late = MomentsOf(basis, way).over(ArrayRows(digits))
+    monkeypatch.setattr("mercer.bases.whitening.LATE_CONDITION", 0.0)
+    way = Whitening(basis.size, way.W)
+    assert way.late is None
+    early = MomentsOf(basis, way).over(ArrayRows(digits))
     assert_allclose(late.mean, early.mean, atol=1e-10)
     assert_allclose(late.scatter, early.scatter, atol=1e-9 * np.trace(early.scatter))
     assert_allclose(late.lost_energy, early.lost_energy, rtol=1e-9)
@@ -307,7 +308,7 @@ def test_whitening_after_the_sum_is_whitening_before_it(digits, monkeypatch):
 def test_certificate_knows_the_rounding_of_late_whitening(digits):
     basis = Landmarks(size=60).build(RBF(GAMMA), digits, LocalEngine(10**9), generator(0))
     problem = posed(basis, digits)
-    assert problem.slack >= np.finfo(float).eps * condition(problem.whitener)
+    assert problem.slack >= np.finfo(float).eps * condition(problem.whitening.W)
     single = posed(basis, digits.astype(np.float32))
     assert problem.rounding < 1e-7 < single.rounding
 
@@ -355,30 +356,16 @@ def test_landmarks_far_from_dependent_need_no_eigenvectors(digits, monkeypatch):
     Z = digits[FullGreedy().select(RBF(GAMMA), digits, 60, None)]
     quick = fit(digits, Landmarks(points=Z))
     problem = posed(Landmarks(points=Z).build(RBF(GAMMA), digits, LocalEngine(10**9), None), digits)
-    assert isinstance(problem.way, Factor)
-    assert problem.way.conditions[0] >= np.linalg.cond(RBF(GAMMA)(Z))
-    W = problem.whitener
+    assert isinstance(problem.whitening, CholeskyWhitening)
+    assert problem.whitening.conditions[0] >= np.linalg.cond(RBF(GAMMA)(Z))
+    W = problem.whitening.weights
     assert_allclose(W.T @ RBF(GAMMA)(Z) @ W, np.eye(60), atol=1e-9)
-    monkeypatch.setattr(points_module, "cholesky_of", lambda G: None)
+    monkeypatch.setattr("mercer.bases.whitening.in_parts", lambda *given: None)
     slow = fit(digits, Landmarks(points=Z))
     assert_allclose(quick.eigenvalues_, slow.eigenvalues_, rtol=1e-10)
     assert_allclose(quick.transform(digits), slow.transform(digits), atol=1e-8)
     upper = [model.certificate_.eigenvalue_upper for model in (quick, slow)]
     assert_allclose(*upper, rtol=1e-8)
-
-
-def test_nearly_dependent_landmarks_are_whitened_in_two_stages(digits, monkeypatch):
-    monkeypatch.setattr(points_module, "LEAST_JUDGES", 50)
-    Z = np.vstack([digits[:40], digits[:40] + 1e-3])
-    basis = Landmarks(points=Z).build(RBF(GAMMA), digits, LocalEngine(10**9), None)
-    way = posed(basis, digits).way
-    assert isinstance(way, Factor) and [W.shape[1] for W in way.blocks] == [40, 40]
-    K = RBF(GAMMA)(digits[:9], Z)[:, way.used]
-    early, late = way.coordinates(K.copy()), way.residuals(K.copy()) @ way.late
-    assert_allclose(early, late, atol=1e-5)
-    assert_allclose(early, RBF(GAMMA)(digits[:9], Z) @ way.weights(80), atol=1e-10)
-    few = posed(basis, digits[:100]).way
-    assert not isinstance(few, Factor), "of few rows eigenvectors are worth their time"
 
 
 def test_ill_conditioned_landmarks_in_single_precision(digits):

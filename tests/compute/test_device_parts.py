@@ -14,7 +14,7 @@ from contracts import generator
 from sklearn.base import clone
 
 from mercer import DiffusionMap, KernelPCA, SpectralEmbedding, SupervisedKernelPCA
-from mercer.bases import FeatureBasis, Landmarks, PointBasis, RandomFeatures
+from mercer.bases import FeatureBasis, Landmarks, PointBasis, RandomFeatures, Whitening
 from mercer.compute import LocalEngine, on_device_of, to_numpy
 from mercer.estimators import _inverse
 from mercer.fitting.expansion import KernelExpansion
@@ -425,11 +425,11 @@ def test_streamed_rows_are_in_main_memory_already():
 @pytest.mark.parametrize("late", [True, False])
 def test_joint_moments(late, monkeypatch):
     """Moments with targets are those of main memory, whitened before or after."""
-    monkeypatch.setattr("mercer.fitting.summing.LATE_CONDITION", 1e8 if late else 0.0)
+    monkeypatch.setattr("mercer.bases.whitening.LATE_CONDITION", 1e8 if late else 0.0)
     X, P = rows(), generator(9).standard_normal((500, 3))
     here = PointBasis(RBF(0.1), X[:20], LocalEngine(10**9, 1))
     there = PointBasis(RBF(0.1), tensor(X[:20]), engine())
-    W = here.whitener(np.float64)
+    W = Whitening(20, here.whitener(np.float64))
     found, wanted = (
         JointMomentsOf(basis, W, GivenColumns(P)).over(ArrayRows(given))
         for basis, given in ((there, tensor(X)), (here, X))

@@ -165,7 +165,7 @@ def test_pairs_bound_the_remainder_as_often_as_they_say(kind, share, monkeypatch
         assert norm <= found.likely and found.sure == np.inf
         assert found.confidence == 1 - FAILURE
         with monkeypatch.context() as patch:
-            patch.setattr("mercer.remainder.FAILURE", 0.2)
+            patch.setattr("mercer.fitting.remainder.FAILURE", 0.2)
             failures += norm > paired_remainder(errors, len(sample), n, 1.0, draw_, 100).likely
     assert failures <= 0.2 * draws + 3 * np.sqrt(0.16 * draws)
 

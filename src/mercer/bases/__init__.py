@@ -20,6 +20,7 @@ from .points import AllPoints, PointBasis, PointGram
 from .precomputed import PrecomputedBasis
 from .random_features import FeatureBasis, RandomFeatures
 from .trigonometric import TrigonometricMoments
+from .whitening import Whitening, choose_whitening
 
 BASES: dict[str, type[BasisRecipe]] = {
     "points": AllPoints,
@@ -47,4 +48,6 @@ __all__ = [
     "PrecomputedBasis",
     "RandomFeatures",
     "TrigonometricMoments",
+    "Whitening",
+    "choose_whitening",
 ]

@@ -116,21 +116,6 @@ class Basis(ABC):
     def whitener(self, dtype: Any) -> np.ndarray | None:
         """W with W' G W = I, for coordinates in an orthonormal basis; None if G = I."""
 
-    def whitener_for(
-        self, X: Array, rcond: float, many: bool = True
-    ) -> tuple[np.ndarray | None, Any]:
-        """A whitener for the moments of rows like those of X, and how it is applied.
-
-        That is itself or `Stages`. For `many` rows it is worth a search for what is cheapest.
-        `rcond` is the least condition, inverted, of a G whose rows are whitened once summed.
-        """
-        W = self.whitener(np.float64)
-        return W, W
-
-    def without_unused(self, W: Any) -> tuple["Basis", Any]:
-        """The basis and the sums W, without basis vectors whose weights are all zero."""
-        return self, W
-
     def project(self, X: Array, W: Array) -> np.ndarray:
         """Inner products of phi(X) with the sums W, (n, b). The n x m matrix is never kept."""
         X = self.engine.place(X)
@@ -189,10 +174,6 @@ class Basis(ABC):
     def entry_size(self) -> float:
         """The largest inner product, where it may be more than the largest k(x, x); else 0."""
         return 0.0
-
-    def is_indefinite(self) -> bool:
-        """Whether the basis is known to have inner products that no vectors have."""
-        return False
 
     def release(self) -> None:
         """Let go of work arrays; they come back when needed."""

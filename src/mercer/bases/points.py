@@ -20,8 +20,6 @@ from ..kernels import Hollow, Kernel
 from ..kernels.measures import rows_of
 from ..kernels.pairs import Pairs
 from .base import Basis, BasisRecipe, GramBasis
-from .staging import Stages, cholesky_of, factored, scaled, staged
-from .thinning import independent, rounding_of, worthwhile
 
 # Largest spread (see `Kernel.spread`) at which single-precision tiles still give
 # eigenvalues to 1e-5: rounding is about eps * spread, and eps is 6e-8.
@@ -36,13 +34,6 @@ NEGATIVE_SHARE = 1e-7
 # Eigenvalues of G below this share of the largest are rounding when rows are in single
 # precision; smaller shares were seen to give eigenvalues 36 times too large.
 SINGLE_RCOND = 1e-6
-
-# Rows that judge which landmarks are worth their work, and the fewest that can.
-JUDGES, LEAST_JUDGES = 1000, 200
-
-# Rows for each landmark from which stages take less time than eigenvectors do; of fewer landmarks
-# than judges eigenvectors are soon found.
-SOME_ROWS = 2
 
 
 class PointBasis(Basis):
@@ -63,8 +54,6 @@ class PointBasis(Basis):
 
     #: Precision of inner products with the basis.
     dtype: Any = np.float64
-    #: The least eigenvalue of k(Z, Z) over the largest, once the whitener is known.
-    _least = 0.0
 
     def __init__(
         self, kernel: Kernel, points: Array, engine: TiledEngine, single: bool | None = True
@@ -89,7 +78,7 @@ class PointBasis(Basis):
         self, X: Array, W: Array = None, dtype: Any = None
     ) -> Callable[[slice], Array]:
         """k(rows, Z) W for a block of rows, in the precision of X or another."""
-        basis, used = self.without_unused(W)
+        basis, used = self._without_unused(W)
         if basis is not self:
             return basis.block_products(X, used, dtype)
         dtype, X = self.precision(X) if dtype is None else dtype, self.engine.place(X)
@@ -117,13 +106,11 @@ class PointBasis(Basis):
         return self.kernel.diag(self.engine.place(X))
 
     def whitener(self, dtype: Any) -> Array:
-        """V L^{-1/2} over the eigenvalues of G that are not rounding.
+        """V L^{-1/2} over the eigenvalues of G that are not rounding."""
+        return self.eigenvector_weights(self.kernel_matrix(), dtype)[0]
 
-        Never a Cholesky factor: smooth kernels are numerically rank-deficient.
-        """
-        return self._by_eigenvectors(self._own_gram(), dtype)
-
-    def _by_eigenvectors(self, G, dtype: Any) -> Array:
+    def eigenvector_weights(self, G: Array, dtype: Any) -> tuple[Array, bool]:
+        """The whitener of G = k(Z, Z), and whether G has negative eigenvalues beyond rounding."""
         values, V = self.engine.eigh(G)
         rcond = SINGLE_RCOND if dtype == np.float32 else self.size * np.finfo(float).eps
         if not values[-1] > -values[0]:
@@ -132,57 +119,16 @@ class PointBasis(Basis):
                 f"eigenvalues reach from {values[0]:.3g} to {values[-1]:.3g}), so that they span "
                 "no feature space. Choose another kernel, or use basis='points'."
             )
-        self._least = float(values[0] / values[-1])
         kept = values > rcond * max(values[-1], 0.0)
-        return V[:, kept] / np.sqrt(values[kept])
-
-    def whitener_for(self, X: Array, rcond: float, many: bool = True) -> tuple[Array, Any]:
-        """As `whitener`, by a Cholesky factor where landmarks are far from dependent.
-
-        Of `many` rows over the landmarks that are worth their work; the others have no weight. In
-        stages where G is so close to singular that sums cannot be whitened late.
-        """
-        double = self.precision(X) == np.float64
-        if self.engine.device is not None or not self.kernel.definite or not (many or double):
-            return super().whitener_for(X, rcond, many)
-        G = self._own_gram()
-        with self.engine.single_blas():
-            L = None if many else cholesky_of(G)
-            factor = None if L is None else factored(G, np.arange(self.size), L, rcond)
-            if factor is not None and len(factor.blocks) == 1:
-                return factor.whole, factor
-            if not many and (self.size < LEAST_JUDGES or X.shape[0] < SOME_ROWS * self.size):
-                W = self._by_eigenvectors(G, np.float64)
-                return W, W
-            order, L = self._worthwhile(G, X)
-            if not order.size:  # landmarks of which the kernel sees nothing: told of there
-                return super().whitener_for(X, rcond, many)
-            stages: Stages | None = None
-            if double:
-                stages = factored(G, order, L, rcond) or staged(G, order, L, rcond)
-            if stages is not None:
-                return stages.weights(self.size), stages
-            own = scaled(G[np.ix_(order, order)], rounding_of(G))
-        W = np.zeros((self.size, own.shape[1]))
-        W[order] = own
-        return W, W
-
-    def _worthwhile(self, G: np.ndarray, X: Array) -> tuple[np.ndarray, np.ndarray]:
-        """Landmarks to use, and the Cholesky factor of their Gram matrix, judged on rows of X."""
-        order, L = independent(G)
-        rows = on_host(X[:: -(-X.shape[0] // JUDGES)])
-        if rows.shape[0] < LEAST_JUDGES or not order.size:
-            return order, L
-        energy = float(self.kernel.diag(rows).sum())
-        p = worthwhile(L, np.asarray(self.kernel(rows, on_host(self.points)))[:, order], energy)
-        return order[:p], L[:p, :p]
+        indefinite = not self.kernel.definite and values[0] < -NEGATIVE_SHARE * values[-1]
+        return V[:, kept] / np.sqrt(values[kept]), bool(indefinite)
 
     def subset(self, index: np.ndarray) -> "PointBasis":
         """Some of the landmarks."""
         index = index if is_sparse(self.points) else on_device_of(index, self.points)
         return PointBasis(self.kernel, self.points[index], self.engine, self._single)
 
-    def without_unused(self, W: Any) -> tuple["PointBasis", Any]:
+    def _without_unused(self, W: Any) -> tuple["PointBasis", Any]:
         """Without the landmarks whose weights are all zero."""
         if not isinstance(W, np.ndarray) or type(self) is not PointBasis:
             return self, W
@@ -191,8 +137,8 @@ class PointBasis(Basis):
             return self, W
         return self.subset(used), W[used]
 
-    def _own_gram(self) -> Any:
-        """G in double precision, where the work is done."""
+    def kernel_matrix(self) -> Any:
+        """k(Z, Z) in double precision, where the work is done."""
         if is_sparse(self.points):
             G = self.kernel(self.points.astype(float))
         else:
@@ -215,10 +161,6 @@ class PointBasis(Basis):
         """As the kernel knows it."""
         return self.kernel.entry_size(self.points)
 
-    def is_indefinite(self) -> bool:
-        """Whether an eigenvalue of k(Z, Z) is negative beyond rounding."""
-        return not self.kernel.definite and self._least < -NEGATIVE_SHARE
-
     def lost_share(self, X: Array) -> float:
         """The share of energy outside the span of the basis, tr(K - K_nys) / tr K."""
         products = self.block_products(X, self.whitener(np.float64), dtype=np.float64)
@@ -228,11 +170,6 @@ class PointBasis(Basis):
             self.product_rows(X),
         )
         return max(0.0, 1.0 - kept / float(self.norms(X).sum()))
-
-
-def on_host(rows: Any) -> Any:
-    """Rows in main memory and double precision."""
-    return rows.astype(float) if is_sparse(rows) else to_numpy(rows[:]).astype(float)
 
 
 class AllPoints(BasisRecipe):

@@ -20,7 +20,6 @@ from ..compute.linalg import peak_signs
 from ..exceptions import tell
 from ..fitting.checkpoint import Checkpoint, identity_of
 from ..fitting.expansion import KernelExpansion
-from ..fitting.reduced import ColumnProblem
 from ..kernels import RBF
 from ..preimage import Preimage, ridge_inverse
 from ..rows import (
@@ -258,9 +257,9 @@ class KernelEstimator(Scores, Explained, ClassNamePrefixFeaturesOutMixin, Transf
         """The generator of a fit; one that goes on from a checkpoint draws as it did before."""
         return self._make_rng() if kept is None else np.random.default_rng(kept.seed)
 
-    def _set_results(self, pairs, problem, rows: Rows):
+    def _set_results(self, result, problem, rows: Rows):
         """Set the fitted attributes that follow from canonical eigenpairs."""
-        weight = problem.weight
+        pairs, weight = result.pairs, problem.weight
         degrees = weight - 1 if self.center and weight > 1 else weight
         total = max(problem.total, np.finfo(float).tiny)
 
@@ -271,25 +270,25 @@ class KernelEstimator(Scores, Explained, ClassNamePrefixFeaturesOutMixin, Transf
         self.explained_variance_ = out(pairs.values / degrees)
         with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
             self.explained_variance_ratio_ = out(np.minimum(pairs.values / total, 1.0))
-        self._keep_rows(pairs, problem, rows, out)
+        self._keep_rows(result, problem, rows, out)
         self._set_gamma(rows.shape[1])
         if problem.overshoots(OVERSHOOT):
             tell(INDEFINITE.format(self.kernel_))
         elif problem.total <= ZERO_VARIANCE * problem.scale:
             tell(NO_VARIANCE)
 
-    def _keep_rows(self, pairs, problem, rows: Rows, out):
+    def _keep_rows(self, result, problem, rows: Rows, out):
         """Set what a model keeps of its rows: all of them, or a sample and the landmarks."""
         basis = self.expansion_.basis
         if basis.spans_data:
-            self.eigenvectors_, self.X_fit_ = out(pairs.vectors), rows.kept
+            self.eigenvectors_, self.X_fit_ = out(result.vectors), rows.kept
             return
         self.X_sample_ = copied(rows.sample(SAMPLE_ROWS))
-        if isinstance(problem, ColumnProblem) and problem.vectors is not None:
-            self.eigenvectors_, self.X_fit_ = out(problem.vectors), rows.kept
+        if result.vectors is not None:
+            self.eigenvectors_, self.X_fit_ = out(result.vectors), rows.kept
         else:
             # As of a fit to all points: the largest score of a training row is positive.
-            scores = problem.known_scores(pairs)
+            scores = result.scores
             if scores is None:
                 step = 1 if problem.count <= SAMPLE_ROWS else SAMPLE_ROWS // SIGN_ROWS
                 scores = self.expansion_.scores(basis.rough(self.X_sample_[::step]))

@@ -220,7 +220,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         check_finite(joint.other, self.kernel_y_)
         noises = rounding_of(joint, problem.basis), rounding_of(joint.other, basis)
         pairs = canonical_pairs(joint, self.n_components, float(self.regularization), noises)
-        first = expansion_of(problem.basis, problem.whitener, joint, pairs.first)
+        first = expansion_of(problem.basis, problem.whitening.weights, joint, pairs.first)
         second = expansion_of(basis, whitener, joint.other, pairs.second)
         # As of kernel PCA: the largest score of a training row is positive.
         signs = peak_signs(to_numpy(first.scores(rows.sample(SIGN_ROWS))))

@@ -254,16 +254,17 @@ class HebbianKernelPCA(HebbianStream):
         with PassBar(self.verbose, self.callback, 1 + self.n_passes) as progress:
             single = self._dtype == np.float32
             problem = gram_problem(
-                self.kernel_, engine.place(X), engine, single, self.center, self._carried()
+                self.kernel_, engine.place(X), engine, single, self.center, self._carried(), kept
             )
-            problem.keep_in(kept)
             with engine.single_blas():
                 pairs, self.history_ = self._learn(problem, engine, progress, rng)
                 pairs = canonical(pairs, "f" if single else "d", problem.slack)
-                self._assemble(problem, pairs)
+                result = problem.result(pairs)
+                self.expansion_, self.certificate_ = result.expansion, result.certificate
+                problem.basis.release()
         self._stream, self._variance = None, problem.total / X.shape[0]
         self.n_samples_seen_ = X.shape[0]
-        self._set_results(pairs, problem, rows)
+        self._set_results(result, problem, rows)
         self._warn()
         if kept is not None and not self.history_.interrupted:
             kept.remove()
@@ -332,11 +333,6 @@ class HebbianKernelPCA(HebbianStream):
         K = to_numpy(problem.operator.to_dense())
         least = minimal_reconstruction_error(np.linalg.eigvalsh(K), self.n_components)
         return lambda A: excess_reconstruction_error(K, to_numpy(A), least)
-
-    def _assemble(self, problem, pairs):
-        """The expansion and the certificate; work arrays are let go."""
-        self.expansion_, self.certificate_ = problem.assemble(pairs)
-        problem.basis.release()
 
     def _warn(self):
         """Say what the user may not expect of the result."""

@@ -317,11 +317,11 @@ class KernelPCA(BasisChoice, SolverChoice, KernelEstimator):
             recipe = self._best_basis(recipe, rows, engine)
             problem = self._pose(self._request(recipe, rows), rows, engine, rng, target)
             pairs, plan = self._solve(problem, engine, rng, progress.report)
-        pairs = problem.of_rows(pairs)
-        self.expansion_, self.certificate_ = problem.assemble(pairs)
+        result = problem.result(pairs)
+        self.expansion_, self.certificate_ = result.expansion, result.certificate
         self.plan_ = rows.explained(plan, problem)
         problem.basis.release()
-        self._set_results(pairs, problem, rows)
+        self._set_results(result, problem, rows)
         self._warn(problem, progress.stopped)
         if self.fit_inverse_transform:
             self._learn_inverse(rows, engine)

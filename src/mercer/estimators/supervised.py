@@ -265,8 +265,9 @@ class SupervisedKernelPCA(KernelPCA):
         found = super()._best_basis(recipe, rows, engine)
         return recipe if isinstance(found, FourierGrid) else found
 
-    def _set_results(self, pairs, problem, rows) -> None:
-        super()._set_results(pairs, problem, rows)
+    def _set_results(self, result, problem, rows) -> None:
+        super()._set_results(result, problem, rows)
+        pairs = result.pairs
         degrees = max(problem.weight - 1, 1.0)
 
         def out(array):
@@ -275,8 +276,8 @@ class SupervisedKernelPCA(KernelPCA):
         tiny = np.finfo(float).tiny
         self.hsic_ = float(problem.dependence / degrees**2)
         self.dependence_ratio_ = out(np.minimum(pairs.values / max(problem.total, tiny), 1.0))
-        self.explained_variance_ = out(problem.variances / degrees)
-        ratio = np.minimum(problem.variances / max(problem.variance, tiny), 1.0)
+        self.explained_variance_ = out(result.variances / degrees)
+        ratio = np.minimum(result.variances / max(problem.variance, tiny), 1.0)
         self.explained_variance_ratio_ = out(ratio)
 
     def _limit(self, problem) -> str:

@@ -12,8 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ..bases import Basis, Whitening
 from ..compute import array_namespace, on_device_of, to_numpy
-from ..compute.arrays import placement_of
+from ..compute.arrays import Array, placement_of
+
+# Blocks of rows whose products add up in place before their moments are merged.
+MERGED_BLOCKS = 8
 
 
 @dataclass(frozen=True)
@@ -186,3 +190,57 @@ class Moments:
 def outer(a, b):
     """a b', (m, m)."""
     return a[:, None] * b[None, :]
+
+
+def row_moments(
+    basis: Basis,
+    whitening: Whitening,
+    X: Array,
+    weights: Array | None = None,
+    columns: Callable[[slice], Any] | None = None,
+    kept: Array | None = None,
+) -> Moments:
+    """Moments of the rows of X against the basis; those of blocks add up to those of all.
+
+    Their sum over all blocks becomes that of coordinates by `whitened`. Each row counts as often as
+    its weight says, once where there are none. ``columns(block)``, if given, are further columns of
+    a block of rows, (b, q), which follow the coordinates. `kept`, if given, is filled with the
+    coordinates of all rows, (n, k), of which moments are then made.
+    """
+    X = basis.engine.place(X)
+    way = whitening.summands if kept is None else whitening.coordinates
+    basis, rows_of = way(basis, X)
+    rows, n = basis.product_rows(X), X.shape[0]
+
+    def products(block):
+        P = rows_of(block)
+        if kept is not None:
+            kept[block] = P
+        if columns is None:
+            return P
+        xp = array_namespace(P)
+        return xp.concat([P, xp.asarray(on_device_of(columns(block), P), dtype=P.dtype)], axis=1)
+
+    def moments(block):
+        starts = range(block.start, block.stop, rows)
+        parts = [slice(start, min(start + rows, block.stop)) for start in starts]
+        norms = basis.kernel.diag(X[block])
+        if weights is None:
+            moments = Moments.of_blocks((products(part) for part in parts), norms.sum())
+        else:
+            energy = (on_device_of(weights[block], norms) * norms).sum()
+            of_each = (weights[part] for part in parts)
+            moments = Moments.of_blocks((products(part) for part in parts), energy, of_each)
+        return replace(moments, largest=norms.max())
+
+    # Tasks small enough that every thread gets some.
+    most = max(rows, n // (4 * basis.engine.threads))
+    return basis.engine.sum_rows(moments, n, min(MERGED_BLOCKS * rows, most)).to_host()
+
+
+def whitened(basis: Basis, whitening: Whitening, moments: Moments) -> Moments:
+    """The moments of coordinates from the sum of `row_moments` over all blocks."""
+    late = whitening.late
+    if late is None:
+        return moments
+    return moments.moved(basis.engine.asarray).mapped(late).to_host()

@@ -12,9 +12,11 @@ Maurer (2003), A bound on the deviation probability for sums of non-negative ran
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from ..bases import Basis, FeatureBasis, Whitening
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import dtype_name
 from ..kernels.measures import row_squares
@@ -45,6 +47,9 @@ SINGLE_ENTRY = 4e-6
 PAIRED_ROWS = 512
 PAIR_SHARE, PAIR_COLUMNS = 8, 20
 LEAST_PAIRS, MOST_PAIRS, PAIR_STEP = 4096, 2**16, 2048
+# Share of the budget that rows which the basis is judged on may take, and floats for each of
+# them beside its features: its kernel with a block of others, twice.
+WITNESS_SHARE, PAIR_WIDTH = 8, 2 * BLOCK
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,74 @@ def sample_size(count: int | None) -> int:
     if count is None or count <= ALL_ROWS:
         return ALL_ROWS
     return min(max(SAMPLE_ROWS, count // SAMPLE_SHARE), MOST_ROWS)
+
+
+def judge(
+    basis: Basis,
+    whitening: Whitening,
+    moments: Any,
+    rows: Any,
+    count: int,
+    trace: float,
+    kept: Any = None,
+    seed: int = 0,
+) -> Remainder | None:
+    """What a small basis leaves out of the kernel matrix of `count` rows, judged on some of them.
+
+    None where they say nothing.
+
+    Parameters
+    ----------
+    whitening, moments : Whitening, Moments
+        Of all rows.
+    rows : array or sparse matrix of shape (s, d)
+        Drawn uniformly without replacement and independently of the basis.
+    trace : float
+        What the span leaves out of the trace, rounding included.
+    kept : array of shape (n, k) or None
+        Coordinates of all rows, where they were kept.
+    seed : int
+        What pairs of rows are drawn by.
+    """
+    if not basis.kernel.definite:
+        return None  # what is left of an indefinite kernel bounds nothing
+    engine, s = basis.engine, rows.shape[0]
+    features = basis if isinstance(basis, FeatureBasis) else None
+    # Features are many, and wrong by far more than their rounding.
+    dtype = basis.precision(np.empty((0, 1), np.float64 if features is None else np.float32))
+    width = PAIR_WIDTH + (0 if features is None else features.features.scratch)
+
+    def room(width):
+        """Rows of so many numbers that fit a small share of the budget."""
+        return max(2, engine.memory // (WITNESS_SHARE * 8 * width))
+
+    def placed(rows) -> tuple[Any, Any]:
+        """The rows where they are computed with, and the function of slices to coordinates."""
+        sparse = is_sparse(rows)
+        rows = rows.astype(dtype, copy=False) if sparse else engine.asarray(rows, dtype)
+        if kept is not None and rows.shape[0] == kept.shape[0]:
+            return rows, kept.__getitem__
+        W = whitening.weights
+        W = None if W is None else engine.asarray(W, dtype)
+        return rows, basis.block_products(rows, W, dtype=dtype)
+
+    if features is None:
+        if s > room(width):
+            rows = rows[np.random.default_rng(s).choice(s, room(width), replace=False)]
+        store, block = engine.memory // WITNESS_SHARE, block_rows(basis.size)
+        given = *placed(rows), count, trace, moments.largest, block, store
+        return landmark_remainder(basis.kernel, *given)
+    largest = moments.largest + max(moments.largest, features.entry_size())
+    if s == count and s <= min(PAIRED_ROWS, room(width)):
+        return feature_remainder(basis.kernel, *placed(rows), largest)
+    if not np.isfinite(largest):
+        return None  # no sample says anything of what nothing bounds
+
+    def errors(i, j):
+        return features.pair_errors(rows[i], rows[j], dtype)
+
+    pairs, step = pair_count(s, basis.size, rows.shape[1]), room(width + 8 * rows.shape[1])
+    return paired_remainder(errors, s, count, largest, seed, pairs, min(PAIR_STEP, step))
 
 
 def landmark_remainder(

@@ -4,16 +4,17 @@ import numpy as np
 
 from ..bases import PointGram, PrecomputedBasis
 from ..bases.points import DRAFT_SPREAD
-from ..fitting.gram import GramProblem
+from ..fitting.problems import GramProblem
 from ..kernels import Precomputed
-from ..operators import CenteredGram
 
 # Vectors of length n that a run holds at its peak for every direction it carries, the result
 # and the products with the kernel matrix among them.
 VECTORS = 12
 
 
-def gram_problem(kernel, X, engine, single: bool, center: bool, width: int = 0) -> GramProblem:
+def gram_problem(
+    kernel, X, engine, single: bool, center: bool, width: int = 0, checkpoint=None
+) -> GramProblem:
     """The Gram matrix of the rows: kept where it fits half of the budget, else row by row.
 
     Parameters
@@ -27,22 +28,27 @@ def gram_problem(kernel, X, engine, single: bool, center: bool, width: int = 0) 
     center : bool
     width : int
         Directions that are carried: their vectors come out of the same budget.
+    checkpoint : Checkpoint or None
+        Where products and passes are left.
     """
     if isinstance(kernel, Precomputed):
-        return GramProblem(PrecomputedBasis(X, engine), center)
+        given = PrecomputedBasis(X, engine)
+        given.checkpoint = checkpoint
+        return GramProblem(given, center)
     allowed = kernel.spread(X) <= DRAFT_SPREAD
     dtype = np.float32 if single and allowed else np.float64
     basis = PointGram(kernel, X, engine, allowed, dtype)
     basis.release()
-    problem = GramProblem(basis, center)
-    n = X.shape[0]
+    basis.checkpoint = checkpoint
+    n, kept = X.shape[0], None
     basis.leave(8 * n * VECTORS * width)
     # Products of a single-precision matrix need a copy in double precision.
     # A device makes rows about as fast as it reads them.
     if engine.device is None and 8 * n**2 <= basis.engine.memory // 2:
         K = basis.engine.fill(basis.pairs, np.empty((n, n), dtype))
-        problem.operator = CenteredGram(PrecomputedBasis(K, engine), center)
-    return problem
+        kept = PrecomputedBasis(K, engine)
+        kept.checkpoint = checkpoint
+    return GramProblem(basis, center, kept=kept)
 
 
 def rows_at_once(block: int, n: int, memory: int) -> int:

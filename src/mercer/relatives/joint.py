@@ -13,8 +13,7 @@ import numpy as np
 
 from ..bases import Basis, ColumnBasis
 from ..bases.base import check_moments
-from ..fitting.moments import Moments
-from ..fitting.summing import late_whitener, row_moments, whitened
+from ..fitting.moments import Moments, row_moments, whitened
 from ..rows import Request
 from ..rows.functions import MomentsOf
 
@@ -86,14 +85,14 @@ class JointMomentsOf(MomentsOf):
         self.basis.kernel.check(rows)
         columns = self.columns.of_rows(first, rows.shape[0])
         weights = self.weights_of(rows, first)
-        return row_moments(self.basis, self.whitener, rows, weights, columns)
+        return row_moments(self.basis, self.whitening, rows, weights, columns)
 
     def finished(self, found: Moments) -> JointMoments:
         """The joint moments of coordinates and columns from the sum over all blocks."""
         k = found.mean.shape[0] - self.columns.width
         mean, scatter, cross = found.mean[:k], found.scatter[:k, :k], found.scatter[:k, k:]
         rows = Moments(found.count, mean, scatter, found.energy, found.largest)
-        rows, late = whitened(self.basis, self.whitener, rows), late_whitener(self.whitener)
+        rows, late = whitened(self.basis, self.whitening, rows), self.whitening.late
         cross = cross if late is None else late.T @ cross
         other = Moments(found.count, found.mean[k:], found.scatter[k:, k:])
         parts = rows.count, rows.mean, rows.scatter, rows.energy, rows.largest

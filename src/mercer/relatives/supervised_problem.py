@@ -7,7 +7,7 @@ PCA. With all points it takes one product of the kernel matrix with P, if there 
 landmarks, features or columns the cross moments of coordinates and P.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,11 +16,16 @@ import numpy as np
 from ..compute import on_device_of, to_numpy
 from ..compute.linalg import peak_signs
 from ..fitting.certificate import Certificate, projection_certificate, residual_certificate, shares
-from ..fitting.expansion import KernelExpansion
-from ..fitting.gram import GramProblem
-from ..fitting.reduced import ColumnProblem, ReducedProblem
+from ..fitting.problems import ColumnProblem, GramProblem, ReducedProblem, Result
 from ..operators import DenseOperator, TargetGram, TargetRoot
 from ..solvers import Eigenpairs
+
+
+@dataclass(frozen=True)
+class SupervisedResult(Result):
+    """A result with the sums of the squared scores of the training rows, (r,)."""
+
+    variances: Any = None
 
 
 class Supervised:
@@ -41,10 +46,6 @@ class Supervised:
     def overshoots(self, share: float) -> bool:
         """As of kernel PCA."""
         return self.inner.overshoots(share)
-
-    def known_scores(self, pairs: Eigenpairs) -> Any:
-        """Not without another pass: with a target no coordinates are kept."""
-        return None
 
     @property
     def scale(self) -> float:
@@ -111,8 +112,8 @@ class SupervisedGram(Supervised):
         """The trace of K' P P': n^2 times the Hilbert-Schmidt independence criterion."""
         return float(np.trace(self._dependence))
 
-    def of_rows(self, pairs: Eigenpairs) -> Eigenpairs:
-        """Pairs whose vectors are the weights of the rows, times the roots of the values."""
+    def result(self, pairs: Eigenpairs) -> SupervisedResult:
+        """With vectors that are the weights of the rows, times the roots of the values."""
         U, inner = pairs.vectors, self.inner.operator
         if self.root.identity:
             V = self.root @ U
@@ -123,25 +124,22 @@ class SupervisedGram(Supervised):
         some = pairs.values > 0
         over = np.where(some, 1 / np.sqrt(np.where(some, pairs.values, 1.0)), 0.0)
         S = to_numpy(products).astype(float) * over
-        #: Sums of the squared scores of the training rows, (r,).
-        self.variances = np.sum(S**2, axis=0)
+        variances = np.sum(S**2, axis=0)
         if self.inner.weights is not None:
             S /= np.sqrt(self.inner.weights)[:, None]
             V = V / on_device_of(np.sqrt(self.inner.weights), V)[:, None]
         signs = peak_signs(S)
-        self.scores = S * signs
-        return replace(pairs, vectors=V * on_device_of(signs, V))
-
-    def assemble(self, pairs: Eigenpairs) -> tuple[KernelExpansion, Certificate]:
-        """The expansion and the certificate of pairs of the rows (`of_rows`)."""
-        expansion, _ = self.inner.assemble(pairs)
+        pairs = replace(pairs, vectors=V * on_device_of(signs, V))
         uncertain = self.norm * self.inner.uncertain
         definite = self.basis.kernel.definite
         if not definite and not self.root.identity:
             # Some directions of the target are all that a few components were searched in.
             pairs = replace(pairs, least=float(np.linalg.eigvalsh(self._dependence)[0]))
         certificate = residual_certificate(pairs, self.total, self.slack, uncertain, definite)
-        return expansion, certificate
+        expansion = self.inner.expand(pairs)
+        return SupervisedResult(
+            expansion, certificate, pairs, pairs.vectors, S * signs, variances=variances
+        )
 
 
 class SupervisedReduced(Supervised):
@@ -174,13 +172,6 @@ class SupervisedReduced(Supervised):
         """The small problem is solved all the same."""
         return False
 
-    def of_rows(self, pairs: Eigenpairs) -> Eigenpairs:
-        """The pairs themselves: their vectors have an entry a coordinate."""
-        Q = to_numpy(pairs.vectors)
-        #: Sums of the squared scores of all rows, (r,).
-        self.variances = np.einsum("ij,ij->j", Q, self.inner.moments.scatter @ Q)
-        return pairs
-
     @property
     def total(self) -> float:
         """The trace, in the span of the basis."""
@@ -188,10 +179,12 @@ class SupervisedReduced(Supervised):
         spread = float(np.trace(self.inner.moments.scatter))
         return (1 - a) * self.dependence + a * self.norm * spread
 
-    def assemble(self, pairs: Eigenpairs) -> tuple[KernelExpansion, Certificate]:
+    def result(self, pairs: Eigenpairs) -> SupervisedResult:
         """The expansion and the certificate of canonical eigenpairs."""
-        expansion, _ = self.inner.assemble(pairs)
-        return expansion, self.certificate(pairs)
+        Q = to_numpy(pairs.vectors)
+        variances = np.einsum("ij,ij->j", Q, self.inner.moments.scatter @ Q)
+        found = self.inner.expand(pairs), self.certificate(pairs)
+        return SupervisedResult(*found, pairs, variances=variances)
 
     def certificate(self, pairs: Eigenpairs) -> Certificate:
         """What the span leaves out of K is seen through L, and so at most |L| times as large."""

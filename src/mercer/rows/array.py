@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from ..bases import AllPoints, Basis, GramBasis, PrecomputedBasis
-from ..bases.staging import Stages
+from ..bases import AllPoints, Basis, GramBasis, PrecomputedBasis, Whitening
 from ..compute import TiledEngine, array_namespace, is_sparse, make_engine, restore, to_numpy
 from ..compute.arrays import Array, BlocksOnDemand, dtype_in
+from ..fitting.moments import row_moments
 from ..fitting.sampling import sampled_numbers
-from ..fitting.summing import row_moments
 from ..kernels import Kernel, Precomputed
 from .base import WITNESS, Rows, Witnessed
 from .functions import MomentsOf
@@ -85,14 +84,14 @@ class ArrayRows(Rows):
         landmarks, their coordinates are made once for the sums and the judgment.
         """
         n, some = self.shape[0], self.placed
-        basis, W = moments_of.basis, moments_of.whitener
+        basis, whitening = moments_of.basis, moments_of.whitening
         plain = self.weights is None and type(moments_of) is MomentsOf
         if n > size and basis.exact_norms:
             some = some[sampled_numbers(n, size, self.seed ^ WITNESS)]
-        elif plain and may_keep(basis, W, n):
+        elif plain and may_keep(basis, whitening, n):
             basis.kernel.check(some)
-            Y = np.empty((n, W.width if isinstance(W, Stages) else W.shape[1]))
-            return Witnessed(row_moments(basis, W, some, kept=Y), some, Y)
+            Y = np.empty((n, whitening.width))
+            return Witnessed(row_moments(basis, whitening, some, kept=Y), some, Y)
         return Witnessed(moments_of.over(self), some)
 
     def whole(self, who: str) -> Any:
@@ -167,9 +166,9 @@ class ArrayRows(Rows):
         return BlockRows(self.array, self.memory)
 
 
-def may_keep(basis: Basis, W: Any, n: int) -> bool:
+def may_keep(basis: Basis, whitening: Whitening, n: int) -> bool:
     """Whether the coordinates of n rows are NumPy's, and a small share of the budget."""
-    plain = basis.exact_norms and W is not None and basis.engine.device is None
+    plain = basis.exact_norms and whitening.W is not None and basis.engine.device is None
     return plain and KEPT_SHARE * 8 * n * basis.size <= basis.engine.memory
 
 

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..bases import FourierBasis
+from ..bases import FourierBasis, Whitening
 from ..bases.fourier_basis import row_range
 from ..compute import TiledEngine, stack_rows, to_numpy
 from ..fitting.expansion import KernelExpansion
-from ..fitting.moments import Moments
+from ..fitting.moments import Moments, row_moments, whitened
 from ..fitting.sampling import RowSample
-from ..fitting.summing import row_moments, whitened
 from ..kernels.measures import wide_row_squares
 
 
@@ -68,12 +67,12 @@ class WeightedFunction(RowFunction):
 class MomentsOf(WeightedFunction):
     """Moments of rows against a basis, which add up; `finished` completes their sum."""
 
-    whitener: Any
+    whitening: Whitening
 
     def __call__(self, rows, first):
         """Moments of a block."""
         self.basis.kernel.check(rows)
-        return row_moments(self.basis, self.whitener, rows, self.weights_of(rows, first))
+        return row_moments(self.basis, self.whitening, rows, self.weights_of(rows, first))
 
     def over(self, rows) -> Moments:
         """The moments of the coordinates of all rows, in one pass."""
@@ -81,7 +80,7 @@ class MomentsOf(WeightedFunction):
 
     def finished(self, found: Moments) -> Moments:
         """The moments of coordinates from the sum over all blocks."""
-        return whitened(self.basis, self.whitener, found)
+        return whitened(self.basis, self.whitening, found)
 
 
 @dataclass(frozen=True)

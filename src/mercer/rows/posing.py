@@ -7,14 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from ..bases import AllPoints, Basis, BasisRecipe, ColumnBasis, FourierBasis
+from ..bases import (
+    AllPoints,
+    Basis,
+    BasisRecipe,
+    ColumnBasis,
+    FourierBasis,
+    Whitening,
+    choose_whitening,
+)
 from ..bases.base import check_moments
 from ..compute import TiledEngine, format_bytes, parse_bytes
 from ..exceptions import tell
 from ..fitting import remainder
-from ..fitting.fourier import FourierProblem
-from ..fitting.gram import GramProblem
-from ..fitting.reduced import ColumnProblem, ReducedProblem, reduced_problem
+from ..fitting.problems import ColumnProblem, FourierProblem, GramProblem, ReducedProblem
 from .base import KEPT_ROWS, Rows
 from .functions import MomentsOf, RangeOf, TrigonometricOf
 
@@ -42,7 +48,7 @@ class Request:
     check : callable
         ``check(basis)`` raises where what follows the fit could not be done.
     moments_of : callable
-        ``moments_of(basis, W, weights=...)``: the row function whose sum are the moments of
+        ``moments_of(basis, whitening, weights=...)``: the row function whose sum are the moments of
         coordinates, `MomentsOf` or one that sums more.
     """
 
@@ -71,10 +77,7 @@ def pose(request: Request, rows: Rows, engine: TiledEngine, rng: np.random.Gener
     seen = looked_at(request, recipe, rows)
     kernel = request.kernel_for(seen)
     make = reduced if recipe.error is None else grown
-    problem = make(request, recipe, kernel, seen, rows, engine, rng)
-    if rows.weights is not None:
-        problem.n_rows = len(rows.weights)
-    return problem
+    return make(request, recipe, kernel, seen, rows, engine, rng)
 
 
 def looked_at(request: Request, recipe: BasisRecipe, rows: Rows):
@@ -118,25 +121,29 @@ def reduced(request, recipe, kernel, seen, rows: Rows, engine, rng) -> Any:
     """The m x m problem of a basis that is built from the rows looked at."""
     basis = recipe.build(kernel, engine.place(seen), engine, rng, request.n_components)
     request.check(basis)  # fails before the pass if it would fail after it
+    n_rows = None if rows.weights is None else len(rows.weights)
     if isinstance(basis, FourierBasis):
         sums = rows.sum(TrigonometricOf(basis, weights=rows.weights), "summing moments")
-        return FourierProblem(basis, sums, request.center)
+        return FourierProblem(basis, sums, request.center, n_rows)
     if isinstance(basis, ColumnBasis):
-        moments = request.moments_of(basis, None, weights=rows.weights).over(rows)
-        return ColumnProblem(basis, moments, request.center, seen if rows.in_memory else None)
+        whitening, X = Whitening(basis.size), seen if rows.in_memory else None
+        moments = request.moments_of(basis, whitening, weights=rows.weights).over(rows)
+        return ColumnProblem(basis, whitening, moments, request.center, n_rows=n_rows, X=X)
     check_moments(basis.size, basis.noun, engine)
-    found: list = []
-
-    def moments_of(W):
-        function = request.moments_of(basis, W, weights=rows.weights)
-        found.append(rows.witnessed(function, witness_count(rows)))
-        return found[-1].moments
-
-    # What a uniform sample says holds for rows that count alike.
-    sample = (lambda: found[-1].rows) if rows.weights is None else None
-    problem = reduced_problem(basis, seen, moments_of, request.center, sample, rows.shape[0])
-    problem.coordinates, problem.seed = found[-1].coordinates, rows.seed
-    return problem
+    whitening = choose_whitening(basis, seen, rows.shape[0])
+    function = request.moments_of(basis, whitening, weights=rows.weights)
+    witnessed = rows.witnessed(function, witness_count(rows))
+    return ReducedProblem(
+        basis,
+        whitening,
+        witnessed.moments,
+        request.center,
+        # What a uniform sample says holds for rows that count alike.
+        witnessed.rows if rows.weights is None else None,
+        witnessed.coordinates,
+        rows.seed,
+        n_rows,
+    )
 
 
 def witness_count(rows: Rows) -> int:

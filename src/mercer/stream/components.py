@@ -22,13 +22,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh
 
+from ..bases import Whitening
 from ..compute import to_numpy
 from ..fitting.certificate import Certificate
 from ..fitting.costs import grid_solver
 from ..fitting.expansion import KernelExpansion
-from ..fitting.fourier import FourierProblem
 from ..fitting.moments import Moments
-from ..fitting.reduced import ReducedProblem
+from ..fitting.problems import FourierProblem, ReducedProblem
 from ..operators.scaled import ordinary
 from ..solvers import Dense, Eigenpairs, canonical
 from .fourier import FourierStream
@@ -75,12 +75,10 @@ def components_of(
         What pairs of these rows are drawn by.
     """
     with engine.single_blas():
-        problem = reduced_problem(stream, center, engine)
-        if sample is not None and isinstance(problem, ReducedProblem):
-            problem.sample, problem.seed = lambda: sample, seed
+        problem = reduced_problem(stream, center, engine, sample, seed)
         pairs = leading_pairs(problem, n_components)
-        expansion, certificate = problem.assemble(pairs)
-        expansion = aligned(expansion, reference, stream.span)
+        found = problem.result(pairs)
+        expansion, certificate = aligned(found.expansion, reference, stream.span), found.certificate
         if isinstance(problem, ReducedProblem) and stream.early.count:
             slack = problem.slack + float(np.max(pairs.residuals, initial=0.0))
             certificate = widened(certificate, pairs, stream, center, slack, problem.remainder)
@@ -93,11 +91,11 @@ def new_reference(stream: Stream, n_components: int, center: bool, engine, refer
     with engine.single_blas():
         problem = reduced_problem(stream, center, engine)
         if reference is None or problem.size <= 3 * r:
-            expansion, _ = problem.assemble(leading_pairs(problem, r))
+            pairs = leading_pairs(problem, r)
         else:
             Q = stream.span.unwhiten(reference.frame[:, 1:])
-            expansion, _ = problem.assemble(canonical(ritz_pairs(problem.operator, Q)))
-        return aligned(expansion, reference, stream.span)
+            pairs = canonical(ritz_pairs(problem.operator, Q))
+        return aligned(problem.result(pairs).expansion, reference, stream.span)
 
 
 def ritz_pairs(operator, Q) -> Eigenpairs:
@@ -119,14 +117,15 @@ def ritz_pairs(operator, Q) -> Eigenpairs:
 
 
 def reduced_problem(
-    stream: Stream | FourierStream, center: bool, engine
+    stream: Stream | FourierStream, center: bool, engine, sample=None, seed=0
 ) -> ReducedProblem | FourierProblem:
     """The eigenproblem of the moments."""
     if isinstance(stream, FourierStream):
         return stream.problem(center, engine)
     span = stream.span
     basis = span.basis(engine)
-    return ReducedProblem(basis, span.whitener, stream.moments, center, span.rounding)
+    whitening = Whitening(basis.size, span.whitener, rounding=span.rounding)
+    return ReducedProblem(basis, whitening, stream.moments, center, sample, seed=seed)
 
 
 def leading_pairs(problem: ReducedProblem | FourierProblem, r: int) -> Eigenpairs:
@@ -158,8 +157,8 @@ def moved_reference(
     old = T.T @ before.unwhiten(reference.frame[:, 1:])
     with engine.single_blas():
         problem = reduced_problem(stream, center, engine)
-        expansion, _ = problem.assemble(leading_pairs(problem, reference.n_components))
-    return signed_as(expansion, old, stream.span)
+        found = problem.result(leading_pairs(problem, reference.n_components))
+    return signed_as(found.expansion, old, stream.span)
 
 
 def aligned(expansion: KernelExpansion, reference, span) -> KernelExpansion:

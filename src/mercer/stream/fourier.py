@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..bases import TrigonometricMoments
-from ..fitting.fourier import FourierProblem
+from ..fitting.problems import FourierProblem
 from .moments import FixedSpan
 
 

@@ -1,4 +1,4 @@
-"""Landmarks that are not worth their work, and whitening in stages: cheaper, and still true."""
+"""Whitening: by eigenvectors or a Cholesky factor, before or after rows are summed, alike."""
 
 import warnings
 
@@ -9,10 +9,9 @@ from fuzz import draw, violations
 from numpy.testing import assert_allclose
 
 from mercer import KernelPCA
-from mercer.bases import Landmarks, points
-from mercer.bases.staging import Stages, staged
-from mercer.bases.thinning import independent, worthwhile
-from mercer.fitting import reduced
+from mercer.bases import Landmarks, PointBasis, choose_whitening, whitening
+from mercer.bases.whitening import CholeskyWhitening, in_parts, worthwhile
+from mercer.compute import LocalEngine
 from mercer.kernels import RBF, Laplacian
 from mercer.selectors import Uniform
 
@@ -22,8 +21,8 @@ DRAWN = 600
 @pytest.fixture
 def always(monkeypatch):
     """Search for cheaper whiteners however few the rows are."""
-    monkeypatch.setattr(reduced, "MANY_ROWS", 0)
-    monkeypatch.setattr(points, "LEAST_JUDGES", 2)
+    monkeypatch.setattr(whitening, "MANY_ROWS", 0)
+    monkeypatch.setattr(whitening, "LEAST_JUDGES", 2)
 
 
 def fit(X, m, gamma, **options):
@@ -39,7 +38,7 @@ def rows(seed, n, d):
 def test_the_certificate_is_that_of_all_landmarks(always, monkeypatch, d, gamma):
     X = rows(d, 3000, d)
     quick = fit(X, 300, gamma)
-    monkeypatch.setattr(reduced, "MANY_ROWS", 10**9)
+    monkeypatch.setattr(whitening, "MANY_ROWS", 10**9)
     full = fit(X, 300, gamma)
     lost = np.diff(full.certificate_.captured_variance)[0]
     more = np.diff(quick.certificate_.captured_variance)[0]
@@ -58,37 +57,66 @@ def test_smooth_kernels_use_few_of_many_landmarks(always):
     assert narrow.expansion_.frame.any(axis=1).sum() > 250
 
 
+def landmarks(Z, kernel):
+    return PointBasis(kernel, Z, LocalEngine(10**9))
+
+
+def alike(found, basis, X, atol):
+    """Coordinates of rows are W' k, whether made at once or of what is summed."""
+    K = basis.kernel(X, basis.points)
+    everything = slice(0, len(X))
+    for way, last in ((found.summands, found.late), (found.coordinates, None)):
+        _, rows_of = way(basis, X)
+        made = rows_of(everything)
+        assert_allclose(made if last is None else made @ last, K @ found.weights, atol=atol)
+
+
 @pytest.mark.parametrize("seed", range(5))
-def test_stages_whiten(seed):
+def test_parts_whiten(seed, always):
     rng = generator(seed, SEED)
     Z = rng.standard_normal((120, int(rng.integers(2, 4))))
-    G = RBF(gamma=10 ** rng.uniform(-1.5, -0.7))(Z)
-    order, L = independent(G)
-    stages = staged(G, order, L, 1e-8)
-    assert isinstance(stages, Stages)
-    W = stages.weights(120)
+    basis = landmarks(Z, RBF(gamma=10 ** rng.uniform(-1.5, -0.7)))
+    found = choose_whitening(basis, rng.standard_normal((400, Z.shape[1])), 400)
+    assert isinstance(found, CholeskyWhitening) and len(found.parts) > 1
+    G, W = basis.kernel(Z), found.weights
     assert np.abs(W.T @ G @ W - np.eye(W.shape[1])).max() < 1e-3  # the last directions are rounding
-    K = RBF(gamma=0.1)(rng.standard_normal((7, Z.shape[1])), Z)
-    assert_allclose(stages.residuals(K[:, order].copy()) @ stages.late, K @ W, atol=1e-3)
+    alike(found, basis, rng.standard_normal((7, Z.shape[1])), 1e-3)
     # The parts themselves are orthonormal to many more digits.
-    first = stages.blocks[0]
-    own = G[np.ix_(order, order)][: len(first), : len(first)]
-    assert np.abs(first.T @ own @ first - np.eye(first.shape[1])).max() < 1e-7
+    part = found.parts[0]
+    own, first = G[np.ix_(found.used, found.used)][part, part], found.W[part, part]
+    assert np.abs(first.T @ own @ first - np.eye(len(first))).max() < 1e-7
 
 
-def test_no_stages_for_landmarks_that_are_far_from_dependent():
-    G = Laplacian(gamma=1.0)(rows(5, 80, 4))
-    order, L = independent(G)
-    assert len(order) == 80 and staged(G, order, L, 1e-8) is None
+def test_landmarks_far_from_dependent_are_one_part(always):
+    Z = rows(5, 80, 4)
+    found = choose_whitening(landmarks(Z, Laplacian(gamma=1.0)), rows(6, 400, 4), 400)
+    assert isinstance(found, CholeskyWhitening) and len(found.parts) == 1
+    assert found.conditions[0] >= np.linalg.cond(Laplacian(gamma=1.0)(Z[found.used]))
+
+
+def test_nearly_dependent_landmarks_are_two_parts():
+    X = rows(11, 1000, 8)
+    basis = landmarks(np.vstack([X[:120], X[:120] + 1e-4]), RBF(gamma=0.3))
+    found = choose_whitening(basis, X, len(X))
+    assert [part.stop - part.start for part in found.parts] == [120, 120]
+    alike(found, basis, X[:9], 1e-4)
+    few = choose_whitening(basis, X[:100], 100)
+    assert not isinstance(few, CholeskyWhitening), "of few rows eigenvectors are worth their time"
 
 
 def test_equal_landmarks_are_left_out():
     Z = rows(6, 30, 3)
-    order, L = independent(RBF(gamma=0.5)(np.vstack([Z, Z])))
+    basis = landmarks(np.vstack([Z, Z]), RBF(gamma=0.5))
+    G = basis.kernel_matrix()
+    order, L = worthwhile(basis, G, rows(7, 50, 3))
     assert len(order) == 30
-    assert_allclose(L @ L.T, RBF(gamma=0.5)(np.vstack([Z, Z])[order]), atol=1e-12)
-    K = RBF(gamma=0.5)(rows(7, 50, 3), np.vstack([Z, Z])[order])
-    assert 1 <= worthwhile(L, K, 50.0) <= 30
+    assert_allclose(L @ L.T, G[np.ix_(order, order)], atol=1e-12)
+    assert 1 <= len(worthwhile(basis, G, rows(8, 500, 3))[0]) <= 30
+
+
+def test_a_factor_of_numbers_out_of_range_has_no_parts():
+    G = 1e-120 * RBF(gamma=0.5)(rows(12, 10, 3))
+    assert in_parts(G, np.linalg.cholesky(G)) is None
 
 
 @pytest.mark.parametrize("first", range(0, DRAWN, 300))

@@ -1,0 +1,371 @@
+"""Whitening: orthonormal coordinates y = W' k of rows from their kernel rows k, W' G W = I.
+
+Kernel rows k are best added up as they are and whitened once, W' (sum k k') W: a third of the work
+of whitening each row. But rounding of the sum grows with the condition of G. So landmarks that are
+close to dependent are cut into parts along their pivoted Cholesky factor, G = L L', and the parts
+before are taken out of each part: with A_j = -L_jj (L^{-1})_ji, i < j, the rows
+u_j = k_j - A_j k_i have a block diagonal Gram matrix L_jj L_jj', whose blocks are conditioned well
+enough. With two parts that costs p_1 p_2 products a row beside those of the sum, at most a fourth
+of p^2.
+
+The same factorization says which landmarks are worth their work: its first p span most of what all
+do, and for some rows it gives what every p would lose. Moments of n rows cost n p^2.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, block_diag
+from scipy.linalg.blas import dtrmm
+from scipy.linalg.lapack import dpstrf, dtrtri
+
+from ..compute import is_sparse, on_device_of, to_numpy
+from ..compute.arrays import Array
+from ..compute.linalg import cholesky, eigh, solve_triangular
+from .base import Basis
+from .points import PointBasis
+
+# Condition of the basis up to which kernel rows are whitened after they are summed: rounding of the
+# sums grows by the condition, to 2e-8 of the total.
+LATE_CONDITION = 1e8
+# Eigenvalues of a basis whose squares, summed over any number of rows, are ordinary numbers.
+ORDINARY = (1e-100, 1e100)
+# What the square of a pivot was seen to be above the least eigenvalue of the landmarks before it;
+# 0 for all of them, which a bound on the condition often allows.
+PIVOT_MARGINS = (0.0, 10.0, 30.0, 100.0)
+
+# Rows for each landmark from which it is worth a search to leave out some of them.
+MANY_ROWS = 20
+# Rows that judge which landmarks are worth their work, and the fewest that can.
+JUDGES, LEAST_JUDGES = 1000, 200
+# Rows for each landmark from which parts take less time than eigenvectors do; of fewer landmarks
+# than judges eigenvectors are soon found.
+SOME_ROWS = 2
+# What the landmarks that are left out may add to what all of them lose, as a share of the energy:
+# who asks for 500 landmarks gets the eigenvalues of 500.
+LEFT_OUT = 1e-10
+
+# What single-precision rows were seen to do to eigenvalues, relative to the total: up
+# to 2e-7. The certificate allows for five times that.
+SINGLE_ROUNDING = 1e-6
+# Safety factor on the rounding of coordinates.
+COORDINATE_ROUNDING = 4.0
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """Coordinates by W = V l^{-1/2}, the eigenvectors of G; W is None where G = I.
+
+    Attributes
+    ----------
+    size : int
+        Vectors of the basis, m.
+    W : array of shape (p, k) or None
+    used : int array of shape (p,) or None
+        The basis vectors that W is over; None for all.
+    rounding : float
+        Relative rounding of the coordinates, beside that of kernel values.
+    indefinite : bool
+        Whether G has negative eigenvalues beyond rounding.
+    """
+
+    size: int
+    W: np.ndarray | None = None
+    used: np.ndarray | None = None
+    rounding: float = 0.0
+    indefinite: bool = False
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates, k."""
+        return self.size if self.W is None else self.W.shape[1]
+
+    @cached_property
+    def weights(self) -> Any:
+        """W as weights of all basis vectors, (m, k), or None."""
+        if self.W is None or self.used is None:
+            return self.W
+        full = np.zeros((self.size, self.width))
+        full[self.used] = self.W
+        return full
+
+    def over_basis(self, Q: Any) -> Any:
+        """W Q: vectors in coordinates as weights of all basis vectors."""
+        return Q if self.W is None else self.weights @ Q
+
+    @cached_property
+    def late(self) -> Any:
+        """What whitens the sum of rows; None where each row is whitened."""
+        if self.W is None:
+            return None
+        inverse = inverse_eigenvalues(self.W)
+        ordinary = np.all((inverse > ORDINARY[0]) & (inverse < ORDINARY[1]))
+        return self.W if ordinary and condition(self.W) <= LATE_CONDITION else None
+
+    def summands(self, basis: Basis, X: Array) -> tuple[Basis, Callable[[slice], Any]]:
+        """The basis vectors used, and the function of blocks of X whose moments are summed."""
+        basis = self._used_of(basis)
+        if self.late is not None:
+            # In single precision the sums would lose what the late product magnifies.
+            return basis, basis.block_products(X, dtype=np.float64)
+        return basis, basis.block_products(X, self.W)
+
+    def coordinates(self, basis: Basis, X: Array) -> tuple[Basis, Callable[[slice], Any]]:
+        """The basis vectors used, and the function of blocks of X to their coordinates."""
+        basis = self._used_of(basis)
+        return basis, basis.block_products(X, self.W, dtype=np.float64)
+
+    def _used_of(self, basis: Any) -> Any:
+        return basis if self.used is None else basis.subset(self.used)
+
+    def slack(self, moments: Any, u: float, energy: float, summed: bool) -> float:
+        """What rounding of the coordinates may change an eigenvalue by.
+
+        In direction j of the basis, with eigenvalue l_j and energy e_j of the rows, rounding u of
+        kernel values changes the basis by u tr G / l_j, and the rows by u sqrt(e tr G / l_j),
+        where e is their energy in all. Rows whitened after they are `summed` have the rounding of
+        the sums, whose size is sum l_i s_i with s the centered energy, over l_j; its signs vary.
+        """
+        if self.W is None or not self.W.size:
+            return 0.0
+        spread = np.abs(np.diagonal(moments.scatter))
+        inverse, along = inverse_eigenvalues(self.W), spread + moments.count * moments.mean**2
+        trace = float(np.sum(1 / inverse))
+        rows = np.sqrt(energy) * np.sqrt(trace)
+        early = u * float(trace * (inverse @ along) + rows * np.sqrt(along * inverse).sum())
+        late = 0.0
+        if summed and self.late is not None:
+            late = EPS * float((spread / inverse).sum() * np.linalg.norm(inverse))
+        return COORDINATE_ROUNDING * (early + late)
+
+
+@dataclass(frozen=True)
+class CholeskyWhitening(Whitening):
+    """Coordinates by W = L^{-T}, in parts: a twentieth of the time of eigenvectors.
+
+    Coordinates are those of eigenvectors but for a rotation, so that eigenvalues are the same.
+
+    Attributes
+    ----------
+    parts : tuple of slice
+        The landmarks, cut along the factor.
+    steps : tuple of arrays
+        For every part A, what takes the parts before out of it.
+    conditions : tuple of float
+        At least the condition of the Gram matrix of each part.
+    trace : float
+        Of G.
+    """
+
+    W: np.ndarray
+    parts: tuple[slice, ...] = ()
+    steps: tuple[np.ndarray, ...] = ()
+    conditions: tuple[float, ...] = ()
+    trace: float = 0.0
+
+    @cached_property
+    def late(self) -> Any:
+        """The diagonal blocks of W."""
+        return block_diag(*(self.W[part, part] for part in self.parts))
+
+    def summands(self, basis: Basis, X: Array) -> tuple[Basis, Callable[[slice], Any]]:
+        """See `Whitening.summands`: kernel rows with the parts before taken out of each part."""
+        basis = self._used_of(basis)
+        products = basis.block_products(X, dtype=np.float64)
+        return basis, lambda block: self.parted(products(block))
+
+    def parted(self, K: Any) -> Any:
+        """The rows u of kernel rows K, (b, p), which are overwritten."""
+        for part, A in zip(self.parts[:0:-1], self.steps[:0:-1], strict=True):
+            K[:, part] -= K[:, : part.start] @ on_device_of(A, K).T
+        return K
+
+    def coordinates(self, basis: Basis, X: Array) -> tuple[Basis, Callable[[slice], Any]]:
+        """See `Whitening.coordinates`; half of the products of a full W."""
+        basis = self._used_of(basis)
+        products = basis.block_products(X, dtype=np.float64)
+        return (
+            basis,
+            lambda block: dtrmm(1.0, self.W.T, products(block).T, lower=1, overwrite_b=1).T,
+        )
+
+    def slack(self, moments: Any, u: float, energy: float, summed: bool) -> float:
+        """See `Whitening.slack`.
+
+        Rounding of the factor is as if G were wrong by k eps of its trace. tr W C W', C the second
+        moments, is the sum of the energies over the eigenvalues; the second sum over eigenvectors
+        is at most the root of their number times it. Products of one part with another are at most
+        as bad as both.
+        """
+        k, u = self.width, max(u, self.width * EPS)
+        weights = max(float(np.sum(moments.about_zero() * (self.W.T @ self.W))), 0.0)
+        early = u * (self.trace * weights + np.sqrt(energy * self.trace * k * weights))
+        spread = np.abs(np.diagonal(moments.scatter)) * summed
+        sums = [float(spread[part].sum()) for part in self.parts]
+        late = EPS * len(sums) * float(np.dot(sums, self.conditions))
+        return COORDINATE_ROUNDING * (early + late)
+
+
+def choose_whitening(basis: Basis, X: Array, n: int | None) -> Whitening:
+    """The quickest whitening for the moments of n rows, of which X are some; None for many.
+
+    By a Cholesky factor where landmarks are far from dependent, over those landmarks that are worth
+    their work where rows are many; else by eigenvectors. Never by a Cholesky factor where it would
+    have to divide by rounding: smooth kernels are numerically rank-deficient.
+    """
+    found = quickest(basis, X, n)
+    if basis.precision(X) == np.float32:
+        # Directions that are left out here hold less than the rounding of the data.
+        return replace(found, W=leading_columns(found.W), rounding=SINGLE_ROUNDING)
+    return replace(found, rounding=EPS * basis.size)
+
+
+def quickest(basis: Any, X: Array, n: int | None) -> Whitening:
+    """As `choose_whitening`, in double precision."""
+    m, double = basis.size, basis.precision(X) == np.float64
+    many = n is None or n >= MANY_ROWS * max(m, JUDGES)
+    if not isinstance(basis, PointBasis):
+        return Whitening(m, basis.whitener(np.float64))
+    G = basis.kernel_matrix()
+    if basis.engine.device is None and basis.kernel.definite and (many or double):
+        with basis.engine.single_blas():
+            found = None if many else in_parts(G, cholesky_of(G))
+            if found is not None and len(found.parts) == 1:
+                return found
+            if many or (m >= LEAST_JUDGES and X.shape[0] >= SOME_ROWS * m):
+                order, L = worthwhile(basis, G, X)
+                found = in_parts(G, L, order) if double else None
+                if found is not None:
+                    return found
+                if order.size:
+                    return Whitening(m, scaled(G[np.ix_(order, order)], rounding_of(G)), order)
+    W, indefinite = basis.eigenvector_weights(G, np.float64)
+    return Whitening(m, W, indefinite=indefinite)
+
+
+def cholesky_of(G: np.ndarray) -> np.ndarray:
+    """The lower Cholesky factor; an empty one where G has none."""
+    try:
+        return cholesky(G, lower=True, check_finite=False)
+    except LinAlgError:
+        return np.zeros((0, 0))
+
+
+def worthwhile(basis: PointBasis, G: np.ndarray, X: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Landmarks to use, and the Cholesky factor of their Gram matrix, pivots falling.
+
+    Those that are sums of others to rounding are left out, and those without which some rows of X
+    lose no more than with all.
+    """
+    L, order, rank, _ = dpstrf(G, tol=rounding_of(G), lower=1)
+    order, L = order[:rank] - 1, np.tril(L[:rank, :rank])
+    rows = on_host(X[:: -(-X.shape[0] // JUDGES)])
+    if rows.shape[0] < LEAST_JUDGES or not order.size:
+        return order, L
+    energy = float(basis.kernel.diag(rows).sum())
+    K = np.asarray(basis.kernel(rows, on_host(basis.points)))[:, order]
+    B = solve_triangular(L, K.T, lower=True, check_finite=False)
+    lost = energy - np.cumsum(np.einsum("ij,ij->i", B, B))
+    p = 1 + int(np.argmax(lost <= max(float(lost[-1]), 0.0) + LEFT_OUT * energy))
+    return order[:p], L[:p, :p]
+
+
+def on_host(rows: Any) -> Any:
+    """Rows in main memory and double precision."""
+    return rows.astype(float) if is_sparse(rows) else to_numpy(rows[:]).astype(float)
+
+
+def in_parts(
+    G: np.ndarray, L: np.ndarray, order: np.ndarray | None = None
+) -> CholeskyWhitening | None:
+    """Whitening by a Cholesky factor, ``G[order][:, order] = L L'``; None where no parts serve.
+
+    The leading part of L^{-1} is the inverse of the leading part of L, and the last that of the
+    rest.
+    """
+    pivots = np.square(np.diagonal(L))
+    if not pivots.size or not ORDINARY[0] < pivots.min() <= pivots.max() < ORDINARY[1]:
+        return None
+    p = len(L)
+    minor = G if order is None else G[np.ix_(order, order)]
+    inverse, _ = dtrtri(L, lower=1)
+    parts, steps, conditions, start = [], [], [], 0
+    while start < p:
+        rest = slice(start, p)
+        norm = square_norm(L[rest, rest]) if start else float(np.abs(minor).sum(axis=0).max())
+        count, most = leading_part(pivots[rest], inverse[rest, rest], norm)
+        if not count:
+            return None
+        part = slice(start, start + count)
+        parts.append(part)
+        steps.append(-L[part, part] @ inverse[part, :start])
+        conditions.append(most)
+        start += count
+    return CholeskyWhitening(
+        len(G),
+        inverse.T,
+        order,
+        parts=tuple(parts),
+        steps=tuple(steps),
+        conditions=tuple(conditions),
+        trace=float(np.trace(minor)),
+    )
+
+
+def leading_part(pivots: np.ndarray, inverse: np.ndarray, norm: float) -> tuple[int, float]:
+    """How many of the first landmarks can be whitened late, and a bound of their condition.
+
+    As many as have pivots of the usual size, or some larger, or else as the squares of the inverse,
+    which add up to more than the largest, are sure of.
+    """
+    for margin in PIVOT_MARGINS:
+        first = int(np.sum(pivots * LATE_CONDITION >= margin * norm))
+        leading = inverse[:first, :first]
+        # |G^{-1}|_F is at least the largest eigenvalue of G^{-1}.
+        most = norm * float(np.linalg.norm(leading.T @ leading))
+        if first and most <= LATE_CONDITION:
+            return first, most
+    sure = norm * np.cumsum(np.einsum("ij,ij->i", inverse, inverse))
+    first = int(np.searchsorted(sure, LATE_CONDITION, side="right"))
+    return first, float(sure[first - 1]) if first else 0.0
+
+
+def square_norm(A: np.ndarray) -> float:
+    """At least the square of the largest singular value."""
+    size = np.abs(A)
+    return float(min(size.sum(axis=0).max() * size.sum(axis=1).max(), np.square(A).sum()))
+
+
+def rounding_of(G: np.ndarray) -> float:
+    """Eigenvalues of G up to which they are rounding: m eps times its largest row sum."""
+    return float(G.shape[0] * EPS * np.abs(G).sum(axis=0).max())
+
+
+def scaled(G: np.ndarray, rounding: float) -> np.ndarray:
+    """V l^{-1/2} over the eigenvalues l of G above rounding."""
+    values, V = eigh(G)
+    kept = values > rounding
+    return V[:, kept] / np.sqrt(values[kept])
+
+
+def leading_columns(W: Any) -> Any:
+    """The columns of W that leave the condition small enough to whiten late."""
+    if W is None:
+        return None
+    inverse = inverse_eigenvalues(W)
+    return W[:, inverse <= LATE_CONDITION * inverse.min(initial=np.inf)]
+
+
+def condition(W: np.ndarray) -> float:
+    """Largest over smallest l of W = V l^{-1/2}."""
+    inverse = inverse_eigenvalues(W)
+    return float(inverse.max() / inverse.min()) if inverse.size else 1.0
+
+
+def inverse_eigenvalues(W: np.ndarray) -> np.ndarray:
+    """1 / l from W = V l^{-1/2}, whose columns V are of unit length."""
+    return np.einsum("ij,ij->j", W, W)

@@ -1,0 +1,493 @@
+"""The eigenproblems of kernel PCA: what a solver gets, and what its eigenpairs become.
+
+A problem is complete when it is built, and never changed. All points give the n x n Gram matrix,
+landmarks, features and columns the m x m moments of coordinates, a Fourier grid the covariance of
+its features.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..bases import Basis, FourierBasis, GramBasis, TrigonometricMoments, Whitening
+from ..compute import on_device_of, to_numpy
+from ..compute.arrays import Array
+from ..compute.linalg import peak_signs
+from ..operators import CenteredGram, DenseOperator, ToeplitzCovariance, WeightedGram
+from ..solvers import Eigenpairs
+from .certificate import (
+    Certificate,
+    projection_certificate,
+    residual_certificate,
+    series_certificate,
+)
+from .expansion import KernelExpansion
+from .moments import Moments
+from .remainder import SINGLE_ENTRY, Remainder, judge
+
+# Rounding of an entry of the kernel matrix beside that of its inner product, and of sums over n
+# rows over sqrt(n), in units of eps.
+ENTRY_ROUNDING, SUM_ROUNDING = 8.0, 4.0
+# Times that where rows have weights: far rows of little weight round the mean of the others.
+WEIGHTED_ROUNDING = 16.0
+# Rows among which negative eigenvalues are looked for.
+LEAST_ROWS = 256
+# Distance of the mean from the origin, in deviations of the rows, beyond which no digit is left.
+FARTHEST = 1e15
+# Rounding of one level of a fast Fourier transform, with a margin.
+FFT_ROUNDING = 4 * np.finfo(float).eps
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the eigenpairs of a problem become.
+
+    Attributes
+    ----------
+    expansion : KernelExpansion
+    certificate : Certificate
+    pairs : Eigenpairs
+        Canonical; with all points as the basis their vectors are those of the rows.
+    vectors : array of shape (n, r) or None
+        Eigenvectors of the rows, where they are known.
+    scores : array of shape (n, r) or None
+        Scores of all rows, where they are known without another pass.
+    """
+
+    expansion: KernelExpansion
+    certificate: Certificate
+    pairs: Eigenpairs
+    vectors: Any = None
+    scores: Any = None
+
+
+class Problem(ABC):
+    """An eigenproblem of kernel PCA.
+
+    Attributes
+    ----------
+    operator : SymmetricOperator
+        The matrix to decompose.
+    basis : Basis
+        What the result is written in.
+    center : bool
+    weight : float
+        Number of rows, each as often as its weight says.
+    total : float
+        The trace: the sum of all eigenvalues.
+    scale : float
+        The size of the numbers that the trace is a sum of, for what counts as zero.
+    slack : float
+        What rounding may change an eigenvalue by.
+    """
+
+    operator: Any
+    basis: Basis
+    center: bool
+    weight: float
+    total: float
+    scale: float
+    slack: float
+    #: Number of rows where they have weights; else it is the sum of these.
+    n_rows: int | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return round(self.weight) if self.n_rows is None else self.n_rows
+
+    @property
+    def size(self) -> int:
+        """Number of components there can be."""
+        return self.operator.shape[0]
+
+    def is_zero(self) -> bool:
+        """Whether there is known to be nothing to decompose."""
+        return False
+
+    def overshoots(self, share: float) -> bool:
+        """Whether rows are longer in the span than they are, as an indefinite kernel makes them."""
+        return False
+
+    @abstractmethod
+    def result(self, pairs: Eigenpairs) -> Result:
+        """What canonical eigenpairs of the operator become."""
+
+
+@dataclass(frozen=True, eq=False)
+class GramProblem(Problem):
+    """Kernel PCA with all points as the basis: the eigenproblem of H K H.
+
+    With U, L its eigenpairs the directions have weights A = H U L^{-1/2} and the mean
+    has weights b = 1/n.
+
+    Attributes
+    ----------
+    weights : array of shape (n,) or None
+        How often each row counts.
+    kept : GramBasis or None
+        The same Gram matrix in memory, where it is.
+    """
+
+    basis: GramBasis
+    center: bool = True
+    weights: Array | None = None
+    kept: GramBasis | None = None
+
+    @cached_property
+    def operator(self) -> Any:
+        """H K H, or as of rows that are repeated by their weights."""
+        basis = self.basis if self.kept is None else self.kept
+        if self.weights is None:
+            return CenteredGram(basis, self.center)
+        return WeightedGram(basis, np.asarray(self.weights, dtype=float), self.center)
+
+    @property
+    def count(self) -> int:
+        return self.basis.size
+
+    @property
+    def weight(self) -> float:  # type: ignore[override]
+        return float(self.count) if self.weights is None else self.operator.weight
+
+    def is_zero(self) -> bool:
+        """Whether all rows are equal."""
+        return self.center and self.basis.is_constant()
+
+    @cached_property
+    def total(self) -> float:  # type: ignore[override]
+        return self.operator.trace()
+
+    @property
+    def scale(self) -> float:  # type: ignore[override]
+        own = abs(self.basis.diagonal())
+        return float((own if self.weights is None else to_numpy(own) * self.weights).sum())
+
+    @cached_property
+    def slack(self) -> float:  # type: ignore[override]
+        """What rounding may change H K H by, in norm.
+
+        Entries of a definite kernel have a rounding of at most c sqrt(k_ii k_jj), so that the
+        matrix of all of them has a norm of at most c tr K.
+        """
+        sums = EPS * (SUM_ROUNDING * np.sqrt(self.count) + ENTRY_ROUNDING)
+        weighted = 1 if self.weights is None else WEIGHTED_ROUNDING
+        return weighted * (self.basis.rounding() + sums) * self._size()
+
+    def _size(self) -> float:
+        """The sum of k(x, x), or of typical entries where these may be larger."""
+        return max(self.scale, self.weight * self.basis.entry_size())
+
+    @property
+    def uncertain(self) -> float:
+        """What row means in single precision leave unknown of the trace."""
+        return self.operator.means_rounding * self._size() if self.center else 0.0
+
+    def result(self, pairs: Eigenpairs) -> Result:
+        """The expansion over all points; vectors as if rows were repeated by their weights."""
+        if self.weights is not None:
+            V = pairs.vectors / on_device_of(self.operator.weights**0.5, pairs.vectors)[:, None]
+            pairs = replace(pairs, vectors=V * on_device_of(peak_signs(to_numpy(V)), V))
+        pairs = self._with_least(pairs)
+        certificate = residual_certificate(
+            pairs, self.total, self.slack, self.uncertain, self.basis.kernel.definite
+        )
+        return Result(self.expand(pairs), certificate, pairs, vectors=pairs.vectors)
+
+    def expand(self, pairs: Eigenpairs) -> KernelExpansion:
+        """The mean and the directions with weights `vectors` over the roots of `values`."""
+        n, r = pairs.vectors.shape
+        frame = self.basis.engine.zeros((n, 1 + r))
+        some = pairs.values > 0
+        frame[:, 1:] = self.basis.engine.asarray(pairs.vectors)
+        A = frame[:, 1:]
+        A *= on_device_of(
+            np.where(some, 1 / np.sqrt(np.where(some, pairs.values, 1.0)), 0.0), frame
+        )
+        metric = np.zeros((1 + r, 1 + r))
+        metric[1:, 1:] = np.diag(some.astype(float))
+        if not pairs.ritz:
+            M = to_numpy(A.T @ (self.operator @ A))
+            metric[1:, 1:] = (M + M.T) / 2
+        if self.weights is None:
+            share: Any = 1.0 / n
+        else:
+            share = on_device_of(self.operator.weights / self.weight, frame)
+            A *= self.weight * share[:, None]
+        if self.center:
+            frame[:, 0] = share
+            A -= A.mean(axis=0) if self.weights is None else share[:, None] * A.sum(axis=0)
+            means = on_device_of(self.operator.row_means, A)
+            metric[0, 0] = float((means * frame[:, 0]).sum())
+            metric[0, 1:] = metric[1:, 0] = to_numpy(means @ A)
+        return KernelExpansion(self.basis, frame, metric)
+
+    def _with_least(self, pairs: Eigenpairs) -> Eigenpairs:
+        """The pairs with a negative eigenvalue, where a kernel may have one and some rows show it.
+
+        For w that sums to zero and lives on these rows, w'Kw is w'HKHw: no eigenvalue of the
+        centered matrix of the rows alone is below the least of all.
+        """
+        if self.basis.kernel.definite:
+            # Passes in single precision leave rounding of either sign: a row of large weight,
+            # which centering takes out, has much of it.
+            rounded = pairs.least is not None and pairs.least > -SINGLE_ENTRY * self._size()
+            return replace(pairs, least=0.0) if rounded else pairs
+        if pairs.searched:
+            return pairs
+        n = self.count
+        some = np.arange(n)[:: -(-n // LEAST_ROWS)]
+        K = to_numpy(self.basis.minor(some)).astype(float)
+        w = np.ones(len(some)) if self.weights is None else self.operator.weights[some]
+        if self.center:
+            K = K - w @ K / w.sum()
+            K = K - (K @ w / w.sum())[:, None]
+        K = w**0.5 * K * w[:, None] ** 0.5
+        least = float(np.linalg.eigvalsh((K + K.T) / 2)[0])
+        return replace(pairs, least=least if pairs.least is None else min(least, pairs.least))
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedProblem(Problem):
+    """Kernel PCA in the span of a small basis: the eigenproblem of m x m moments.
+
+    The rows have orthonormal coordinates y = W' k(Z, x). Their mean and scatter give the
+    eigenpairs S, Q; the directions have weights W Q and the mean W y.
+
+    Attributes
+    ----------
+    whitening : Whitening
+        How the coordinates were made.
+    moments : Moments
+        Of the coordinates of all rows.
+    sample : array or None
+        Rows drawn uniformly without replacement and independently of the basis, on which the
+        certificate judges what the basis leaves out.
+    coordinates : array of shape (n, k) or None
+        Of all rows, where they are few enough to be kept.
+    seed : int
+        What pairs of sampled rows are drawn by.
+    """
+
+    basis: Basis
+    whitening: Whitening
+    moments: Moments
+    center: bool = True
+    sample: Any = None
+    coordinates: Any = None
+    seed: int = 0
+    n_rows: int | None = None
+
+    def __post_init__(self):
+        if not np.isfinite(self.moments.scatter).all() or not np.isfinite(self.moments.energy):
+            raise ValueError(
+                f"{self.basis.kernel!r} gives values that are not finite on these data. Scale the "
+                "data or change the kernel's parameters."
+            )
+
+    @cached_property
+    def operator(self) -> Any:
+        """The second moments, where the rows were: a device decomposes them far faster."""
+        matrix = self.moments.scatter if self.center else self.moments.about_zero()
+        return DenseOperator(self.basis.engine.asarray(matrix))
+
+    @property
+    def weight(self) -> float:  # type: ignore[override]
+        return float(self.moments.count)
+
+    def overshoots(self, share: float) -> bool:
+        return self.basis.exact_norms and self.moments.overshoots(share)
+
+    @property
+    def total(self) -> float:  # type: ignore[override]
+        """The total variance times n, or a little more: the mean is known in the basis only."""
+        return self.moments.energy - (self.energy_of_mean if self.center else 0.0)
+
+    @property
+    def energy_of_mean(self) -> float:
+        return self.moments.count * float(self.moments.mean @ self.moments.mean)
+
+    @property
+    def scale(self) -> float:  # type: ignore[override]
+        return abs(self.moments.energy)
+
+    @property
+    def lost(self) -> float:
+        """The trace of what the span leaves out; negative by rounding, or if it has no such."""
+        return float(self.moments.energy) - self.moments.projected_energy
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding of the coordinates."""
+        return self.whitening.rounding
+
+    @cached_property
+    def slack(self) -> float:  # type: ignore[override]
+        """What rounding of kernel values and coordinates may change an eigenvalue by."""
+        u, energy = max(EPS, self.basis.rounding()), abs(self.scale)
+        slack = (self.rounding + u) * max(abs(self.total), energy)
+        slack += self.whitening.slack(self.moments, u, energy, self.coordinates is None)
+        # More energy in the span than there is: rounding was worse than that.
+        return max(slack, 2 * (self.moments.projected_energy - energy))
+
+    @cached_property
+    def remainder(self) -> Remainder | None:
+        """What rows of the sample leave outside the span, or their features get wrong."""
+        if self.sample is None:
+            return None
+        trace = self.lost + self.slack
+        return judge(
+            self.basis,
+            self.whitening,
+            self.moments,
+            self.sample,
+            self.count,
+            trace,
+            self.coordinates,
+            self.seed,
+        )
+
+    def result(self, pairs: Eigenpairs) -> Result:
+        scores = None
+        if self.coordinates is not None:
+            Q = to_numpy(pairs.vectors) * (pairs.values > 0)
+            scores = self.coordinates @ Q
+            scores = scores - self.moments.mean @ Q if self.center else scores
+        return Result(self.expand(pairs), self.certificate(pairs), pairs, scores=scores)
+
+    def expand(self, pairs: Eigenpairs) -> KernelExpansion:
+        """The mean and the directions along `vectors`, in coordinates."""
+        mean = self.moments.mean if self.center else np.zeros(self.size)
+        return expansion_of(self.basis, self.whitening, mean, pairs)
+
+    def certificate(self, pairs: Eigenpairs) -> Certificate:
+        """What the span leaves out, rounding, and the sampled rows."""
+        return projection_certificate(
+            pairs, self.total, self.lost, self.slack, self.remainder, *self.judgment()
+        )
+
+    def judgment(self) -> tuple[bool, bool]:
+        """Whether what the span leaves out is a bound, and whether the kernel is indefinite."""
+        exact, definite = self.basis.exact_norms, self.basis.kernel.definite
+        if definite or not exact:
+            return exact and definite, False
+        # What a span leaves out of an indefinite kernel bounds nothing.
+        return False, bool(2 * self.lost < -self.slack or self.whitening.indefinite)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnProblem(ReducedProblem):
+    """Linear kernel PCA in the space of the rows: nothing is lost.
+
+    Attributes
+    ----------
+    X : array of shape (n, d) or None
+        The rows, where eigenvectors are wanted.
+    """
+
+    X: Array | None = None
+
+    @cached_property
+    def rounding(self) -> float:
+        """Rows are added up about their mean, from which they differ by less than they are."""
+        mean, total = self.energy_of_mean, self.total
+        far = np.sqrt(mean / total) if total > FARTHEST**-2 * mean else FARTHEST
+        return EPS * (self.basis.size + 4 * far)
+
+    @property
+    def total(self) -> float:  # type: ignore[override]
+        """The trace; of the scatter alone, since k(x, x) holds the mean as well."""
+        spread = float(np.trace(self.moments.scatter))
+        return spread if self.center else spread + self.energy_of_mean
+
+    def is_zero(self) -> bool:
+        """Whether the rows differ by no more than rounding of their mean."""
+        return self.total <= float((4 * EPS) ** 2) * self.energy_of_mean
+
+    def result(self, pairs: Eigenpairs) -> Result:
+        """Signs and eigenvectors as of the n x n problem."""
+        expansion, S = self.expand(pairs), None
+        if self.X is not None:
+            S = to_numpy(expansion.scores(self.X))
+            signs = peak_signs(S)
+            expansion = expansion.stretched(signs)
+            S *= signs / np.sqrt(np.where(pairs.values > 0, pairs.values, 1.0))
+        return Result(expansion, self.certificate(pairs), pairs, vectors=S)
+
+    def certificate(self, pairs: Eigenpairs) -> Certificate:
+        # A vector is its scores over sqrt(l), and their rounding is that of the largest.
+        top = float(np.max(pairs.values, initial=0.0))
+        growth = np.sqrt(top / np.where(pairs.values > 0, pairs.values, top or 1.0))
+        rounded = replace(pairs, residuals=pairs.residuals + self.rounding * self.total * growth)
+        return residual_certificate(rounded, self.total)
+
+
+@dataclass(frozen=True, eq=False)
+class FourierProblem(Problem):
+    """Kernel PCA on a grid of frequencies: the eigenproblem of the covariance of its features.
+
+    Attributes
+    ----------
+    sums : TrigonometricMoments
+        Of all rows.
+    """
+
+    basis: FourierBasis
+    sums: TrigonometricMoments
+    center: bool = True
+    n_rows: int | None = None
+
+    @cached_property
+    def operator(self) -> Any:
+        grid, threads = self.basis.frequencies, self.basis.engine.threads
+        return ToeplitzCovariance(
+            grid.index, self.basis.amplitudes, self.sums, self.center, threads
+        )
+
+    @property
+    def weight(self) -> float:  # type: ignore[override]
+        return float(self.sums.count)
+
+    @property
+    def scale(self) -> float:  # type: ignore[override]
+        return self.sums.count * self.basis.top
+
+    @property
+    def total(self) -> float:  # type: ignore[override]
+        mean = self.operator.mean
+        return self.scale - (self.sums.count * float(mean @ mean) if self.center else 0.0)
+
+    @property
+    def slack(self) -> float:  # type: ignore[override]
+        """What errors of the sums and rounding of the products change in eigenvalues at most.
+
+        An error delta of every t_q changes the matrix by at most delta k(0), the sum of the
+        weights, in Frobenius norm, and its mean by twice that.
+        """
+        steps = np.log2(np.prod(self.sums.sums.shape)) + 1
+        return 3 * self.sums.error * self.basis.top + FFT_ROUNDING * steps * self.scale
+
+    def result(self, pairs: Eigenpairs) -> Result:
+        mean = self.operator.mean if self.center else np.zeros(self.size)
+        expansion = expansion_of(self.basis, Whitening(self.basis.size), mean, pairs)
+        grid, n, slack = self.basis.frequencies, self.sums.count, self.slack
+        certificate = series_certificate(
+            pairs, self.total, n * grid.alias + slack, n * grid.cut + slack
+        )
+        return Result(expansion, certificate, pairs)
+
+
+def expansion_of(basis: Basis, whitening: Whitening, mean, pairs: Eigenpairs) -> KernelExpansion:
+    """A mean, (k,), and directions, the vectors of the pairs, from coordinates to the basis."""
+    some = pairs.values > 0
+    Q = to_numpy(pairs.vectors) * some
+    metric = np.zeros((1 + Q.shape[1], 1 + Q.shape[1]))
+    metric[0, 0] = mean @ mean
+    metric[0, 1:] = metric[1:, 0] = mean @ Q
+    metric[1:, 1:] = np.diag(some.astype(float)) if pairs.ritz else Q.T @ Q
+    return KernelExpansion(basis, whitening.over_basis(np.column_stack([mean, Q])), metric)
