@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from ._packages import has
 from .compute import format_bytes
-from .compute.local import usable_cores
+from .compute.engine import usable_cores
 from .compute.memory import available_memory
 
 REQUIRED = (

@@ -30,8 +30,8 @@ from mercer.compute import (
 from mercer.compute import memory as memory_module
 from mercer.compute.arrays import is_foreign
 from mercer.compute.compiled import compiled
+from mercer.compute.engine import usable_cores
 from mercer.compute.linalg import times_few
-from mercer.compute.local import TILE_SIDES, usable_cores
 from mercer.kernels import RBF, Laplacian, Linear, Polynomial
 
 PLENTY = 10**9
@@ -151,18 +151,18 @@ def test_tiling_stays_inside_the_budget_and_uses_it():
     for memory in (10**5, 10**6, 10**7, 10**8, 10**9):
         side, threads = LocalEngine(memory, 4).tiling(pairs)
         assert threads * pairs.tile_bytes(side) <= memory
-    assert LocalEngine(PLENTY, 4).tiling(pairs) == (TILE_SIDES[0], 4)
+    assert LocalEngine(PLENTY, 4).tiling(pairs) == (LocalEngine.sides[0], 4)
     sides = [LocalEngine(m, 1).tiling(pairs)[0] for m in (10**5, 10**6, 10**7, 10**8)]
     assert sides == sorted(sides)
 
 
 def test_least_budget_is_named_and_does():
     pairs = gram(n=100)
-    least = pairs.tile_bytes(TILE_SIDES[-1])
+    least = pairs.tile_bytes(LocalEngine.sides[-1])
     with pytest.raises(ValueError, match=rf"cannot hold one tile.*memory={least}\b") as error:
         LocalEngine(least - 1, 2).tiling(pairs)
     assert format_bytes(least - 1) in str(error.value)
-    assert LocalEngine(least, 2).tiling(pairs) == (TILE_SIDES[-1], 1)
+    assert LocalEngine(least, 2).tiling(pairs) == (LocalEngine.sides[-1], 1)
 
 
 @pytest.mark.parametrize("n", [0, 1, 6, 7, 8, 100])

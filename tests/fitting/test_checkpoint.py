@@ -17,7 +17,7 @@ from scipy import sparse
 
 from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA
 from mercer.bases import FourierGrid, Landmarks
-from mercer.compute.tiles import TiledEngine
+from mercer.compute.engine import TiledEngine
 from mercer.exceptions import CheckpointError
 from mercer.fitting.checkpoint import Checkpoint
 from mercer.selectors import Uniform

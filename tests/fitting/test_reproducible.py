@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 from mercer import ClassicalMDS, HebbianKernelPCA, KernelPCA, SpectralClustering, StreamingKernelPCA
 from mercer.bases import Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
-from mercer.compute.turns import Turns
+from mercer.compute.engine import Turns
 from mercer.kernels import RBF
 from mercer.selectors import Uniform
 from mercer.solvers import SOLVERS

@@ -10,11 +10,16 @@ from .arrays import (
     stack_rows,
     to_numpy,
 )
-from .engines import make_engine, steps_on_device
-from .local import LocalEngine
+from .engine import (
+    LocalEngine,
+    TiledEngine,
+    TileStore,
+    make_engine,
+    row_blocks,
+    steps_on_device,
+)
 from .memory import available_memory, format_bytes, parse_bytes
 from .scalar_map import ScalarMap
-from .tiles import TiledEngine, TileStore, row_blocks
 
 __all__ = [
     "LocalEngine",

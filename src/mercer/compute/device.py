@@ -11,8 +11,8 @@ import torch
 from array_api_compat import torch as xp
 
 from .arrays import BlocksOnDemand, dtype_in, dtype_name, is_sparse, to_numpy
+from .engine import TiledEngine, row_blocks
 from .memory import FREE_SHARE, available_memory, format_bytes, parse_bytes
-from .tiles import TiledEngine, row_blocks
 
 # A GPU likes tiles far larger than a cache; below 256 launches cost more than work.
 TILE_SIDES = (16384, 8192, 4096, 2048, 1024, 512, 256)
@@ -121,9 +121,9 @@ class TorchEngine(TiledEngine):
             except torch.OutOfMemoryError:
                 self._shrink(pairs)
 
-    def _run(self, tasks, work, threads, begin=lambda: None, call_off=lambda: None):
+    def _run(self, tasks, work, threads, turns=None):
         with exact_products():
-            super()._run(tasks, work, threads, begin, call_off)
+            super()._run(tasks, work, threads, turns)
 
     def rounded(self, V, dtype, kernel):
         """V as the fused tile multiplies it fastest, where there is one."""

@@ -12,8 +12,8 @@ from copy import copy
 import torch
 
 from ._triton import compile_tile, launch
+from .engine import row_blocks
 from .fused_tile import STRIP, WIDEST, Tile, uses_symmetry, whole_width
-from .tiles import row_blocks
 
 # Rows whose share in the other rows' products is summed in float32 before it joins the sum in
 # float64, and columns of one program, summed likewise: rounding of longer sums would be seen.

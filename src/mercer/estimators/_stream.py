@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 from ..bases import FourierBasis, FourierGrid, RandomFeatures
 from ..compute import is_sparse, make_engine, match_sparsity, to_numpy
 from ..compute.arrays import is_on_device
-from ..compute.engines import device_index
+from ..compute.engine import device_index
 from ..fitting.checkpoint import Checkpoint
 from ..fitting.sampling import RowSample
 from ..stream.dictionary import GrowingDictionary

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..bases import Landmarks
 from ..compute import parse_bytes, restore, to_numpy
 from ..compute.arrays import Array, is_on_device
-from ..compute.engines import device_index
+from ..compute.engine import device_index
 from ..compute.numbers import check_meaning, reason
 from ..kernels import KERNELS, Kernel, Linear
 from ..kernels.measures import typical_distance

@@ -10,8 +10,8 @@ import numpy as np
 from ..bases.base import GramBasis
 from ..bases.points import PointGram
 from ..compute import is_sparse, match_sparsity, to_numpy
+from ..compute.engine import row_blocks
 from ..compute.linalg import times_few
-from ..compute.tiles import row_blocks
 from ..fitting.costs import fits_client
 from .chunks import Chunks
 from .tasks import Crew, constant, delayed, run, tree_sum

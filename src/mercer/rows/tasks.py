@@ -14,10 +14,8 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from ..compute.engines import make_engine
-from ..compute.local import count_threads
+from ..compute.engine import TiledEngine, count_threads, make_engine
 from ..compute.memory import FREE_SHARE, available_memory, parse_bytes
-from ..compute.tiles import TiledEngine
 
 # Parts of a sum that one task adds: few enough to hold, many enough that trees stay flat.
 FAN_IN = 8

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..compute import is_sparse
-from ..compute.engines import make_engine
+from ..compute.engine import make_engine
 from ..fitting.certificate import Certificate
 from ..fitting.expansion import KernelExpansion
 from ..kernels import Kernel

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..compute import match_sparsity
 from ..compute.arrays import Array
-from ..compute.tiles import TiledEngine
+from ..compute.engine import TiledEngine
 from .components import moved_reference, new_reference
 from .dictionary import GrowingDictionary
 from .moments import rows_to_look

@@ -1,0 +1,492 @@
+"""Engines: tiles of a kernel matrix and blocks of rows, moved within a byte budget.
+
+NumPy leaves the interpreter lock in GEMM and in ufuncs, so plain threads over tiles scale without
+compiled code. BLAS's own threads would fight with ours, and on a busy machine they wait for each
+other (a 400 x 400 eigenproblem was seen to take seconds), so they are held at one meanwhile.
+"""
+
+import math
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from functools import partial
+from operator import iadd
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_torch_array
+
+from .._packages import needed
+from .arrays import Array, is_on_device, itemsize
+from .linalg import eigh, one_thread, times_few
+from .memory import format_bytes, parse_bytes
+
+# Entries of a matrix below which a thread, and mirroring half of it, cost more than the work.
+ALONE = 512**2
+# Blocks of rows of a matrix that is mirrored, more of them where many threads share its tiles.
+MIRROR_PARTS = 4
+# What tiles overflow to is seen by whoever sums them.
+QUIET = {"over": "ignore", "invalid": "ignore"}
+
+
+class TileStore:
+    """Tiles kept from one product to the next, first come first kept, within `room` bytes.
+
+    A store outlives no fit: the Gram matrix it belongs to drops it with itself.
+    """
+
+    def __init__(self, room: int = 0, empty: Callable = np.empty):
+        self.room = room
+        self._empty = empty
+        self._tiles: dict[tuple[int, int], Any] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: Any) -> Array:
+        """The tile kept under `key`, or None."""
+        return self._tiles.get(key)
+
+    def reserve(self, shape: Any, dtype: Any) -> Array:
+        """A fresh array to fill and keep, or None when the room is used up."""
+        size = shape[0] * shape[1] * itemsize(dtype)
+        with self._lock:
+            if size > self.room:
+                return None
+            self.room -= size
+        return self._empty(shape, dtype=dtype)
+
+    def keep(self, key: Any, tile: Array) -> None:
+        """Keep a filled tile; a tile that was never filled must not come here."""
+        self._tiles[key] = tile
+
+
+class Turns:
+    """Lets the results of tasks be added in the order of the tasks, whichever is done first.
+
+    Floating-point sums depend on their order. Tasks are begun in their order, so that the
+    first one that is not done never waits, and a thread waits only to add, not to compute.
+    """
+
+    def __init__(self) -> None:
+        self._next: dict[Hashable, int] = {}
+        self._changed = threading.Condition()
+        self._called_off = False
+
+    def add(self, place: Hashable, number: int, action: Callable[[], object]) -> None:
+        """Do `action` after those of all smaller numbers at the same place."""
+        with self._changed:
+            while self._next.get(place, 0) != number:
+                if self._called_off:
+                    return
+                self._changed.wait(0.1)
+        action()
+        with self._changed:
+            self._next[place] = number + 1
+            self._changed.notify_all()
+
+    def call_off(self) -> None:
+        """Let nobody wait for a thread that has failed."""
+        self._called_off = True
+
+
+class TiledEngine(ABC):
+    """Row blocks and tiles, wherever arrays live: a subclass makes arrays and runs tasks.
+
+    Attributes
+    ----------
+    memory : int
+        Bytes that work arrays may take, kept tiles included.
+    threads : int
+        Tasks at a time.
+    on_tiles : callable or None
+        ``on_tiles(done, total)`` after tiles of the calling thread.
+    """
+
+    memory: int
+    threads = 1
+    on_tiles: Callable | None = None
+    #: The device that arrays are on; None for main memory.
+    device: Any = None
+    #: Tile sides to try, largest first.
+    sides: tuple[int, ...]
+    #: Side below which tiles are not cut only to share them out between threads.
+    small_side: int
+    #: Side below which what a tile of the mirrored half saves is less than the calls for it.
+    mirror_side: int
+    #: Rows of a block in a sum over many rows of few columns, and of a streamed block.
+    sum_block = 512
+    stream_block = 1024
+
+    @abstractmethod
+    def empty(self, shape: Any, dtype: Any = np.float64) -> Array:
+        """A new array where the work is done."""
+
+    @abstractmethod
+    def zeros(self, shape: Any) -> Array:
+        """A new array of zeros in double precision where the work is done."""
+
+    @abstractmethod
+    def asarray(self, A: Array, dtype: Any = None) -> Array:
+        """A small array where the work is done."""
+
+    @property
+    def where(self) -> str:
+        """The device by name, ``"cpu"`` for main memory."""
+        return "cpu" if self.device is None else str(self.device)
+
+    def place(self, X: Array) -> Array:
+        """Rows where the work is done, or an object whose blocks are."""
+        return X
+
+    def draft(self, dtype: Any, kernel: Any) -> Any:
+        """The next cheaper precision for passes that need no more than it, or None."""
+        return np.float32 if dtype == np.float64 else None
+
+    def expect(self, kernel: Any, shape: tuple[int, ...], columns: int) -> None:
+        """Get ready for products of the kernel matrix of rows of a shape with some columns."""
+        return
+
+    def rounded(self, V: Any, dtype: Any, kernel: Any) -> Any:
+        """V with as few digits as make products in `dtype` cheaper; itself where none do."""
+        return V
+
+    def fuses(self, kernel: Any) -> bool:
+        """Whether products with this kernel's matrix need no tiles in memory."""
+        return False
+
+    def single_blas(self) -> Any:
+        """Hold BLAS at one thread, for small problems and inside our own threads."""
+        return one_thread()
+
+    def eigh(self, A: Array) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenvalues, rising, and eigenvectors of a symmetric matrix, in main memory."""
+        with one_thread():
+            return eigh(A)
+
+    def store(self, room: int) -> TileStore:
+        """A place for `room` bytes of tiles."""
+        return TileStore(room, self.empty)
+
+    def tiling(self, pairs: Any) -> tuple[int, int]:
+        """The tile side and the number of threads that the budget allows.
+
+        A fourth of the budget goes to tiles in flight, so that most of it can keep
+        tiles; the whole of it when that would force tiny tiles.
+        """
+        for share in (4, 1):
+            for threads in dict.fromkeys((self.threads, 1)):
+                for side in self.sides:
+                    if threads * pairs.tile_bytes(side) <= self.memory // share:
+                        return side, threads
+        least = self.least_tile(pairs)
+        raise ValueError(
+            f"memory={format_bytes(self.memory)} cannot hold one tile of the kernel matrix. "
+            f"Give at least {format_bytes(least)}, for example memory={least}."
+        )
+
+    def least_tile(self, pairs: Any) -> int:
+        """Bytes of the smallest tile."""
+        return int(pairs.tile_bytes(self.sides[-1]))
+
+    def with_memory(self, memory: int) -> "TiledEngine":
+        """The same engine with another budget."""
+        engine = copy(self)
+        engine.memory, engine.on_tiles = memory, self.on_tiles
+        return engine
+
+    def pair_rows(self, pairs: Any, V: Array, store: TileStore | None = None) -> Array:
+        """The product of the kernel matrix between two sets of rows with V, in float64.
+
+        A symmetric matrix is visited in tiles on and above the diagonal, each used for
+        both sides and kept in `store` while it has room.
+
+        Parameters
+        ----------
+        pairs : object with ``shape, dtype, symmetric, tile(rows, columns, out), tile_bytes(side)``
+        V : array of shape (m, b)
+
+        Returns
+        -------
+        array of shape (n, b)
+        """
+        side, threads = self.tiling(pairs)
+        if pairs.shape[0] * pairs.shape[1] <= ALONE:
+            threads = 1
+        V = self.asarray(V, pairs.dtype)
+        with one_thread():
+            if pairs.symmetric:
+                return self._symmetric(pairs, V, side, threads, store or TileStore())
+            return self._rectangular(pairs, V, side, threads)
+
+    def _symmetric(self, pairs, V, side, threads, store):
+        n, b = pairs.shape[0], V.shape[1]
+        if n * n > ALONE:
+            # Enough tiles that no thread waits long for the last one.
+            side = min(side, max(self.small_side, -(-n // (4 * threads))))
+        blocks = row_blocks(n, side)
+        tiles = [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]
+        total, turns = self.zeros((n, b)), Turns()
+
+        def work(tiles):
+            scratch = self.empty((side, side), pairs.dtype)
+            for i, j in tiles:
+                rows, columns = blocks[i], blocks[j]
+                T = store.get((i, j))
+                if T is None:
+                    shape = (rows.stop - rows.start, columns.stop - columns.start)
+                    kept = store.reserve(shape, pairs.dtype)
+                    out = scratch[: shape[0], : shape[1]] if kept is None else kept
+                    T = pairs.tile(rows, columns, out)
+                    if kept is not None:
+                        store.keep((i, j), T)
+                # Block k takes part in the tiles (0, k), (1, k), ..., (k, k), (k, k + 1), ...
+                turns.add(i, j, partial(iadd, total[rows], times_few(T, V[columns])))
+                if i != j:
+                    turns.add(j, i, partial(iadd, total[columns], times_few(T.T, V[rows])))
+
+        self._run(tiles, work, threads, turns)
+        return total
+
+    def _rectangular(self, pairs, V, side, threads):
+        n, m = pairs.shape
+        columns = row_blocks(m, side)
+        out = self.empty((n, V.shape[1]))
+
+        def work(strips):
+            scratch = self.empty((side, side), pairs.dtype)
+            for i in strips:
+                total = self.zeros((i.stop - i.start, V.shape[1]))
+                for j in columns:
+                    T = pairs.tile(i, j, scratch[: i.stop - i.start, : j.stop - j.start])
+                    total += times_few(T, V[j])
+                out[i] = total
+
+        # Every thread gets a strip, and strips wide enough to be worth preparing columns for.
+        strip = min(side, max(self.small_side, -(-n // threads)))
+        self._run(row_blocks(n, strip), work, threads)
+        return out
+
+    def fill(self, pairs: Any, out: Array) -> Array:
+        """The kernel matrix itself, tile by tile into `out`; a symmetric one is mirrored."""
+        side, threads = self.tiling(pairs)
+        if pairs.shape[0] * pairs.shape[1] <= ALONE:
+            threads = 1
+        elif pairs.symmetric:
+            # Smaller tiles leave out more of the half that is mirrored, and are slower.
+            parts = max(MIRROR_PARTS, math.isqrt(6 * threads))
+            side = min(side, max(self.mirror_side, -(-pairs.shape[0] // parts)))
+        rows, columns = (row_blocks(size, side) for size in pairs.shape)
+        tiles = [(i, j) for i in rows for j in columns if not pairs.symmetric or i.start <= j.start]
+        direct = out.dtype == pairs.dtype
+
+        def work(tiles):
+            scratch = None if direct else self.empty((side, side), pairs.dtype)
+            for i, j in tiles:
+                target = out[i, j]
+                if not direct:
+                    target = scratch[: i.stop - i.start, : j.stop - j.start]
+                tile = pairs.tile(i, j, target)
+                if not direct or tile is not target:
+                    out[i, j] = tile
+                if pairs.symmetric and i != j:
+                    out[j, i] = out[i, j].T
+
+        with one_thread():
+            self._run(tiles, work, threads)
+        return out
+
+    def map_rows(self, function: Callable, n: int, rows: int, out: Array) -> None:
+        """Fill ``out[block] = function(block)`` for slices of at most `rows` of n rows."""
+
+        def work(blocks):
+            for block in blocks:
+                out[block] = function(block)
+
+        with one_thread():
+            self._run(row_blocks(n, rows), work, self.threads)
+
+    def sum_rows(self, function: Callable, n: int, rows: int) -> Any:
+        """The sum of ``function(block)`` over slices of at most `rows` of n rows.
+
+        Parts are added in the order of the rows, so that the sum is the same for any number of
+        threads, and memory does not grow with n.
+        """
+        if n <= rows:
+            with one_thread(), np.errstate(**QUIET):
+                return function(slice(0, n)) if n else None
+        total, turns = None, Turns()
+
+        def work(blocks):
+            for number, block in blocks:
+                turns.add("total", number, partial(add, function(block)))
+
+        def add(part):
+            nonlocal total
+            total = part if total is None else total + part
+
+        with one_thread():
+            self._run(enumerate(row_blocks(n, rows)), work, self.threads, turns)
+        return total
+
+    def __getstate__(self):
+        # Progress bars do not travel.
+        return self.__dict__ | {"on_tiles": None}
+
+    def _run(
+        self, tasks: Iterable, work: Callable, threads: int, turns: Turns | None = None
+    ) -> None:
+        """Call ``work(iterator)`` in some threads, this one included, which share the tasks.
+
+        Tasks are begun in their order. An interrupt or an error stops every thread after the task
+        it is in.
+        """
+        waiting = deque(tasks)
+        helpers = min(threads, len(waiting)) - 1
+        ends = [None] * (helpers + 1)
+        waiting.extend(ends)
+        mine: Iterable = iter(waiting.popleft, None)
+        if self.on_tiles is not None:
+            mine = self._reported(mine, waiting, len(ends))
+        with np.errstate(**QUIET):
+            if helpers < 1:
+                work(mine)
+                return
+
+        def stop():
+            waiting.extendleft(ends)
+            if turns is not None:
+                turns.call_off()
+
+        with ThreadPoolExecutor(helpers, initializer=partial(np.seterr, **QUIET)) as pool:
+            try:
+                futures = [pool.submit(work, iter(waiting.popleft, None)) for _ in range(helpers)]
+                for future in futures:
+                    future.add_done_callback(lambda done: done.exception() and stop())
+                with np.errstate(**QUIET):
+                    work(mine)
+                for future in futures:
+                    future.result()
+            finally:
+                stop()
+
+    def _reported(self, tasks, waiting, ends):
+        total = len(waiting) - ends
+        for task in tasks:
+            yield task
+            self.on_tiles(total - max(0, len(waiting) - ends), total)
+
+
+class LocalEngine(TiledEngine):
+    """Row blocks and tiles on the cores of this machine.
+
+    Parameters
+    ----------
+    memory : int
+        Bytes that work arrays may take, kept tiles included.
+    threads : int or None
+        Threads over tiles; None or -1 for all cores this process may use, -2 for all but one.
+    on_tiles : callable or None
+        ``on_tiles(done, total)`` after tiles of the calling thread.
+    """
+
+    # About 1024 keeps a tile inside the cache and the small GEMMs efficient; below 64 the overhead
+    # of Python per tile takes over.
+    sides, small_side, mirror_side = (1024, 512, 256, 128, 64), 192, 256
+
+    def __init__(
+        self,
+        memory: int,
+        threads: int | None = None,
+        on_tiles: Callable[[int, int], None] | None = None,
+    ):
+        self.memory = memory
+        self.threads = count_threads(threads)
+        self.on_tiles = on_tiles
+
+    def empty(self, shape: Any, dtype: Any = np.float64) -> Array:
+        """A NumPy array."""
+        return np.empty(shape, dtype)
+
+    def zeros(self, shape: Any) -> Array:
+        """A NumPy array of zeros."""
+        return np.zeros(shape)
+
+    def asarray(self, A: Array, dtype: Any = None) -> Array:
+        """A contiguous NumPy array."""
+        return np.ascontiguousarray(A, dtype=dtype)
+
+
+def count_threads(n_jobs: int | None) -> int:
+    """Threads from scikit-learn's way to ask for them."""
+    if n_jobs is None:
+        return usable_cores()
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 has no meaning. Give a number of threads, or None for all.")
+    return n_jobs if n_jobs > 0 else max(1, usable_cores() + 1 + n_jobs)
+
+
+def usable_cores() -> int:
+    """Cores this process may run on."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def make_engine(
+    X: Array = None,
+    *,
+    memory: int | str | None = None,
+    device: Any = None,
+    threads: int | None = None,
+    on_tiles: Callable[[int, int], None] | None = None,
+) -> TiledEngine:
+    """The engine that computes where the data are, or where it is told to.
+
+    Parameters
+    ----------
+    X : array or None
+        The data; on a CUDA device they are computed on there.
+    memory : int, str or None
+        Byte budget, of main memory or of the device.
+    device : None, str or torch.device
+        None for where X is, "cpu" for the threads of this machine, "cuda" or "cuda:1" for a
+        GPU. A `torch.device` is taken at its word: torch computes there, on the CPU as well.
+    threads : int or None
+    on_tiles : callable or None
+    """
+    if device is None and is_on_device(X):
+        device = f"cuda:{device_index(X)}"
+    if device is None or (isinstance(device, str) and device == "cpu"):
+        return LocalEngine(parse_bytes(memory), threads, on_tiles)
+    needed("torch", "torch", f"device={str(device)!r}")
+    from .device import TorchEngine
+
+    return TorchEngine(memory, device, on_tiles)
+
+
+def steps_on_device(A: Array) -> bool:
+    """Whether small steps that depend on each other can be made where A is, by compiled kernels."""
+    if not is_torch_array(A):
+        return False
+    from .device import can_fuse
+
+    return can_fuse(A.device)
+
+
+def device_index(X) -> int:
+    """The number of the CUDA device that X is on, as torch, CuPy and JAX write it."""
+    device = X.device
+    for name in ("index", "id"):
+        number = getattr(device, name, None)
+        if isinstance(number, int):
+            return number
+    return 0
+
+
+def row_blocks(n: int, rows: int) -> list[slice]:
+    """Slices of at most `rows` that cover n rows."""
+    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
