@@ -28,8 +28,8 @@ from mercer.compute import (
     to_numpy,
 )
 from mercer.compute import memory as memory_module
+from mercer.compute._numba import compiled
 from mercer.compute.arrays import is_foreign
-from mercer.compute.compiled import compiled
 from mercer.compute.engine import usable_cores
 from mercer.compute.linalg import times_few
 from mercer.kernels import RBF, Laplacian, Linear, Polynomial

@@ -18,8 +18,8 @@ from .engine import (
     row_blocks,
     steps_on_device,
 )
+from .fused_tile import ScalarMap
 from .memory import available_memory, format_bytes, parse_bytes
-from .scalar_map import ScalarMap
 
 __all__ = [
     "LocalEngine",

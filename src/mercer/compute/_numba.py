@@ -1,6 +1,25 @@
-"""Compiled tiles for kernels that are sums over coordinates and so have no GEMM form."""
+"""Loops compiled by numba: tiles of kernels that are sums over coordinates and have no GEMM form.
 
-from .compiled import compiled
+Numba takes half a second to import, so this module and others like it are imported where needed.
+"""
+
+from collections.abc import Callable
+
+from numba import njit
+
+
+def compiled(**options) -> Callable:
+    """A decorator as `numba.njit`, which keeps the machine code on disk where it can."""
+
+    def compile_one(function):
+        try:
+            return njit(nogil=True, cache=True, **options)(function)
+        except RuntimeError:
+            # Neither the package nor the user's cache can be written to, as in many containers:
+            # every process compiles anew.
+            return njit(nogil=True, **options)(function)
+
+    return compile_one
 
 
 @compiled(fastmath=True)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from ..compute import format_bytes, is_sparse, parse_bytes, to_numpy
-from ..compute.csr import check_size, check_within, csr_from_parts, whole_numbers
+from ..compute.arrays import check_size, check_within, csr_from_parts, whole_numbers
 from .base import RowSource, as_rows, float_of
 
 # What reading a damaged archive raises.

@@ -11,7 +11,7 @@ term is y_i acc_i: O(r (r + b)) a sample where the plain rule takes O(r n).
 
 import numpy as np
 
-from ..compute.compiled import compiled
+from ..compute._numba import compiled
 
 
 @compiled()

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..bases import TrigonometricMoments
 from ..compute import is_sparse
-from ..compute.csr import csr_from_parts
+from ..compute.arrays import csr_from_parts
 from ..exceptions import CheckpointError
 from ..fitting.moments import Moments
 from ..fitting.sampling import RowSample

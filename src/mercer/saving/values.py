@@ -14,8 +14,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
 
 from ..compute import is_sparse, to_numpy
-from ..compute.arrays import is_foreign
-from ..compute.csr import csr_from_parts
+from ..compute.arrays import csr_from_parts, is_foreign
 from .archive import DTYPES, ModelFileError, Pieces
 
 TAG = "@"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..compute.compiled import compiled
+from ..compute._numba import compiled
 
 
 @compiled()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..compute.compiled import compiled
+from ..compute._numba import compiled
 
 # Sums may be taken in any order, which is what lets them use vector instructions.
 LOOSE = {"reassoc", "contract"}
