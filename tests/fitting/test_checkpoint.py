@@ -312,7 +312,6 @@ def small_steps(monkeypatch):
     monkeypatch.setattr("mercer.fitting.checkpoint.EVERY", 0.0)
     monkeypatch.setattr("mercer.rows.blocks.BLOCK_ROWS", 150)
     monkeypatch.setattr("mercer.rows.dask.GROUP_LEAST", 5)
-    monkeypatch.setattr("mercer.rows.dask.KEPT_CORES", 4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -382,7 +381,7 @@ def fit_in_child(kind, folder, out, files):
 
     mercer.fitting.checkpoint.EVERY = 0.01
     mercer.rows.blocks.BLOCK_ROWS = 300
-    mercer.rows.dask.GROUP_LEAST, mercer.rows.dask.KEPT_CORES = 5, 4
+    mercer.rows.dask.GROUP_LEAST = 5
     warnings.simplefilter("ignore")
     files = Path(files)
     model = make(kind, folder).fit(rows_for(kind, 4000, files))

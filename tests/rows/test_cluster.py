@@ -30,8 +30,8 @@ from mercer.kernels import RBF, Laplacian, Polynomial
 from mercer.metrics import subspace_error
 from mercer.rows import ArrayRows, BlockRows, DaskRows
 from mercer.rows.chunk_gram import ChunkGram
-from mercer.rows.chunks import Chunks, neighbors
-from mercer.rows.tasks import Crew, EngineRecipe, pool_size
+from mercer.rows.dask import evened
+from mercer.rows.tasks import Workers, neighbors, pool_size, task_engine
 from mercer.selectors import KMeans, Uniform
 
 # Clusters of several processes at a time would fight for two cores.
@@ -54,9 +54,7 @@ def chunked(X, lengths=LENGTHS, columns=-1):
 
 def unknown(D):
     """The same array with chunks of unknown length."""
-    D = D.copy()
-    D._chunks = ((np.nan,) * D.numblocks[0], D.chunks[1])
-    return D
+    return D[da.ones(D.shape[0], chunks=D.chunks[0], dtype=bool)]
 
 
 def model(basis="landmarks", **others):
@@ -290,7 +288,7 @@ def test_equal_rows_have_no_variance():
 def test_gram_contract(kernel, lengths):
     X, new = rows(), rows(7, key=1)
     D = chunked(X, lengths)
-    basis = ChunkGram(kernel, Chunks.of(D), LocalEngine(10**8, 1), Crew.of(D, memory=10**7))
+    basis = ChunkGram(kernel, D, LocalEngine(10**8, 1), Workers.of(D, memory=10**7))
     assert basis.draft is not None
     check_gram_basis(basis, kernel(X), new, kernel(new, X))
     index = np.array([420, 3, 150])
@@ -304,22 +302,22 @@ def test_a_small_budget_gives_the_same():
     D = chunked(X)
     W = generator(2).standard_normal((600, 3))
     small, large = (
-        ChunkGram(RBF(0.2), Chunks.of(D), LocalEngine(10**8), Crew.of(D, memory)).gram(W)
+        ChunkGram(RBF(0.2), D, LocalEngine(10**8), Workers.of(D, memory)).gram(W)
         for memory in ("300KB", "1GB")
     )
     np.testing.assert_allclose(small, large, atol=1e-10)
     with pytest.raises(ValueError, match="cannot hold one tile"):
-        ChunkGram(RBF(0.2), Chunks.of(D), LocalEngine(10**8), Crew.of(D, "1KB")).gram(W)
+        ChunkGram(RBF(0.2), D, LocalEngine(10**8), Workers.of(D, "1KB")).gram(W)
 
 
 def test_chunks_are_evened_for_pairs():
     X = rows(1000)
-    many = Chunks.of(da.from_array(X, chunks=(10, -1))).evened(2, 10**9, 10)
-    assert 4 <= len(many.lengths) <= 8 and many.count == 1000
-    tight = Chunks.of(da.from_array(X, chunks=(500, -1))).evened(2, 64_000, 10)
-    assert max(tight.lengths) * 10 * 16 <= 6400
-    fine = Chunks.of(da.from_array(X, chunks=(250, -1)))
-    assert fine.evened(2, 10**9, 10) is fine
+    many = evened(da.from_array(X, chunks=(10, -1)), 2, 10**9, 10)
+    assert 4 <= many.numblocks[0] <= 8 and many.shape == (1000, 5)
+    tight = evened(da.from_array(X, chunks=(500, -1)), 2, 64_000, 10)
+    assert max(tight.chunks[0]) * 10 * 16 <= 6400
+    fine = da.from_array(X, chunks=(250, -1))
+    assert evened(fine, 2, 10**9, 10) is fine
 
 
 def test_sample_is_uniform_whatever_the_chunks():
@@ -369,12 +367,14 @@ def test_detection_imports_nothing():
 def test_tasks_share_what_a_process_has():
     with dask.config.set(num_workers=4):
         assert pool_size() == 4
-        crew = Crew.of(da.ones(3), memory="100MB")
-        assert crew.cores == 4
-        assert crew.engine(100)().threads == 1 and crew.engine(2)().threads == 2
-        assert crew.engine(100)().memory == 25_000_000 and crew.engine(2)().memory == 50_000_000
+        workers = Workers.of(da.ones(3), memory="100MB")
+        assert workers.cores == 4
+        assert workers.engine(100)().threads == 1 and workers.engine(2)().threads == 2
+        assert (
+            workers.engine(100)().memory == 25_000_000 and workers.engine(2)().memory == 50_000_000
+        )
     with dask.config.set(scheduler="synchronous"):
-        assert Crew.of(da.ones(3)).cores == 1
+        assert Workers.of(da.ones(3)).cores == 1
 
 
 @pytest.fixture(scope="module")
@@ -425,8 +425,8 @@ def test_cluster_names_the_chunk_with_nan(on_cluster):
 
 
 def test_tasks_share_what_a_worker_has(on_cluster):
-    half = on_cluster.submit(EngineRecipe(None, 1)).result()
-    given = on_cluster.submit(EngineRecipe("100MB", 1)).result()
+    half = on_cluster.submit(task_engine, None, 1).result()
+    given = on_cluster.submit(task_engine, "100MB", 1).result()
     assert (half.memory, half.threads) == (2**29, 1) and given.memory == 10**8
 
 

@@ -14,8 +14,7 @@ from sklearn.base import clone
 from mercer import KernelPCA, StreamingKernelPCA
 from mercer.bases import Landmarks
 from mercer.rows import DaskRows
-from mercer.rows.chunks import Chunks
-from mercer.rows.packing import packed
+from mercer.rows.tasks import grouped
 
 pytestmark = pytest.mark.xdist_group("cluster")
 
@@ -66,29 +65,33 @@ ARRAYS = {
 
 @pytest.mark.parametrize("make", ARRAYS.values(), ids=ARRAYS)
 def test_the_same_rows_in_fewer_chunks(make):
-    chunks = Chunks.of(make())
-    few = chunks.fused(2, 10**9)
-    assert len(few.lengths) < 200 and few.count == chunks.count
-    found, known = few.whole(), chunks.whole()
-    assert abs(found - known).max() == 0
-    index = generator(5).permutation(chunks.count)[:20]
-    assert abs(few.rows(index) - known[index]).max() == 0
+    array = make()
+    rows, known = DaskRows(array), array.compute()
+    blocks = list(rows.batches())
+    assert len(blocks) < 200
+    found = sparse.vstack(blocks) if sparse.issparse(known) else np.vstack(blocks)
+    assert found.shape == known.shape == rows.shape and abs(found - known).max() == 0
+    index = generator(5).permutation(rows.shape[0])[:20]
+    assert abs(rows.take(index) - known[index]).max() == 0
 
 
 @pytest.mark.parametrize("make", ARRAYS.values(), ids=ARRAYS)
 def test_nothing_is_made_twice(make):
-    """No task of the packed graph does what another one does."""
-    array = Chunks.of(make()).array
-    groups = [range(i, min(i + 50, array.numblocks[0])) for i in range(0, array.numblocks[0], 50)]
-    found = packed(array, groups, lambda chunk, number: number, list)
-    if found is None:
-        return
-    shared, packs = found
-    inside = [node.key for pack, *_ in packs for node in pack.nodes]
-    assert len(inside) == len(set(inside)) and not shared.keys() & set(inside)
-    for (pack, *inputs), group in zip(packs, groups, strict=True):
-        assert list(inputs) == pack.inputs and set(inputs) <= shared.keys()
-        assert len(pack.keys) == len(group)
+    """Of what one group of chunks needs and of what several do, every chunk is made once."""
+    notes = []
+
+    def note(rows):
+        notes.append(1)
+        return rows
+
+    noted = make().rechunk({1: -1}).map_blocks(note, dtype=float, meta=np.empty((0, 0)))
+    dense = not sparse.issparse(noted.blocks[0].compute())
+    notes.clear()
+    array = noted + noted[::-1] if dense else noted
+    many = array.numblocks[0]
+    groups = [range(i, min(i + 50, many)) for i in range(0, many, 50)]
+    assert list(dask.compute(*grouped(array, groups, len))) == [len(group) for group in groups]
+    assert len(notes) == noted.numblocks[0]
 
 
 @pytest.mark.parametrize("make", [lambda: made(1500), lambda: a_frame(600)], ids=["array", "frame"])
@@ -106,8 +109,7 @@ def test_passes_cost_few_tasks(make):
     np.testing.assert_allclose(model.eigenvalues_, whole.eigenvalues_, rtol=1e-9)
 
 
-def test_a_stream_learns_the_same_from_chunks_together(monkeypatch):
-    monkeypatch.setattr("mercer.rows.dask.KEPT_CORES", 4)
+def test_a_stream_learns_the_same_from_chunks_together():
     X = made(400)
     options = {"kernel": "rbf", "gamma": 0.3, "budget": 20, "random_state": 0}
     there = StreamingKernelPCA(2, **options).fit(X)
@@ -132,5 +134,5 @@ def test_chunks_of_a_checkpoint_are_the_same_on_any_machine():
     lengths = set()
     for workers in (1, 2, 16):
         with dask.config.set(num_workers=workers):
-            lengths.add(DaskRows(made(3000))._kept_chunks.lengths)
+            lengths.add(DaskRows(made(3000))._together.chunks[0])
     assert len(lengths) == 1 and len(lengths.pop()) < 1500

@@ -27,7 +27,7 @@ from ..files.base import COUNTER, listed
 from ..kernels import KERNELS, Kernel, Precomputed
 from ..kernels import Callable as CallableKernel
 from ..rows import ArrayRows, BlockRows, DaskRows, Rows, is_dask, is_source
-from ..rows.chunks import is_number
+from ..rows.dask import is_number
 from ._output import summary_html
 from ._parameters import Interval, StrOptions, checks_of
 from ._parameters import listed as one_of

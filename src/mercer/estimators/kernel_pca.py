@@ -14,7 +14,7 @@ from ..kernels import Kernel
 from ..preimage import PREIMAGES, Preimage
 from ..progress import PassBar
 from ..rows import is_dask, pose
-from ..rows.lazy import lazy_like
+from ..rows.dask import lazy_like
 from ..solvers import SOLVERS, Solver
 from ._basis_choice import BasisChoice
 from ._door import all_or_nothing, weighted, without_zeros

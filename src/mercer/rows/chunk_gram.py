@@ -5,6 +5,8 @@ For chunks i < j one task makes the tiles of k(Z_i, Z_j) once and uses them for 
 back. Rows never leave the workers, vectors live with the caller.
 """
 
+from typing import Any
+
 import numpy as np
 
 from ..bases.base import GramBasis
@@ -13,13 +15,11 @@ from ..compute import is_sparse, match_sparsity, to_numpy
 from ..compute.engine import row_blocks
 from ..compute.linalg import times_few
 from ..fitting.costs import fits_client
-from .chunks import Chunks
-from .tasks import Crew, constant, delayed, run, tree_sum
+from ..fitting.expansion import KernelExpansion
+from .tasks import Workers, constant, delayed, filled, run, take_rows, tree_sum
 
 # New rows that are sent to all chunks at a time.
 SENT_ROWS = 65536
-# Share of the budget that a block of rows brought here may take.
-BLOCK_SHARE = 64
 
 
 class ChunkGram(GramBasis):
@@ -29,67 +29,51 @@ class ChunkGram(GramBasis):
     ----------
     kernel : Kernel
         With numbers for all parameters.
-    chunks : Chunks
-        Of known lengths.
+    points : dask.array.Array of shape (n, d)
+        Of known lengths, one column of chunks.
     engine : LocalEngine
         Of the caller, for what is small.
-    crew : Crew
+    workers : Workers
         What tasks may take.
     single : bool
         Whether there is a draft.
     dtype : dtype
         Precision of the tiles; sums are always in float64.
+
+    Attributes
+    ----------
+    bytes : int
+        Bytes of all rows, about.
+    sparse_rows : bool
+        Whether the rows are CSR matrices.
     """
 
     draft: "ChunkGram | None" = None
+    sparse_rows = False
 
-    def __init__(self, kernel, chunks: Chunks, engine, crew: Crew, single=True, dtype=np.float64):
-        self.kernel, self.engine, self.crew = kernel, engine, crew
-        self.chunks = self._given = chunks
+    def __init__(self, kernel, points, engine, workers: Workers, single=True, dtype=np.float64):
+        self.kernel, self.engine, self.workers = kernel, engine, workers
+        self.points = self._held = points
         self.single, self.dtype = single, dtype
-        self.size = int(chunks.count or 0)
+        self.size, self.bytes = points.shape[0], points.nbytes
         if single and dtype == np.float64:
-            self.draft = ChunkGram(kernel, chunks, engine, crew, dtype=np.float32)
-
-    @property
-    def points(self):
-        """The rows as a Dask array, (n, d)."""
-        return self.chunks.array
+            self.draft = ChunkGram(kernel, points, engine, workers, dtype=np.float32)
 
     @property
     def at_hand(self) -> bool:
         """Whether all rows would take little of the budget here."""
         return fits_client(self.bytes, self.engine.memory)
 
-    @property
-    def bytes(self) -> int:
-        """Bytes of all rows, about."""
-        return self.size * self._given.entries * self._given.dtype.itemsize
-
-    @property
-    def rows_dtype(self):
-        """The type of the rows."""
-        return self._given.dtype
-
-    @property
-    def width(self) -> int:
-        """Columns of the rows."""
-        return self._given.width
-
-    @property
-    def sparse_rows(self) -> bool:
-        """Whether the rows are sparse."""
-        return self._given.sparse
-
     def here(self):
         """The points brought here where they fit; the products then need no cluster."""
         if not self.at_hand:
             return self
-        return PointGram(self.kernel, self._given.whole(), self.engine, single=self.single)
+        return PointGram(self.kernel, run([self.points])[0], self.engine, single=self.single)
 
     def pieces(self):
-        """The rows in their order, some at a time, brought here."""
-        return self._given.pieces(self.engine.memory // BLOCK_SHARE)
+        """The rows in their order, a chunk at a time, brought here."""
+        for _, block in filled(self.points):
+            yield run([block])[0]
 
     def gradients(self, X, W):
         """Points are brought here some at a time."""
@@ -100,29 +84,23 @@ class ChunkGram(GramBasis):
             total, start = total + self.kernel.gradient(X, Z, W[start:stop]), stop
         return total
 
-    def hold(self, chunks: Chunks) -> None:
+    def hold(self, array, checkpoint=None) -> None:
         """Take the same rows from persisted chunks, of any lengths, until `release`."""
-        self.chunks = chunks
-        if self.draft is not None:
-            self.draft.chunks = chunks
-
-    def keep_in(self, checkpoint):
-        """Leave products in a checkpoint, where there is one."""
-        self.checkpoint = checkpoint
-        if self.draft is not None:
-            self.draft.checkpoint = checkpoint
+        for basis in (self, self.draft):
+            if basis is not None:
+                basis._held, basis.checkpoint = array, checkpoint
 
     def release(self):
         """Forget the draft, the persisted chunks and the checkpoint."""
-        self.draft, self.chunks, self.checkpoint = None, self._given, None
+        self.draft, self._held, self.checkpoint = None, self.points, None
 
     def gram(self, W):
         """k(Z, Z) W, each pair of chunks used for both sides."""
         return self.kept_product(W, lambda: self._product(W))
 
     def _product(self, W):
-        parts = self.chunks.filled()
-        make = self.crew.engine(len(parts) * (len(parts) + 1) // 2)
+        parts = filled(self._held)
+        make = self.workers.engine(len(parts) * (len(parts) + 1) // 2)
         own, cross = delayed(own_product), delayed(cross_products, nout=2)
         V = self._pieces(W, parts)
         sums: list[list] = [[] for _ in parts]
@@ -136,54 +114,86 @@ class ChunkGram(GramBasis):
 
     def columns(self, index, W):
         """k(Z, Z[index]) W."""
-        parts, some = self.chunks.filled(), constant(self.chunks.rows(index))
-        product, make = delayed(row_products), self.crew.engine(len(parts))
-        weights = constant(W)
-        return np.vstack(
-            run([product(self.kernel, Z, some, weights, self.dtype, make) for _, Z in parts])
-        )
+        parts, some = filled(self._held), constant(take_rows(self._held, index))
+        product, make, weights = delayed(row_products), self.workers.engine(len(parts)), constant(W)
+        products = [product(self.kernel, Z, some, weights, self.dtype, make) for _, Z in parts]
+        return np.vstack(run(products))
 
     def rows_times(self, index, W):
         """k(Z[index], Z) W."""
-        some = constant(self.chunks.rows(index))
-        return run(self._lazy([some], W, self.dtype))[0]
+        return run(self._lazy([constant(take_rows(self._held, index))], W, self.dtype))[0]
 
     def project(self, X, W):
         """k(X, Z) W: the rows go to the chunks, some at a time."""
-        blocks = [X[rows] for rows in row_blocks(X.shape[0], SENT_ROWS)]
-        return np.vstack([run(self.lazy_products([constant(rows)], W))[0] for rows in blocks])
+        blocks = [constant(X[rows]) for rows in row_blocks(X.shape[0], SENT_ROWS)]
+        return np.vstack([run(self._lazy([rows], W, self._new_dtype))[0] for rows in blocks])
 
-    def lazy_products(self, blocks, W) -> list:
-        """k(X, Z) W for every delayed block of rows X, themselves delayed."""
-        single = self.single and self.chunks.dtype == np.float32
-        return self._lazy(blocks, W, np.float32 if single else np.float64)
+    def mapped(self, function, array):
+        """A verb of an expansion for the rows of another array, lazy; a tree of tasks a chunk."""
+        import dask.array as da
+
+        expansion, blocks = function.expansion, array.to_delayed().ravel()
+        products = self._lazy(blocks, expansion.frame, self._new_dtype)
+        finish, meta = delayed(frame_result), np.empty((0,) * (1 + len(function.tail)), array.dtype)
+        results = [
+            finish(function.verb, self.kernel, expansion.metric, rows, P, array.dtype)
+            for rows, P in zip(blocks, products, strict=True)
+        ]
+        arrays = [
+            da.from_delayed(result, (length, *function.tail), meta=meta)
+            for result, length in zip(results, array.chunks[0], strict=True)
+        ]
+        return da.concatenate(arrays, allow_unknown_chunksizes=True)
+
+    @property
+    def _new_dtype(self):
+        """Precision of the products with new rows."""
+        return np.float32 if self.single and self.points.dtype == np.float32 else np.float64
+
+    def _lazy(self, blocks, W, dtype):
+        """Sums over chunks of k(X, Z_i) W_i for delayed blocks X, delayed."""
+        parts = filled(self._held)
+        product, make = delayed(row_products), self.workers.engine(len(parts) * len(blocks))
+        pieces = self._pieces(W, parts)
+        return [
+            tree_sum(
+                [
+                    product(self.kernel, rows, Z, V, dtype, make)
+                    for (_, Z), V in zip(parts, pieces, strict=True)
+                ]
+            )
+            for rows in blocks
+        ]
+
+    def _pieces(self, W, parts):
+        """The rows of W that belong to each chunk, in the precision of the tiles."""
+        return [constant(np.ascontiguousarray(W[rows], dtype=self.dtype)) for rows, _ in parts]
 
     def rows(self, index):
         """k(Z[index], Z)."""
-        parts, some = self.chunks.filled(), constant(self.chunks.rows(index))
-        tile, make = delayed(kernel_rows), self.crew.engine(len(parts))
+        parts, some = filled(self._held), constant(take_rows(self._held, index))
+        tile, make = delayed(kernel_rows), self.workers.engine(len(parts))
         return np.hstack(run([tile(self.kernel, some, Z, self.dtype, make) for _, Z in parts]))
 
     def minor(self, index):
         """k(Z[index], Z[index])."""
-        return self.kernel(self.chunks.rows(index))
+        return self.kernel(take_rows(self._held, index))
 
     def to_dense(self):
         """k(Z, Z), for the few rows where that is wanted: they are brought here."""
-        rows = self.chunks.whole()
-        return PointGram(self.kernel, rows, self.engine, single=False).to_dense()
+        return PointGram(self.kernel, run([self._held])[0], self.engine, single=False).to_dense()
 
     def diagonal(self):
         """k(z, z)."""
         diag = delayed(self.kernel.diag)
-        return np.concatenate(run([diag(Z) for _, Z in self.chunks.filled()])).astype(float)
+        return np.concatenate(run([diag(Z) for _, Z in filled(self._held)])).astype(float)
 
     def is_constant(self):
         """Whether all points are equal."""
         if self.sparse_rows:
             return False  # as of an array: not known
-        first, same = constant(self.chunks.rows([0])), delayed(all_equal)
-        return all(run([same(Z, first) for _, Z in self.chunks.filled()]))
+        first, same = constant(take_rows(self._held, [0])), delayed(np.array_equiv)
+        return all(run([same(Z, first) for _, Z in filled(self._held)]))
 
     def norms(self, X):
         """k(x, x)."""
@@ -202,22 +212,6 @@ class ChunkGram(GramBasis):
     def whitener(self, dtype):
         """Not used: the Gram matrix is the problem itself."""
         raise NotImplementedError("All points of a cluster are decomposed as a Gram matrix.")
-
-    def _lazy(self, blocks, W, dtype):
-        """Sums over chunks of k(X, Z_i) W_i for delayed blocks X, delayed."""
-        parts = self.chunks.filled()
-        product, make = delayed(row_products), self.crew.engine(len(parts) * len(blocks))
-        pieces = self._pieces(W, parts)
-
-        def terms(rows):
-            for (_, Z), V in zip(parts, pieces, strict=True):
-                yield product(self.kernel, rows, Z, V, dtype, make)
-
-        return [tree_sum(list(terms(rows))) for rows in blocks]
-
-    def _pieces(self, W, parts):
-        """The rows of W that belong to each chunk, in the precision of the tiles."""
-        return [constant(np.ascontiguousarray(W[rows], dtype=self.dtype)) for rows, _ in parts]
 
 
 def own_product(kernel, Z, V, dtype, make):
@@ -268,6 +262,23 @@ def kernel_rows(kernel, X, Z, dtype, make):
     return to_numpy(engine.fill(pairs, engine.empty(pairs.shape, pairs.dtype)))
 
 
-def all_equal(rows, first) -> bool:
-    """Whether all rows equal one."""
-    return bool((rows == first).all())
+def frame_result(verb, kernel, metric, rows, P, dtype):
+    """A verb of an expansion for rows whose products P with the frame's vectors are known."""
+    basis: Any = FrameBasis(kernel, P)
+    expansion = KernelExpansion(basis, np.eye(len(metric)), metric)
+    return verb(expansion, rows).astype(dtype, copy=False)
+
+
+class FrameBasis:
+    """The mean and the directions themselves as a basis, for rows whose products P are known."""
+
+    def __init__(self, kernel, P):
+        self.kernel, self.P = kernel, P
+
+    def project(self, X, W):
+        """P W."""
+        return self.P @ W
+
+    def norms(self, X):
+        """k(x, x)."""
+        return self.kernel.diag(X)

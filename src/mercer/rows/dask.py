@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ..bases.points import DRAFT_SPREAD
 from ..compute import (
@@ -19,8 +20,10 @@ from ..compute import (
     format_bytes,
     is_sparse,
     make_engine,
+    match_sparsity,
     parse_bytes,
     stack_rows,
+    to_numpy,
 )
 from ..compute.arrays import Array
 from ..fitting.checkpoint import Progress
@@ -30,23 +33,28 @@ from ..kernels import Kernel
 from ..kernels.measures import WIDTH_SAMPLE
 from .base import KEPT_ROWS, Rows
 from .chunk_gram import ChunkGram
-from .chunks import Chunks, checked
 from .functions import Survey, SurveyOf
-from .lazy import by_chunks, by_pairs
 from .partial_sums import pack, unpack
-from .tasks import Crew, constant, delayed, run, tree_sum
+from .tasks import Workers, constant, delayed, filled, grouped, neighbors, run, take_rows, tree_sum
 
 # Tiles between two chunks are centered on one of them and not on all rows, so that squared
 # norms in them are up to four times those that the spread is judged by.
 PAIR_SPREAD = DRAFT_SPREAD / 4
+# Small chunks are taken together until they have so many bytes, or so large a part of all rows:
+# enough tasks for many cores. The same on any machine, since checkpoints and streams count them.
+TOGETHER_BYTES, TOGETHER_PARTS = 2**24, 64
+# Tasks that count the rows of more chunks than that.
+COUNTING_TASKS = 256
 # Groups of chunks after which a sum may be written to a checkpoint, and chunks of one at least.
 GROUPS, GROUP_LEAST = 100, 32
-# Cores, and bytes of each, for which small chunks are taken together under a checkpoint.
-KEPT_CORES, KEPT_ROOM = 128, 2**30
 # Rows that tell one collection from another.
 IDENTITY_ROWS = 16
 # Share of the memory that rows of many small chunks may take to be kept between passes.
 KEPT_SHARE = 0.1
+# Chunk pairs for each core: enough that no core waits long for the last one.
+PAIRS_PER_CORE = 4
+# Share of a core's memory that the two chunks of a pair and their vectors may take.
+PAIR_SHARE = 0.1
 
 
 class DaskRows(Rows):
@@ -73,9 +81,11 @@ class DaskRows(Rows):
         device: Any = None,
     ):
         self.original, self.memory = X, memory
-        self._chunks = Chunks.of(X)
         self.names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-        self.crew = Crew.of(self._chunks.array, memory, n_jobs, device)
+        #: Checked chunks of floating-point rows, of one column of chunks.
+        self.array = checked_rows(X)
+        self.sparse = is_sparse(empty_like(self.array))
+        self.workers = Workers.of(self.array, memory, n_jobs, device)
         #: Why a small basis was taken, where that was left to us.
         self.reason: str | None = None
         self._seen: Survey | None = None
@@ -83,62 +93,60 @@ class DaskRows(Rows):
     @property
     def shape(self) -> Any:
         """Rows, None where their number is not known, and columns."""
-        return self._chunks.count, self._chunks.width
+        n, d = self.array.shape
+        return None if np.isnan(n) else int(n), d
 
     @property
     def dtype(self) -> Any:
         """The type of the rows."""
-        return self._chunks.dtype
-
-    @property
-    def sparse(self) -> bool:  # type: ignore[override]
-        """Whether chunks are CSR matrices."""
-        return self._chunks.sparse
+        return self.array.dtype
 
     @property
     def head(self) -> Any:
         """No rows of the same columns, for checks of names and numbers."""
+        empty = np.empty((0, self.shape[1]))
         if self.names is None:
-            return np.empty((0, self._chunks.width))
-        return self.original._meta
+            return empty
+        import pandas as pd
 
-    @property
-    def chunks(self) -> Chunks:
-        """The chunks with their lengths, which may take a pass to count."""
-        if self._chunks.lengths is None:
-            self._chunks = self._chunks.counted()
-        return self._chunks
+        return pd.DataFrame(empty, columns=self.original.columns)
 
     def sum(self, function: Any, title: str = "rows") -> Any:
         """The sums of the chunks, added in a tree."""
-        chunks = self._passes if self.checkpoint is None else self._kept_chunks
-        if (chunks.count or 0) < 2:
-            raise ValueError(
-                f"Found array with {chunks.count} sample(s) while a minimum of 2 is required."
-            )
-        lengths = chunks.lengths or ()
-        parts = chunks.map(
+        array = self._passes if self.checkpoint is None else self._together
+        n, lengths = array.shape[0], array.chunks[0]
+        if n < 2:
+            raise ValueError(f"Found array with {n} sample(s) while a minimum of 2 is required.")
+        tasks = array.map_blocks(
             on_chunk,
-            self.weights,
+            *self._weights_beside(array),
             work=constant(function.weighing(None)),
             firsts=[0, *accumulate(lengths)],
-            width=chunks.width,
-            make=self.crew.engine(len(chunks.filled())),
-        )
-        some = [part for part, length in zip(parts, lengths, strict=True) if length]
-        return self._added(some) if self.checkpoint is None else self._kept_sum(some)
+            make=self.workers.engine(sum(map(bool, lengths))),
+            dtype=object,
+            chunks=((1,) * len(lengths), (1,)),
+            meta=np.empty((0, 0), object),
+        ).to_delayed()
+        parts = [part for part, length in zip(tasks.ravel(), lengths, strict=True) if length]
+        return run([tree_sum(parts)])[0] if self.checkpoint is None else self._kept_sum(parts)
 
-    def _added(self, parts: list) -> Any:
-        return run([tree_sum(parts)])[0]
+    def _weights_beside(self, array) -> list:
+        """The weights in chunks of the same rows, so that a task gets those of its own."""
+        import dask.array as da
+
+        if self.weights is None:
+            return []
+        return [da.from_array(self.weights[:, None], chunks=(array.chunks[0], 1), name=False)]
 
     def _kept_sum(self, parts: list) -> Any:
         """The same in groups of chunks, after each of which the sum so far may be written."""
         stage = self.checkpoint.next_sum() if self.checkpoint is not None else Progress()
         known = stage.header
-        group, done = known.get("group", self._group(len(parts))), known.get("chunks", 0)
+        group = known.get("group", max(GROUP_LEAST, -(-len(parts) // GROUPS)))
+        done = known.get("chunks", 0)
         total = unpack(known["total"], stage.arrays) if done else None
         while done < len(parts):
-            part = self._added(parts[done : done + group])
+            part = run([tree_sum(parts[done : done + group])])[0]
             total, done = part if total is None else total + part, done + group
             if stage.due or done >= len(parts):
                 arrays: list = []
@@ -146,17 +154,13 @@ class DaskRows(Rows):
                 stage.write({"group": group, "chunks": done, "total": packed}, arrays)
         return total
 
-    def _group(self, chunks: int) -> int:
-        """Chunks of a group: enough for all workers, and no more than a share of all."""
-        return max(GROUP_LEAST, -(-chunks // GROUPS))
-
     def identity(self) -> list:
         """Lengths of the chunks, type, and some rows of all over."""
-        chunks = self.chunks
-        places = np.unique(np.linspace(0, (chunks.count or 1) - 1, IDENTITY_ROWS).astype(int))
+        array = self._counted
+        places = np.unique(np.linspace(0, max(array.shape[0] - 1, 0), IDENTITY_ROWS).astype(int))
         rows = self.take(places)
         rows = rows.toarray() if is_sparse(rows) else np.asarray(rows)
-        return ["dask", list(chunks.lengths or ()), str(self.dtype), rows]
+        return ["dask", list(array.chunks[0]), str(self.dtype), rows]
 
     def survey(self, size: int) -> Survey:
         """Rows checked, counted and sampled in one pass."""
@@ -167,17 +171,16 @@ class DaskRows(Rows):
     @property
     def kept(self) -> Any:
         """The Dask array."""
-        return self._chunks.array
+        return self.array
 
     def batches(self) -> Any:
         """The chunks one after the other, each brought here in its turn."""
-        chunks = self._chunks if self._chunks.lengths is None else self._kept_chunks
-        for number, block in enumerate(chunks.blocks):
-            yield checked(run([block])[0], number, chunks.width)
+        for block in self._lazy.to_delayed().ravel():
+            yield run([block])[0]
 
     def count_rows(self) -> Any:
         """The lengths of the chunks, counted where they are not known."""
-        return self.chunks.count or 0
+        return self._counted.shape[0]
 
     def whole(self, who: str) -> Any:
         """Not brought here: they may be more than fit."""
@@ -200,7 +203,7 @@ class DaskRows(Rows):
 
     def take(self, index: Array) -> Array:
         """Rows by number, brought here."""
-        return self._passes.rows(index)
+        return take_rows(self._passes, index)
 
     def gram(
         self,
@@ -210,20 +213,22 @@ class DaskRows(Rows):
         n_components: int | None = None,
     ) -> Any:
         """The Gram matrix by pairs of chunks, which stay on the workers."""
-        chunks, held = self._fused, self._held(n_components or 0)
-        check_vectors(chunks.count or 0, n_components or 0, engine)
+        r, n = n_components or 0, self._counted.shape[0]
+        check_vectors(n, r, engine)
+        workers, columns = self.workers, self._entries + 4 * (r + SPARE_VECTORS)
+        held = evened(self._together, workers.cores, workers.core_memory, columns).persist()
         check = delayed(kernel.check)
-        run([check(rows) for _, rows in held.filled()])
+        run([check(rows) for _, rows in filled(held)])
         single = kernel.spread(self.candidates(KEPT_ROWS)) <= PAIR_SPREAD
-        basis = ChunkGram(kernel, chunks, engine, self.crew, single)
-        basis.hold(held)
-        basis.keep_in(self.checkpoint)
+        basis = ChunkGram(kernel, self._together, engine, workers, single)
+        basis.bytes, basis.sparse_rows = n * self._entries * self.dtype.itemsize, self.sparse
+        basis.hold(held, self.checkpoint)
         return basis
 
     def for_points(self, required: bool, who: str) -> Any:
         """These, unless the vectors of the exact method do not fit here and nobody asks for it."""
         memory = parse_bytes(self.memory)
-        need = client_vectors(self.chunks.count or 0, 0)
+        need = client_vectors(self._counted.shape[0], 0)
         if required or need <= memory:
             return self
         self.reason = (
@@ -234,7 +239,7 @@ class DaskRows(Rows):
 
     def typical(self) -> Any:
         """The rows on which widths are measured when all are in one place, so that they agree."""
-        n = self.chunks.count or 0
+        n = self._counted.shape[0]
         if n <= WIDTH_SAMPLE:
             return self.sample(WIDTH_SAMPLE)
         return self.take(np.sort(np.random.default_rng(0).choice(n, WIDTH_SAMPLE, replace=False)))
@@ -256,13 +261,23 @@ class DaskRows(Rows):
                 f"out={str(out)!r} is written from here, and X is on a cluster. Leave it out and "
                 "write from there, for example transform(X).to_zarr('scores.zarr')."
             )
+        array = self._lazy
         if isinstance(function.expansion.basis, ChunkGram):
-            return by_pairs(function, self._lazy)
-        return by_chunks(function, self._lazy, self.crew)
+            return function.expansion.basis.mapped(function, array)
+        return array.map_blocks(
+            mapped_chunk,
+            function=constant(function),
+            make=self.workers.engine(array.numblocks[0]),
+            dtype_=self.dtype,
+            dtype=self.dtype,
+            chunks=(array.chunks[0], *((size,) for size in function.tail)),
+            drop_axis=() if function.tail else 1,
+            meta=np.empty((0,) * (1 + len(function.tail)), self.dtype),
+        )
 
     def explained(self, plan: Any, problem: Any) -> Any:
         """Nothing is kept between products of chunk pairs."""
-        tasks = f"by Dask, {self.crew.cores} tasks at a time"
+        tasks = f"by Dask, {self.workers.cores} tasks at a time"
         if self.reason is not None:
             chosen = replace(plan.chosen, method="landmarks")
             reason = f"landmarks: {self.reason}; {tasks}"
@@ -276,50 +291,183 @@ class DaskRows(Rows):
         reason = f"{free.method}: rows stay on the workers, tiles are not kept; {tasks}"
         return replace(plan, chosen=replace(free, solver=plan.solver), reason=reason)
 
+    @property
+    def _counted(self) -> Any:
+        """The array with the lengths of its chunks, which may take a pass to count."""
+        if self.shape[0] is None:
+            many = self.array.numblocks[0]
+            heights = self.array.map_blocks(len_of, dtype=object, meta=np.empty((0, 0), object))
+            groups = neighbors((1,) * many, -(-many // COUNTING_TASKS))
+            lengths = tuple(n for part in run(grouped(heights, groups, list)) for n in part)
+            self.array = self.array.map_blocks(
+                same, chunks=(lengths, self.array.chunks[1]), meta=empty_like(self.array)
+            )
+        return self.array
+
     @cached_property
-    def _fused(self) -> Chunks:
-        """The chunks, small neighbors in one."""
-        return self.chunks.fused(self.crew.cores, self.crew.core_memory)
+    def _together(self) -> Any:
+        """The chunks, small neighbors in one: a pass costs a task for each."""
+        import dask.array as da
+
+        array = self._counted
+        lengths, d = array.chunks[0], array.shape[1]
+        most = max(1, TOGETHER_BYTES // (self.dtype.itemsize * self._entries))
+        groups = neighbors(lengths, min(most, -(-sum(lengths) // TOGETHER_PARTS)))
+        if 2 * len(groups) > len(lengths):
+            return array
+        meta = empty_like(array)
+        tasks = zip(grouped(array, groups, stack_rows), groups, strict=True)
+        return da.concatenate(
+            [
+                da.from_delayed(task, (sum(lengths[i] for i in group), d), meta=meta)
+                for task, group in tasks
+            ]
+        )
 
     @property
-    def _lazy(self) -> Chunks:
+    def _lazy(self) -> Any:
         """The same where lengths are known; nothing is computed to know them."""
-        return self._chunks if self._chunks.lengths is None else self._fused
+        return self.array if self.shape[0] is None else self._together
 
     @cached_property
-    def _kept_chunks(self) -> Chunks:
-        """The same on any machine: checkpoints and streams count chunks."""
-        return self.chunks.fused(KEPT_CORES, KEPT_ROOM)
+    def _passes(self) -> Any:
+        """The same, made once where chunks are many and all take little memory."""
+        array = self._together
+        size = array.shape[0] * self._entries * self.dtype.itemsize
+        room = min(self.workers.cores * self.workers.core_memory, parse_bytes(self.memory))
+        small = array is not self.array and size <= KEPT_SHARE * room
+        return array.persist() if small else array
 
     @cached_property
-    def _passes(self) -> Chunks:
-        """The chunks as passes read them: small ones together, and made once if all are small."""
-        chunks = self._fused
-        if chunks is self.chunks:
-            return chunks
-        size = (chunks.count or 0) * chunks.entries * chunks.dtype.itemsize
-        room = min(self.crew.cores * self.crew.core_memory, parse_bytes(self.memory))
-        return chunks.persisted() if size <= KEPT_SHARE * room else chunks
+    def _entries(self) -> int:
+        """Numbers of a row: its columns, or for CSR about twice as many as in the first chunk."""
+        d = self.shape[1]
+        parts = filled(self._counted) if self.sparse else []
+        if not parts:
+            return d
+        rows = run([parts[0][1]])[0]
+        return min(d, 2 * -(-rows.nnz // rows.shape[0]) + 2)
 
-    @cached_property
-    def _persisted(self) -> Chunks:
-        """The chunks, computed once and kept where they are."""
-        return self._fused.persisted()
 
-    def _held(self, r: int) -> Chunks:
-        """Persisted chunks of about equal length."""
-        held = self._persisted
-        even = held.evened(
-            self.crew.cores, self.crew.core_memory, held.entries + 4 * (r + SPARE_VECTORS)
+def checked_rows(X) -> Any:
+    """A Dask array or dataframe as an array of one column of chunks that name what is wrong."""
+    array = frame_rows(X) if hasattr(X, "columns") else X
+    if not hasattr(array, "rechunk"):
+        raise TypeError(
+            f"X is a {type(X).__name__} of Dask. Pass a Dask array or dataframe, for example "
+            "X.to_dataframe() of a bag."
         )
-        return held if even is held else even.persisted()
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"Expected a 2D Dask array of numbers, got a {array.ndim}D one of type "
+            f"{array.dtype} instead."
+        )
+    dtype = np.dtype(np.float32 if array.dtype == np.float32 else np.float64)
+    meta = np.empty((0, 0), dtype)
+    if is_sparse(empty_like(array)):
+        meta = sparse.csr_matrix(meta)
+        array = array.map_blocks(sparse.csr_matrix, dtype=dtype, meta=meta)
+    if array.numblocks[1] > 1:
+        array = array.rechunk({1: -1}, method="tasks")
+    return array.map_blocks(checked, width=array.shape[1], kind=dtype, dtype=dtype, meta=meta)
 
 
-def on_chunk(rows, chunk, weights, work, firsts, width, make):
-    """A row function of a checked chunk, with the engine of its task."""
-    first = firsts[chunk]
-    work = work.moved(make()).weighing(weights, first)
-    return work(checked(rows, chunk, width), first)
+def frame_rows(X) -> Any:
+    """A dataframe as an array, its columns checked and in one floating type."""
+    names = [str(name) for name, kind in X.dtypes.items() if not is_number(kind)]
+    if names:
+        raise ValueError(
+            f"Columns {names} of the dataframe are no numbers. Leave them out or encode them "
+            "before fitting."
+        )
+    single = all(kind == np.float32 for kind in X.dtypes)
+    meta = np.empty((0, len(X.columns)), np.float32 if single else np.float64)
+    return X.map_partitions(frame_chunk, meta.dtype, meta=meta)
+
+
+def frame_chunk(frame, dtype):
+    """The rows of a partition; a missing entry is NaN."""
+    return frame.to_numpy(dtype=dtype, na_value=np.nan)
+
+
+def is_number(kind: Any) -> bool:
+    """Whether a type of a data frame's column is one of numbers."""
+    return getattr(kind, "kind", "O") in "biuf"
+
+
+def checked(rows, width: int, kind, block_id=(0, 0)) -> Any:
+    """The rows of a chunk in floating point, or an error that names it."""
+    if rows.ndim != 2 or rows.shape[1] != width:
+        raise ValueError(
+            f"Chunk {block_id[0]} of X has shape {rows.shape}, and {width} columns were promised. "
+            "Check the function that makes it."
+        )
+    rows = (rows if is_sparse(rows) else to_numpy(rows)).astype(kind, copy=False)
+    if is_sparse(rows):
+        places = np.flatnonzero(~np.isfinite(rows.data))
+        bad = np.searchsorted(rows.indptr, places, side="right") - 1
+    else:
+        bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if bad.size:
+        raise ValueError(
+            f"Chunk {block_id[0]} of X contains NaN or infinity, first in its row {bad[0]}. Remove "
+            "or fill such rows first."
+        )
+    return rows
+
+
+def empty_like(array) -> Any:
+    """No rows of the kind that an array's chunks are of."""
+    from dask.array.utils import meta_from_array
+
+    return meta_from_array(array)
+
+
+def lazy_like(values, array):
+    """An array with a value for every row as a lazy one, with the chunks of a Dask array's rows."""
+    import dask.array as da
+
+    tail = [(size,) for size in values.shape[1:]]
+    return da.from_array(values, chunks=(array.chunks[0], *tail))
+
+
+def evened(array, cores: int, room: int, columns: int) -> Any:
+    """Chunks of about equal length, as many as keep `cores` busy with pairs of them.
+
+    Fewer chunks move fewer bytes; a pair with `columns` numbers a row must fit the room.
+    """
+    n, lengths = array.shape[0], array.chunks[0]
+    most = max(1, int(PAIR_SHARE * room / (16 * columns)))
+    number = max(int(np.ceil(np.sqrt(2 * PAIRS_PER_CORE * cores))), -(-n // most))
+    rows = max(1, -(-n // number))
+    few = np.count_nonzero(lengths) <= 2 * number
+    if few and max(lengths, default=0) <= min(2 * rows, most):
+        return array
+    return array.rechunk({0: rows}, method="tasks")
+
+
+def on_chunk(rows, weights=None, *, work, firsts, make, block_id):
+    """A row function of a chunk, with the engine of its task."""
+    first = firsts[block_id[0]]
+    weights = None if weights is None else weights[:, 0]
+    return work.moved(make()).weighing(weights, first)(rows, first)
+
+
+def mapped_chunk(rows, function, make, dtype_):
+    """A row function of a chunk, as an array of one type."""
+    if not rows.shape[0]:
+        return np.empty((0, *function.tail), dtype_)
+    # Tiles take rows of one kind, and landmarks may be dense where new rows are not.
+    rows = match_sparsity(rows, function.expansion.basis.points)
+    return to_numpy(function.moved(make())(rows, 0)).astype(dtype_, copy=False)
+
+
+def len_of(rows) -> int:
+    return rows.shape[0]
+
+
+def same(rows) -> Any:
+    return rows
 
 
 def check_vectors(n: int, r: int, engine) -> None:

@@ -1,4 +1,4 @@
-"""Work on a cluster: tasks with an engine of their own, and sums in a tree.
+"""Work on a cluster: tasks with an engine of their own, sums in a tree, small chunks in one task.
 
 Dask does the work, so whichever scheduler is active is used: threads, processes, a
 `LocalCluster` or any `distributed.Client`. A task runs the local engine on one chunk of rows
@@ -9,10 +9,14 @@ worker that dies costs a retry.
 import sys
 import uuid
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
+from itertools import pairwise
 from operator import add
 from typing import Any
+
+import numpy as np
 
 from ..compute.engine import TiledEngine, count_threads, make_engine
 from ..compute.memory import FREE_SHARE, available_memory, parse_bytes
@@ -22,8 +26,8 @@ FAN_IN = 8
 
 
 @dataclass(frozen=True)
-class Crew:
-    """What tasks may take: bytes of every worker and threads of every task.
+class Workers:
+    """What tasks may take.
 
     Attributes
     ----------
@@ -46,44 +50,32 @@ class Crew:
     device: Any = None
 
     @classmethod
-    def of(cls, collection, memory=None, n_jobs=None, device=None) -> "Crew":
+    def of(cls, collection, memory=None, n_jobs=None, device=None) -> "Workers":
         """The workers of the scheduler that would compute a collection now."""
-        client = active_client(collection)
-        if client is None:
+        from dask.base import get_scheduler
+
+        client: Any = getattr(get_scheduler(collections=[collection]), "__self__", None)
+        if not hasattr(client, "scheduler_info"):  # one of Dask's own, in this process
             cores = pool_size()
             return cls(cores, available_memory() // cores, memory, n_jobs, device)
         threads = client.nthreads()
-        workers = client.scheduler_info().get("workers", {})
-        limits = [
-            worker.get("memory_limit") or available_memory() for worker in workers.values()
-        ] or [available_memory()]
+        workers = client.scheduler_info().get("workers", {}).values()
+        limits = [worker.get("memory_limit") or available_memory() for worker in workers]
+        least = min(limits, default=available_memory())
         most = max(threads.values(), default=1)
-        return cls(max(1, sum(threads.values())), min(limits) // most, memory, n_jobs, device)
+        return cls(max(1, sum(threads.values())), least // most, memory, n_jobs, device)
 
-    def engine(self, tasks: int):
+    def engine(self, tasks: int) -> Callable[[], TiledEngine]:
         """How each of so many tasks makes its engine, to be called within it."""
         threads = self.n_jobs or max(1, self.cores // max(tasks, 1))
-        return EngineRecipe(self.memory, count_threads(threads), self.device)
+        return partial(task_engine, self.memory, count_threads(threads), self.device)
 
 
-@dataclass(frozen=True)
-class EngineRecipe:
-    """Makes the engine of a task where the task runs."""
-
-    memory: Any
-    threads: int
-    device: Any = None
-
-    def __call__(self) -> TiledEngine:
-        """The engine, with this task's share of what its worker has."""
-        return _task_engine(self.memory, self.threads, self.device)
-
-
-def _task_engine(memory, threads, device=None) -> TiledEngine:
+def task_engine(memory: Any, threads: int, device: Any = None) -> TiledEngine:
     """The engine of the task that calls this: its share of the worker's budget, or its device."""
     if device not in (None, "cpu"):
         return make_engine(memory=memory, device=device)
-    worker = _this_worker()
+    worker = this_worker()
     if worker is None:
         slots, budget = pool_size(), parse_bytes(memory)
     else:
@@ -94,7 +86,7 @@ def _task_engine(memory, threads, device=None) -> TiledEngine:
     return make_engine(memory=budget // at_once, threads=threads)
 
 
-def _this_worker():
+def this_worker():
     """The distributed worker that runs this task, or None."""
     if "distributed" not in sys.modules:
         return None
@@ -104,14 +96,6 @@ def _this_worker():
         return get_worker()
     except ValueError:
         return None
-
-
-def active_client(collection):
-    """The distributed client that would compute a collection now, or None."""
-    from dask.base import get_scheduler
-
-    owner = getattr(get_scheduler(collections=[collection]), "__self__", None)
-    return owner if hasattr(owner, "scheduler_info") else None
 
 
 def pool_size() -> int:
@@ -137,20 +121,8 @@ def constant(value):
     return dask.delayed(value, name=f"{type(value).__name__}-{uuid.uuid4().hex}", traverse=False)
 
 
-def tree_sum(parts):
-    """The delayed sum of delayed parts, a few at a time and always in the same order."""
-    total = delayed(_total)
-    while len(parts) > 1:
-        parts = [total(parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
-    return parts[0]
-
-
-def _total(parts):
-    return reduce(add, parts)
-
-
 def run(parts) -> tuple:
-    """Compute delayed values with whichever scheduler is active."""
+    """Compute Dask collections with whichever scheduler is active."""
     import dask
 
     with warnings.catch_warnings():
@@ -158,3 +130,106 @@ def run(parts) -> tuple:
         # instead is lost with the worker that holds it.
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
         return dask.compute(*parts)
+
+
+def tree_sum(parts):
+    """The delayed sum of delayed parts, a few at a time and always in the same order."""
+    total = delayed(partial(reduce, add))
+    while len(parts) > 1:
+        parts = [total(parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
+    return parts[0]
+
+
+def filled(array) -> list[tuple[slice, Any]]:
+    """Row numbers and delayed rows of the chunks that are not empty."""
+    ends = np.cumsum((0, *array.chunks[0])).tolist()
+    parts = zip(pairwise(ends), array.to_delayed().ravel(), strict=True)
+    return [(slice(start, stop), block) for (start, stop), block in parts if stop > start]
+
+
+def take_rows(array, index) -> Any:
+    """Rows by number, brought here, in the order of `index`."""
+    index = np.asarray(index)
+    order = np.argsort(index, kind="stable")  # neighbors come from few chunks
+    return run([array[index[order]]])[0][np.argsort(order)]
+
+
+def neighbors(lengths: Sequence[int], rows: int) -> list[range]:
+    """Chunks that follow each other, together until they have so many rows; none is cut."""
+    groups, first, held = [], 0, 0
+    for number, length in enumerate(lengths):
+        if held and held + length > rows:
+            groups.append(range(first, number))
+            first, held = number, 0
+        held += length
+    return [*groups, range(first, len(lengths))] if len(lengths) else []
+
+
+def grouped(array, groups: Sequence[range], finish: Callable) -> list:
+    """One delayed task a group: ``finish(chunks)`` of those of an array with one column of chunks.
+
+    A scheduler spends about a millisecond on a task, which for chunks of a few rows is far more
+    than the work. So what only one group needs is made within its task. What several need (a file
+    that was opened, an array that is cut) stays a task of its own, so that nothing is made twice.
+    """
+    import dask
+    from dask.delayed import Delayed
+    from dask.optimization import cull
+
+    if is_held(array):
+        blocks = array.to_delayed().ravel()
+        return [delayed(finish)(list(blocks[group.start : group.stop])) for group in groups]
+    (array,) = dask.optimize(array)
+    keys = [key for (key,) in array.__dask_keys__()]
+    graph, needs = cull(dict(array.__dask_graph__()), keys)
+    parts = [[keys[number] for number in group] for group in groups]
+    owners = owners_of(parts, needs)
+    own: list[dict] = [{} for _ in parts]
+    shared: dict = {}
+    for key, owner in owners.items():
+        (shared if owner is None else own[owner])[key] = graph[key]
+    tasks = []
+    for part, made in zip(parts, own, strict=True):
+        wanted = dict.fromkeys([*part, *(other for key in made for other in needs[key])])
+        given = [key for key in wanted if key not in made]
+        values = [Delayed(key, shared) for key in given]
+        tasks.append(delayed(partial(run_group, made, part, given, finish))(*values))
+    return tasks
+
+
+def owners_of(parts: list[list], needs: dict) -> dict:
+    """For every key the number of the only part that needs it; None where several do."""
+    owners: dict = {}
+    for number, part in enumerate(parts):
+        left: list = [(key, number) for key in part]
+        while left:
+            key, owner = left.pop()
+            known = owners.get(key, owner)
+            if key in owners and known in (owner, None):
+                continue
+            # What a second part needs is shared, and so is all that makes it.
+            owners[key] = owner = owner if known == owner else None
+            left += [(other, owner) for other in needs[key]]
+    return owners
+
+
+def run_group(graph: dict, keys: list, given: list, finish: Callable, *values: Any) -> Any:
+    """Make the chunks of a group within the task that calls this."""
+    import dask
+
+    # As tasks: a value that looks like one would be run.
+    known = {key: (partial(_same, value),) for key, value in zip(given, values, strict=True)}
+    return finish(list(dask.get(graph | known, keys)))
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def is_held(array) -> bool:
+    """Whether a cluster holds chunks of an array, or what they are made of, already."""
+    if "distributed" not in sys.modules:
+        return False
+    from distributed import futures_of
+
+    return bool(futures_of(array))

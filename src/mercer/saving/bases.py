@@ -68,7 +68,7 @@ def point_gram(reader: Reader, given) -> PointGram:
 
 def chunk_points(basis: ChunkGram) -> dict:
     """All points of a cluster, which are brought here some at a time while they are written."""
-    rows: Any = Pieces(basis.rows_dtype, (basis.size, basis.width), basis.pieces)
+    rows: Any = Pieces(basis.points.dtype, basis.points.shape, basis.pieces)
     if basis.sparse_rows:
         rows = sparse_pieces(basis)
     return {"kernel": basis.kernel, "single": basis.single, "dtype": np.float64, "points": rows}
@@ -79,13 +79,13 @@ def sparse_pieces(basis: ChunkGram) -> CsrPieces:
     counts = np.concatenate([np.diff(piece.indptr) for piece in basis.pieces()])
     indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     nnz = int(indptr[-1])
-    small = max(nnz, basis.width) < np.iinfo(np.int32).max
+    small = max(nnz, basis.points.shape[1]) < np.iinfo(np.int32).max
     whole_number = np.dtype(np.int32 if small else np.int64)
     return CsrPieces(
-        Pieces(basis.rows_dtype, (nnz,), lambda: (piece.data for piece in basis.pieces())),
+        Pieces(basis.points.dtype, (nnz,), lambda: (piece.data for piece in basis.pieces())),
         Pieces(whole_number, (nnz,), lambda: (piece.indices for piece in basis.pieces())),
         indptr.astype(whole_number),
-        basis.width,
+        basis.points.shape[1],
     )
 
 
