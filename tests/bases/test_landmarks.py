@@ -23,7 +23,7 @@ from mercer.fitting.moments import Moments
 from mercer.fitting.problems import ReducedProblem
 from mercer.fitting.remainder import ALL_ROWS, SAMPLE_ROWS, block_rows
 from mercer.kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic, Sigmoid
-from mercer.kernels.pairs import FactoredPairs
+from mercer.kernels.base import FactoredPairs
 from mercer.rows import ArrayRows
 from mercer.rows.functions import MomentsOf
 from mercer.selectors import SELECTORS, FullGreedy, KMeans, Uniform

@@ -22,7 +22,7 @@ from mercer.fitting.remainder import (
     sampled_norm,
     spectral_bounds,
 )
-from mercer.kernels.base import DirectKernel
+from mercer.kernels import DirectKernel
 
 QUICK, SLOW, SHARE = 300, 10_000, 50
 OF_A_KIND = 2000

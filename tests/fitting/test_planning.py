@@ -22,7 +22,7 @@ from mercer.fitting.choosing import (
     follow,
     format_seconds,
 )
-from mercer.fitting.costs import Speeds, Workload, features, landmarks, rank_bound
+from mercer.fitting.costs import Speeds, Workload, features, landmarks
 from mercer.kernels import RBF, Polynomial
 from mercer.operators import DenseOperator
 from mercer.solvers import SOLVERS, Arpack, BlockKrylov, Dense
@@ -106,7 +106,7 @@ def test_more_components_than_columns_are_not_left_to_arpack(n, method):
 def test_the_rank_of_polynomials_is_known(degree, d):
     X = generator(d).standard_normal((200, d))
     kernel = Polynomial(degree=degree, gamma=1.0, coef0=1.0)
-    assert rank_bound(kernel, d) == np.linalg.matrix_rank(kernel(X))
+    assert kernel.rank(d) == np.linalg.matrix_rank(kernel(X))
 
 
 @pytest.mark.parametrize("gamma", [0.01, 0.06])

@@ -12,7 +12,7 @@ from ..compute import TiledEngine, format_bytes, is_sparse, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..fitting.checkpoint import Checkpoint, digest
 from ..kernels import Kernel
-from ..kernels.measures import float_dtype
+from ..kernels.base import float_dtype
 
 # Share of the budget that a block of points may take in a gradient, with what is made of it.
 POINTS_SHARE = 16

@@ -8,8 +8,8 @@ import numpy as np
 from ..compute import TiledEngine, array_namespace, is_sparse
 from ..compute.arrays import Array, dtype_in
 from ..kernels import Cosine, Kernel, Linear
+from ..kernels.base import rows_of
 from ..kernels.dot_product import unit_gradient
-from ..kernels.measures import rows_of
 from .base import Basis, BasisRecipe
 
 
@@ -86,7 +86,7 @@ class ColumnBasis(Basis):
         wide = dtype_in(np if is_sparse(X) else array_namespace(X), "float64")
 
         def rows(block):
-            Y = self.kernel.embed(rows_of(X, block, wide), None)  # type: ignore[attr-defined]
+            Y = self.kernel.embed(rows_of(X, block, wide))  # type: ignore[attr-defined]
             if W is not None:
                 return Y @ W
             # An array of its own, since moments overwrite it.

@@ -17,8 +17,7 @@ from ..compute import (
 from ..compute.arrays import Array, dtype_name
 from ..compute.linalg import times_few
 from ..kernels import Hollow, Kernel
-from ..kernels.measures import rows_of
-from ..kernels.pairs import Pairs
+from ..kernels.base import Pairs, rows_of
 from .base import Basis, BasisRecipe, GramBasis
 
 # Largest spread (see `Kernel.spread`) at which single-precision tiles still give

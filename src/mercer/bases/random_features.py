@@ -16,7 +16,7 @@ from scipy.stats import norm, qmc
 from ..compute import TiledEngine, array_namespace, is_sparse, on_device_of
 from ..compute.arrays import Array, dtype_in, placement_of
 from ..kernels import Kernel
-from ..kernels.measures import fits_single, rows_of, wide_row_squares
+from ..kernels.base import fits_single, rows_of, wide_row_squares
 from .base import Basis, BasisRecipe
 from .points import DRAFT_SPREAD
 

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import clone
 
 from ..kernels import Kernel, Laplacian
-from ..kernels.base import WidthMixin
 from ._trial import Trial
 from .kernel_pca import KernelPCA
 
@@ -82,7 +81,7 @@ class Tried:
 
 def widened(kernel, X, widths) -> list[Kernel]:
     """The kernel with sigma at each multiple of the median distance; itself if it has no width."""
-    if not isinstance(kernel, WidthMixin):
+    if not kernel.measures_distance:
         return [kernel.resolve(X)]
     base = clone(kernel).set_params(gamma="median").resolve(X).gamma
     power = 1 if isinstance(kernel, Laplacian) else 2

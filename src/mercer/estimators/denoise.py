@@ -15,7 +15,7 @@ from ..compute.arrays import Array, is_on_device
 from ..compute.engine import device_index
 from ..compute.numbers import check_meaning, reason
 from ..kernels import KERNELS, Kernel, Linear
-from ..kernels.measures import typical_distance
+from ..kernels.base import typical_distance
 from ..kernels.stationary import StationaryKernel
 from ..preimage import PREIMAGES, Preimage
 from ..solvers import SOLVERS, Solver

@@ -45,7 +45,6 @@ from .costs import (
     gram_power,
     grid_solver,
     power_block,
-    rank_bound,
     reduced,
 )
 
@@ -311,7 +310,7 @@ def _extent(X) -> np.ndarray:
 
 
 def _workload(n, d, r, tol, kernel, engine: TiledEngine, single=True) -> Workload:
-    fused, rank = engine.fuses(kernel), rank_bound(kernel, d)
+    fused, rank = engine.fuses(kernel), kernel.rank(d)
     return Workload(n, d, r, engine.memory, engine.threads, tol, engine.where, fused, single, rank)
 
 

@@ -20,7 +20,7 @@ from ..bases.fourier_grid import choose_spacing, predicted_count, predicted_radi
 from ..compute import TiledEngine, is_sparse
 from ..compute.linalg import LONG_ROWS, times_few
 from ..compute.nonuniform import is_available
-from ..kernels import Kernel, Polynomial, Precomputed
+from ..kernels import Kernel, Precomputed
 from ..selectors import FullGreedy
 from ..selectors.two_stage import default_pool, second_stage
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver
@@ -426,14 +426,6 @@ def columns(work: Workload, kernel: Any, speeds: Speeds) -> Estimate:
         note = "for linear and cosine kernels of fewer columns than rows"
     solver = small.solver if serves else Dense()
     return Estimate('basis="columns"', solver, 0.0, size, seconds, serves, note)
-
-
-def rank_bound(kernel: Any, d: int) -> int | None:
-    """An upper bound of the rank of a kernel's matrix of rows with d columns, if one is known."""
-    if isinstance(kernel, Polynomial) and kernel.degree >= 0 and float(kernel.degree).is_integer():
-        # Monomials of so many variables.
-        return math.comb(d + int(kernel.degree), d)
-    return d if has_columns(kernel) else None
 
 
 def fourier(

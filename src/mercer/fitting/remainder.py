@@ -19,7 +19,7 @@ import numpy as np
 from ..bases import Basis, FeatureBasis, Whitening
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import dtype_name
-from ..kernels.measures import row_squares
+from ..kernels.base import row_squares
 
 # Chance that a likely interval is wrong.
 FAILURE = 1e-6

@@ -20,13 +20,11 @@ histograms; `Cosine` for counts and texts; `Linear` is ordinary PCA. Kernels of 
 
 from typing import Any
 
-from .base import DirectKernel, FactoredKernel, Kernel
-from .coordinate import AdditiveChi2, Callable, Chi2, Laplacian
-from .distance import SquaredDistance
+from .base import FactoredKernel, Kernel, Pairs
+from .coordinate import AdditiveChi2, Chi2, DirectKernel, Laplacian
+from .derived import Hollow, Precomputed, SquaredDistance
 from .dot_product import Cosine, Linear, Polynomial, Sigmoid
-from .hollow import Hollow
-from .pairs import Pairs
-from .precomputed import Precomputed
+from .function import Callable
 from .stationary import RBF, Matern, RationalQuadratic
 
 KERNELS: dict[str, type[Kernel]] = {

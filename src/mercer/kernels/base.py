@@ -1,4 +1,4 @@
-"""The contract of a kernel.
+"""The contract of a kernel and of its matrix, and kernels whose tiles are a GEMM and a map.
 
 A kernel is a recipe: parameters only. `resolve` puts numbers in place of ``None`` and
 ``"median"``, `pairs` binds it to two sets of rows and a precision.
@@ -6,20 +6,23 @@ A kernel is a recipe: parameters only. `resolve` puts numbers in place of ``None
 
 from abc import ABC, abstractmethod
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 
 from ..compute import ScalarMap, array_namespace, is_sparse, to_numpy
-from ..compute.arrays import Array, placement_of
-from .measures import fits_single, typical_distance
-from .pairs import DirectPairs, FactoredPairs, Pairs, multiply
+from ..compute.arrays import Array, BlocksOnDemand, dtype_in, itemsize, placement_of
 
+# Rows on which the median or mean distance is taken: half a million pairs settle
+# either to a third digit.
+WIDTH_SAMPLE = 1000
 # Rows from which the cancellation in a centered matrix is judged.
 SPREAD_SAMPLE = 256
-# Steps of the power method for the leading eigenvalue of that sample.
-POWER_STEPS = 8
+# Rows looked at or converted at once, and rows prepared at once, which stay in the cache.
+WIDE_ROWS, EMBED_ROWS = 65536, 512
 
 
 class Kernel(BaseEstimator, ABC):
@@ -31,8 +34,9 @@ class Kernel(BaseEstimator, ABC):
     gamma: Any = None
     #: Tile-sized arrays alive at once while a tile is made, the tile included.
     live_tiles = 1
-    #: Whether "median" and "mean" name a distance that its width can be taken from.
+    #: Whether "median" and "mean" name a distance, of this metric, that gamma can be taken from.
     measures_distance = False
+    metric = "euclidean"
     #: What makes numbers of tables with more than numbers, for a kernel that can compare them: a
     #: class whose ``of(X)`` is an encoding of the training rows, or None where they need none.
     encoder: Any = None
@@ -50,7 +54,7 @@ class Kernel(BaseEstimator, ABC):
         return pairs.tile(slice(0, n), slice(0, m), out)
 
     @abstractmethod
-    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
+    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> "Pairs":
         """The kernel matrix between X and Z (X itself if None) as tiles of one precision.
 
         `store` bytes may be spent on prepared rows.
@@ -61,8 +65,64 @@ class Kernel(BaseEstimator, ABC):
         """k(x, x) for every row, (n,)."""
 
     def resolve(self, X: Array, rng: np.random.Generator | None = None) -> "Kernel":
-        """A copy whose parameters are all numbers, derived from X where they were not."""
-        return clone(self)
+        """A copy whose parameters are all numbers, derived from X where they were not.
+
+        gamma is 1 / number of columns for None; "median" and "mean" measure a distance.
+        """
+        if "gamma" not in vars(self):
+            return clone(self)
+        resolved = copy(self)
+        if self.gamma is None:
+            resolved.gamma = 1.0 / X.shape[1]
+        elif isinstance(self.gamma, str):
+            if not self.measures_distance:
+                raise ValueError(
+                    f"gamma={self.gamma!r} measures a distance, and {type(self).__name__} is no "
+                    "kernel of a distance. Give a number or None."
+                )
+            distance = typical_distance(X, self.gamma, self.metric, rng)
+            with np.errstate(over="ignore", divide="ignore", under="ignore"):
+                # Equal rows have no scale to offer.
+                resolved.gamma = float(self.gamma_at(np.float64(distance))) if distance else 1.0
+            if not 0 < resolved.gamma < np.inf:
+                raise ValueError(
+                    f"gamma={self.gamma!r} is a distance of {distance:.1e} on these data, and "
+                    "float64 does not hold the gamma that follows. Scale the data: "
+                    "X / np.abs(X).max()."
+                )
+        return resolved
+
+    def gamma_at(self, distance: float) -> float:
+        """The gamma of this length scale: sigma in exp(-d^2 / (2 sigma^2))."""
+        return 1.0 / (2.0 * distance**2)
+
+    def check(self, X: Array) -> None:
+        """Raise ValueError if this kernel is not defined on X."""
+        return
+
+    def within(self, X: Array) -> Array:
+        """The nearest dense rows on which this kernel is defined."""
+        return X
+
+    def rank(self, d: int) -> int | None:
+        """An upper bound of the rank of any matrix of rows with d columns, if one is known."""
+        return None
+
+    def spread(self, X: Array) -> float:
+        """How much rounding of a tile grows in the result, by terms that cancel."""
+        return centering_spread(self, X)
+
+    def growth(self, X: Array) -> float:
+        """Rounding of k(x, z) in double precision over d eps sqrt(k(x, x) k(z, z)), about."""
+        return 1.0
+
+    def entry_size(self, X: Array) -> float:
+        """The largest |k(x, z)| where it may be more than any k(x, x), as of no definite kernel."""
+        return 0.0
+
+    def recentered(self, X: Array) -> "Kernel":
+        """A kernel with the same centered matrix as this one, and fewer digits to cancel in it."""
+        return self
 
     def direction(self, Z: Array, W: Array) -> Array:
         """V (d, b) with k(x, Z) W = (x - c) V for the origin c, where the kernel is linear in x.
@@ -75,16 +135,12 @@ class Kernel(BaseEstimator, ABC):
         """The kernel as a scalar function that a fused tile knows, or None."""
         return None
 
-    def frequencies(self, G: Array, rng: np.random.Generator) -> np.ndarray | None:
-        """Draws from the spectral density, made of normal rows G (k, d); None if not known."""
-        return None
-
-    def of_differences(self, D: Array) -> Array:
-        """k(x, z) for rows D = x - z, (n,), of kernels that depend on no more."""
-        return self(D, D[:1] * 0.0)[:, 0]
-
     def sketch_terms(self) -> tuple[int, float, float] | None:
         """Degree, scale and constant of a polynomial for the tensor sketch, or None."""
+        return None
+
+    def frequencies(self, G: Array, rng: np.random.Generator) -> np.ndarray | None:
+        """Draws from the spectral density, made of normal rows G (k, d); None if not known."""
         return None
 
     def spectral_density(self, f: Array, d: int) -> Array:
@@ -96,21 +152,9 @@ class Kernel(BaseEstimator, ABC):
         """
         return None
 
-    def spread(self, X: Array) -> float:
-        """How much rounding of a tile grows in the result, by terms that cancel."""
-        return centering_spread(self, X)
-
-    def recentered(self, X: Array) -> "Kernel":
-        """A kernel with the same centered matrix as this one, and fewer digits to cancel in it."""
-        return self
-
-    def entry_size(self, X: Array) -> float:
-        """The largest |k(x, z)| where it may be more than any k(x, x), as of no definite kernel."""
-        return 0.0
-
-    def growth(self, X: Array) -> float:
-        """Rounding of k(x, z) in double precision over d eps sqrt(k(x, x) k(z, z)), about."""
-        return 1.0
+    def of_differences(self, D: Array) -> Array:
+        """k(x, z) for rows D = x - z, (n,), of kernels that depend on no more."""
+        return self(D, D[:1] * 0.0)[:, 0]
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         """The gradients of sum_j W_jb k(x_i, z_j) with respect to x_i, (n, d, b).
@@ -124,76 +168,78 @@ class Kernel(BaseEstimator, ABC):
             "method `gradient`."
         )
 
-    def check(self, X: Array) -> None:
-        """Raise ValueError if this kernel is not defined on X."""
-        return
 
-    def within(self, X: Array) -> Array:
-        """The nearest dense rows on which this kernel is defined."""
-        return X
+class Pairs(ABC):
+    """The kernel matrix between the rows of X and Z, seen tile by tile.
+
+    `prepared` is where an engine keeps rows in a form of its own.
+    """
+
+    #: What is taken off every row first, or None.
+    origin: Any = None
+
+    def __init__(self, kernel: Any, X: Array, Z: Array, dtype: Any):
+        if Z is not None and is_sparse(X) != is_sparse(Z):
+            X, Z = (DenseBlocks(A) if is_sparse(A) else A for A in (X, Z))
+        self.kernel, self.X = kernel, X
+        self.Z = X if Z is None else Z
+        self.symmetric = Z is None
+        self.shape = (X.shape[0], self.Z.shape[0])
+        xp = np if is_sparse(X) else array_namespace(X)
+        self.dtype = dtype_in(xp, float_dtype(X) if dtype is None else dtype)
+        self.itemsize = itemsize(self.dtype)
+        self.prepared: dict = {}
+
+    @abstractmethod
+    def tile(self, i: slice, j: slice, out: Array) -> Array:
+        """Fill `out` with rows i and columns j and return it."""
+
+    def diagonal_tiles(self, start: int, out: Array) -> Array:
+        """Tiles of k blocks of b rows along the diagonal, from a row on; into `out`, (k, b, b)."""
+        for k in range(out.shape[0]):
+            own = slice(start + k * out.shape[1], start + (k + 1) * out.shape[1])
+            out[k] = self.tile(own, own, out[k])
+        return out
+
+    @abstractmethod
+    def tile_bytes(self, side: int) -> int:
+        """Bytes in flight while one side x side tile is made."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of prepared rows kept from tile to tile."""
+        return 0
+
+    def of_rows(self, index: Array) -> "Pairs":
+        """The same matrix for only some of its rows."""
+        return self.kernel.pairs(self.X[index], self.Z, self.dtype)
 
 
-class WidthMixin:
-    """A width ``gamma`` that may be None (1 / number of columns), "median" or "mean"."""
+class DenseBlocks(BlocksOnDemand):
+    """Sparse rows whose blocks are dense, for products with dense ones."""
 
-    gamma: Any
-    measures_distance = True
-    #: What `"median"` and `"mean"` measure; gamma follows from it in `_width`.
-    _metric = "euclidean"
+    namespace, ndim = np, 2
 
-    def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
-        """A copy with gamma as a number."""
-        resolved: Any = copy(self)
-        if isinstance(self.gamma, str):
-            distance = typical_distance(X, self.gamma, self._metric, rng)
-            with np.errstate(over="ignore", divide="ignore", under="ignore"):
-                resolved.gamma = float(self._width(np.float64(distance)))
-            if not 0 < resolved.gamma < np.inf:
-                raise ValueError(
-                    f"gamma={self.gamma!r} is a distance of {distance:.1e} on these data, and "
-                    "float64 does not hold the gamma that follows. Scale the data: "
-                    "X / np.abs(X).max()."
-                )
-        elif self.gamma is None:
-            resolved.gamma = 1.0 / X.shape[1]
-        return resolved
+    def __init__(self, X):
+        self.X, self.shape, self.dtype = X, X.shape, X.dtype
 
-    @staticmethod
-    def _width(distance):
-        # sigma = distance in exp(-d^2 / (2 sigma^2)); equal rows have no scale to offer.
-        return 1.0 / (2.0 * distance**2) if distance > 0 else 1.0
+    def __getitem__(self, rows):
+        return self.X[rows].toarray()
 
 
 class FactoredKernel(Kernel):
     """k(x, z) = f(left(x) . right(z)): a tile is one GEMM and an elementwise map."""
 
+    #: Columns that `embed` appends.
+    extra_columns = 0
+
     @abstractmethod
-    def embed(self, X: Array, origin: Array) -> Array:
-        """Rows prepared for the inner product, (n, e)."""
+    def embed(self, X: Array) -> Array:
+        """Rows, less the origin, prepared for the inner product, (n, e)."""
 
     @abstractmethod
     def finish(self, T: Array) -> Array:
         """The scalar map f, over T itself where possible."""
-
-    def turn(self, E: Array) -> Array:
-        """Rows of the right factor from those of the left one."""
-        return E
-
-    def squares(self, E: Array) -> bool:
-        """Whether `square` is faster for prepared rows than all products."""
-        return False
-
-    def square(self, E: Array, out: Array) -> Array:
-        """Products of prepared rows with themselves, of which only half are taken, (a, a)."""
-        return multiply(E, self.turn(E), out)
-
-    def origin(self, X: Array) -> Array:
-        """What to subtract from every row first, or None."""
-        return None
-
-    def extra_columns(self) -> int:
-        """Columns that `embed` appends."""
-        return 0
 
     def slope(self, T: Array) -> Array:
         """The derivative of the scalar map f at T, over T itself where possible.
@@ -202,89 +248,246 @@ class FactoredKernel(Kernel):
         """
         return Kernel.gradient(self, T, T, T)
 
-    def slopes(self, X: Array, Z: Array) -> Array:
-        """f' at the inner products of X and Z, (n, m)."""
-        xp = array_namespace(X)
-        out = xp.empty((X.shape[0], Z.shape[0]), dtype=X.dtype, **placement_of(X))
-        pairs = FactoredPairs(Slope(self), X, Z, X.dtype, 0)
-        return pairs.tile(slice(0, X.shape[0]), slice(0, Z.shape[0]), out)
+    def turn(self, E: Array) -> Array:
+        """Rows of the right factor from those of the left one."""
+        return E
 
-    def repair(self, T: Array, left: Array, right: Array, rows: Any, columns: Any) -> Array:
-        """The products T of prepared rows, where some lost digits: those from the rows again."""
-        return T
+    def origin(self, X: Array) -> Array:
+        """What to subtract from every row first, or None."""
+        return None
+
+    def square(self, E: Array, out: Array) -> Array:
+        """Products of prepared rows with themselves, (a, a); None where all products are faster."""
+        return None
 
     def keeps_digits(self, left: Array, right: Array) -> bool:
         """Whether it is known, before they are made, that no products of prepared rows lose any."""
         return True
 
+    def repair(self, T: Array, left: Array, right: Array, pairs: Pairs, i: Any, j: Any) -> Array:
+        """The products T of prepared rows i and j: those that lost digits from `pairs` again."""
+        return T
+
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
-        """Tiles by GEMM."""
         return FactoredPairs(self, X, Z, dtype, store)
 
-
-class Slope(FactoredKernel):
-    """The derivative of another kernel's scalar map, tile by tile."""
-
-    def __init__(self, kernel):
-        self.kernel = kernel
-
-    def embed(self, X, origin):
-        """As of the kernel."""
-        return self.kernel.embed(X, origin)
-
-    def turn(self, E):
-        """As of the kernel."""
-        return self.kernel.turn(E)
-
-    def origin(self, X):
-        """As of the kernel."""
-        return self.kernel.origin(X)
-
-    def extra_columns(self):
-        """As of the kernel."""
-        return self.kernel.extra_columns()
-
-    def repair(self, T, left, right, rows, columns):
-        """As of the kernel."""
-        return self.kernel.repair(T, left, right, rows, columns)
-
-    def keeps_digits(self, left, right):
-        """As of the kernel."""
-        return self.kernel.keeps_digits(left, right)
-
-    def finish(self, T):
-        """The derivative."""
-        return self.kernel.slope(T)
-
-    def diag(self, X):
-        """Of no use to a gradient."""
-        raise NotImplementedError
+    def slopes(self, X: Array, Z: Array) -> Array:
+        """f' at the inner products of X and Z, (n, m)."""
+        pairs = FactoredPairs(self, X, Z, X.dtype, 0, self.slope)
+        out = array_namespace(X).empty(pairs.shape, dtype=X.dtype, **placement_of(X))
+        return pairs.tile(slice(0, pairs.shape[0]), slice(0, pairs.shape[1]), out)
 
 
-def weighted_sums(C, W, Z):
-    """sum_j C_ij W_jb Z_jk, (n, d, b): a GEMM for each column of W."""
-    xp = array_namespace(C)
-    return xp.stack([(C * W[:, b]) @ Z for b in range(W.shape[1])], axis=-1)
+class FactoredPairs(Pairs):
+    """Tiles f(left(x) . right(z)), with the prepared rows kept while they fit `store`."""
+
+    def __init__(self, kernel, X, Z, dtype, store, finish=None):
+        super().__init__(kernel, X, Z, dtype)
+        self.finish = finish or kernel.finish
+        self._left: Any = None
+        self._right: Any = None
+        # Every column is met by many rows; the rows of a wide matrix come only once.
+        m, width = self.shape[1], X.shape[1] + kernel.extra_columns
+        kept = self.itemsize * width * m * (2 if self.symmetric else 1)
+        if kept <= store and not is_sparse(self.X):
+            rows = self._embed(self.Z, slice(0, min(m, EMBED_ROWS)))
+            if m > EMBED_ROWS:
+                some, xp = rows, array_namespace(self.Z)
+                rows = xp.empty((m, width), dtype=self.dtype, **placement_of(self.Z))
+                rows[:EMBED_ROWS] = some
+                for start in range(EMBED_ROWS, m, EMBED_ROWS):
+                    block = slice(start, min(start + EMBED_ROWS, m))
+                    rows[block] = self._embed(self.Z, block)
+            self._left, self._right = rows if self.symmetric else None, kernel.turn(rows)
+
+    @cached_property
+    def origin(self) -> Any:  # type: ignore[override]
+        """As the kernel finds it among the columns; who asks for sizes alone needs none."""
+        return self.kernel.origin(self.Z)
+
+    def _embed(self, X, block):
+        return self.kernel.embed(rows_of(X, block, self.dtype, self.origin))
+
+    def tile(self, i, j, out):
+        kernel = self.kernel
+        left = self._embed(self.X, i) if self._left is None else self._left[i]
+        with np.errstate(over="ignore", invalid="ignore"):  # `repair`, or whoever sums, sees to it
+            T = kernel.square(left, out) if self.symmetric and i == j else None
+            if T is not None:
+                right = left
+            else:
+                right = self._embed(self.Z, j) if self._right is None else self._right[j]
+                if self._right is None:
+                    # x . turn(z) is symmetric in x and z: the side with fewer rows is copied.
+                    if left.shape[0] < right.shape[0]:
+                        left = kernel.turn(left)
+                    else:
+                        right = kernel.turn(right)
+                T = multiply(left, right, out)
+        if not kernel.keeps_digits(left, right):
+            T = kernel.repair(T, left, right, self, i, j)
+        return self.finish(T)
+
+    def diagonal_tiles(self, start, out):
+        """All of them in one call, where rows are prepared and no product needs repair."""
+        k, b, _ = out.shape
+        if self._left is None or not isinstance(out, np.ndarray):
+            return super().diagonal_tiles(start, out)
+        rows, stack = slice(start, start + k * b), (k, b, -1)
+        left, right = self._left[rows], self._right[rows]
+        if not self.kernel.keeps_digits(left, right):
+            return super().diagonal_tiles(start, out)
+        with np.errstate(over="ignore", invalid="ignore"):
+            T = np.matmul(left.reshape(stack), right.reshape(stack).swapaxes(1, 2), out=out)
+        return self.finish(T.reshape(k * b, b)).reshape(k, b, b)
+
+    def tile_bytes(self, side):
+        """The tile, what `finish` needs beside it, and four blocks of prepared rows."""
+        live, extra = self.kernel.live_tiles, self.kernel.extra_columns
+        if not is_sparse(self.X):
+            return self.itemsize * side * (side * live + 4 * (self.X.shape[1] + extra))
+        # The product of sparse rows is itself sparse, values and indices, before it fills
+        # the tile, and rows take what they hold and not their width.
+        fullest = max(int(np.diff(A.indptr).max(initial=0)) for A in (self.X, self.Z))
+        rows = 4 * side * (fullest + extra) * (self.itemsize + 8)
+        return side * side * (self.itemsize * (live + 2) + 8) + rows
+
+    @property
+    def kept_bytes(self):
+        if self._right is None:
+            return 0
+        copies = 1 if self._left is None or self._right is self._left else 2
+        return copies * self.itemsize * self._right.shape[0] * self._right.shape[1]
+
+    def of_rows(self, index):
+        """The same matrix for only some of its rows; prepared rows are shared."""
+        some = copy(self)
+        some.X, some.symmetric, some.prepared = self.X[index], False, {}
+        some.shape = (some.X.shape[0], self.shape[1])
+        some._left = None if self._left is None else self._left[index]
+        return some
 
 
-class DirectKernel(Kernel):
-    """A kernel whose tiles are filled pair by pair."""
+def multiply(left, right, out):
+    """left @ right' into `out`."""
+    if is_sparse(left) or is_sparse(right):
+        product = left @ right.T
+        out[...] = product.toarray() if is_sparse(product) else product
+        return out
+    return array_namespace(out).matmul(left, right.T, out=out)
 
-    @abstractmethod
-    def fill(self, X: Array, Z: Array, out: Array) -> None:
-        """out[i, j] = k(x_i, z_j)."""
 
-    def origin(self, X: Array) -> Any:
-        """What to subtract from every row first, or None."""
+def rows_of(X, block, dtype, origin=None):
+    """Rows of X in one precision, shifted by `origin`; sparse rows stay sparse."""
+    rows = X[block]
+    if is_sparse(rows):
+        return rows.astype(dtype)
+    xp = array_namespace(rows)
+    if origin is not None:
+        # The difference is taken in the wider type, before any rounding: that is its use.
+        wide = xp.float64 if dtype == xp.float64 else float_dtype(rows)
+        rows = xp.asarray(rows, dtype=wide) - origin
+    return xp.asarray(rows, dtype=dtype)
+
+
+def float_dtype(X):
+    """The floating type to compute X's kernel in: its own, or float64."""
+    xp = np if is_sparse(X) else array_namespace(X)
+    return X.dtype if X.dtype in (xp.float32, xp.float64) else xp.float64
+
+
+def dense_rows(X):
+    """Rows as an array."""
+    return X.toarray() if is_sparse(X) else X
+
+
+def row_squares(X):
+    """|x|^2 for every row, (n,)."""
+    if is_sparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    if isinstance(X, np.ndarray):
+        return np.einsum("ij,ij->i", X, X)
+    return array_namespace(X).sum(X * X, axis=1)
+
+
+def wide_row_squares(X):
+    """|x|^2 for every row in float64, whatever X holds: integers and halves would overflow."""
+    if is_sparse(X):
+        return row_squares(X.astype(np.float64))
+    if isinstance(X, np.ndarray):
+        return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    xp = array_namespace(X)
+    blocks = (X[i : i + WIDE_ROWS] for i in range(0, X.shape[0], WIDE_ROWS))
+    return xp.concat([row_squares(xp.astype(block, xp.float64)) for block in blocks])
+
+
+def append_columns(X, *columns):
+    """X with further columns, each (n,)."""
+    if is_sparse(X):
+        return sparse.hstack([X, *(c[:, None] for c in columns)], format="csr", dtype=X.dtype)
+    return array_namespace(X).concat([X, *(c[:, None] for c in columns)], axis=1)
+
+
+def same_for_all(X, value: float):
+    """One number for every row of X, in float64 and where X is, (n,)."""
+    xp = np if is_sparse(X) else array_namespace(X)
+    return xp.full(X.shape[0], value, dtype=xp.float64, **placement_of(X))
+
+
+def median_row(X):
+    """The median of 32 rows, (d,): where most are, and one far row does not move it.
+
+    None for sparse rows, which would be so no longer.
+    """
+    if is_sparse(X):
         return None
+    xp = array_namespace(X)
+    sample = xp.asarray(X[:: -(-X.shape[0] // 32)], dtype=xp.float64)
+    half = sample.shape[0] // 2
+    ordered = np.partition(sample, half, axis=0) if xp is np else xp.sort(sample, axis=0)
+    # In the data's own precision the difference is exact enough and keeps its type.
+    return xp.asarray(ordered[half], dtype=float_dtype(X))
 
-    def spread(self, X: Array) -> float:
-        """What centering cancels; rows out of its range leave single precision nothing."""
-        return super().spread(X) if fits_single(X) else np.inf
 
-    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
-        """Tiles by loops over pairs."""
-        return DirectPairs(self, X, Z, dtype)
+def farthest(X, origin, sizes) -> float:
+    """The largest of ``sizes(rows - origin)``, (n,), over all rows."""
+    far, step = 0.0, EMBED_ROWS if is_sparse(X) or isinstance(X, np.ndarray) else WIDE_ROWS
+    with np.errstate(over="ignore"):
+        for start in range(0, X.shape[0], step):
+            rows = X[start : start + step]
+            far = max(far, float(sizes(rows if origin is None else rows - origin).max()))
+    return far
+
+
+def fits_single(X) -> bool:
+    """Whether single precision has room around the largest entry of X, or X is zero."""
+    blocks = (X[i : i + WIDE_ROWS] for i in range(0, X.shape[0], WIDE_ROWS))
+    largest = max(max(float(block.max()), -float(block.min())) for block in blocks)
+    return 1e-30 < largest < 1e30 or largest == 0
+
+
+def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float:
+    """The median or mean distance between rows, on a sample of at most 1,000."""
+    from scipy.spatial.distance import pdist
+
+    if kind not in ("median", "mean"):
+        raise ValueError(f"gamma={kind!r} is unknown. Give a number, None, 'median' or 'mean'.")
+    if X.shape[0] < 2:
+        return 0.0
+    rng = np.random.default_rng(0) if rng is None else rng
+    sample = X
+    if X.shape[0] > WIDTH_SAMPLE:
+        sample = X[np.sort(rng.choice(X.shape[0], WIDTH_SAMPLE, replace=False))]
+    # Blocks that come from elsewhere are brought here by indexing.
+    sample = sample.toarray() if is_sparse(sample) else to_numpy(sample[:])
+    sample = sample.astype(float)
+    # Squares of what is huge or tiny would leave the range of float64.
+    unit = float(np.abs(sample).max(initial=0))
+    unit = 1.0 if unit == 0 or 1e-100 < unit < 1e100 else unit
+    distances = pdist(sample / unit, metric)
+    if kind == "mean":
+        return unit * float(distances.mean())
+    return unit * float(np.median(distances, overwrite_input=True))
 
 
 def centering_spread(kernel, X) -> float:
@@ -302,9 +505,14 @@ def centering_spread(kernel, X) -> float:
     v = K[:, np.argmax(np.abs(np.diag(K)))]
     # The power method never overestimates the first eigenvalue, so the spread errs to the
     # safe side.
-    for _ in range(POWER_STEPS):
+    for _ in range(8):
         length = np.linalg.norm(v)
         if not length > 0:
             return np.inf
         v = K @ (v / length)
     return size / float(np.linalg.norm(v))
+
+
+def weighted_sums(C, W, Z):
+    """sum_j C_ij W_jb Z_jk, (n, d, b): a GEMM for each column of W."""
+    return array_namespace(C).stack([(C * W[:, b]) @ Z for b in range(W.shape[1])], axis=-1)

@@ -1,25 +1,63 @@
-"""Kernels that are sums over coordinates, and the user's own function of two rows."""
+"""Kernels whose tiles are filled pair by pair: those that are sums over coordinates."""
 
-from inspect import signature
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
-from sklearn.base import clone
 
-from ..compute import array_namespace, inplace, is_sparse, on_device_of, to_numpy
+from ..compute import array_namespace, inplace, is_sparse, to_numpy
 from ..compute.arrays import Array
-from .base import DirectKernel, Kernel, WidthMixin, centering_spread
-from .measures import WIDE_ROWS, fits_single, median_row, same_for_all
+from .base import (
+    Kernel,
+    Pairs,
+    centering_spread,
+    farthest,
+    fits_single,
+    median_row,
+    rows_of,
+    same_for_all,
+)
 
-# Rows on which a user's function is tried both ways, and what may be rounding between the two.
-CHECKED_ROWS = 8
-ASYMMETRY = 1e-5
-# Entries whose squares single precision holds, and their reciprocals.
-SQUARED = 2.0**40
+
+class DirectKernel(Kernel):
+    """A kernel whose tiles are filled pair by pair."""
+
+    @abstractmethod
+    def fill(self, X: Array, Z: Array, out: Array) -> None:
+        """out[i, j] = k(x_i, z_j)."""
+
+    def origin(self, X: Array) -> Any:
+        """What to subtract from every row first, or None."""
+        return None
+
+    def spread(self, X: Array) -> float:
+        """What centering cancels; inf if entries overflow float32."""
+        return super().spread(X) if fits_single(X) else np.inf
+
+    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
+        return DirectPairs(self, X, Z, dtype)
 
 
-class Laplacian(WidthMixin, DirectKernel):
+class DirectPairs(Pairs):
+    """Tiles filled by loops."""
+
+    def __init__(self, kernel, X, Z, dtype):
+        super().__init__(kernel, X, Z, dtype)
+        self.origin = kernel.origin(self.Z)
+
+    def tile(self, i, j, out):
+        left = rows_of(self.X, i, self.dtype, self.origin)
+        self.kernel.fill(left, rows_of(self.Z, j, self.dtype, self.origin), out)
+        return out
+
+    def tile_bytes(self, side):
+        """The tile and two blocks of rows; sparse and shifted ones are there more than once."""
+        blocks = 6 if is_sparse(self.X) or self.origin is not None else 2
+        return self.itemsize * (side * side + blocks * side * self.X.shape[1])
+
+
+class Laplacian(DirectKernel):
     """``exp(-gamma |x - z|_1)``.
 
     Parameters
@@ -29,14 +67,14 @@ class Laplacian(WidthMixin, DirectKernel):
         1 / number of columns, as in scikit-learn.
     """
 
-    _metric = "cityblock"
+    measures_distance = True
+    metric = "cityblock"
 
     def __init__(self, gamma: float | str | None = None):
         self.gamma = gamma
 
-    @staticmethod
-    def _width(distance):
-        return 1.0 / distance if distance > 0 else 1.0
+    def gamma_at(self, distance: float) -> float:
+        return 1.0 / distance
 
     def origin(self, X: Array) -> Any:
         """The median of some rows: distances stay, and single precision has less to hold."""
@@ -57,17 +95,10 @@ class Laplacian(WidthMixin, DirectKernel):
 
     def _farthest(self, X) -> float:
         """gamma |x|_1 of the row farthest from the origin."""
-        origin, far = self.origin(X), 0.0
-        step = 512 if is_sparse(X) or isinstance(X, np.ndarray) else WIDE_ROWS
-        for start in range(0, X.shape[0], step):
-            rows = X[start : start + step]
-            rows = abs(rows if origin is None else rows - origin)
-            far = max(far, float(rows.sum(axis=1).max()))
-        return self.gamma * far
+        return self.gamma * farthest(X, self.origin(X), lambda rows: abs(rows).sum(axis=1))
 
     def fill(self, X: Array, Z: Array, out: Array) -> None:
-        """L1 distances, then exp."""
-        add_coordinates("l1_distances", abs_difference, X, Z, out)
+        add_coordinates("l1_distances", lambda x, z: abs(x - z), X, Z, out)
         out *= -self.gamma
         inplace(array_namespace(out).exp, out)
 
@@ -87,7 +118,6 @@ class Laplacian(WidthMixin, DirectKernel):
         return 2 * self.gamma / (self.gamma**2 + (2 * np.pi * f) ** 2) if d == 1 else None
 
     def diag(self, X: Array) -> Array:
-        """Ones."""
         return same_for_all(X, 1.0)
 
 
@@ -113,9 +143,11 @@ class AdditiveChi2(DirectKernel):
         return array_namespace(X).clip(X, 0, None)
 
     def fill(self, X: Array, Z: Array, out: Array) -> None:
-        """Minus the chi-squared distances; the unit of the rows is theirs."""
-        unit = unit_of(X, Z)
-        if unit != 1:
+        largest = max(float(X.max()), float(Z.max())) if X.shape[0] and Z.shape[0] else 0.0
+        unit = 1.0
+        if 0 < largest < np.inf and not 2.0**-40 < largest < 2.0**40:
+            # Squares of entries could over- or underflow; distances have the unit of the rows.
+            unit = float(2.0 ** np.floor(np.log2(largest)))
             X, Z = X / unit, Z / unit
         add_coordinates("chi2_distances", chi2_term, X, Z, out)
         out *= -unit
@@ -130,7 +162,6 @@ class AdditiveChi2(DirectKernel):
         return 2 * float(X.sum(axis=1).max())
 
     def diag(self, X: Array) -> Array:
-        """Zeros."""
         return same_for_all(X, 0.0)
 
 
@@ -150,14 +181,11 @@ class Chi2(AdditiveChi2):
 
     def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
         """A copy with gamma as a number."""
-        resolved = clone(self)
-        if isinstance(self.gamma, str):
-            raise ValueError(f"gamma={self.gamma!r} is not known to Chi2. Give a number or None.")
+        resolved = super().resolve(X, rng)
         resolved.gamma = 1.0 if self.gamma is None else self.gamma
         return resolved
 
     def fill(self, X: Array, Z: Array, out: Array) -> None:
-        """exp of the scaled additive kernel."""
         super().fill(X, Z, out)
         out *= self.gamma
         inplace(array_namespace(out).exp, out)
@@ -170,62 +198,10 @@ class Chi2(AdditiveChi2):
         return xp.stack(parts, axis=1)
 
     def entry_size(self, X: Array) -> float:
-        """None is larger than k(x, x)."""
         return 0.0
 
     def diag(self, X: Array) -> Array:
-        """Ones."""
         return same_for_all(X, 1.0)
-
-
-class Callable(DirectKernel):
-    """The user's function of two rows, called pair by pair: correct and slow.
-
-    Parameters
-    ----------
-    function : callable
-        ``function(x, z, **params) -> float`` for two rows.
-    params : dict or None
-    """
-
-    definite = False
-
-    def __init__(self, function: Any, params: dict[str, Any] | None = None):
-        self.function = function
-        self.params = params
-
-    def fill(self, X: Array, Z: Array, out: Array) -> None:
-        """Call it for every pair."""
-        right = rows_of(Z)
-        K = np.array([[self._value(x, z) for z in right] for x in rows_of(X)])
-        out[...] = on_device_of(K.reshape(len(K), len(right)), out)
-
-    def spread(self, X: Array) -> float:
-        """The function costs the same in any precision, so there is no use for a draft."""
-        return np.inf
-
-    def diag(self, X: Array) -> Array:
-        """Call it for every row with itself."""
-        return on_device_of(np.array([self._value(x, x) for x in rows_of(X)], dtype=float), X)
-
-    def check(self, X: Array) -> None:
-        """Raise ValueError unless it takes two rows and is the same both ways on some of X."""
-        check_signature(self.function, self.params)
-        some = rows_of(X[np.linspace(0, X.shape[0] - 1, min(CHECKED_ROWS, X.shape[0])).astype(int)])
-        K = np.array([[self._value(x, z) for z in some] for x in some])
-        gap = np.abs(K - K.T)
-        i, j = np.unravel_index(int(np.argmax(gap)), gap.shape)
-        if gap[i, j] > ASYMMETRY * np.abs(K).max():
-            raise ValueError(
-                f"The kernel {name_of(self.function)} is not symmetric: k(x, z) = {K[i, j]:.6g} "
-                f"and k(z, x) = {K[j, i]:.6g} for two rows of the data. Take "
-                "(k(x, z) + k(z, x)) / 2, or a product such as f(x) * f(z)."
-            )
-
-    def _value(self, x, z) -> float:
-        """k(x, z) as a finite number, or an error that says what came instead."""
-        value = self.function(x, z, **(self.params or {}))
-        return finite_number(value, f"The kernel {name_of(self.function)}")
 
 
 def add_coordinates(compiled, term, X, Z, out):
@@ -233,16 +209,16 @@ def add_coordinates(compiled, term, X, Z, out):
     if isinstance(out, np.ndarray):
         from ..compute import _numba
 
-        vars(_numba)[compiled](dense(X), dense(Z), out)
+        vars(_numba)[compiled](contiguous(X), contiguous(Z), out)
         return
     out[...] = 0
     for k in range(X.shape[1]):
         out += term(X[:, k][:, None], Z[:, k][None, :])
 
 
-def abs_difference(x, z):
-    """|x - z|."""
-    return abs(x - z)
+def contiguous(X):
+    """Rows as a contiguous NumPy array, which compiled loops need."""
+    return np.ascontiguousarray(X.toarray() if is_sparse(X) else to_numpy(X))
 
 
 def chi2_term(x, z):
@@ -251,81 +227,8 @@ def chi2_term(x, z):
     return (x - z) ** 2 / xp.where(both > 0, both, 1.0)
 
 
-def unit_of(X, Z) -> float:
-    """A power of two near the largest entry where squares of entries could over- or underflow."""
-    largest = max(float(X.max()), float(Z.max())) if X.shape[0] and Z.shape[0] else 0.0
-    if not 0 < largest < np.inf or 1 / SQUARED < largest < SQUARED:
-        return 1.0
-    return float(2.0 ** np.floor(np.log2(largest)))
-
-
 def chi2_slope(x, z):
     """The derivative of -(x - z)^2 / (x + z) with respect to x, (n, m); -1 for empty bins of z."""
     xp, both = array_namespace(x), x[:, None] + z[None, :]
     share = z[None, :] / xp.where(both > 0, both, 1.0)
     return xp.where(both > 0, 4 * share**2 - 1, 0.0)
-
-
-def rows_of(X) -> list:
-    """The rows of X, one by one: vectors that cannot be written to, or CSR matrices of one row."""
-    if is_sparse(X):
-        return [X[i : i + 1] for i in range(X.shape[0])]
-    rows = to_numpy(X[:]).view()
-    rows.flags.writeable = False
-    return list(rows)
-
-
-def name_of(function) -> str:
-    """What a user would call a function."""
-    return str(getattr(function, "__name__", type(function).__name__))
-
-
-def check_signature(function, params) -> None:
-    """Raise ValueError unless a function can be called with two rows and its parameters."""
-    try:
-        asked = signature(function)
-    except (TypeError, ValueError):  # some functions in C have none
-        return
-    try:
-        asked.bind(None, None, **(params or {}))
-    except TypeError as error:
-        raise ValueError(
-            f"A function of two rows with the settings {params!r} is needed, and "
-            f"{name_of(function)}{asked} is none: {error}. Write it as function(x, z, ...)."
-        ) from error
-
-
-def finite_number(value, what: str) -> float:
-    """A value as a float, or an error that says what a user's function gave in its place."""
-    shape = getattr(value, "shape", ())
-    if shape not in ((), (1,), (1, 1)) or isinstance(value, list | tuple):
-        raise ValueError(
-            f"{what} returned {describe(value)} for two rows, and one number is expected. Write it "
-            "for two single rows; blocks are for a class of kernels, or for dissimilarity=."
-        )
-    try:
-        number = float(np.asarray(value).item()) if shape else float(value)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{what} returned {describe(value)} for two rows, and one real number is expected. "
-            "See to it that every path of the function returns one."
-        ) from error
-    if not np.isfinite(number):
-        raise ValueError(
-            f"{what} returned {number} for two rows, and a finite number is expected. Guard "
-            "divisions, roots and logarithms, or scale the data."
-        )
-    return number
-
-
-def describe(value) -> str:
-    """A value in a few words."""
-    shape = getattr(value, "shape", None)
-    if shape:
-        return f"an array of shape {tuple(shape)}"
-    return f"{value!r:.40} of type {type(value).__name__}"
-
-
-def dense(X):
-    """Rows as a contiguous NumPy array, which compiled loops need."""
-    return np.ascontiguousarray(X.toarray() if is_sparse(X) else to_numpy(X))

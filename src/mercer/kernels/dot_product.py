@@ -1,49 +1,27 @@
 """Kernels of the inner product x . z: linear, polynomial, sigmoid, cosine."""
 
-from copy import copy
+import math
 from typing import Any
 
 import numpy as np
 
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, BlocksOnDemand
-from .base import FactoredKernel, Kernel, centering_spread, weighted_sums
-from .measures import row_squares, rows_of, wide_row_squares
-
-# Entries for which single-precision sums over many rows neither overflow nor vanish.
-SINGLE_RANGE = (1e-25, 1e30)
-# Squared distance of the mean to the origin, over the variance, from which a linear kernel loses
-# digits that matter; and rows that tell.
-OFFSET, MEAN_ROWS = 1e4, 4096
-# Rows that are added up at once.
-SUMMED_ROWS = 1024
-# Squared norms of rows that are known to all digits, in any precision.
-SQUARES_RANGE = (1e-30, 1e30)
-
-# Entries of rows whose products are in no danger, and values k(x, x) with all their digits.
-ENTRIES_RANGE = (1e-40, 1e25)
-VALUES_RANGE = (1e-290, 1e305)
-
-# Largest degree of a fused polynomial: the tile multiplies that often.
-FUSED_DEGREE = 16
+from .base import (
+    FactoredKernel,
+    Kernel,
+    centering_spread,
+    row_squares,
+    rows_of,
+    weighted_sums,
+    wide_row_squares,
+)
 
 
 class DotProductKernel(FactoredKernel):
     """A function of gamma x . z + coef0."""
 
-    def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
-        """A copy with gamma as a number, 1 / number of columns for None."""
-        resolved = copy(self)
-        if isinstance(self.gamma, str):
-            raise ValueError(
-                f"gamma={self.gamma!r} measures a distance, and {type(self).__name__} is no "
-                "kernel of a distance. Give a number or None."
-            )
-        if self.gamma is None and "gamma" in vars(self):
-            resolved.gamma = 1.0 / X.shape[1]
-        return resolved
-
-    def embed(self, X: Array, origin: Array) -> Array:
+    def embed(self, X: Array) -> Array:
         """sqrt(gamma) x."""
         scale = float(np.sqrt(self._scale))
         return X if scale == 1.0 else X * scale
@@ -60,7 +38,6 @@ class DotProductKernel(FactoredKernel):
         return 1.0 if self.gamma is None else float(self.gamma)
 
     def finish(self, T: Array) -> Array:
-        """The inner product itself."""
         return T
 
     def diag(self, X: Array) -> Array:
@@ -70,12 +47,11 @@ class DotProductKernel(FactoredKernel):
     def check(self, X: Array) -> None:
         """Raise ValueError where values are more, or all of them less, than float64 holds."""
         entry = largest_entry(X)
-        low, high = ENTRIES_RANGE
-        if entry == 0 or low < entry < high:
+        if entry == 0 or 1e-40 < entry < 1e25:  # products of such rows are in no danger
             return
         with np.errstate(over="ignore", invalid="ignore"):
             top = float(abs(self.diag(X)).max())
-        if not top * X.shape[0] < VALUES_RANGE[1] or top < VALUES_RANGE[0]:
+        if not top * X.shape[0] < 1e305 or top < 1e-290:
             raise ValueError(
                 f"{self!r} gives values that are not finite, or smaller than float64 holds, on "
                 f"rows with numbers of {entry:.1e}. Scale the data, X / np.abs(X).max(), or change "
@@ -83,10 +59,10 @@ class DotProductKernel(FactoredKernel):
             )
 
     def spread(self, X: Array) -> float:
-        """What centering cancels; entries beyond its range leave single precision nothing."""
+        """What centering cancels; inf if sums over many entries leave the range of float32."""
         with np.errstate(over="ignore", invalid="ignore"):
-            largest, (low, high) = float(abs(self.diag(X)).max()), SINGLE_RANGE
-            inside = low < largest < high and self._argument(X) < high
+            largest = float(abs(self.diag(X)).max())
+            inside = 1e-25 < largest < 1e30 and self._argument(X) < 1e30
             return centering_spread(self, X) if inside else np.inf
 
     def _argument(self, X) -> float:
@@ -108,11 +84,9 @@ class Linear(DotProductKernel):
         self.center = center
 
     def origin(self, X: Array) -> Any:
-        """The center that was given."""
         return None if self.center is None else on_device_of(self.center, X)
 
     def diag(self, X: Array) -> Array:
-        """|x - c|^2."""
         if self.center is None:
             return super().diag(X)
         xp = array_namespace(X)
@@ -127,8 +101,8 @@ class Linear(DotProductKernel):
     def direction(self, Z: Array, W: Array) -> Array:
         """The sum of w_i (z_i - c), some rows at a time, (d, b)."""
         V = np.zeros((Z.shape[1], W.shape[1]))
-        for start in range(0, Z.shape[0], SUMMED_ROWS):
-            block = slice(start, start + SUMMED_ROWS)
+        for start in range(0, Z.shape[0], 1024):
+            block = slice(start, start + 1024)
             V += rows_of(Z, block, np.float64, self.origin(Z)).T @ W[block]
         return V
 
@@ -137,15 +111,17 @@ class Linear(DotProductKernel):
         # A single row is its own mean, from which nothing is seen of it.
         if is_sparse(X) or self.center is not None or X.shape[0] < 2:
             return self
-        sample = np.asarray(to_numpy(X[:: -(-X.shape[0] // MEAN_ROWS)]), dtype=np.float64)
+        sample = np.asarray(to_numpy(X[:: -(-X.shape[0] // 4096)]), dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             mean = sample.mean(axis=0)
             spread = float(np.square(sample - mean).sum(axis=1).mean())
-            far = float(mean @ mean) > OFFSET * spread
+            far = float(mean @ mean) > 1e4 * spread  # then digits that matter are lost
         return Linear(mean) if far else self
 
+    def rank(self, d: int) -> int:
+        return d
+
     def scalar_map(self) -> ScalarMap | None:
-        """The inner product itself."""
         return ScalarMap("identity", bounded=False)
 
 
@@ -175,7 +151,6 @@ class Polynomial(DotProductKernel):
         return self.coef0 >= 0 and float(self.degree).is_integer()
 
     def finish(self, T: Array) -> Array:
-        """Add the constant, take the power."""
         T += self.coef0
         return power(T, self.degree)
 
@@ -185,14 +160,18 @@ class Polynomial(DotProductKernel):
         return power(T, self.degree - 1) * float(self.degree) if self.degree else T * 0.0
 
     def scalar_map(self) -> ScalarMap | None:
-        """A power by multiplication; others are not fused."""
-        if not float(self.degree).is_integer() or not 1 <= self.degree <= FUSED_DEGREE:
+        """A power by multiplication: up to degree 16, the others are not fused."""
+        if not float(self.degree).is_integer() or not 1 <= self.degree <= 16:
             return None
         scale, constant = float(np.sqrt(self.gamma)), float(self.coef0)
         return ScalarMap("power", scale, (constant,), int(self.degree), bounded=False)
 
+    def rank(self, d: int) -> int | None:
+        """Monomials of d variables."""
+        whole = self.degree >= 0 and float(self.degree).is_integer()
+        return math.comb(d + int(self.degree), d) if whole else None
+
     def sketch_terms(self) -> tuple[int, float, float] | None:
-        """Degree, scale and constant for a tensor sketch."""
         if not self.definite or self.degree < 1:
             raise ValueError(
                 f"A tensor sketch needs a whole degree above 0 and coef0 >= 0, not "
@@ -223,21 +202,17 @@ class Sigmoid(DotProductKernel):
             return max(self._argument(X), super().spread(X))
 
     def growth(self, X: Array) -> float:
-        """That of the argument."""
         with np.errstate(over="ignore"):
             return min(1 + self._argument(X), 1 / np.finfo(float).eps)
 
     def entry_size(self, X: Array) -> float:
-        """One."""
         return 1.0
 
     def finish(self, T: Array) -> Array:
-        """Add the constant, take tanh."""
         T += self.coef0
         return inplace(array_namespace(T).tanh, T)
 
     def slope(self, T: Array) -> Array:
-        """1 - tanh^2."""
         return 1 - self.finish(T) ** 2
 
     def scalar_map(self) -> ScalarMap | None:
@@ -249,10 +224,9 @@ class Sigmoid(DotProductKernel):
 class Cosine(DotProductKernel):
     """``x . z / (|x| |z|)``, zero for a zero row."""
 
-    def embed(self, X: Array, origin: Array) -> Array:
+    def embed(self, X: Array) -> Array:
         """Rows of unit length."""
-        norms = row_squares(X) ** 0.5
-        norms, X = in_range(norms, X)
+        norms, X = norms_in_range(X)
         norms[norms == 0] = 1
         if is_sparse(X):
             return X.multiply((1 / norms)[:, None]).tocsr().astype(X.dtype)
@@ -260,11 +234,13 @@ class Cosine(DotProductKernel):
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         """(z / |z| - k x / |x|) / |x|; zero for a zero row."""
-        return unit_gradient(X, self.embed(Z, None).T @ W)
+        return unit_gradient(X, self.embed(Z).T @ W)
 
     def scalar_map(self) -> ScalarMap | None:
-        """The inner product of unit rows."""
         return ScalarMap("identity", unit=True)
+
+    def rank(self, d: int) -> int:
+        return d
 
     def diag(self, X: Array) -> Array:
         """One, or zero for a zero row."""
@@ -284,14 +260,14 @@ def unit_gradient(X, V):
     return along * over[:, None, None]
 
 
-def in_range(norms, X):
-    """Norms of rows, and the rows, over their largest entries where squares leave the range."""
-    low, high = (bound**0.5 for bound in SQUARES_RANGE)
-    xp = array_namespace(norms)
-    if bool(((norms > low) & (norms < high)).all()):
+def norms_in_range(X):
+    """Norms of rows, and the rows, over their largest entries where squares lose digits."""
+    norms = row_squares(X) ** 0.5
+    inside = (norms > 1e-15) & (norms < 1e15)  # in any precision
+    if bool(inside.all()):
         return norms, X
-    sizes = largest_entries(X)
-    sizes = xp.where((sizes > 0) & ~((norms > low) & (norms < high)), sizes, xp.ones_like(sizes))
+    xp, sizes = array_namespace(norms), largest_entries(X)
+    sizes = xp.where((sizes > 0) & ~inside, sizes, xp.ones_like(sizes))
     if is_sparse(X):
         # The reciprocal of a small number may overflow, so twice by its root.
         roots = (sizes**-0.5)[:, None]
@@ -319,16 +295,12 @@ def largest_entries(X):
 
 def power(T, degree):
     """T to a power, by repeated multiplication for whole degrees: far faster than pow."""
-    if float(degree).is_integer() and 0 <= degree <= 64:
-        return _whole_power(T, int(degree))
-    # A broken power of a negative number has no value: the product that meets it says so.
-    with np.errstate(invalid="ignore"):
-        T[...] = array_namespace(T).pow(T, float(degree))
-    return T
-
-
-def _whole_power(T, degree):
-    base = array_namespace(T).asarray(T, copy=True)
+    if not (float(degree).is_integer() and 0 <= degree <= 64):
+        # A broken power of a negative number has no value: the product that meets it says so.
+        with np.errstate(invalid="ignore"):
+            T[...] = array_namespace(T).pow(T, float(degree))
+        return T
+    degree, base = int(degree), array_namespace(T).asarray(T, copy=True)
     T[...] = 1
     while degree:
         if degree & 1:

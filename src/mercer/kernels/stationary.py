@@ -14,15 +14,21 @@ from scipy.special import kv
 
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse
 from ..compute.arrays import Array, dtype_name, placement_of
-from .base import FactoredKernel, WidthMixin, centering_spread, weighted_sums
-from .measures import append_columns, fits_single, median_row, row_squares, same_for_all
+from .base import (
+    FactoredKernel,
+    Pairs,
+    append_columns,
+    centering_spread,
+    dense_rows,
+    farthest,
+    fits_single,
+    median_row,
+    row_squares,
+    rows_of,
+    same_for_all,
+    weighted_sums,
+)
 
-# exp(t) = 2^(t log2 e), which is what GPUs compute.
-LOG2E = 1.0 / math.log(2.0)
-# Rows whose squared norms are compared at once.
-NORM_ROWS = 65536
-# A positive -gamma d^2 up to this is the ordinary rounding of rows in single precision.
-POSITIVE_ROUNDING = 1e-4
 # Largest gamma |x|^2, for each precision, at which the product of two rows is as good as their
 # difference: its rounding is eps times that. Beyond, distances below this share of the norms are
 # taken from the differences; larger ones have lost fewer digits than that.
@@ -30,41 +36,47 @@ FAR = {"float64": 1e3, "float32": 1e2}
 # Squared distances, over the norms, below which a kernel with a cusp takes differences: there
 # rounding eps of the norms makes one of eps / (2 sqrt(share)) of their roots.
 CUSP = {"float64": 1e-6, "float32": 1e-3}
-# Columns from which half of the products and two sums are faster than all products.
-SQUARE_COLUMNS = 192
 # Numbers of the differences that are held at once.
 DIFFERENCES = 2**20
 
 
-class StationaryKernel(WidthMixin, FactoredKernel):
+class StationaryKernel(FactoredKernel):
     """A function of -gamma |x - z|^2, which one GEMM of augmented rows gives."""
 
-    def embed(self, X: Array, origin: Array) -> Array:
+    measures_distance = True
+    extra_columns = 2
+
+    def embed(self, X: Array) -> Array:
         """[sqrt(2 gamma) x, -gamma |x|^2, 1]."""
         scale = float(np.sqrt(2 * self.gamma))
         if isinstance(X, np.ndarray):
-            return embedded(X, scale)
+            # In one array: memory for more would take longer than the numbers.
+            d = X.shape[1]
+            E = np.empty((X.shape[0], d + 2), X.dtype)
+            np.multiply(X, X.dtype.type(scale), out=E[:, :d])
+            np.multiply(row_squares(E[:, :d]), -0.5, out=E[:, d])
+            E[:, d + 1] = 1.0
+            return E
         scaled = X * scale
-        xp = np if is_sparse(X) else array_namespace(X)
         norms = -0.5 * row_squares(scaled)
-        return append_columns(scaled, norms, xp.ones_like(norms))
+        return append_columns(scaled, norms, array_namespace(norms).ones_like(norms))
 
     def turn(self, E: Array) -> Array:
         """[sqrt(2 gamma) z, 1, -gamma |z|^2]."""
         d = E.shape[1] - 2
         if is_sparse(E):
             return E[:, [*range(d), d + 1, d]]
-        xp = array_namespace(E)
-        turned = xp.asarray(E, copy=True)
+        turned = array_namespace(E).asarray(E, copy=True)
         turned[:, d], turned[:, d + 1] = E[:, d + 1], E[:, d]
         return turned
 
-    def squares(self, E: Array) -> bool:
-        """Of many columns, and in main memory."""
-        return isinstance(E, np.ndarray) and E.shape[1] >= SQUARE_COLUMNS
-
     def square(self, E: Array, out: Array) -> Array:
-        """As NumPy multiplies rows with themselves, and the norms after it."""
+        """Half of the products, as NumPy multiplies rows with themselves, and the norms after it.
+
+        Faster than all products from about 192 columns on, in main memory.
+        """
+        if not isinstance(E, np.ndarray) or E.shape[1] < 192:
+            return None
         d = E.shape[1] - 2
         X, norms = E[:, :d], E[:, d]
         np.matmul(X, X.T, out=out)
@@ -76,61 +88,51 @@ class StationaryKernel(WidthMixin, FactoredKernel):
         """The median of some rows: distances stay, cancellation shrinks."""
         return median_row(X)
 
-    def repair(self, T: Array, left: Array, right: Array, rows: Any, columns: Any) -> Array:
-        """T = -gamma d^2 with the entries in which digits cancelled taken from differences.
-
-        Parameters
-        ----------
-        T : array of shape (a, b)
-        left, right : arrays of shape (a, d + 2) and (b, d + 2)
-            The prepared rows that T is the product of.
-        rows, columns : callables
-            The rows themselves in double precision, when they are needed.
-        """
-        if 0 in T.shape:
-            return T
-        s, t = minus_squares(left), minus_squares(right)
-        cancelled = self._cancelled(T, s, t, dtype_name(T.dtype))
-        if cancelled is None:
-            return T
-        xp = array_namespace(T)
-        index, other = xp.nonzero(cancelled)
-        if index.shape[0]:
-            X, Z = rows(), columns()
-            step = max(1, DIFFERENCES // X.shape[1])
-            for start in range(0, index.shape[0], step):
-                i, j = index[start : start + step], other[start : start + step]
-                squares = row_squares(dense_rows(X[i]) - dense_rows(Z[j]))
-                T[i, j] = xp.asarray(squares * -self.gamma, dtype=T.dtype)
-        return T
-
-    def _cancelled(self, T, s, t, precision):
-        """Entries in which digits cancelled, (a, b), or None where there are none."""
-        limit = FAR[precision]
-        # Comparisons the other way round would pass over what is not a number.
-        if float(s.min()) + float(t.min()) >= -2 * limit:
-            return None
-        norms = s[:, None] + t[None, :]
-        return (norms < -2 * limit) & ~(norms / limit >= T)
-
     def keeps_digits(self, left: Array, right: Array) -> bool:
         """Whether all rows are near enough to the origin."""
         if 0 in (left.shape[0], right.shape[0]):
             return True
         nearest = float(minus_squares(left).min()) + float(minus_squares(right).min())
+        # A comparison the other way round would pass over what is not a number.
         return nearest >= -2 * FAR[dtype_name(left.dtype)]
+
+    def repair(self, T: Array, left: Array, right: Array, pairs: Pairs, i: Any, j: Any) -> Array:
+        """T = -gamma d^2 with the entries in which digits cancelled taken from differences."""
+        xp, precision = array_namespace(T), dtype_name(T.dtype)
+        cancelled = self._cancelled(T, minus_squares(left), minus_squares(right), precision)
+        if cancelled is None or not bool(cancelled.any()):
+            return T
+        index, other = xp.nonzero(cancelled)
+        X, Z = rows_of(pairs.X, i, xp.float64), rows_of(pairs.Z, j, xp.float64)
+        step = max(1, DIFFERENCES // X.shape[1])
+        for start in range(0, index.shape[0], step):
+            a, b = index[start : start + step], other[start : start + step]
+            squares = row_squares(dense_rows(X[a]) - dense_rows(Z[b]))
+            T[a, b] = xp.asarray(squares * -self.gamma, dtype=T.dtype)
+        return T
+
+    def _cancelled(self, T, s, t, precision):
+        """Entries in which digits cancelled, (a, b), or None where there are none."""
+        limit, norms = FAR[precision], s[:, None] + t[None, :]
+        return (norms < -2 * limit) & ~(norms / limit >= T)
 
     def growth(self, X: Array) -> float:
         """Rounding of -gamma d^2 over eps: that of the norms, as far as no differences are used."""
         return 4 * min(self._farthest(X), FAR["float64"]) + 1
 
+    def spread(self, X: Array) -> float:
+        """gamma |x|^2 of the row farthest from the origin, or what centering cancels."""
+        if not fits_single(X):
+            return np.inf
+        return max(self._farthest(X), centering_spread(self, X))
+
+    def _farthest(self, X) -> float:
+        """The largest gamma |x|^2."""
+        return self.gamma * farthest(X, self.origin(X), row_squares)
+
     def of_differences(self, D: Array) -> Array:
         """From the squared norms of differences, in which no digits cancel."""
         return self.finish((-self.gamma * row_squares(D))[:, None])[:, 0]
-
-    def extra_columns(self) -> int:
-        """The squared norm and a one."""
-        return 2
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         """2 gamma f'(-gamma |x - z|^2) (z - x)."""
@@ -142,34 +144,7 @@ class StationaryKernel(WidthMixin, FactoredKernel):
         return weighted_sums(C, W, Z) - X[:, :, None] * (C @ W)[:, None, :]
 
     def diag(self, X: Array) -> Array:
-        """Ones."""
         return same_for_all(X, 1.0)
-
-    def spread(self, X: Array) -> float:
-        """gamma |x|^2 of the row farthest from the origin, or what centering cancels."""
-        if not fits_single(X):
-            return np.inf
-        return max(self._farthest(X), centering_spread(self, X))
-
-    def _farthest(self, X) -> float:
-        """The largest gamma |x|^2."""
-        origin, far = self.origin(X), 0.0
-        step = 512 if is_sparse(X) or isinstance(X, np.ndarray) else NORM_ROWS
-        with np.errstate(over="ignore"):
-            for start in range(0, X.shape[0], step):
-                rows = X[start : start + step]
-                far = max(far, float(row_squares(rows if origin is None else rows - origin).max()))
-            return self.gamma * far
-
-
-def embedded(X: np.ndarray, scale: float) -> np.ndarray:
-    """[s x, -|s x|^2 / 2, 1], in one array: memory for more would take longer than the numbers."""
-    d = X.shape[1]
-    E = np.empty((X.shape[0], d + 2), X.dtype)
-    np.multiply(X, X.dtype.type(scale), out=E[:, :d])
-    np.multiply(row_squares(E[:, :d]), -0.5, out=E[:, d])
-    E[:, d + 1] = 1.0
-    return E
 
 
 def minus_squares(E):
@@ -178,11 +153,6 @@ def minus_squares(E):
     last = E[:, [d, d + 1]].toarray() if is_sparse(E) else E[:, d:]
     # The other of the two columns holds ones. A minimum along the short axis takes 20 times longer.
     return array_namespace(last).minimum(last[:, 0], last[:, 1])
-
-
-def dense_rows(X):
-    """Rows as an array."""
-    return X.toarray() if is_sparse(X) else X
 
 
 class RBF(StationaryKernel):
@@ -202,19 +172,19 @@ class RBF(StationaryKernel):
         """exp of T = -gamma d^2."""
         xp = array_namespace(T)
         # Rounding leaves T positive where wide rows meet themselves. In main memory to look for
-        # that costs a seventh of setting it right everywhere.
-        if xp is not np or T.max(initial=0.0) > POSITIVE_ROUNDING:
+        # that costs a seventh of setting it right everywhere, and up to 1e-4 is the ordinary
+        # rounding of single precision.
+        if xp is not np or T.max(initial=0.0) > 1e-4:
             zero = xp.zeros((), dtype=T.dtype, **placement_of(T))
             T = inplace(partial(xp.minimum, zero), T)
         return inplace(xp.exp, T)
 
     def slope(self, T: Array) -> Array:
-        """exp is its own derivative."""
         return self.finish(T)
 
     def scalar_map(self) -> ScalarMap | None:
-        """2^(x . z - |x|^2 / 2 - |z|^2 / 2) of scaled rows."""
-        scale = float(np.sqrt(2 * self.gamma * LOG2E))
+        """2^(x . z - |x|^2 / 2 - |z|^2 / 2) of scaled rows: GPUs compute powers of two."""
+        scale = float(np.sqrt(2 * self.gamma / math.log(2.0)))
         return ScalarMap("exp2", scale, distance=True)
 
     def frequencies(self, G: Array, rng: np.random.Generator) -> Array:
@@ -247,7 +217,6 @@ class Matern(StationaryKernel):
         self.nu = nu
 
     def check(self, X: Array) -> None:
-        """Only the smoothnesses with a closed form."""
         if self.nu not in (0.5, 1.5, 2.5):
             raise ValueError(f"Matern: nu={self.nu!r} has no closed form. Give 0.5, 1.5 or 2.5.")
 
@@ -256,7 +225,7 @@ class Matern(StationaryKernel):
         if self.nu > 0.5:
             return super()._cancelled(T, s, t, precision)
         share = CUSP[precision]
-        if float(T.max()) <= share * (float(s.min()) + float(t.min())):
+        if 0 in T.shape or float(T.max()) <= share * (float(s.min()) + float(t.min())):
             return None
         return ~(share * (s[:, None] + t[None, :]) >= T)
 
@@ -338,7 +307,6 @@ class RationalQuadratic(StationaryKernel):
         self.alpha = alpha
 
     def check(self, X: Array) -> None:
-        """alpha must be positive."""
         if not self.alpha > 0:
             raise ValueError(f"RationalQuadratic: alpha={self.alpha!r} must be positive.")
 

@@ -10,7 +10,7 @@ from sklearn.metrics import pairwise_distances
 
 from ..compute import row_blocks
 from ..exceptions import tell
-from ..kernels.coordinate import check_signature, finite_number, rows_of
+from ..kernels.function import check_signature, finite_number, single_rows
 from ..operators import MatrixDistance
 from .coordinates import lifted, squared_distances
 
@@ -67,8 +67,8 @@ class MetricDistance:
         """Distances, (a, b)."""
         name = f"The metric {getattr(self.metric, '__name__', self.metric)}"
         if callable(self.metric):
-            right = rows_of(columns)
-            D = np.array([[self._value(x, z, name) for z in right] for x in rows_of(rows)])
+            right = single_rows(columns)
+            D = np.array([[self._value(x, z, name) for z in right] for x in single_rows(rows)])
             D = D.reshape(len(rows), len(columns))
         elif self._is_direct(rows) and self._is_direct(columns):
             D = cdist(rows, columns, OF_SCIPY[self.metric])

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..compute import TiledEngine, array_namespace, to_numpy
 from ..compute.arrays import Array, placement_of
-from ..kernels.measures import row_squares
+from ..kernels.base import row_squares
 from .base import batch_rows, some_rows
 
 # Larger factors than exp(3) amplify what is left of the signal and its noise alike: with a

@@ -14,7 +14,7 @@ from ..compute import array_namespace, format_bytes, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name, itemsize, placement_of
 from ..fitting.expansion import KernelExpansion
 from ..kernels import RBF, Linear, Polynomial
-from ..kernels.measures import typical_distance
+from ..kernels.base import typical_distance
 from ..kernels.stationary import StationaryKernel
 from .base import (
     FittedPreimage,

@@ -15,8 +15,8 @@ from abc import ABC, abstractmethod
 from ..compute import array_namespace, inplace
 from ..compute.arrays import dtype_in, placement_of, running_sums
 from ..kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic
+from ..kernels.base import append_columns, row_squares
 from ..kernels.dot_product import power
-from ..kernels.measures import append_columns, row_squares
 from .base import tiny
 
 # Below this share of their absolute sum, or of one, weights nearly cancel, and the map would leap.

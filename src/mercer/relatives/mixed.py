@@ -22,11 +22,9 @@ from sklearn.base import clone
 
 from ..compute import array_namespace, is_sparse, to_numpy
 from ..compute.arrays import Array
-from ..kernels import KERNELS
-from ..kernels.base import DirectKernel, Kernel, centering_spread
-from ..kernels.coordinate import dense
-from ..kernels.measures import WIDE_ROWS, fits_single, median_row, same_for_all
-from ..kernels.pairs import Pairs
+from ..kernels import KERNELS, DirectKernel, Kernel, Pairs
+from ..kernels.base import WIDE_ROWS, centering_spread, fits_single, median_row, same_for_all
+from ..kernels.coordinate import contiguous
 
 # Where new numbers far outside the range go, 1 or more from all training rows' numbers, and what
 # stands for missing entries and for categories that were not in the training rows.
@@ -105,7 +103,7 @@ class Gower(DirectKernel):
         # Codes of categories, which have no range, are small whole numbers.
         units, far = np.where(ranges > 0, ranges, 1.0), 0.0
         for start in range(0, X.shape[0], WIDE_ROWS):
-            rows = dense(X[start : start + WIDE_ROWS])
+            rows = contiguous(X[start : start + WIDE_ROWS])
             rows = np.abs(rows if origin is None else rows - origin) / units
             far = max(far, float(rows.mean(axis=1).max()))
         return max(far, centering_spread(self, X))
@@ -116,7 +114,7 @@ class Gower(DirectKernel):
         if isinstance(out, np.ndarray):
             from ..compute import _numba
 
-            _numba.triangle_sums(dense(X), dense(Z), ranges.astype(out.dtype), out)
+            _numba.triangle_sums(contiguous(X), contiguous(Z), ranges.astype(out.dtype), out)
         else:
             out[...] = 0
             for k, size in enumerate(ranges.tolist()):

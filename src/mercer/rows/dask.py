@@ -30,7 +30,7 @@ from ..fitting.checkpoint import Progress
 from ..fitting.choosing import after_words
 from ..fitting.costs import SPARE_VECTORS, client_vectors
 from ..kernels import Kernel
-from ..kernels.measures import WIDTH_SAMPLE
+from ..kernels.base import WIDTH_SAMPLE
 from .base import KEPT_ROWS, Rows
 from .chunk_gram import ChunkGram
 from .functions import Survey, SurveyOf

@@ -13,7 +13,7 @@ from ..compute import TiledEngine, stack_rows, to_numpy
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments, row_moments, whitened
 from ..fitting.sampling import RowSample
-from ..kernels.measures import wide_row_squares
+from ..kernels.base import wide_row_squares
 
 
 class RowFunction(ABC):

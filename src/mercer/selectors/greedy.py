@@ -13,7 +13,7 @@ from scipy.linalg import get_blas_funcs
 from ..compute import array_namespace, on_device_of, steps_on_device, to_numpy
 from ..compute.arrays import Array, dtype_name, placement_of
 from ..kernels import Kernel
-from ..kernels.measures import row_squares
+from ..kernels.base import row_squares
 from .base import (
     Distinct,
     Selector,

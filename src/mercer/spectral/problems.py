@@ -23,7 +23,7 @@ from ..bases import FourierBasis, PrecomputedBasis
 from ..bases.base import check_moments
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
-from ..kernels.measures import row_squares
+from ..kernels.base import row_squares
 from ..operators import DenseOperator, NormalizedGram, ToeplitzCovariance
 from ..solvers import Eigenpairs
 
