@@ -17,8 +17,8 @@ from mercer.kernels import (
     RationalQuadratic,
     Sigmoid,
 )
+from mercer.relatives.onnx import KERNEL_ROWS
 from mercer.saving import ModelFileError, export_onnx
-from mercer.saving.onnx_graph import KERNEL_ROWS
 from mercer.selectors import Uniform
 
 onnx = pytest.importorskip("onnx")

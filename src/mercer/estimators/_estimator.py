@@ -233,7 +233,7 @@ class KernelEstimator(Scores, Explained, ClassNamePrefixFeaturesOutMixin, Transf
         dtype : "float32" or "float64", default="float32"
             Type of the rows that the graph takes and of the scores that it gives.
         """
-        from ..saving import export_onnx
+        from ..relatives.onnx import export_onnx
 
         export_onnx(self, path, dtype=dtype)
 

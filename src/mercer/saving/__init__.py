@@ -9,9 +9,9 @@ damaged or hostile file is refused (`ModelFileError`) and never executed.
 programs that have no Python.
 """
 
+from ..relatives.onnx import export_onnx
 from .archive import FORMAT_VERSION, ModelFileError
 from .model_file import ModelHeader, load, read_extra, read_header, save
-from .onnx_graph import export_onnx
 
 __all__ = [
     "FORMAT_VERSION",

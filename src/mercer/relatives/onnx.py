@@ -17,6 +17,7 @@ from ..bases import ColumnBasis, FeatureBasis, FourierBasis, PointBasis
 from ..bases.fourier_basis import BOX_ROUNDING
 from ..bases.random_features import Fourier, TensorSketch
 from ..compute import is_sparse, to_numpy
+from ..exceptions import ModelFileError
 from ..kernels import (
     RBF,
     Chi2,
@@ -29,8 +30,11 @@ from ..kernels import (
     RationalQuadratic,
     Sigmoid,
 )
-from .archive import ModelFileError
-from .graph import Graph
+
+# Operators as of these versions: read by every onnxruntime since 1.12.
+OPSET, IR_VERSION = 17, 8
+# Largest file that protocol buffers can hold.
+MOST_BYTES = 2_000_000_000
 
 
 def export_onnx(model: Any, path: str | PathLike[str], *, dtype: str = "float32") -> None:
@@ -51,18 +55,18 @@ def export_onnx(model: Any, path: str | PathLike[str], *, dtype: str = "float32"
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype={dtype!r} must be 'float32' or 'float64'.")
     check_is_fitted(model)
-    onnx = needed("onnx", "onnx", "Export to ONNX")
+    onnx, d = needed("onnx", "onnx", "Export to ONNX"), model.n_features_in_
     expansion = exportable(model)
-    inner = working_type(expansion.basis, np.dtype(dtype), model.n_features_in_)
+    # Single-precision rows are computed in what the model itself takes for them.
+    inner = np.dtype(expansion.basis.precision(np.empty((1, d), dtype)))
     graph = Graph(onnx, inner)
-    X = graph.cast("X", inner) if inner != dtype else "X"
+    X = graph.to_type("X", inner) if inner != dtype else "X"
     P = project(graph, X, expansion.basis, np.asarray(to_numpy(expansion.frame[:, 1:]), float))
     offset = np.asarray(to_numpy(expansion.metric[0, 1:]), float)
-    graph.cast(graph.sub(P, offset), np.dtype(dtype), "scores")
-    shapes = (model.n_features_in_, expansion.n_components)
-    content = graph.model(np.dtype(dtype), *shapes, repr(model.kernel_)).SerializeToString()
+    graph.to_type(graph.sub(P, offset), dtype, out="scores")
+    content = graph.model(dtype, d, expansion.n_components, repr(model.kernel_))
     with whole_file(path) as file:
-        file.write(content)
+        file.write(content.SerializeToString())
 
 
 def exportable(model):
@@ -86,13 +90,6 @@ def exportable(model):
     return expansion
 
 
-def working_type(basis, dtype, d) -> np.dtype:
-    """The precision in which the model computes rows of a type."""
-    if dtype == np.float64:
-        return dtype
-    return np.dtype(basis.precision(np.empty((1, d), np.float32)))
-
-
 def project(graph, X, basis, W) -> str:
     """Inner products of the rows with the sums W of basis vectors, (n, b)."""
     if isinstance(basis, FeatureBasis):
@@ -101,33 +98,20 @@ def project(graph, X, basis, W) -> str:
         return rows(graph, X, features, W)
     if isinstance(basis, FourierBasis):
         return grid_rows(graph, X, basis, W)
-    # Inner products with the unit vectors are the columns.
-    Z = np.eye(basis.size) if isinstance(basis, ColumnBasis) else dense_rows(basis.points)
+    if isinstance(basis, ColumnBasis):
+        Z = np.eye(basis.size)  # inner products with the unit vectors are the columns
+    else:
+        Z = basis.points.toarray() if is_sparse(basis.points) else to_numpy(basis.points)
     K = KERNEL_ROWS[type(basis.kernel)](graph, X, np.asarray(Z, float), basis.kernel)
-    return graph.matmul(K, W)
-
-
-def dense_rows(points):
-    """Points of any library as a NumPy array."""
-    return points.toarray() if is_sparse(points) else to_numpy(points)
+    return graph.mat_mul(K, W)
 
 
 def inner_products(graph, X, Z, kernel) -> str:
     """gamma X Z' + coef0; a linear kernel may have a center."""
     if isinstance(kernel, Linear) and kernel.center is not None:
         X, Z = graph.sub(X, kernel.center.astype(graph.dtype)), Z - kernel.center
-    K = graph.matmul(X, Z.T * kernel._scale)
+    K = graph.mat_mul(X, Z.T * kernel._scale)
     return K if isinstance(kernel, Linear | Cosine) else graph.add(K, kernel.coef0)
-
-
-def polynomial(graph, X, Z, kernel) -> str:
-    """The inner products to a power."""
-    return graph.pow(inner_products(graph, X, Z, kernel), float(kernel.degree))
-
-
-def sigmoid(graph, X, Z, kernel) -> str:
-    """Their tanh."""
-    return graph.tanh(inner_products(graph, X, Z, kernel))
 
 
 def cosine(graph, X, Z, kernel) -> str:
@@ -135,7 +119,7 @@ def cosine(graph, X, Z, kernel) -> str:
     tiny = np.finfo(graph.dtype).tiny
     lengths = graph.sqrt(graph.row_sums(graph.mul(X, X)))
     Z = Z / np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), tiny)
-    return graph.matmul(graph.div(X, graph.max(lengths, tiny)), Z.T)
+    return graph.mat_mul(graph.div(X, graph.max(lengths, tiny)), Z.T)
 
 
 def exponents(graph, X, Z, kernel) -> str:
@@ -146,12 +130,7 @@ def exponents(graph, X, Z, kernel) -> str:
         graph.mul(graph.row_sums(graph.mul(X, X)), kernel.gamma),
         kernel.gamma * np.square(Z).sum(axis=1)[None],
     )
-    return graph.min(graph.sub(graph.matmul(X, 2 * kernel.gamma * Z.T), norms), 0.0)
-
-
-def gaussian(graph, X, Z, kernel) -> str:
-    """exp(-gamma |x - z|^2)."""
-    return graph.exp(exponents(graph, X, Z, kernel))
+    return graph.min(graph.sub(graph.mat_mul(X, 2 * kernel.gamma * Z.T), norms), 0.0)
 
 
 def matern(graph, X, Z, kernel) -> str:
@@ -181,20 +160,15 @@ def laplacian(graph, X, Z, kernel) -> str:
     return graph.exp(graph.mul(column_sums(graph, X, Z, term), -kernel.gamma))
 
 
-def additive_chi2(graph, X, Z, kernel) -> str:
-    """-sum (x - z)^2 / (x + z), with nothing where both are zero."""
+def chi2(graph, X, Z, kernel) -> str:
+    """exp(-gamma sum (x - z)^2 / (x + z)), with nothing where both are zero."""
 
     def term(body, x, z):
         difference, total = body.sub(x, z), body.add(x, z)
         share = body.div(body.mul(difference, difference), total)
         return body.where(body.greater(total, 0.0), share, 0.0)
 
-    return graph.neg(column_sums(graph, X, Z, term))
-
-
-def chi2(graph, X, Z, kernel) -> str:
-    """exp of the scaled additive kernel."""
-    return graph.exp(graph.mul(additive_chi2(graph, X, Z, kernel), kernel.gamma))
+    return graph.exp(graph.mul(column_sums(graph, X, Z, term), -kernel.gamma))
 
 
 def column_sums(graph, X, Z, term) -> str:
@@ -219,20 +193,20 @@ def fourier_rows(graph, X, features: Fourier, W) -> str:
     """[cos(X w), sin(X w)] W / sqrt(pairs)."""
     W = W / np.sqrt(len(features.frequencies))
     half = len(features.frequencies)
-    angles = graph.matmul(X, features.frequencies.T)
-    cosines = graph.matmul(graph.cos(angles), W[:half])
-    return graph.add(cosines, graph.matmul(graph.sin(angles), W[half:]))
+    angles = graph.mat_mul(X, features.frequencies.T)
+    cosines = graph.mat_mul(graph.cos(angles), W[:half])
+    return graph.add(cosines, graph.mat_mul(graph.sin(angles), W[half:]))
 
 
 def grid_rows(graph, X, basis: FourierBasis, W) -> str:
     """Cosines and sines of the grid; NaN for rows that it does not serve."""
     grid, W = basis.frequencies, basis.amplitudes[:, None] * W
     M, shifted = len(grid.index), graph.sub(X, grid.center[None])
-    angles = graph.matmul(shifted, (2 * np.pi * grid.spacing * grid.index).T)
-    cosines = graph.matmul(graph.cos(angles), W[1 : 1 + M])
-    P = graph.add(cosines, graph.matmul(graph.sin(angles), W[1 + M :]))
+    angles = graph.mat_mul(shifted, (2 * np.pi * grid.spacing * grid.index).T)
+    cosines = graph.mat_mul(graph.cos(angles), W[1 : 1 + M])
+    P = graph.add(cosines, graph.mat_mul(graph.sin(angles), W[1 + M :]))
     reach = np.diff(grid.box, axis=1).T / 2 * (1 + BOX_ROUNDING) + grid.room
-    beyond = graph.cast(graph.greater(graph.abs(shifted), reach), graph.dtype)
+    beyond = graph.to_type(graph.greater(graph.abs(shifted), reach), graph.dtype)
     outside = graph.greater(graph.row_sums(beyond), np.zeros((1, 1)))
     none = 0.0 if grid.room else np.nan
     return graph.where(outside, np.full((1, W.shape[1]), none), graph.add(P, W[:1]))
@@ -246,8 +220,8 @@ def sketch_rows(graph, X, features: TensorSketch, W) -> str:
     for columns, signs in zip(features.columns, features.signs, strict=True):
         spectrum = waves[columns] * signs[:, None]
         row, shift = features.scale * spectrum[:d], features.constant * spectrum[d]
-        a = graph.add(graph.matmul(X, row.real), shift.real[None])
-        b = graph.add(graph.matmul(X, row.imag), shift.imag[None])
+        a = graph.add(graph.mat_mul(X, row.real), shift.real[None])
+        b = graph.add(graph.mat_mul(X, row.imag), shift.imag[None])
         if real is None:
             real, imaginary = a, b
             continue
@@ -260,15 +234,82 @@ def sketch_rows(graph, X, features: TensorSketch, W) -> str:
     counts[0] = 1.0
     counts[-1] = 1.0 if m % 2 == 0 else 2.0
     back = (counts[:, None] / m) * (waves.T @ W)
-    return graph.add(graph.matmul(real, back.real), graph.matmul(imaginary, back.imag))
+    return graph.add(graph.mat_mul(real, back.real), graph.mat_mul(imaginary, back.imag))
+
+
+class Graph:
+    """Nodes and constants of a graph under construction; operators by their names.
+
+    ``graph.exp(x)`` appends a node and gives the name of its result; ``mat_mul`` is MatMul.
+    Arrays and numbers among the inputs become constants of the graph's type.
+    """
+
+    def __init__(self, onnx, dtype, prefix=""):
+        self.onnx, self.dtype, self.prefix = onnx, np.dtype(dtype), prefix
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def __getattr__(self, name) -> Callable[..., str]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        operator = name.title().replace("_", "")
+
+        def append(*inputs, out=None, **attributes):
+            names = [item if isinstance(item, str) else self.constant(item) for item in inputs]
+            out = out or f"{self.prefix}v{len(self.nodes)}"
+            self.nodes.append(self.onnx.helper.make_node(operator, names, [out], **attributes))
+            return out
+
+        return append
+
+    def constant(self, value, dtype=None) -> str:
+        """A constant of the graph's type, or another."""
+        name = f"{self.prefix}c{len(self.constants)}"
+        A = np.ascontiguousarray(value, dtype=dtype or self.dtype).reshape(np.shape(value))
+        self.constants.append(self.onnx.numpy_helper.from_array(A, name))
+        return name
+
+    def to_type(self, x, dtype, out=None) -> str:
+        return self.cast(x, to=self.tensor_type(dtype), out=out)
+
+    def row_sums(self, x) -> str:
+        """Sums over columns, (n, 1)."""
+        return self.reduce_sum(x, self.constant([1], np.int64), keepdims=1)
+
+    def tensor_type(self, dtype) -> int:
+        """ONNX's number of a type."""
+        return self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+
+    def model(self, dtype, d, r, kernel):
+        """The finished model."""
+        helper, kind = self.onnx.helper, self.tensor_type(dtype)
+        size = sum(len(constant.raw_data) for constant in self.constants)
+        if size > MOST_BYTES:
+            raise ModelFileError(f"The graph takes {size:,} bytes, and ONNX files hold 2 GB.")
+        graph = helper.make_graph(
+            self.nodes,
+            "kernel PCA",
+            [helper.make_tensor_value_info("X", kind, ["rows", d])],
+            [helper.make_tensor_value_info("scores", kind, ["rows", r])],
+            self.constants,
+        )
+        model = helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            ir_version=IR_VERSION,
+            producer_name="mercer",
+            doc_string=f"Scores of kernel PCA with {' '.join(kernel.split())}",
+        )
+        self.onnx.checker.check_model(model, full_check=True)
+        return model
 
 
 KERNEL_ROWS: dict[type[Kernel], Callable[[Any, str, np.ndarray, Any], str]] = {
     Linear: inner_products,
-    Polynomial: polynomial,
-    Sigmoid: sigmoid,
+    Polynomial: lambda graph, *of: graph.pow(inner_products(graph, *of), float(of[-1].degree)),
+    Sigmoid: lambda graph, *of: graph.tanh(inner_products(graph, *of)),
     Cosine: cosine,
-    RBF: gaussian,
+    RBF: lambda graph, *of: graph.exp(exponents(graph, *of)),
     Matern: matern,
     RationalQuadratic: rational_quadratic,
     Laplacian: laplacian,
