@@ -21,11 +21,11 @@ from mercer.hebbian import (
     hebbian_eigenpairs,
     make_gain,
 )
-from mercer.hebbian.leaving import novel, project_out
 from mercer.hebbian.rule import whiten
 from mercer.kernels import RBF
 from mercer.operators import CenteredGram, SymmetricOperator
 from mercer.selectors import NoveltyRule
+from mercer.stream.dictionary import GrowingDictionary
 
 
 class Gram(SymmetricOperator):
@@ -487,24 +487,27 @@ def test_novel_points_are_those_of_the_selector(stream):
     for threshold in (0.3, 0.05):
         rule = NoveltyRule(kernel, threshold)
         first, second = rule.admit(X[:100]), rule.admit(X[100:])
-        stay, L = novel(kernel(X), 0, threshold)
-        np.testing.assert_array_equal(stay, np.concatenate([first, 100 + second]))
-        np.testing.assert_allclose(L @ L.T, kernel(X[stay]), atol=1e-7)
-        known = np.concatenate([X[first], X[100:]])
-        again, _ = novel(kernel(known), len(first), threshold)
-        np.testing.assert_array_equal(again[len(first) :] - len(first), second)
+        nobody = GrowingDictionary(kernel, threshold, 300, X[:0])
+        grown, _, joined = nobody.admit(X)
+        np.testing.assert_array_equal(joined, np.concatenate([first, 100 + second]))
+        np.testing.assert_allclose(grown.factor @ grown.factor.T, kernel(X[joined]), atol=1e-7)
+        known = nobody.with_all(X[first])
+        np.testing.assert_array_equal(known.admit(X[100:], kernel(X[100:]))[2], second)
 
 
-def test_what_does_not_join_is_lost_exactly(stream):
+@pytest.mark.parametrize("settings", [{"novelty": 0.2}, {"budget": 60}])
+def test_what_points_that_are_not_kept_cost_is_known_exactly(stream, settings):
     """The squared distance of each column to its projection, by least squares."""
-    G = RBF(gamma=1 / 8)(stream[:120])
-    F = default().standard_normal((120, 4))
-    stay, L = novel(G, 0, 0.2)
-    kept, _, lost = project_out(F, G, stay, L)
-    whole = np.zeros_like(F)
-    whole[stay] = kept
-    np.testing.assert_allclose(np.diag((F - whole).T @ G @ (F - whole)), lost, rtol=1e-6)
-    np.testing.assert_allclose(G[stay] @ (F - whole), 0, atol=1e-6)
+    X, kernel = stream[:120], Rbf(8.0)
+    whole = GrowingHebbian(kernel, 5).partial_fit(X)
+    few = GrowingHebbian(kernel, 5, **settings).partial_fit(X)
+    Z = few.points
+    F = np.linalg.solve(kernel(Z, Z), kernel(Z, X) @ whole.frame)
+    cross = np.einsum("ij,ij->j", whole.frame, kernel(X, Z) @ F)
+    lost = np.diag(whole.metric) - cross
+    lost[0] /= whole.variance
+    np.testing.assert_allclose(few.missed + few.lost, lost, rtol=1e-5, atol=1e-9)
+    assert lost[1:].min() > 0 and len(Z) < 120
 
 
 @pytest.mark.parametrize("center", [True, False])

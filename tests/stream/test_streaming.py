@@ -583,7 +583,7 @@ def test_dictionary_coordinates_are_orthonormal():
     np.testing.assert_allclose(
         kernel(X, X[joined]) @ grown.whitener, grown.coordinates(X), atol=1e-9
     )
-    assert not Y[: joined[-1], -1].any(), "rows before a point know nothing of it"
+    np.testing.assert_allclose(Y, grown.coordinates(X), atol=1e-9)
     same, again, nobody = grown.admit(X)
     assert same is grown and not nobody.size
     np.testing.assert_allclose(again, grown.coordinates(X))
@@ -690,20 +690,28 @@ def test_points_that_leave_do_not_depend_on_batches():
     assert sum(batch.left for batch in many.history_) == once.history_[0].left > 0
 
 
-def test_what_a_point_alone_explains():
-    """The energy that a projection on the other points loses, by the oracle."""
+def test_the_points_that_leave_explain_least():
+    """Of rows projected on all but one point, those without the first to leave keep most."""
     rng = generator(12)
     Z, X = rng.standard_normal((9, 3)), rng.standard_normal((200, 3))
     one = StreamingKernelPCA(2, kernel="rbf", gamma=0.3, novelty=1e-6, center=False)
     stream = one.fit(np.vstack([Z, X]))._state.stream
     span = replace(stream.span, points=Z, factor=stream.span.factor[:9, :9], budget=9)
     Y = span.coordinates(X)
-    M = Y.T @ Y
-    for j, loss in enumerate(span.losses(M)):
-        smaller, T = span.without([j])
-        np.testing.assert_allclose(T.T @ T, np.eye(8), atol=1e-12)
-        np.testing.assert_allclose(smaller.coordinates(X), Y @ T, atol=1e-9)
-        assert loss == pytest.approx(np.trace(M) - np.sum((Y @ T) ** 2), abs=1e-9)
+    leaving = span.least_useful(Y.T, 3)
+    for number, chosen in enumerate(leaving):
+        losses = np.full(9, np.inf)
+        for j in set(range(9)) - set(leaving[:number]):
+            gone = [*leaving[:number], j]
+            smaller, T = span.without(gone)
+            np.testing.assert_allclose(T.T @ T, np.eye(8 - number), atol=1e-12)
+            np.testing.assert_allclose(smaller.coordinates(X), Y @ T, atol=1e-9)
+            losses[j] = np.sum(Y**2) - np.sum((Y @ T) ** 2)
+        assert np.argmin(losses) == chosen
+    steps = np.diff(
+        [0.0, *(np.sum(Y**2) - np.sum((Y @ span.without(leaving[:k])[1]) ** 2) for k in (1, 2, 3))]
+    )
+    assert len(span.least_useful(Y.T, 3, below=(steps[0] + steps[1]) / 2)) == 1
 
 
 def test_merged_streams_have_likely_intervals():

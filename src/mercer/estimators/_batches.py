@@ -13,7 +13,8 @@ from ..rows import BlockRows, DaskRows, is_dask, is_source
 from ..rows.array import ArrayRows
 from ..rows.partial_sums import pack, unpack
 from ..selectors import Novelty
-from ..stream.state import BatchRecord, State, facts_of, facts_of_state, state_with, with_facts
+from ..stream.moments import Totals
+from ..stream.state import BatchRecord, State
 from ._door import checked_weights, in_main_memory, named_rows
 
 # Batches that `history_` remembers: an endless stream must not fill the memory.
@@ -95,22 +96,22 @@ class StreamLog:
         if not self.progress.header:
             return state, history
         known = unpack(self.progress.header["state"], self.progress.arrays)
-        found, self._before, lines = known
-        self._before = with_facts(state.stream, self._before)
-        return state_with(state, found, engine), [BatchRecord(*line) for line in lines]
+        learned, before, lines = known
+        self._before = Totals(*before)
+        return state.resumed(learned, engine), [BatchRecord(*line) for line in lines]
 
-    def begun(self, number: int, stream) -> tuple[Any, int]:
-        """The stream before a batch, and the rows of the batch that are done."""
+    def begun(self, number: int, stream) -> tuple[Totals, int]:
+        """What the stream had seen before a batch, and the rows of the batch that are done."""
         if self._before is not None and number == self.batch:
             return self._before, self._row
-        return stream, 0
+        return stream.totals, 0
 
     def note(self, number: int, before, history: list, row: int, state: State) -> None:
         """Write the state, where it is time for that."""
         if self.progress.due:
             arrays: list = []
             lines = [tuple(line) for line in history[-HISTORY:]]
-            packed = pack((facts_of_state(state), facts_of(before), lines), arrays)
+            packed = pack((state.learned(), before, lines), arrays)
             self.progress.write({"batch": number, "row": row, "state": packed}, arrays)
 
 

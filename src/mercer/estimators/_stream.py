@@ -14,8 +14,7 @@ from ..compute.engine import device_index
 from ..fitting.checkpoint import Checkpoint
 from ..fitting.sampling import RowSample
 from ..stream.dictionary import GrowingDictionary
-from ..stream.fourier import FourierStream
-from ..stream.moments import FixedSpan, Stream, as_float
+from ..stream.moments import FixedSpan, FourierStream, Stream, as_float
 from ..stream.state import State
 from ._batches import identified, novelty_threshold
 from ._door import check_file, check_tensor, in_main_memory, valid_rows
@@ -139,7 +138,7 @@ class StreamInput(KernelEstimator):
                 f"basis={self.basis!r} keeps every row, and a stream has no end of them. Use "
                 "basis='dictionary', Landmarks or RandomFeatures, or KernelPCA for fixed data."
             )
-        return FixedSpan.of(basis)
+        return FixedSpan(basis, basis.whitener(np.float64))
 
     def _renewed(self) -> State:
         """The state of the model, under the parameters as they are now."""
@@ -148,7 +147,7 @@ class StreamInput(KernelEstimator):
         if isinstance(span, GrowingDictionary) and (span.novelty, span.budget) != now:
             span = replace(span, novelty=self._threshold(), budget=self.budget)
         stream = replace(state.stream, span=span, forgetting=float(self.forgetting))
-        return state._replace(stream=stream)
+        return replace(state, stream=stream)
 
     def _threshold(self) -> float:
         found: Any = novelty_threshold(self.novelty, example=0.001)

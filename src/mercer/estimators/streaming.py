@@ -18,9 +18,8 @@ from ..preimage import PREIMAGES, Preimage
 from ..rows.array import float_type, in_type
 from ..selectors import Novelty
 from ..stream.components import components_of
-from ..stream.following import follow
 from ..stream.moments import transition
-from ..stream.state import State, record
+from ..stream.state import State, follow, record
 from ._batches import HISTORY, StreamLog, ahead, batches_of, counted
 from ._door import become, unfitted
 from ._estimator import INDEFINITE, NO_VARIANCE, OVERSHOOT, ZERO_VARIANCE
@@ -263,7 +262,7 @@ class StreamingKernelPCA(StreamInput):
         rows = theirs.stream if change is None else theirs.stream.mapped(change)
         stream = mine.stream + rows
         state = State(stream, mine.sample + theirs.sample, mine.reference)
-        history = [*self.history_, record(mine.stream, stream, kept=1.0)]
+        history = [*self.history_, record(mine.stream.totals, stream.totals, kept=1.0)]
         # Rows of both are uniform ones of all, unless some are forgotten or were drawn together.
         apart = mine.sample.seed != theirs.sample.seed
         uniform = apart and self.forgetting == 1 == other.forgetting
@@ -303,7 +302,7 @@ class StreamingKernelPCA(StreamInput):
                 for row, after in follow(state, X, counts, engine, start=start, **reading):
                     log.note(number, before, history, row, after)
                     state = after
-                history.append(record(before, state.stream, self.forgetting ** X.shape[0]))
+                history.append(record(before, state.stream.totals, self.forgetting ** X.shape[0]))
         if X is None or state is None:
             raise ValueError("There were no batches to learn from. Give at least one with rows.")
         check_span(state.stream)
@@ -317,7 +316,7 @@ class StreamingKernelPCA(StreamInput):
         found = components_of(
             stream, self.n_components, self.center, engine, reference, sample, seed
         )
-        weight = state.stream.moments.count
+        seen = stream.totals
         total = max(found.total, np.finfo(float).tiny)
         with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
             shares = np.minimum(found.values / total, 1.0)
@@ -335,9 +334,9 @@ class StreamingKernelPCA(StreamInput):
             expansion_=found.expansion,
             certificate_=found.certificate,
             eigenvalues_=out(found.values),
-            explained_variance_=out(found.values / max(weight - self.center, 1.0)),
+            explained_variance_=out(found.values / max(seen.weight - self.center, 1.0)),
             explained_variance_ratio_=out(shares),
-            lost_share_=state.stream.moments.lost_energy / state.stream.moments.energy,
+            lost_share_=seen.lost / seen.energy,
             X_sample_=state.sample.rows,
             n_samples_seen_=state.stream.count,
             history_=history[-HISTORY:],
@@ -363,10 +362,11 @@ class StreamingKernelPCA(StreamInput):
     def _warn(self):
         """Say what the user may not expect of the result."""
         self._warn_of_drift()
-        moments = self._state.stream.moments
-        if self.expansion_.basis.exact_norms and moments.overshoots(OVERSHOOT):
+        seen = self._state.stream.totals
+        overshoots = seen.projected > (1 + OVERSHOOT) * max(seen.energy, 0.0)
+        if self.expansion_.basis.exact_norms and overshoots:
             tell(INDEFINITE.format(self.kernel_))
-        elif self.n_samples_seen_ > 1 and self._variance <= ZERO_VARIANCE * moments.energy:
+        elif self.n_samples_seen_ > 1 and self._variance <= ZERO_VARIANCE * seen.energy:
             tell(NO_VARIANCE)
 
 
@@ -374,7 +374,7 @@ def check_span(stream) -> None:
     """Raise ValueError where the rows have given a stream no direction to begin with."""
     if stream.span.size:
         return
-    if not np.isfinite(stream.moments.energy):
+    if not np.isfinite(stream.totals.energy):
         raise ValueError(
             f"{stream.span.kernel!r} gives values that are not finite on these data. Scale the "
             "data or change the kernel's parameters."

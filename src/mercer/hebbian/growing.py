@@ -1,15 +1,17 @@
 """Hebbian kernel PCA of data that arrive, grow or drift, in a bounded number of points.
 
-The model is a frame over its own points Z: weights b of the mean and A (q, m) of orthonormal
-directions. A block of new rows is centered by the current mean and visited by the Hebbian
-rule; with T, D from the sweep (see `hebbian`)
+The model is a frame over the points Z of a dictionary: weights b of the mean and A (q, m) of
+orthonormal directions. A block of new rows is centered by the current mean and visited by the
+Hebbian rule; with T, D from the sweep (see `hebbian`)
 
-    A <- [T A - (D 1) b' | D],      b <- [(1 - w) b | w / size],
+    A <- [T A - (D 1) b' | D],      b <- [(1 - w) b | w / size].
 
-so the new rows join. Those that are no news leave at once, and when there are more points
-than the budget, the least useful leave (see `leaving`); what both lose is known exactly.
+Where rows are no news, or there are more points than the budget, all of it is put in coordinates of
+a dictionary of the points: rows that do not join count by their projection, the least useful points
+leave, and what both lose is known exactly.
 """
 
+import sys
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -19,7 +21,7 @@ from scipy.linalg import eigh
 
 from ..compute import stack_rows
 from ..compute.arrays import Array
-from .leaving import eliminate, novel, project_out
+from ..stream.dictionary import GrowingDictionary
 from .rule import orthonormalize, sweep, whiten
 
 # The gain is this multiple of 1 / (variance of the direction x samples in memory): large enough
@@ -77,14 +79,16 @@ class GrowingHebbian:
     Notes
     -----
     A block of b rows costs b m kernel evaluations and, with `novelty` or when points leave,
-    O(m^3 + b m^2) operations. The Gram matrix of the points takes m^2 memory. The state changes
-    once a block and as a whole, so that an interrupt leaves the model of the block before.
+    O(m^3 + b m^2) operations and m^2 memory. The state changes once a block and as a whole, so that
+    an interrupt leaves the model of the block before.
     """
 
     points: Any
     frame: np.ndarray
     variances: np.ndarray
     variance: float
+    #: The dictionary of the points, where one was needed.
+    span: GrowingDictionary | None = None
 
     def __init__(
         self,
@@ -138,27 +142,17 @@ class GrowingHebbian:
         k = min(q, frame.shape[1] - 1)
         F, known = np.zeros((len(frame), 1 + q)), np.zeros(q)
         F[:, : 1 + k], known[:k] = frame[:, : 1 + k], variances[:k]
-        G = np.asarray(self.kernel(points, points), dtype=np.float64)
-        self._become(
-            points,
-            G,
-            orthonormal_frame(F, G),
-            len(F),
-            variances=known,
-            variance=float(variance),
-            count=int(count),
-        )
+        G = np.asarray(self.kernel(points, points), dtype=float)
+        F = with_orthonormal(F, F.T @ G @ F)
+        facts = {"variances": known, "variance": float(variance), "count": int(count)}
+        vars(self).update(facts, points=points, frame=F, metric=F.T @ G @ F, span=None)
         return self
 
     @cached_property
-    def G(self) -> np.ndarray:
-        """The Gram matrix of the points, (m, m): made when it is first needed after `load`."""
-        return np.asarray(self.kernel(self.points, self.points), dtype=np.float64)
-
-    @property
     def metric(self) -> Array:
-        """Inner products of the frame's vectors, (1 + q, 1 + q)."""
-        return self.frame.T @ self.G @ self.frame
+        """Inner products of the frame's vectors, (1 + q, 1 + q): learned anew after `load`."""
+        G = np.asarray(self.kernel(self.points, self.points), dtype=float)
+        return self.frame.T @ G @ self.frame
 
     @property
     def leading(self) -> Array:
@@ -167,21 +161,18 @@ class GrowingHebbian:
 
     def scores(self, X: Array) -> Array:
         """Coordinates of phi(X) along the r leading directions, from the mean, (n, r)."""
-        return self._outputs(self.kernel(X, self.points))[:, self.leading]
+        S = self.kernel(X, self.points) @ self.frame[:, 1:] - self.metric[0, 1:]
+        return S[:, self.leading]
 
     @property
     def carried(self) -> int:
         """Directions q: those asked for and the further ones."""
         return self.n_components + self.oversampling
 
-    def _outputs(self, K):
-        b, A = self.frame[:, 0], self.frame[:, 1:]
-        return np.ascontiguousarray((K - self.G @ b) @ A, dtype=np.float64)
-
     def _begin(self, X):
         """Exact kernel PCA of the first rows."""
         n, q = X.shape[0], self.carried
-        G = np.asarray(self.kernel(X, X), dtype=np.float64)
+        G = np.asarray(self.kernel(X, X), dtype=float)
         K = G
         if self.center:
             K = G - G.mean(axis=0)
@@ -190,74 +181,76 @@ class GrowingHebbian:
         values, U = values[::-1], U[:, ::-1]
         alive = values > max(RANK * values[0], NOTHING * float(np.trace(G)))
         A = U[:, alive] / np.sqrt(values[alive])
-        frame, variances = np.zeros((n, 1 + q)), np.zeros(q)
+        W, variances = np.zeros((n, 1 + q)), np.zeros(q)
         if self.center:
-            frame[:, 0] = 1.0 / n
+            W[:, 0] = 1.0 / n
             A = A - A.mean(axis=0)
-        frame[:, 1 : 1 + A.shape[1]] = A
+        W[:, 1 : 1 + A.shape[1]] = A
         variances[: A.shape[1]] = values[alive] / n
-        variance = max(float(np.trace(K)), 0.0) / n
-        self._become(X, G, frame, 0, variances=variances, variance=variance, count=n)
+        facts = {"variances": variances, "variance": max(float(np.trace(K)), 0.0) / n, "count": n}
+        self._join(X[:0], X, G, np.zeros((n, 0)), np.zeros((0, 1 + q)), W, W.T @ G @ W, facts)
 
     def _learn(self, X):
         """Visit the rows of one block, let them join, and keep to the budget."""
-        K, KX = self.kernel(X, self.points), self.kernel(X, X)
-        b, A, size = self.frame[:, 0], self.frame[:, 1:], X.shape[0]
-        C, means = self._outputs(K), K @ b
-        KC = np.ascontiguousarray(KX - means[:, None] - means + b @ self.G @ b, dtype=np.float64)
-        (T, D), Y = sweep(C, KC, self._rates(), 0.0, 0, 1.0)
-        T, D, _ = orthonormalize(T, D, self._gram(), C, KC, np.float64)
-        w = self._weight(size)
-        mean = np.concatenate([(1 - w) * b, np.full(size, w / size if self.center else 0.0)])
-        A = np.vstack([A @ T.T - np.outer(b, D.sum(axis=1)), D.T])
-        self._become(
-            stack_rows([self.points, X]),
-            np.block([[self.G, K.T], [K, KX]]),
-            np.hstack([mean[:, None], A]),
-            len(b),
-            variances=self.variances + w * (np.mean(Y**2, axis=1) - self.variances),
-            variance=self.variance + w * (float(np.mean(np.diag(KC))) - self.variance),
-            count=self.count + size,
-        )
+        K, KX = (np.asarray(self.kernel(X, Z), dtype=float) for Z in (self.points, X))
+        size, q, F, M = X.shape[0], self.carried, self.frame, self.metric
+        P = K @ F
+        C, means = np.ascontiguousarray(P[:, 1:] - M[0, 1:]), P[:, 0]
+        KC = np.ascontiguousarray(KX - means[:, None] - means + M[0, 0])
+        (T, D), outputs = sweep(C, KC, self._rates(KX), 0.0, 0, 1.0)
+        alive = np.diag((F[:, 1:] != 0).any(axis=0).astype(float))
+        T, D, _ = orthonormalize(T, D, alive, C, KC, np.float64)
+        w = max(size / (self.count + size), 1 - self.forgetting**size)
+        # The frame becomes F B over the points and W over the new rows.
+        B = np.vstack([np.r_[1 - w, -D.sum(axis=1)], np.hstack([np.zeros((q, 1)), T.T])])
+        W = np.hstack([np.full((size, 1), w / size if self.center else 0.0), D.T])
+        cross = B.T @ (P.T @ W)
+        M = B.T @ M @ B + cross + cross.T + W.T @ (KX @ W)
+        facts = {
+            "variances": self.variances + w * (np.mean(outputs**2, axis=1) - self.variances),
+            "variance": self.variance + w * (float(np.mean(np.diag(KC))) - self.variance),
+            "count": self.count + size,
+        }
+        self._join(self.points, X, KX, K, F @ B, W, M, facts)
 
-    def _become(self, points, G, frame, known, **learned):
-        """Take a new state, without the rows after the `known` ones that are no news."""
-        total, lost, missed = max(learned["variance"], TINY), self.lost, self.missed
+    def _join(self, points, X, KX, K, F, W, M, facts):
+        """Take a new state: weights F over the points and W over rows X, as far as these join."""
+        if self.novelty is None and len(F) + len(W) <= (self.budget or sys.maxsize):
+            facts |= {"points": stack_rows([points, X]), "frame": np.vstack([F, W])}
+            vars(self).update(facts, metric=M, span=None)
+            return
+        span = self.span
+        if span is None:
+            span = GrowingDictionary(self.kernel, self.novelty, sys.maxsize, points[:0])
+            span = span.with_all(points) if len(F) else span
+        Q = span.unwhiten(F)
+        span, Y, joined = span.admit(X, KX, K)
+        if not span.size:  # all rows have k(x, x) = 0, and one of them stands for that
+            span, Y = span.with_all(X[:1]), np.zeros((len(W), 1))
+        Q = np.pad(Q, ((0, span.size - len(Q)), (0, 0))) + Y.T @ W
+        total, lost, missed = max(facts["variance"], TINY), self.lost, self.missed
         scale = np.concatenate([[1 / total], np.ones(self.carried)])
-        if self.novelty is not None and known < len(frame):
-            frame, stay, loss = project_out(frame, G, *novel(G, known, self.novelty))
-            points, (G, frame) = points[stay], restricted(G, frame, stay)
-            missed = missed + scale * loss
-        if self.budget is not None and len(frame) > self.budget:
-            shares = np.concatenate([[1.0], np.maximum(learned["variances"], 0)]) / total
-            frame, stay, loss = eliminate(frame, G, shares, len(frame) - self.budget)
-            points, (G, frame) = points[stay], restricted(G, frame, stay)
-            lost = lost + scale * loss
-        vars(self).update(learned, points=points, G=G, frame=frame, lost=lost, missed=missed)
+        if joined.size < len(W):
+            loss = np.einsum("ij,ij->j", W, (KX - Y @ Y.T) @ W)
+            missed, Q = missed + scale * np.maximum(loss, 0.0), with_orthonormal(Q, Q.T @ Q)
+        if self.budget is not None and span.size > self.budget:
+            shares = np.concatenate([[1.0], np.maximum(facts["variances"], 0)]) / total
+            leaving = span.least_useful(Q * np.sqrt(shares), span.size - self.budget)
+            span, T = span.without(leaving)
+            norms, Q = np.einsum("ij,ij->j", Q, Q), T.T @ Q
+            loss = norms - np.einsum("ij,ij->j", Q, Q)
+            lost, Q = lost + scale * np.maximum(loss, 0.0), with_orthonormal(Q, Q.T @ Q)
+        facts |= {"points": span.points, "frame": span.weights(Q), "metric": Q.T @ Q}
+        vars(self).update(facts, span=span, lost=lost, missed=missed)
 
-    def _weight(self, size):
-        return max(size / (self.count + size), 1 - self.forgetting**size)
-
-    def _rates(self):
+    def _rates(self, KX):
         """Gains (q,): PACE / (variance x memory), none above one over the mean variance."""
-        if self.variance <= NOTHING * float(np.mean(np.diag(self.G))):
+        if self.variance <= NOTHING * float(np.mean(np.diag(KX))):
             return np.zeros(self.carried)
         pace = PACE * max(1.0 / self.count, 1 - self.forgetting)
         return 1.0 / np.maximum(self.variances / pace, self.variance)
 
-    def _gram(self):
-        alive = (self.frame[:, 1:] != 0).any(axis=0)
-        return np.diag(alive.astype(np.float64))
 
-
-def restricted(G, frame, stay):
-    """The Gram matrix of the rows that stay, and their frame with orthonormal directions."""
-    G = G[np.ix_(stay, stay)]
-    return G, orthonormal_frame(frame, G)
-
-
-def orthonormal_frame(F, G):
-    """F (m, 1 + q) with its directions orthonormal in the Gram matrix G; zero ones stay zero."""
-    F, A = F.copy(), F[:, 1:]
-    F[:, 1:] = A @ whiten(A.T @ G @ A, np.float64).T
-    return F
+def with_orthonormal(F, M):
+    """F, of vectors with inner products M, with all but the first orthonormal; zero ones stay."""
+    return np.column_stack([F[:, 0], F[:, 1:] @ whiten(M[1:, 1:], np.float64).T])

@@ -33,8 +33,7 @@ from ..spectral.assigning import Centers, Pivoted, Rotated
 from ..spectral.graph import GraphArpack, NeighborGraph
 from ..spectral.problems import PointMap, ReducedMap
 from ..stream.dictionary import GrowingDictionary
-from ..stream.fourier import FourierStream
-from ..stream.moments import FixedSpan, Stream
+from ..stream.moments import FixedSpan, FourierStream, Stream
 from ..stream.state import BatchRecord, State
 from .archive import ModelFileError
 from .bases import BASIS_PARTS, BASIS_TYPES

@@ -16,8 +16,7 @@ from ..mds.coordinates import DistanceMap, Spectrum
 from ..mds.fit import LinearMap
 from ..relatives.mixed import TableEncoding
 from ..stream.dictionary import GrowingDictionary
-from ..stream.fourier import FourierStream
-from ..stream.moments import FixedSpan, Stream
+from ..stream.moments import FixedSpan, FourierStream, Stream
 from ..stream.state import State
 from .archive import ModelFileError
 from .bases import BASIS_TYPES

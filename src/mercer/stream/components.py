@@ -24,15 +24,14 @@ from scipy.linalg import eigh
 
 from ..bases import Whitening
 from ..compute import to_numpy
-from ..fitting.certificate import Certificate
+from ..fitting.certificate import Certificate, shares
 from ..fitting.costs import grid_solver
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
 from ..fitting.problems import FourierProblem, ReducedProblem
 from ..operators.scaled import ordinary
 from ..solvers import Dense, Eigenpairs, canonical
-from .fourier import FourierStream
-from .moments import Stream
+from .moments import FourierStream, Stream
 
 # Agreement of two directions (a cosine) below which it says nothing of their signs.
 LEAST_AGREEMENT = 0.3
@@ -61,7 +60,13 @@ class StreamComponents:
 
 
 def components_of(
-    stream: Stream, n_components: int, center: bool, engine, reference=None, sample=None, seed=0
+    stream: Stream | FourierStream,
+    n_components: int,
+    center: bool,
+    engine,
+    reference: KernelExpansion | None = None,
+    sample=None,
+    seed: int = 0,
 ) -> StreamComponents:
     """The components of a stream; those that it has too few rows for are zero.
 
@@ -75,7 +80,7 @@ def components_of(
         What pairs of these rows are drawn by.
     """
     with engine.single_blas():
-        problem = reduced_problem(stream, center, engine, sample, seed)
+        problem = problem_of(stream, center, engine, sample, seed)
         pairs = leading_pairs(problem, n_components)
         found = problem.result(pairs)
         expansion, certificate = aligned(found.expansion, reference, stream.span), found.certificate
@@ -85,17 +90,23 @@ def components_of(
     return StreamComponents(pairs.values, expansion, certificate, problem.total)
 
 
-def new_reference(stream: Stream, n_components: int, center: bool, engine, reference=None):
+def new_reference(stream, n_components: int, center: bool, engine, reference=None):
     """The expansion that later signs follow, with a few directions more than are wanted."""
     r = n_components + SPARE
     with engine.single_blas():
-        problem = reduced_problem(stream, center, engine)
+        problem = problem_of(stream, center, engine)
         if reference is None or problem.size <= 3 * r:
             pairs = leading_pairs(problem, r)
         else:
             Q = stream.span.unwhiten(reference.frame[:, 1:])
             pairs = canonical(ritz_pairs(problem.operator, Q))
         return aligned(problem.result(pairs).expansion, reference, stream.span)
+
+
+def projected_reference(reference: KernelExpansion, before, stream: Stream, T, engine):
+    """The reference in a span that points left; T takes coordinates in the one before to it."""
+    Q = T.T @ before.unwhiten(reference.frame)
+    return KernelExpansion(stream.span.basis(engine), stream.span.weights(Q), Q.T @ Q)
 
 
 def ritz_pairs(operator, Q) -> Eigenpairs:
@@ -116,49 +127,34 @@ def ritz_pairs(operator, Q) -> Eigenpairs:
     return Eigenpairs(np.maximum(values, 0.0), V @ U, np.zeros(len(values)))
 
 
-def reduced_problem(
-    stream: Stream | FourierStream, center: bool, engine, sample=None, seed=0
+def problem_of(
+    stream, center: bool, engine, sample=None, seed: int = 0
 ) -> ReducedProblem | FourierProblem:
     """The eigenproblem of the moments."""
-    if isinstance(stream, FourierStream):
-        return stream.problem(center, engine)
     span = stream.span
     basis = span.basis(engine)
+    if isinstance(stream, FourierStream):
+        return FourierProblem(basis, stream.sums, center)
     whitening = Whitening(basis.size, span.whitener, rounding=span.rounding)
     return ReducedProblem(basis, whitening, stream.moments, center, sample, seed=seed)
 
 
 def leading_pairs(problem: ReducedProblem | FourierProblem, r: int) -> Eigenpairs:
-    """The r largest eigenpairs, largest first."""
+    """The r largest eigenpairs, largest first; those that are missing are zero."""
     few = min(r, problem.size)
     grid = isinstance(problem, FourierProblem)
     solver = grid_solver(problem.size, few) if grid else Dense()
     # The same start for the same rows, so that batches do not matter.
     operator, unit = ordinary(problem.operator)
     pairs = solver.solve(operator, few, np.random.default_rng(0)).scaled(unit)
-    return padded(canonical(replace(pairs, vectors=to_numpy(pairs.vectors))), r)
-
-
-def padded(pairs: Eigenpairs, r: int) -> Eigenpairs:
-    """r pairs, those that are missing zero."""
-    more = r - len(pairs.values)
+    pairs = canonical(replace(pairs, vectors=to_numpy(pairs.vectors)))
+    more = (0, r - len(pairs.values))
     return replace(
         pairs,
-        values=np.pad(pairs.values, (0, more)),
-        vectors=np.pad(pairs.vectors, ((0, 0), (0, more))),
-        residuals=np.pad(pairs.residuals, (0, more)),
+        values=np.pad(pairs.values, more),
+        vectors=np.pad(pairs.vectors, ((0, 0), more)),
+        residuals=np.pad(pairs.residuals, more),
     )
-
-
-def moved_reference(
-    stream: Stream, before, T, reference: KernelExpansion, center: bool, engine
-) -> KernelExpansion:
-    """The expansion that signs follow, in a span that points left; T takes coordinates to it."""
-    old = T.T @ before.unwhiten(reference.frame[:, 1:])
-    with engine.single_blas():
-        problem = reduced_problem(stream, center, engine)
-        found = problem.result(leading_pairs(problem, reference.n_components))
-    return signed_as(found.expansion, old, stream.span)
 
 
 def aligned(expansion: KernelExpansion, reference, span) -> KernelExpansion:
@@ -168,19 +164,13 @@ def aligned(expansion: KernelExpansion, reference, span) -> KernelExpansion:
     with the direction. The basis of the reference must be the first vectors of this one. A
     direction that is new has a sign of its own, and all have where there is no reference.
     """
-    old = None if reference is None else span.unwhiten(reference.frame[:, 1:])
-    return signed_as(expansion, old, span)
-
-
-def signed_as(expansion: KernelExpansion, old, span) -> KernelExpansion:
-    """The directions with the signs of those nearest to them among `old`, (m, r), or their own."""
     A = expansion.frame[:, 1:]
     # Of the first large entry, not of the largest: two rows have the weights w and -w, and rounding
     # would decide. 0.7 is no ratio that weights often have.
     large = np.argmax(np.abs(A) >= 0.7 * np.abs(A).max(axis=0), axis=0)
     signs = np.where(A[large, np.arange(A.shape[1])] < 0, -1.0, 1.0)
-    if old is not None:
-        agreement = old.T @ span.unwhiten(A)
+    if reference is not None:
+        agreement = span.unwhiten(reference.frame[:, 1:]).T @ span.unwhiten(A)
         nearest = np.argmax(np.abs(agreement), axis=0)
         cosines = agreement[nearest, np.arange(A.shape[1])]
         signs = np.where(np.abs(cosines) > LEAST_AGREEMENT, np.sign(cosines), signs)
@@ -205,9 +195,6 @@ def widened(
     unknown = max(missed @ (Q * Q).sum(axis=1), TINY)
     c = np.sqrt(unknown) / np.sqrt(spread)  # the best for all of the components together
     E = c * S + np.diag(missed / c)
-    cross = 2 * np.sqrt(spread) * np.sqrt(unknown)
-    held = float(pairs.values.sum())
-    low, high = total_interval(stream, mean)
     lower = np.maximum(largest(Q.T @ (C - E) @ Q, r) - slack, 0.0)
     upper, lost, squares = largest(C + E, r) + slack, moments.lost_energy, float(missed.max())
     sure, likely = lost, {}
@@ -215,14 +202,22 @@ def widened(
         sure = min(lost, squares + remainder.sure)
         beyond = min(lost, squares + remainder.likely)
         likely = {"likely_lower": lower, "likely_upper": upper + beyond}
+    held, cross = float(pairs.values.sum()), 2 * np.sqrt(spread) * np.sqrt(unknown)
+    # The true mean has a part that rows lost. Squares of the largest numbers would overflow.
+    size = max(float(np.abs(mean).max(initial=0.0)), TINY)
+    doubt = 2 * size * np.sqrt(stream.early.count * float(stream.missed @ (mean / size) ** 2))
+    total = moments.energy - moments.count * float(mean @ mean)
+    least = total - doubt - (lost if mean.any() else 0.0)
     return replace(
         certificate,
         eigenvalue_lower=lower,
         eigenvalue_upper=upper + sure,
         **likely,
-        captured_variance=(
-            share(held - cross - slack, high + slack),
-            share(held + cross + unknown + slack, low - slack, unknown=1.0),
+        captured_variance=shares(
+            held - cross - slack,
+            held + cross + unknown + slack,
+            least - slack,
+            total + doubt + slack,
         ),
     )
 
@@ -235,23 +230,6 @@ def about(moments: Moments, center) -> np.ndarray:
 
 def largest(A, r: int) -> np.ndarray:
     """The r largest eigenvalues, zeros where there are fewer."""
-    k = min(r, len(A))
     # All of them: LAPACK's way to a few fails on matrices of equal eigenvalues.
-    values = np.linalg.eigvalsh((A + A.T) / 2)[::-1][:k]
-    return np.pad(values, (0, r - k))
-
-
-def total_interval(stream: Stream, mean) -> tuple[float, float]:
-    """Bounds on the trace: the true mean has a part that rows lost."""
-    moments = stream.moments
-    # The squares of the largest numbers there are would overflow.
-    size = max(float(np.abs(mean).max(initial=0.0)), TINY)
-    cross = 2 * size * np.sqrt(stream.early.count * float(stream.missed @ (mean / size) ** 2))
-    total = moments.energy - moments.count * float(mean @ mean)
-    outside = moments.lost_energy if mean.any() else 0.0
-    return total - cross - outside, total + cross
-
-
-def share(part: float, total: float, unknown: float = 0.0) -> float:
-    """A part of a total, within [0, 1]; `unknown` where the total may be nothing."""
-    return float(min(max(part / total, 0.0), 1.0)) if total > 0 else unknown
+    values = np.linalg.eigvalsh((A + A.T) / 2)[::-1][:r]
+    return np.pad(values, (0, r - len(values)))

@@ -1,10 +1,10 @@
-"""A dictionary that grows while rows arrive, and the coordinates of rows in it.
+"""A dictionary of points that grows while rows arrive, and the coordinates of rows in it.
 
 With Z the points and k(Z, Z) = L L', a row has the coordinates ``L^{-1} k(Z, x)`` in the
-orthonormal basis that Gram-Schmidt makes of the points in the order they came. A point that
-joins adds a row to L and one coordinate; those there were do not change. So the moments of rows
-seen before stay valid, with a zero in the new place: what these rows had along the new direction
-was part of their novelty, at most the threshold times k(x, x), and is lost (see `stream`).
+orthonormal basis that Gram-Schmidt makes of the points in the order they came. A point that joins
+adds a row to L and one coordinate; those there were do not change. So what was learned of earlier
+rows stays valid, with a zero in the new place: what they had along the new direction was part of
+their novelty, at most the threshold times k(x, x), and is lost.
 """
 
 from dataclasses import dataclass, field, replace
@@ -12,13 +12,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import LinAlgError, cholesky, qr, solve_triangular
+from scipy.linalg.lapack import dpotri
 
 from ..bases import PointBasis
 from ..compute import stack_rows
 from ..selectors.novelty import least_threshold
 
 EPS = float(np.finfo(float).eps)
+# Share of the mean k(x, x) that is added to k(x, x) of points that join whatever they are, so that
+# copies leave L invertible: to remove one of two equal points cancels 1 / JITTER, and half of the
+# digits should be left.
+JITTER = 1e-9
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,8 @@ class GrowingDictionary:
     Attributes
     ----------
     kernel : Kernel
-    novelty : float
+    novelty : float or None
+        None for all rows to join, copies of others too.
     budget : int
     points : array or sparse matrix of shape (m, d)
     factor : array of shape (m, m)
@@ -40,13 +46,10 @@ class GrowingDictionary:
     """
 
     kernel: Any
-    novelty: float
+    novelty: float | None
     budget: int
     points: Any
     factor: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
-
-    #: Inner products are those of the kernel.
-    exact = True
 
     @property
     def size(self) -> int:
@@ -55,7 +58,6 @@ class GrowingDictionary:
 
     @property
     def full(self) -> bool:
-        """Whether no more points can join."""
         return self.size >= self.budget
 
     @cached_property
@@ -73,11 +75,11 @@ class GrowingDictionary:
         """The points as a basis, rows always in double precision."""
         return PointBasis(self.kernel, self.points, engine, single=False)
 
-    def coordinates(self, X) -> np.ndarray:
-        """Coordinates of rows, (n, m); one triangular solve."""
+    def coordinates(self, X, K=None) -> np.ndarray:
+        """Coordinates of rows, (n, m), from k(X, Z); one triangular solve."""
         if not self.size:
             return np.zeros((X.shape[0], 0))
-        K = np.asarray(self.kernel(X, self.points))
+        K = np.asarray(self.kernel(X, self.points) if K is None else K, dtype=float)
         return solve_triangular(
             self.factor, K.T, lower=True, overwrite_b=True, check_finite=False
         ).T
@@ -86,42 +88,104 @@ class GrowingDictionary:
         """Coordinates of the sums of points with weights A, (m, b); points not yet known are 0."""
         return self.factor[: len(A)].T @ A
 
-    def admit(self, X) -> tuple["GrowingDictionary", np.ndarray, np.ndarray]:
+    def weights(self, Q) -> np.ndarray:
+        """Weights of the points in vectors with the coordinates Q, (m, b)."""
+        return solve_triangular(self.factor, Q, lower=True, trans=1, check_finite=False)
+
+    def is_new(self, distance, norms):
+        """Which rows join, by their squared distance to the span and k(x, x)."""
+        if self.novelty is None:
+            return distance > 0
+        return distance > max(self.novelty, least_threshold(np.float64)) * norms
+
+    def with_all(self, points) -> "GrowingDictionary":
+        """The dictionary of given points, whatever they are."""
+        G = np.asarray(self.kernel(points, points), dtype=float)
+        ridge = jitter(G.diagonal())
+        while True:
+            G[np.diag_indices_from(G)] += ridge
+            try:
+                return replace(self, points=points, factor=cholesky(G, lower=True))
+            except LinAlgError:  # an indefinite kernel: lifted until it is not
+                ridge *= 10
+
+    def admit(self, X, K=None, cross=None) -> tuple["GrowingDictionary", np.ndarray, np.ndarray]:
         """Take in a block of rows in their order.
+
+        K = k(X, X) and cross = k(X, Z), which is overwritten, where they are known.
 
         Returns
         -------
         grown : GrowingDictionary
         Y : array of shape (n, size of grown)
-            Coordinates of each row in the dictionary as it was when the row came, the row itself
-            included; zero for points that joined later.
+            Coordinates of each row in it.
         joined : array of int
             Which rows joined, in order.
         """
-        Y = self.coordinates(X)
-        joined, C = self._news(X, Y)
-        if not joined.size:
-            return self, Y, joined
-        K = np.asarray(self.kernel(X, X[joined])) - Y @ Y[joined].T
-        new = solve_triangular(C, K.T, lower=True, check_finite=False).T
-        new[np.arange(X.shape[0])[:, None] < joined] = 0.0
-        return self._with(X[joined], Y[joined], C), np.hstack([Y, new]), joined
+        Y = self.coordinates(X, cross)
+        norms = np.asarray(self.kernel.diag(X) if K is None else K.diagonal(), dtype=float)
+        ridge = jitter(norms) if self.novelty is None else 0.0
+        outside = norms + ridge - np.einsum("ij,ij->i", Y, Y)
+        # What is outside the span only shrinks as points join: the other rows never will.
+        maybe = np.flatnonzero(self.is_new(outside, norms))
+        if self.full or not maybe.size:
+            return self, Y, maybe[:0]
+        rows = X[maybe]
+        H = np.asarray(self.kernel(rows, rows) if K is None else K[np.ix_(maybe, maybe)])
+        H = H + ridge * np.eye(len(H)) - Y[maybe] @ Y[maybe].T
+        chosen, C = self._independent(H, norms[maybe])
+        joined = maybe[chosen]
+        m, b = self.size, len(C)
+        factor = np.zeros((m + b, m + b))
+        factor[:m, :m], factor[m:, :m], factor[m:, m:] = self.factor, Y[joined], C
+        grown = replace(self, points=stack_rows([self.points, X[joined]]), factor=factor)
+        K = np.asarray(self.kernel(X, X[joined]) if K is None else K[:, joined])
+        new = solve_triangular(C, (K - Y @ Y[joined].T).T, lower=True, check_finite=False).T
+        new[joined] = C
+        return grown, np.hstack([Y, new]), joined
 
-    def candidates(self, Y, norms) -> np.ndarray:
-        """Rows that may join, by their coordinates and k(x, x): all others never will.
+    def _independent(self, H, norms):
+        """Rows of a Gram matrix that are news after those before them, and their Cholesky factor.
 
-        What is outside the span only shrinks as points join.
+        H (n, n) is what the rows have outside the span.
         """
-        return np.flatnonzero(norms - np.einsum("ij,ij->i", Y, Y) > self._floor(norms))
+        chosen: list[int] = []
+        V = np.empty((min(self.budget - self.size, len(H)), len(H)))
+        distance = H.diagonal().copy()
+        for i in range(len(H)):
+            if len(chosen) == len(V):
+                break
+            if self.is_new(distance[i], norms[i]):
+                b = len(chosen)
+                V[b] = (H[i] - V[:b, i] @ V[:b]) / np.sqrt(distance[i])
+                distance -= V[b] ** 2
+                chosen.append(i)
+        return np.array(chosen, dtype=int), np.tril(V[: len(chosen), chosen].T)
 
-    def losses(self, M) -> np.ndarray:
-        """Energy that only each point explains, of rows with second moments M, (m,).
+    def least_useful(self, R, most: int, below: float = np.inf) -> np.ndarray:
+        """Points that cost least, chosen one after another: at most `most`, each below a cost.
 
-        What is lost without point j is along the one direction of the span that is orthogonal
-        to all others, the row j of L^{-T} scaled to unit length.
+        R (m, k) holds coordinates of vectors that the points are to express. With F their weights
+        and P = (L L')^{-1}, point j is at the squared distance 1 / P_jj from the span of the
+        others, so that without it they lose F_j^2 / P_jj; both follow a removal by a rank-one
+        change.
         """
-        D = self.whitener
-        return np.einsum("ij,jk,ik->i", D, M, D) / np.einsum("ij,ij->i", D, D)
+        F, P = self.weights(R), dpotri(self.factor.T)[0]  # its upper triangle
+        V, left, leaving = np.empty((most, len(F))), P.diagonal().copy(), []
+        while len(leaving) < most:
+            costs = np.einsum("ij,ij->i", F, F) / left
+            costs[leaving] = np.inf
+            j = int(np.argmin(costs))
+            if not costs[j] < below:
+                break
+            b = len(leaving)
+            row = np.concatenate([P[:j, j], P[j, j:]]) - V[:b, j] @ V[:b]
+            V[b] = row / np.sqrt(row[j])
+            left -= V[b] ** 2
+            F -= np.outer(row / row[j], F[j])
+            leaving.append(j)
+            left[leaving] = 1.0  # rounding of zero
+        return np.array(leaving, dtype=int)
 
     def without(self, leaving) -> tuple["GrowingDictionary", np.ndarray]:
         """The dictionary without some points, and T, (m, m'): coordinates y become y T.
@@ -129,60 +193,13 @@ class GrowingDictionary:
         The columns of T are orthonormal, so that y T are the coordinates of the projection.
         """
         kept = np.setdiff1d(np.arange(self.size), leaving)
-        T, R = np.linalg.qr(self.factor[kept].T)
+        T, R = qr(self.factor[kept].T, overwrite_a=True, mode="economic", check_finite=False)
         signs = np.where(R.diagonal() < 0, -1.0, 1.0)
-        factor = np.tril((R * signs[:, None]).T)
-        return replace(self, points=self.points[kept], factor=factor), T * signs
-
-    def _floor(self, norms):
-        return max(self.novelty, least_threshold(np.float64)) * norms
-
-    def _news(self, X, Y):
-        """Indices of the rows that join, and the Cholesky factor of what they add."""
-        norms = np.asarray(self.kernel.diag(X), dtype=float)
-        candidates = self.candidates(Y, norms)
-        if self.full or not candidates.size:
-            return candidates[:0], np.zeros((0, 0))
-        rows = X[candidates]
-        H = np.asarray(self.kernel(rows, rows)) - Y[candidates] @ Y[candidates].T
-        floor = self._floor(norms[candidates])
-        chosen, C = first_independent(H, floor, self.budget - self.size)
-        return candidates[chosen], C
-
-    def _with(self, X, Y, C) -> "GrowingDictionary":
-        """The dictionary with rows X, whose coordinates are Y in it and C beyond it."""
-        m, b = self.size, len(C)
-        factor = np.zeros((m + b, m + b))
-        factor[:m, :m], factor[m:, :m], factor[m:, m:] = self.factor, Y, C
-        return replace(self, points=stack_rows([self.points, X]), factor=factor)
+        R *= signs[:, None]
+        T *= signs
+        return replace(self, points=self.points[kept], factor=R.T), T
 
 
-def first_independent(H, floor, limit):
-    """Rows of a Gram matrix outside the span of those chosen before, in order.
-
-    Parameters
-    ----------
-    H : array of shape (n, n)
-    floor : array of shape (n,)
-        A row is chosen if its squared distance to the span is above this.
-    limit : int
-        Most rows to choose.
-
-    Returns
-    -------
-    chosen : array of int, (b,)
-    factor : array of shape (b, b)
-        Lower Cholesky factor of their Gram matrix.
-    """
-    chosen: list[int] = []
-    V = np.empty((min(limit, len(H)), len(H)))
-    distance = H.diagonal().copy()
-    for i in range(len(H)):
-        if len(chosen) == len(V):
-            break
-        if distance[i] > floor[i]:
-            b = len(chosen)
-            V[b] = (H[i] - V[:b, i] @ V[:b]) / np.sqrt(distance[i])
-            distance -= V[b] ** 2
-            chosen.append(i)
-    return np.array(chosen, dtype=int), np.tril(V[: len(chosen), chosen].T)
+def jitter(norms) -> float:
+    """What to add to k(x, x) of points that join whatever they are."""
+    return JITTER * (float(np.mean(norms)) or 1.0)

@@ -2,18 +2,18 @@
 
 Rows are projected on the span there is when they come. What a row has outside of it is lost:
 for the rows since the last point joined it is orthogonal to the span, for those before it may
-overlap with points that joined later. So the moments of both are kept apart, and `reading` knows
-what each costs.
+overlap with points that joined later. So the moments of both are kept apart, and `components`
+knows what each costs. Of a Fourier grid, trigonometric moments are kept: M numbers and not M^2, and
+nothing of a row within its box is lost.
 """
 
-import sys
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..bases import Basis, FourierBasis
+from ..bases import Basis, FourierBasis, TrigonometricMoments
 from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
 from ..fitting.moments import Moments
 
@@ -28,13 +28,38 @@ LIVE_ARRAYS = 5
 # A point leaves when it explains less than this share of what the dictionary loses for each of its
 # points; at most one in so many at a time.
 FADED, MOST_LEAVING = 0.5, 4
-# Rows between two looks for such points, as a share of the memory of the stream, and its bounds.
-LOOKS, LOOK_ROWS = 0.5, (32, 2048)
+
+
+class Totals(NamedTuple):
+    """What a stream has seen, in numbers.
+
+    Attributes
+    ----------
+    rows : int
+    size : int
+        Coordinates of the span.
+    joined : int
+        Points that have joined, those that left included.
+    weight, energy, projected : float
+        Sums over the rows of their weights, of k(x, x) and of their squared norms in the span.
+    """
+
+    rows: int
+    size: int
+    joined: int
+    weight: float
+    energy: float
+    projected: float
+
+    @property
+    def lost(self) -> float:
+        """Energy outside of the span."""
+        return max(self.energy - self.projected, 0.0)
 
 
 @dataclass(frozen=True)
 class FixedSpan:
-    """The span of given landmarks or of random features, which never grows.
+    """The span of given landmarks or of features, which never grows.
 
     Attributes
     ----------
@@ -46,14 +71,7 @@ class FixedSpan:
     vectors: Any
     whitener: np.ndarray | None
 
-    full = True
-    #: Points that it may grow to.
-    budget = 0
-
-    @classmethod
-    def of(cls, basis: Basis) -> "FixedSpan":
-        """The span of a basis."""
-        return cls(basis, basis.whitener(np.float64))
+    full, budget = True, 0
 
     @property
     def size(self) -> int:
@@ -61,13 +79,7 @@ class FixedSpan:
         return self.vectors.size if self.whitener is None else self.whitener.shape[1]
 
     @property
-    def exact(self) -> bool:
-        """Whether inner products are those of the kernel."""
-        return self.vectors.exact_norms
-
-    @property
     def kernel(self):
-        """The kernel of the basis."""
         return self.vectors.kernel
 
     @property
@@ -77,6 +89,8 @@ class FixedSpan:
 
     def basis(self, engine) -> Basis:
         """The basis on another engine."""
+        if isinstance(self.vectors, FourierBasis):
+            return self.vectors.moved(engine)
         vectors = copy(self.vectors)
         vectors.engine = engine
         return vectors
@@ -122,16 +136,26 @@ class Stream:
     count: int = 0
     joined: int = 0
 
+    #: What rows change, beside the points of a dictionary.
+    learned: ClassVar = ("early", "since", "missed", "count", "joined")
+
     @classmethod
     def start(cls, span, forgetting: float = 1.0) -> "Stream":
         """A stream of no rows yet."""
-        none = no_rows(span.size)
-        return cls(span, none, none, np.zeros(span.size), forgetting)
+        m = span.size
+        none = Moments(0.0, np.zeros(m), np.zeros((m, m)))
+        return cls(span, none, none, np.zeros(m), forgetting)
 
     @property
     def moments(self) -> Moments:
         """Of all rows."""
         return self.early + self.since
+
+    @property
+    def totals(self) -> Totals:
+        all_rows = self.moments
+        sums = all_rows.count, all_rows.energy, all_rows.projected_energy
+        return Totals(self.count, self.span.size, self.joined, *sums)
 
     def learn(self, X, engine, counts=None) -> "Stream":
         """The stream with the rows of X, in their order.
@@ -144,27 +168,30 @@ class Stream:
         while start < n and not stream.span.full:
             before = stream
             if quiet:
-                stop = start + STRETCH * engine.threads * rows
-                stream = stream._unless_news(X[start:stop], rows, engine, counts[start:stop])
+                some = slice(start, start + STRETCH * engine.threads * rows)
+                stream = stream._unless_news(X[some], rows, engine, counts[some])
                 quiet = stream.count > before.count
             else:
+                some = slice(start, start + rows)
                 with engine.single_blas():
-                    some = slice(start, start + rows)
                     stream = stream._grown(as_float(X[some]), counts[some])
                 quiet = stream.span is before.span
             start += stream.count - before.count
-        return stream._followed(X[start:], rows, engine, counts[start:]) if start < n else stream
+        if start == n:
+            return stream
+        weights = counts[start:] * stream._fading(n - start)
+
+        def moments(block):
+            return stream._moments(X[start:][block], weights[block])
+
+        new = engine.sum_rows(moments, n - start, rows).to_host()
+        old = stream._faded(n - start, stream.span.size)
+        return replace(old, since=old.since + new)
 
     def __add__(self, other: "Stream") -> "Stream":
         """The stream of the rows of both; `other` must have the coordinates of this one."""
-        return replace(
-            self,
-            early=self.early + other.early,
-            since=self.since + other.since,
-            missed=self.missed + other.missed,
-            count=self.count + other.count,
-            joined=self.joined + other.joined,
-        )
+        both = {name: getattr(self, name) + getattr(other, name) for name in self.learned}
+        return replace(self, **both)
 
     def mapped(self, T) -> "Stream":
         """The same rows with coordinates y T, for T with orthonormal columns."""
@@ -185,29 +212,29 @@ class Stream:
         stream, T : Stream and array of shape (m, m'), or None
             Coordinates y have become y T.
         """
-        moments, span = self.moments, self.span
-        if not span.full or moments.lost_energy <= span.novelty * moments.energy:
+        span, totals = self.span, self.totals
+        if isinstance(span, FixedSpan) or not span.full or span.size < 2:
             return None
-        M = moments.about_zero()
-        share = FADED * moments.lost_energy / span.size
-        losses = span.losses(M)
-        leaving = np.argsort(losses, kind="stable")[: max(1, span.size // MOST_LEAVING)]
-        leaving = leaving[losses[leaving] < share]
-        while leaving.size:
-            smaller, T = span.without(leaving)
-            # Points that explain the same rows lose little one by one, and much together.
-            lost = float(np.trace(M) - np.einsum("ij,ik,kj->", T, M, T))
-            if lost <= 2 * share * leaving.size and smaller.size:
-                return replace(self.mapped(T), span=smaller), T
-            leaving = leaving[: leaving.size // 2]
-        return None
+        if totals.lost <= span.novelty * totals.energy:
+            return None
+        values, U = np.linalg.eigh(self.moments.about_zero())
+        R = U * np.sqrt(np.maximum(values, 0.0))
+        most = max(1, span.size // MOST_LEAVING)
+        leaving = span.least_useful(R, most, FADED * totals.lost / span.size)
+        if not leaving.size:
+            return None
+        smaller, T = span.without(leaving)
+        return replace(self.mapped(T), span=smaller), T
 
     def _grown(self, X, counts) -> "Stream":
         """The stream with a block of rows, some of which may join the dictionary."""
+        n, m = X.shape[0], self.span.size
         span, Y, joined = self.span.admit(X)
-        old = self._faded(X.shape[0], span.size)
+        # A row is known by the span there was when it came, itself included.
+        Y[:, m:][np.arange(n)[:, None] < joined] = 0.0
+        old = self._faded(n, span.size)
         norms = np.asarray(span.kernel.diag(X), dtype=float)
-        weights = counts * self._weights(X.shape[0])
+        weights = counts * self._fading(n)
         if not joined.size:
             return replace(old, since=old.since + weighted_moments(Y, norms, weights))
         lost = weights * np.maximum(norms - np.einsum("ij,ij->i", Y, Y), 0.0)
@@ -219,56 +246,104 @@ class Stream:
             span=span,
             early=old.early + old.since + part,
             since=weighted_moments(Y[after], norms[after], weights[after]),
-            missed=np.concatenate([old.missed[: self.span.size], missed]),
+            missed=np.concatenate([old.missed[:m], missed]),
             joined=old.joined + joined.size,
         )
 
     def _unless_news(self, X, rows, engine, counts) -> "Stream":
         """The stream with the blocks of X before the first that has a row to join, in parallel."""
-        n, span = X.shape[0], self.span
 
         def judged(block):
-            part = as_float(X[block])
-            Y, norms = span.coordinates(part), np.asarray(span.kernel.diag(part), dtype=float)
-            news = span.candidates(Y, norms).size
-            weights = counts[block] * self._weights(len(Y))
-            return [(block, None if news else weighted_moments(Y, norms, weights))]
+            weights = counts[block] * self._fading(len(counts[block]))
+            return [(block, self._moments(X[block], weights, unless_news=True))]
 
-        stream = self
-        for block, moments in sorted(engine.sum_rows(judged, n, rows), key=lambda b: b[0].start):
+        stream, found = self, engine.sum_rows(judged, X.shape[0], rows)
+        for block, moments in sorted(found, key=lambda part: part[0].start):
             if moments is None:
                 break
-            stream = stream._faded(block.stop - block.start, span.size)
+            stream = stream._faded(block.stop - block.start, self.span.size)
             stream = replace(stream, since=stream.since + moments)
         return stream
 
-    def _followed(self, X, rows, engine, counts) -> "Stream":
-        """The stream with rows of which none can join, in parallel."""
-        n, span = X.shape[0], self.span
-        weights = counts * self._weights(n)
-
-        def moments(block):
-            part = as_float(X[block])
-            norms = as_float(span.kernel.diag(part))
-            return weighted_moments(span.coordinates(part), norms, weights[block])
-
-        old = self._faded(n, span.size)
-        return replace(old, since=old.since + engine.sum_rows(moments, n, rows).to_host())
+    def _moments(self, X, weights, unless_news: bool = False) -> Moments | None:
+        """The moments of rows in the span as it is; None where one of them would join it."""
+        X, span = as_float(X), self.span
+        Y, norms = span.coordinates(X), as_float(span.kernel.diag(X))
+        if unless_news and span.is_new(norms - np.einsum("ij,ij->i", Y, Y), norms).any():
+            return None
+        return weighted_moments(Y, norms, weights)
 
     def _faded(self, n, size) -> "Stream":
         """The rows so far as they weigh after n more, with zeros for new coordinates."""
-        factor = self.forgetting**n
+        factor, more = self.forgetting**n, size - len(self.missed)
+        early, since = self.early.scaled(factor), self.since.scaled(factor)
+        if more:
+            early, since = (
+                replace(
+                    part, mean=np.pad(part.mean, (0, more)), scatter=np.pad(part.scatter, (0, more))
+                )
+                for part in (early, since)
+            )
         return replace(
-            self,
-            early=extended(self.early.scaled(factor), size),
-            since=extended(self.since.scaled(factor), size),
-            missed=factor * self.missed,
-            count=self.count + n,
+            self, early=early, since=since, missed=factor * self.missed, count=self.count + n
         )
 
-    def _weights(self, n):
+    def _fading(self, n):
         """Weights of n rows relative to the last."""
         return self.forgetting ** np.arange(n - 1, -1, -1, dtype=float)
+
+
+@dataclass(frozen=True)
+class FourierStream:
+    """What is known of the rows so far, on a Fourier grid.
+
+    Attributes
+    ----------
+    span : FixedSpan
+        Of a Fourier basis.
+    sums : TrigonometricMoments
+    forgetting : float
+        Weight of a row relative to the one after it.
+    count : int
+        Rows seen.
+    """
+
+    span: FixedSpan
+    sums: TrigonometricMoments
+    forgetting: float = 1.0
+    count: int = 0
+
+    learned: ClassVar = ("sums", "count")
+
+    @classmethod
+    def start(cls, span: FixedSpan, forgetting: float = 1.0) -> "FourierStream":
+        """A stream of no rows yet."""
+        none = np.zeros(span.vectors.moment_modes, complex)
+        return cls(span, TrigonometricMoments(0.0, none, 0.0), forgetting)
+
+    @property
+    def totals(self) -> Totals:
+        """All energy is in the span, up to the tolerance of the grid."""
+        weight = self.sums.count
+        energy = weight * self.span.vectors.top
+        return Totals(self.count, self.span.size, 0, weight, energy, energy)
+
+    def learn(self, X, engine, counts=None) -> "FourierStream":
+        """The stream with the rows of X, in their order, each as often as `counts` says."""
+        n, basis = X.shape[0], self.span.vectors.moved(engine)
+        weights = counts
+        if self.forgetting != 1.0:
+            fading = self.forgetting ** np.arange(n - 1, -1, -1, dtype=float)
+            weights = fading if counts is None else counts * fading
+        sums = self.sums.scaled(self.forgetting**n) + basis.moments(X, weights)
+        return replace(self, sums=sums, count=self.count + n)
+
+    def __add__(self, other: "FourierStream") -> "FourierStream":
+        """The stream of the rows of both."""
+        return replace(self, sums=self.sums + other.sums, count=self.count + other.count)
+
+    def without_faded(self) -> None:
+        """Nothing leaves a grid."""
 
 
 def block_rows(span, columns: int, engine) -> int:
@@ -288,41 +363,11 @@ def block_rows(span, columns: int, engine) -> int:
 
 def weighted_moments(Y, norms, weights) -> Moments:
     """The moments of rows with weights; Y is overwritten."""
-    if 0 in Y.shape:
-        empty = no_rows(Y.shape[1])
-        energy = float(weights @ to_numpy(norms))
-        return replace(empty, count=float(weights.sum()), energy=energy)
-    largest = float(norms.max())
-    if (weights == 1.0).all():
+    largest = float(norms.max()) if norms.shape[0] else 0.0
+    if norms.shape[0] and (weights == 1.0).all():
         return replace(Moments.of_blocks([Y], float(norms.sum())), largest=largest)
-    if (
-        weights.sum() == 0.0
-    ):  # forgotten so long ago that their weights are below the smallest number
-        return no_rows(Y.shape[1])
     weights = on_device_of(weights, Y)
     return replace(Moments.weighted(Y, weights, float(weights @ norms)), largest=largest)
-
-
-def rows_to_look(count: int, forgetting: float) -> int:
-    """Rows until points may leave next: a function of the number of rows, not of batches."""
-    if forgetting == 1:
-        return sys.maxsize
-    step = int(np.clip(LOOKS / (1 - forgetting), *LOOK_ROWS))
-    return step - count % step
-
-
-def no_rows(size: int) -> Moments:
-    """The moments of no rows."""
-    return Moments(0.0, np.zeros(size), np.zeros((size, size)))
-
-
-def extended(moments: Moments, size: int) -> Moments:
-    """The same rows with further coordinates, all zero."""
-    more = size - len(moments.mean)
-    if not more:
-        return moments
-    mean, scatter = np.pad(moments.mean, (0, more)), np.pad(moments.scatter, (0, more))
-    return replace(moments, mean=mean, scatter=scatter)
 
 
 def as_float(X):
@@ -346,8 +391,9 @@ def transition(mine, theirs, engine) -> np.ndarray | None:
     a, b = mine.kernel, theirs.kernel
     if type(a) is not type(b) or a.get_params() != b.get_params():
         raise ValueError(f"The models have different kernels, {a} and {b}: they cannot merge.")
-    basis = mine.basis(engine)
-    if not same_vectors(basis, theirs.basis(engine)):
+    basis, other = mine.basis(engine), theirs.basis(engine)
+    one, two = parts_of(basis), parts_of(other)
+    if type(basis) is not type(other) or not all(same(one[name], two[name]) for name in one):
         raise ValueError(
             "The models have different landmarks or features, so their moments do not add up. "
             "Give both the same, for example basis=Landmarks(points=first.landmarks_), or "
@@ -359,18 +405,11 @@ def transition(mine, theirs, engine) -> np.ndarray | None:
     return V.T @ to_numpy(basis.gram(W))
 
 
-def same_vectors(a, b) -> bool:
-    """Whether two bases are of the same points or the same features."""
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, FourierBasis):
-        mine, theirs = vars(a.frequencies), vars(b.frequencies)
-        return all(same(value, theirs[name]) for name, value in mine.items())
-    mine, theirs = (
-        vars(basis.features) if basis.points is None else {"points": basis.points}
-        for basis in (a, b)
-    )
-    return all(same(value, theirs[name]) for name, value in mine.items())
+def parts_of(basis) -> dict[str, Any]:
+    """What tells the vectors of one basis from those of another of its kind."""
+    if isinstance(basis, FourierBasis):
+        return vars(basis.frequencies)
+    return vars(basis.features) if basis.points is None else {"points": basis.points}
 
 
 def same(a, b) -> bool:

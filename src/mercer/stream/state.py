@@ -1,13 +1,24 @@
-"""What a stream leaves behind, and what every batch did to it."""
+"""A stream along its rows: they join the moments, faded points leave, and signs keep a reference.
 
-from dataclasses import fields, replace
+At fixed numbers of rows, whatever the batches, the stream looks for points that have faded, and
+the signs of its components get a new reference.
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from ..compute import match_sparsity
+from ..compute.arrays import Array
+from ..compute.engine import TiledEngine
 from ..fitting.expansion import KernelExpansion
 from ..fitting.sampling import RowSample
+from .components import new_reference, projected_reference
 from .dictionary import GrowingDictionary
-from .fourier import FourierStream
-from .moments import Stream
+from .moments import FourierStream, Stream, Totals
 
 # References for the signs while the number of rows doubles: with 2 some were seen to flip.
 PER_OCTAVE = 8
@@ -16,14 +27,37 @@ FIRST_REFERENCE = 16
 # References while a stream that forgets replaces its rows, and rows between two at least: each is
 # a small eigenproblem.
 PER_MEMORY, LEAST_STEP = 2, 128
+# Rows between two looks for faded points, as a share of the memory of the stream, and its bounds.
+LOOKS, LOOK_ROWS = 0.5, (32, 2048)
 
 
-class State(NamedTuple):
+@dataclass(frozen=True)
+class State:
     """What a stream leaves behind: moments, a sample of rows, and what signs follow."""
 
     stream: Stream | FourierStream
     sample: RowSample
     reference: KernelExpansion | None
+
+    def learned(self) -> tuple:
+        """What rows have changed, for a checkpoint; the rest follows from the first of them."""
+        stream, span, seen = self.stream, self.stream.span, self.reference
+        return (
+            (span.points, span.factor) if isinstance(span, GrowingDictionary) else None,
+            tuple(getattr(stream, name) for name in stream.learned),
+            self.sample,
+            None if seen is None else (seen.frame, seen.metric),
+        )
+
+    def resumed(self, learned: Any, engine: TiledEngine) -> "State":
+        """What this state, the one before the first row, had become."""
+        grown, known, sample, seen = learned
+        span: Any = self.stream.span
+        if grown is not None:
+            span = replace(span, points=grown[0], factor=grown[1])
+        facts: dict[str, Any] = dict(zip(self.stream.learned, known, strict=True))
+        reference = None if seen is None else KernelExpansion(span.basis(engine), *seen)
+        return State(replace(self.stream, span=span, **facts), sample, reference)
 
 
 class BatchRecord(NamedTuple):
@@ -53,24 +87,63 @@ class BatchRecord(NamedTuple):
     left: int = 0
 
 
-def record(
-    before: Stream | FourierStream, after: Stream | FourierStream, kept: float
-) -> BatchRecord:
+def record(before: Totals, after: Totals, kept: float) -> BatchRecord:
     """What the rows between two states of a stream did; the older ones weigh `kept` now."""
-    rows, old, new = after.count - before.count, before.moments, after.moments
-    energy = new.energy - kept * old.energy
-    lost = max(new.lost_energy - kept * old.lost_energy, 0.0)
+    energy = after.energy - kept * before.energy
+    lost = max(after.lost - kept * before.lost, 0.0)
     share = min(lost / energy, 1.0) if energy > 0 else 0.0
-    grown = after.span.size - before.span.size
     joined = after.joined - before.joined
-    return BatchRecord(rows, after.count, after.span.size, joined, share, joined - grown)
+    left = joined - (after.size - before.size)
+    return BatchRecord(after.rows - before.rows, after.rows, after.size, joined, share, left)
 
 
-def to_checkpoint(count: int, forgetting: float = 1.0) -> int:
-    """Rows until the signs get a new reference.
+def follow(
+    state: State,
+    X: Array,
+    counts: Array | None,
+    engine: TiledEngine,
+    n_components: int,
+    center: bool,
+    start: int = 0,
+) -> Iterator[tuple[int, State]]:
+    """The states of a stream on the way through the rows of X, each with the rows that are done.
 
-    A function of the number of rows alone, so that signs do not depend on batches.
+    `counts` says how often each row counts; the first `start` rows are known already.
     """
+    stream: Any = state.stream
+    sample, reference = state.sample, state.reference
+    forgetting = stream.forgetting
+    stream.span.kernel.check(X)
+    X = match_sparsity(X, sample.rows)
+    n = X.shape[0]
+    while start < n:
+        to_look = rows_to_look(stream.count, forgetting)
+        to_reference = rows_to_reference(stream.count, forgetting)
+        stop = min(n, start + to_look, start + to_reference)
+        some = slice(start, stop)
+        sample = sample.add(X[some], stream.count, forgetting)
+        stream = stream.learn(X[some], engine, None if counts is None else counts[some])
+        found = stream.without_faded() if stop - start == to_look else None
+        if found is not None:
+            if reference is not None:
+                reference = projected_reference(reference, stream.span, *found, engine)
+            stream = found[0]
+        if stream.span.size and stop - start == to_reference:
+            reference = new_reference(stream, n_components, center, engine, reference)
+        start = stop
+        yield start, State(stream, sample, reference)
+
+
+def rows_to_look(count: int, forgetting: float) -> int:
+    """Rows until points may leave next: a function of the number of rows, not of batches."""
+    if forgetting == 1:
+        return sys.maxsize
+    step = int(np.clip(LOOKS / (1 - forgetting), *LOOK_ROWS))
+    return step - count % step
+
+
+def rows_to_reference(count: int, forgetting: float) -> int:
+    """Rows until the signs get a new reference: of the number of rows, not of batches."""
     if count < FIRST_REFERENCE:
         return FIRST_REFERENCE - count
     step = 2 ** (count.bit_length() - 1) // PER_OCTAVE
@@ -78,40 +151,3 @@ def to_checkpoint(count: int, forgetting: float = 1.0) -> int:
         memory = int(max(LEAST_STEP, 1 / (1 - forgetting) / PER_MEMORY))
         step = min(step, 2 ** (memory.bit_length() - 1))
     return step - count % step
-
-
-def facts_of(stream: Stream | FourierStream) -> tuple:
-    """What of a stream its rows have changed; the rest follows from the first of them."""
-    span = stream.span
-    grown = (span.points, span.factor) if isinstance(span, GrowingDictionary) else None
-    return grown, *(getattr(stream, name) for name in learned_names(stream))
-
-
-def with_facts(stream: Stream | FourierStream, facts: Any) -> Any:
-    """The stream that a stream at its start had become."""
-    (grown, *learned), span = facts, stream.span
-    if grown is not None:
-        span = replace(span, points=grown[0], factor=grown[1])
-    named: dict[str, Any] = dict(zip(learned_names(stream), learned, strict=True))
-    return replace(stream, span=span, **named)
-
-
-def learned_names(stream: Stream | FourierStream) -> list[str]:
-    """The attributes that rows change, but for the span."""
-    return [one.name for one in fields(stream) if one.name not in ("span", "forgetting")]
-
-
-def facts_of_state(state: State) -> tuple:
-    """The same of all that a stream leaves behind."""
-    seen = None if state.reference is None else (state.reference.frame, state.reference.metric)
-    return facts_of(state.stream), state.sample, seen
-
-
-def state_with(state: State, facts: Any, engine: Any) -> State:
-    """The state that the one before the first row had become."""
-    stream, sample, seen = facts
-    stream = with_facts(state.stream, stream)
-    reference = None
-    if seen is not None:
-        reference = KernelExpansion(stream.span.basis(engine), *seen)
-    return State(stream, sample, reference)
