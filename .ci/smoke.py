@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import mercer
-from mercer.cli.frame import COMMANDS
+from mercer.cli.parser import COMMANDS
 
 EXTRAS = ("torch", "dask", "pyarrow", "onnx")
 MERCER = Path(sys.executable).with_name("mercer")

@@ -13,7 +13,7 @@ import mercer
 from mercer import KernelPCA
 from mercer._packages import has, needed
 from mercer.bases import Landmarks
-from mercer.cli.delivery import write_parquet
+from mercer.cli.outputs import write_columns
 from mercer.files import open_source
 from mercer.files.sinks import open_sink
 
@@ -44,7 +44,7 @@ USES = {
     "a table": (
         "pyarrow",
         "files",
-        lambda place: write_parquet(place / "t.parquet", {"a": X[0]}),
+        lambda place: write_columns(place / "t.parquet", {"a": X[0]}),
     ),
     "scores": ("pyarrow", "files", write_scores),
     "device": ("torch", "torch", lambda _: KernelPCA(2, device="cuda").fit(X)),

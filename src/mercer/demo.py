@@ -6,6 +6,7 @@ It leaves a picture, a report, a model, and the files that the examples of all c
 
 import sys
 import time
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,22 @@ FILES = {
     "distances": "distances.csv",
     "photograph": "noisy.png",
 }
+
+
+def run(args: Namespace) -> Any:
+    """``mercer demo``: fit, compare, draw, and say where the results are."""
+    from .cli.outputs import Result, whole_folder
+
+    with whole_folder(args.folder, args.force) as draft:
+        said, files = demonstrate(draft)
+    found = {name: str(args.folder / file) for name, file in files.items()}
+    text = [
+        *said,
+        f"to try commands on: {', '.join(sorted(found.values()))}",
+        f"picture: {found['picture']}",
+        f"report:  {found['report']}",
+    ]
+    return Result({"summary": said, "files": found}, "\n".join(text))
 
 
 def demonstrate(folder: Path) -> tuple[list[str], dict[str, str]]:
@@ -90,8 +107,8 @@ def draw(exact, few, X, digit, path: Path) -> None:
 
 def write_files(model, X, digit, folder: Path) -> None:
     """The report, the model, and the tables and the image that examples start from."""
-    from .cli.delivery import matrix_columns, write_columns
-    from .cli.prepared import PreparedModel
+    from .cli.models import TableModel
+    from .cli.outputs import matrix_columns, write_columns
     from .report import write_report
 
     pixels = [f"pixel{i}" for i in range(X.shape[1])]
@@ -106,7 +123,7 @@ def write_files(model, X, digit, folder: Path) -> None:
         images=(8, 8),
         title=title,
     )
-    PreparedModel(model, pixels).save(folder / FILES["model"])
+    TableModel(model, pixels).save(folder / FILES["model"])
     write_columns(folder / FILES["table"], matrix_columns(X, pixels) | {"digit": digit})
     scores = matrix_columns(model.transform(X), list(model.get_feature_names_out()))
     write_columns(folder / FILES["scores"], scores)

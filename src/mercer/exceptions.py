@@ -4,6 +4,7 @@ import re
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 # Frames of these packages are between the user's line and the warning: ours, and the one through
 # which we may be called (wrapped methods, pipelines, searches).
@@ -12,7 +13,17 @@ _NUMBER = re.compile(r"\d[\d.,]*(?:e[-+]?\d+)?")
 
 
 class MercerError(Exception):
-    """What mercer refuses, whatever the reason: all errors of its own are of this kind."""
+    """What mercer refuses, whatever the reason: all errors of its own are of this kind.
+
+    Attributes
+    ----------
+    parameter : str or None
+        The parameter that is wrong or would help, where it is one.
+    """
+
+    def __init__(self, *args: Any, parameter: str | None = None):
+        super().__init__(*args)
+        self.parameter = parameter
 
 
 class InvalidParameterError(MercerError, ValueError, TypeError):

@@ -19,13 +19,12 @@ import pytest
 from contracts import generator
 
 import mercer
-from mercer.cli import frame, main, registries
+from mercer.cli import main
 from mercer.cli.failures import JobError
-from mercer.cli.outputs import whole_file, whole_folder
-from mercer.cli.results import Result, to_json
+from mercer.cli.outputs import Result, to_json, whole_file, whole_folder
+from mercer.cli.parser import BASES, COMMANDS, KERNELS, SOLVERS, Command, make_parser
 from mercer.demo import FILES
 
-COMMANDS = frame.COMMANDS
 FILES_HERE = {"rows.npy", "rows.npz", "rows.csv"}
 
 
@@ -46,15 +45,8 @@ def command(monkeypatch):
     """Put a command called `try` into the frame, which does what a test wants."""
 
     def install(run):
-        class Module:
-            SUMMARY, EXAMPLES = "Try.", "  mercer try\n"
-
-            @staticmethod
-            def configure(parser):
-                return
-
-        Module.run = staticmethod(run)
-        monkeypatch.setitem(frame.COMMANDS, "try", Module)
+        declared = Command("Try.", lambda options: None, run, "  mercer try\n")
+        monkeypatch.setitem(COMMANDS, "try", declared)
 
     return install
 
@@ -62,7 +54,7 @@ def command(monkeypatch):
 @pytest.fixture(scope="session")
 def demonstration(tmp_path_factory):
     """The folder that the example of `mercer demo` made, once for all tests."""
-    (line,) = COMMANDS["demo"].EXAMPLES.splitlines()
+    (line,) = COMMANDS["demo"].examples.splitlines()
     folder = tmp_path_factory.mktemp("demonstration")
     with contextlib.chdir(folder):
         assert main(shlex.split(line)[1:]) == 0
@@ -72,8 +64,8 @@ def demonstration(tmp_path_factory):
 def examples():
     return [
         pytest.param(line.strip(), id=line.strip()[:70])
-        for name, module in COMMANDS.items()
-        for line in module.EXAMPLES.splitlines()
+        for name, declared in COMMANDS.items()
+        for line in declared.examples.splitlines()
         if name != "demo"  # which the fixture runs
     ]
 
@@ -107,7 +99,7 @@ def test_demonstration_leaves_what_it_names(demonstration, tmp_path, capsys):
 def test_help_has_summary_options_and_example(name, capsys):
     assert main([name, "--help"]) == 0
     out = capsys.readouterr().out
-    assert COMMANDS[name].SUMMARY.split(":")[0] in " ".join(out.split())
+    assert COMMANDS[name].summary.split(":")[0] in " ".join(out.split())
     assert f"example:\n  mercer {name}" in out and "--json" in out and "--debug" in out
 
 
@@ -124,29 +116,11 @@ def test_version_and_entry_point(capsys):
     assert tomllib.loads(project.read_text())["project"]["scripts"]["mercer"] == "mercer.cli:main"
 
 
-REGISTRIES = [
-    registries.KERNEL_NAMES,
-    registries.SOLVER_NAMES,
-    registries.BASIS_NAMES,
-    registries.SELECTOR_NAMES,
-]
-
-
-@pytest.mark.parametrize("names", REGISTRIES, ids=lambda names: names.registry)
+@pytest.mark.parametrize("names", [KERNELS, SOLVERS, BASES], ids=lambda names: names.registry)
 def test_names_are_those_of_the_registry(names):
     """They are read from its source, so that help does not wait for numerics."""
-    assert [*names.written, *names.without] != []
-    assert set(names.written) | set(names.without) == set(names.load())
-    assert list(names) == names.written
-    assert len(names) == len(set(names)) and names[0] in names and "bogus" not in names
-
-
-def test_a_new_part_is_a_new_choice():
-    source = "X: dict[str, int] = {'a': A, 'new': B}\nY: dict[str, int] = {c.n: c for c in (A, B)}"
-    assert registries.keys_in(source, "X") == ["a", "new"]
-    assert registries.keys_in(source, "Y") == ["A", "B"]
-    with pytest.raises(LookupError):
-        registries.keys_in(source, "Z")
+    assert names.written() == list(names.load())
+    assert {*names, *names.without} == set(names.load()) and not {*names} & {*names.without}
 
 
 def test_the_command_alone_shows_help(capsys):
@@ -287,7 +261,7 @@ def test_bad_data_is_one_line_and_1(name, here, capsys):
             marks=pytest.mark.skipif(sys.platform != "linux", reason="/proc"),
         ),
         ("fit rows.csv --kernel chi2 -o m.mercer", "negative"),
-        ("fit rows.npz -o m.mercer", "Name one of these with --array"),
+        ("fit rows.npz -o m.mercer", "Give --array one of these"),
         ("fit rows.npy --array a -o m.mercer", "--array is for archives, and rows.npy holds one"),
         ("fit rows.csv --array a -o m.mercer", "--array is for archives, and rows.csv is a table"),
         ("describe rows.csv", "not a mercer model file"),
@@ -462,7 +436,7 @@ def test_options_have_help():
     """No option is left unexplained."""
     subparsers = next(
         action
-        for action in frame.make_parser()._actions
+        for action in make_parser()._actions
         if isinstance(action, argparse._SubParsersAction)
     )
     for name, parser in subparsers.choices.items():
@@ -488,12 +462,12 @@ def test_lines_of_the_documentation_are_right_usage(page):
     commands = [words for words, after in commands_of(page) if "See mercer" not in after]
     assert commands
     for command in commands:
-        frame.make_parser().parse_args(command[1:])
+        make_parser().parse_args(command[1:])
 
 
 def test_outputs_of_pages_and_help_do_not_collide():
     """Who follows them one after the other never meets a file that exists already."""
-    lines = [shlex.split(line) for m in COMMANDS.values() for line in m.EXAMPLES.splitlines()]
+    lines = [shlex.split(line) for m in COMMANDS.values() for line in m.examples.splitlines()]
     for page in PAGES:
         found = commands_of(page)
         lines += [words for words, after in found if not after.startswith("mercer: error")]

@@ -20,8 +20,8 @@ from mercer import (
     load,
 )
 from mercer.cli import main
-from mercer.cli.methods import METHODS
-from mercer.cli.prepared import PreparedModel
+from mercer.cli.models import TableModel
+from mercer.cli.parser import methods
 from mercer.files import read_image, read_table
 from mercer.saving import read_extra, save
 
@@ -146,7 +146,7 @@ def test_other_columns_are_refused(X, run, capsys):
     assert "the model has 2 components" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", methods())
 def test_every_method_fits(method, X, run):
     three = ["rows.npy", "--columns", "0,1,2"]  # as many as a Fourier grid takes
     options = ["--method", method, "-r", 2, "--scale", "standard", "-o", "m.mercer"]
@@ -305,7 +305,7 @@ def test_explain_names_the_columns_of_the_table(X, run, capsys):
     run("fit", "rows.csv", "--scale", "standard", "-r", 2, "-o", "m.mercer")
     facts = run("explain", "m.mercer", "rows.csv", "-o", "drive.csv")
     assert facts["columns"] == NAMES and len(facts["size"]) == 2
-    rows = PreparedModel.load("m.mercer").scaling.apply(X)
+    rows = TableModel.load("m.mercer").scaling.apply(X)
     model = load("m.mercer")
     vars(model).pop("feature_names_in_", None)
     np.testing.assert_allclose(facts["overall"], model.attribute(rows).overall, rtol=1e-9)
@@ -360,7 +360,7 @@ def test_plan_counts_the_rows_of_a_table(X, run):
     facts = run("plan", "rows.csv", "-r", 3, "--memory", "1GB")
     assert (facts["rows"], facts["columns"], facts["memory"]) == (60, 4, 10**9)
     assert facts["method"] in {one["method"] for one in facts["methods"]}
-    assert {one["option"] for one in facts["methods"]} <= set(METHODS)
+    assert {one["option"] for one in facts["methods"]} <= set(methods())
     facts = run("plan", "--shape", "100000x54", "--memory", "2GB")
     assert [one["fits"] for one in facts["methods"] if one["method"] == "dense"] == [False]
 

@@ -117,7 +117,7 @@ def test_an_interrupt_while_the_command_is_imported_shows_no_traceback(tmp_path)
 import sys
 class Late:
     def find_spec(self, name, *rest):
-        if name == "mercer.cli.options":
+        if name == "mercer.cli.parser":
             raise KeyboardInterrupt
 from mercer.cli import main
 sys.meta_path.insert(0, Late())

@@ -1,14 +1,19 @@
-"""What can go wrong: exit codes, and every error as one line."""
+"""What can go wrong: exit codes, every error as one line, and signals as errors."""
 
 import json
+import re
+import signal
 import sys
+import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ..exceptions import InvalidParameterError
-from .signals import Stopped
+from ..exceptions import InvalidParameterError, MercerError
 
 SUCCESS, FAILED, WRONG_USAGE = 0, 1, 2
+STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 class JobError(Exception):
@@ -30,31 +35,46 @@ class UsageError(Exception):
         self.command = command
 
 
+class Stopped(BaseException):
+    """A signal asks to stop.
+
+    Not KeyboardInterrupt, which online methods answer with a valid model so far: a command that
+    is stopped leaves nothing behind.
+    """
+
+    def __init__(self, number: int):
+        super().__init__(signal.Signals(number).name)
+        # What shells report for a program that a signal has ended.
+        self.exit_code = 128 + number
+
+
 # Errors whose message is written for users; all others are defects.
 EXPECTED = (JobError, UsageError, ValueError, ImportError, RuntimeError, OSError, UserWarning)
 
-# The library names parameters in its messages; here they are options.
-OPTIONS = (
-    ("give header=False", "give --no-header"),
-    ("give header=True", "give --header"),
-    ("give decimal=','", "give --decimal ,"),
-    ("give missing='drop' or 'mean'", "give --missing drop or --missing mean"),
-    ("Fill or leave out those rows first", "Give --missing drop or --missing mean, or fill them"),
-    ("give its encoding, such as", "give its --encoding, such as"),
-    ("the rows, leave it out.", "the rows, leave it out with --drop, or keep it with --id."),
-    ("measurement, leave it out.", "measurement, leave it out with --drop, or keep it with --id."),
-    ("Give name= one of these", "Name one of these with --array"),
-    ("name= is for archives", "--array is for archives"),
-    ("max_iter or tol", "--passes or --tol"),
-    ("basis='landmarks'", "--method landmarks"),
-    ("basis='points'", "--method exact"),
-    ("eigen_solver='krylov'", "--method krylov"),
-    ("n_components=", "--components "),
-    ("n_clusters=", "--clusters "),
-    ("memory=", "--memory "),
-    ("aise memory", "aise --memory"),
-    ("device=", "--device "),
-    ("leave device out", "leave it out"),
+# Parameters of the library, and the options that stand for them here.
+OPTIONS = {
+    "n_components": "--components",
+    "n_clusters": "--clusters",
+    "basis": "--method",
+    "eigen_solver": "--method",
+    "max_iter": "--passes",
+    "tol": "--tol",
+    "n_jobs": "--threads",
+    "memory": "--memory",
+    "device": "--device",
+    "name": "--array",
+    "encoding": "--encoding",
+    "decimal": "--decimal",
+    "header": "--header",
+    "missing": "--missing",
+}
+# Values that have another name here; a basis of all points is the exact method.
+VALUES = {"--header True": "--header", "--header False": "--no-header"}
+VALUES |= {"--method points": "--method exact"}
+# Messages of the library write a parameter as name=value, or by its name where no word is like it.
+NAMED = re.compile(
+    rf"\b({'|'.join(OPTIONS)})=('[^']*'|True|False| |)"
+    r"|\b(n_components|max_iter|tol)\b|(?<=aise )(memory)\b"
 )
 
 
@@ -83,20 +103,15 @@ def report_failure(error: BaseException, manner: Manner) -> int:
     if manner.debug:
         traceback.print_exception(error)
     if isinstance(error, Stopped):
-        text = f"stopped by {error}; no file is half written"
+        text, code = f"stopped by {error}; no file is half written", error.exit_code
         print(f"mercer: {text}", file=sys.stderr)
-        return documented(text, error.exit_code, manner)
-    text, code = one_line(error), FAILED
-    if is_wrong_usage(error):
-        command = (isinstance(error, UsageError) and error.command) or manner.command
-        end = "" if text.endswith("?") else "."
-        text, code = f"{text.rstrip('.')}{end} See {command} --help", WRONG_USAGE
-    print(f"mercer: error: {text}", file=sys.stderr)
-    return documented(text, code, manner)
-
-
-def documented(text: str, code: int, manner: Manner) -> int:
-    """The exit code, after a JSON document about the error where JSON was asked for."""
+    else:
+        text, code = one_line(error), FAILED
+        if isinstance(error, UsageError | InvalidParameterError):
+            command = (isinstance(error, UsageError) and error.command) or manner.command
+            end = "" if text.endswith("?") else "."
+            text, code = f"{text.rstrip('.')}{end} See {command} --help", WRONG_USAGE
+        print(f"mercer: error: {text}", file=sys.stderr)
     if manner.json:
         facts = {"error": {"message": text, "exit_code": code}, "warnings": manner.warnings}
         print(json.dumps(facts))
@@ -104,24 +119,45 @@ def documented(text: str, code: int, manner: Manner) -> int:
 
 
 def one_line(error: BaseException) -> str:
-    """The message of an error without line breaks."""
+    """The message of an error or warning without line breaks, in the words of the command line."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, MemoryError):
         return "out of memory. Give a smaller --memory, or --method landmarks."
     text = " ".join(str(error).split())
     if isinstance(error, EXPECTED) and text:
-        return with_options(text)
+        text = NAMED.sub(as_option, text)
+        parameter = error.parameter if isinstance(error, MercerError) else None
+        if isinstance(error, InvalidParameterError) and parameter in OPTIONS:
+            return f"{OPTIONS[parameter]}: {text}"
+        return f"{text} Give --missing drop or mean." if parameter == "missing" else text
     return f"unexpected {type(error).__name__}: {text}. Run again with --debug and report it."
 
 
-def with_options(text: str) -> str:
-    """A message of the library in the words of the command line."""
-    for parameter, option in OPTIONS:
-        text = text.replace(parameter, option)
-    return text
+def as_option(found: re.Match) -> str:
+    """A parameter of the library, with its value if it has one, as an option."""
+    name, value, alone, memory = found.groups()
+    if name is None:
+        return OPTIONS[alone or memory]
+    text = OPTIONS[name] + " " + value.strip(" '")
+    return VALUES.get(text, text)
 
 
-def is_wrong_usage(error: BaseException) -> bool:
-    """Whether the command line is at fault, rather than the data or the machine."""
-    return isinstance(error, UsageError | InvalidParameterError)
+@contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """Raise `Stopped` in the main thread when SIGINT or SIGTERM comes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may set handlers
+        return
+
+    def stop(number, _frame):
+        raise Stopped(number)
+
+    # Shells let their background jobs ignore SIGINT, which is to stay so.
+    heard = [n for n in STOPPING if signal.getsignal(n) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

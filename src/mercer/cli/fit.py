@@ -1,110 +1,190 @@
-"""``mercer fit``: kernel PCA of a table, saved as a model file."""
+"""``mercer fit``: kernel PCA of a table, saved as a model file; estimators by their options."""
 
 import warnings
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
+from contextlib import closing
+from typing import Any
 
-from .failures import JobError
-from .methods import add_method, make_model, settle_method
-from .options import add_budget, add_data, add_kernel, add_output, add_scale, path_with, share
-from .results import Result, lines
+import numpy as np
 
-SUMMARY = "Fit kernel PCA to a table and save the model."
-EXAMPLES = """\
-  mercer fit demo-output/digits.csv --drop digit -o digits16.mercer
-  mercer fit demo-output/digits.csv --drop digit --scale standard --components 0.8 -o wide.mercer
-  mercer fit demo-output/digits.csv --drop digit --landmarks 300 --json -o small.mercer
-  mercer fit demo-output/digits.csv --target digit -o towards.mercer
-"""
-
-
-def configure(parser: ArgumentParser) -> None:
-    """Add the options."""
-    add_data(parser)
-    add_scale(parser)
-    parser.add_argument(
-        "--strict", action="store_true", help="fail where the method has not converged"
-    )
-    parser.add_argument(
-        "--checkpoint",
-        metavar="FOLDER",
-        help="leave there what a long fit has found; the same command goes on after a crash",
-    )
-    add_method(parser)
-    add_target(parser)
-    add_kernel(parser)
-    add_budget(parser, device=True)
-    add_output(parser, path_with(".mercer"), "model file, which ends in .mercer", required=True)
+from .. import HebbianKernelPCA, KernelPCA, SupervisedKernelPCA
+from ..files import FillMissing, RowSource
+from ..selectors import SELECTORS
+from .failures import JobError, UsageError
+from .models import TableModel
+from .outputs import Result, lines, verbosity, whole_file
+from .parser import BASES, KERNELS, SOLVERS, did_you_mean, methods
+from .tables import InputTable, Scaling, fits_memory, mixed_table, warn_of_scales
 
 
-def add_target(parser: ArgumentParser) -> None:
-    """What components are to depend on."""
-    group = parser.add_argument_group("supervised")
-    group.add_argument(
-        "--target",
-        metavar="COLUMN",
-        help="find the components that depend most on this column: labels, or numbers with a point",
-    )
-    group.add_argument(
-        "--unsupervised",
-        type=share,
-        default=0.0,
-        metavar="A",
-        help="share of plain kernel PCA, 0 to 1, for more components than classes (default: 0)",
-    )
-
-
-def run(args: Namespace) -> Result:
+def fit(args: Namespace) -> Result:
     """Read, scale, fit, save."""
-    from .outputs import whole_file
-    from .prepared import PreparedModel
-    from .training import training_rows
-
     method = settle_method(args)
+    args.keep = None if args.target is None else [args.target]
     with whole_file(args.output, args.force) as draft:
-        rows = training_rows(args, method)
+        mixed = mixed_table(args)
+        if mixed is not None:
+            (table, X), scaling = mixed, Scaling()
+            columns: list[str] | None = X.columns
+        else:
+            table = InputTable(args)
+            X, scaling = training_rows(table, method)
+            columns = table.columns
+        y = None if args.target is None else as_target(table.kept()[args.target])
         model = make_model(args, method)
         if args.checkpoint:
             model.set_params(checkpoint=args.checkpoint)
         with warnings.catch_warnings():
             # The default number of components is for all targets.
             warnings.filterwarnings("ignore", message=".*rank of the target kernel")
-            model.fit(rows.X, rows.target)
+            model.fit(X, y)
         if args.strict and not model.certificate_.converged:
             raise JobError("Not converged, and --strict was given. Raise --passes or --tol.")
-        parts = (rows.columns, rows.scaling, rows.image_shape, rows.fill)
-        PreparedModel(model, *parts).save(draft)
-    facts = facts_of(model, method, rows) | {"output": str(args.output)}
-    return Result(facts, summary(facts, model))
+        fill = table.source.means if isinstance(table.source, FillMissing) else None
+        TableModel(model, columns, scaling, table.image_shape, fill).save(draft)
+    rows = X.n_rows if isinstance(X, RowSource) else X.shape[0]
+    return fit_result(args, model, method, rows, scaling)
 
 
-def facts_of(model, method: str, rows) -> dict:
-    """A fit for machines."""
-    certificate = model.certificate_
-    target = {} if rows.target is None else {"target_kernel": str(model.target_)}
-    target |= {} if rows.target is None else {"hsic": model.hsic_}
-    plan = vars(model).get("plan_")
-    return {
-        "rows": rows.count,
+def fit_result(args: Namespace, model, method: str, rows: int | None, scaling: Scaling) -> Result:
+    """A fit for programs and for people."""
+    certificate, plan = model.certificate_, vars(model).get("plan_")
+    facts = {
+        "rows": rows,
         "columns": int(model.n_features_in_),
         "components": int(model.eigenvalues_.shape[0]),
         "method": method if plan is None else plan.method,
         "kernel": " ".join(repr(model.kernel_).split()),
-        "scale": rows.scaling.kind,
+        "scale": scaling.kind,
         "eigenvalues": model.eigenvalues_,
         "explained_variance_ratio": model.explained_variance_ratio_,
         "certificate": certificate.to_dict() | {"relative_residual": certificate.relative_residual},
-        **target,
+        "output": str(args.output),
     }
-
-
-def summary(facts: dict, model) -> str:
-    """A fit for people."""
-    size = "rows unknown" if facts["rows"] is None else f"{facts['rows']:,} rows"
-    head = [
-        ("table", f"{size}, {facts['columns']} columns, scaling: {facts['scale']}"),
+    size = "rows unknown" if rows is None else f"{rows:,} rows"
+    said = [
+        ("table", f"{size}, {facts['columns']} columns, scaling: {scaling.kind}"),
         ("kernel", facts["kernel"]),
         ("method", facts["method"]),
     ]
-    if "hsic" in facts:
-        head.append(("target", f"{facts['target_kernel']} kernel, HSIC {facts['hsic']:.4g}"))
-    return lines([*head, *model.certificate_.summary(), ("written", facts["output"])])
+    if args.target is not None:
+        facts |= {"target_kernel": str(model.target_), "hsic": model.hsic_}
+        said.append(("target", f"{model.target_} kernel, HSIC {model.hsic_:.4g}"))
+    return Result(facts, lines([*said, *certificate.summary(), ("written", args.output)]))
+
+
+def training_rows(table: InputTable, method: str) -> tuple[Any, Scaling]:
+    """The rows as the estimator takes them, in memory or read in blocks, and their scaling."""
+    args, rows = table.args, table.source
+    if table.image_shape is not None or fits_memory(table, args.memory):
+        rows = first = table.source.read()
+        if len(rows) < 2:
+            count = "one row" if len(rows) else "no rows"
+            raise JobError(f"{args.data} has {count}, and kernel PCA needs two at least.")
+    elif method == "hebbian":
+        raise JobError(
+            f"{rows.name} is larger than the memory budget, and --method hebbian needs its rows in "
+            "memory. Raise --memory, or take --method landmarks."
+        )
+    else:
+        with closing(table.blocks()) as blocks:
+            first = next(blocks)
+    if table.image_shape is None:
+        warn_of_scales(args, first, table.columns)
+    scaling = Scaling.fitted(table.blocks() if rows is table.source else [rows], args.scale)
+    return scaling.apply(rows), scaling
+
+
+def as_target(column: np.ndarray) -> np.ndarray:
+    """The column that components are to depend on.
+
+    Tables of text hold all numbers as floats, and labels have no decimals.
+    """
+    whole = column.dtype.kind == "f" and bool(np.all(column == np.round(column)))
+    return column.astype(np.int64) if whole else column
+
+
+def settle_method(args: Namespace) -> str:
+    """The method asked for; a number of landmarks or features asks for that one."""
+    method = args.method
+    if method == "auto" and (args.landmarks or args.selector):
+        method = "landmarks"
+    elif method == "auto" and args.features:
+        method = "features"
+    if (args.landmarks or args.selector) and method != "landmarks":
+        raise UsageError(f"--landmarks and --selector are not for --method {method}.")
+    if args.features and method != "features":
+        raise UsageError(f"--features is not for --method {method}.")
+    able = [name for name in methods() if iterates(name)]
+    if args.passes and method not in able:
+        raise UsageError(f"--passes is for --method {', '.join(able)}, and not for {method}.")
+    if method in ("hebbian", "fourier") and args.target is not None:
+        raise UsageError(f"--target is not for --method {method}.")
+    if method == "hebbian" and not isinstance(args.components, int):
+        raise UsageError("--method hebbian needs a number of components, not a share.")
+    return method
+
+
+def iterates(method: str) -> bool:
+    """Whether the passes of a method can be limited."""
+    solver = SOLVERS.load().get(method)
+    return method == "hebbian" if solver is None else solver().cap(1).most_passes is not None
+
+
+def make_model(args: Namespace, method: str):
+    """The estimator of a method, not fitted."""
+    settings = {
+        "kernel": args.kernel,
+        "gamma": width(args),
+        "degree": args.degree,
+        "coef0": args.coef0,
+        "tol": args.tol,
+        "copy_X": False,
+        "device": args.device,
+        **budget(args),
+    }
+    if method == "hebbian":
+        passes = {} if args.passes is None else {"n_passes": args.passes}
+        return HebbianKernelPCA(args.components, **passes, **settings)
+    settings["max_iter"] = args.passes
+    if method in BASES:
+        size = {"size": args.features} if method == "features" and args.features else {}
+        if method == "landmarks":
+            size = {"size": args.landmarks, "selector": make_selector(args.selector)}
+        settings["basis"] = BASES.load()[method](**size)
+    else:
+        settings["basis"] = "auto" if method == "auto" else "points"
+        settings["eigen_solver"] = method if method in SOLVERS else "auto"
+    if vars(args).get("target") is not None:
+        return SupervisedKernelPCA(args.components, unsupervised=args.unsupervised, **settings)
+    return KernelPCA(args.components, **settings)
+
+
+def make_selector(name: str | None):
+    """A selector with its defaults, by the name of its class in any case."""
+    if name is None:
+        return None
+    known = {kind.lower(): selector for kind, selector in SELECTORS.items()}
+    if name.lower() not in known:
+        raise UsageError(
+            f"--selector {name} is unknown.{did_you_mean(name, SELECTORS)} Choose one of "
+            f"{', '.join(SELECTORS)}."
+        )
+    return known[name.lower()]()
+
+
+def width(args: Namespace) -> float | str | None:
+    """Gamma as the estimators take it."""
+    if args.gamma == "auto":
+        return "median" if KERNELS.load()[args.kernel].measures_distance else None
+    return None if args.gamma == "columns" else args.gamma
+
+
+def budget(args: Namespace) -> dict[str, Any]:
+    """The parameters of every estimator that the options of resources stand for."""
+    return {
+        "random_state": args.seed,
+        "memory": args.memory,
+        "n_jobs": args.threads,
+        "verbose": verbosity(args),
+    }

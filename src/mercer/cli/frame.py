@@ -1,66 +1,37 @@
-"""The frame of all commands: the parser, and one run from arguments to exit code."""
+"""The frame of all commands: one run from arguments to exit code."""
 
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import warnings
-from argparse import ArgumentError, ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
-from types import ModuleType
-from typing import NoReturn
+from pathlib import Path
 
-from . import (
-    cluster,
-    compare,
-    demo,
-    denoise,
-    describe,
-    embed,
-    explain,
-    fit,
-    inverse,
-    mds,
-    plan,
-    report,
-    significance,
-    transform,
+from .failures import (
+    SUCCESS,
+    WRONG_USAGE,
+    JobError,
+    Manner,
+    Stopped,
+    one_line,
+    report_failure,
+    stopped_by_signals,
 )
-from .completion import SHELLS, completion_script
-from .failures import SUCCESS, WRONG_USAGE, Manner, UsageError, one_line, report_failure
-from .messages import say
-from .options import add_common
-from .results import Result, to_json
-from .signals import Stopped, stopped_by_signals
-from .standard_streams import is_stdout, stdin_as_file
-from .suggestions import did_you_mean
+from .parser import DASH, make_parser
 
-COMMANDS: dict[str, ModuleType] = {
-    "fit": fit,
-    "transform": transform,
-    "inverse": inverse,
-    "describe": describe,
-    "explain": explain,
-    "significance": significance,
-    "report": report,
-    "plan": plan,
-    "compare": compare,
-    "cluster": cluster,
-    "embed": embed,
-    "mds": mds,
-    "denoise": denoise,
-    "demo": demo,
+# What files of other kinds than text begin with.
+MAGIC = {
+    b"PAR1": ".parquet",
+    b"ARROW1": ".feather",
+    b"\x93NUMPY": ".npy",
+    b"\x1f\x8b": ".csv.gz",
+    b"\xd0\xcf\x11\xe0": ".xls",
 }
-DESCRIPTION = "Kernel PCA that scales, with a certificate of error on every result."
-EPILOG = """\
-Results go to stdout, messages to stderr. Exit codes: 0 success, 1 the job failed, 2 wrong usage,
-130 interrupted. Every command has a --help with an example.
-
-example:
-  mercer demo
-"""
-FILES_NOTE = "\nThe files of examples are those that mercer demo leaves behind.\n"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -81,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         # The interpreter flushes once more at its end, and that must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        # A reader that has seen enough is no failure of this job.
+        # A closed pipe is not an error.
         return SUCCESS if isinstance(error, BrokenPipeError) else report_failure(error, Manner())
     return code
 
@@ -92,16 +63,15 @@ def run(argv: Sequence[str] | None) -> int:
     # Known before the options are parsed, which may fail.
     manner = Manner(json="--json" in words, debug="--debug" in words)
     try:
-        parser = make_parser()
+        parser = make_parser(words)
         args = parser.parse_args(words)
         if args.run is None or args.version or args.verbose:
             return run_without_command(parser, args)
-        manner.command = args.command
-        args.accounts = []
+        manner.command, args.table = args.command, None
         with stopped_by_signals(), heard_warnings(args.quiet, manner.warnings):
             with stdin_as_file(args):
                 result = args.run(args)
-            show(args, result, manner.warnings)
+            result.show(args, manner.warnings)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else WRONG_USAGE
     except BrokenPipeError:
@@ -115,110 +85,24 @@ def run(argv: Sequence[str] | None) -> int:
 
 def run_without_command(parser: ArgumentParser, args: Namespace) -> int:
     """Versions, a script for the shell, or the help that a newcomer is after."""
-    if args.version:
-        print(version_text(args.verbose))
+    if args.version and args.verbose:
+        from .._versions import versions_text
+
+        print(versions_text())
+    elif args.version:
+        from .. import __version__
+
+        print(f"mercer {__version__}")
     elif args.verbose:
         parser.error("--verbose goes with --version")
     elif args.print_completion:
-        print(completion_script(make_parser(), args.print_completion))
+        from .._packages import needed
+
+        shtab = needed("shtab", "completion", "Completion")
+        print(shtab.complete(make_parser(), shell=args.print_completion))
     else:
         parser.print_help()
     return SUCCESS
-
-
-def show(args: Namespace, result: Result, heard: list[str]) -> None:
-    """Say what was made of the tables, and print a result.
-
-    It goes to stdout, or to stderr where stdout holds the output itself.
-    """
-    for line in filter(None, (account.line() for account in args.accounts)):
-        say(args, line)
-    tables = [account.facts() for account in args.accounts]
-    facts = result.facts | ({"tables": tables} if tables else {}) | {"warnings": heard}
-    output = vars(args).get("output")
-    if not is_stdout(output):
-        print(to_json(facts) if args.json else result.text)
-        return
-    facts["output"], text = "stdout", result.text.replace(str(output), "stdout")
-    say(args, to_json(facts) if args.json else text)
-
-
-def make_parser() -> ArgumentParser:
-    """The parser of all commands."""
-    parser = Parser(prog="mercer", description=DESCRIPTION, epilog=EPILOG)
-    parser.add_argument("--version", action="store_true", help="show the version and exit")
-    parser.add_argument(
-        "--verbose",
-        action="store_true",
-        help="with --version: libraries, threads, devices and memory as well, for bug reports",
-    )
-    parser.add_argument(
-        "--print-completion",
-        choices=SHELLS,
-        metavar="SHELL",
-        help="print a script that completes commands and options in %(choices)s",
-    )
-    parser.set_defaults(run=None)
-    commands = parser.add_subparsers(metavar="COMMAND", title="commands")
-    for name, module in COMMANDS.items():
-        one = commands.add_parser(
-            name,
-            help=module.SUMMARY,
-            description=module.SUMMARY,
-            epilog=f"example:\n{module.EXAMPLES}{FILES_NOTE if name != 'demo' else ''}",
-        )
-        module.configure(one)
-        add_common(one)
-        one.set_defaults(run=module.run, command=one.prog, parser=one)
-    return parser
-
-
-class Form(RawDescriptionHelpFormatter):
-    """Examples keep their lines, and options have room beside their help."""
-
-    def __init__(self, prog, **options):
-        super().__init__(prog, max_help_position=28, **options)
-        # argparse does not count that commands are indented more than options.
-        self._action_max_length = 14
-
-
-class Parser(ArgumentParser):
-    """Options in full, and wrong usage as one line."""
-
-    def __init__(self, **options):
-        # An abbreviation that works today would break with the next option.
-        super().__init__(formatter_class=Form, allow_abbrev=False, **options)
-
-    def parse_args(self, args=None, namespace=None):
-        """As usual; what is left over is an error of the command that it was meant for."""
-        found, rest = self.parse_known_args(args, namespace)
-        if rest:
-            parser = vars(found).get("parser", self)
-            options = [name for action in parser._actions for name in action.option_strings]
-            near = did_you_mean(rest[0].partition("=")[0], options)
-            parser.error(f"unrecognized arguments: {' '.join(rest)}.{near}")
-        return found
-
-    def error(self, message: str) -> NoReturn:
-        """Say what was wrong; the frame says where to read on."""
-        raise UsageError(message, self.prog)
-
-    def _check_value(self, action, value):
-        if action.choices is not None and value not in action.choices:
-            names = ", ".join(map(str, action.choices))
-            near = did_you_mean(str(value), map(str, action.choices))
-            raise ArgumentError(action, f"invalid choice: {value!r}.{near} Choose from {names}")
-
-
-def version_text(verbose: bool) -> str:
-    """The version, and what a bug report needs besides; imported only when it is asked for."""
-    if verbose:
-        from .._versions import versions_text
-
-        return versions_text()
-    from .. import __version__
-
-    return f"mercer {__version__}"
 
 
 @contextmanager
@@ -234,4 +118,28 @@ def heard_warnings(quiet: bool, heard: list[str]) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("always")  # each is told once, and in every run
         warnings.showwarning = hear
+        yield
+
+
+@contextmanager
+def stdin_as_file(args: Namespace) -> Iterator[None]:
+    """Where DATA is ``-``, a file with what stdin gives, for as long as the command runs.
+
+    Rows are read more than once, which a pipe does not allow.
+    """
+    if vars(args).get("data") != DASH:
+        yield
+        return
+    start = sys.stdin.buffer.read(8)
+    if not start:
+        raise JobError("stdin is empty. Pipe a table into the command, or name a file.")
+    if start.startswith(b"PK"):
+        raise JobError("stdin holds an archive (.npz or .xlsx). Name it as a file instead.")
+    suffix = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), ".csv")
+    with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
+        path = Path(folder, f"stdin{suffix}")
+        with path.open("wb") as file:
+            file.write(start)
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        args.data = str(path)
         yield

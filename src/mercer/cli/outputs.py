@@ -1,37 +1,134 @@
-"""Output files: whole or not at all, and never over another file unless asked."""
+"""What a command gives back: messages, results, and output files that are whole or not there."""
 
+import csv
 import errno
+import io
+import json
+import math
 import os
 import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from ..files import open_sink
 from .failures import JobError
-from .standard_streams import is_stdout
+from .parser import DASH
 
 # What writing fails with where there is no room left.
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
+Columns = dict[str, np.ndarray]
+Pairs = Sequence[tuple[str, object]]
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of a command.
+
+    Attributes
+    ----------
+    facts : dict
+        One JSON document; arrays and NumPy numbers are allowed.
+    text : str
+        The same for people.
+    """
+
+    facts: dict
+    text: str
+
+    def show(self, args: Namespace, warnings: list[str]) -> None:
+        """Say what was made of the table, and print the result.
+
+        It goes to stdout, or to stderr where stdout holds the output itself.
+        """
+        facts, text = dict(self.facts), self.text
+        if args.table is not None:
+            facts["tables"] = [args.table.facts()]
+            for line in args.table.lines():
+                say(args, line)
+        facts["warnings"] = warnings
+        output = vars(args).get("output")
+        if not is_stdout(output):
+            print(to_json(facts) if args.json else text)
+            return
+        facts["output"], text = "stdout", text.replace(str(output), "stdout")
+        say(args, to_json(facts) if args.json else text)
+
+
+def say(args: Namespace, text: str) -> None:
+    """Print to stderr unless the user asked for quiet."""
+    if not args.quiet:
+        print(text, file=sys.stderr)
+
+
+def verbosity(args: Namespace) -> int:
+    """1 where somebody watches a progress bar, else 0."""
+    return int(not args.quiet and sys.stderr.isatty())
+
+
+def to_json(facts: dict) -> str:
+    """One JSON document; what is not a number becomes null, since JSON has no NaN."""
+    return json.dumps(_plain(facts), allow_nan=False)
+
+
+def _plain(value):
+    """Containers, strings and numbers of Python only."""
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
+def lines(pairs: Pairs) -> str:
+    """Names and values in two columns."""
+    width = max(len(name) for name, _ in pairs)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in pairs)
+
+
+def is_stdout(path: Path | None) -> bool:
+    """Whether an output is stdout, and no file."""
+    return path is not None and path.stem == DASH and path.parent == Path()
+
 
 @contextmanager
-def whole_file(path: Path, force: bool) -> Iterator[Path]:
+def whole_file(path: Path | None, force: bool) -> Iterator[Any]:
     """A path to write to, which becomes `path` when the block ends well and vanishes when not.
 
     Entered before the work starts, so that an output that cannot be written is found at once.
 
     Parameters
     ----------
-    path : Path
+    path : Path or None
+        None where the result is printed, and there is nothing to write to.
     force : bool
         Whether a file of that name may be replaced.
     """
+    if path is None:
+        yield None
+        return
     if is_stdout(path):
-        with file_for_stdout(path.suffix) as draft:
+        with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
+            draft = Path(folder, f"output{path.suffix}")
             yield draft
+            sys.stdout.flush()
+            with draft.open("rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
         return
     check_free(path, force)
     # The suffix stays: writers choose the format by it.
@@ -55,18 +152,6 @@ def whole_file(path: Path, force: bool) -> Iterator[Path]:
         ) from error
     finally:
         draft.unlink(missing_ok=True)
-
-
-@contextmanager
-def file_for_stdout(suffix: str) -> Iterator[Path]:
-    """A path to write to, whose bytes go to stdout when the block ends well."""
-    with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
-        draft = Path(folder, f"output{suffix}")
-        yield draft
-        sys.stdout.flush()
-        with draft.open("rb") as file:
-            shutil.copyfileobj(file, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
 
 
 def check_free(path: Path, force: bool) -> None:
@@ -105,3 +190,97 @@ def whole_folder(folder: Path, force: bool) -> Iterator[Path]:
         folder.mkdir(exist_ok=True)
         for file in sorted(Path(name).iterdir()):
             os.replace(file, folder / file.name)
+
+
+def deliver(
+    args: Namespace, draft: Path | None, columns: Columns, facts: dict, summary: Pairs
+) -> Result:
+    """The result of a command whose outcome is columns.
+
+    Parameters
+    ----------
+    args : Namespace
+    draft : Path or None
+        Where to write; None for stdout, which then gets the columns, and stderr the summary.
+    columns : dict of str to array of shape (n,)
+    facts : dict
+        What is known beside the columns.
+    summary : list of (str, object)
+        The same for people, names and values.
+    """
+    if draft is not None:
+        write_columns(draft, columns)
+        facts = facts | {"output": str(args.output)}
+        return Result(facts, lines([*summary, ("written", args.output)]))
+    if not args.json:
+        say(args, lines(summary))
+    return Result(facts | {"result": columns}, as_csv(columns))
+
+
+def deliver_blocks(
+    args: Namespace, draft: Path | None, blocks: Iterable, names: list[str], kept: Columns
+) -> Result:
+    """The result of a command whose outcome is rows, written as they come.
+
+    Parameters
+    ----------
+    args, draft : Namespace, Path or None
+    blocks : iterable of arrays
+    names : list of str
+        Of their columns.
+    kept : dict of str to array
+        Columns of the table that go before them.
+    """
+    blocks = iter(blocks)
+    first = next(blocks, None)
+    if first is None:
+        raise JobError(f"{args.data} has no rows.")
+    blocks = chain([first], blocks)
+    if draft is None:
+        rows = np.concatenate(list(blocks))
+        columns = beside(kept, matrix_columns(rows, names))
+        return deliver(args, None, columns, {"rows": len(rows)}, [("rows", f"{len(rows):,}")])
+    with open_sink(draft, len(names), first.dtype, names, kept) as sink:
+        for block in blocks:
+            sink.write(block)
+    names = [*kept, *names]
+    facts = {"rows": sink.n_rows, "names": names, "output": str(args.output)}
+    size = f"{sink.n_rows:,} of {len(names)} columns"
+    return Result(facts, lines([("rows", size), ("written", args.output)]))
+
+
+def beside(kept: Columns, columns: Columns) -> Columns:
+    """Columns of the table and of the result, side by side."""
+    clash = sorted(set(kept) & set(columns))
+    if clash:
+        raise JobError(f"The result would have two columns called {clash[0]!r}. Keep another one.")
+    return kept | columns
+
+
+def matrix_columns(S, names: list[str]) -> Columns:
+    """The columns of a matrix by name."""
+    return dict(zip(names, np.asarray(S).T, strict=True))
+
+
+def write_columns(path: Path, columns: Columns) -> None:
+    """Write columns in the format that the suffix names; `.npy` has the numbers only."""
+    kind = path.suffix.lower()
+    if kind == ".npy":
+        numbers = [column for column in columns.values() if column.dtype.kind in "biuf"]
+        np.save(path, numbers[0] if len(numbers) == 1 else np.column_stack(numbers))
+    elif kind == ".csv":
+        path.write_text(as_csv(columns) + "\n", encoding="utf-8")
+    else:
+        from .._packages import needed
+
+        table = needed("pyarrow", "files").table(columns)
+        needed("pyarrow.parquet", "files").write_table(table, path)
+
+
+def as_csv(columns: Columns) -> str:
+    """A header and a line a row, every number with the digits that tell it apart."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue().rstrip("\n")

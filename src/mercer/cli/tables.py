@@ -1,10 +1,13 @@
-"""DATA of a command line: a path, the columns wanted of it, and whether it fits in memory."""
+"""DATA of a command line: the columns wanted of it, what is done about missing values, scaling."""
 
 from argparse import Namespace
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from ..compute import is_sparse, parse_bytes
 from ..exceptions import TableWarning, tell
@@ -12,29 +15,205 @@ from ..files import (
     DropMissing,
     FillMissing,
     RowSource,
-    Table,
     TextFormat,
+    is_table,
     open_source,
     read_table,
 )
-from ..files.layout import COMPRESSED
-from ..files.opening import existing, is_table
+from ..files.base import READ_ROWS
+from ..files.layout import COMPRESSED, MISSING
+from ..files.opening import existing
 from ..files.tables import image_files
+from ..relatives.mixed import MixedTable
 from ..rows.blocks import WHOLE_SHARE
-from .accounts import take_account
 from .failures import JobError, UsageError
-from .messages import say
-from .suggestions import did_you_mean
+from .outputs import Columns, say
+from .parser import KERNELS, did_you_mean
 
 # Rows and bytes read at a time, at most: few enough to see progress.
 BLOCK_ROWS, BLOCK_BYTES = 8192, 2**25
 # Ranges of columns that differ by more than this make the larger ones rule all distances. The
 # narrowest tenth of the columns is not counted: rare pixels of images are no other unit.
 SCALES_APART, NARROWEST = 100, 0.1
-# Kernels to which the scales of columns do not matter.
-SCALE_FREE = {"precomputed", "gower"}
 # Bytes of text in a byte of a compressed table, more than numbers have.
 UNPACKED = 8
+# Columns named in a message, at most.
+SHOWN = 12
+# Why a column is left out that can be compared by equality.
+TEXTS = ("text", "dictionary")
+
+
+class InputTable:
+    """DATA of a command line, opened and not read yet.
+
+    Parameters
+    ----------
+    args : Namespace
+        With the options of a table. Its `table` becomes this one, for the account at the end.
+    columns : list of str or None
+        The columns to take where the user names none and the table has names.
+    fill : array or None
+        What stands for missing values of each column, as a model keeps it.
+    keep_missing : bool
+        Whether missing values stay as they are.
+
+    Attributes
+    ----------
+    source : RowSource
+    image_shape : tuple of int or None
+        Of the images that the rows are.
+    left_out : dict of str to str
+        Columns that are not used, and why.
+    """
+
+    def __init__(
+        self,
+        args: Namespace,
+        columns: list[str] | None = None,
+        fill: np.ndarray | None = None,
+        keep_missing: bool = False,
+    ):
+        args.table, self.args = self, args
+        self.kept_names = list(dict.fromkeys([args.id, *(vars(args).get("keep") or [])]))
+        self.kept_names = [name for name in self.kept_names if name is not None]
+        self.image_shape, self.files, self.chosen = None, {}, False
+        if image_files(existing(args.data)):
+            if args.columns or args.drop or self.kept_names:
+                raise UsageError("--columns, --drop, --id and --target are not for images.")
+            images = read_table(args.data)
+            self.source: RowSource = open_source(images.X)
+            self.source.name, self.policy, self.left_out = args.data, "error", {}
+            self.image_shape, self.files = images.image_shape, images.others
+            return
+        self.policy = args.missing or ("error" if fill is None else "mean")
+        if keep_missing:
+            self.policy = "keep"
+        self.source = self._pick(columns)
+        self.left_out = dict(self.source.reasons)
+        self.left_out |= dict.fromkeys(set(self.kept_names) & set(self.left_out), "kept")
+        # Who names the columns knows what is left out.
+        self.chosen = bool(args.columns or columns)
+        for note in self.source.notes:
+            shell = "leave it out with --drop, or keep it with --id."
+            tell(note.replace("leave it out.", shell), TableWarning)
+        self.source.notes = ()  # said, and not to be said again by a fit
+        if self.policy == "drop":
+            self.source = DropMissing(self.source)
+        elif self.policy == "mean":
+            self.source = FillMissing(self.source, fill)
+
+    def _pick(self, columns: list[str] | None) -> RowSource:
+        """The rows with the columns that are asked for, missing values as they are."""
+        args = self.args
+        form = TextFormat(
+            encoding=args.encoding,
+            decimal=args.decimal,
+            comment=args.comment,
+            header=args.header,
+            marks=self.policy != "error",
+        )
+        source = open_source(args.data, name=args.array, format=form)
+        places = [str(i) for i in range(source.n_columns + len(source.left_out))]
+        numbers = source.columns or [place for place in places if place not in source.left_out]
+        known = [*numbers, *source.left_out]
+        wanted, why = args.columns, "which was asked for"
+        if wanted is None and source.columns is not None:
+            wanted, why = columns, "which the model was fitted to"
+        check_known(source.name, wanted or [], known, why)
+        check_known(source.name, args.drop or [], known, "which was asked for")
+        check_known(source.name, self.kept_names, known, "which was to be kept")
+        aside = {*(args.drop or []), *(set(self.kept_names) - set(wanted or []))}
+        if wanted is None and not aside:
+            return source
+        picked = [name for name in wanted or numbers if name not in aside]
+        if not picked:
+            raise JobError(f"No column of {source.name} is left. Drop fewer of them.")
+        if is_table(args.data):
+            return open_source(args.data, columns=picked, name=args.array, format=form)
+        return PickedColumns(source, [int(name) for name in picked])
+
+    @property
+    def columns(self) -> list[str] | None:
+        return self.source.columns
+
+    def read(self) -> Any:
+        """All rows, of which there must be one."""
+        X = self.source.read()
+        if X.shape[0] == 0:
+            raise JobError(f"{self.args.data} has no rows.")
+        return X
+
+    def blocks(self) -> Generator:
+        """The rows in blocks of a moderate size."""
+        rows = BLOCK_BYTES // (8 * self.source.n_columns)
+        return self.source.blocks(max(1, min(BLOCK_ROWS, rows)))
+
+    def mixed(self, texts: list[str]) -> MixedTable:
+        """All rows with columns of numbers and of texts; None and NaN are what is missing."""
+        pieces = self.source.pieces(READ_ROWS)
+        X = np.concatenate([np.zeros((0, self.source.n_columns)), *pieces])
+        for name in texts:
+            self.left_out.pop(name, None)
+        named = self.columns or [str(i) for i in range(self.source.n_columns)]
+        numbers = {name: X[:, j] for j, name in enumerate(named)}
+        others = self.source.others(texts) if texts else {}
+        return MixedTable(numbers | {name: labels(column) for name, column in others.items()})
+
+    def texts(self) -> list[str]:
+        """Columns that can be compared by equality: texts that the user has not set aside."""
+        aside = {*(self.args.drop or []), *self.kept_names}
+        return [
+            name
+            for name, why in self.left_out.items()
+            if why.startswith(TEXTS) and name not in aside and not self.args.columns
+        ]
+
+    def others(self, names: list[str] | None = None) -> Columns:
+        """Columns of any kind by name; None for all that are not used."""
+        return self.files or self.source.others(names)
+
+    def kept(self) -> Columns:
+        """Columns that accompany the rows into the result: as asked for, and the names of images.
+
+        A file of numbers only has no place for the names of images.
+        """
+        output = vars(self.args).get("output")
+        if self.files and output is not None and output.suffix.lower() == ".npy":
+            say(self.args, f"{output.name} holds numbers only; .csv and .parquet hold file names")
+            return {}
+        return self.others(self.kept_names) if self.files or self.kept_names else {}
+
+    def facts(self) -> dict:
+        """What was made of the table, for programs."""
+        missing: dict = {} if self.policy in ("error", "keep") else {"policy": self.policy}
+        if isinstance(self.source, DropMissing):
+            missing["rows_dropped"] = self.source.dropped
+        elif isinstance(self.source, FillMissing):
+            missing["cells_filled"] = self.source.filled
+        used = self.source.n_columns if self.columns is None else self.columns
+        return {
+            "name": self.source.name,
+            "used": used,
+            "left_out": self.left_out,
+            "missing": missing,
+        }
+
+    def lines(self) -> Iterator[str]:
+        """The same for people; nothing where all is as one would think."""
+        name, source = self.source.name, self.source
+        if isinstance(source, DropMissing) and source.dropped:
+            yield f"{name}: left out {counted(source.dropped, 'row')} with missing values"
+        elif isinstance(source, FillMissing) and source.filled:
+            yield f"{name}: filled {counted(source.filled, 'missing value')} with means"
+        told = [
+            f"{column} ({why})"
+            for column, why in self.left_out.items()
+            if why not in ("not asked for", "kept")
+        ]
+        if told and not self.chosen:
+            more = [f"and {len(told) - SHOWN} more"] if len(told) > SHOWN else []
+            listed = ", ".join([*told[:SHOWN], *more])
+            yield f"{name}: used {source.n_columns}; left out: {listed}"
 
 
 class PickedColumns(RowSource):
@@ -50,288 +229,115 @@ class PickedColumns(RowSource):
         self.source, self.places = source, places
         self.name, self.dtype, self.n_rows = source.name, source.dtype, source.n_rows
         self.n_columns = len(places)
-        others = (str(i) for i in range(source.n_columns) if i not in places)
-        self.left_out = tuple(others)
+        self.left_out = tuple(str(i) for i in range(source.n_columns) if i not in places)
         self.reasons = dict.fromkeys(self.left_out, "not asked for")
 
     def chunks(self, rows: int) -> Iterator:
-        """The source's pieces, narrower."""
         for chunk in self.source.chunks(rows):
             yield chunk[:, self.places]
 
     def others(self, names=None):
-        """Columns by their numbers."""
-        names = self.left_out if names is None else names
         rows = self.source.read()
-        return {name: rows[:, int(name)] for name in names}
+        return {name: rows[:, int(name)] for name in (self.left_out if names is None else names)}
 
 
-class ImageRows(RowSource):
-    """Images in memory, one row an image, with the names of their files.
+@dataclass(frozen=True)
+class Scaling:
+    """What is taken from each column, and what the rest is divided by.
 
-    Parameters
+    Attributes
     ----------
-    name : str
-    table : Table
+    kind : "none", "standard" or "minmax"
+    shift, size : arrays of shape (d,), or None
+        None where nothing is scaled.
     """
 
-    def __init__(self, name: str, table: Table):
-        self.name, self.table = name, table
-        self.n_rows, self.n_columns = table.X.shape
-        self.left_out = tuple(table.others)
+    kind: str = "none"
+    shift: np.ndarray | None = None
+    size: np.ndarray | None = None
+
+    @classmethod
+    def fitted(cls, blocks: Iterable, kind: str) -> "Scaling":
+        """The scaling that all rows, given in blocks, ask for."""
+        if kind == "none":
+            return cls()
+        scaler: Any = StandardScaler() if kind == "standard" else MinMaxScaler()
+        for block in blocks:
+            if is_sparse(block):
+                raise UsageError("--scale would make sparse rows dense. Leave it out.")
+            scaler.partial_fit(block)
+        if kind == "standard":
+            return cls(kind, scaler.mean_, np.where(scaler.scale_ > 0, scaler.scale_, 1.0))
+        # A column that is constant stays so, at zero.
+        size = np.where(scaler.data_range_ > 0, scaler.data_range_, 1.0)
+        return cls(kind, scaler.data_min_, size)
+
+    def apply(self, X):
+        """Rows as the model knows them, in their own floating type."""
+        if self.shift is None:
+            return X
+        if isinstance(X, RowSource):
+            return ScaledRows(X, self)
+        return ((np.asarray(X) - self.shift) / self.size).astype(X.dtype, copy=False)
+
+    def undo(self, X):
+        """Rows as the table had them."""
+        return X if self.shift is None else (X * self.size + self.shift).astype(X.dtype, copy=False)
+
+
+class ScaledRows(RowSource):
+    """Rows of a source, scaled as they are read."""
+
+    def __init__(self, source: RowSource, scaling: Scaling):
+        self.source, self.scaling = source, scaling
+        self.name, self.dtype, self.columns = source.name, source.dtype, source.columns
+        self.n_columns, self.n_rows = source.n_columns, source.n_rows
 
     def chunks(self, rows: int) -> Iterator:
-        """Slices of rows."""
-        for start in range(0, self.n_rows or 0, rows):
-            yield self.table.X[start : start + rows]
-
-    def others(self, names=None):
-        """The names of the files."""
-        return {name: self.table.others[name] for name in names or self.left_out}
+        return map(self.scaling.apply, self.source.blocks(rows))
 
 
-def open_rows(
-    args: Namespace, columns: list[str] | None = None, fill=None, policy: str | None = None
-) -> RowSource:
-    """The rows of DATA, not read yet.
-
-    Parameters
-    ----------
-    args : Namespace
-        With the options of `add_data`.
-    columns : list of str or None
-        The columns to take where the user names none and the table has names.
-    fill : array or None
-        What stands for missing values of each column, as a model keeps it.
-    policy : str or None
-        What to do about missing values, which "keep" leaves to the reader; None for what the user
-        asks for.
-    """
-    policy = policy or args.missing or ("error" if fill is None else "mean")
-    picked = pick_columns(args, columns, policy)
-    chosen = bool(args.columns or columns)
-    account = take_account(args, picked, chosen, kept_names(args))
-    if policy in ("error", "keep"):
-        return picked
-    account.missing["policy"] = policy
-    if policy == "drop":
-        return DropMissing(picked)
-    return FillMissing(picked, fill)
-
-
-def pick_columns(args: Namespace, columns: list[str] | None, policy: str) -> RowSource:
-    """The rows of DATA with the columns that are asked for, missing values as they are."""
-    form = text_format(args, policy)
-    source = open_source(args.data, name=args.array, format=form)
-    if args.columns is None and source.columns is not None:
-        check_known(source, columns or [], "which the model was fitted to")
-        picked = pick(source, columns, dropped(args, columns))
-    else:
-        picked = pick(source, args.columns, dropped(args, args.columns))
-    check_known(source, kept_names(args), "which was to be kept")
-    if picked is None:
-        return source
-    if is_table(args.data):
-        return open_source(args.data, columns=picked, name=args.array, format=form)
-    return PickedColumns(source, [int(name) for name in picked])
-
-
-def text_format(args: Namespace, policy: str) -> TextFormat:
-    """How the text of DATA is written, as far as the user says."""
-    return TextFormat(
-        encoding=args.encoding,
-        decimal=args.decimal,
-        comment=args.comment,
-        header=args.header,
-        marks=policy != "error",
-    )
-
-
-def dropped(args: Namespace, wanted: list[str] | None) -> list[str] | None:
-    """Columns to leave out: as asked for, and those to carry along that are not wanted besides."""
-    kept = [name for name in kept_names(args) if name not in (wanted or [])]
-    return [*(args.drop or []), *kept] or None
-
-
-def kept_names(args: Namespace) -> list[str]:
-    """The columns to carry along."""
-    id_column = [] if args.id is None else [args.id]
-    return list(dict.fromkeys([*id_column, *(vars(args).get("keep") or [])]))
-
-
-def kept_columns(args: Namespace, source: RowSource) -> dict[str, np.ndarray]:
-    """Columns that accompany the rows into the result: as asked for, and the names of images."""
-    if isinstance(source, ImageRows):
-        return source.others()
-    wanted = kept_names(args)
-    return source.others(wanted) if wanted else {}
-
-
-def kept_of(args: Namespace, table: Table) -> dict[str, np.ndarray]:
-    """Columns of a table in memory that accompany its rows."""
-    if table.image_shape is not None:
-        return table.others
-    return {name: column_of(table, name) for name in kept_names(args)}
-
-
-def column_of(table: Table, name: str) -> np.ndarray:
-    """A column of a table in memory, used or left out."""
-    if name in table.others:
-        return table.others[name]
-    return table.X[:, (table.names or []).index(name)]
-
-
-def named_points(args: Namespace, table: Table) -> dict[str, np.ndarray]:
-    """What is asked for of a table, else its columns of text: names of points among distances."""
-    wanted = kept_names(args)
-    texts = [name for name, column in table.others.items() if column.dtype.kind in "UO"]
-    for account in args.accounts:
-        account.left_out |= dict.fromkeys(wanted or texts, "kept")
-    return {name: column_of(table, name) for name in wanted or texts}
-
-
-def kept_beside(args: Namespace, source: RowSource) -> dict[str, np.ndarray]:
-    """Columns that go into a file of results; names of images do not fit one of numbers only."""
-    kept = kept_columns(args, source)
-    numbers_only = args.output is not None and args.output.suffix.lower() == ".npy"
-    if numbers_only and kept and not kept_names(args):
-        say(args, f"{args.output.name} holds numbers only; .csv and .parquet hold file names too")
-        return {}
-    return kept
-
-
-def read_rows(args: Namespace, columns: list[str] | None = None, fill=None) -> Table:
-    """DATA in memory, an image or a folder of images included."""
-    if is_images(args.data):
-        table = read_images_of(args)
-    else:
-        source = open_rows(args, columns, fill)
-        table = Table(source.read(), source.columns, source.others())
-        say_missing(args, source)
-    if table.X.shape[0] == 0:
-        raise JobError(f"{args.data} has no rows.")
-    return table
-
-
-def read_images_of(args: Namespace) -> Table:
-    """Images in memory."""
-    if args.columns or args.drop or kept_names(args):
-        raise UsageError("--columns, --drop and --id are for tables, and images have pixels.")
-    return read_table(args.data)
-
-
-def say_missing(args: Namespace, source: RowSource) -> None:
-    """Say how many rows were left out or cells filled, after a reading, and remember it."""
-    if isinstance(source, DropMissing):
-        args.accounts[-1].missing["rows_dropped"] = source.dropped
-        if source.dropped:
-            rows = "row" if source.dropped == 1 else "rows"
-            say(args, f"{source.name}: left out {source.dropped:,} {rows} with missing values")
-    elif isinstance(source, FillMissing):
-        args.accounts[-1].missing["cells_filled"] = source.filled
-        if source.filled:
-            values = "value" if source.filled == 1 else "values"
-            say(args, f"{source.name}: filled {source.filled:,} missing {values} with means")
-
-
-def is_images(path: str) -> bool:
-    """Whether a path is an image or a folder that has some."""
-    return bool(image_files(existing(path)))
-
-
-def pick(source: RowSource, columns: list[str] | None, drop: list[str] | None):
-    """Names or numbers of the columns to take; None for all there are."""
-    if columns is None and drop is None:
+def mixed_table(args: Namespace) -> tuple[InputTable, MixedTable] | None:
+    """DATA with texts and missing values, for a kernel that takes them; None if it has neither."""
+    if KERNELS.load()[args.kernel].encoder is None or image_files(existing(args.data)):
         return None
-    check_known(source, [*(columns or []), *(drop or [])], "which was asked for")
-    picked = [name for name in columns or numbers_of(source) if name not in (drop or [])]
-    if not picked:
-        raise JobError(f"No column of {source.name} is left. Drop fewer of them.")
-    return picked
+    table = InputTable(args, keep_missing=args.missing is None)
+    texts = table.texts()
+    rows = table.mixed(texts)
+    numbers = [rows[name] for name in rows.columns if name not in texts]
+    if not texts and np.isfinite(numbers).all():
+        return None
+    if args.scale != "none":
+        raise UsageError("--scale is not for a table with texts or missing values: Gower scales.")
+    if args.missing is not None and np.isnan(numbers).any():
+        name = table.source.name
+        raise JobError(f"{name} has missing values. Leave --missing out: Gower takes them.")
+    return table, rows
 
 
-def numbers_of(source: RowSource) -> list[str]:
-    """Names of the columns of numbers; where they have none, their places from 0."""
-    places = (str(i) for i in range(source.n_columns + len(source.left_out)))
-    return source.columns or [place for place in places if place not in source.left_out]
+def scaled_table(args: Namespace) -> tuple[InputTable, Any]:
+    """DATA in memory, with its rows scaled as asked for."""
+    table = InputTable(args)
+    X = table.read()
+    warn_of_scales(args, X, table.columns)
+    return table, Scaling.fitted([X], args.scale).apply(X)
 
 
-def check_known(source: RowSource, wanted: list[str], why: str) -> None:
-    """Raise JobError unless a table has all these columns."""
-    known = [*numbers_of(source), *source.left_out]
-    for name in wanted:
-        if name not in known:
-            raise JobError(
-                f"{source.name} has no column {name!r}, {why}.{did_you_mean(name, known)} Its "
-                f"columns are {shown(known)}."
-            )
-
-
-def shown(names: list[str], most: int = 12) -> str:
-    """Names for a message, not all of many."""
-    text = ", ".join(names[:most])
-    return text if len(names) <= most else f"{text}, ... ({len(names)} in all)"
-
-
-def scanned(source: RowSource) -> Generator:
-    """The rows in blocks of a moderate size."""
-    return source.blocks(max(1, min(BLOCK_ROWS, BLOCK_BYTES // (8 * source.n_columns))))
-
-
-def open_model_rows(args: Namespace, model) -> RowSource:
-    """The rows of DATA, with the columns that a model was fitted to."""
-    if is_images(args.data):
-        table = read_rows(args)
-        check_width(args.data, table.X.shape[1], model)
-        if model.image_shape is not None and table.image_shape != model.image_shape:
-            raise JobError(
-                f"The images of {args.data} have shape {table.image_shape}, and the model was "
-                f"fitted to {model.image_shape}. Bring them to that size first."
-            )
-        return ImageRows(args.data, table)
-    if model._encoding is not None:
-        from .mixed import EncodedTable
-
-        return EncodedTable(args, model._encoding)
-    source = open_rows(args, model.columns, model.fill)
-    check_width(args.data, source.n_columns, model)
-    return source
-
-
-def check_width(name: str, width: int, model) -> None:
-    """Raise JobError unless rows have the columns that a model was fitted to."""
-    wanted = model.n_features_in_
-    if width != wanted:
-        named = "" if model.columns is None else f" ({shown(model.columns)})"
-        raise JobError(
-            f"{name} has {width} columns of numbers, and the model was fitted to {wanted}{named}. "
-            "Choose them with --columns or --drop."
-        )
-
-
-def shape_of(args: Namespace) -> tuple[int, int]:
-    """Rows and columns of DATA; tables that do not tell are read through once."""
-    if is_images(args.data):
-        return read_rows(args).X.shape
-    source = open_rows(args)
-    if source.n_rows is None:
-        return sum(len(block) for block in scanned(source)), source.n_columns
-    return source.n_rows, source.n_columns
-
-
-def needs_disk(source: RowSource, path: str, memory: str | None) -> bool:
-    """Whether the rows as an array would take more than their share of the memory budget."""
-    packed = Path(path).suffix.lower() in COMPRESSED
+def fits_memory(table: InputTable, memory: str | None) -> bool:
+    """Whether the rows as an array take no more than their share of the memory budget."""
+    path, source = Path(table.args.data), table.source
     # Text takes about as much as its numbers, and what is compressed several times less.
-    size = Path(path).stat().st_size * (UNPACKED if packed else 1)
+    size = path.stat().st_size * (UNPACKED if path.suffix.lower() in COMPRESSED else 1)
     if source.n_rows is not None:
         size = source.n_rows * source.n_columns * source.dtype.itemsize
-    return size > parse_bytes(memory) // WHOLE_SHARE
+    return size <= parse_bytes(memory) // WHOLE_SHARE
 
 
 def warn_of_scales(args: Namespace, X, columns: list[str] | None) -> None:
     """Warn where some columns are so much larger than others that they rule all distances."""
-    if args.scale != "none" or args.kernel in SCALE_FREE or is_sparse(X) or X.shape[1] < 2:
+    # The scales of columns do not matter to a kernel that encodes them, nor to one that is given.
+    scaled = args.scale != "none" or KERNELS.load()[args.kernel].encoder is not None
+    if scaled or args.kernel == "precomputed" or is_sparse(X) or X.shape[1] < 2:
         return
     ranges = np.ptp(np.asarray(X, dtype=float), axis=0)
     places = np.flatnonzero(ranges)
@@ -348,3 +354,30 @@ def warn_of_scales(args: Namespace, X, columns: list[str] | None) -> None:
         "--scale standard gives all of them the same weight.",
         TableWarning,
     )
+
+
+def check_known(table: str, wanted: Iterable[str], known: list[str], why: str) -> None:
+    """Raise JobError unless a table has all these columns."""
+    for name in wanted:
+        if name not in known:
+            raise JobError(
+                f"{table} has no column {name!r}, {why}.{did_you_mean(name, known)} Its columns "
+                f"are {shown(known)}."
+            )
+
+
+def shown(names: list[str]) -> str:
+    """Names for a message, not all of many."""
+    text = ", ".join(names[:SHOWN])
+    return text if len(names) <= SHOWN else f"{text}, ... ({len(names)} in all)"
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def labels(column: np.ndarray) -> np.ndarray:
+    """Texts of a column, None where they are missing."""
+    texts = [None if value is None or value != value else str(value).strip() for value in column]
+    found = [None if text is None or text.lower() in MISSING else text for text in texts]
+    return np.array(found, dtype=object)

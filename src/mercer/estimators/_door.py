@@ -110,7 +110,8 @@ class Door(BaseEstimator):
             if value is not default and not any(rule.allows(value) for rule in allowed):
                 raise InvalidParameterError(
                     f"The {name!r} parameter of {type(self).__name__} must be "
-                    f"{one_of([str(rule) for rule in allowed])}. Got {value!r} instead."
+                    f"{one_of([str(rule) for rule in allowed])}. Got {value!r} instead.",
+                    parameter=name,
                 )
 
     def _open(self, X, *, reset: bool) -> Rows:

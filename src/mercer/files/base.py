@@ -12,6 +12,7 @@ from scipy import sparse
 
 from ..compute import is_sparse, stack_rows, to_numpy
 from ..compute.numbers import check_meaning
+from ..exceptions import InvalidRowsError
 
 # Rows of a block when all are read.
 READ_ROWS = 65536
@@ -149,10 +150,11 @@ class RowSource(ABC):
             column, many = int(np.argmin(good[row])), f"{int(bad.sum()):,}"
         label = repr(self.columns[column]) if self.columns else str(column)
         place = f", {found}" if (found := self.place_of(start + row)) else ""
-        raise ValueError(
+        raise InvalidRowsError(
             f"{self.name}: row {start + row:,} (counted from 0) holds NaN or infinity in column "
             f"{label}{place}; {many} of the rows {start:,} to {start + rows.shape[0] - 1:,} are "
-            "so. Fill or leave out those rows first."
+            "so. Fill or leave out those rows first.",
+            parameter="missing",
         )
 
     def _take_columns(self, kinds: dict[str, str | None], wanted) -> None:

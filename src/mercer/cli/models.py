@@ -1,0 +1,282 @@
+"""Commands that use a model file, and what such a file keeps of the table it was fitted to."""
+
+from argparse import Namespace
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._tables import text_table
+from ..compute import format_bytes
+from ..estimators._estimator import KernelEstimator
+from ..files import open_source, read_table
+from ..progress import RowBar
+from ..saving import ModelFileError, load, read_extra, read_header, save
+from .failures import JobError
+from .outputs import Columns, Result, deliver_blocks, lines, verbosity, whole_file, write_columns
+from .parser import did_you_mean
+from .tables import InputTable, Scaling, shown
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """A fitted estimator, and what happens to the rows of a table before it.
+
+    The model file keeps the latter beside the estimator, so that new tables meet the same
+    treatment.
+
+    Attributes
+    ----------
+    model : fitted estimator
+        Of scaled rows.
+    columns : list of str or None
+        Names of the columns that it was fitted to.
+    scaling : Scaling
+    image_shape : tuple of int or None
+        Shape of the images that its rows are.
+    fill : array of shape (d,) or None
+        What stands for missing values of each column; None where there must be none.
+    """
+
+    model: Any
+    columns: list[str] | None = None
+    scaling: Scaling = field(default_factory=Scaling)
+    image_shape: tuple[int, ...] | None = None
+    fill: np.ndarray | None = None
+
+    def save(self, path: Path) -> None:
+        """Write a model file."""
+        extra = {
+            "columns": self.columns,
+            "scale": self.scaling.kind,
+            "shift": self.scaling.shift,
+            "size": self.scaling.size,
+            "image_shape": self.image_shape,
+            "fill": self.fill,
+        }
+        save(self.model, path, extra=extra)
+
+    @classmethod
+    def load(cls, path: str, mixed: bool = False) -> "TableModel":
+        """Open a model file; one of `model.save` has nothing to prepare.
+
+        `mixed` says whether the command can use one that was fitted to texts.
+        """
+        model, extra = load(path), read_extra(path)
+        if not isinstance(model, KernelEstimator):
+            raise ModelFileError(
+                f"{path} holds a {type(model).__name__}, and a kernel PCA is needed. Give a file "
+                "that mercer fit wrote."
+            )
+        if model._encoding is not None and not mixed:
+            raise ModelFileError(
+                f"{path} was fitted to a table with categories, of which this command can make no "
+                "use. Use it from Python: mercer.load(path)."
+            )
+        check_extra(extra, model.n_features_in_, path)
+        scaling = Scaling(extra.get("scale", "none"), extra.get("shift"), extra.get("size"))
+        # Columns are chosen by name here; the estimator would ask arrays for theirs.
+        names = model.__dict__.pop("feature_names_in_", None)
+        columns = None if names is None else [str(name) for name in names]
+        named = extra.get("columns") or columns
+        return cls(model, named, scaling, extra.get("image_shape"), extra.get("fill"))
+
+    def open(self, args: Namespace) -> InputTable:
+        """DATA, with the columns that the model was fitted to."""
+        texts = self.texts()
+        if texts is not None:
+            numbers = [name for name in self.model._encoding.names if name not in texts]
+            table = InputTable(args, numbers, keep_missing=True)
+            absent = [name for name in texts if name not in table.source.left_out]
+            if absent:
+                raise JobError(
+                    f"{table.source.name} has no column {absent[0]!r} of texts, which the model "
+                    "was fitted to. Pass the same columns."
+                )
+            return table
+        table = InputTable(args, self.columns, self.fill)
+        width, wanted = table.source.n_columns, self.model.n_features_in_
+        if width != wanted:
+            named = "" if self.columns is None else f" ({shown(self.columns)})"
+            raise JobError(
+                f"{args.data} has {width} columns of numbers, and the model was fitted to {wanted}"
+                f"{named}. Choose them with --columns or --drop."
+            )
+        if self.image_shape is not None and table.image_shape not in (None, self.image_shape):
+            raise JobError(
+                f"The images of {args.data} have shape {table.image_shape}, and the model was "
+                f"fitted to {self.image_shape}. Bring them to that size first."
+            )
+        return table
+
+    def texts(self) -> list[str] | None:
+        """The columns of texts that the model was fitted to; None if it was fitted to numbers."""
+        encoding = self.model._encoding
+        if encoding is None:
+            return None
+        pairs = zip(encoding.names, encoding.labels, strict=True)
+        return [name for name, known in pairs if known]
+
+
+def check_extra(extra: dict, width: int, path: str) -> None:
+    """Raise ModelFileError unless what was kept with a model fits its columns."""
+    names, shape = extra.get("columns"), extra.get("image_shape")
+    good = names is None or (len(names) == width and all(isinstance(n, str) for n in names))
+    good &= shape is None or prod(shape) == width
+    vectors = ["shift", "size"] if extra.get("scale", "none") != "none" else []
+    vectors += ["fill"] if extra.get("fill") is not None else []
+    for vector in (np.asarray(extra.get(name), dtype=float) for name in vectors):
+        good &= vector.shape == (width,) and bool(np.isfinite(vector).all())
+    if not good:
+        raise ModelFileError(
+            f"{path} keeps columns, a scaling or images that do not fit its model of {width} "
+            "columns. Fit it again with mercer fit."
+        )
+
+
+def transform(args: Namespace) -> Result:
+    """Read rows in blocks, and write their scores as they come."""
+    with whole_file(args.output, args.force) as draft, RowBar(verbosity(args)) as bar:
+        prepared = TableModel.load(args.model, mixed=True)
+        table, texts = prepared.open(args), prepared.texts()
+        rows: Iterable = [table.mixed(texts)] if texts is not None else table.blocks()
+        shown_rows = bar.over(rows, "scores", table.source.n_rows)
+        model, apply = prepared.model, prepared.scaling.apply
+        blocks = (model.transform(apply(block)) for block in shown_rows)
+        return deliver_blocks(args, draft, blocks, component_names(model), table.kept())
+
+
+def inverse(args: Namespace) -> Result:
+    """Read scores in blocks, and write rows as they come."""
+    with whole_file(args.output, args.force) as draft, RowBar(verbosity(args)) as bar:
+        prepared = TableModel.load(args.model)
+        model, undo = prepared.model, prepared.scaling.undo
+        wanted = component_names(model)
+        # By name, where the table has them beside what was kept.
+        there = set(wanted) <= set(open_source(args.data, name=args.array).columns or [])
+        table = InputTable(args, wanted if there else None)
+        width = table.source.n_columns
+        if width != len(wanted):
+            raise JobError(
+                f"{args.data} has {width} columns of numbers, and the model has {len(wanted)} "
+                "components. Give a table of mercer transform, or choose its columns with "
+                "--columns."
+            )
+        names = prepared.columns or [f"x{i}" for i in range(1, model.n_features_in_ + 1)]
+        rows = bar.over(table.blocks(), "pre-images", table.source.n_rows)
+        blocks = (undo(model.inverse_transform(block)) for block in rows)
+        return deliver_blocks(args, draft, blocks, names, table.kept())
+
+
+def component_names(model) -> list[str]:
+    return [str(name) for name in model.get_feature_names_out()]
+
+
+def describe(args: Namespace) -> Result:
+    """Read the header of a model file, and compare the checksum."""
+    header, extra = read_header(args.model), read_extra(args.model)
+    known, width = header.summary, header.summary.get("columns")
+    table = None
+    if width is not None:
+        names, shape = extra.get("columns") or [], extra.get("image_shape")
+        named = f" ({', '.join(names[:6])}{', ...' if len(names) > 6 else ''})" if names else ""
+        images = f", images of {' x '.join(map(str, shape))}" if shape else ""
+        table = f"{width} columns{named}{images}, scaling: {extra.get('scale', 'none')}"
+    version = f"format {header.format_version}, mercer {header.library_version}"
+    pairs = [
+        ("estimator", header.estimator),
+        ("file", f"{format_bytes(header.size)}, {version}, checksum right"),
+        ("table", table),
+        ("kernel", known.get("kernel")),
+        ("basis", known.get("basis")),
+        *((name, text) for name, text in known.get("certificate", [])),
+    ]
+    said = [(name, text) for name, text in pairs if text is not None]
+    return Result(asdict(header) | {"prepared": extra}, lines(said))
+
+
+def explain(args: Namespace) -> Result:
+    """Average the gradients of the scores over rows, in the units of the model."""
+    with whole_file(args.output, args.force) as draft:
+        prepared = TableModel.load(args.model)
+        table = prepared.open(args)
+        rows = prepared.scaling.apply(table.source)
+        found = prepared.model.attribute(rows, max_rows=args.rows)
+        if prepared.columns is not None:
+            found = replace(found, columns=tuple(prepared.columns))
+        if draft is not None:
+            sizes = {name: found.size[:, j] for j, name in enumerate(found.components)}
+            named = {"column": np.array(found.columns, dtype=object), "all": found.overall}
+            write_columns(draft, named | sizes)
+    top = [
+        {"component": name, "columns": dict(found.top(j, args.top))}
+        for j, name in enumerate(found.components)
+    ]
+    facts, text = found.as_dict() | {"top": top}, text_table(*found.table(args.top))
+    if args.output is not None:
+        facts["output"] = str(args.output)
+        text += "\n" + lines([("written", args.output)])
+    return Result(facts, text)
+
+
+def significance(args: Namespace) -> Result:
+    """Shuffle columns and draw rows of a sample."""
+    prepared = TableModel.load(args.model)
+    found = prepared.model.significance(
+        prepared.scaling.apply(prepared.open(args).source),
+        alpha=args.alpha,
+        n_permutations=args.shuffles,
+        n_bootstrap=args.draws,
+        max_rows=args.rows,
+        random_state=args.seed,
+    )
+    return Result(found.as_dict(), f"{found.sentence()}\n{text_table(*found.table())}")
+
+
+def report(args: Namespace) -> Result:
+    """Show a model and the rows of a table as one interactive page."""
+    from ..report import write_report
+
+    with whole_file(args.output, args.force) as draft:
+        prepared = TableModel.load(args.model, mixed=True)
+        table, texts = prepared.open(args), prepared.texts()
+        rows: Any = table.read() if texts is None else table.mixed(texts)
+        columns = table.columns if texts is None else rows.columns
+        others = table.others()
+        if texts is not None:
+            others |= {name: rows[name] for name in rows.columns}
+        named = table.others([args.id])[args.id] if args.id else table.files.get("file")
+        write_report(
+            prepared.model,
+            rows,
+            draft,
+            scaling=prepared.scaling,
+            columns=columns,
+            colors=color_of(args, columns or [], others),
+            color_name=args.color,
+            images=args.image or table.image_shape or prepared.image_shape,
+            title=args.title,
+            max_points=args.points,
+            row_names=None if named is None else list(named),
+        )
+    count = rows.shape[0]
+    facts = {"rows": count, "output": str(args.output)}
+    return Result(facts, lines([("rows", f"{count:,}"), ("written", args.output)]))
+
+
+def color_of(args: Namespace, columns: list[str], others: Columns):
+    """What to color rows by: a column by its name, or the values of another column or file."""
+    if args.color in others:
+        return others[args.color]
+    if args.color is None or args.color in columns:
+        return args.color
+    if Path(args.color).suffix in (".csv", ".parquet"):
+        labels = read_table(args.color)
+        return next(iter(labels.others.values()), labels.X[:, 0])
+    known = [*columns, *others]
+    named = f"are {shown(known)}" if known else "have no names; give a .csv file with one"
+    near = did_you_mean(args.color, known)
+    raise JobError(f"{args.data} has no column {args.color!r}.{near} Its columns {named}.")

@@ -1,0 +1,123 @@
+"""``mercer cluster``, ``embed`` and ``mds``: a cluster or coordinates of every row."""
+
+from argparse import Namespace
+from typing import Any
+
+import numpy as np
+
+from .. import ClassicalMDS, DiffusionMap, SpectralClustering, SpectralEmbedding
+from ..bases import Landmarks
+from .fit import budget, width
+from .outputs import Result, beside, deliver, matrix_columns, whole_file
+from .tables import InputTable, mixed_table, scaled_table
+
+
+def cluster(args: Namespace) -> Result:
+    """The cluster of every row."""
+    with whole_file(args.output, args.force) as draft:
+        table, X = affinity_rows(args)
+        settings = affinity(args) | budget(args)
+        model = SpectralClustering(args.clusters, assign_labels=args.labels, **settings).fit(X)
+        sizes = np.bincount(model.labels_, minlength=args.clusters)
+        facts = {
+            "rows": X.shape[0],
+            "clusters": args.clusters,
+            "sizes": sizes,
+            "eigenvalues": model.eigenvalues_,
+        }
+        summary = [
+            ("rows", f"{X.shape[0]:,}"),
+            ("cluster sizes", " ".join(str(size) for size in sizes)),
+            ("eigenvalues", f"{listed(model.eigenvalues_)} (1 is a cluster apart)"),
+        ]
+        columns = beside(table.kept(), {"cluster": model.labels_})
+        return deliver(args, draft, columns, facts, summary)
+
+
+def embed(args: Namespace) -> Result:
+    """Coordinates of every row from a graph of affinities."""
+    with whole_file(args.output, args.force) as draft:
+        table, X = affinity_rows(args)
+        settings = affinity(args) | budget(args)
+        if args.diffusion:
+            settings |= {"alpha": args.alpha, "t": args.steps}
+        make: Any = DiffusionMap if args.diffusion else SpectralEmbedding
+        model = make(args.components, **settings).fit(X)
+        facts = {
+            "rows": X.shape[0],
+            "components": args.components,
+            "eigenvalues": model.eigenvalues_,
+        }
+        summary = [
+            ("rows", f"{X.shape[0]:,} in {model.embedding_.shape[1]} coordinates"),
+            ("eigenvalues", f"{listed(model.eigenvalues_)} (1 is a piece apart)"),
+        ]
+        columns = beside(table.kept(), coordinates(model))
+        return deliver(args, draft, columns, facts, summary)
+
+
+def mds(args: Namespace) -> Result:
+    """Points whose distances are those given."""
+    with whole_file(args.output, args.force) as draft:
+        table = InputTable(args)
+        model = ClassicalMDS(
+            args.components,
+            dissimilarity=args.metric or "precomputed",
+            landmarks=args.landmarks,
+            correction=args.correction,
+            **budget(args),
+        ).fit(table.read())
+        rows, components = model.embedding_.shape
+        facts = {
+            "rows": rows,
+            "components": components,
+            "eigenvalues": model.eigenvalues_,
+            "stress": model.stress_,
+            "strain": model.strain_,
+            "goodness_of_fit": model.goodness_of_fit_,
+            "least_eigenvalue": model.least_eigenvalue_,
+            "negative_share": model.negative_share_,
+            "correction_constant": model.correction_constant_,
+        }
+        summary = [
+            ("points", f"{rows:,} in {components} dimensions"),
+            ("stress-1", f"{model.stress_:.3g} (0 is a perfect fit)"),
+            ("goodness of fit", " / ".join(f"{share:.3f}" for share in model.goodness_of_fit_)),
+            ("negative eigenvalues", f"{100 * model.negative_share_:.2g} % of the spectrum"),
+        ]
+        named = table.kept()
+        if not named:  # columns of text are names of points among distances
+            others = table.others().items()
+            named = {name: column for name, column in others if column.dtype.kind in "UO"}
+            table.left_out |= dict.fromkeys(named, "kept")
+        return deliver(args, draft, named | coordinates(model), facts, summary)
+
+
+def affinity_rows(args: Namespace) -> tuple[InputTable, Any]:
+    """DATA with its rows as the estimators take them, texts too where the Gower kernel does."""
+    mixed = mixed_table(args) if args.neighbors is None else None
+    return mixed or scaled_table(args)
+
+
+def affinity(args: Namespace) -> dict[str, Any]:
+    """The parameters of the spectral estimators that the options of an affinity stand for."""
+    found: dict[str, Any] = {
+        "affinity": args.kernel,
+        "gamma": width(args),
+        "degree": args.degree,
+        "coef0": args.coef0,
+        "basis": "auto" if args.landmarks is None else Landmarks(args.landmarks),
+    }
+    if args.neighbors is not None:
+        found |= {"affinity": "nearest_neighbors", "n_neighbors": args.neighbors}
+    return found
+
+
+def coordinates(model) -> dict[str, np.ndarray]:
+    """The columns of an embedding by name."""
+    count = model.embedding_.shape[1]
+    return matrix_columns(model.embedding_, [f"x{i}" for i in range(1, count + 1)])
+
+
+def listed(values) -> str:
+    return " ".join(f"{value:.4f}" for value in values)
