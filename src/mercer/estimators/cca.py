@@ -25,7 +25,7 @@ from ..rows import Request, Rows, pose, scores_of
 from ._door import Door, all_or_nothing, checked_array
 from ._output import contained
 from ._parameters import Interval, StrOptions
-from ._target import table_of
+from .supervised import table_of
 
 # Rows up to which "auto" is the exact method: seconds, for moments of 4,000 coordinates.
 EXACT_ROWS = 2000

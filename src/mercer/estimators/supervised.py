@@ -1,6 +1,7 @@
 """Supervised kernel PCA as a scikit-learn estimator."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -8,22 +9,39 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..bases import AllPoints, BasisRecipe, FourierGrid
-from ..compute import restore
-from ..compute.arrays import Array
+from ..compute import format_bytes, is_sparse, parse_bytes, restore, to_numpy
+from ..compute.arrays import Array, is_foreign
+from ..compute.numbers import check_unmasked, reason
 from ..exceptions import tell
 from ..kernels import KERNELS, Kernel
-from ..operators import TargetRoot
 from ..preimage import Preimage
 from ..relatives.joint import GivenColumns, with_columns
 from ..relatives.significance import Significance
-from ..relatives.supervised_problem import SupervisedGram, SupervisedReduced
+from ..relatives.supervised import (
+    MOST_POINTS,
+    SupervisedGram,
+    SupervisedReduced,
+    TargetRoot,
+    expanded,
+    indicators,
+    root_of,
+)
 from ..rows import in_type, pose
 from ..solvers import Solver
-from ._door import all_or_nothing
+from ._door import (
+    LARGEST_SUM,
+    SMALLEST_VALUE,
+    all_or_nothing,
+    check_gram,
+    checked_array,
+)
 from ._parameters import Interval, StrOptions
-from ._target import target_of
 from .kernel_pca import KernelPCA
 
+# Copies of target features while they are made, and the share of the budget that they may take.
+COPIES, SHARE = 4, 2
+# Share of a target kernel that may be left out without a word.
+LEFT_OUT = 1e-6
 NO_GRID = (
     "basis='fourier' has no supervised fit: its sums over rows know no target. Use 'auto', "
     "'points', 'landmarks', 'features' or 'columns'."
@@ -201,12 +219,7 @@ class SupervisedKernelPCA(KernelPCA):
         self
         """
         self._validate_params()
-        target = target_of(self.target, y, type(self).__name__, self.memory)
-        if target.lost:
-            tell(
-                f"The targets take more than {target.features.shape[1]} of them to expand their "
-                f"kernel: {target.lost:.1e} of it is left out. Use a wider target kernel."
-            )
+        target = target_of(self.target, y, self.memory)
         return self._fit(X, sample_weight, target.of_weighted(sample_weight))
 
     def fit_transform(self, X: Array, y: Any = None, sample_weight: Any = None) -> Array:
@@ -288,3 +301,149 @@ class SupervisedKernelPCA(KernelPCA):
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
+
+
+@dataclass(frozen=True)
+class Target:
+    """What rows are to depend on.
+
+    Attributes
+    ----------
+    kernel : str or Kernel
+        "delta", "linear", "precomputed", or a kernel with numbers for its parameters.
+    features : array of shape (n, q)
+        P, about its mean: the target kernel is P P'.
+    counting : array of bool or None
+        Rows that count, where rows are weighted.
+    """
+
+    kernel: Any
+    features: np.ndarray
+    counting: np.ndarray | None = None
+
+    def of_weighted(self, sample_weight: Any) -> "Target":
+        """With the rows noted that count nothing: a fit to an array leaves them out."""
+        if sample_weight is None:
+            return self
+        some = np.asarray(to_numpy(sample_weight)) != 0
+        known = some.shape == self.features.shape[:1]
+        return replace(self, counting=some) if known else self
+
+    def of_rows(self, weights: np.ndarray | None) -> np.ndarray:
+        """P of the rows of a fit, whose weights are those of all or of those that count."""
+        if self.counting is None or weights is None or len(weights) == len(self.features):
+            return self.features
+        return self.features[self.counting]
+
+
+def target_of(kernel: Any, y: Any, memory: Any = None) -> Target:
+    """The target of y: (n,) or (n, q) numbers or labels, or the kernel itself.
+
+    ValueError where it would take more than half of the `memory` of the fit.
+    """
+    Y = columns_of(y)
+    check_room(*Y.shape, memory)
+    if isinstance(kernel, str) and kernel == "auto":
+        kernel = "linear" if Y.dtype.kind == "f" else "delta"
+    if isinstance(kernel, str) and kernel == "delta":
+        columns = [np.unique(labels_of(column), return_inverse=True) for column in Y.T]
+        check_room(len(Y), sum(len(known) for known, _ in columns), memory)
+        return Target(kernel, centered(indicators(columns)))
+    Y = numbers(Y)
+    if isinstance(kernel, str) and kernel == "linear":
+        return Target(kernel, centered(Y))
+    if isinstance(kernel, str) and kernel == "precomputed":
+        check_gram(Y)
+        return Target(kernel, centered(root_of(Y)))
+    if isinstance(kernel, str):
+        measured = {"gamma": "median"} if KERNELS[kernel].measures_distance else {}
+        kernel = KERNELS[kernel](**measured)
+    kernel, points = kernel.resolve(Y), np.unique(Y, axis=0)
+    kernel.check(Y)
+    check_room(len(Y), min(len(points), MOST_POINTS), memory)
+    P, lost = expanded(kernel, Y, points, parse_bytes(memory) // SHARE)
+    if lost > LEFT_OUT:
+        tell(
+            f"The targets take more than {P.shape[1]} of them to expand their kernel: {lost:.1e} "
+            "of it is left out. Use a wider target kernel."
+        )
+    return Target(kernel, centered(P))
+
+
+def columns_of(y: Any) -> np.ndarray:
+    """y as a table (n, q) of numbers or labels, or an error that says what is wrong."""
+    if y is None:
+        raise ValueError(
+            "SupervisedKernelPCA requires y to be passed, but the target y is None. Pass labels or "
+            "numbers, one for each row; KernelPCA needs none."
+        )
+    Y = table_of(y)
+    if Y.ndim != 2 or 0 in Y.shape:
+        raise ValueError(
+            f"y has shape {Y.shape}, and must hold a label or some numbers for each row. Pass an "
+            "array of shape (n,) or (n, q)."
+        )
+    if Y.dtype.kind == "c":
+        raise ValueError(
+            "Complex data not supported: y must hold labels or real numbers. Pass real and "
+            "imaginary parts as columns: np.column_stack([y.real, y.imag])."
+        )
+    return numbers(Y) if Y.dtype.kind == "f" else Y
+
+
+def table_of(y: Any) -> np.ndarray:
+    """Anything that a user may pass as a dense array, one column where it has one dimension."""
+    check_unmasked(y, "y")
+    if is_sparse(y):
+        raise ValueError("y is a sparse matrix, and a dense one is needed. Pass y.toarray().")
+    try:
+        Y = np.asarray(to_numpy(y) if is_foreign(y) else y)
+    except ValueError as error:
+        raise reason(y, error, "y") from error
+    return Y[:, None] if Y.ndim == 1 else Y
+
+
+def numbers(Y: np.ndarray) -> np.ndarray:
+    """A table of finite floats."""
+    return checked_array(Y, dtype=np.float64, input_name="y", ensure_min_samples=1)
+
+
+def labels_of(column: np.ndarray) -> np.ndarray:
+    """Labels that can be compared, none of them missing."""
+    if column.dtype.kind != "O":
+        return column
+    missing = [label is None or label != label for label in column]
+    if any(missing):
+        raise ValueError(
+            f"Input y contains NaN or None, first in row {missing.index(True)}. Leave such rows "
+            "out, or give them a label."
+        )
+    return column.astype(str)
+
+
+def check_room(n: int, q: int, memory: Any) -> None:
+    """Raise ValueError where a target of q columns would take more than its share of the budget."""
+    budget, need = parse_bytes(memory), COPIES * SHARE * 8 * n * q
+    if need > budget:
+        raise ValueError(
+            f"The target takes {q:,} columns for {n:,} rows, one for each class or number, and "
+            f"with memory={format_bytes(budget)} there is no room for it. Give at least "
+            f"memory={need}, or a y of fewer classes."
+        )
+
+
+def centered(features: np.ndarray) -> np.ndarray:
+    """Target features about their mean, unless they are the same for all rows or too large."""
+    P = features - features.mean(axis=0)
+    if not np.any(np.abs(P) > 1e-12 * np.max(np.abs(features), initial=0.0)):
+        raise ValueError(
+            "All rows have the same target, 1 class or value, so that nothing can depend on it. "
+            "Pass a y with two different values or more, or use KernelPCA."
+        )
+    largest = float(np.max(np.abs(P)))
+    if not largest * largest * P.size < LARGEST_SUM or largest * largest < SMALLEST_VALUE:
+        raise ValueError(
+            f"The targets differ by up to {largest:.1e}, and float64 does not hold the sum of "
+            "their squares with all digits. Scale y, such as y / np.abs(y).max()."
+        )
+    return P

@@ -11,7 +11,6 @@ from .base import DenseOperator, Negated, SymmetricOperator
 from .centered import CenteredGram
 from .double_centered import DoubleCentered, MatrixDistance
 from .normalized import NormalizedGram
-from .target import TargetGram, TargetRoot
 from .toeplitz import ToeplitzCovariance
 from .weighted import WeightedGram
 
@@ -23,8 +22,6 @@ __all__ = [
     "Negated",
     "NormalizedGram",
     "SymmetricOperator",
-    "TargetGram",
-    "TargetRoot",
     "ToeplitzCovariance",
     "WeightedGram",
 ]

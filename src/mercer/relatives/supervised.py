@@ -1,0 +1,314 @@
+"""Directions that depend on a target: the eigenproblem of Phi' L Phi, L the target kernel.
+
+Barshan, Ghodsi, Azimifar & Zolghadri Jahromi (2011): the r orthonormal directions of feature space
+along which the rows have the largest Hilbert-Schmidt norm of their covariance with the target. L is
+P P' for centered target features P, and a share of the identity, with which alone this is kernel
+PCA. With all points it takes one product of the kernel matrix with P, if there is no identity, and
+else the eigenpairs U, l of L^1/2 K' L^1/2, whose directions have weights L^1/2 U l^{-1/2} on the
+rows; with landmarks, features or columns the cross moments of coordinates and P.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..bases import Landmarks
+from ..compute import array_namespace, make_engine, on_device_of, to_numpy
+from ..compute.arrays import Array
+from ..compute.linalg import eigh, peak_signs, thin_svd
+from ..fitting.certificate import Certificate, projection_certificate, residual_certificate, shares
+from ..fitting.problems import ColumnProblem, GramProblem, Problem, ReducedProblem, Result
+from ..kernels import Kernel
+from ..operators import DenseOperator, SymmetricOperator
+from ..selectors import GreedyCholesky
+from ..solvers import Eigenpairs
+
+# Singular values of target features below this share of the largest are rounding.
+RANK_SHARE = 1e-10
+# Distinct targets that a kernel between them is expanded in, chosen by pivots where there are more.
+MOST_POINTS = 1000
+
+
+def indicators(columns: list) -> np.ndarray:
+    """A column of zeros and ones for every label of every column, (n, q).
+
+    `columns` holds the labels of each column and the number of that of each row, by `np.unique`.
+    """
+    sizes, n = [len(known) for known, _ in columns], len(columns[0][1])
+    P = np.zeros((n, sum(sizes)))
+    for start, (_, codes) in zip(np.cumsum([0, *sizes]), columns, strict=False):
+        P[np.arange(n), start + codes.ravel()] = 1.0
+    return P
+
+
+def root_of(L: np.ndarray) -> np.ndarray:
+    """P with P P' = L, for a symmetric kernel matrix of targets."""
+    values, V = eigh((L + L.T) / 2)
+    top = max(float(values[-1]), np.finfo(float).tiny)
+    if values[0] < -1e-8 * top:
+        raise ValueError(
+            f"The target kernel has a negative eigenvalue, {values[0]:.3g} against a largest of "
+            f"{top:.3g}. Pass one that is positive semidefinite."
+        )
+    some = values > len(L) * np.finfo(float).eps * top
+    return V[:, some] * np.sqrt(values[some])
+
+
+def expanded(kernel: Kernel, Y: np.ndarray, points: np.ndarray, memory: int) -> tuple[Any, float]:
+    """Coordinates of all targets in the span of some, (n, q), and the share of energy left out.
+
+    `points` are the distinct targets: all of them, unless they are too many, make the span exact.
+    """
+    recipe = Landmarks(points=points)
+    if len(points) > MOST_POINTS:
+        recipe = Landmarks(MOST_POINTS, GreedyCholesky())
+    basis = recipe.build(kernel, points, make_engine(Y, memory=memory), np.random.default_rng(0))
+    P = basis.project(Y, basis.whitener(np.float64))
+    energy = float(np.sum(kernel.diag(Y)))
+    return P, max(energy - float(np.sum(P**2)), 0.0) / max(energy, np.finfo(float).tiny)
+
+
+@dataclass(frozen=True)
+class TargetRoot:
+    """The root of L = (1 - a) P P' + a |P|^2 I, for centered target features P = B s V'.
+
+    It is c + B g B' with a number c (`plain`) and p numbers g (`gain`).
+
+    Attributes
+    ----------
+    directions : array of shape (n, p)
+        B, orthonormal columns.
+    scales : array of shape (p,)
+        s, largest first.
+    identity : float
+        a, between 0 and 1.
+    """
+
+    directions: np.ndarray
+    scales: np.ndarray
+    identity: float = 0.0
+
+    @classmethod
+    def of(cls, features: np.ndarray, identity: float = 0.0, weights: Any = None) -> "TargetRoot":
+        """Of features (n, q), which are centered here; of weighted rows times the weights' roots.
+
+        By the q x q matrix of the features or the n x n one, whichever is smaller.
+        """
+        P = features - np.average(features, axis=0, weights=weights)
+        if weights is not None:
+            P = P * np.sqrt(weights)[:, None]
+        B, s, _ = thin_svd(P)
+        kept = s > RANK_SHARE * max(float(np.max(s, initial=0.0)), np.finfo(float).tiny)
+        return cls(B[:, kept], s[kept], identity)
+
+    @property
+    def norm(self) -> float:
+        """The largest eigenvalue of L, whatever the identity's share."""
+        return float(np.max(self.scales, initial=0.0)) ** 2
+
+    @property
+    def plain(self) -> float:
+        return float(np.sqrt(self.identity * self.norm))
+
+    @property
+    def gain(self) -> np.ndarray:
+        return np.sqrt((1 - self.identity) * self.scales**2 + self.plain**2) - self.plain
+
+    @property
+    def factor(self) -> np.ndarray:
+        """F with L = F F' where there is no identity in it, (n, p)."""
+        return self.directions * self.scales
+
+    def __matmul__(self, V: Array) -> Array:
+        """L^1/2 V."""
+        B, gain = (like(part, V) for part in (self.directions, self.gain))
+        return self.plain * V + B @ (gain[:, None] * (B.T @ V))
+
+
+class TargetGram(SymmetricOperator):
+    """L^1/2 A L^1/2: an operator A seen through a target kernel."""
+
+    def __init__(self, operator: SymmetricOperator, root: TargetRoot):
+        self.operator, self.root = operator, root
+        self.shape, self.definite, self.even = operator.shape, operator.definite, operator.even
+
+    def __matmul__(self, V):
+        return self.root @ (self.operator @ (self.root @ V))
+
+    def to_dense(self) -> Array:
+        A = self.root @ self.operator.to_dense()
+        A = self.root @ A.T
+        return (A + A.T) / 2
+
+    def vectors(self, V: Array) -> Array:
+        return self.operator.vectors(V)
+
+    def leave(self, size: int) -> None:
+        self.operator.leave(size)
+
+    @property
+    def draft(self) -> Any:
+        draft = self.operator.draft
+        return None if draft is None else TargetGram(draft, self.root)
+
+    def start(self, k: int, rng: np.random.Generator) -> Array:
+        return self.vectors(super().start(k, rng))
+
+    def rows(self, index: Array) -> Any:
+        K = self.operator.rows(index)
+        K = self.root.plain * K + like(self._seen(index) @ self._images.T, K)
+        return (self.root @ K.T).T
+
+    def rows_times(self, index: Array, V: Array) -> Any:
+        V = self.root @ V
+        P = self.root.plain * self.operator.rows_times(index, V)
+        return P + like(self._seen(index) @ (self._images.T @ to_numpy(V)), P)
+
+    def _seen(self, index) -> np.ndarray:
+        """Some rows of B g, (b, p)."""
+        return self.root.directions[index] * self.root.gain
+
+    @cached_property
+    def _images(self) -> np.ndarray:
+        """A B, (n, p): one product."""
+        B = self.operator.vectors(self.root.directions)
+        return to_numpy(self.operator @ B).astype(float)
+
+    def magnitude(self) -> float:
+        return self.root.norm * self.operator.magnitude()
+
+
+def like(A: np.ndarray, V: Array) -> Any:
+    """An array of the host in the library, on the device and in the type of V."""
+    return array_namespace(V).asarray(on_device_of(A, V), dtype=V.dtype)
+
+
+@dataclass(frozen=True)
+class SupervisedResult(Result):
+    """A result with the sums of the squared scores of the training rows, (r,)."""
+
+    variances: Any = None
+
+
+class Supervised(Problem):
+    """What both problems share: sizes are those of kernel PCA, times the norm of L.
+
+    Parameters
+    ----------
+    inner : GramProblem or ReducedProblem
+        Kernel PCA of the same rows in the same basis.
+    norm : float
+        The largest eigenvalue of L.
+    identity : float
+        Share of the identity in it.
+    dependence : float
+        The trace of K' P P': n^2 times the Hilbert-Schmidt independence criterion.
+    spread : float
+        The trace of K'.
+    """
+
+    def __init__(self, inner: Any, norm: float, identity: float, dependence: float, spread: float):
+        self.inner, self.norm, self.basis, self.identity = inner, norm, inner.basis, identity
+        self.center, self.weight, self.n_rows = inner.center, inner.weight, inner.n_rows
+        self.dependence, self.variance = dependence, inner.total
+        self.total = (1 - identity) * dependence + identity * norm * spread
+        self.scale = norm * inner.scale
+
+    @property
+    def slack(self) -> float:  # type: ignore[override]
+        return self.norm * self.inner.slack
+
+    def overshoots(self, share: float) -> bool:
+        return self.inner.overshoots(share)
+
+
+class SupervisedGram(Supervised):
+    """With all points as the basis, from the root of L; rows weighted as those of the problem."""
+
+    inner: GramProblem
+
+    def __init__(self, inner: GramProblem, root: TargetRoot):
+        #: K' F for the factor F of the target kernel, (n, p): one pass.
+        self.product = inner.operator @ inner.operator.vectors(root.factor)
+        S = root.factor.T @ to_numpy(self.product).astype(float)
+        #: F' K' F, (p, p).
+        self.small, self.root = (S + S.T) / 2, root
+        super().__init__(inner, root.norm, root.identity, float(np.trace(S)), inner.total)
+        whole = TargetGram(inner.operator, root)
+        self.operator = whole if root.identity else DenseOperator(self.small)
+
+    def is_zero(self) -> bool:
+        """Whether all rows are equal; the small problem of features is solved all the same."""
+        return bool(self.identity) and self.inner.is_zero()
+
+    def result(self, pairs: Eigenpairs) -> SupervisedResult:
+        """With vectors that are the weights of the rows, times the roots of the values."""
+        inner = self.inner.operator
+        if self.identity:
+            V = self.root @ pairs.vectors
+            products = inner @ V
+        else:
+            U = on_device_of(pairs.vectors, self.product)
+            V, products = inner.vectors(self.root.factor) @ U, self.product @ U
+        some = pairs.values > 0
+        over = np.where(some, 1 / np.sqrt(np.where(some, pairs.values, 1.0)), 0.0)
+        S = to_numpy(products).astype(float) * over
+        variances = np.sum(S**2, axis=0)
+        if self.inner.weights is not None:
+            roots = np.sqrt(self.inner.weights)[:, None]
+            S, V = S / roots, V / on_device_of(roots, V)
+        signs = peak_signs(S)
+        pairs = replace(pairs, vectors=V * on_device_of(signs, V))
+        definite = self.basis.kernel.definite
+        if not definite and not self.identity:
+            # Some directions of the target are all that a few components were searched in.
+            pairs = replace(pairs, least=float(np.linalg.eigvalsh(self.small)[0]))
+        uncertain = self.norm * self.inner.uncertain
+        certificate = residual_certificate(pairs, self.total, self.slack, uncertain, definite)
+        found = self.inner.expand(pairs), certificate, pairs, pairs.vectors, S * signs
+        return SupervisedResult(*found, variances=variances)
+
+
+class SupervisedReduced(Supervised):
+    """With landmarks, random features or columns, whose moments are joint with the target's."""
+
+    inner: ReducedProblem
+
+    def __init__(self, inner: ReducedProblem, identity: float = 0.0):
+        joint: Any = inner.moments
+        scales, T = np.maximum(np.linalg.eigvalsh(joint.other.scatter), 0.0), joint.cross
+        norm, spread = float(np.max(scales, initial=0.0)), float(np.trace(joint.scatter))
+        super().__init__(inner, norm, identity, float(np.sum(T**2)), spread)
+        matrix = (1 - identity) * (T @ T.T) + identity * norm * joint.scatter
+        self.operator = DenseOperator(self.basis.engine.asarray((matrix + matrix.T) / 2))
+        self._rank = int(np.sum(scales > len(scales) * np.finfo(float).eps * norm))
+
+    @property
+    def size(self) -> int:
+        return self.inner.size if self.identity else min(self.inner.size, self._rank)
+
+    def result(self, pairs: Eigenpairs) -> SupervisedResult:
+        Q = to_numpy(pairs.vectors)
+        variances = np.einsum("ij,ij->j", Q, self.inner.moments.scatter @ Q)
+        found = self.inner.expand(pairs), self._certificate(pairs), pairs
+        return SupervisedResult(*found, variances=variances)
+
+    def _certificate(self, pairs: Eigenpairs) -> Certificate:
+        """What the span leaves out of K is seen through L, and so at most |L| times as large."""
+        inner = self.inner
+        if isinstance(inner, ColumnProblem):
+            rounding = self.norm * inner.rounding * inner.total
+            return residual_certificate(pairs, self.total, rounding, definite=True)
+        remainder = None if inner.remainder is None else inner.remainder.scaled(self.norm)
+        lost = self.norm * inner.lost
+        found = projection_certificate(
+            pairs, self.total, lost, self.slack, remainder, *inner.judgment()
+        )
+        # Unlike the energy of rows, what is lost of the dependence is only known up to a bound.
+        held = float(pairs.values.sum())
+        slack = self.slack + float(np.max(pairs.residuals, initial=0.0))
+        around, most = slack * len(pairs.values), self.total + max(lost, 0.0) + slack
+        share = shares(held - around, held + around, self.total - slack, most)
+        return replace(found, captured_variance=share)
