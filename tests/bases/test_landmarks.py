@@ -27,7 +27,7 @@ from mercer.kernels.base import FactoredPairs
 from mercer.rows import ArrayRows
 from mercer.rows.functions import MomentsOf
 from mercer.selectors import SELECTORS, FullGreedy, KMeans, Uniform
-from mercer.selectors.two_stage import default_pool
+from mercer.selectors.sampling import default_pool
 
 GAMMA = 5e-4
 

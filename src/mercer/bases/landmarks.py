@@ -21,7 +21,7 @@ from ..compute.arrays import Array, dtype_name
 from ..exceptions import tell
 from ..kernels import Kernel
 from ..selectors import Selector
-from ..selectors.two_stage import MIN_POOL, POOL_PER_ATOM, default_selector
+from ..selectors.sampling import MIN_POOL, POOL_PER_ATOM, default_selector
 from .base import Basis, BasisRecipe, check_moments
 from .points import DRAFT_SPREAD, PointBasis
 

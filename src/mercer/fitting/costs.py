@@ -22,7 +22,7 @@ from ..compute.linalg import LONG_ROWS, times_few
 from ..compute.nonuniform import is_available
 from ..kernels import Kernel, Precomputed
 from ..selectors import FullGreedy
-from ..selectors.two_stage import default_pool, second_stage
+from ..selectors.sampling import default_pool, second_stage
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver
 from ..solvers.block_krylov import BASIS_BLOCKS, DRAFT_FLOOR, WIDEST_BLOCK
 from ..solvers.dense import finds_all

@@ -45,12 +45,9 @@ from .centers import FarthestPoint, KMeans
 from .cholesky import GreedyCholesky, RPCholesky
 from .greedy import FullGreedy, SparseGreedy, SubspaceGreedy
 from .lasso import ComponentLasso, GroupLasso
-from .leverage import RidgeLeverage
-from .novelty import Novelty, NoveltyRule
-from .online import PreimageDictionary
-from .random import NormWeighted, Uniform
+from .online import Novelty, NoveltyRule, PreimageDictionary
+from .sampling import NormWeighted, RidgeLeverage, TwoStage, Uniform
 from .sparse import SparseComponents, sparse_components
-from .two_stage import TwoStage
 
 SELECTORS: dict[str, type[Selector]] = {
     cls.__name__: cls

@@ -19,9 +19,6 @@ from ..kernels import Kernel
 TILE, DEVICE_TILE = 4096, 65536
 # Up to this size a dense eigensolver beats iterations on a block.
 DENSE_EIGENPAIRS = 2500
-# Passes over K of the block iteration. Kernel spectra decay, so four leave the wanted
-# directions right to far more digits than the choice of atoms can feel.
-SUBSPACE_PASSES = 4
 
 
 class Selector(BaseEstimator):
@@ -180,7 +177,14 @@ def top_eigenpairs(K, p, rng):
     if m <= DENSE_EIGENPAIRS:
         values, U = last_eigenpairs(K, p)
     else:
-        values, U = _subspace_iteration(K, p, rng)
+        V = rng.standard_normal((m, min(m, p + p // 4 + 16)))
+        # Kernel spectra decay, so four passes leave the wanted directions right to far more digits
+        # than the choice of atoms can feel.
+        for _ in range(4):
+            V, _ = np.linalg.qr(K @ V)
+        T = V.T @ (K @ V)
+        values, Q = eigh((T + T.T) / 2, check_finite=False)
+        values, U = values[-p:], V @ Q[:, -p:]
     values, U = values[::-1], U[:, ::-1]
     rank = int(np.sum(values > m * eps * max(values[0], 0)))
     return values[:rank], U[:, :rank]
@@ -198,12 +202,18 @@ def last_eigenpairs(K, p):
     return values[-p:], U[:, -p:]
 
 
-def _subspace_iteration(K, p, rng):
-    """Largest eigenpairs by repeated products with a block, ascending."""
-    width = min(len(K), p + p // 4 + 16)
-    V = rng.standard_normal((len(K), width))
-    for _ in range(SUBSPACE_PASSES):
-        V, _ = np.linalg.qr(K @ V)
-    T = V.T @ (K @ V)
-    values, Q = eigh((T + T.T) / 2, check_finite=False)
-    return values[-p:], V @ Q[:, -p:]
+def bisect_to_size(solve, count, size, sparse, dense, steps):
+    """Between a solution of too few atoms and one of enough, the first found with `size`.
+
+    Solutions are tuples that end with their penalty; ``solve(penalty, start)`` finds one from
+    another, and ``count(solution)`` are its atoms.
+    """
+    for _ in range(steps):
+        if count(dense) == size:
+            break
+        trial = solve(np.sqrt(sparse[-1] * dense[-1]), sparse)
+        if count(trial) < size:
+            sparse = trial
+        else:
+            dense = trial
+    return dense

@@ -15,19 +15,13 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, get_blas_funcs, solve_
 
 from ..compute.arrays import Array
 from ..kernels import Kernel
-from .base import Selector, distinct_rows, host_gram, rank_tolerance
+from .base import Selector, bisect_to_size, distinct_rows, host_gram, rank_tolerance
 
 # sigma^2 falls by this factor from the largest that has an atom, each model starting the next.
-ANNEAL, BISECTIONS = 0.7, 24
-# Gain in the mean log-likelihood below which a change of one weight is not worth its pass.
-GAIN_TOLERANCE = 1e-6
+ANNEAL = 0.7
 # Rank-one terms that wait before they are subtracted as one GEMM: enough for GEMM to run at
 # full speed, few enough that the recurrences in between lose no digits.
 PENDING = 32
-# EM never sets a weight to zero: those below this share of the largest count as zero.
-PRUNE = 1e-6
-# Change of a weight in a pass, relative to the largest, at which the fixed point has settled.
-SETTLED = 1e-7
 
 
 class SparseBayes(Selector):
@@ -76,10 +70,15 @@ class SparseBayes(Selector):
         """The model of a Gram matrix, with about `size` weights where `noise` is None."""
         least = rank_tolerance(K.dtype)
         K = K.astype(np.float64, copy=False)
-        if self.solver in BATCH:
-            noise = self.noise or _tail_noise(K, counts, size, least)
-            update, passes = BATCH[self.solver]
-            return update(K, counts, noise, self.max_iter or passes, center)
+        if self.solver != "sequential":
+            noise, pruning = self.noise, self.solver == "fixed-point"
+            if noise is None:
+                # The first eigenvalue of the sample covariance that `size` directions leave out.
+                root = np.sqrt(counts)
+                values = np.linalg.eigvalsh(root[:, None] * K * root)[::-1]
+                noise = max(values[min(size, len(K) - 1)], least * values[0]) / counts.sum()
+            passes = self.max_iter or (1000 if pruning else 100)
+            return all_at_once(K, counts, noise, passes, center, pruning)
         steps = self.max_iter or 50 * min(size, len(K)) + 1000
         if self.noise is None:
             return anneal(K, counts, size, steps, center, least)
@@ -98,37 +97,28 @@ def anneal(K, counts, size, max_iter, center=False, least=1e-11):
 
     Below the share `least` of the first sigma^2 it would model the rounding of K.
     """
-    size = min(size, len(K))
-    power, norm = data_power(K, counts, center), K.diagonal()
-    good = norm > 0
-    noise = (power[good] / norm[good]).max(initial=0) / counts.sum()
+
+    def solve(noise, start):
+        return sequential(K, counts, start._replace(noise=noise), max_iter, center)
+
+    def count(model):
+        return np.count_nonzero(model.weights)
+
+    size, total, norm = min(size, len(K)), counts.sum(), K.diagonal()
+    mean = K @ counts / total if center else 0
+    power, good = K**2 @ counts - total * np.square(mean), norm > 0
+    noise = (power[good] / norm[good]).max(initial=0) / total
     model = SparseModel(np.zeros(len(K)), noise)
-    if noise <= 0:
-        return model
-    for _ in range(int(np.log(least) / np.log(ANNEAL))):
-        trial = sequential(K, counts, model._replace(noise=model.noise * ANNEAL), max_iter, center)
-        if np.count_nonzero(trial.weights) >= size:
-            return _bisect(K, counts, size, max_iter, center, model, trial)
+    for _ in range(int(np.log(least) / np.log(ANNEAL)) if noise > 0 else 0):
+        trial = solve(model.noise * ANNEAL, model)
+        if count(trial) >= size:
+            trial = bisect_to_size(solve, count, size, model, trial, steps=24)
+            # Two weights can appear at one sigma^2: the smaller goes.
+            weights = trial.weights.copy()
+            weights[np.argsort(-weights, kind="stable")[size:]] = 0
+            return trial._replace(weights=weights)
         model = trial
     return model
-
-
-def _bisect(K, counts, size, max_iter, center, sparse, dense):
-    """Between a model of too few weights and one of enough, the first with `size`."""
-    for _ in range(BISECTIONS):
-        if np.count_nonzero(dense.weights) == size:
-            break
-        noise = np.sqrt(sparse.noise * dense.noise)
-        trial = sequential(K, counts, sparse._replace(noise=noise), max_iter, center)
-        if np.count_nonzero(trial.weights) < size:
-            sparse = trial
-        else:
-            dense = trial
-    # Two weights can appear at one sigma^2: the smaller goes.
-    smallest = np.argsort(-dense.weights, kind="stable")[size:]
-    weights = dense.weights.copy()
-    weights[smallest] = 0
-    return dense._replace(weights=weights)
 
 
 def sequential(K, counts, model, max_iter, center=False):
@@ -149,9 +139,11 @@ def sequential(K, counts, model, max_iter, center=False):
         own = np.maximum(1 - w * S, np.finfo(float).eps)
         s, q = S / own, Q / own**2
         new = np.where((q > s) & usable, (q - s) / s**2, 0)
-        gain = _mean_likelihood(new, s, q) - _mean_likelihood(w, s, q)
+        # What a weight adds to the mean log-likelihood.
+        gain, old = (0.5 * (v * q / (1 + v * s) - np.log1p(v * s)) for v in (new, w))
+        gain -= old
         i = int(np.argmax(gain))
-        if gain[i] <= GAIN_TOLERANCE:
+        if gain[i] <= 1e-6:  # not worth its pass
             break
         change = new[i] - w[i]
         residual.subtract(change / (noise + change * residual.diagonal[i]), residual.column(i))
@@ -192,9 +184,10 @@ class ResidualGram:
 
     def subtract(self, kappa, r):
         """R <- R - kappa r r', with r a column of R."""
-        weighted = self.counts * r
+        weighted, j, V = self.counts * r, self._pending, self._V
         norm, total = weighted @ r, self.counts.sum()
-        Rr = self._product(weighted)
+        Rr = self._symv(1.0, self.R.T, weighted)
+        Rr -= (self._kappa[:j] * (V[:j] @ weighted)) @ V[:j]
         if self.center:
             mean = weighted.sum() / total
             Rr -= (mean * total) * self.mean
@@ -202,21 +195,12 @@ class ResidualGram:
             self.mean -= (kappa * mean) * r
         self.power += (kappa * r) * (kappa * norm * r - 2 * Rr)
         self.diagonal -= kappa * r * r
-        self._V[self._pending], self._kappa[self._pending] = r, kappa
+        V[j], self._kappa[j] = r, kappa
         self._pending += 1
         if self._pending == PENDING:
-            self._flush()
-
-    def _product(self, v):
-        j = self._pending
-        Rv = self._symv(1.0, self.R.T, v)
-        return Rv - (self._kappa[:j] * (self._V[:j] @ v)) @ self._V[:j]
-
-    def _flush(self):
-        V = self._V
-        self._gemm(-1.0, V.T, self._kappa[:, None] * V, beta=1.0, c=self.R.T, overwrite_c=True)
-        self._pending = 0
-        self._measure()
+            self._gemm(-1.0, V.T, self._kappa[:, None] * V, beta=1.0, c=self.R.T, overwrite_c=True)
+            self._pending = 0
+            self._measure()
 
     def _measure(self):
         self.diagonal = self.R.diagonal().copy()
@@ -227,37 +211,16 @@ class ResidualGram:
             self.power -= total * self.mean**2
 
 
-def _mean_likelihood(w, s, q):
-    """What a weight adds to the mean log-likelihood."""
-    return 0.5 * (w * q / (1 + w * s) - np.log1p(w * s))
+def all_at_once(K, counts, noise, max_iter, center=False, pruning=False):
+    """The published iterations of all weights at once, from the posterior of their factors.
 
-
-def em(K, counts, noise, max_iter, center=False):
-    """The published EM iteration, all weights at once from the posterior of their factors."""
-    m, total = len(K), counts.sum()
-    D = (K - (K @ counts / total)[:, None] if center else K) * np.sqrt(counts)
-    trace = K.diagonal().sum()
-    # All weights equal, the model's total variance that of the data.
-    w = np.full(m, 1 / m if trace > 0 else 0.0)
-    for _ in range(max_iter if trace > 0 else 0):
-        root = np.sqrt(w)
-        B = root[:, None] * K * root
-        B[np.diag_indices(m)] += noise
-        inverse = cho_solve(cho_factor(B, check_finite=False), np.eye(m), check_finite=False)
-        means = root[:, None] * (inverse @ (root[:, None] * D))
-        variances = noise * w * inverse.diagonal()
-        w = np.einsum("ij,ij->i", means, means) / total + variances
-    return SparseModel(np.where(w > PRUNE * w.max(initial=0), w, 0), noise)
-
-
-def fixed_point(K, counts, noise, max_iter, center=False):
-    """Tipping's other update, w = sum of mu^2 / (N (1 - variance / w)), rows without weight left.
-
-    Where the derivative of the likelihood vanishes it does; it climbs faster than EM, and weights
-    that ought to be zero fall geometrically.
+    EM, or with `pruning` Tipping's other update, w = sum of mu^2 / (N (1 - variance / w)): where
+    the derivative of the likelihood vanishes it does, it climbs faster, and weights that ought to
+    be zero fall geometrically. Weights below 1e-6 of the largest count as zero.
     """
     m, total = len(K), counts.sum()
     D = (K - (K @ counts / total)[:, None] if center else K) * np.sqrt(counts)
+    # All weights equal, the model's total variance that of the data.
     w = np.full(m, 1 / m if K.diagonal().sum() > 0 else 0.0)
     for _ in range(max_iter):
         A = np.flatnonzero(w)
@@ -268,35 +231,18 @@ def fixed_point(K, counts, noise, max_iter, center=False):
         B[np.diag_indices(len(A))] += noise
         inverse = cho_solve(cho_factor(B, check_finite=False), np.eye(len(A)), check_finite=False)
         means = root[:, None] * (inverse @ (root[:, None] * D[A]))
+        new, left = np.einsum("ij,ij->i", means, means) / total, noise * inverse.diagonal()
+        if not pruning:
+            w[A] = new + left * w[A]
+            continue
         # The share of a weight that the data determine; rounding may leave none.
-        known = np.maximum(1 - noise * inverse.diagonal(), np.finfo(float).eps)
-        new = np.einsum("ij,ij->i", means, means) / (total * known)
-        new[new <= PRUNE * new.max()] = 0
+        new /= np.maximum(1 - left, np.finfo(float).eps)
+        new[new <= 1e-6 * new.max()] = 0
         change = np.abs(new - w[A]).max() / new.max()
         w[A] = new
-        if change <= SETTLED:
+        if change <= 1e-7:
             break
-    return SparseModel(w, noise)
-
-
-# Updates of all weights at once, and their passes unless a number is given.
-BATCH = {"em": (em, 100), "fixed-point": (fixed_point, 1000)}
-
-
-def log_likelihood(K, counts, model, center=False):
-    """Mean log-likelihood up to a constant that depends on sigma^2 alone."""
-    w, noise = model.weights, model.noise
-    A = np.flatnonzero(w)
-    root = np.sqrt(w[A])
-    B = np.eye(len(A)) + root[:, None] * K[np.ix_(A, A)] * root / noise
-    C = factor(B)
-    V = solve_triangular(C, root[:, None] * K[A], lower=True) / np.sqrt(noise)
-    left, total = K.diagonal() - np.einsum("ij,ij->j", V, V), counts.sum()
-    trace = counts @ left
-    if center:
-        mean = V @ counts / total
-        trace -= (counts @ K @ counts) / total - total * (mean @ mean)
-    return -np.log(C.diagonal()).sum() - 0.5 * trace / (total * noise)
+    return SparseModel(np.where(w > 1e-6 * w.max(initial=0), w, 0), noise)
 
 
 def model_residual(K, weights, noise):
@@ -307,26 +253,8 @@ def model_residual(K, weights, noise):
     root = np.sqrt(weights[A])
     B = root[:, None] * K[np.ix_(A, A)] * root
     B[np.diag_indices(len(A))] += noise
-    V = solve_triangular(factor(B), root[:, None] * K[A], lower=True)
-    return np.ascontiguousarray(K - V.T @ V)
-
-
-def factor(B):
-    """The lower Cholesky factor; LinAlgError where B has none, as of indefinite kernels."""
-    if not np.isfinite(B).all():
+    if not np.isfinite(B).all():  # as indefinite kernels may leave it
         raise np.linalg.LinAlgError("not finite")
-    return cholesky(B, lower=True, check_finite=False)
-
-
-def data_power(K, counts, center):
-    """sum_n c_n <phi_n, phi_i>^2, with centered phi_n if asked, (m,)."""
-    total = counts.sum()
-    mean = K @ counts / total if center else 0
-    return K**2 @ counts - total * np.square(mean)
-
-
-def _tail_noise(K, counts, size, least):
-    """The first eigenvalue of the sample covariance that `size` directions leave out."""
-    root = np.sqrt(counts)
-    values = np.linalg.eigvalsh(root[:, None] * K * root)[::-1]
-    return max(values[min(size, len(K) - 1)], least * values[0]) / counts.sum()
+    C = cholesky(B, lower=True, check_finite=False)
+    V = solve_triangular(C, root[:, None] * K[A], lower=True)
+    return np.ascontiguousarray(K - V.T @ V)

@@ -20,11 +20,6 @@ from .base import (
     solve_lower,
 )
 
-# Bounds of a block of proposals, and its share of the atoms chosen so far. It must not depend
-# on the size asked for, or prefixes would differ. Few atoms: large blocks are mostly
-# rejected. Many: GEMM wants at least a few dozen rows, and more than that gains nothing.
-MIN_BLOCK, MAX_BLOCK, BLOCK_SHARE = 8, 128, 0.25
-
 
 class RPCholesky(Selector):
     """Pivots drawn with probability proportional to their residual, R_ii / tr R.
@@ -59,7 +54,10 @@ class RPCholesky(Selector):
         factor, distinct = PartialCholesky.of_kernel(kernel, X, size), Distinct(X)
         pivots: list[int] = []
         while len(pivots) < min(size, X.shape[0]) and factor.residual.any():
-            proposals = draw(factor.residual, self._width(factor.rank), rng)
+            # Few atoms: large blocks are mostly rejected. Many: GEMM wants at least a few dozen
+            # rows, and more than that gains nothing. Prefixes would differ by the size asked for.
+            width = self.block or int(np.clip(0.25 * factor.rank, 8, 128))
+            proposals = draw(factor.residual, 1 if self.method == "plain" else width, rng)
             fresh = distinct.fresh(proposals)
             factor.residual[proposals[~fresh]] = 0
             chosen, C = self._thin(factor, X, proposals[fresh], rng)
@@ -80,13 +78,16 @@ class RPCholesky(Selector):
         factor.residual[proposals[H.diagonal() <= floor]] = 0
         share = rng.random(len(proposals)) if self.method == "accelerated" else 0
         thresholds = np.maximum(share * to_numpy(factor.residual[proposals]), floor)
-        kept, C = thinned_cholesky(H, thresholds, distinct_rows(X[proposals])[2])
-        return proposals[kept], C
-
-    def _width(self, rank):
-        if self.method == "plain":
-            return 1
-        return self.block or int(np.clip(BLOCK_SHARE * rank, MIN_BLOCK, MAX_BLOCK))
+        # Cholesky of H, without pivots not above their threshold and copies of earlier ones.
+        group, b = distinct_rows(X[proposals])[2], len(H)
+        kept, C = np.zeros(b, dtype=bool), np.zeros((b, b))
+        for i in range(b):
+            if H[i, i] <= thresholds[i] or np.any(kept & (group == group[i])):
+                continue
+            kept[i] = True
+            C[i:, i] = H[i:, i] / np.sqrt(H[i, i])
+            H[i + 1 :, i + 1 :] -= np.outer(C[i + 1 :, i], C[i + 1 :, i])
+        return proposals[kept], C[np.ix_(kept, kept)]
 
 
 class GreedyCholesky(Selector):
@@ -123,22 +124,6 @@ def draw(weights, count, rng):
     places = xp.searchsorted(sums, on_device_of(rng.random(count), sums) * sums[-1], side="right")
     # A product that rounds up to the total would fall behind the last weight.
     return np.minimum(to_numpy(places), int(xp.nonzero(weights)[0][-1]))
-
-
-def thinned_cholesky(H, thresholds, group):
-    """Cholesky of H that passes over pivots not above their threshold, and copies of earlier ones.
-
-    Returns the mask of the pivots kept and the lower factor among them.
-    """
-    b = len(H)
-    kept, C = np.zeros(b, dtype=bool), np.zeros((b, b))
-    for i in range(b):
-        if H[i, i] <= thresholds[i] or np.any(kept & (group == group[i])):
-            continue
-        kept[i] = True
-        C[i:, i] = H[i:, i] / np.sqrt(H[i, i])
-        H[i + 1 :, i + 1 :] -= np.outer(C[i + 1 :, i], C[i + 1 :, i])
-    return kept, C[np.ix_(kept, kept)]
 
 
 class PartialCholesky:
@@ -185,7 +170,7 @@ class PartialCholesky:
         xp, k = array_namespace(self.L), self.rank
         root = xp.sqrt(self.residual[pivot])
         a, pivots = xp.asarray(self.L[:k, pivot], copy=True), np.array([pivot])
-        for rows in self._tiles():
+        for rows in row_tiles(self.L, self.L.shape[1]):
             row = (self.columns(pivots, rows)[0] - a @ self.L[:k, rows]) / root
             self.L[k, rows] = row
             self._settle(rows, xp.asarray(row, dtype=xp.float64) ** 2)
@@ -197,7 +182,7 @@ class PartialCholesky:
         """Add several pivots at once, C (b, b) being the lower Cholesky factor of their R."""
         k, b = self.rank, len(pivots)
         A = self.L[:k, pivots].T
-        for rows in self._tiles():
+        for rows in row_tiles(self.L, self.L.shape[1]):
             R = self.columns(pivots, rows)
             R -= A @ self.L[:k, rows]
             V = solve_lower(C, R)
@@ -205,9 +190,6 @@ class PartialCholesky:
             self._settle(rows, column_squares(V))
         self.rank += b
         self.residual[pivots] = 0
-
-    def _tiles(self):
-        return row_tiles(self.L, self.L.shape[1])
 
     def _settle(self, rows, gone):
         left = self.residual[rows] - gone

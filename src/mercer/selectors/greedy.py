@@ -6,6 +6,7 @@ that the atoms leave.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.linalg import get_blas_funcs
@@ -29,12 +30,8 @@ from .cholesky import PartialCholesky
 
 # Atoms between updates of the whole residual, enough for GEMM to run at full speed.
 PENDING = 32
-# Rows of the residual squared at once: few stay in the cache, and a device wants more.
-SQUARED_ROWS, DEVICE_SQUARED_ROWS = 32, 4096
 # A shortlist is this part of all rows. Longer ones cost more at each atom, shorter ones end sooner.
 SHORTLIST_SHARE = 16
-# Fall of the largest gain after which gains are computed afresh.
-CANCELLATION = 4
 # Rows whose residual stays in the cache, so that the gains of all are followed; of more rows a
 # shortlist's. And atoms after which the residual is updated: products with these cost as much.
 CACHED_ROWS, CACHED_PENDING = 1024, 128
@@ -72,34 +69,74 @@ def greedy_order(K, counts, size):
     """
     # Gains are sums of squares: entries of ordinary size keep them from over- and underflow.
     K /= max(float(K.diagonal().max()), float(np.finfo(dtype_name(K.dtype)).tiny))
-    R, floor = K, residual_floor(to_numpy(K.diagonal()), K.dtype)
+    R, floor, host = K, residual_floor(to_numpy(K.diagonal()), K.dtype), isinstance(K, np.ndarray)
     counts = array_namespace(R).asarray(on_device_of(counts, R), dtype=R.dtype)
+    on_device = DeviceSteps(counts) if steps_on_device(R) else None
     order: list[int] = []
     free = np.ones(len(R), dtype=bool)
-    follow = steps_for(R, counts)
     while len(order) < min(size, len(R)):
         diagonal = to_numpy(R.diagonal())
         free &= diagonal > floor
         if not free.any():
             break
-        power = to_numpy(weighted_squares(R, counts))
-        shortlist = follow.shortlist(power, diagonal, free, floor)
-        atoms, V = follow.take(R, shortlist, min(follow.pending, size - len(order)))
+        # Few rows of the residual squared at once stay in the cache, and a device wants more.
+        step = 32 if host else 4096
+        tiles = (R[start : start + step] for start in range(0, len(R), step))
+        power = to_numpy(array_namespace(R).concat([tile**2 @ counts for tile in tiles]))
+        left = size - len(order)
+        if host and len(R) <= CACHED_ROWS:
+            atoms, V = take_from_all(
+                R, counts, power, np.where(free, diagonal, np.inf), floor, min(CACHED_PENDING, left)
+            )
+        else:
+            some = Shortlist.of_gains(power, diagonal, free, floor)
+            take = on_device.take if on_device else partial(take_listed, counts)
+            atoms, V = take(R, some, min(PENDING, left))
         if not atoms:
             break
         order.extend(atoms)
         free[atoms] = False
-        if len(order) < size:
-            subtract_products(R, V)
+        if len(order) < size and host:
+            gemm = get_blas_funcs("gemm", (R,))
+            gemm(-1.0, V.T, V, beta=1.0, c=R.T, overwrite_c=True)
+        elif len(order) < size:
+            R.addmm_(V.T, V, alpha=-1)
     return as_indices(order)
 
 
-def steps_for(R, counts):
-    """How atoms are taken from a residual: by where it is, and how large."""
-    if steps_on_device(R):
-        return DeviceSteps(counts)
-    cached = isinstance(R, np.ndarray) and len(R) <= CACHED_ROWS
-    return CachedSteps(counts) if cached else HostSteps(counts)
+def take_from_all(R, counts, power, diagonal, floor, limit):
+    """Up to `limit` atoms from all rows of a small residual, and the rows V of the factor they add.
+
+    Rows that are not free have an endless diagonal, and no gain.
+    """
+    counts = None if (counts == 1).all() else counts
+    V, symv = np.empty((limit, len(R)), dtype=R.dtype), get_blas_funcs("symv", (R,))
+    # Gains are squares over diagonals: rounding grows with the square of their fall.
+    bar = float(np.finfo(R.dtype).eps) ** (1 / 6) * float(np.max(power / diagonal))
+    atoms: list[int] = []
+    for k in range(limit):
+        gain = power / diagonal
+        i: int | None = int(gain.argmax())
+        if np.count_nonzero(gain >= (1 - TIE) * gain[i]) > 1:
+            i = best(power, diagonal, np.isfinite(diagonal))
+        if i is None or (k and power[i] < bar * diagonal[i]):
+            break
+        before = V[:k]
+        v = R[i] - before[:, i] @ before
+        v /= np.sqrt(diagonal[i])
+        weighted = v if counts is None else counts * v
+        # R is symmetric: half of it is read, which is what takes the time.
+        change = symv(1.0, R.T, weighted, lower=1)
+        change -= (before @ weighted) @ before
+        change *= -2
+        change += (weighted @ v) * v
+        power += v * change
+        diagonal -= v * v
+        diagonal[i] = np.inf
+        diagonal[diagonal <= floor] = np.inf
+        V[k] = v
+        atoms.append(i)
+    return atoms, V[: len(atoms)]
 
 
 @dataclass
@@ -132,143 +169,55 @@ class Shortlist:
         # Below the best of the rest the best may be elsewhere; far below the start the
         # recurrences have cancelled digits.
         rest = gain[ranked[length]] if length < n else -1
-        bar = max(rest, gain.max() / CANCELLATION)
-        return cls(index, power[index], diagonal[index], floor[index], bar)
-
-    @classmethod
-    def of_all(cls, power, diagonal, free, floor) -> "Shortlist":
-        """All rows; those that are not free have an endless diagonal, and no gain."""
-        diagonal = np.where(free, diagonal, np.inf)
-        # Gains are squares over diagonals: rounding grows with the square of their fall.
-        fall = float(np.finfo(diagonal.dtype).eps) ** (1 / 6)
-        bar = fall * float(np.max(power / diagonal))
-        return cls(np.arange(len(power)), power, diagonal, floor, bar)
+        return cls(index, power[index], diagonal[index], floor[index], max(rest, gain.max() / 4))
 
 
-class CachedSteps:
-    """Atoms from all rows of a small residual, one by one, with few calls for each."""
+def take_listed(counts, R, some: Shortlist, limit: int):
+    """Up to `limit` atoms, at least one, as long as the best should be on the list; with their V.
 
-    pending = CACHED_PENDING
-    shortlist = staticmethod(Shortlist.of_all)
-
-    def __init__(self, counts):
-        self.counts = None if (counts == 1).all() else counts
-
-    def take(self, R, rows: Shortlist, limit: int):
-        """As of `HostSteps`."""
-        V, symv = np.empty((limit, len(R)), dtype=R.dtype), get_blas_funcs("symv", (R,))
-        power, diagonal, atoms = rows.power, rows.diagonal, []
-        for k in range(limit):
-            i = best_of_all(power, diagonal)
-            if i is None or (k and power[i] < rows.bar * diagonal[i]):
-                break
-            before = V[:k]
-            v = R[i] - before[:, i] @ before
-            v /= np.sqrt(diagonal[i])
-            weighted = v if self.counts is None else self.counts * v
-            # R is symmetric: half of it is read, which is what takes the time.
-            change = symv(1.0, R.T, weighted, lower=1)
-            change -= (before @ weighted) @ before
-            change *= -2
-            change += (weighted @ v) * v
-            power += v * change
-            diagonal -= v * v
-            diagonal[i] = np.inf
-            diagonal[diagonal <= rows.floor] = np.inf
-            V[k] = v
-            atoms.append(i)
-        return atoms, V[: len(atoms)]
-
-
-def best_of_all(power, diagonal):
-    """As `best` among rows with a finite diagonal, quickly where no other is nearly as good."""
-    gain = power / diagonal
-    i = int(gain.argmax())
-    if np.count_nonzero(gain >= (1 - TIE) * gain[i]) == 1:
-        return i
-    return best(power, diagonal, np.isfinite(diagonal))
-
-
-class HostSteps:
-    """Atoms from a shortlist, one by one, whole rows of R being where R is."""
-
-    pending = PENDING
-    shortlist = staticmethod(Shortlist.of_gains)
-
-    def __init__(self, counts):
-        self.counts = counts
-
-    def take(self, R, shortlist: Shortlist, limit: int):
-        """Up to `limit` atoms, at least one, as long as the best should be on the list.
-
-        With the rows of the factor that they add, (k, m).
-        """
-        xp, index = array_namespace(R), shortlist.index
-        self.listed, self.places = shortlist, on_device_of(index, R)
-        self.rows = R[self.places]
-        self.V = xp.empty((PENDING, len(R)), dtype=R.dtype, **placement_of(R))
-        atoms: list[int] = []
-        free = np.ones(len(index), dtype=bool)
-        while len(atoms) < limit:
-            i = best(shortlist.power, shortlist.diagonal, free)
-            if i is None or (atoms and shortlist.power[i] < shortlist.bar * shortlist.diagonal[i]):
-                break
-            self._subtract(i, len(atoms))
-            atoms.append(int(index[i]))
-            free[i] = False
-            free &= shortlist.diagonal > shortlist.floor
-        return atoms, self.V[: len(atoms)]
-
-    def _subtract(self, i, j):
-        """Row i of the list as the j-th atom: R <- R - v v', for the list's rows only."""
-        V, some = self.V[:j], self.listed
-        v = (self.rows[i] - V[:, some.index[i]] @ V) / np.sqrt(some.diagonal[i])
-        weighted = self.counts * v
-        Rv = self.rows @ weighted - (V @ weighted) @ V[:, self.places]
+    One by one, whole rows of R being where R is.
+    """
+    xp, places = array_namespace(R), on_device_of(some.index, R)
+    rows, length = R[places], len(some.index)
+    V = xp.empty((PENDING, len(R)), dtype=R.dtype, **placement_of(R))
+    atoms: list[int] = []
+    free = np.ones(length, dtype=bool)
+    while len(atoms) < limit:
+        i = best(some.power, some.diagonal, free)
+        if i is None or (atoms and some.power[i] < some.bar * some.diagonal[i]):
+            break
+        before = V[: len(atoms)]
+        v = (rows[i] - before[:, some.index[i]] @ before) / np.sqrt(some.diagonal[i])
+        weighted = counts * v
+        Rv = rows @ weighted - (before @ weighted) @ before[:, places]
         # In one piece, since a device is waited for each time.
-        parts = array_namespace(v).concat([v[self.places], Rv, (weighted @ v).reshape(1)])
-        u, Rv, norm = np.split(to_numpy(parts), [len(some.index), 2 * len(some.index)])
+        parts = to_numpy(xp.concat([v[places], Rv, (weighted @ v).reshape(1)]))
+        u, Rv, norm = np.split(parts, [length, 2 * length])
         some.power += u * (u * norm - 2 * Rv)
         some.diagonal = some.diagonal - u * u
-        self.V[j] = v
+        V[len(atoms)] = v
+        atoms.append(int(some.index[i]))
+        free[i] = False
+        free &= some.diagonal > some.floor
+    return atoms, V[: len(atoms)]
 
 
 class DeviceSteps:
     """The same without a wait for the device at every atom."""
 
-    pending = PENDING
-    shortlist = staticmethod(Shortlist.of_gains)
-
     def __init__(self, counts):
         self.counts, self.pivots = counts, None
 
-    def take(self, R, shortlist: Shortlist, limit: int):
-        """As of `HostSteps`."""
+    def take(self, R, some: Shortlist, limit: int):
         from ..compute.pivots import GreedyPivots
 
-        length, eps = len(shortlist.index), np.finfo(shortlist.power.dtype).eps
+        length, eps = len(some.index), np.finfo(some.power.dtype).eps
         if self.pivots is None or self.pivots.length != length:
             ties = 1 - float(np.sqrt(eps)), 1 - TIE, FAR_SMALLER
             self.pivots = GreedyPivots(self.counts, length, PENDING, ties)
-        some, bar = shortlist, float(shortlist.bar)
+        bar = float(some.bar)
         found = self.pivots.take(R, some.index, some.power, some.diagonal, some.floor, bar)[:limit]
         return [int(i) for i in some.index[found]], self.pivots.V[: len(found)]
-
-
-def weighted_squares(R, counts):
-    """sum_n c_n R_in^2 for every row, in tiles, (m,)."""
-    step = SQUARED_ROWS if isinstance(R, np.ndarray) else DEVICE_SQUARED_ROWS
-    tiles = (R[start : start + step] for start in range(0, len(R), step))
-    return array_namespace(R).concat([tile**2 @ counts for tile in tiles])
-
-
-def subtract_products(R, V):
-    """R <- R - V'V in place, for V (k, m)."""
-    if isinstance(R, np.ndarray):
-        gemm = get_blas_funcs("gemm", (R,))
-        gemm(-1.0, V.T, V, beta=1.0, c=R.T, overwrite_c=True)
-    else:
-        R.addmm_(V.T, V, alpha=-1)
 
 
 def best(power, diagonal, free):
@@ -330,7 +279,16 @@ class SubspaceGreedy(Selector):
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` of the m rows; eigenpairs of K, then O(m size^2)."""
         K, (_, _, group) = host_gram(kernel, X), distinct_rows(X)
-        E = self._targets(K, self.n_targets or size, rng)
+        # Inner products of the rows' features with the (weighted) directions, (m, p).
+        p = self.n_targets or size
+        if self.centered:
+            means = K.mean(axis=0)
+            values, U = top_eigenpairs(K - means - means[:, None] + means.mean(), p, rng)
+            E = (K @ (U - U.mean(axis=0))) / np.sqrt(values)
+        else:
+            values, U = top_eigenpairs(K, p, rng)
+            E = U * np.sqrt(values)
+        E = np.ascontiguousarray(E * np.sqrt(values) if self.weighted else E)
         factor = PartialCholesky.of_matrix(K, size)
         ger = get_blas_funcs("ger", (E,))
         order: list[int] = []
@@ -350,17 +308,6 @@ class SubspaceGreedy(Selector):
             order.append(atom)
             free &= group != group[atom]
         return as_indices(order)
-
-    def _targets(self, K, p, rng):
-        """Inner products of the rows' features with the (weighted) directions, (m, p)."""
-        if self.centered:
-            means = K.mean(axis=0)
-            values, U = top_eigenpairs(K - means - means[:, None] + means.mean(), p, rng)
-            E = (K @ (U - U.mean(axis=0))) / np.sqrt(values)
-        else:
-            values, U = top_eigenpairs(K, p, rng)
-            E = U * np.sqrt(values)
-        return np.ascontiguousarray(E * np.sqrt(values) if self.weighted else E)
 
 
 class SparseGreedy(Selector):
@@ -394,13 +341,22 @@ class SparseGreedy(Selector):
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` rows; candidates x n x size kernel values for gain="all"."""
-        factor, distinct = self._factor(kernel, X, size), Distinct(X)
+        n, distinct = X.shape[0], Distinct(X)
+        # Candidates that come back would be computed again, so a small Gram matrix is kept.
+        if n <= min(SMALL_POOL, self.candidates * size):
+            factor = PartialCholesky.of_matrix(gram(kernel, X), size)
+        else:
+            factor = PartialCholesky.of_kernel(kernel, X, size)
         order: list[int] = []
         free = to_numpy(factor.residual > 0)
-        while len(order) < min(size, X.shape[0]) and free.any():
+        while len(order) < min(size, n) and free.any():
             pool = np.flatnonzero(free)
             pool = rng.choice(pool, min(self.candidates, len(pool)), replace=False)
-            power = self._power(factor, pool)
+            # Squared norms of the candidates' columns of R.
+            L = factor.L[: factor.rank]
+            tiles = row_tiles(L, n) if self.gain == "all" else [pool]
+            parts = (factor.columns(pool, rows) - L[:, pool].T @ L[:, rows] for rows in tiles)
+            power = to_numpy(sum(row_squares(R) for R in parts))
             residual = to_numpy(factor.residual[pool])
             found = best(power, residual, np.ones(len(pool), dtype=bool))
             if found is None:
@@ -413,16 +369,3 @@ class SparseGreedy(Selector):
             free[atom] = False
             free &= to_numpy(factor.residual > 0)
         return as_indices(order)
-
-    def _factor(self, kernel, X, size):
-        # Candidates that come back would be computed again, so a small Gram matrix is kept.
-        if X.shape[0] <= min(SMALL_POOL, self.candidates * size):
-            return PartialCholesky.of_matrix(gram(kernel, X), size)
-        return PartialCholesky.of_kernel(kernel, X, size)
-
-    def _power(self, factor, pool):
-        """Squared norms of the candidates' columns of R, (c,)."""
-        L = factor.L[: factor.rank]
-        tiles = row_tiles(L, L.shape[1]) if self.gain == "all" else [pool]
-        parts = (factor.columns(pool, rows) - L[:, pool].T @ L[:, rows] for rows in tiles)
-        return to_numpy(sum(row_squares(R) for R in parts))

@@ -1,18 +1,31 @@
 """Landmarks as the atoms of a sparse regression on kernel PCA.
 
 ``min_{W, S} |K (U L^-1/2 - W S^-1/2)|^2 + lambda sum_i |W_i:|``, with U, L the leading eigenpairs.
-With S free the minimum is never attained (shrink W and S together), so S = L; only the order in
-which rows of W leave zero is used.
+With S free the minimum is never attained (shrink W and S together), so S = L. Group LARS uses only
+the order in which rows of W leave zero. As the convex problem it is, for atoms a_i (columns of K,
+scaled or not) and p eigenpairs,
+
+    min_W  1/2 sum_j |K u_j - sum_i a_i W_ij|^2 / l_j + mu sum_i |W_i:|,
+
+row i solves, given the others, a problem of p unknowns with a diagonal quadratic form: it is zero
+where its correlation g has |g| <= mu, and else W_i = t g / (d t + mu), t = |W_i|, by one equation
+in t. Sweeps over the atoms that are not zero, then a look at all others, until none wants to enter.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..compute.arrays import Array
 from ..kernels import Kernel
-from .base import Selector, as_indices, distinct_rows, host_gram, top_eigenpairs
-from .convex import JointProblem, joint_lasso_of_size
+from .base import (
+    Selector,
+    as_indices,
+    bisect_to_size,
+    distinct_rows,
+    host_gram,
+    top_eigenpairs,
+)
 from .lars import FeatureAtoms, ScoreAtoms, group_lars, lasso_path
 
 # Corners of a lasso path followed for each atom asked for; drops make more corners than atoms.
@@ -72,22 +85,14 @@ class GroupLasso(Selector):
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` of the m rows; eigenpairs of K, then O(m^2 size)."""
-        order: list[int] = []
         if self.solver == "convex":
-            return self._optimal(kernel, X, size, rng)
-        for step in self.path(kernel, X, size, rng):
-            order.append(step.atom)
-            if len(order) == size:
-                break
-        return as_indices(order)
-
-    def _optimal(self, kernel, X, size, rng):
-        """The atoms of the convex problem with `size` of them, longest rows of W first."""
-        K = host_gram(kernel, X).astype(np.float64, copy=False)
-        values, U = top_eigenpairs(K, self.n_targets or size, rng)
-        first = distinct_rows(X)[0]
-        found = joint_lasso_of_size(JointProblem(K, first, values, U, self.unit), size)
-        return as_indices(first[found.active[:size]])
+            K = host_gram(kernel, X).astype(np.float64, copy=False)
+            values, U = top_eigenpairs(K, self.n_targets or size, rng)
+            first = distinct_rows(X)[0]
+            found = joint_lasso_of_size(JointProblem(K, first, values, U, self.unit), size)
+            return as_indices(first[found.active[:size]])
+        path = self.path(kernel, X, size, rng)
+        return as_indices([step.atom for _, step in zip(range(size), path, strict=False)])
 
     def path(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Any:
         """The steps of group LARS, each with the correlations that decided it."""
@@ -128,23 +133,111 @@ class ComponentLasso(Selector):
         K, (_, _, group) = host_gram(kernel, X).astype(np.float64, copy=False), distinct_rows(X)
         _, U = top_eigenpairs(K, self.n_components, rng)
         paths = [lasso_path(K, u, group, STEPS_PER_ATOM * size) for u in U.T]
-        return as_indices(_in_turn(paths, group, size))
+        # Atoms in the order in which paths, advanced by one corner each in turn, bring them in.
+        order: dict[int, int] = {}
+        while paths and len(order) < size:
+            for path in list(paths):
+                step = next(path, None)
+                if step is None:
+                    paths.remove(path)
+                    continue
+                for atom in step.active:
+                    order.setdefault(group[atom], atom)
+        return as_indices(list(order.values())[:size])
 
 
-def _in_turn(paths, group, size):
-    """Atoms in the order in which paths, advanced by one corner each in turn, bring them in."""
-    order: list[int] = []
-    taken = set()
-    while paths:
-        for path in list(paths):
-            step = next(path, None)
-            if step is None:
-                paths.remove(path)
-                continue
-            for atom in step.active:
-                if len(order) < size and group[atom] not in taken:
-                    taken.add(group[atom])
-                    order.append(atom)
-        if len(order) == size:
+class JointLasso(NamedTuple):
+    """Rows W (m, p) of the solution, and its mu."""
+
+    W: np.ndarray
+    mu: float
+
+    @property
+    def active(self) -> np.ndarray:
+        """Atoms in use, the one of the longest row first."""
+        lengths = np.linalg.norm(self.W, axis=1)
+        order = np.argsort(-lengths, kind="stable")
+        return order[: int(np.count_nonzero(lengths))]
+
+
+class JointProblem:
+    """The quadratic part: correlations C (m, p) = a_i'K u_j / l_j and products a_i'a_k.
+
+    Parameters
+    ----------
+    K : array (n, n)
+    atoms : array of int (m,)
+        Columns that may be used.
+    values, U : arrays (p,), (n, p)
+        Leading eigenpairs of K.
+    unit : bool
+        Scale the columns to length one.
+    """
+
+    def __init__(self, K, atoms, values, U, unit=True):
+        self.K, self.atoms, self.values = K, atoms, values
+        norms = np.sqrt(np.einsum("ij,ij->i", K, K))[atoms]
+        some = norms > 0
+        self.scale = some / np.where(some, norms, 1) if unit else np.ones(len(atoms))
+        self.C = U[atoms] * values * self.scale[:, None]
+        self.lengths = (norms * self.scale) ** 2
+
+    def products(self, chosen):
+        """a_i'a_k of chosen atoms with all, (len(chosen), m)."""
+        rows = self.K[self.atoms[chosen]] @ self.K[:, self.atoms]
+        return self.scale[chosen][:, None] * rows * self.scale
+
+    def largest(self) -> float:
+        """The least mu at which every row is zero."""
+        return float(np.linalg.norm(self.C, axis=1).max(initial=0.0))
+
+
+def joint_lasso(problem: JointProblem, mu: float, start=None, tol: float = 1e-4) -> JointLasso:
+    """The solution at one mu, optimal to `tol` mu in every row's condition."""
+    from ._numba import lasso_sweeps  # numba takes half a second to import
+
+    W = np.zeros_like(problem.C) if start is None else start.copy()
+    inverse = 1 / problem.values
+    working = np.flatnonzero(W.any(axis=1))
+    # Rows that hardly move may still be far from optimal together.
+    small = tol / 10
+    for _ in range(60):
+        H = problem.products(working)
+        part = W[working]
+        # Correlations of the working atoms with what is left.
+        left = problem.C[working] - (H[:, working] @ part) * inverse
+        minor = np.ascontiguousarray(H[:, working])
+        lasso_sweeps(minor, part, left, problem.lengths[working], inverse, mu, small * mu, 1000)
+        W[working] = part
+        residual = problem.C - (H.T @ part) * inverse
+        lengths = np.linalg.norm(residual, axis=1)
+        outside = np.setdiff1d(np.flatnonzero(lengths > mu * (1 + tol)), working)
+        if not len(outside):
             break
-    return order
+        # The most correlated ones: the others may no longer want in after them.
+        most = max(10, len(working) // 4)
+        entering = outside[np.argsort(-lengths[outside], kind="stable")[:most]]
+        working = np.concatenate([working[W[working].any(axis=1)], entering])
+    return JointLasso(W, mu)
+
+
+def joint_lasso_of_size(problem: JointProblem, size: int, tol: float = 1e-2) -> JointLasso:
+    """The first solution on the path of falling mu that uses `size` atoms, or the nearest above."""
+
+    def solve(mu, start):
+        return joint_lasso(problem, mu, start.W, tol)
+
+    def count(found):
+        return len(found.active)
+
+    mu = problem.largest()
+    sparse = JointLasso(np.zeros_like(problem.C), mu)
+    size, floor = min(size, len(problem.C)), np.finfo(float).eps * mu
+    while mu > floor:
+        # Each solution starts the next.
+        mu *= 0.8
+        dense = solve(mu, sparse)
+        if count(dense) >= size:
+            return bisect_to_size(solve, count, size, sparse, dense, steps=30)
+        sparse = dense
+    return sparse

@@ -1,26 +1,178 @@
-"""A dictionary of pre-images, learned online: points that stand for the leading directions.
+"""Landmarks in one pass over the rows, which may arrive block after block.
 
-The second moment of the rows so far is kept as Phi_D M Phi_D', in the span of the dictionary D. A
-block of rows joins it. The leading direction of the sum, v = Phi_B a over B = [D; block], is
-replaced by a pre-image z, a point whose phi(z) lies along v as nearly as one can; what phi(z) spans
-is taken out, and the leading direction of the rest is the next. In the end the moment is projected
-onto the span of these points: T M T' with T = K_ZZ^+ K_ZB.
+By novelty: a row is admitted if ``k(x, x) - k_D(x)' K_DD^-1 k_D(x) > threshold k(x, x)``, D being
+the rows admitted before it. Nothing is ever removed.
+
+By pre-images: the second moment of the rows so far is kept as Phi_D M Phi_D', in the span of the
+dictionary D. A block of rows joins it. The leading direction of the sum, v = Phi_B a over
+B = [D; block], is replaced by a pre-image z, a point whose phi(z) lies along v as nearly as one
+can; what phi(z) spans is taken out, and the leading direction of the rest is the next. In the end
+the moment is projected onto the span of these points: T M T' with T = K_ZZ^+ K_ZB.
 """
 
 from itertools import chain
 
 import numpy as np
+from scipy.linalg import block_diag
 
-from ..compute import is_sparse, on_device_of, to_numpy
-from ..compute.arrays import Array
+from ..compute import array_namespace, is_sparse, on_device_of, stack_rows, to_numpy
+from ..compute.arrays import Array, dtype_name
 from ..kernels import Kernel
-from .base import Selector, distinct_rows, last_eigenpairs, rank_tolerance
+from .base import (
+    Selector,
+    as_indices,
+    column_squares,
+    distinct_rows,
+    host_gram,
+    last_eigenpairs,
+    rank_tolerance,
+    row_keys,
+    solve_lower,
+)
 
-# Steps of a pre-image, halvings of a step, and the gain below which it has settled: the atoms
-# move with every block anyway.
-STEPS, HALVINGS, SETTLED = 30, 6, 1e-6
-# Share of k(z, z) outside the span of the others below which an atom is no new one.
-NEW = 1e-6
+# Rows looked at together.
+BLOCK = 1024
+
+
+class Novelty(Selector):
+    """Rows that are far from the span of the rows kept before them, in one pass.
+
+    The only rule that needs each row once, in any order: for streams. As a choice of `size`
+    rows it chases outliers, like all rules that look at R_ii alone.
+
+    Parameters
+    ----------
+    threshold : float or None
+        Share of k(x, x) outside the span from which a row counts as new. None finds, by
+        bisection, the largest that gives `size` rows, at one pass for each trial; the order is
+        nested only for a given threshold.
+
+    References
+    ----------
+    Ouimet & Bengio (2005), Greedy spectral embedding.
+    """
+
+    independent = True
+
+    def __init__(self, threshold: float | None = None):
+        self.threshold = threshold
+
+    @property
+    def nested(self) -> bool:  # type: ignore[override]
+        """A threshold found for one size is not that of another."""
+        return self.threshold is not None
+
+    def work_bytes(self, n: int, size: int) -> int:
+        """The kernel between the rows of a block, twice, and that with the landmarks."""
+        return 17 * min(n, BLOCK) ** 2 + 24 * min(n, BLOCK) * size + 16 * size**2
+
+    def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
+        """Pass over the rows in the order given; O(n size) kernel values a pass."""
+        if self.threshold is not None:
+            return novel_rows(kernel, X, self.threshold, size)
+        # One more than asked for is enough to know that a threshold is too low.
+        chosen = novel_rows(kernel, X, 0.0, size + 1)
+        low, high = np.log(least_threshold(np.float64)), 0.0
+        # So many halvings of the log-threshold settle it to eight digits.
+        for _ in range(32 if len(chosen) > size else 0):
+            middle = (low + high) / 2
+            trial = novel_rows(kernel, X, np.exp(middle), size + 1)
+            if len(trial) < size:
+                high = middle
+            else:
+                low, chosen = middle, trial
+            if len(trial) == size:
+                break
+        return chosen[:size]
+
+
+def novel_rows(kernel, X, threshold, size):
+    """Indices of the first `size` novel rows."""
+    rule = NoveltyRule(kernel, threshold)
+    chosen: list[int] = []
+    for start in range(0, X.shape[0], BLOCK):
+        chosen.extend(start + rule.admit(X[start : start + BLOCK], size - len(chosen)))
+        if len(chosen) >= size:
+            break
+    return as_indices(chosen)
+
+
+def least_threshold(dtype):
+    """The share below which novelty is rounding.
+
+    A row admitted with share p magnifies the rounding eps of later ones to eps / sqrt(p), which has
+    to stay below p: 1e-10, in single precision 1e-4.
+    """
+    return 4 * np.finfo(dtype_name(dtype)).eps ** (2 / 3)
+
+
+class NoveltyRule:
+    """The one-pass rule with its memory: atoms Z (m, d) and the Cholesky factor of K_ZZ.
+
+    Parameters
+    ----------
+    kernel : kernel
+    threshold : float
+        Smallest share of k(x, x) outside the span of the atoms that is new.
+    """
+
+    def __init__(self, kernel: Kernel, threshold: float):
+        self.kernel = kernel
+        self.threshold = threshold
+        self.Z = None
+        self.C = np.empty((0, 0))
+        self._keys: set = set()
+
+    def admit(self, X: Array, limit: int | None = None) -> Array:
+        """Take in a block of rows; returns the indices of those admitted, in order."""
+        F, residual = self._project(X)
+        scale = np.asarray(to_numpy(self.kernel.diag(X)), dtype=np.float64)
+        floor = max(self.threshold, least_threshold(self.kernel(X[:1], X[:1]).dtype)) * scale
+        # Residuals only fall as atoms are added, so the rest of the block is settled.
+        open_rows = np.flatnonzero(to_numpy(residual) > floor)
+        F = to_numpy(F[:, open_rows])
+        local, C = self._sequential(X[open_rows], F, floor[open_rows], limit)
+        admitted = open_rows[local]
+        if len(admitted):
+            m, b, rows = len(self.C), len(C), X[admitted]
+            grown = np.zeros((m + b, m + b))
+            grown[:m, :m], grown[m:, :m], grown[m:, m:] = self.C, F[:, local].T, C
+            self.C = grown
+            self.Z = rows if self.Z is None else stack_rows([self.Z, rows])
+        return admitted
+
+    def residual(self, X: Array) -> Array:
+        """k(x, x) outside the span of the atoms, (n,)."""
+        return to_numpy(self._project(X)[1])
+
+    def _project(self, X):
+        """Coordinates of the rows on the orthonormalized atoms, (m, n), and what is left."""
+        diagonal = on_device_of(self.kernel.diag(X), X)
+        if self.Z is None:
+            return np.empty((0, X.shape[0])), diagonal
+        K = self.kernel(self.Z, X)
+        xp = array_namespace(K)
+        F = solve_lower(self.C, xp.asarray(K, dtype=xp.float64))
+        return F, diagonal - column_squares(F)
+
+    def _sequential(self, X, F, floor, limit):
+        """Admit rows one by one; indices and the Cholesky factor of their residuals."""
+        if not X.shape[0]:
+            return as_indices([]), np.empty((0, 0))
+        H = np.asarray(host_gram(self.kernel, X), dtype=np.float64) - F.T @ F
+        chosen: list[int] = []
+        V, diagonal, keys = np.empty((0, len(H))), H.diagonal().copy(), row_keys(X)
+        for i in range(len(H)):
+            if limit is not None and len(chosen) >= limit:
+                break
+            if diagonal[i] <= floor[i] or keys[i] in self._keys:
+                continue
+            row = (H[i] - V[:, i] @ V) / np.sqrt(diagonal[i])
+            V = np.vstack([V, row])
+            diagonal -= row**2
+            chosen.append(i)
+            self._keys.add(keys[i])
+        return as_indices(chosen), np.tril(V[:, chosen].T)
 
 
 class PreimageDictionary(Selector):
@@ -81,7 +233,7 @@ class Dictionary:
         """Let rows (b, d), each as often as `counts` says, join."""
         rows = rows.astype(np.float64)
         B = np.vstack([self.points, rows]) if len(self.points) else rows
-        R = _joined(self.root, np.sqrt(counts))
+        R = block_diag(self.root, np.diag(np.sqrt(counts)))
         self.points = self._atoms(B, R)
         # Coefficients of the old points in the span of the new, and the root of the moment there.
         G = self._gram(self.points, self.points)
@@ -121,7 +273,7 @@ class Dictionary:
         """Whether phi(z) has a part outside the span of the points chosen so far."""
         own = float(to_numpy(self.kernel.diag(z[None]))[0])
         k = self._gram(Z, z[None])[:, 0] if len(Z) else np.empty(0)
-        return own > 0 and own - k @ inverse @ k > NEW * own
+        return own > 0 and own - k @ inverse @ k > 1e-6 * own
 
 
 def preimage(kernel, B, a, z):
@@ -130,12 +282,13 @@ def preimage(kernel, B, a, z):
     <phi(z), v>^2 / k(z, z) grows with every step; a step that would lower it is halved.
     """
     value, weights = _along(kernel, B, a, z)
-    for _ in range(STEPS):
+    # The atoms move with every block anyway: few steps and halvings of a step will do.
+    for _ in range(30):
         total = weights.sum()
         if total == 0:
             break
         target = weights @ B / total
-        for halving in range(HALVINGS):
+        for halving in range(6):
             trial = kernel.within(z + (target - z) * 0.5**halving)
             if not np.isfinite(trial).all():
                 continue
@@ -145,7 +298,7 @@ def preimage(kernel, B, a, z):
         else:
             break
         gain, z, value, weights = new - value, trial, new, new_weights
-        if gain <= SETTLED * value:
+        if gain <= 1e-6 * value:
             break
     return z
 
@@ -155,15 +308,6 @@ def _along(kernel, B, a, z):
     weights = a * to_numpy(kernel(B, z[None]))[:, 0].astype(np.float64)
     own = float(to_numpy(kernel.diag(z[None]))[0])
     return (weights.sum() ** 2 / own if own > 0 else 0.0), weights
-
-
-def _joined(root, weights):
-    """The root of a moment with new points beside it, each with its weight."""
-    m, b = root.shape[0], len(weights)
-    R = np.zeros((m + b, root.shape[1] + b))
-    R[:m, : root.shape[1]] = root
-    R[m:, root.shape[1] :] = np.diag(weights)
-    return R
 
 
 def _dense(rows):

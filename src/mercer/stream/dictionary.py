@@ -17,7 +17,7 @@ from scipy.linalg.lapack import dpotri
 
 from ..bases import PointBasis
 from ..compute import stack_rows
-from ..selectors.novelty import least_threshold
+from ..selectors.online import least_threshold
 
 EPS = float(np.finfo(float).eps)
 # Share of the mean k(x, x) that is added to k(x, x) of points that join whatever they are, so that
