@@ -161,7 +161,7 @@ def check_gram_basis(basis, K, X_new, K_new, atol=1e-12):
 def check_operator(operator, A, atol=1e-11):
     """Products, the matrix and its symmetry."""
     n = A.shape[0]
-    assert operator.shape == (n, n) and operator.dtype == np.float64
+    assert operator.shape == (n, n)
     scale = max(np.abs(A).max(), np.finfo(float).tiny)
     V = generator(n).standard_normal((n, 4))
     before = V.copy()
@@ -178,7 +178,7 @@ def check_operator(operator, A, atol=1e-11):
 
 
 def check_operator_verbs(operator, A, V, atol):
-    """Rows, products of rows, minors, diagonal, trace and the sign of the spectrum."""
+    """Rows, products of rows, diagonal, trace and the sign of the spectrum."""
     n = A.shape[0]
     index = generator(n, 2).permutation(n)[: min(n, 5)]
 
@@ -189,9 +189,6 @@ def check_operator_verbs(operator, A, V, atol):
     for rows in (index, slice(1, 3)):
         close(operator.rows(rows), A[rows])
     close(operator.rows_times(index, V), A[index] @ V)
-    minor, product = operator.visit(index, V)
-    close(minor, A[np.ix_(index, index)])
-    close(product, A[index] @ V)
     close(operator.diagonal(), np.diag(A))
     assert abs(operator.trace() - np.trace(A)) <= n * atol
     least = np.linalg.eigvalsh(A)[0]

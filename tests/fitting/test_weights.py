@@ -12,7 +12,7 @@ from mercer import KernelPCA, StreamingKernelPCA, kernels
 from mercer.bases import AllPoints, FourierGrid, Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
 from mercer.fitting.moments import Moments
-from mercer.operators import WeightedGram
+from mercer.operators import CenteredGram
 from mercer.solvers import SOLVERS
 
 
@@ -324,7 +324,7 @@ def test_operator(n, center):
     H = np.eye(n) - np.outer(np.ones(n), w) / w.sum() if center else np.eye(n)
     A = np.sqrt(w)[:, None] * (H @ K @ H.T) * np.sqrt(w)
     basis = AllPoints().build(kernels.RBF(0.3), X, LocalEngine(10**6, 2), generator(1))
-    check_operator(WeightedGram(basis, w, center), A)
+    check_operator(CenteredGram(basis, center, w), A)
 
 
 def test_landmarks_by_number_are_rows_of_x():

@@ -8,7 +8,7 @@ from contracts import check_draft, check_operator, generator
 from mercer.bases import AllPoints, PrecomputedBasis
 from mercer.compute import LocalEngine
 from mercer.kernels import RBF, Polynomial
-from mercer.operators import CenteredGram, DenseOperator, Negated, SymmetricOperator, base
+from mercer.operators import CenteredGram, DenseOperator, Multiple, SymmetricOperator, base
 
 ENGINE = LocalEngine(10**6, 2)
 
@@ -52,7 +52,7 @@ class ByProducts(SymmetricOperator):
         return self.A.copy()
 
 
-@pytest.mark.parametrize("wrap", [ByProducts, lambda A: Negated(DenseOperator(-A))])
+@pytest.mark.parametrize("wrap", [ByProducts, lambda A: Multiple(DenseOperator(-A), -1.0)])
 def test_what_the_base_class_answers(wrap):
     A = generator(3).standard_normal((17, 17))
     check_operator(wrap(A + A.T), A + A.T)
@@ -60,7 +60,7 @@ def test_what_the_base_class_answers(wrap):
 
 def test_a_negated_gram_matrix_and_its_draft():
     operator, A, _ = gram(90)
-    check_operator(Negated(operator), -A)
+    check_operator(Multiple(operator, -1.0), -A)
 
 
 @pytest.mark.parametrize("center", [True, False])

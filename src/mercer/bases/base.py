@@ -214,8 +214,8 @@ class GramBasis(Basis):
         """Keep nothing between products, for solvers that make one or two."""
         return
 
-    def leave(self, size: int) -> None:
-        """Do with so many bytes less of the budget until `release`: a solver needs them."""
+    def reserve(self, size: int) -> None:
+        """Reserve `size` bytes of the budget for a solver's vectors until `release`."""
         return
 
     def is_constant(self) -> bool:

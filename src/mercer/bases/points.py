@@ -259,7 +259,7 @@ class PointGram(GramBasis, PointBasis):
         if self._draft is not None:
             self._draft.keep_nothing()
 
-    def leave(self, size: int) -> None:
+    def reserve(self, size: int) -> None:
         """Work with what the solver's vectors leave of the budget, or refuse to."""
         whole = self._whole_engine or self.engine
         if whole.device is not None:

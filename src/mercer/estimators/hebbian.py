@@ -22,7 +22,7 @@ from ..hebbian import (
 from ..hebbian.gram import gram_problem, rows_at_once
 from ..kernels import Kernel
 from ..metrics import excess_reconstruction_error, minimal_reconstruction_error
-from ..operators.scaled import ordinary
+from ..operators import in_ordinary_units
 from ..progress import PassBar
 from ..selectors import Novelty
 from ..solvers import canonical
@@ -280,7 +280,7 @@ class HebbianKernelPCA(HebbianStream):
 
     def _learn(self, problem, engine, progress, rng):
         """Passes of the rule over the problem's Gram matrix."""
-        operator, unit = ordinary(problem.operator)
+        operator, unit = in_ordinary_units(problem.operator)
         pairs, history = hebbian_eigenpairs(
             operator,
             self.n_components,

@@ -24,7 +24,7 @@ from ..compute import TiledEngine, format_bytes, is_sparse, make_engine
 from ..compute.arrays import is_dask
 from ..exceptions import tell
 from ..kernels import KERNELS, Kernel
-from ..operators.scaled import ordinary
+from ..operators import in_ordinary_units
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver, no_variance
 from ..solvers.base import NoConvergence
 from ..solvers.block_krylov import FULL_FLOOR
@@ -631,8 +631,8 @@ def follow(plan: Plan, problem, engine, rng, report, may_fall_back=True):
 def _run(plan: Plan, problem, engine, rng, report):
     """Solve with BLAS held at one thread, except for large dense matrices."""
     solver, work = plan.solver, plan.workload
-    problem.operator.leave(plan.chosen.vectors)
-    operator, unit = ordinary(problem.operator)
+    problem.operator.reserve(plan.chosen.vectors)
+    operator, unit = in_ordinary_units(problem.operator)
     # LAPACK on matrices up to this size is faster with one BLAS thread: several wait for
     # each other, for seconds when another process holds a core.
     if isinstance(solver, Dense) and problem.size > 1500:

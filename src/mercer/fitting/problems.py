@@ -16,7 +16,7 @@ from ..bases import Basis, FourierBasis, GramBasis, TrigonometricMoments, Whiten
 from ..compute import on_device_of, to_numpy
 from ..compute.arrays import Array
 from ..compute.linalg import peak_signs
-from ..operators import CenteredGram, DenseOperator, ToeplitzCovariance, WeightedGram
+from ..operators import CenteredGram, DenseOperator, ToeplitzCovariance
 from ..solvers import Eigenpairs
 from .certificate import (
     Certificate,
@@ -143,9 +143,8 @@ class GramProblem(Problem):
     def operator(self) -> Any:
         """H K H, or as of rows that are repeated by their weights."""
         basis = self.basis if self.kept is None else self.kept
-        if self.weights is None:
-            return CenteredGram(basis, self.center)
-        return WeightedGram(basis, np.asarray(self.weights, dtype=float), self.center)
+        weights = None if self.weights is None else np.asarray(self.weights, dtype=float)
+        return CenteredGram(basis, self.center, weights)
 
     @property
     def count(self) -> int:
@@ -153,7 +152,7 @@ class GramProblem(Problem):
 
     @property
     def weight(self) -> float:  # type: ignore[override]
-        return float(self.count) if self.weights is None else self.operator.weight
+        return self.operator.weight
 
     def is_zero(self) -> bool:
         """Whether all rows are equal."""

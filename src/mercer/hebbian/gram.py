@@ -41,7 +41,7 @@ def gram_problem(
     basis.release()
     basis.checkpoint = checkpoint
     n, kept = X.shape[0], None
-    basis.leave(8 * n * VECTORS * width)
+    basis.reserve(8 * n * VECTORS * width)
     # Products of a single-precision matrix need a copy in double precision.
     # A device makes rows about as fast as it reads them.
     if engine.device is None and 8 * n**2 <= basis.engine.memory // 2:

@@ -299,9 +299,11 @@ def record_arrays(record: dict) -> dict:
 
 def visit(gram, index, A, V):
     """The minor of some rows, (b, b), and their products with A and V, in one reading of them."""
-    W = array_namespace(A).concat([A, V], axis=1)
-    K, P = gram.visit(index, W)
-    return to_numpy(K), to_numpy(P[:, : A.shape[1]]), P[:, A.shape[1] :]
+    xp, K = array_namespace(A), gram.rows(index)
+    # Only NumPy multiplies arrays of two types.
+    P = (K if xp is np else xp.astype(K, A.dtype)) @ xp.concat([A, V], axis=1)
+    K = to_numpy(K[:, index]).astype(float)
+    return K, to_numpy(P[:, : A.shape[1]]), P[:, A.shape[1] :]
 
 
 def spectral_norm(A) -> float:

@@ -11,7 +11,7 @@ from ..compute.linalg import peak_signs
 from ..fitting.choosing import Eigenproblem, solve_planned, warn_unconverged
 from ..fitting.costs import Workload
 from ..fitting.moments import Moments
-from ..operators import DenseOperator, DoubleCentered, Negated
+from ..operators import DenseOperator, DoubleCentered, Multiple
 from ..solvers import BlockKrylov, Eigenpairs
 from .coordinates import (
     SAME_POINT,
@@ -282,7 +282,7 @@ def least_eigenvalue(task: Task, operator) -> float:
     with task.engine.single_blas():
         if task.n <= DENSE_ROWS:
             return float(eigvalsh(operator.to_dense())[0])
-        pairs = BlockKrylov().solve(Negated(operator), 1, task.rng, task.tol)
+        pairs = BlockKrylov().solve(Multiple(operator, -1.0), 1, task.rng, task.tol)
     return -float(pairs.values[0] + pairs.residuals[0])
 
 

@@ -1,4 +1,4 @@
-"""The contract of a symmetric operator, one held in memory, and starts from a sample."""
+"""The contract of a symmetric operator, one held in memory, multiples, and starts from a sample."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -10,25 +10,22 @@ from ..compute import array_namespace, on_device_of
 from ..compute.arrays import Array
 from ..fitting.checkpoint import Progress
 
-# Landmarks for the start block: a few hundred bring the first Ritz values within
-# percents, and cost less than a tenth of one product for n above 10,000.
-START_LANDMARKS = 300
-# For few points a share of them, or the landmarks would cost more than a product.
-START_SHARE = 10
-
+# Landmarks for the start block: a few hundred bring the first Ritz values within percents, and cost
+# less than a tenth of one product for n above 10,000. Of few points a share, or the landmarks would
+# cost more than a product.
+START_LANDMARKS, START_SHARE = 300, 10
 # Eigenvalues of the landmarks' matrix below this share of the largest are rounding.
 START_RCOND = 1e-7
-
-
 # Vectors of a start that are random whatever the sample says.
 UNGUIDED = 2
+# Sizes of entries whose squares, and sums of them over any number of rows, are ordinary numbers.
+ORDINARY = (1e-100, 1e100)
 
 
 class SymmetricOperator(ABC):
     """An n x n symmetric matrix known through its products."""
 
     shape: tuple[int, int]
-    dtype = np.dtype(float)
     #: False where the operator may have negative eigenvalues.
     definite = True
     #: False where a draft may round some vectors far more than others, as rows of very different
@@ -37,30 +34,18 @@ class SymmetricOperator(ABC):
 
     @abstractmethod
     def __matmul__(self, V):
-        """The product with V, (n, b)."""
+        """The product with V, (n, b), as an array of its own."""
 
     @abstractmethod
     def to_dense(self) -> np.ndarray:
         """The matrix itself, in an array of its own."""
 
-    def vectors(self, V: Array) -> Array:
-        """Vectors of the host in the library and on the device of the operator's own."""
-        return V
+    def vectors(self, V: Array, rounded: bool = False) -> Array:
+        """Vectors in the library and on the device of the operator's own.
 
-    def rounded(self, V: Array) -> Array:
-        """V with as few digits as make the product with it cheaper; any V near it will do."""
-        return V
-
-    def progress(self) -> Progress:
-        """Where a pass over the rows of the operator leaves how far it has come."""
-        return Progress()
-
-    def leave(self, size: int) -> None:
-        """Do with so many bytes less of the budget, which the vectors of a solver take.
-
-        Raises ValueError where that is too little to work with.
+        With `rounded` in as few digits as make the product with them cheaper.
         """
-        return
+        return V
 
     @property
     def draft(self) -> "SymmetricOperator | None":
@@ -69,11 +54,7 @@ class SymmetricOperator(ABC):
 
     def start(self, k: int, rng: np.random.Generator) -> np.ndarray:
         """k vectors to start from, (n, k)."""
-        return rng.standard_normal((self.shape[0], k))
-
-    def sparse(self) -> Any:
-        """The matrix as CSR, where it has few entries that are not zero; None otherwise."""
-        return None
+        return self.vectors(rng.standard_normal((self.shape[0], k)))
 
     def rows(self, index: Array) -> np.ndarray:
         """Some rows, (b, n); from products with unit vectors where there is no other way."""
@@ -85,11 +66,6 @@ class SymmetricOperator(ABC):
     def rows_times(self, index: Array, V: Array) -> np.ndarray:
         """Some rows of the product with V, (len(index), b)."""
         return self.rows(index) @ V
-
-    def visit(self, index: Array, W: Array) -> tuple[np.ndarray, np.ndarray]:
-        """The minor of some rows, (b, b), and their product with W, (b, k), from one reading."""
-        K = self.rows(index)
-        return K[:, index], K @ W
 
     def diagonal(self) -> np.ndarray:
         """The diagonal, (n,); here a row at a time."""
@@ -104,6 +80,14 @@ class SymmetricOperator(ABC):
         """The size of its entries, about; 1 where they are known to be harmless."""
         return 1.0
 
+    def reserve(self, size: int) -> None:
+        """Reserve `size` bytes of the budget for a solver's vectors; raises if too few are left."""
+        return
+
+    def progress(self) -> Progress:
+        """Where a pass over the rows of the operator writes how far it has come."""
+        return Progress()
+
 
 class DenseOperator(SymmetricOperator):
     """A symmetric matrix held in memory, that of a device included."""
@@ -116,82 +100,74 @@ class DenseOperator(SymmetricOperator):
         return self.A @ V
 
     def to_dense(self) -> Array:
-        """A copy."""
         if isinstance(self.A, np.ndarray):
             return np.array(self.A, dtype=float)
         xp = array_namespace(self.A)
         return xp.asarray(self.A, dtype=xp.float64, copy=True)
 
-    def vectors(self, V: Array) -> Array:
-        """Vectors beside the matrix."""
+    def vectors(self, V: Array, rounded: bool = False) -> Array:
         return on_device_of(V, self.A)
 
-    def start(self, k: int, rng: np.random.Generator) -> Array:
-        """Random vectors beside the matrix."""
-        return self.vectors(super().start(k, rng))
-
     def rows(self, index: Array) -> Array:
-        """Some rows, (b, n)."""
         return self.A[index]
 
     def diagonal(self) -> Array:
-        """The diagonal, (n,)."""
         return self.A.diagonal()
 
     def magnitude(self) -> float:
-        """The largest entry of the diagonal, which no other exceeds in a definite matrix."""
+        # No entry of a definite matrix exceeds the largest of its diagonal.
         return float(abs(self.A.diagonal()).max()) if self.shape[0] else 1.0
 
 
-class Negated(SymmetricOperator):
-    """-A: its largest eigenvalues are the smallest of A."""
+class Multiple(SymmetricOperator):
+    """A times a number: of entries of ordinary size, or with the smallest eigenvalues largest."""
 
-    definite = False
-
-    def __init__(self, operator: SymmetricOperator):
-        self.operator = operator
-        self.shape = operator.shape
+    def __init__(self, operator: SymmetricOperator, factor: float):
+        self.operator, self.factor = operator, factor
+        self.shape, self.even = operator.shape, operator.even
+        self.definite = operator.definite and factor > 0
 
     def __matmul__(self, V):
-        return -(self.operator @ V)
+        return (self.operator @ V) * self.factor
 
     def to_dense(self) -> Array:
-        """-A."""
-        return -self.operator.to_dense()
+        A = self.operator.to_dense()
+        A *= self.factor
+        return A
+
+    def vectors(self, V: Array, rounded: bool = False) -> Array:
+        return self.operator.vectors(V, rounded)
+
+    # The start is random: that of A may overflow, or leads to the wrong end of its spectrum.
 
     @property
     def draft(self) -> Any:
-        """Minus the draft of A."""
-        return None if self.operator.draft is None else Negated(self.operator.draft)
-
-    def vectors(self, V: Array) -> Array:
-        """Vectors where those of A are."""
-        return self.operator.vectors(V)
-
-    def rounded(self, V: Array) -> Array:
-        """As A rounds them."""
-        return self.operator.rounded(V)
+        draft = self.operator.draft
+        return None if draft is None else Multiple(draft, self.factor)
 
     def rows(self, index: Array) -> Array:
-        """Some rows, (b, n)."""
-        return -self.operator.rows(index)
+        return self.operator.rows(index) * self.factor
 
     def rows_times(self, index: Array, V: Array) -> Array:
-        """Some rows of the product with V, (len(index), b)."""
-        return -self.operator.rows_times(index, V)
-
-    def visit(self, index: Array, W: Array) -> Array:
-        """Minus the minor and the product of A."""
-        minor, product = self.operator.visit(index, W)
-        return -minor, -product
+        return self.operator.rows_times(index, V) * self.factor
 
     def diagonal(self) -> Array:
-        """The diagonal, (n,)."""
-        return -self.operator.diagonal()
+        return self.operator.diagonal() * self.factor
 
-    def start(self, k: int, rng: np.random.Generator) -> Array:
-        """Random vectors: those that serve A lead to the wrong end of its spectrum."""
-        return self.vectors(super().start(k, rng))
+    def reserve(self, size: int) -> None:
+        self.operator.reserve(size)
+
+    def progress(self) -> Progress:
+        return self.operator.progress()
+
+
+def in_ordinary_units(operator: SymmetricOperator) -> tuple[SymmetricOperator, float]:
+    """The operator and 1, or A / unit and the unit where squares of its entries leave the range."""
+    unit = operator.magnitude()
+    if not unit > 0 or unit == float("inf") or ORDINARY[0] < unit < ORDINARY[1]:
+        return operator, 1.0
+    unit = max(unit, 1e-300)  # what has no reciprocal
+    return Multiple(operator, 1 / unit), unit
 
 
 def start_sample(n: int, k: int, rng) -> np.ndarray:

@@ -1,180 +1,265 @@
-"""H G H: the Gram matrix of a basis, centered.
+"""H G H: the Gram matrix of a basis, centered, and the same of weighted rows and of distances.
 
-Vectors are in the array library of the basis; samples and weights are small and on the host.
+With -d(x, z)^2 / 2 for a kernel it is -H D2 H / 2: classical scaling is kernel PCA with this
+conditionally positive definite kernel, and shares its tiles, its single-precision draft and its
+start. Vectors are in the array library of the basis; samples and weights are small and on the host.
 """
 
 from typing import Any
 
 import numpy as np
 
-from ..bases import GramBasis
-from ..compute import array_namespace, to_numpy
+from ..bases import AllPoints, GramBasis
+from ..compute import TiledEngine, array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array
 from ..fitting.checkpoint import Progress
+from ..kernels import Linear, SquaredDistance
 from .base import SymmetricOperator, padded, sample_weights, start_sample
 
 # Rounding of the row means of a draft, as a share of the kernel's own size.
 DRAFT_ROUNDING = 1e-6
 
-# Rows of an outer product made at once.
-OUTER_ROWS = 512
-
 
 class CenteredGram(SymmetricOperator):
     """H G H for the Gram matrix G of a basis, H = I - 11'/n; G itself if not `center`.
 
+    Of weighted rows it is D^1/2 P' G P D^1/2 with D the weights and P = I - w 1' / sum w. With
+    whole weights its eigenvalues are those of the matrix with every row repeated as often as its
+    weight says, and its eigenvectors those of that matrix, times the roots of the weights.
+
     The row means of G, which the result needs and which would cost a pass of their own,
     come as one more column of the first product.
+
+    Parameters
+    ----------
+    basis : GramBasis
+    center : bool
+    weights : array of shape (n,) or None
+        Positive.
+
+    Attributes
+    ----------
+    weight : float
+        The sum of the weights.
+    means_rounding : float
+        What the row means are rounded by, as a share of the kernel's own size.
     """
 
-    def __init__(self, basis: GramBasis, center: bool = True):
-        self.basis, self.center = basis, center
+    def __init__(self, basis: GramBasis, center: bool = True, weights: np.ndarray | None = None):
+        self.basis, self.center, self.weights = basis, center, weights
         self.shape = (basis.size, basis.size)
-        self.definite = basis.kernel.definite
-        self._draft: CenteredGram | None = None
+        self.weight = float(basis.size) if weights is None else float(weights.sum())
+        self.definite, self.even = basis.kernel.definite, weights is None
         self.means_rounding = 0.0
-        self._row_means: np.ndarray | None = None
+        self._draft: CenteredGram | None = None
+        self._row_means: Any = None
 
     def __matmul__(self, V):
+        n, xp, root = self.shape[0], array_namespace(V), self._roots(V)
+        Y = V if root is None else root[:, None] * V
         if not self.center:
-            return self._finite(self.basis.gram(V))
-        xp = array_namespace(V)
-        if self._row_means is None:
-            # Of the size of V's entries, and a power of two, whose rounding is itself.
-            unit = 2.0 ** -np.ceil(np.log2(self.shape[0]) / 2)
-            ones = xp.full_like(V[:, :1], unit)
-            AV = self.basis.gram(xp.concat([V, ones], axis=1))
-            self._row_means, AV = AV[:, -1] / (unit * self.shape[0]), AV[:, :-1]
+            AV = self.basis.gram(Y)
         else:
-            AV = self.basis.gram(V)
-        # G (V - 1 mean') without a change to V, which may have been rounded to be cheap.
-        subtract_outer(AV, self._row_means, self.shape[0] * V.mean(axis=0))
-        AV -= AV.mean(axis=0)  # the product is an array of its own
-        return self._finite(AV)
+            if self._row_means is None:
+                # Of the size of V's entries, and a power of two, whose rounding is itself.
+                unit = 2.0 ** -np.ceil(np.log2(n) / 2)
+                ones = xp.full_like(V[:, :1], unit)
+                if root is not None:
+                    ones *= (root**2 * (n / self.weight))[:, None]
+                AV = self.basis.gram(xp.concat([Y, ones], axis=1))
+                self._row_means, AV = AV[:, -1] / (unit * n), AV[:, :-1]
+            else:
+                AV = self.basis.gram(Y)
+            # G (V - 1 mean') without a change to V, which may have been rounded to be cheap.
+            subtract_outer(AV, on_device_of(self._row_means, AV), Y.sum(axis=0))
+            AV -= self._mean(AV)  # the product is an array of its own
+        self._check_finite(AV)
+        return AV if root is None else root[:, None] * AV
 
-    def _finite(self, AV):
-        """AV itself, or an error that names the kernel."""
-        if not bool(array_namespace(AV).isfinite(AV).all()):
+    def _roots(self, A):
+        """The roots of the weights where A is and in its type, or None."""
+        if self.weights is None:
+            return None
+        return array_namespace(A).asarray(on_device_of(self.weights, A), dtype=A.dtype) ** 0.5
+
+    def _mean(self, A):
+        """The weighted mean of the rows of A."""
+        root = self._roots(A)
+        return A.mean(axis=0) if root is None else root**2 @ A / self.weight
+
+    def _check_finite(self, A) -> None:
+        if not bool(array_namespace(A).isfinite(A).all()):
             raise ValueError(
                 f"{self.basis.kernel!r} gives values that are not finite on these data. Scale "
                 "the data or change the kernel's parameters."
             )
-        return AV
 
-    def progress(self) -> Progress:
-        """In the checkpoint of the basis, where it has one."""
-        kept = self.basis.checkpoint
-        return Progress() if kept is None else kept.next_loop()
-
-    def leave(self, size: int) -> None:
-        """The tiles do."""
-        self.basis.leave(size)
-
-    def vectors(self, V: Array) -> Array:
-        """Vectors where the engine of the basis keeps its own."""
-        return self.basis.engine.asarray(V)
-
-    def rounded(self, V: Array) -> Array:
-        """As the basis rounds them."""
-        return self.basis.rounded(V)
+    def vectors(self, V: Array, rounded: bool = False) -> Array:
+        V = self.basis.engine.asarray(V)
+        return self.basis.rounded(V) if rounded else V
 
     @property
     def draft(self) -> Any:
         """The operator over the basis's single-precision tiles."""
         if self._draft is None and self.basis.draft is not None:
-            self._draft = CenteredGram(self.basis.draft, self.center)
+            self._draft = CenteredGram(self.basis.draft, self.center, self.weights)
         return self._draft
-
-    def rows_times(self, index: Array, V: Array) -> np.ndarray:
-        """Some rows of the product with V, (len(index), b)."""
-        if self.center:
-            V = V - V.mean(axis=0)
-        AV = self.basis.rows_times(index, V)
-        if not self.center:
-            return AV
-        # All rows tell their mean better than a draft does.
-        return AV - (AV.mean(axis=0) if AV.shape[0] == self.shape[0] else self.row_means @ V)
 
     @property
     def row_means(self) -> np.ndarray:
-        """Means of the rows of G, (n,); those of the draft will do."""
-        if self._row_means is None and self.draft is not None:
+        """Weighted means of the rows of G, (n,); those of an even draft will do."""
+        if self._row_means is None and self.even and self.draft is not None:
             self._row_means = self.draft.row_means
             self.means_rounding = DRAFT_ROUNDING
         if self._row_means is None:
-            ones = self.basis.engine.zeros((self.shape[0], 1)) + 1 / self.shape[0]
-            self._row_means = self.basis.gram(ones)[:, 0]
+            share = np.ones(self.shape[0]) if self.weights is None else self.weights
+            share = self.basis.engine.asarray(share[:, None] / self.weight)
+            self._row_means = self.basis.gram(share)[:, 0]
         return self._row_means
-
-    def magnitude(self) -> float:
-        """The largest diagonal entry before centering."""
-        return float(abs(self.basis.diagonal()).max())
-
-    def diagonal(self) -> np.ndarray:
-        """The diagonal, (n,)."""
-        if not self.center:
-            return self.basis.diagonal()
-        return self.basis.diagonal() - 2 * self.row_means + self.row_means.mean()
-
-    def trace(self) -> float:
-        """The sum of all eigenvalues: n times the total variance."""
-        total = float(self.basis.diagonal().sum())
-        return total - float(self.row_means.sum()) if self.center else total
-
-    def rows(self, index: Array) -> np.ndarray:
-        """Some rows, (b, n)."""
-        K = self.basis.rows(index)
-        if self.center:
-            K -= self.row_means
-            K += (self.row_means.mean() - self.row_means[index])[:, None]
-        return K
-
-    def visit(self, index: Array, W: Array) -> tuple[np.ndarray, np.ndarray]:
-        """The minor of some rows, (b, b), and their product with W, (b, k): one reading of them.
-
-        Rows are centered after the product, which leaves the b x n block itself alone.
-        """
-        K = self.basis.rows(index)
-        xp = array_namespace(W)
-        # Only NumPy multiplies arrays of two types.
-        K = K if xp is np else xp.astype(K, W.dtype)
-        minor, product = xp.astype(K[:, index], xp.float64), xp.astype(K @ W, xp.float64)
-        if self.center:
-            means = self.row_means
-            shifts = means.mean() - means[index]
-            minor += shifts[:, None] - means[index]
-            product += shifts[:, None] * W.sum(axis=0) - means @ W
-        return minor, product
-
-    def to_dense(self) -> Array:
-        """H G H; the row means are taken on the way."""
-        K = self.basis.to_dense()
-        if self.center:
-            self._row_means = self._finite(K.mean(axis=0))
-            K -= self._row_means
-            K -= (self._row_means - self._row_means.mean())[:, None]
-        return K
 
     def start(self, k: int, rng: np.random.Generator) -> Array:
         """Eigenvectors of a sample of the points, extended to all of them (Nystroem)."""
         index = start_sample(self.shape[0], k, rng)
-        K = self._finite(to_numpy(self.basis.minor(index)).astype(float))
+        K = to_numpy(self.basis.minor(index)).astype(float)
+        self._check_finite(K)
+        w = np.ones(index.size) if self.weights is None else self.weights[index]
         if self.center:
-            K = K - K.mean(axis=0)
-            K = K - K.mean(axis=1)[:, None]
-        W = sample_weights(K, k)
-        V = (
-            self.basis.columns(index, W)
-            if W.shape[1]
-            else self.basis.engine.empty((self.shape[0], 0))
-        )
-        V = padded(V, k, rng)
-        return V - V.mean(axis=0) if self.center else V
+            K = K - w @ K / w.sum()
+            K = K - (K @ w / w.sum())[:, None]
+        root = np.sqrt(w)
+        W = root[:, None] * sample_weights(root[:, None] * K * root, k)
+        V = padded(self.basis.columns(index, W), k, rng) if W.shape[1] else super().start(k, rng)
+        V = V - self._mean(V) if self.center else V
+        return V if self.weights is None else self._roots(V)[:, None] * V
+
+    def rows(self, index: Array) -> Array:
+        K = self.basis.rows(index)
+        if self.center:
+            means = on_device_of(self.row_means, K)
+            K -= means
+            K += (self._mean(means) - means[index])[:, None]
+        root = self._roots(K)
+        return K if root is None else root[index][:, None] * K * root
+
+    def rows_times(self, index: Array, V: Array) -> Array:
+        root = self._roots(V)
+        Y = V if root is None else root[:, None] * V
+        if self.center:
+            total = Y.sum(axis=0) / self.weight
+            Y = Y - (total if root is None else root[:, None] ** 2 * total)
+        AV = self.basis.rows_times(index, Y)
+        if self.center:
+            # All rows tell their mean better than a draft does.
+            everything = AV.shape[0] == self.shape[0]
+            AV -= self._mean(AV) if everything else on_device_of(self.row_means, Y) @ Y
+        return AV if root is None else root[index][:, None] * AV
+
+    def diagonal(self) -> Array:
+        d = self.basis.diagonal()
+        if self.center:
+            means = on_device_of(self.row_means, d)
+            d = d - 2 * means + self._mean(means)
+        return d if self.weights is None else self._roots(d) ** 2 * d
+
+    def magnitude(self) -> float:
+        # Before centering.
+        d = abs(self.basis.diagonal())
+        return float((d if self.weights is None else self._roots(d) ** 2 * d).max())
+
+    def reserve(self, size: int) -> None:
+        self.basis.reserve(size)
+
+    def progress(self) -> Progress:
+        kept = self.basis.checkpoint
+        return Progress() if kept is None else kept.next_loop()
+
+    def to_dense(self) -> Array:
+        """The matrix; the row means are taken on the way."""
+        K = self.basis.to_dense()
+        if self.center:
+            self._row_means = means = self._mean(K)
+            self._check_finite(means)
+            K -= means
+            K -= (means - self._mean(means))[:, None]
+        root = self._roots(K)
+        if root is not None:
+            K *= root[:, None]
+            K *= root
+        return K
 
 
 def subtract_outer(A: Array, a: Array, b: Array) -> None:
     """A <- A - a b' in place, in main memory a few rows at a time: no second array of its size."""
-    rows = OUTER_ROWS if isinstance(A, np.ndarray) else A.shape[0]
+    rows = 512 if isinstance(A, np.ndarray) else A.shape[0]
     for start in range(0, A.shape[0], rows):
         block = slice(start, start + rows)
         A[block] -= a[block, None] * b
+
+
+class DoubleCentered(CenteredGram):
+    """-H D2 H / 2 for squared distances D2.
+
+    `of_matrix`, `of_distance` and `of_data` make one from a distance matrix, from a function
+    that is asked for blocks, and from data whose distances are Euclidean; the last is the
+    centered Gram matrix of the data themselves.
+    """
+
+    @classmethod
+    def of_matrix(
+        cls,
+        D: Array,
+        engine: TiledEngine,
+        rng: np.random.Generator,
+        n_components: int | None = None,
+    ) -> "DoubleCentered":
+        """From a symmetric matrix of distances, (n, n): an array or a memmap, read in tiles."""
+        points = np.arange(D.shape[0], dtype=np.intp)[:, None]
+        return cls.of_distance(MatrixDistance(D), points, engine, rng, n_components)
+
+    @classmethod
+    def of_distance(
+        cls,
+        distance: Any,
+        X: Array,
+        engine: TiledEngine,
+        rng: np.random.Generator,
+        n_components: int | None = None,
+    ) -> "DoubleCentered":
+        """From a function of two blocks of points, asked for tiles on and above the diagonal."""
+        kernel = SquaredDistance(distance).resolve(X)
+        return cls(AllPoints().build(kernel, X, engine, rng, n_components))
+
+    @classmethod
+    def of_data(
+        cls,
+        X: Array,
+        engine: TiledEngine,
+        rng: np.random.Generator,
+        n_components: int | None = None,
+    ) -> "DoubleCentered":
+        """From the Euclidean distances of the rows of X: their inner products will do."""
+        # Centering removes the mean anyway; removed first it does not cancel.
+        X = X - X.mean(axis=0)
+        return cls(AllPoints().build(Linear(), X, engine, rng, n_components))
+
+
+class MatrixDistance:
+    """Distances from a matrix in memory or in a file; points are row numbers, (n, 1)."""
+
+    def __init__(self, D: Array):
+        self.D = D
+
+    def __call__(self, rows, columns):
+        """A block of the matrix; a slice of it where the points follow each other."""
+        i, j = (consecutive(points) for points in (rows, columns))
+        if isinstance(i, slice) or isinstance(j, slice):
+            return np.asarray(self.D[i, j])
+        return np.asarray(self.D[np.ix_(i, j)])
+
+
+def consecutive(points) -> "slice | np.ndarray":
+    """Row numbers as a slice where they follow each other, else as an array."""
+    index = points[:, 0].astype(np.intp)
+    first = int(index[0])
+    follow = index[-1] - first + 1 == index.size and bool(np.all(np.diff(index) == 1))
+    return slice(first, first + index.size) if follow else index

@@ -39,13 +39,11 @@ class NormalizedGram(SymmetricOperator):
         scale = self.scale[:, None]
         return scale * self.basis.gram(scale * V)
 
-    def vectors(self, V: Array) -> Array:
-        """Vectors where the engine of the basis keeps its own."""
+    def vectors(self, V: Array, rounded: bool = False) -> Array:
         return self.basis.engine.asarray(V)
 
-    def leave(self, size: int) -> None:
-        """The tiles do."""
-        self.basis.leave(size)
+    def reserve(self, size: int) -> None:
+        self.basis.reserve(size)
 
     @property
     def draft(self) -> Any:
@@ -77,7 +75,7 @@ class NormalizedGram(SymmetricOperator):
         return inverse_root(self.degrees)
 
     def rows_times(self, index: Array, V: Array) -> Array:
-        """Some rows of the product with V, (len(index), b), by the degrees that are known."""
+        """By the degrees that are known."""
         scale = inverse_root(self.known_degrees)
         V = scale[:, None] * V
         AV = self.basis.rows_times(index, V)
@@ -86,17 +84,11 @@ class NormalizedGram(SymmetricOperator):
         return scale[index, None] * AV
 
     def rows(self, index: Array) -> Array:
-        """Some rows, (b, n)."""
         scale = self.scale
         return scale[index, None] * self.basis.rows(index) * scale
 
     def diagonal(self) -> Array:
-        """The diagonal, (n,)."""
         return self.basis.diagonal() / self.degrees
-
-    def trace(self) -> float:
-        """The sum of all eigenvalues."""
-        return float(self.diagonal().sum())
 
     def to_dense(self) -> Array:
         """The matrix; the degrees are taken on the way."""
@@ -108,7 +100,7 @@ class NormalizedGram(SymmetricOperator):
         return K
 
     def sparse(self) -> Any:
-        """The matrix, where that of the basis is sparse."""
+        """The matrix as CSR, where that of the basis is; None otherwise."""
         G = self.basis.sparse()
         return None if G is None else G.multiply(self.scale).multiply(self.scale[:, None]).tocsr()
 

@@ -108,17 +108,12 @@ class ToeplitzCovariance(SymmetricOperator):
         return (A + A.T) / 2
 
     def rows(self, index: Array) -> np.ndarray:
-        """Some rows, (b, m)."""
         m = self.shape[0]
         index = np.arange(m)[index]
         out, step = np.empty((index.size, m)), max(1, LOOKUP_ENTRIES // m)
         for i in range(0, index.size, step):
             out[i : i + step] = self._entries(index[i : i + step], np.arange(m))
         return out
-
-    def rows_times(self, index: Array, V: Array) -> np.ndarray:
-        """Some rows of the product with V, (len(index), b)."""
-        return self.rows(index) @ V
 
     def _entries(self, rows, columns):
         """Products of cosines and sines are sums of those of j - k and j + k."""
@@ -137,15 +132,10 @@ class ToeplitzCovariance(SymmetricOperator):
         return out
 
     def diagonal(self) -> np.ndarray:
-        """The diagonal, (m,)."""
         twice = self.moments.at(2 * self.index).real
         n = self.moments.count
         squares = self.amplitudes**2 * np.concatenate([[n], (n + twice) / 2, (n - twice) / 2])
         return squares - n * self.mean**2 if self.center else squares
-
-    def trace(self) -> float:
-        """The sum of all eigenvalues."""
-        return float(self.diagonal().sum())
 
     def start(self, k: int, rng: np.random.Generator) -> Array:
         """Eigenvectors of the matrix of the first features, zero elsewhere."""

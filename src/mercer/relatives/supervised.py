@@ -142,19 +142,16 @@ class TargetGram(SymmetricOperator):
         A = self.root @ A.T
         return (A + A.T) / 2
 
-    def vectors(self, V: Array) -> Array:
+    def vectors(self, V: Array, rounded: bool = False) -> Array:
         return self.operator.vectors(V)
 
-    def leave(self, size: int) -> None:
-        self.operator.leave(size)
+    def reserve(self, size: int) -> None:
+        self.operator.reserve(size)
 
     @property
     def draft(self) -> Any:
         draft = self.operator.draft
         return None if draft is None else TargetGram(draft, self.root)
-
-    def start(self, k: int, rng: np.random.Generator) -> Array:
-        return self.vectors(super().start(k, rng))
 
     def rows(self, index: Array) -> Any:
         K = self.operator.rows(index)

@@ -333,7 +333,7 @@ def refine(A, ritz, goal, sizes, rng, watch, caution=1.0) -> Ritz:
     for _ in range(MAX_CORRECTIONS):
         if rounding == np.inf:
             # The draft knows U to fewer digits than rounding leaves.
-            W = A.rounded(U)
+            W = A.vectors(U, rounded=True)
             AW = A @ W
             rounding = draft_rounding(AW, ritz)
         else:

@@ -29,7 +29,7 @@ from ..fitting.costs import grid_solver
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
 from ..fitting.problems import FourierProblem, ReducedProblem
-from ..operators.scaled import ordinary
+from ..operators import in_ordinary_units
 from ..solvers import Dense, Eigenpairs, canonical
 from .moments import FourierStream, Stream
 
@@ -145,7 +145,7 @@ def leading_pairs(problem: ReducedProblem | FourierProblem, r: int) -> Eigenpair
     grid = isinstance(problem, FourierProblem)
     solver = grid_solver(problem.size, few) if grid else Dense()
     # The same start for the same rows, so that batches do not matter.
-    operator, unit = ordinary(problem.operator)
+    operator, unit = in_ordinary_units(problem.operator)
     pairs = solver.solve(operator, few, np.random.default_rng(0)).scaled(unit)
     pairs = canonical(replace(pairs, vectors=to_numpy(pairs.vectors)))
     more = (0, r - len(pairs.values))
