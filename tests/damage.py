@@ -21,7 +21,6 @@ from mercer.exceptions import MercerWarning
 from mercer.files import open_source
 from mercer.saving import ModelFileError
 from mercer.saving.archive import write_archive
-from mercer.saving.models import KNOWN
 from mercer.saving.values import Writer
 
 X = np.random.default_rng(5).random((40, 3))
@@ -154,7 +153,7 @@ def header_of(content: bytes) -> dict:
 
 def tensors_of(model) -> dict[str, np.ndarray]:
     """The arrays that the file of a model holds."""
-    writer = Writer(KNOWN)
+    writer = Writer()
     writer.encode(model, type(model).__name__)
     return writer.tensors
 

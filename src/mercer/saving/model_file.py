@@ -15,8 +15,7 @@ from .archive import (
     open_archive,
     write_archive,
 )
-from .models import KNOWN, MODELS
-from .schema import dropped_params
+from .models import MODELS, dropped_params
 from .values import TAG, Reader, Writer
 
 # What a header that was not written here can make the decoding of it raise.
@@ -103,7 +102,7 @@ def save(
         )
     check_is_fitted(model)
     model._validate_params()
-    writer = Writer(KNOWN)
+    writer = Writer()
     content = writer.encode(model, name)
     header = {
         "format_version": FORMAT_VERSION,
@@ -153,7 +152,7 @@ def load(path: str | PathLike[str], *, device: Any = "saved") -> Any:
     True
     """
     with open_archive(path) as archive:
-        reader = Reader(KNOWN, archive, device)
+        reader = Reader(archive, device)
         try:
             _check_header(archive.header)
             model = reader.decode(archive.header["model"])
@@ -207,7 +206,7 @@ def read_extra(path: str | PathLike[str]) -> dict[str, Any]:
     with open_archive(path) as archive:
         try:
             _check_header(archive.header)
-            return dict(Reader(KNOWN, archive).decode(archive.header.get("extra")) or {})
+            return dict(Reader(archive).decode(archive.header.get("extra")) or {})
         except INCONSISTENT as error:
             raise _inconsistent(path, error) from error
 

@@ -1,4 +1,4 @@
-"""The estimators that have model files: for each, the attributes that are kept.
+"""The estimators that have model files: for each, the attributes that are kept, and their kinds.
 
 Kept is what transform, errors, pre-images, plots and reports need. Not kept is what only a fit
 needs or what follows from the rest: `X_fit_` and `landmarks_` are the points of the basis,
@@ -7,12 +7,14 @@ read again, `callback` and random generators belong to the program that ran the 
 learns from a stream keeps what it needs to go on.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Real
-from types import NoneType
 from typing import Any
 
 import numpy as np
 
+from ..compute import to_numpy
 from ..estimators import (
     ClassicalMDS,
     DiffusionMap,
@@ -29,11 +31,11 @@ from ..estimators import (
 )
 from ..estimators._spectral import NEIGHBORS
 from ..estimators.search import Selection
+from ..exceptions import ModelFileError
 from ..fitting.certificate import Certificate
 from ..fitting.choosing import Plan
 from ..fitting.expansion import KernelExpansion
 from ..hebbian import GrowingHebbian, History
-from ..kernels import Kernel
 from ..mds.coordinates import DistanceMap, Spectrum
 from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance
 from ..mds.fit import LinearMap
@@ -42,14 +44,53 @@ from ..relatives.mixed import TableEncoding
 from ..spectral.assigning import Centers, Pivoted, Rotated
 from ..spectral.graph import NeighborGraph
 from ..spectral.problems import PointMap, ReducedMap
-from ..stream.dictionary import GrowingDictionary
 from ..stream.state import BatchRecord, State
-from .archive import ModelFileError
-from .bases import host
-from .checks import count, matrix, number, vector, width
-from .parts import PARTS
-from .schema import Array, Model
-from .values import Part
+from .kinds import Array, Instance, resolved
+from .parts import columns_of
+
+# Parameters that only the running program can have.
+OF_PROGRAM = ("callback", "checkpoint")
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is kept of an estimator.
+
+    Attributes
+    ----------
+    cls : type
+    required, optional : dict of str to kind
+        Its fitted attributes, and what they must be.
+    kept : callable
+        ``kept(model, name)`` says whether an attribute goes into the file.
+    finish : callable
+        ``finish(model)`` sets what follows from the rest, and raises ModelFileError for what does
+        not fit together.
+    """
+
+    cls: type
+    required: dict[str, Any]
+    optional: dict[str, Any]
+    kept: Callable[[Any, str], bool] = lambda model, name: True
+    finish: Callable[[Any], None] = lambda model: None
+
+    def fields(self, model) -> dict[str, Any]:
+        """Parameters, and attributes of a fitted model."""
+        params, facts = model.get_params(deep=False), vars(model)
+        params |= dict.fromkeys(dropped_params(model))
+        if params.get("device") is not None:
+            params["device"] = str(params["device"])
+        names = [name for name in self.required | self.optional if name in facts]
+        state = {name: facts[name] for name in names if self.kept(model, name)}
+        return {"params": params, "state": state}
+
+
+def dropped_params(model) -> list[str]:
+    """Names of parameters that a file does not keep: callbacks, generators, checkpoints."""
+    params = model.get_params(deep=False)
+    generator = isinstance(params.get("random_state"), np.random.RandomState)
+    names = [name for name in OF_PROGRAM if params.get(name) is not None]
+    return ["random_state", *names] if generator else names
 
 
 def restore_points(model) -> None:
@@ -58,206 +99,138 @@ def restore_points(model) -> None:
     A = U L^{-1/2}, and U is centered as A is.
     """
     expansion = model.expansion_
-    points = None if expansion.basis.points is None else host(expansion.basis.points)
-    if not expansion.basis.spans_data:
-        if points is not None:
-            model.landmarks_ = points
-        return
-    U = expansion.frame[:, 1:] * np.sqrt(np.maximum(model.eigenvalues_, 0))
-    model.eigenvectors_ = U.astype(model.eigenvalues_.dtype)
+    points = expansion.basis.points
+    if expansion.basis.spans_data:
+        U = expansion.frame[:, 1:] * np.sqrt(np.maximum(model.eigenvalues_, 0))
+        model.eigenvectors_ = U.astype(model.eigenvalues_.dtype)
     if points is not None:
-        model.X_fit_ = points
+        name = "X_fit_" if expansion.basis.spans_data else "landmarks_"
+        setattr(model, name, to_numpy(points))
 
 
-def check_stream(model) -> None:
-    """The rows of the state have the columns of the model."""
-    state, d = model._state, model.n_features_in_
-    span, sample = state.stream.span, state.sample.rows
-    points = span.points if isinstance(span, GrowingDictionary) else None
-    wide = width(span.vectors) if points is None else points.shape[1]
-    if wide != d or (sample is not None and sample.shape[1] != d):
-        raise ModelFileError(f"the state of a stream has other columns than {d}")
-    if repr(span.kernel) != repr(model.kernel_):
+def restore_stream(model) -> None:
+    """As above, of a stream that goes on with the kernel of the model."""
+    if repr(model._state.stream.span.kernel) != repr(model.kernel_):
         raise ModelFileError("the state of a stream has another kernel than its model")
-    check_history(vars(model).get("history_", []))
     restore_points(model)
-
-
-def check_history(history) -> None:
-    """What batches did: records of whole numbers and a share."""
-    for batch in history:
-        if not isinstance(batch, BatchRecord):
-            raise ModelFileError("the history of a stream holds something that is no record")
-        for value in (batch.rows, batch.n_samples_seen, batch.size, batch.joined, batch.left):
-            count(value)
-        number(batch.lost_share)
-
-
-def check_detector(model) -> None:
-    """The model within has the columns of the detector."""
-    same_columns(model, model.model_)
-
-
-def check_search(model) -> None:
-    """The best model has the columns of the search."""
-    same_columns(model, model.best_estimator_)
-
-
-def same_columns(model, inner) -> None:
-    """Raise ModelFileError unless a model within another has its columns."""
-    if vars(inner).get("n_features_in_") != model.n_features_in_:
-        raise ModelFileError(f"a model of other columns than {model.n_features_in_}")
-
-
-def without_distances(model, state) -> dict[str, Any]:
-    """Rows of Euclidean data are placed by a rotation, and matrices of distances are given."""
-    if isinstance(model.map_, LinearMap):
-        return without(state, "_distance", "_anchors")
-    if model._is_precomputed():
-        state = without(state, "_anchors")
-    kept = isinstance(model._distance, EuclideanDistance | MetricDistance | LiftedDistance)
-    return state if kept else without(state, "_distance")
-
-
-def without(state, *names) -> dict[str, Any]:
-    """A dict without some of its keys."""
-    return {name: value for name, value in state.items() if name not in names}
-
-
-def check_map(model) -> None:
-    """The shapes of a map, and the points that distances are taken to."""
-    map_, p = model.map_, model.embedding_.shape[1]
-    if isinstance(map_, LinearMap):
-        fit = vector(map_.mean).size == model.n_features_in_
-        fit &= matrix(map_.rotation).shape == (model.n_features_in_, p)
-    else:
-        m, k = matrix(map_.weights).shape
-        last = k if map_.rotation is None else matrix(map_.rotation).shape[1]
-        fit = vector(map_.offset).size == k and last == p
-        fit &= map_.rotation is None or map_.rotation.shape[0] == k
-        fit &= model._is_precomputed() or model._anchors.shape == (m, model.n_features_in_)
-    if vars(model).get("_dtype", "numeric") not in ("numeric", np.float64):
-        raise ModelFileError(f"rows of type {model._dtype!r:.60}")
-    if not fit:
-        raise ModelFileError("the map of new points does not fit the embedding")
-
-
-def restore_clusters(model) -> None:
-    """The map, and an assignment of labels that fits it."""
-    restore_map(model)
-    assignment, k = model.assignment_, model.map_.weights.shape[1]
-    if isinstance(assignment, Centers):
-        fit = matrix(assignment.centers).shape[1] == k and len(assignment.centers) > 0
-    else:
-        fit = matrix(assignment.rotation).shape == (k, k)
-    if isinstance(assignment, Rotated):
-        fit &= vector(assignment.scale).size == k
-    if not fit:
-        raise ModelFileError("the assignment of labels does not fit the map")
 
 
 def restore_map(model) -> None:
     """The points of the basis, where it is a few of the rows.
 
-    There is a graph of neighbors where there is to be one, of as many rows as the basis has.
+    There is a graph of neighbors where there is to be one.
     """
-    basis = model.map_.basis
+    basis, graph = model.map_.basis, vars(model).get("graph_")
     if not basis.spans_data and basis.points is not None:
-        model.landmarks_ = host(basis.points)
-    graph = vars(model).get("graph_")
+        model.landmarks_ = to_numpy(basis.points)
     if (graph is not None) != (model.affinity in NEIGHBORS):
         raise ModelFileError("a graph of neighbors where there should be none, or none")
-    if graph is not None and graph.radii.size != basis.size:
-        raise ModelFileError("a graph of neighbors of another number of rows")
+    rows = None if graph is None else graph.points
+    if (columns_of(basis) if rows is None else rows.shape[1]) != model.n_features_in_:
+        raise ModelFileError(f"a map of other columns than {model.n_features_in_}")
 
 
-def restore_embedding(model) -> None:
-    """The map, and coordinates that fit it."""
-    restore_map(model)
-    if model.map_.weights.shape[1] != model.embedding_.shape[1]:
-        raise ModelFileError("the map of new rows does not fit the embedding")
+def keeps_distances(model, name: str) -> bool:
+    """Rows of Euclidean data are placed by a rotation, and matrices of distances are given."""
+    if name not in ("_anchors", "_distance"):
+        return True
+    if isinstance(model.map_, LinearMap):
+        return False
+    known = isinstance(model._distance, EuclideanDistance | MetricDistance | LiftedDistance)
+    return known if name == "_distance" else not model._is_precomputed()
 
 
-def check_views(model) -> None:
-    """Both views have as many directions, and each the columns that it should."""
-    other = model.expansion_y_
-    fit = width(other.basis) == model.n_features_y_
-    if not fit or other.n_components != model.expansion_.n_components:
-        raise ModelFileError("the two views of the model do not fit each other")
+def check_anchors(model) -> None:
+    """Rows that are placed by their distances need the points of these."""
+    placed = isinstance(model.map_, DistanceMap) and not model._is_precomputed()
+    if placed and not {"_anchors", "_distance"} <= vars(model).keys():
+        raise ModelFileError("a map of distances without its points")
 
 
-COLUMNS = {"n_features_in_": int}
-NAMES = {"feature_names_in_": Array.of("d")}
+COLUMNS = {"n_features_in_": Instance(int, d=lambda d: d)}
+NAMES = {"feature_names_in_": Array("d", kinds="O")}
+# The fit of an estimator within another, which has its columns.
+INNER = Instance(KernelPCA, d=lambda model: model.n_features_in_)
 EXPANSION = {
     **COLUMNS,
-    "kernel_": Kernel,
+    "kernel_": resolved,
     "gamma_": Real,
-    "expansion_": KernelExpansion,
-    "certificate_": Certificate,
-    "eigenvalues_": Array.of("r"),
-    "explained_variance_": Array.of("r"),
-    "explained_variance_ratio_": Array.of("r"),
+    "expansion_": Instance(
+        KernelExpansion, d=lambda found: columns_of(found.basis), r=lambda f: f.n_components
+    ),
+    "certificate_": Instance(Certificate, r=lambda found: found.eigenvalue_lower.size),
+    "eigenvalues_": "r",
+    "explained_variance_": "r",
+    "explained_variance_ratio_": "r",
 }
+ENCODING = {"_encoding": Instance(TableEncoding, d=lambda table: len(table.names))}
 SAMPLE = {
     **NAMES,
+    **ENCODING,
     "plan_": Plan,
-    "X_sample_": Array.of("s", "d"),
-    "dual_coef_": Array.of("t", "d"),
-    "X_transformed_fit_": Array.of("t", "r"),
+    "X_sample_": Array("s d", sparse=True),
+    "dual_coef_": "t d",
+    "X_transformed_fit_": "t r",
     "_dtype": np.dtype,
-    "_encoding": TableEncoding,
 }
-TARGET = {
-    "target_": (str, Kernel),
-    "hsic_": Real,
-    "dependence_ratio_": Array.of("r"),
-}
+TARGET = {"target_": (str, resolved), "hsic_": Real, "dependence_ratio_": "r"}
 VIEWS = {
     **COLUMNS,
-    "n_features_y_": int,
-    "kernel_": Kernel,
-    "kernel_y_": Kernel,
-    "expansion_": KernelExpansion,
-    "expansion_y_": KernelExpansion,
-    "correlations_": Array.of("r"),
-    "regularized_correlations_": Array.of("r"),
+    "n_features_y_": Instance(int, e=lambda e: e),
+    "kernel_": resolved,
+    "kernel_y_": resolved,
+    "expansion_": EXPANSION["expansion_"],
+    "expansion_y_": Instance(
+        KernelExpansion, e=lambda found: columns_of(found.basis), r=lambda f: f.n_components
+    ),
+    "correlations_": "r",
+    "regularized_correlations_": "r",
 }
 PASSES = {
     "history_": History,
     "n_samples_seen_": int,
-    "budget_loss_": Array.of("1 + r"),
-    "novelty_loss_": Array.of("1 + r"),
+    "budget_loss_": "1+r",
+    "novelty_loss_": "1+r",
     "_variance": Real,
-    "_stream": (GrowingHebbian, NoneType),
+    "_stream": (GrowingHebbian, None),
 }
 STREAM = {
-    "history_": list,
+    "history_": list[BatchRecord],
     "n_samples_seen_": int,
     "lost_share_": Real,
     "_variance": Real,
-    "_state": State,
+    "_state": Instance(State, d=lambda state: columns_of(state.stream.span)),
+}
+MAP = {
+    **COLUMNS,
+    "kernel_": resolved,
+    "map_": Instance(
+        (PointMap, ReducedMap, DiffusionFunctions),
+        m=lambda found: found.basis.size,
+        k=lambda found: found.weights.shape[1],
+    ),
+    "eigenvalues_": "k",
 }
 CLUSTERS = {
-    **COLUMNS,
-    "kernel_": Kernel,
-    "map_": (PointMap, ReducedMap),
-    "eigenvalues_": Array.of("k"),
-    "labels_": Array.of("n"),
-    "assignment_": (Centers, Rotated, Pivoted),
+    "labels_": Array("n", kinds="iu"),
+    "assignment_": (
+        Instance(Centers, k=lambda found: found.centers.shape[1]),
+        Instance((Rotated, Pivoted), k=lambda found: len(found.rotation)),
+    ),
 }
-GRAPH = {"graph_": NeighborGraph}
-COORDINATES = {
-    **COLUMNS,
-    "kernel_": Kernel,
-    "map_": (PointMap, ReducedMap, DiffusionFunctions),
-    "eigenvalues_": Array.of("k"),
-    "embedding_": Array.of("n", "k"),
-}
+GRAPH = {"graph_": Instance(NeighborGraph, m=lambda graph: graph.radii.size)}
 SCALING = {
     **COLUMNS,
-    "map_": (LinearMap, DistanceMap),
-    "embedding_": Array.of("n", "p"),
-    "eigenvalues_": Array.of("p"),
+    "map_": (
+        Instance(LinearMap, d=lambda m: m.mean.size, p=lambda m: m.rotation.shape[1]),
+        Instance(
+            DistanceMap,
+            a=lambda m: len(m.weights),
+            p=lambda m: (m.weights if m.rotation is None else m.rotation).shape[1],
+        ),
+    ),
+    "embedding_": "n p",
+    "eigenvalues_": "p",
     "spectrum_": Spectrum,
     "goodness_of_fit_": tuple,
     "least_eigenvalue_": Real,
@@ -265,42 +238,32 @@ SCALING = {
     "correction_constant_": Real,
     "strain_": Real,
     "stress_": Real,
-    "landmark_indices_": (np.ndarray, NoneType),
+    "landmark_indices_": (np.ndarray, None),
 }
 DISTANCES = {
     **NAMES,
     "_distance": (EuclideanDistance, MetricDistance, LiftedDistance),
-    "_anchors": Array.of("a", "d"),
-    "_dtype": (np.dtype, str),
+    "_anchors": Array("a d", kinds="biuf", sparse=True),
+    "_dtype": lambda dtype: dtype in ("numeric", np.float64),
     "_rectangular": bool,
 }
-DETECTOR = {**COLUMNS, "model_": KernelPCA, "kept_": Array.of("k"), "offset_": Real}
-DENOISER = {
-    "model_": (KernelPCA, NoneType),
-    "noise_": Real,
-    "n_channels_": (int, NoneType),
-}
-SEARCH = {
-    **COLUMNS,
-    "best_estimator_": KernelPCA,
-    "best_params_": dict,
-    "selection_": Selection,
-}
+DETECTOR = {**COLUMNS, "model_": INNER, "kept_": Array("k", kinds="biuf"), "offset_": Real}
+DENOISER = {"model_": (KernelPCA, None), "noise_": Real, "n_channels_": (int, None)}
+SEARCH = {**COLUMNS, "best_estimator_": INNER, "best_params_": dict, "selection_": Selection}
+EMBEDDING = MAP | {"embedding_": "n k"}
 
 _LIST = [
     Model(KernelPCA, EXPANSION, SAMPLE, finish=restore_points),
     Model(SupervisedKernelPCA, EXPANSION | TARGET, SAMPLE, finish=restore_points),
-    Model(KernelCCA, VIEWS, NAMES | {"_dtype": np.dtype}, finish=check_views),
+    Model(KernelCCA, VIEWS, NAMES | {"_dtype": np.dtype}),
     Model(HebbianKernelPCA, EXPANSION, SAMPLE | PASSES, finish=restore_points),
-    Model(StreamingKernelPCA, EXPANSION, SAMPLE | STREAM, finish=check_stream),
-    Model(NoveltyDetector, DETECTOR, NAMES | {"_encoding": TableEncoding}, finish=check_detector),
+    Model(StreamingKernelPCA, EXPANSION, SAMPLE | STREAM, finish=restore_stream),
+    Model(NoveltyDetector, DETECTOR, NAMES | ENCODING),
     Model(PatchDenoiser, DENOISER, {}),
-    Model(KernelPCASearch, SEARCH, NAMES, finish=check_search),
-    Model(SpectralClustering, CLUSTERS, SAMPLE | GRAPH, finish=restore_clusters),
-    Model(SpectralEmbedding, COORDINATES, SAMPLE | GRAPH, finish=restore_embedding),
-    Model(DiffusionMap, COORDINATES, SAMPLE | GRAPH, finish=restore_embedding),
-    Model(ClassicalMDS, SCALING, DISTANCES, without_distances, check_map),
+    Model(KernelPCASearch, SEARCH, NAMES),
+    Model(SpectralClustering, MAP | CLUSTERS, SAMPLE | GRAPH, finish=restore_map),
+    Model(SpectralEmbedding, EMBEDDING, SAMPLE | GRAPH, finish=restore_map),
+    Model(DiffusionMap, EMBEDDING, SAMPLE | GRAPH, finish=restore_map),
+    Model(ClassicalMDS, SCALING, DISTANCES, keeps_distances, check_anchors),
 ]
 MODELS: dict[str, Model] = {model.cls.__name__: model for model in _LIST}
-#: All that may stand in a file.
-KNOWN: dict[str, Part] = PARTS | {name: model.part() for name, model in MODELS.items()}
