@@ -12,14 +12,11 @@ For the linear and the cosine kernel `Columns` are exact: PCA of d x d moments.
 
 from .base import Basis, BasisRecipe, GramBasis
 from .columns import ColumnBasis, Columns
-from .fourier import FourierGrid
-from .fourier_basis import FourierBasis
-from .hollow_matrix import HollowMatrix
+from .fourier import FourierBasis, FourierGrid, TrigonometricMoments
 from .landmarks import Landmarks
 from .points import AllPoints, PointBasis, PointGram
-from .precomputed import PrecomputedBasis
+from .precomputed import HollowMatrix, PrecomputedBasis
 from .random_features import FeatureBasis, RandomFeatures
-from .trigonometric import TrigonometricMoments
 from .whitening import Whitening, choose_whitening
 
 BASES: dict[str, type[BasisRecipe]] = {

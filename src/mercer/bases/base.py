@@ -30,19 +30,14 @@ class BasisRecipe(BaseEstimator, ABC):
     error: float | None = None
     #: Whether the number of all rows must be known before it is built.
     needs_count = False
-    #: Rows without which it cannot be built.
-    least_rows = 0
     #: Whether the range of all rows must be known before it is built.
     needs_range = False
+    #: Rows without which it cannot be built.
+    least_rows = 0
 
     @abstractmethod
     def build(
-        self,
-        kernel: Kernel,
-        X: Array,
-        engine: TiledEngine,
-        rng: np.random.Generator,
-        n_components: int | None = None,
+        self, kernel: Kernel, X: Array, engine: Any, rng: Any, n_components: int | None = None
     ) -> "Basis":
         """The basis for the rows of X; `n_components` helps to choose a size."""
 
@@ -68,7 +63,10 @@ class BasisRecipe(BaseEstimator, ABC):
 
 
 class Basis(ABC):
-    """m vectors of feature space. `W` is always (m, b): b sums of basis vectors."""
+    """m vectors of feature space, orthonormal unless said otherwise.
+
+    `W` is always (m, b): b sums of basis vectors.
+    """
 
     size: int
     engine: Any
@@ -82,15 +80,6 @@ class Basis(ABC):
     #: The rows z whose phi(z) are the basis vectors, (m, d), where they are images of rows.
     points: Any = None
 
-    @property
-    def at_hand(self) -> bool:
-        """Whether the points are in this process, or can be brought here within the budget."""
-        return True
-
-    def here(self) -> "Basis":
-        """The same basis with its points in this process, where they are at hand."""
-        return self
-
     @abstractmethod
     def block_products(
         self, X: Array, W: Array = None, dtype: Any = None
@@ -100,28 +89,24 @@ class Basis(ABC):
         In the precision of X, or in `dtype`.
         """
 
-    @abstractmethod
-    def stream_width(self) -> int:
-        """Peak floats held per row while `block_products` works on it."""
-
-    @abstractmethod
-    def gram(self, W: Array) -> np.ndarray:
-        """G W, the inner products of the basis with the sums W, (m, b)."""
-
-    @abstractmethod
-    def norms(self, X: Array) -> np.ndarray:
-        """k(x, x) for every row of X, (n,)."""
-
-    @abstractmethod
-    def whitener(self, dtype: Any) -> np.ndarray | None:
-        """W with W' G W = I, for coordinates in an orthonormal basis; None if G = I."""
-
     def project(self, X: Array, W: Array) -> np.ndarray:
         """Inner products of phi(X) with the sums W, (n, b). The n x m matrix is never kept."""
         X = self.engine.place(X)
         out = self.engine.empty((X.shape[0], W.shape[1]))
         self.engine.map_rows(self.block_products(X, W), X.shape[0], self.product_rows(X), out)
         return out
+
+    def gram(self, W: Array) -> np.ndarray:
+        """G W, the inner products of the basis with the sums W, (m, b)."""
+        return W
+
+    def norms(self, X: Array) -> np.ndarray:
+        """k(x, x) for every row of X, (n,)."""
+        return self.kernel.diag(self.engine.place(X))
+
+    def whitener(self, dtype: Any) -> np.ndarray | None:
+        """W with W' G W = I, for coordinates in an orthonormal basis; None if G = I."""
+        return None
 
     def gradients(self, X: Array, W: Array) -> Any:
         """Gradients of the inner products with the sums W with respect to rows X, (n, d, b).
@@ -148,7 +133,7 @@ class Basis(ABC):
 
     def product_rows(self, X: Array) -> int:
         """Rows a block may have so that every thread stays inside the budget."""
-        width = 8 * (self.stream_width() + 2 * X.shape[1])
+        width = 8 * (self._row_floats() + 2 * X.shape[1])
         rows = self.engine.memory // (2 * self.engine.threads * width)
         if rows < 1:
             least = 2 * self.engine.threads * width
@@ -159,25 +144,17 @@ class Basis(ABC):
             )
         return int(min(rows, self.engine.stream_block))
 
+    def _row_floats(self) -> int:
+        """Peak floats held per row while `block_products` works on it."""
+        return 2 * self.size
+
     def precision(self, X: Array) -> Any:
         """The NumPy type to compute X's inner products in."""
         return np.dtype(dtype_name(float_dtype(X)))
 
-    def rough(self, X: Array) -> Array:
-        """Rows X in a type in which the signs of their coordinates cost least."""
-        return X
-
     def rounding(self) -> float:
         """Rounding of inner products over the norms of both vectors, at most."""
         return float(np.finfo(float).eps)
-
-    def entry_size(self) -> float:
-        """The largest inner product, where it may be more than the largest k(x, x); else 0."""
-        return 0.0
-
-    def release(self) -> None:
-        """Let go of work arrays; they come back when needed."""
-        return
 
     def moved(self, engine: TiledEngine) -> "Basis":
         """The same basis where another engine works."""
@@ -199,6 +176,15 @@ class GramBasis(Basis):
     #: Where products are kept for a fit that may be killed, or None.
     checkpoint: Checkpoint | None = None
 
+    @property
+    def at_hand(self) -> bool:
+        """Whether the points are in this process, or can be brought here within the budget."""
+        return True
+
+    def here(self) -> "GramBasis":
+        """The same basis with its points in this process, where they are at hand."""
+        return self
+
     def kept_product(self, W: Array, make: Callable[[], Any]) -> Any:
         """The product with W that `make` gives: made, or as the checkpoint has it."""
         if self.checkpoint is None:
@@ -218,9 +204,17 @@ class GramBasis(Basis):
         """Reserve `size` bytes of the budget for a solver's vectors until `release`."""
         return
 
+    def release(self) -> None:
+        """Let go of work arrays; they come back when needed."""
+        return
+
     def is_constant(self) -> bool:
         """Whether all basis vectors are known to be equal."""
         return False
+
+    def entry_size(self) -> float:
+        """The largest inner product, where it may be more than the largest k(x, x); else 0."""
+        return 0.0
 
     @abstractmethod
     def diagonal(self) -> np.ndarray:

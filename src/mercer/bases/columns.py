@@ -36,12 +36,7 @@ class Columns(BasisRecipe):
     """
 
     def build(
-        self,
-        kernel: Kernel,
-        X: Array,
-        engine: TiledEngine,
-        rng: np.random.Generator,
-        n_components: int | None = None,
+        self, kernel: Kernel, X: Array, engine: Any, rng: Any, n_components: int | None = None
     ) -> "ColumnBasis":
         """The columns of X; raises where the kernel is no inner product of rows."""
         if not has_columns(kernel):
@@ -77,9 +72,7 @@ class ColumnBasis(Basis):
         """Double: the rows are added up as they are."""
         return np.dtype(np.float64)
 
-    def block_products(
-        self, X: Array, W: Array = None, dtype: Any = None
-    ) -> Callable[[slice], Array]:
+    def block_products(self, X: Array, W: Array = None, dtype: Any = None) -> Callable:
         """The rows of a block, of unit length for the cosine, times W."""
         X = self.engine.place(X)
         W = None if W is None else self.engine.asarray(W, np.float64)
@@ -94,25 +87,9 @@ class ColumnBasis(Basis):
 
         return rows
 
-    def stream_width(self) -> int:
-        """The rows in double precision and their copy."""
-        return 2 * self.size
-
-    def gram(self, W: Array) -> Array:
-        """W."""
-        return W
-
-    def norms(self, X: Array) -> Array:
-        """k(x, x)."""
-        return self.kernel.diag(self.engine.place(X))
-
     def gradients(self, X: Array, W: Array) -> Any:
         """W itself, for every row; of rows of unit length for the cosine."""
         W = self.engine.asarray(W, np.float64)
         if isinstance(self.kernel, Cosine):
             return unit_gradient(X, W)
         return array_namespace(W).broadcast_to(W, (X.shape[0], *W.shape))
-
-    def whitener(self, dtype: Any) -> None:
-        """None: the columns are orthonormal."""
-        return

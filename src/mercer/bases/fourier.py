@@ -9,23 +9,35 @@ with psi(x) . psi(z) = k(x, z) up to `tol`: the same real features for rows of a
 cost of n rows is one nonuniform fast Fourier transform and all else is independent of n.
 """
 
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..compute import TiledEngine
-from ..compute.arrays import Array
-from ..compute.nonuniform import check_available
+from ..compute import TiledEngine, array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
+from ..compute.arrays import Array, is_on_device
+from ..compute.nonuniform import (
+    LEAST_PRECISION,
+    check_available,
+    evaluate,
+    frequency_sums,
+    measured_error,
+    transforms_on_devices,
+)
 from ..kernels import Kernel
 from .base import Basis, BasisRecipe
-from .fourier_basis import GRID_SHARE, FourierBasis, SummedBasis, row_range, transform_bytes
 from .fourier_grid import (
     LARGEST_TOL,
     LEAST_TOL,
+    Frequencies,
     check_count,
     choose_frequencies,
     choose_spacing,
     fill_ball,
+    kernel_profile,
     predicted_count,
     predicted_radius,
     room_beyond,
@@ -36,10 +48,24 @@ MOST_COLUMNS = 3
 # Share of the tolerance that grids of one column are made for, where that takes no more than
 # so many times the frequencies.
 FINER, FEW_MORE = 1e-2, 1.5
-
 # Frequencies that cost seconds at most, and how many of them one row can be worth: beyond, a few
 # rows with large numbers would take hours, and all points are exact.
 FREE_FREQUENCIES, ROW_FREQUENCIES = 100_000, 100
+# Precision of the transforms as a share of the kernel's own.
+TRANSFORM_SHARE = 0.01
+# Rows of one transform: enough to outweigh its grid, few enough to stay in a small budget.
+LEAST_ROWS, MOST_ROWS = 2**15, 2**19
+# Bytes that a transform holds for a row (angles, strengths, sorting) and for a frequency (its fine
+# grid has 2^d points).
+ROW_BYTES = 96
+# Share of the budget that grids may take; the rest is for rows.
+GRID_SHARE = 0.75
+# Columns of scores that one transform makes, two real ones in a complex.
+COLUMNS_AT_ONCE = 16
+# Rows of a box are compared with it up to this share of its side: rounding of its ends.
+BOX_ROUNDING = 1e-12
+# Rounding of one sum in double precision.
+UNIT = np.finfo(float).eps / 2
 
 
 class FourierGrid(BasisRecipe):
@@ -82,20 +108,10 @@ class FourierGrid(BasisRecipe):
         return FourierGrid(self.tol, self.margin, self.widened(box))
 
     def build(
-        self,
-        kernel: Kernel,
-        X: Array,
-        engine: TiledEngine,
-        rng: np.random.Generator,
-        n_components: int | None = None,
+        self, kernel: Kernel, X: Array, engine: Any, rng: Any, n_components: int | None = None
     ) -> Basis:
         """Choose the grid for the box of X."""
-        return self.on_box(kernel, self.box_of(X), engine, X.shape[0])
-
-    def on_box(
-        self, kernel: Kernel, box: Any, engine: TiledEngine, n: int | None = None
-    ) -> "FourierBasis":
-        """The basis for n rows, if they are counted, within a box, (d, 2)."""
+        box, n = self.box_of(X), X.shape[0]
         self.check(kernel, len(box))
         most = most_frequencies(engine, len(box))
         if n is not None:
@@ -126,42 +142,34 @@ class FourierGrid(BasisRecipe):
         """
         for kernel in kernels:
             self.check(kernel, len(box))
-        extent, d, everywhere = box[:, 1] - box[:, 0], len(box), self.margin == "all"
-        rooms = [room_beyond(k, extent, self.tol) if everywhere else 0.0 for k in kernels]
-        wanted = zip(kernels, rooms, strict=True)
-        spacing = np.min([choose_spacing(k, extent + r, self.tol) for k, r in wanted], axis=0)
+        extent, d, tol = box[:, 1] - box[:, 0], len(box), self.tol
+        rooms = [room_beyond(k, extent, tol) if self.margin == "all" else 0.0 for k in kernels]
+        wanted = list(zip(kernels, rooms, strict=True))
+        spacing = np.min([choose_spacing(k, extent + r, tol) for k, r in wanted], axis=0)
         most, bases = most_frequencies(engine, d), []
-        for kernel, room in zip(kernels, rooms, strict=True):
-            radius = predicted_radius(kernel, d, self.tol)
-            check_count(kernel, extent, self.tol, predicted_count(radius, spacing), most)
-            bases.append(
-                FourierBasis(
-                    kernel,
-                    fill_ball(kernel, box, room, spacing, radius, self.tol),
-                    engine,
-                    self.tol,
-                )
-            )
+        for kernel, room in wanted:
+            radius = predicted_radius(kernel, d, tol)
+            check_count(kernel, extent, tol, predicted_count(radius, spacing), most)
+            frequencies = fill_ball(kernel, box, room, spacing, radius, tol)
+            bases.append(FourierBasis(kernel, frequencies, engine, tol))
         return bases
 
     def box_of(self, X: Array) -> np.ndarray:
         """The box given, or that of the rows of X with the margin, (d, 2)."""
-        return self.widened(row_range(X)) if self.box is None else self.given_box(X.shape[1])
-
-    def widened(self, box: Any) -> np.ndarray:
-        """A range of rows with the margin on both sides."""
-        room = (0.0 if self.margin == "all" else self.margin) * (box[:, 1] - box[:, 0])
-        return np.stack([box[:, 0] - room, box[:, 1] + room], axis=1)
-
-    def given_box(self, d: int) -> np.ndarray:
-        """The box asked for, or an error that says what is wrong with it."""
-        box = np.asarray(self.box, dtype=float)
+        if self.box is None:
+            return self.widened(row_range(X))
+        box, d = np.asarray(self.box, dtype=float), X.shape[1]
         if box.shape != (d, 2) or not np.isfinite(box).all() or np.any(box[:, 1] < box[:, 0]):
             raise ValueError(
                 f"FourierGrid: box={self.box!r} must hold the least and the largest value of each "
                 f"of the {d} columns, as [(0.0, 1.0), ...]."
             )
         return box
+
+    def widened(self, box: Any) -> np.ndarray:
+        """A range of rows with the margin on both sides."""
+        room = (0.0 if self.margin == "all" else self.margin) * (box[:, 1] - box[:, 0])
+        return np.stack([box[:, 0] - room, box[:, 1] + room], axis=1)
 
     def check(self, kernel: Kernel, d: int) -> None:
         """Raise ValueError or ImportError where no grid can serve, and say what can."""
@@ -194,8 +202,6 @@ class SharedGrid(BasisRecipe):
         Of the rows, for the widest of them.
     """
 
-    most_columns = MOST_COLUMNS
-
     def __init__(self, bases, sums):
         self.bases = bases
         self.sums = sums
@@ -211,7 +217,280 @@ class SharedGrid(BasisRecipe):
         """The basis of one of the kernels, with the moments of the rows."""
         found = next(b for b in self.bases if repr(b.kernel) == repr(kernel))
         sums = self.sums.trimmed(found.frequencies.reach)
-        return SummedBasis(found.kernel, found.frequencies, engine, found.tol, sums)
+        return FourierBasis(found.kernel, found.frequencies, engine, found.tol, sums)
+
+
+@dataclass(frozen=True)
+class TrigonometricMoments:
+    """t_q = sum of exp(-2 pi i h q.(x - c)) over rows x, for |q_a| <= 2 m_a: two of them add up.
+
+    All that the Fourier grid needs to know of the rows, whatever their number.
+
+    Attributes
+    ----------
+    count : float
+        Number of rows, or their weight.
+    sums : complex array of shape (4 m_1 + 1, ..., 4 m_d + 1)
+        t, with t_0 in the middle.
+    error : float
+        Bound on the error of any t_q: of the transforms and of the sums over rows.
+    """
+
+    count: float
+    sums: np.ndarray
+    error: float
+
+    def __add__(self, other: "TrigonometricMoments") -> "TrigonometricMoments":
+        """Those of both sets of rows together."""
+        count = self.count + other.count
+        error = self.error + other.error + UNIT * count
+        return TrigonometricMoments(count, self.sums + other.sums, error)
+
+    def scaled(self, factor: float) -> "TrigonometricMoments":
+        """The same rows with less weight, for data that drift."""
+        error = factor * (self.error + UNIT * self.count)
+        return TrigonometricMoments(self.count * factor, self.sums * factor, error)
+
+    def __sizeof__(self):
+        # A cluster's scheduler asks for it before it moves one.
+        return object.__sizeof__(self) + self.sums.nbytes
+
+    def at(self, q: Array) -> np.ndarray:
+        """t at frequencies q, (..., d)."""
+        middle = (np.array(self.sums.shape) - 1) // 2
+        return self.sums[tuple(np.moveaxis(q + middle, -1, 0))]
+
+    def trimmed(self, reach: Any) -> "TrigonometricMoments":
+        """Only what a grid of smaller reach m_a needs."""
+        middle = (np.array(self.sums.shape) - 1) // 2
+        window = tuple(slice(c - 2 * m, c + 2 * m + 1) for c, m in zip(middle, reach, strict=True))
+        return TrigonometricMoments(self.count, self.sums[window], self.error)
+
+
+class FourierBasis(Basis):
+    """The features of a frequency grid: G = I.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    frequencies : Frequencies
+    engine : TiledEngine
+    tol : float
+        Precision of the kernel, from which that of the transforms follows.
+    sums : TrigonometricMoments or None
+        Of the rows of a fit, where they are known.
+    """
+
+    noun = "Fourier features"
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        frequencies: Frequencies,
+        engine: TiledEngine,
+        tol: float,
+        sums: Any = None,
+    ):
+        self.kernel, self.frequencies, self.engine, self.tol = kernel, frequencies, engine, tol
+        self.size, self.sums = frequencies.size, sums
+
+    @cached_property
+    def amplitudes(self) -> np.ndarray:
+        """sqrt(w_0), then sqrt(2 w_j) of the cosines and of the sines, (m,)."""
+        w = self.frequencies.weights
+        return np.sqrt(np.concatenate([w[:1], 2 * w[1:], 2 * w[1:]]))
+
+    @property
+    def precision_of_transforms(self) -> float:
+        """The precision that transforms are asked for."""
+        return max(TRANSFORM_SHARE * self.tol, LEAST_PRECISION)
+
+    @cached_property
+    def transform_error(self) -> float:
+        """Bound on the error of one exponential in the transforms of `moments`."""
+        error = measured_error(self.moment_modes, self.precision_of_transforms)
+        if self.engine.where != "cpu" and transforms_on_devices():
+            place = self.engine.asarray
+            there = measured_error(self.moment_modes, self.precision_of_transforms, place)
+            error = max(error, there)
+        return error
+
+    @property
+    def modes(self) -> tuple[int, ...]:
+        """Sides of the grid of frequencies."""
+        return tuple(int(2 * m + 1) for m in self.frequencies.reach)
+
+    @property
+    def moment_modes(self) -> tuple[int, ...]:
+        """Sides of the grid of differences of frequencies."""
+        return tuple(int(4 * m + 1) for m in self.frequencies.reach)
+
+    def moved(self, engine: TiledEngine) -> "FourierBasis":
+        """The same basis where another engine works; what was measured goes with it."""
+        _ = self.transform_error
+        basis = copy(self)
+        basis.engine = engine
+        return basis
+
+    def moments(self, X: Array, weights: Array | None = None) -> TrigonometricMoments:
+        """The trigonometric moments of the rows of X, weighted or not, in one pass."""
+        if self.sums is not None and weights is None:
+            return self.sums
+        X, modes = self.engine.place(X), self.moment_modes
+        rows = self.transform_rows(X.shape[0], int(np.prod(modes)), 1)
+
+        def of_block(block):
+            angles = self.angles(dense_rows(X[block]))
+            n, w = angles.shape[0], None if weights is None else weights[block]
+            sums = frequency_sums(angles, modes, self.precision_of_transforms, w)
+            count = float(n if w is None else w.sum())
+            # At worst all rows of a block were added one by one to one number.
+            return TrigonometricMoments(count, sums, count * (self.transform_error + UNIT * n))
+
+        return self.engine.sum_rows(of_block, X.shape[0], rows)
+
+    def block_products(self, X: Array, W: Array = None, dtype: Any = None) -> Callable:
+        """psi of a block of rows, times W: by fast transforms of all columns of W."""
+        X = self.engine.place(X)
+        if W is None:
+            return lambda block: self.features(X[block])
+        grids = self.coefficients(to_numpy(W))
+
+        def products(block):
+            angles, inside = self.placed(X[block])
+            # Two real functions at once, as the real and the imaginary part of one.
+            parts = [
+                evaluate(angles, grids[i : i + COLUMNS_AT_ONCE], self.precision_of_transforms)
+                for i in range(0, len(grids), COLUMNS_AT_ONCE)
+            ]
+            out = split_pairs(parts, W.shape[1])
+            return on_device_of(out if inside is None else out * on_device_of(inside, out), X)
+
+        return products
+
+    def project(self, X: Array, W: Array) -> Array:
+        """Inner products of phi(X) with the sums W, (n, b)."""
+        X = self.engine.place(X)
+        n, b = X.shape[0], W.shape[1]
+        out = self.engine.empty((n, b))
+        rows = self.transform_rows(n, int(np.prod(self.modes)), min(b, COLUMNS_AT_ONCE))
+        self.engine.map_rows(self.block_products(X, W), n, rows, out)
+        return out
+
+    def coefficients(self, W: Array) -> np.ndarray:
+        """Weights over the features as Fourier coefficients on the grid, ((b + 1) // 2, *modes).
+
+        Columns 2 k and 2 k + 1 are the real and the imaginary part of the k-th function.
+        """
+        J, reach = self.frequencies.index, self.frequencies.reach
+        scaled = self.amplitudes[:, None] * np.asarray(W, dtype=float)
+        if scaled.shape[1] % 2:
+            scaled = np.hstack([scaled, np.zeros((self.size, 1))])
+        constant, cosines, sines = np.split(scaled, [1, 1 + len(J)])
+        half = ((cosines - 1j * sines) / 2).T
+        grid = np.zeros((scaled.shape[1] // 2, *self.modes), complex)
+        at = tuple((J + reach).T)
+        mirrored = tuple((reach - J).T)
+        grid[(slice(None), *at)] = half[::2] + 1j * half[1::2]
+        grid[(slice(None), *mirrored)] = half[::2].conj() + 1j * half[1::2].conj()
+        grid[(slice(None), *reach)] = constant[0, ::2] + 1j * constant[0, 1::2]
+        return grid
+
+    def gradients(self, X: Array, W: Array) -> Any:
+        """By one transform for each column of the data."""
+        parts = [self.project(X, slopes) for slopes in self.slope_weights(to_numpy(W))]
+        return array_namespace(parts[0]).stack(parts, axis=1)
+
+    def slope_weights(self, W: Array) -> list[np.ndarray]:
+        """Weights of the derivatives along every column of the functions with weights W."""
+        M = len(self.frequencies.index)
+        rates = 2 * np.pi * self.frequencies.spacing * self.frequencies.index
+        zero, cosines, sines = np.zeros_like(W[:1]), W[1 : 1 + M], W[1 + M :]
+        return [
+            np.vstack([zero, rate[:, None] * sines, -rate[:, None] * cosines]) for rate in rates.T
+        ]
+
+    def features(self, X: Array) -> np.ndarray:
+        """psi of rows, (n, m): n m cosines and sines, for few rows."""
+        angles, inside = self.placed(X)
+        angles = to_numpy(angles) @ self.frequencies.index.T
+        Y = np.empty((angles.shape[0], self.size))
+        Y[:, 0] = 1.0
+        Y[:, 1 : 1 + angles.shape[1]], Y[:, 1 + angles.shape[1] :] = np.cos(angles), np.sin(angles)
+        Y *= self.amplitudes
+        return on_device_of(Y if inside is None else Y * to_numpy(inside), X)
+
+    def placed(self, X: Array) -> Array:
+        """The angles of new rows, and 0 for those too far to have a kernel with the fit's, else 1.
+
+        The second, (n, 1), is None where none are; rows that the grid does not serve are an error.
+        """
+        X, grid = dense_rows(X), self.frequencies
+        if not grid.room:
+            return self.angles(X), None
+        low, high = (on_device_of(grid.box[:, i] + (-1, 1)[i] * grid.room, X) for i in (0, 1))
+        inside = ((low <= X) & (high >= X)).all(axis=1)[:, None]
+        xp = array_namespace(X)
+        clipped = xp.minimum(xp.maximum(xp.asarray(X, dtype=xp.float64), low), high)
+        return self.angles(clipped, checked=False), xp.asarray(inside, dtype=xp.float64)
+
+    def angles(self, X: Array, checked: bool = True) -> Array:
+        """2 pi h (x - c), within (-pi, pi) for rows within the box.
+
+        Raises ValueError for rows outside of it, where the series is not the kernel.
+        """
+        grid, box = self.frequencies, self.frequencies.box
+        scale = 2 * np.pi * grid.spacing
+        if is_on_device(X) and transforms_on_devices():
+            out = (X.double() - on_device_of(grid.center, X)) * on_device_of(scale, X)
+        else:
+            # The difference is taken in double precision, before anything is rounded. Each column
+            # in one piece: that is how transforms take them.
+            columns = np.empty((len(grid.center), X.shape[0]))
+            np.subtract(to_numpy(X).T, grid.center[:, None], out=columns)
+            columns *= scale[:, None]
+            out = columns.T
+        if not checked:
+            return out
+        found = row_range(out) / scale[:, None] + grid.center[:, None]
+        slack = BOX_ROUNDING * np.abs(box).max(axis=1)
+        bad = (found[:, 0] < box[:, 0] - slack) | (found[:, 1] > box[:, 1] + slack)
+        if bad.any():
+            a = int(np.argmax(bad))
+            raise ValueError(
+                f"Column {a} has values from {found[a, 0]:.6g} to {found[a, 1]:.6g}, and the "
+                f"Fourier grid of this model was made for {box[a, 0]:.6g} to {box[a, 1]:.6g}: "
+                "outside of that it would give wrong scores. Fit with "
+                "FourierGrid(box=[(low, high), ...]) or margin='all', or leave those rows out."
+            )
+        return out
+
+    def transform_rows(self, n: int, modes: int, columns: int) -> int:
+        """Rows of one transform, within the budget of a thread."""
+        need = transform_bytes(modes, len(self.frequencies.spacing), columns)
+        rows = int((self.engine.memory / self.engine.threads - need) // (ROW_BYTES + 32 * columns))
+        if rows < 1:
+            need = int(self.engine.threads * need / GRID_SHARE)
+            raise ValueError(
+                f"memory={format_bytes(self.engine.memory)} cannot hold a Fourier grid of "
+                f"{modes:,} frequencies. Give at least {format_bytes(need)}, or take "
+                "basis='landmarks'."
+            )
+        # Every thread gets some, and none so few that its grid costs more than its rows.
+        fair, least = -(-n // (2 * self.engine.threads)), max(LEAST_ROWS, modes)
+        return max(1, min(rows, max(least, min(fair, MOST_ROWS))))
+
+    def precision(self, X: Array) -> Any:
+        """Double: angles are many times 2 pi."""
+        return np.dtype(np.float64)
+
+    def _row_floats(self) -> int:
+        return 4 * self.size
+
+    @property
+    def top(self) -> float:
+        """k(x, x)."""
+        return float(kernel_profile(self.kernel, np.zeros(1))[0])
 
 
 def why_not(kernel, d: int) -> str:
@@ -240,3 +519,42 @@ def most_frequencies(engine, d: int) -> int:
     bytes_each = engine.threads * 2**d * transform_bytes(1, d, 1)
     # The share of a box that is its ball.
     return int(GRID_SHARE * engine.memory / bytes_each * (1.0, np.pi / 4, np.pi / 6)[d - 1])
+
+
+def transform_bytes(modes: int, d: int, columns: int) -> int:
+    """Bytes of a transform's fine grid, of the coarse ones of all columns, and of a running sum."""
+    return 16 * modes * (2**d + columns + 2)
+
+
+def row_range(X) -> np.ndarray:
+    """Least and largest value of every column, in double precision, (d, 2)."""
+    if is_sparse(X):
+        low, high = X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()
+        return np.stack([low, high], axis=1).astype(float)
+    if not is_on_device(X):
+        X = to_numpy(X)
+    xp = array_namespace(X)
+    if xp is np:
+        # Column by column: NumPy's own way across rows is many times slower.
+        low, high = (np.array([end(column) for column in X.T]) for end in (np.min, np.max))
+    else:
+        low, high = (to_numpy(end) for end in (xp.min(X, axis=0), xp.max(X, axis=0)))
+    return np.stack([low, high], axis=1).astype(float)
+
+
+def dense_rows(X):
+    """Rows as an array."""
+    return X.toarray() if is_sparse(X) else X
+
+
+def split_pairs(parts, b: int):
+    """Real columns from complex ones that hold two each, (n, b)."""
+    if isinstance(parts[0], np.ndarray):
+        both = np.concatenate(parts, axis=1)
+        out = np.empty((both.shape[0], 2 * both.shape[1]))
+        out[:, ::2], out[:, 1::2] = both.real, both.imag
+        return out[:, :b]
+    import torch
+
+    pairs = torch.view_as_real(torch.cat(parts, dim=1).contiguous())
+    return pairs.reshape(pairs.shape[0], -1)[:, :b]

@@ -115,7 +115,8 @@ def fill_ball(kernel, box, room: float, spacing, radius: float, tol: float) -> F
     whole = top + alias_bound(kernel, np.zeros_like(extent), 1 / spacing)
     for _ in range(MOST_WIDENINGS):
         index = half_ball(radius, spacing)
-        weights = kernel_weights(kernel, spacing, index)
+        radii = np.append(0.0, np.sqrt(((index * spacing) ** 2).sum(axis=1)))
+        weights = prod(spacing) * kernel.spectral_density(radii, len(spacing))
         cut = whole - (weights[0] + 2 * float(np.sum(weights[:0:-1])))
         if cut <= tol * top:
             break
@@ -123,12 +124,6 @@ def fill_ball(kernel, box, room: float, spacing, radius: float, tol: float) -> F
     rounding = WEIGHT_ROUNDING * top
     cut = max(cut, 0.0) + rounding
     return Frequencies(box, room, spacing, index, weights, alias + rounding, cut)
-
-
-def kernel_weights(kernel, spacing, index) -> np.ndarray:
-    """prod(h) k^(h j) for zero and all frequencies, (1 + M,)."""
-    radii = np.append(0.0, np.sqrt(((index * spacing) ** 2).sum(axis=1)))
-    return prod(spacing) * kernel.spectral_density(radii, len(spacing))
 
 
 def kernel_profile(kernel, r) -> np.ndarray:

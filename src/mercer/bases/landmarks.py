@@ -10,7 +10,6 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..compute import (
-    TiledEngine,
     array_namespace,
     format_bytes,
     is_sparse,
@@ -113,12 +112,7 @@ class Landmarks(BasisRecipe):
         self.indices = indices
 
     def build(
-        self,
-        kernel: Kernel,
-        X: Array,
-        engine: TiledEngine,
-        rng: np.random.Generator,
-        n_components: int | None = None,
+        self, kernel: Kernel, X: Array, engine: Any, rng: Any, n_components: int | None = None
     ) -> Basis:
         """Choose the landmarks among the rows of X and make them a basis."""
         self.check()

@@ -1,13 +1,13 @@
 """Points as the basis: phi(z) for the rows of Z, so that G = k(Z, Z)."""
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ..compute import (
     TiledEngine,
-    TileStore,
     array_namespace,
     format_bytes,
     is_sparse,
@@ -17,7 +17,7 @@ from ..compute import (
 from ..compute.arrays import Array, dtype_name
 from ..compute.linalg import times_few
 from ..kernels import Hollow, Kernel
-from ..kernels.base import Pairs, rows_of
+from ..kernels.base import rows_of
 from .base import Basis, BasisRecipe, GramBasis
 
 # Largest spread (see `Kernel.spread`) at which single-precision tiles still give
@@ -43,14 +43,13 @@ class PointBasis(Basis):
     kernel : Kernel
         With numbers for all parameters.
     points : array of shape (m, d)
-    engine : LocalEngine
+    engine : TiledEngine
     single : bool or None
         Whether single-precision rows may be computed in single precision; None to judge it by
         the spread of the points once it matters.
     """
 
     noun = "landmarks"
-
     #: Precision of inner products with the basis.
     dtype: Any = np.float64
 
@@ -73,13 +72,12 @@ class PointBasis(Basis):
         own = super().precision(X)
         return own if own == np.float64 or self.single else np.dtype(np.float64)
 
-    def block_products(
-        self, X: Array, W: Array = None, dtype: Any = None
-    ) -> Callable[[slice], Array]:
+    def block_products(self, X: Array, W: Array = None, dtype: Any = None) -> Callable:
         """k(rows, Z) W for a block of rows, in the precision of X or another."""
-        basis, used = self._without_unused(W)
-        if basis is not self:
-            return basis.block_products(X, used, dtype)
+        if isinstance(W, np.ndarray) and type(self) is PointBasis:
+            used = np.flatnonzero(W.any(axis=1))
+            if 0 < used.size < self.size:
+                return self.subset(used).block_products(X, W[used], dtype)
         dtype, X = self.precision(X) if dtype is None else dtype, self.engine.place(X)
         pairs = self.kernel.pairs(X, self.points, dtype=dtype, store=self.engine.memory // 4)
         W = None if W is None else self.engine.asarray(W, dtype)
@@ -92,7 +90,7 @@ class PointBasis(Basis):
 
         return coordinates
 
-    def stream_width(self) -> int:
+    def _row_floats(self) -> int:
         """The kernel row, what the kernel needs beside it, and the result."""
         return self.size * (1 + self.kernel.live_tiles)
 
@@ -100,9 +98,18 @@ class PointBasis(Basis):
         """k(Z, Z) W."""
         return self.project(self.points, W)
 
-    def norms(self, X: Array) -> Array:
-        """k(x, x)."""
-        return self.kernel.diag(self.engine.place(X))
+    def kernel_matrix(self) -> Any:
+        """k(Z, Z) in double precision, where the work is done."""
+        if is_sparse(self.points):
+            G = self.kernel(self.points.astype(float))
+        else:
+            G = self.kernel(self.engine.asarray(self.points[:], np.float64))
+        if not bool(array_namespace(G).isfinite(G).all()):
+            raise ValueError(
+                f"{self.kernel!r} gives values that are not finite on these landmarks. Scale the "
+                "data or change the kernel's parameters."
+            )
+        return (G + G.T) / 2
 
     def whitener(self, dtype: Any) -> Array:
         """V L^{-1/2} over the eigenvalues of G that are not rounding."""
@@ -127,38 +134,12 @@ class PointBasis(Basis):
         index = index if is_sparse(self.points) else on_device_of(index, self.points)
         return PointBasis(self.kernel, self.points[index], self.engine, self._single)
 
-    def _without_unused(self, W: Any) -> tuple["PointBasis", Any]:
-        """Without the landmarks whose weights are all zero."""
-        if not isinstance(W, np.ndarray) or type(self) is not PointBasis:
-            return self, W
-        used = np.flatnonzero(W.any(axis=1))
-        if used.size in (0, self.size):
-            return self, W
-        return self.subset(used), W[used]
-
-    def kernel_matrix(self) -> Any:
-        """k(Z, Z) in double precision, where the work is done."""
-        if is_sparse(self.points):
-            G = self.kernel(self.points.astype(float))
-        else:
-            G = self.kernel(self.engine.asarray(self.points[:], np.float64))
-        if not bool(array_namespace(G).isfinite(G).all()):
-            raise ValueError(
-                f"{self.kernel!r} gives values that are not finite on these landmarks. Scale the "
-                "data or change the kernel's parameters."
-            )
-        return (G + G.T) / 2
-
     def rounding(self) -> float:
         """That of a sum over the columns, which the kernel may magnify."""
         eps, width = np.finfo(dtype_name(self.dtype)).eps, self.points.shape[1]
         if is_sparse(self.points):
             width = int(np.diff(self.points.indptr).max(initial=0))
         return float(eps * (width + 2) * self.kernel.growth(self.points))
-
-    def entry_size(self) -> float:
-        """As the kernel knows it."""
-        return self.kernel.entry_size(self.points)
 
     def lost_share(self, X: Array) -> float:
         """The share of energy outside the span of the basis, tr(K - K_nys) / tr K."""
@@ -175,12 +156,7 @@ class AllPoints(BasisRecipe):
     """Every training row is a basis vector: exact kernel PCA."""
 
     def build(
-        self,
-        kernel: Kernel,
-        X: Array,
-        engine: TiledEngine,
-        rng: np.random.Generator,
-        n_components: int | None = None,
+        self, kernel: Kernel, X: Array, engine: Any, rng: Any, n_components: int | None = None
     ) -> GramBasis:
         """The points of X, with a single-precision draft where rounding allows it."""
         engine.expect(kernel, X.shape, (n_components or 0) + 16)
@@ -205,6 +181,8 @@ class PointGram(GramBasis, PointBasis):
 
     noun = "points"
     keeps = True
+    #: The engine with all of the budget, while some of it is reserved.
+    _whole: TiledEngine | None = None
 
     def __init__(
         self,
@@ -216,52 +194,55 @@ class PointGram(GramBasis, PointBasis):
     ):
         super().__init__(kernel, points, engine, single)
         self.dtype = dtype
-        self._whole_engine: TiledEngine | None = None
-        self._pairs: Pairs | None = None
-        self._store: TileStore | None = None
-        self._diagonal: Array = None
-        self._draft: PointGram | None = None
-        self._drafts = True
 
-    @property
+    @cached_property
     def draft(self) -> Any:  # type: ignore[override]
-        """The same points in a cheaper precision, where rounding allows it; made when asked for."""
-        if self._draft is None and self._drafts:
-            self._drafts = False
-            cheaper = self.engine.draft(self.dtype, self.kernel)
-            if cheaper is not None and self.single:
-                self._draft = self._in_precision(cheaper)
-        return self._draft
-
-    def _in_precision(self, dtype):
+        """The same points in a cheaper precision, where rounding allows it."""
+        cheaper = self.engine.draft(self.dtype, self.kernel)
+        if cheaper is None or not self.single:
+            return None
         # Double precision needs the larger tiles: a budget too small for them fails here,
         # with a message that names what is enough for both.
         self.engine.tiling(self.kernel.pairs(self.points, dtype=self.dtype))
-        draft = PointGram(self.kernel, self.points, self.engine, dtype=dtype)
+        draft = PointGram(self.kernel, self.points, self.engine, dtype=cheaper)
         draft.keeps, draft.checkpoint = self.keeps, self.checkpoint
         # It is read once or twice, and tiles are made as fast as memory for them is found.
         self.keeps = False
         return draft
 
-    @property
+    @cached_property
+    def pairs(self) -> Any:
+        """The tiles of k(Z, Z)."""
+        return self.kernel.pairs(self.points, dtype=self.dtype, store=self._room())
+
+    @cached_property
     def store(self) -> Any:
         """Room for kept tiles: what the budget leaves beside everything else."""
-        if self._store is None and self.keeps:
-            side, threads = self.engine.tiling(self.pairs)
-            # The other precision has tiles in flight and prepared rows as well.
-            others = 2 * threads * self.pairs.tile_bytes(side) + 3 * self.pairs.kept_bytes
-            self._store = self.engine.store(self.engine.memory - others)
-        return self._store
+        if not self.keeps:
+            return None
+        side, threads = self.engine.tiling(self.pairs)
+        # The other precision has tiles in flight and prepared rows as well.
+        others = 2 * threads * self.pairs.tile_bytes(side) + 3 * self.pairs.kept_bytes
+        return self.engine.store(self.engine.memory - others)
+
+    @cached_property
+    def _diagonal(self) -> Array:
+        return self.kernel.diag(self.points)
+
+    def _drafts(self) -> list["PointGram"]:
+        """Drafts that were made."""
+        made = vars(self).get("draft")
+        return [] if made is None else [made]
 
     def keep_nothing(self) -> None:
         """Make every tile anew."""
         self.keeps = False
-        if self._draft is not None:
-            self._draft.keep_nothing()
+        for draft in self._drafts():
+            draft.keep_nothing()
 
     def reserve(self, size: int) -> None:
         """Work with what the solver's vectors leave of the budget, or refuse to."""
-        whole = self._whole_engine or self.engine
+        whole = self._whole or self.engine
         if whole.device is not None:
             return  # a device says itself when it is full
         least = size + whole.least_tile(self.kernel.pairs(self.points, dtype=self.dtype))
@@ -272,29 +253,24 @@ class PointGram(GramBasis, PointBasis):
                 f"{self.size:,} rows. Ask for fewer components, use basis='landmarks', or give at "
                 f"least {format_bytes(least)}, for example memory={least}."
             )
-        self._whole_engine = whole
+        self._whole = whole
         if self.engine.memory != whole.memory - size:
             self._work_by(whole.with_memory(whole.memory - size))
 
     def _work_by(self, engine: TiledEngine) -> None:
         """Make tiles and prepare rows by another engine, in all precisions."""
-        self.engine, self._pairs, self._store = engine, None, None
-        if self._draft is not None:
-            self._draft._work_by(engine)
+        self.engine = engine
+        vars(self).pop("pairs", None)
+        vars(self).pop("store", None)
+        for draft in self._drafts():
+            draft._work_by(engine)
 
     def release(self) -> None:
-        """Forget the draft, kept tiles and prepared rows, and take back what was left."""
-        self.engine, self._whole_engine = self._whole_engine or self.engine, None
-        self._draft, self._drafts = None, False
-        self._diagonal = self._store = None
-        self._pairs = self.checkpoint = None
-
-    @property
-    def pairs(self) -> Any:
-        """The tiles of k(Z, Z)."""
-        if self._pairs is None:
-            self._pairs = self.kernel.pairs(self.points, dtype=self.dtype, store=self._room())
-        return self._pairs
+        """Forget the draft, kept tiles and prepared rows, and take back what was reserved."""
+        engine, self._whole = self._whole or self.engine, None
+        self.draft = self.checkpoint = None
+        self._work_by(engine)
+        vars(self).pop("_diagonal", None)
 
     def _room(self) -> int:
         """Bytes for prepared rows; a fused tile prepares its own."""
@@ -338,10 +314,11 @@ class PointGram(GramBasis, PointBasis):
         blocks = (self.points[i : i + 1024] for i in range(0, self.size, 1024))
         return all(bool((block == self.points[0:1]).all()) for block in blocks)
 
+    def entry_size(self) -> float:
+        return self.kernel.entry_size(self.points)
+
     def diagonal(self) -> Array:
         """k(z, z)."""
-        if self._diagonal is None:
-            self._diagonal = self.kernel.diag(self.points)
         return self._diagonal
 
     def own_affinities(self) -> Array:
@@ -383,6 +360,6 @@ class PointGram(GramBasis, PointBasis):
         return self.kernel(rows.astype(np.dtype(dtype_name(self.dtype)), copy=False))
 
     def __getstate__(self):
-        # Tiles are large and their store has a lock: a copy starts without either.
-        work = dict.fromkeys(("_store", "_pairs", "_draft", "_diagonal", "checkpoint"))
-        return self.__dict__ | work | {"_drafts": False}
+        # Tiles are large and their store has a lock: a copy starts without either, nor a draft.
+        left = ("pairs", "store", "_diagonal", "checkpoint")
+        return {k: v for k, v in vars(self).items() if k not in left} | {"draft": None}

@@ -1,9 +1,10 @@
-"""A kernel matrix as the basis: G is given, and there are no points."""
+"""A kernel matrix as the basis: G is given, with or without its diagonal; there are no points."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.sparse import diags
 
 from ..compute import TiledEngine, array_namespace, is_sparse, to_numpy
 from ..compute.arrays import Array, is_foreign
@@ -24,15 +25,13 @@ class PrecomputedBasis(GramBasis):
         self.size = G.shape[0]
         self.kernel = Precomputed()
 
-    def block_products(
-        self, X: Array, W: Array = None, dtype: Any = None
-    ) -> Callable[[slice], Array]:
+    def block_products(self, X: Array, W: Array = None, dtype: Any = None) -> Callable:
         """X W: the rows are the inner products already."""
         X = self.engine.place(X)
         W = None if W is None else self.engine.asarray(W)
         return lambda block: wide(X[block]) if W is None else product(X[block], W)
 
-    def stream_width(self) -> int:
+    def _row_floats(self) -> int:
         """Nothing but the result."""
         return 1
 
@@ -76,6 +75,52 @@ class PrecomputedBasis(GramBasis):
     def minor(self, index: Array) -> Array:
         """G[index][:, index]."""
         return to_numpy(wide(self.G[index][:, index]))
+
+
+class HollowMatrix(PrecomputedBasis):
+    """A given matrix without its diagonal, which is never copied."""
+
+    def gram(self, W: Array) -> Array:
+        """(G - diag G) W."""
+        return super().gram(W) - super().diagonal()[:, None] * W
+
+    def diagonal(self) -> Array:
+        """Zeros."""
+        return np.zeros(self.size)
+
+    def own_affinities(self) -> Array:
+        """The diagonal of G."""
+        return super().diagonal()
+
+    def sparse(self) -> Any:
+        """G without its diagonal, where it is sparse."""
+        return self.G - diags(super().diagonal(), format="csr") if is_sparse(self.G) else None
+
+    def to_dense(self) -> Array:
+        """A copy of G with zeros on its diagonal."""
+        G = super().to_dense()
+        np.fill_diagonal(G, 0)
+        return G
+
+    def columns(self, index: Array, W: Array) -> Array:
+        """(G - diag G)[:, index] W."""
+        out = super().columns(index, W)
+        out[index] -= super().diagonal()[index, None] * W
+        return out
+
+    def rows(self, index: Array) -> Array:
+        """G[index] with zeros where a point meets itself."""
+        G = np.array(super().rows(index))
+        index = np.arange(self.size)[index]  # also of a slice
+        G[np.arange(len(index)), index] = 0
+        return G
+
+    def minor(self, index: Array) -> Array:
+        """G[index][:, index] with zeros on its diagonal."""
+        G = self.G[index][:, index]
+        G = np.array(G.toarray() if is_sparse(G) else G, dtype=float)
+        np.fill_diagonal(G, 0)
+        return G
 
 
 def product(G, W):

@@ -43,12 +43,7 @@ class RandomFeatures(BasisRecipe):
         self.kind = kind
 
     def build(
-        self,
-        kernel: Kernel,
-        X: Array,
-        engine: TiledEngine,
-        rng: np.random.Generator,
-        n_components: int | None = None,
+        self, kernel: Kernel, X: Array, engine: Any, rng: Any, n_components: int | None = None
     ) -> Basis:
         """Draw the features for the columns of X."""
         if self.kind not in DRAWS:
@@ -117,9 +112,7 @@ class FeatureBasis(Basis):
         """That of the features."""
         return float(8 * np.finfo(float).eps * self.growth)
 
-    def block_products(
-        self, X: Array, W: Array = None, dtype: Any = None
-    ) -> Callable[[slice], Array]:
+    def block_products(self, X: Array, W: Array = None, dtype: Any = None) -> Callable:
         """psi of a block of rows, times W."""
         X = self.engine.place(X)
         xp = np if is_sparse(X) else array_namespace(X)
@@ -144,21 +137,8 @@ class FeatureBasis(Basis):
         D = self.engine.asarray(D.toarray() if is_sparse(D) else D, dtype)
         return self.kernel.of_differences(D) - self.features.beside(D).of_differences(D)
 
-    def rough(self, X: Array) -> Array:
-        """Rows in single precision, where they are NumPy's and rounding allows it."""
-        return X.astype(np.float32) if self.single and isinstance(X, np.ndarray) else X
-
-    def stream_width(self) -> int:
-        """Numbers alive for one row."""
+    def _row_floats(self) -> int:
         return self.features.scratch
-
-    def whitener(self, dtype: Any) -> Array:
-        """The features are orthonormal as they are."""
-        return None
-
-    def gram(self, W: Array) -> Array:
-        """W itself."""
-        return W
 
     def gradients(self, X: Array, W: Array) -> Any:
         """Those of the features."""

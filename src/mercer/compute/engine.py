@@ -344,7 +344,7 @@ class TiledEngine(ABC):
         it is in.
         """
         waiting = deque(tasks)
-        helpers = min(threads, len(waiting)) - 1
+        helpers = max(min(threads, len(waiting)), 1) - 1
         ends = [None] * (helpers + 1)
         waiting.extend(ends)
         mine: Iterable = iter(waiting.popleft, None)

@@ -54,7 +54,8 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
         map_, V = problem.assemble(pairs, X)
         self._set_results(map_, V, original)
         self.eigenvalues_ = restore(pairs.values[1:], original)
-        problem.basis.release()
+        if problem.basis.spans_data:
+            problem.basis.release()
         self._keep_landmarks(original)
         self._warn_pieces(pairs.values)
         return self

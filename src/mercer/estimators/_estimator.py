@@ -291,7 +291,7 @@ class KernelEstimator(Scores, Explained, ClassNamePrefixFeaturesOutMixin, Transf
             scores = result.scores
             if scores is None:
                 step = 1 if problem.count <= SAMPLE_ROWS else SAMPLE_ROWS // SIGN_ROWS
-                scores = self.expansion_.scores(basis.rough(self.X_sample_[::step]))
+                scores = self.expansion_.scores(self.X_sample_[::step])
             self.expansion_ = self.expansion_.stretched(peak_signs(scores))
         if basis.points is not None:
             self.landmarks_ = restore(basis.points, rows.original if rows.in_memory else None)

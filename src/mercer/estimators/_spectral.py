@@ -15,8 +15,7 @@ from ..bases import (
     HollowMatrix,
     PrecomputedBasis,
 )
-from ..bases.fourier import why_not
-from ..bases.fourier_basis import row_range
+from ..bases.fourier import row_range, why_not
 from ..compute import is_sparse, make_engine, restore
 from ..compute.arrays import Array
 from ..fitting.choosing import automatic_grid, solve_planned, warn_unconverged

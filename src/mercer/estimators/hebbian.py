@@ -261,7 +261,6 @@ class HebbianKernelPCA(HebbianStream):
                 pairs = canonical(pairs, "f" if single else "d", problem.slack)
                 result = problem.result(pairs)
                 self.expansion_, self.certificate_ = result.expansion, result.certificate
-                problem.basis.release()
         self._stream, self._variance = None, problem.total / X.shape[0]
         self.n_samples_seen_ = X.shape[0]
         self._set_results(result, problem, rows)

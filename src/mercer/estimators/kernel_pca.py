@@ -320,7 +320,6 @@ class KernelPCA(BasisChoice, SolverChoice, KernelEstimator):
         result = problem.result(pairs)
         self.expansion_, self.certificate_ = result.expansion, result.certificate
         self.plan_ = rows.explained(plan, problem)
-        problem.basis.release()
         self._set_results(result, problem, rows)
         self._warn(problem, progress.stopped)
         if self.fit_inverse_transform:

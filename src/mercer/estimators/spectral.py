@@ -228,7 +228,8 @@ class SpectralClustering(ClusterMixin, SpectralInput):
         self._check_clusters(X)
         problem, pairs, X = self._solved(X)
         self.map_, V = problem.assemble(pairs, X)
-        problem.basis.release()
+        if problem.basis.spans_data:
+            problem.basis.release()
         self._set_results(pairs, V, original)
         return self
 

@@ -17,8 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._tables import html_table, text_table
 from ..bases import AllPoints, BasisRecipe, ColumnBasis, Columns, FourierBasis, FourierGrid
 from ..bases.columns import has_columns
-from ..bases.fourier import MOST_COLUMNS, why_not
-from ..bases.fourier_basis import row_range
+from ..bases.fourier import MOST_COLUMNS, row_range, why_not
 from ..bases.points import DRAFT_SPREAD, PointGram
 from ..compute import TiledEngine, format_bytes, is_sparse, make_engine
 from ..compute.arrays import is_dask

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..bases import Basis
+from ..bases import Basis, GramBasis
 from ..compute import array_namespace, on_device_of
 from ..compute.arrays import dtype_name
 
@@ -41,8 +41,9 @@ class KernelExpansion:
 
     def here(self) -> "KernelExpansion":
         """The expansion with the points of its basis in this process, where they are at hand."""
-        basis = self.basis.here()
-        return self if basis is self.basis else replace(self, basis=basis)
+        if not isinstance(self.basis, GramBasis):
+            return self
+        return replace(self, basis=self.basis.here())
 
     def leading(self, r: int) -> "KernelExpansion":
         """The expansion with only the first r directions."""

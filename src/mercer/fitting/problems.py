@@ -188,7 +188,10 @@ class GramProblem(Problem):
         return self.operator.means_rounding * self._size() if self.center else 0.0
 
     def result(self, pairs: Eigenpairs) -> Result:
-        """The expansion over all points; vectors as if rows were repeated by their weights."""
+        """The expansion over all points; vectors as if rows were repeated by their weights.
+
+        Tiles and other work arrays are let go.
+        """
         if self.weights is not None:
             V = pairs.vectors / on_device_of(self.operator.weights**0.5, pairs.vectors)[:, None]
             pairs = replace(pairs, vectors=V * on_device_of(peak_signs(to_numpy(V)), V))
@@ -196,7 +199,9 @@ class GramProblem(Problem):
         certificate = residual_certificate(
             pairs, self.total, self.slack, self.uncertain, self.basis.kernel.definite
         )
-        return Result(self.expand(pairs), certificate, pairs, vectors=pairs.vectors)
+        expansion = self.expand(pairs)
+        self.basis.release()
+        return Result(expansion, certificate, pairs, vectors=pairs.vectors)
 
     def expand(self, pairs: Eigenpairs) -> KernelExpansion:
         """The mean and the directions with weights `vectors` over the roots of `values`."""

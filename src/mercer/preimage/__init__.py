@@ -19,7 +19,7 @@ to `Preimages`.
 Noise shrinks scores, whatever the method: `Compensation` undoes that for Gaussian kernels.
 """
 
-from ..bases import Basis, ColumnBasis, FourierBasis
+from ..bases import Basis, ColumnBasis, FourierBasis, GramBasis
 from ..kernels import RBF, Linear
 from .base import FittedPreimage, Preimage, Preimages
 from .compensation import Compensation
@@ -41,9 +41,9 @@ def choose_preimage(basis: Basis, denoising: bool = False) -> Preimage:
     fixed point to denoise; the ridge for all others.
     """
     linear = isinstance(basis.kernel, Linear) and isinstance(basis, ColumnBasis)
-    linear |= isinstance(basis.kernel, Linear) and basis.points is not None and basis.at_hand
-    climbed = isinstance(basis.kernel, RBF)
-    climbed &= (basis.points is not None and basis.at_hand) or isinstance(basis, FourierBasis)
+    at_hand = basis.points is not None and not (isinstance(basis, GramBasis) and not basis.at_hand)
+    linear |= isinstance(basis.kernel, Linear) and at_hand
+    climbed = isinstance(basis.kernel, RBF) and (at_hand or isinstance(basis, FourierBasis))
     return FixedPoint() if linear or (climbed and denoising) else KernelRidge()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bases import Basis, ColumnBasis, FourierBasis
+from ..bases import Basis, ColumnBasis, FourierBasis, GramBasis
 from ..compute import array_namespace, format_bytes, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name, itemsize, placement_of
 from ..fitting.expansion import KernelExpansion
@@ -67,7 +67,7 @@ class FixedPoint(Preimage):
                 f"{type(basis).__name__} has none. Use preimage='ridge', which learns from "
                 "training rows, or basis='landmarks'."
             )
-        if not basis.at_hand:
+        if isinstance(basis, GramBasis) and not basis.at_hand:
             raise ValueError(
                 f"preimage='fixed-point' climbs among all {basis.size:,} points, which are on a "
                 f"cluster and more than memory={format_bytes(basis.engine.memory)} has room for "

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._packages import needed
 from .._whole_file import whole_file
 from ..bases import ColumnBasis, FeatureBasis, FourierBasis, PointBasis
-from ..bases.fourier_basis import BOX_ROUNDING
+from ..bases.fourier import BOX_ROUNDING
 from ..bases.random_features import Fourier, TensorSketch
 from ..compute import is_sparse, to_numpy
 from ..exceptions import ModelFileError

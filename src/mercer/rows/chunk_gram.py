@@ -205,7 +205,7 @@ class ChunkGram(GramBasis):
             raise ValueError("Rows of the kernel matrix against a cluster are products: give W.")
         return lambda block: self.project(X[block], W)
 
-    def stream_width(self):
+    def _row_floats(self):
         """Nothing is kept here but the result."""
         return 1
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..bases import FourierBasis, Whitening
-from ..bases.fourier_basis import row_range
+from ..bases.fourier import row_range
 from ..compute import TiledEngine, stack_rows, to_numpy
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments, row_moments, whitened
