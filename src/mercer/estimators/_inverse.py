@@ -13,7 +13,7 @@ from ..kernels import RBF, Linear, Precomputed
 from ..kernels.dot_product import largest_entry
 from ..preimage import PREIMAGES, Compensation, Preimage, choose_preimage
 from ..preimage.base import some_rows
-from ..preimage.compensation import USUAL_ROWS, factor_of, factors_of
+from ..preimage.compensation import USUAL_ROWS, undo_factors
 from ..rows import DaskRows, is_dask
 from ._door import checked_array
 
@@ -185,9 +185,10 @@ class Inverse:
         products = basis.project(X, expansion.frame[:, 1:])
         if noise is None:
             energies = self.energies(X) if energies is None else energies
-            products = factors_of(kernel.gamma * energies)[:, None] * products
+            products = undo_factors(kernel.gamma * energies)[:, None] * products
         else:
-            products = factor_of(kernel.gamma * noise**2 * X.shape[1]) * products
+            energy = np.array(noise**2 * X.shape[1])
+            products = float(undo_factors(kernel.gamma * energy)) * products
         return products - on_device_of(expansion.metric[0, 1:], products)
 
     def _remembered(self, key: str, make):

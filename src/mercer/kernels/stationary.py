@@ -179,8 +179,7 @@ class RBF(StationaryKernel):
             T = inplace(partial(xp.minimum, zero), T)
         return inplace(xp.exp, T)
 
-    def slope(self, T: Array) -> Array:
-        return self.finish(T)
+    slope = finish
 
     def scalar_map(self) -> ScalarMap | None:
         """2^(x . z - |x|^2 / 2 - |z|^2 / 2) of scaled rows: GPUs compute powers of two."""

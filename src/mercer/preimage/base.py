@@ -12,12 +12,8 @@ from sklearn.base import BaseEstimator
 
 from ..bases import Basis
 from ..compute import array_namespace, is_sparse, to_numpy
-from ..compute.arrays import Array, BlocksOnDemand, dtype_name, placement_of
+from ..compute.arrays import Array, dtype_name, placement_of
 from ..fitting.expansion import KernelExpansion
-
-# Share of a streamed block that a batch is at most: 512 rows on the cores, where GEMM runs at full
-# speed and rows can leave early in good company, and 4096 on a device.
-BATCH_SHARE = 4
 
 
 @dataclass(frozen=True)
@@ -76,7 +72,9 @@ class FittedPreimage(ABC):
 
 def batch_rows(engine, width: int, itemsize: int) -> int:
     """Rows that every thread may hold at `width` numbers a row."""
-    most = engine.stream_block // BATCH_SHARE
+    # At most 512 on the cores, where GEMM runs at full speed and rows can leave early in good
+    # company, and 4096 on a device.
+    most = engine.stream_block // 4
     return int(np.clip(engine.memory // (2 * engine.threads * width * itemsize), 1, most))
 
 
@@ -86,11 +84,6 @@ def some_rows(X, size: int):
     rows = X[:] if index is None else X[index]
     rows = rows.toarray() if is_sparse(rows) else rows
     return np.asarray(rows) if isinstance(rows, np.ndarray) else rows
-
-
-def all_rows(X):
-    """All rows of X, dense; those that a device has no room for in main memory."""
-    return to_numpy(X) if isinstance(X, BlocksOnDemand) else some_rows(X, X.shape[0])
 
 
 def row_sample(n: int, size: int) -> np.ndarray | None:

@@ -15,9 +15,6 @@ from ..compute.arrays import Array, placement_of
 from ..kernels.base import row_squares
 from .base import batch_rows, some_rows
 
-# Larger factors than exp(3) amplify what is left of the signal and its noise alike: with a
-# narrow kernel, errors of ten times the noise were seen without this cap.
-LARGEST_EXPONENT = 3.0
 # Rows among which neighbors are sought, and rows from which the usual distance is taken.
 NEIGHBOR_ROWS, USUAL_ROWS = 5000, 1000
 
@@ -56,20 +53,15 @@ class Compensation:
         squares = nearest_squares(Y, self.rows, engine)
         return array_namespace(squares).clip(squares - self.usual, 0.0, None)
 
-    def factors(self, Y: Array, gamma: float, engine: TiledEngine) -> Array:
-        """exp(gamma |e|^2) for each row, (q,), at most exp(3)."""
-        return factors_of(gamma * self.energies(Y, engine))
 
+def undo_factors(exponents: Array) -> Array:
+    """exp(gamma |e|^2) for each row, at most exp(3).
 
-def factors_of(exponents: Array) -> Array:
-    """exp(gamma |e|^2) for each row, at most exp(3)."""
+    Larger factors amplify what is left of the signal and its noise alike: with a narrow kernel,
+    errors of ten times the noise were seen without this cap.
+    """
     xp = array_namespace(exponents)
-    return xp.exp(xp.clip(exponents, None, LARGEST_EXPONENT))
-
-
-def factor_of(exponent: float) -> float:
-    """exp(gamma |e|^2) for noise of known energy, at most exp(3)."""
-    return float(np.exp(min(exponent, LARGEST_EXPONENT)))
+    return xp.exp(xp.clip(exponents, None, 3.0))
 
 
 def nearest_squares(Y, X, engine, others=False):

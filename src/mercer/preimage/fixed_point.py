@@ -1,9 +1,22 @@
 """The fixed point of Mika, Schoelkopf, Smola, Mueller, Scholz & Raetsch (1999), safeguarded.
 
-The denominator of the published map is the objective itself, so that the check "did it rise?"
-costs nothing: a step that lowers it is halved. In batches: two GEMMs an iteration for all rows.
+For a kernel of the distance the squared distance of phi(z) to the reconstruction sum w_i phi(x_i)
+is a constant less 2 f(z), f(z) = sum w_i k(x_i, z), and with the slope c = -dk / d|x - z|^2
+
+    grad f  ~  sum w_i c_i (x_i - z),
+
+so that z + grad f / sum w_i c_i is Mika's fixed-point map. For (gamma x.z + c)^p the norm of
+phi(z) moves with z, f(z) = 2 sum w_i k(x_i, z) - k(z, z), and the map is
+sum w_i ((gamma x_i.z + c) / (gamma z.z + c))^(p-1) x_i.
+
+The denominator of the map is the objective itself, so that the check "did it rise?" costs nothing:
+a step that lowers it is halved. In batches: two GEMMs an iteration for all rows.
+
+On a Fourier grid, for the Gaussian kernel, the map is z + grad f(z) / (2 gamma f(z)): no points are
+needed, only f and its gradient, and both are Fourier series with known coefficients.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,30 +24,35 @@ import numpy as np
 
 from ..bases import Basis, ColumnBasis, FourierBasis, GramBasis
 from ..compute import array_namespace, format_bytes, on_device_of, to_numpy
-from ..compute.arrays import Array, dtype_name, itemsize, placement_of
+from ..compute.arrays import (
+    Array,
+    BlocksOnDemand,
+    dtype_in,
+    dtype_name,
+    itemsize,
+    placement_of,
+    running_sums,
+)
 from ..fitting.expansion import KernelExpansion
-from ..kernels import RBF, Linear, Polynomial
-from ..kernels.base import typical_distance
+from ..kernels import RBF, FactoredKernel, Laplacian, Linear, Polynomial
+from ..kernels.base import append_columns, row_squares, typical_distance
+from ..kernels.dot_product import power
 from ..kernels.stationary import StationaryKernel
 from .base import (
     FittedPreimage,
     Preimage,
     Preimages,
-    all_rows,
     batch_rows,
     some_rows,
     tiny,
     total_std,
     with_mean,
 )
-from .forms import Form, has_form, make_form
 
-# Widths below this share of the median distance have several optima worth trying.
-NARROW = 0.4
-# Rounding units by which an objective may fall and still count as level.
-SLACK = 4
-# Rows from which the median distance is taken, and the data's size.
-SCALE_ROWS = 400
+# Below this share of their absolute sum, or of one, weights nearly cancel, and the map would leap.
+CANCELLED = 0.05
+# Distances are never taken to be below this share of the data's size in a division.
+NEAREST = 1e-6
 
 
 class FixedPoint(Preimage):
@@ -73,7 +91,7 @@ class FixedPoint(Preimage):
                 f"cluster and more than memory={format_bytes(basis.engine.memory)} has room for "
                 "here. Use preimage='ridge', basis='landmarks', or raise memory."
             )
-        if not isinstance(basis.kernel, Linear) and not has_form(basis.kernel):
+        if not isinstance(basis.kernel, Linear) and form_of(basis.kernel) is None:
             raise ValueError(
                 f"preimage='fixed-point' needs the gradient of the kernel, which is not known for "
                 f"{basis.kernel}. Use preimage='ridge'."
@@ -81,25 +99,29 @@ class FixedPoint(Preimage):
 
     def fit(self, expansion: KernelExpansion, X: Array, denoising: bool = False) -> FittedPreimage:
         """Bind to an expansion; nothing is learned."""
-        basis = expansion.basis
+        basis, frame, kernel = expansion.basis, expansion.frame, expansion.basis.kernel
         if isinstance(basis, FourierBasis):
-            from .fourier import FittedFourier
-
-            return FittedFourier.of(expansion, X, self.tol, self.max_iter)
+            rows = np.asarray(to_numpy(some_rows(X, 2000)), dtype=float)
+            anchors, size = to_numpy(basis.project(rows, frame)), total_std(rows) or 1.0
+            series = FourierForm(basis, frame)
+            return FittedFourier(series, rows, anchors, size, self.tol, self.max_iter)
         if isinstance(basis, ColumnBasis):
-            return LinearPreimage(expansion.frame.T)
-        points = all_rows(basis.points)
-        expansion = replace(expansion, frame=on_device_of(expansion.frame, points))
-        if isinstance(basis.kernel, Linear):
-            points = array_namespace(points).asarray(points, dtype=expansion.frame.dtype)
-            return LinearPreimage(expansion.frame.T @ points)
-        form = make_form(basis.kernel, points, basis.precision(points))
-        assert form is not None  # `check` has asked
-        size = total_std(some_rows(points, 10 * SCALE_ROWS)) or 1.0
-        narrow = isinstance(basis.kernel, StationaryKernel) and is_narrow(basis.kernel, points)
-        anchors = None
-        if narrow:
-            anchors = on_device_of(basis.project(basis.points, expansion.frame), points)
+            return LinearPreimage(frame.T)
+        # Rows that a device has no room for are in main memory.
+        points, n = basis.points, basis.points.shape[0]
+        points = to_numpy(points) if isinstance(points, BlocksOnDemand) else some_rows(points, n)
+        frame = on_device_of(frame, points)
+        if isinstance(kernel, Linear):
+            xp = array_namespace(points)
+            return LinearPreimage(frame.T @ xp.asarray(points, dtype=frame.dtype))
+        form = make_form(kernel, points, basis.precision(points))
+        size, anchors = total_std(some_rows(points, 4000)) or 1.0, None
+        if isinstance(kernel, StationaryKernel) and kernel.gamma > 0:
+            # Kernels far narrower than the median distance have several optima worth trying.
+            median = typical_distance(some_rows(points, 400), "median")
+            if 1 / np.sqrt(2 * kernel.gamma) < 0.4 * median:
+                anchors = on_device_of(basis.project(basis.points, frame), points)
+        expansion = replace(expansion, frame=frame)
         return FittedFixedPoint(expansion, form, anchors, size, self.tol, self.max_iter)
 
 
@@ -116,7 +138,6 @@ class LinearPreimage(FittedPreimage):
     rows: Any
 
     def __call__(self, S, near=None):
-        """One product."""
         return Preimages.at_once(with_mean(on_device_of(S, self.rows)) @ self.rows)
 
 
@@ -138,7 +159,7 @@ class FittedFixedPoint(FittedPreimage):
     """
 
     expansion: KernelExpansion
-    form: Form
+    form: "Form"
     anchors: Any
     size: float
     tol: float
@@ -150,13 +171,16 @@ class FittedFixedPoint(FittedPreimage):
         xp, (m, d), dtype = array_namespace(points), points.shape, points.dtype
         found = xp.empty((len(S), d), dtype=dtype, **placement_of(points))
         out, S = Preimages.at_once(found), on_device_of(S, points)
-        near = near if self._is_even() else None
+        # Even powers without a constant know a row only up to its sign.
+        kernel = self.form.kernel
+        even = isinstance(kernel, Polynomial) and kernel.coef0 == 0 and kernel.degree % 2 == 0
+        near = near if even else None
 
         def batch(block):
             W = xp.asarray(self.expansion.weights(S[block]), dtype=dtype)
-            start = (
-                W @ points if near is None else on_device_of(near[block], points) - self.form.origin
-            )
+            start = W @ points
+            if near is not None:
+                start = on_device_of(near[block], points) - self.form.origin
             Z, value, done, steps = self._climb(W, xp.asarray(start, dtype=dtype))
             if self.anchors is not None:
                 nearest = xp.argmax(with_mean(S[block]) @ self.anchors.T, axis=1)
@@ -174,10 +198,43 @@ class FittedFixedPoint(FittedPreimage):
     def _climb(self, W, start):
         return climb(self.form, W, start, self.tol * self.size, self.size, self.max_iter)
 
-    def _is_even(self):
-        """Even powers without a constant know a row only up to its sign."""
-        kernel = self.form.kernel
-        return isinstance(kernel, Polynomial) and kernel.coef0 == 0 and kernel.degree % 2 == 0
+
+@dataclass(frozen=True)
+class FittedFourier(FittedPreimage):
+    """The fixed point for one expansion on a Fourier grid.
+
+    Attributes
+    ----------
+    form : FourierForm
+    rows : array of shape (n, d)
+        Training rows to start from.
+    anchors : array of shape (n, 1 + r)
+        Their inner products with the frame.
+    size : float
+        Total standard deviation of the data.
+    tol, max_iter
+        As in `FixedPoint`.
+    """
+
+    form: "FourierForm"
+    rows: Any
+    anchors: Any
+    size: float
+    tol: float
+    max_iter: int
+
+    def __call__(self, S, near=None):
+        """Climb from the training row with the largest value."""
+        S = np.asarray(to_numpy(S), dtype=float)
+        out, tol = Preimages.at_once(np.empty((len(S), self.rows.shape[1]))), self.tol * self.size
+        for start in range(0, len(S), 2**16):
+            block = slice(start, start + 2**16)
+            T = with_mean(S[block])
+            parts = (T[i : i + 2048] @ self.anchors.T for i in range(0, len(T), 2048))
+            nearest = np.concatenate([np.argmax(part, axis=1) for part in parts])
+            found = climb(self.form, T, self.rows[nearest], tol, self.size, self.max_iter)
+            out.points[block], _, out.converged[block], out.n_iter[block] = found
+        return out
 
 
 def climb(form, W, start, tol, reach, max_iter):
@@ -194,7 +251,8 @@ def climb(form, W, start, tol, reach, max_iter):
     found, values = xp.asarray(start, copy=True), xp.empty(q, dtype=start.dtype, **here)
     converged, n_iter = xp.zeros(q, dtype=xp.bool, **here), xp.full(q, max_iter, **here)
     active, Z = xp.arange(q, **here), start
-    slack = SLACK * float(np.finfo(dtype_name(start.dtype)).eps)
+    # Rounding units by which a value may fall and still count as level.
+    slack = 4 * float(np.finfo(dtype_name(start.dtype)).eps)
     value, _, step = form.evaluate(Z, W)
     step = shorten(step, reach)
     t = xp.full(q, form.damping, dtype=start.dtype, **here)
@@ -226,7 +284,186 @@ def shorten(step, reach):
     return step * xp.clip(reach / xp.clip(length, tiny(step), None), None, 1.0)
 
 
-def is_narrow(kernel, X) -> bool:
-    """Whether the kernel's sigma is far below the median distance between rows."""
-    median = typical_distance(some_rows(X, SCALE_ROWS), "median")
-    return kernel.gamma > 0 and 1 / np.sqrt(2 * kernel.gamma) < NARROW * median
+class Form(ABC):
+    """The function to climb for one kernel and one set of points (m, d), `points` shifted.
+
+    Everything is where the points are and in their library.
+    """
+
+    #: Share of the step to try first.
+    damping = 1.0
+    #: Arrays of the size of the weights that are alive at once.
+    live = 8
+
+    def __init__(self, kernel, X, origin, dtype):
+        self.kernel, self.origin = kernel, origin
+        xp = array_namespace(X)
+        self.points = xp.asarray(X - origin, dtype=dtype_in(xp, dtype))
+
+    def polish(self, Z, W):
+        """Rows Z brought from where the climb ended to an optimum; here they are at one."""
+        return Z
+
+    @abstractmethod
+    def evaluate(self, Z, W):
+        """Values (q,), their size before cancellation (q,) and steps (q, d) at rows Z."""
+
+
+class DistanceForm(Form):
+    """Kernels of |x - z|: any class that gives kernel values and slopes."""
+
+    def __init__(self, kernel, X, origin, dtype):
+        super().__init__(kernel, X, origin, dtype)
+        # -gamma |x - z|^2 is one product of rows with two more columns, as kernels do it.
+        norms = row_squares(self.points)
+        one = array_namespace(norms).ones_like(norms)
+        self.right = append_columns(self.points, one, -kernel.gamma * norms)
+
+    def evaluate(self, Z, W):
+        """f = sum w k; the step goes to the mean of the points with weights w c."""
+        xp, (K, C) = array_namespace(Z), self.profile(Z)
+        C *= W
+        value, size = total, magnitude = C.sum(axis=1), abs(C).sum(axis=1)
+        if K is not None:
+            K *= W
+            value, size = K.sum(axis=1), abs(K).sum(axis=1)
+        step = C @ self.points - total[:, None] * Z
+        # Few landmarks have large weights of both signs: what counts is then the slope of one.
+        whole = xp.clip(magnitude, None, 1.0)
+        by = xp.where(total > CANCELLED * whole, total, whole)
+        step /= xp.clip(by, tiny(Z), None)[:, None]
+        return value, size, step
+
+    def profile(self, Z):
+        """Kernel values and slopes, (q, m) each; None for the values where the two are equal."""
+        kernel, xp, gamma = self.kernel, array_namespace(Z), self.kernel.gamma
+        own = -gamma * row_squares(Z)
+        T = append_columns(2 * gamma * Z, own, xp.ones_like(own)) @ self.right.T
+        T = xp.clip(T, None, 0.0, out=T)
+        if type(kernel).slope is type(kernel).finish:
+            return None, kernel.finish(T)
+        # At a cusp the slope has no bound.
+        apart = xp.clip(T, None, NEAREST**2 * xp.min(T, axis=1, keepdims=True) - tiny(T))
+        return kernel.finish(T), kernel.slope(apart)
+
+
+class LaplacianForm(DistanceForm):
+    """exp(-gamma |x - z|_1): the slope of the Euclidean form with the L1 distance, a heuristic.
+
+    The true gradient needs (q, m, d) numbers; this direction needs a GEMM, and only steps that
+    raise the true value are taken. Where it ends is no optimum: `polish` goes on from there.
+    """
+
+    def profile(self, Z):
+        xp = array_namespace(Z)
+        shape = (Z.shape[0], self.points.shape[0])
+        K = xp.empty(shape, dtype=Z.dtype, **placement_of(Z))
+        self.kernel.fill(Z, self.points, K)
+        distance = -xp.log(xp.clip(K, tiny(K), None)) / self.kernel.gamma
+        floor = NEAREST * xp.max(distance, axis=1, keepdims=True)
+        return K, K / xp.maximum(distance, floor)
+
+    def polish(self, Z, W):
+        """Rows Z moved along one column after the other to the best of the points' values there.
+
+        Along a column f is a sum of a_i exp(-gamma |x_i - t|): convex between the values of the
+        points where all a_i are positive, so that its maxima are at these values. All of
+        them are compared at once by two running sums. A column that gains nothing stays.
+        """
+        xp, gamma = array_namespace(Z), self.kernel.gamma
+        K, _ = self.profile(Z)
+        A = W * K
+        for _ in range(8):
+            moved = False
+            for k in range(Z.shape[1]):
+                column = self.points[:, k]
+                order = xp.argsort(column)
+                t = column[order]
+                spread = gamma * (t - t[0])
+                if float(spread[-1]) > 200.0:  # running sums would lose all digits
+                    continue
+                B = A * xp.exp(gamma * xp.abs(column[None, :] - Z[:, k][:, None]))
+                B = B[:, order]
+                up, down = xp.exp(spread), xp.exp(-spread)
+                left = running_sums(B * up) * down
+                right = xp.flip(running_sums(xp.flip(B * down, axis=1)), axis=1) * up
+                values = left + right - B
+                best = xp.argmax(values, axis=1)
+                now = A.sum(axis=1)
+                highest = xp.max(values, axis=1)
+                better = highest > now + 1e-9 * xp.abs(now)
+                moved = moved or bool(better.any())
+                Z[:, k] = xp.where(better, t[best], Z[:, k])
+                far = xp.exp(-gamma * xp.abs(column[None, :] - Z[:, k][:, None]))
+                A = xp.empty_like(B)
+                A[:, order] = B * far[:, order]
+            if not moved:
+                break
+        return Z
+
+
+class PolynomialForm(Form):
+    """(gamma x.z + c)^p, damped: the bare map oscillates from p = 3 on."""
+
+    damping = 0.5
+
+    def evaluate(self, Z, W):
+        """f = 2 sum w k - k(z, z)."""
+        gamma, constant, p = self.kernel.gamma, self.kernel.coef0, float(self.kernel.degree)
+        xp = array_namespace(Z)
+        base = Z @ self.points.T
+        base *= gamma
+        base += constant
+        own = gamma * row_squares(Z) + constant
+        C = power(xp.asarray(base, copy=True), p - 1)
+        C *= W
+        base *= C
+        value = 2 * base.sum(axis=1) - own**p
+        size = 2 * abs(base).sum(axis=1) + abs(own**p)
+        by = xp.clip(own ** (p - 1), tiny(Z), None)
+        return value, size, C @ self.points / by[:, None] - Z
+
+
+class FourierForm:
+    """f and the mean-shift step for rows of weights [1, s] over the frame."""
+
+    damping = 1.0
+
+    def __init__(self, basis: FourierBasis, F):
+        self.basis, F = basis, np.asarray(to_numpy(F), dtype=float)
+        self.functions = np.hstack([F, *basis.slope_weights(F)])
+        self.gamma = basis.kernel.get_params()["gamma"]
+
+    def evaluate(self, Z, T):
+        """Values (q,), their size before cancellation (q,) and steps (q, d) at rows Z."""
+        grid = self.basis.frequencies
+        inside = np.clip(Z, grid.box[:, 0] - grid.room, grid.box[:, 1] + grid.room)
+        P = to_numpy(self.basis.project(inside, self.functions))
+        parts = P.reshape(len(Z), 1 + Z.shape[1], -1) * T[:, None, :]
+        value, size = parts[:, 0].sum(axis=1), np.abs(parts[:, 0]).sum(axis=1)
+        by = np.where(value > CANCELLED * np.minimum(size, 1.0), value, np.minimum(size, 1.0))
+        step = parts[:, 1:].sum(axis=2) / np.maximum(2 * self.gamma * by, tiny(Z))[:, None]
+        # Beyond the box there is no value that could be trusted: such a step is halved.
+        return np.where((inside == Z).all(axis=1), value, -np.inf), size, step
+
+
+def form_of(kernel) -> type[Form] | None:
+    """The class of a kernel's form, None where none is known."""
+    if isinstance(kernel, Polynomial):
+        return PolynomialForm if kernel.definite and kernel.degree >= 1 else None
+    if isinstance(kernel, Laplacian):
+        return LaplacianForm
+    if not isinstance(kernel, StationaryKernel) or type(kernel).slope is FactoredKernel.slope:
+        return None
+    return DistanceForm
+
+
+def make_form(kernel, X, dtype) -> Form:
+    """The form of a kernel that has one, over points X."""
+    xp, kind = array_namespace(X), form_of(kernel)
+    assert kind is not None  # `FixedPoint.check` has asked
+    if kind is PolynomialForm:
+        origin = xp.zeros(X.shape[1], dtype=xp.float64, **placement_of(X))
+    else:
+        origin = xp.mean(X, axis=0, dtype=xp.float64)
+    return kind(kernel, X, origin, dtype)
