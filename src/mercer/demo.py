@@ -27,7 +27,7 @@ FILES = {
 }
 
 
-def run(args: Namespace) -> Any:
+def demo(args: Namespace) -> Any:
     """``mercer demo``: fit, compare, draw, and say where the results are."""
     from .cli.outputs import Result, whole_folder
 

@@ -45,7 +45,7 @@ def command(monkeypatch):
     """Put a command called `try` into the frame, which does what a test wants."""
 
     def install(run):
-        declared = Command("Try.", lambda options: None, run, "  mercer try\n")
+        declared = Command("Try.", lambda options: None, run, ("mercer try",))
         monkeypatch.setitem(COMMANDS, "try", declared)
 
     return install
@@ -54,7 +54,7 @@ def command(monkeypatch):
 @pytest.fixture(scope="session")
 def demonstration(tmp_path_factory):
     """The folder that the example of `mercer demo` made, once for all tests."""
-    (line,) = COMMANDS["demo"].examples.splitlines()
+    (line,) = COMMANDS["demo"].examples
     folder = tmp_path_factory.mktemp("demonstration")
     with contextlib.chdir(folder):
         assert main(shlex.split(line)[1:]) == 0
@@ -65,7 +65,7 @@ def examples():
     return [
         pytest.param(line.strip(), id=line.strip()[:70])
         for name, declared in COMMANDS.items()
-        for line in declared.examples.splitlines()
+        for line in declared.examples
         if name != "demo"  # which the fixture runs
     ]
 
@@ -467,7 +467,7 @@ def test_lines_of_the_documentation_are_right_usage(page):
 
 def test_outputs_of_pages_and_help_do_not_collide():
     """Who follows them one after the other never meets a file that exists already."""
-    lines = [shlex.split(line) for m in COMMANDS.values() for line in m.examples.splitlines()]
+    lines = [shlex.split(line) for m in COMMANDS.values() for line in m.examples]
     for page in PAGES:
         found = commands_of(page)
         lines += [words for words, after in found if not after.startswith("mercer: error")]

@@ -80,10 +80,6 @@ SOLVERS = RegistryNames("solvers", "SOLVERS")
 BASES = RegistryNames("bases", "BASES", "points")
 
 
-COMPARED = ["exact", "landmarks", "features", "gram-power", "hebbian"]
-METRICS = ("euclidean", "manhattan", "cosine", "chebyshev", "correlation")
-
-
 def methods() -> list[str]:
     """Names of methods: the library's choice, the best exact one, solvers, bases, an online one."""
     return ["auto", "exact", *SOLVERS, *BASES, "hebbian"]
@@ -108,9 +104,7 @@ def path_with(*suffixes: str) -> Callable[[str], Path]:
     """A path that ends in one of these; ``-`` for stdout, with the suffix that names the format."""
 
     def parse(text: str) -> Path:
-        if text == DASH:
-            return Path(f"{DASH}{suffixes[0]}")
-        path = Path(text)
+        path = Path(f"{DASH}{suffixes[0]}" if text == DASH else text)
         if path.suffix.lower() not in suffixes:
             raise ArgumentTypeError(f"{text!r} does not end in {' or '.join(suffixes)}")
         return path
@@ -133,52 +127,30 @@ def names(text: str) -> list[str]:
 
 def method_names(text: str) -> list[str]:
     """Methods between commas."""
-    found = names(text)
-    for name in found:
+    for name in names(text):
         if name not in methods():
-            near = did_you_mean(name, methods())
-            known = ", ".join(methods())
+            near, known = did_you_mean(name, methods()), ", ".join(methods())
             raise ArgumentTypeError(f"{name!r} is no method.{near} Choose of {known}")
-    return found
+    return names(text)
 
 
-def as_float(text: str) -> float:
-    """A number; NaN, which is in no range, where the text is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
+def checked(kind: Callable, allowed: Callable[[Any], bool], expected: str) -> Callable[[str], Any]:
+    """The parser of a value that must be allowed."""
 
-
-def whole(least: int) -> Callable[[str], int]:
-    """A whole number that is not below `least`."""
-
-    def parse(text: str) -> int:
-        if not (text.strip().lstrip("+-").isdecimal() and int(text) >= least):
-            raise ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
-        return int(text)
+    def parse(text: str) -> Any:
+        try:
+            value = kind(text)
+            if allowed(value):
+                return value
+        except ValueError:
+            pass
+        raise ArgumentTypeError(f"{text!r} is not {expected}")
 
     return parse
 
 
-def components(text: str) -> int | float:
-    """A number of components, or the share of variance to keep."""
-    number = as_float(text)
-    if 0 < number < 1:
-        return number
-    if number >= 1 and number.is_integer():
-        return int(number)
-    raise ArgumentTypeError(
-        f"{text!r} is neither a number of components, such as 16, nor a share of variance between "
-        "0 and 1, such as 0.95"
-    )
-
-
-def gamma(text: str) -> float | str:
-    """The width of a kernel: a number, or how to find one."""
-    if text in ("auto", "median", "mean", "columns"):
-        return text
-    return positive(text, "a positive number, median, mean or columns")
+def whole(least: int) -> Callable[[str], int]:
+    return checked(int, lambda value: value >= least, f"a whole number of at least {least}")
 
 
 def number(text: str) -> int | float:
@@ -189,23 +161,9 @@ def number(text: str) -> int | float:
         return float(text)
 
 
-def positive(text: str, expected: str = "a positive number", below: float = float("inf")) -> float:
-    """A number above zero."""
-    if not 0 < as_float(text) < below:
-        raise ArgumentTypeError(f"{text!r} is not {expected}")
-    return float(text)
-
-
-def level(text: str) -> float:
-    """A probability."""
-    return positive(text, "a level between 0 and 1, such as 0.05", below=1)
-
-
-def share(text: str) -> float:
-    """A number from 0 to 1."""
-    if not 0 <= as_float(text) <= 1:
-        raise ArgumentTypeError(f"{text!r} is not a share between 0 and 1")
-    return float(text)
+def sides(text: str) -> tuple[int, ...]:
+    """Whole numbers between crosses, as in 28x28."""
+    return tuple(whole(1)(side) for side in text.split("x"))
 
 
 def memory(text: str) -> str:
@@ -219,380 +177,146 @@ def memory(text: str) -> str:
     return text
 
 
-def sides(text: str) -> list[int]:
-    """Whole numbers between crosses; none where they are not."""
-    parts = text.split("x")
-    return [int(part) for part in parts] if all(part.isdecimal() for part in parts) else []
+positive = checked(float, lambda value: 0 < value < float("inf"), "a positive number")
+share = checked(float, lambda value: 0 <= value <= 1, "a share between 0 and 1")
+level = checked(float, lambda value: 0 < value < 1, "a level between 0 and 1, such as 0.05")
+gamma = checked(
+    lambda text: text if text in ("auto", "median", "mean", "columns") else float(text),
+    lambda value: isinstance(value, str) or 0 < value < float("inf"),
+    "a positive number, median, mean or columns",
+)
+components = checked(
+    number,
+    lambda value: 0 < value < 1 or (value >= 1 and isinstance(value, int)),
+    "a number of components, such as 16, or a share of variance between 0 and 1, such as 0.95",
+)
 
 
-def table_shape(text: str) -> tuple[int, int]:
-    """Rows and columns, as in 100000x54."""
-    found = sides(text)
-    if len(found) != 2 or found[0] < 2 or found[1] < 1:
-        raise ArgumentTypeError(f"{text!r} is not ROWSxCOLUMNS, such as 100000x54")
-    return found[0], found[1]
+def value(
+    metavar: str | None, help: str, type: Callable = str, default: Any = None, **more
+) -> dict:
+    """The arguments of `add_argument` for an option with a value."""
+    return {"metavar": metavar, "help": help, "type": type, "default": default, **more}
 
 
-def image_shape(text: str) -> tuple[int, ...]:
-    """Height and width, as in 28x28, and channels if there are any."""
-    found = sides(text)
-    if len(found) not in (2, 3) or 0 in found:
-        raise ArgumentTypeError(f"{text!r} is not HEIGHTxWIDTH, such as 28x28")
-    return tuple(found)
+def flag(help: str) -> dict:
+    """The arguments of `add_argument` for an option without a value."""
+    return {"action": "store_true", "help": help}
 
 
-# Options that several commands share, each with the arguments of `add_argument`.
-OPTIONS: dict[str, dict[str, Any]] = {
-    "--columns": {"type": names, "metavar": "A,B,...", "help": "use these (default: all numbers)"},
-    "--drop": {
-        "type": names,
-        "metavar": "A,B,...",
-        "help": "leave these out; numbers from 0 if unnamed",
-    },
-    "--id": {"metavar": "COLUMN", "help": "names the rows: kept beside the result, and no feature"},
-    "--array": {"metavar": "NAME", "help": "which array of an .npz file, which sheet of an .xlsx"},
-    "--missing": {
-        "choices": ("error", "drop", "mean"),
-        "metavar": "WHAT",
-        "help": "missing values: error (default), drop the row, or the mean of the column",
-    },
-    "--encoding": {"default": "utf-8", "metavar": "NAME", "help": "default: utf-8"},
-    "--decimal": {
-        "choices": (".", ","),
-        "default": ".",
-        "metavar": "C",
-        "help": "decimal point: . or ,",
-    },
-    "--comment": {"metavar": "C", "help": "leave out lines that start so (default: # if few do)"},
-    "--header": {
-        "action": BooleanOptionalAction,
-        "help": "the first line names the columns, or does not (default: look at it)",
-    },
-    "--keep": {
-        "type": names,
-        "metavar": "A,B,...",
-        "help": "columns to carry along, beside --id",
-    },
-    "--scale": {
-        "choices": ("none", "standard", "minmax"),
-        "default": "none",
-        "metavar": "KIND",
-        "help": "standard: mean 0 and deviation 1; minmax: 0 to 1; none (default)",
-    },
-    "--kernel": {
-        "choices": KERNELS,
-        "default": "rbf",
-        "metavar": "NAME",
-        "help": "%(choices)s (default: rbf)",
-    },
-    "--gamma": {
-        "type": gamma,
-        "default": "auto",
-        "metavar": "G",
-        "help": "width: a number; median or mean (of the distances between rows); columns, for "
-        "1 / number of columns (default: median for kernels of a distance, else columns)",
-    },
-    "--degree": {"type": number, "default": 3, "metavar": "P", "help": "of poly (default: 3)"},
-    "--coef0": {
-        "type": number,
-        "default": 1,
-        "metavar": "C",
-        "help": "of poly and sigmoid (default: 1)",
-    },
-    "--landmarks": {"type": whole(1), "metavar": "M", "help": "number of landmarks"},
-    "--selector": {
-        "metavar": "NAME",
-        "help": "how landmarks are chosen, such as KMeans or Uniform",
-    },
-    "--features": {"type": whole(2), "metavar": "M", "help": "number of random features"},
-    "--tol": {
-        "type": positive,
-        "default": 0.0,
-        "metavar": "T",
-        "help": "largest residual, such as 1e-6",
-    },
-    "--memory": {
-        "type": memory,
-        "metavar": "SIZE",
-        "help": "work memory, such as 300MB or 2GiB (default: half of what is free)",
-    },
-    "--threads": {"type": whole(1), "metavar": "N", "help": "threads (default: all cores)"},
-    "--device": {"metavar": "NAME", "help": "where to compute, such as cuda"},
-    "--seed": {"type": whole(0), "default": 0, "metavar": "N", "help": "default: 0"},
-    "--force": {"action": "store_true", "help": "replace a file that exists"},
-    "--json": {"action": "store_true", "help": "print one JSON document"},
-    "--quiet": {"action": "store_true", "help": "no progress, no warnings"},
-    "--debug": {"action": "store_true", "help": "show the traceback of an error"},
-}
-SHORT = {"--components": "-r", "--clusters": "-k", "--output": "-o", "--quiet": "-q"}
 DATA = (
     "table (.csv, .tsv, .csv.gz, .parquet, .npy, .npz, .feather, .xlsx), folder of Parquet files "
     "or of images, or - for stdin"
 )
-COLUMNS = "--columns", "--drop", "--id", "--array", "--missing"
-TEXT = "--encoding", "--decimal", "--comment", "--header"
-KERNEL = "--kernel", "--gamma", "--degree", "--coef0"
-RESOURCES = "--memory", "--threads", "--seed"
-ON_DEVICE = "--memory", "--threads", "--device", "--seed"
+SHORT = {"--components": "-r", "--clusters": "-k", "--output": "-o", "--quiet": "-q"}
+# Options that several commands share.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "--columns": value("A,B,...", "use these (default: all numbers)", names),
+    "--drop": value("A,B,...", "leave these out; numbers from 0 if unnamed", names),
+    "--id": value("COLUMN", "names the rows: kept beside the result, and no feature"),
+    "--array": value("NAME", "which array of an .npz file, which sheet of an .xlsx"),
+    "--missing": value(
+        "WHAT",
+        "missing values: error (default), drop the row, or the mean of the column",
+        choices=("error", "drop", "mean"),
+    ),
+    "--encoding": value("NAME", "default: utf-8", default="utf-8"),
+    "--decimal": value("C", "decimal point: . or ,", default=".", choices=(".", ",")),
+    "--comment": value("C", "leave out lines that start so (default: # if few do)"),
+    "--header": {
+        "action": BooleanOptionalAction,
+        "help": "the first line names the columns, or does not (default: look at it)",
+    },
+    "--keep": value("A,B,...", "columns to carry along, beside --id", names),
+    "--scale": value(
+        "KIND",
+        "standard: mean 0 and deviation 1; minmax: 0 to 1; none (default)",
+        default="none",
+        choices=("none", "standard", "minmax"),
+    ),
+    "--kernel": value("NAME", "%(choices)s (default: rbf)", default="rbf", choices=KERNELS),
+    "--gamma": value(
+        "G",
+        "width: a number; median or mean (of the distances between rows); columns, for 1 / number "
+        "of columns (default: median for kernels of a distance, else columns)",
+        gamma,
+        "auto",
+    ),
+    "--degree": value("P", "of poly (default: 3)", number, 3),
+    "--coef0": value("C", "of poly and sigmoid (default: 1)", number, 1),
+    "--landmarks": value("M", "number of landmarks", whole(1)),
+    "--selector": value("NAME", "how landmarks are chosen, such as KMeans or Uniform"),
+    "--features": value("M", "number of random features", whole(2)),
+    "--tol": value("T", "largest residual, such as 1e-6", positive, 0.0),
+    "--memory": value(
+        "SIZE", "work memory, such as 300MB or 2GiB (default: half of what is free)", memory
+    ),
+    "--threads": value("N", "threads (default: all cores)", whole(1)),
+    "--device": value("NAME", "where to compute, such as cuda"),
+    "--seed": value("N", "default: 0", whole(0), 0),
+    "--force": flag("replace a file that exists"),
+    "--json": flag("print one JSON document"),
+    "--quiet": flag("no progress, no warnings"),
+    "--debug": flag("show the traceback of an error"),
+}
 
 
 class Options:
-    """Adds options to a parser or to a titled group of it."""
+    """Adds options to a parser, or to a titled group of it."""
 
-    def __init__(self, parser: ArgumentParser):
+    def __init__(self, parser: Any):
         self.parser = parser
 
-    def group(self, title: str, *options: str) -> "Options":
-        """A titled group with these of the shared options."""
-        inner = Options(self.parser.add_argument_group(title))  # type: ignore[arg-type]
-        return inner.add(*options)
-
-    def add(self, *options: str, **changed) -> "Options":
-        """Shared options, or one of the command's own, described by `changed`."""
-        for option in options:
-            flags = (SHORT[option], option) if option in SHORT else (option,)
-            self.parser.add_argument(*flags, **OPTIONS.get(option, {}) | changed)
+    def add(self, name: str, *given, **more) -> "Options":
+        """An option: a shared one, or one with a value as `value` describes it."""
+        flags = (SHORT[name], name) if name in SHORT else (name,)
+        described = value(*given, **more) if given else OPTIONS[name] | more
+        self.parser.add_argument(*flags, **described)
         return self
+
+    def flag(self, name: str, help: str) -> "Options":
+        self.parser.add_argument(name, **flag(help))
+        return self
+
+    def group(self, title: str, shared: str = "") -> "Options":
+        """A titled group, with shared options that are named between spaces."""
+        group = Options(self.parser.add_argument_group(title))
+        for name in shared.split():
+            group.add(name)
+        return group
 
     def data(self, metavar: str = "DATA", what: str = DATA, **more) -> "Options":
         """A table, which of its columns to use, and how its text is written."""
-        self.add("data", metavar=metavar, help=what, **more)
-        self.group("columns of the table", *COLUMNS)
-        self.group("text of the table", *TEXT)
+        self.parser.add_argument("data", metavar=metavar, help=what, **more)
+        self.group("columns of the table", "--columns --drop --id --array --missing")
+        self.group("text of the table", "--encoding --decimal --comment --header")
         return self
 
     def model(self, what: str = "file of mercer fit") -> "Options":
-        return self.add("model", metavar="MODEL", help=what)
-
-    def components(self, kind: Callable, default: int, what: str) -> "Options":
-        what = f"{what} (default: {default})"
-        return self.add("--components", type=kind, default=default, metavar="R", help=what)
-
-    def affinity(self) -> "Options":
-        """How near rows are to each other: a kernel, or the nearest neighbors; and landmarks."""
-        self.add(
-            "--neighbors",
-            type=whole(1),
-            metavar="N",
-            help="tie every row to its N nearest, itself among them, in place of a kernel",
-        )
-        what = "M chosen rows stand for all; without it all rows up to 20,000, landmarks beyond"
-        self.add("--landmarks", help=what)
-        self.group("kernel", *KERNEL)
+        self.parser.add_argument("model", metavar="MODEL", help=what)
         return self
 
-    def output(self, kind: Callable, what: str, required: bool = False) -> "Options":
+    def number(self, name: str, least: int, default: int, what: str, metavar="N") -> "Options":
+        return self.add(name, metavar, f"{what} (default: {default})", whole(least), default)
+
+    def affinity(self) -> None:
+        """How near rows are to each other: a kernel, or the nearest neighbors; and landmarks."""
+        near = "tie every row to its N nearest, itself among them, in place of a kernel"
+        few = "M chosen rows stand for all; without it all rows up to 20,000, landmarks beyond"
+        self.add("--neighbors", "N", near, whole(1)).add("--landmarks", help=few).add("--scale")
+        self.kernel().group("resources", "--memory --threads --seed")
+
+    def kernel(self) -> "Options":
+        self.group("kernel", "--kernel --gamma --degree --coef0")
+        return self
+
+    def on_device(self) -> "Options":
+        self.group("resources", "--memory --threads --device --seed")
+        return self
+
+    def output(self, what: str, kind: Callable = table_path, required: bool = False) -> None:
         """Where the result goes."""
-        group = self.group("output")
-        group.add("--output", type=kind, required=required, metavar="FILE", help=what)
-        return group.add("--force")
-
-
-def fit_options(options: Options) -> None:
-    options.data().add("--scale")
-    options.add("--strict", action="store_true", help="fail where the method has not converged")
-    options.add(
-        "--checkpoint",
-        metavar="FOLDER",
-        help="leave there what a long fit has found; the same command goes on after a crash",
-    )
-    options.components(components, 16, "components, or a share of variance such as 0.95")
-    method = options.group("method")
-    method.add(
-        "--method",
-        choices=methods(),
-        default="auto",
-        metavar="NAME",
-        help="%(choices)s (default: auto, which is exact where the table fits in memory)",
-    )
-    method.add("--landmarks", "--selector", "--features")
-    method.add("--passes", type=whole(1), metavar="N", help="at most, of methods that iterate")
-    method.add("--tol")
-    supervised = options.group("supervised")
-    supervised.add(
-        "--target",
-        metavar="COLUMN",
-        help="find the components that depend most on this column: labels, or numbers with a point",
-    )
-    supervised.add(
-        "--unsupervised",
-        type=share,
-        default=0.0,
-        metavar="A",
-        help="share of plain kernel PCA, 0 to 1, for more components than classes (default: 0)",
-    )
-    options.group("kernel", *KERNEL)
-    options.group("resources", *ON_DEVICE)
-    options.output(path_with(".mercer"), "model file, which ends in .mercer", required=True)
-
-
-def transform_options(options: Options) -> None:
-    options.model().data().add("--keep")
-    options.output(table_path, "scores: .npy, .csv or .parquet; stdout if not given")
-
-
-def inverse_options(options: Options) -> None:
-    options.model().data("SCORES", "table of mercer transform, a column a component").add("--keep")
-    options.output(table_path, "rows: .npy, .csv or .parquet; stdout if not given")
-
-
-def describe_options(options: Options) -> None:
-    options.model("file of mercer fit or of model.save")
-
-
-def explain_options(options: Options) -> None:
-    options.model().data()
-    options.add("--top", type=whole(1), default=5, metavar="N", help="columns to name (default: 5)")
-    options.add(
-        "--rows", type=whole(1), default=2000, metavar="N", help="rows drawn (default: 2000)"
-    )
-    options.output(table_path, "all numbers: .npy, .csv or .parquet, a row for each column")
-
-
-def significance_options(options: Options) -> None:
-    options.model().data()
-    options.add("--alpha", type=level, default=0.05, metavar="P", help="level (default: 0.05)")
-    for option, least, default, what in (
-        ("--shuffles", 1, 39, "of columns"),
-        ("--draws", 0, 50, "of rows"),
-        ("--rows", 2, 1000, "looked at"),
-    ):
-        what = f"{what} (default: {default})"
-        options.add(option, type=whole(least), default=default, metavar="N", help=what)
-    options.add("--seed")
-
-
-def report_options(options: Options) -> None:
-    options.model().data()
-    options.add(
-        "--color",
-        metavar="NAME",
-        help="column to color rows by, or a .csv or .parquet file with one, such as labels",
-    )
-    options.add("--title", metavar="TEXT", help="heading of the page")
-    options.add(
-        "--image",
-        type=image_shape,
-        metavar="HxW",
-        help="rows are images of this size (of a folder of images it is known)",
-    )
-    options.add(
-        "--points", type=whole(1), default=20_000, metavar="N", help="at most (default: 20000)"
-    )
-    options.output(path_with(".html"), "page, which ends in .html", required=True)
-
-
-def plan_options(options: Options) -> None:
-    options.data(nargs="?")
-    what = "rows x columns, instead of a table"
-    options.add("--shape", type=table_shape, metavar="NxD", help=what)
-    options.components(whole(1), 16, "components").add("--kernel")
-    options.add("--tol", help="as of mercer fit")
-    options.group("resources", *ON_DEVICE)
-
-
-def compare_options(options: Options) -> None:
-    options.data().components(whole(1), 16, "components")
-    options.add(
-        "--methods",
-        type=method_names,
-        default=COMPARED,
-        metavar="A,B,...",
-        help=f"of {', '.join(methods())} (default: {','.join(COMPARED)})",
-    )
-    options.group("sizes", "--landmarks", "--selector", "--features")
-    options.add("--tol", "--scale")
-    options.parser.set_defaults(passes=None)
-    options.group("kernel", *KERNEL)
-    options.group("resources", *ON_DEVICE)
-    plot_path = path_with(".png", ".svg", ".pdf")
-    options.output(plot_path, "picture of the comparison: .png, .svg or .pdf")
-
-
-def cluster_options(options: Options) -> None:
-    options.data().add("--keep")
-    options.add("--clusters", type=whole(1), required=True, metavar="K", help="number of clusters")
-    options.add(
-        "--labels",
-        choices=("kmeans", "discretize", "cluster_qr"),
-        default="kmeans",
-        help="from eigenvectors to clusters (default: %(default)s)",
-    )
-    options.affinity().add("--scale").group("resources", *RESOURCES)
-    options.output(table_path, "labels: .npy, .csv or .parquet; stdout if not given")
-
-
-def embed_options(options: Options) -> None:
-    options.data().add("--keep").components(whole(1), 2, "coordinates")
-    options.add(
-        "--diffusion", action="store_true", help="diffusion map: distances of a random walk"
-    )
-    options.add(
-        "--alpha",
-        type=float,
-        default=0.5,
-        help="with --diffusion: how much of the density is taken out, 0 to 1 (default: 0.5)",
-    )
-    options.add(
-        "--steps", type=float, default=1, help="with --diffusion: steps of the walk (default: 1)"
-    )
-    options.affinity().add("--scale").group("resources", *RESOURCES)
-    options.output(table_path, "coordinates: .npy, .csv or .parquet; stdout if not given")
-
-
-def mds_options(options: Options) -> None:
-    options.data("DISTANCES", "square table of distances, with or without names of the points")
-    options.add("--keep").components(whole(1), 2, "dimensions")
-    options.add(
-        "--metric",
-        choices=METRICS,
-        metavar="NAME",
-        help=f"the table holds rows and not distances: measure them by {', '.join(METRICS)}",
-    )
-    options.add("--landmarks", help="use the distances to M rows only")
-    options.add(
-        "--correction",
-        choices=("lingoes", "cailliez"),
-        help="make the distances Euclidean by an additive constant",
-    )
-    options.group("resources", *RESOURCES)
-    options.output(table_path, "coordinates: .npy, .csv or .parquet; stdout if not given")
-
-
-def denoise_options(options: Options) -> None:
-    options.add("image", metavar="IMAGE", help="gray or color image; alpha is dropped")
-    # With a linear kernel the strong setting, see docs/denoising.md.
-    patches = options.group("patches")
-    patches.add("--patch", type=whole(2), default=11, metavar="P", help="side (default: 11)")
-    patches.add("--stride", type=whole(1), default=1, metavar="S", help="default: 1")
-    patches.add(
-        "--noise",
-        type=positive,
-        metavar="S",
-        help="standard deviation of the noise, in gray levels of 0 to 255 (default: estimated)",
-    )
-    patches.add(
-        "--kernel",
-        choices=RegistryNames("kernels", "KERNELS", "polynomial", "precomputed"),
-        default="linear",
-        help="default: linear, the best and fastest for images",
-    )
-    patches.add("--components", type=whole(1), metavar="R", help="components kept")
-    options.group("resources", *RESOURCES)
-    image_path = path_with(".png", ".tif", ".tiff", ".bmp", ".jpg", ".jpeg")
-    options.output(image_path, "image: .png, .tif, .bmp, .jpg", required=True)
-
-
-def demo_options(options: Options) -> None:
-    options.add(
-        "folder",
-        nargs="?",
-        type=Path,
-        default=Path("demo-output"),
-        metavar="FOLDER",
-        help="where the files go (default: demo-output)",
-    )
-    options.add("--force", help="replace files that exist")
+        self.group("output").add("--output", "FILE", what, kind, required=required).add("--force")
 
 
 @dataclass(frozen=True)
@@ -606,175 +330,270 @@ class Command:
         Declares what can be given.
     run : function of the parsed options
         Returns a `Result`.
-    examples : str
-        A line each.
+    examples : tuple of str
     """
 
     summary: str
     options: Callable[[Options], None]
     run: Callable[[Namespace], Any]
-    examples: str
+    examples: tuple[str, ...]
 
 
-def later(module: str, function: str) -> Callable[[Namespace], Any]:
-    """A function of mercer that is imported when it is called."""
-    return lambda args: vars(import_module(f"mercer.{module}"))[function](args)
+COMMANDS: dict[str, Command] = {}
+DIGITS = "demo-output/digits.csv"
+WITH_MODEL = f"demo-output/digits.mercer {DIGITS}"
 
 
-COMMANDS: dict[str, Command] = {
-    "fit": Command(
-        "Fit kernel PCA to a table and save the model.",
-        fit_options,
-        later("cli.fit", "fit"),
-        """\
-  mercer fit demo-output/digits.csv --drop digit -o digits16.mercer
-  mercer fit demo-output/digits.csv --drop digit --scale standard --components 0.8 -o wide.mercer
-  mercer fit demo-output/digits.csv --drop digit --landmarks 300 --json -o small.mercer
-  mercer fit demo-output/digits.csv --target digit -o towards.mercer
-""",
-    ),
-    "transform": Command(
-        "Compute the scores of rows along the components of a model.",
-        transform_options,
-        later("cli.models", "transform"),
-        """\
-  mercer transform demo-output/digits.mercer demo-output/digits.csv -o digit-scores.csv
-""",
-    ),
-    "inverse": Command(
-        "Find rows with given scores: the way back from mercer transform.",
-        inverse_options,
-        later("cli.models", "inverse"),
-        """\
-  mercer inverse demo-output/digits.mercer demo-output/scores.csv -o digit-rows.csv
-""",
-    ),
-    "describe": Command(
-        "Say what a model file holds, without loading its arrays.",
-        describe_options,
-        later("cli.models", "describe"),
-        """\
-  mercer describe demo-output/digits.mercer
-  mercer describe demo-output/digits.mercer --json
-""",
-    ),
-    "explain": Command(
-        "Say which columns drive which component of a model.",
-        explain_options,
-        later("cli.models", "explain"),
-        """\
-  mercer explain demo-output/digits.mercer demo-output/digits.csv
-  mercer explain demo-output/digits.mercer demo-output/digits.csv --top 3 --json
-""",
-    ),
-    "significance": Command(
-        "Say how many components of a model stand above noise, and how stable they are.",
-        significance_options,
-        later("cli.models", "significance"),
-        """\
-  mercer significance demo-output/digits.mercer demo-output/digits.csv --rows 400
-""",
-    ),
-    "report": Command(
-        "Show a model and the rows of a table as one interactive HTML file.",
-        report_options,
-        later("cli.models", "report"),
-        """\
-  mercer report demo-output/digits.mercer demo-output/digits.csv --color digit -o digits-report.html
-""",
-    ),
-    "plan": Command(
-        "Say what each method would cost for a table, or for one of a given shape.",
-        plan_options,
-        later("cli.compare", "plan"),
-        """\
-  mercer plan demo-output/digits.csv --components 16
-  mercer plan --shape 100000x54 --memory 2GB
-""",
-    ),
-    "compare": Command(
-        "Compare methods on a table: time, memory, certified error.",
-        compare_options,
-        later("cli.compare", "compare"),
-        """\
-  mercer compare demo-output/digits.csv --drop digit --components 8 -o comparison.png
-""",
-    ),
-    "cluster": Command(
-        "Spectral clustering: find the cluster of every row.",
-        cluster_options,
-        later("cli.spectral", "cluster"),
-        """\
-  mercer cluster demo-output/digits.csv --drop digit -k 10 -o clusters.csv
-  mercer cluster demo-output/digits.csv --drop digit -k 10 --neighbors 10 --labels cluster_qr
-""",
-    ),
-    "embed": Command(
-        "Spectral embedding and diffusion maps: find coordinates that keep near rows together.",
-        embed_options,
-        later("cli.spectral", "embed"),
-        """\
-  mercer embed demo-output/digits.csv --drop digit --components 2 -o embedding.csv
-  mercer embed demo-output/digits.csv --drop digit --diffusion --alpha 1 --steps 2 --gamma median
-""",
-    ),
-    "mds": Command(
-        "Classical multidimensional scaling: find points with the distances given.",
-        mds_options,
-        later("cli.spectral", "mds"),
-        """\
-  mercer mds demo-output/distances.csv --components 2
-  mercer mds demo-output/digits.csv --drop digit --metric cosine -o cosine-map.csv
-""",
-    ),
-    "denoise": Command(
-        "Denoise an image by kernel PCA of its patches.",
-        denoise_options,
-        later("cli.denoise", "denoise"),
-        """\
-  mercer denoise demo-output/noisy.png -o denoised.png
-""",
-    ),
-    "demo": Command(
-        "Show kernel PCA of digits, and leave a picture, a report and files to try commands on.",
-        demo_options,
-        later("demo", "run"),
-        """\
-  mercer demo
-""",
-    ),
-}
+def command(module: str, summary: str, *examples: str) -> Callable:
+    """Declare a command by its options; the function of its name in `module` runs it.
+
+    The module is imported when the command runs.
+    """
+
+    def declare(options: Callable[[Options], None]) -> Callable[[Options], None]:
+        name = options.__name__
+
+        def run(args: Namespace) -> Any:
+            return vars(import_module(f"mercer.{module}"))[name](args)
+
+        COMMANDS[name] = Command(summary, options, run, examples)
+        return options
+
+    return declare
+
+
+@command(
+    "cli.fit",
+    "Fit kernel PCA to a table and save the model.",
+    f"mercer fit {DIGITS} --drop digit -o digits16.mercer",
+    f"mercer fit {DIGITS} --drop digit --scale standard --components 0.8 -o wide.mercer",
+    f"mercer fit {DIGITS} --drop digit --landmarks 300 --json -o small.mercer",
+    f"mercer fit {DIGITS} --target digit -o towards.mercer",
+)
+def fit(options: Options) -> None:
+    options.data().add("--scale").flag("--strict", "fail where the method has not converged")
+    kept = "leave there what a long fit has found; the same command goes on after a crash"
+    options.add("--checkpoint", "FOLDER", kept)
+    what = "components, or a share of variance such as 0.95 (default: 16)"
+    options.add("--components", "R", what, components, 16)
+    method = options.group("method")
+    what = "%(choices)s (default: auto, which is exact where the table fits in memory)"
+    method.add("--method", "NAME", what, default="auto", choices=methods())
+    method.add("--landmarks").add("--selector").add("--features")
+    method.add("--passes", "N", "at most, of methods that iterate", whole(1)).add("--tol")
+    supervised = options.group("supervised")
+    what = "find the components that depend most on this column: labels, or numbers with a point"
+    supervised.add("--target", "COLUMN", what)
+    what = "share of plain kernel PCA, 0 to 1, for more components than classes (default: 0)"
+    supervised.add("--unsupervised", "A", what, share, 0.0)
+    options.kernel().on_device()
+    options.output("model file, which ends in .mercer", path_with(".mercer"), required=True)
+
+
+@command(
+    "cli.models",
+    "Compute the scores of rows along the components of a model.",
+    f"mercer transform {WITH_MODEL} -o digit-scores.csv",
+)
+def transform(options: Options) -> None:
+    options.model().data().add("--keep")
+    options.output("scores: .npy, .csv or .parquet; stdout if not given")
+
+
+@command(
+    "cli.models",
+    "Find rows with given scores: the way back from mercer transform.",
+    "mercer inverse demo-output/digits.mercer demo-output/scores.csv -o digit-rows.csv",
+)
+def inverse(options: Options) -> None:
+    options.model().data("SCORES", "table of mercer transform, a column a component").add("--keep")
+    options.output("rows: .npy, .csv or .parquet; stdout if not given")
+
+
+@command(
+    "cli.models",
+    "Say what a model file holds, without loading its arrays.",
+    "mercer describe demo-output/digits.mercer",
+    "mercer describe demo-output/digits.mercer --json",
+)
+def describe(options: Options) -> None:
+    options.model("file of mercer fit or of model.save")
+
+
+@command(
+    "cli.models",
+    "Say which columns drive which component of a model.",
+    f"mercer explain {WITH_MODEL}",
+    f"mercer explain {WITH_MODEL} --top 3 --json",
+)
+def explain(options: Options) -> None:
+    options.model().data()
+    options.number("--top", 1, 5, "columns to name").number("--rows", 1, 2000, "rows drawn")
+    options.output("all numbers: .npy, .csv or .parquet, a row for each column")
+
+
+@command(
+    "cli.models",
+    "Say how many components of a model stand above noise, and how stable they are.",
+    f"mercer significance {WITH_MODEL} --rows 400",
+)
+def significance(options: Options) -> None:
+    options.model().data().add("--alpha", "P", "level (default: 0.05)", level, 0.05)
+    options.number("--shuffles", 1, 39, "of columns").number("--draws", 0, 50, "of rows")
+    options.number("--rows", 2, 1000, "looked at").add("--seed")
+
+
+@command(
+    "cli.models",
+    "Show a model and the rows of a table as one interactive HTML file.",
+    f"mercer report {WITH_MODEL} --color digit -o digits-report.html",
+)
+def report(options: Options) -> None:
+    options.model().data()
+    what = "column to color rows by, or a .csv or .parquet file with one, such as labels"
+    options.add("--color", "NAME", what).add("--title", "TEXT", "heading of the page")
+    shape = checked(sides, lambda found: len(found) in (2, 3), "HEIGHTxWIDTH, such as 28x28")
+    what = "rows are images of this size (of a folder of images it is known)"
+    options.add("--image", "HxW", what, shape).number("--points", 1, 20_000, "at most")
+    options.output("page, which ends in .html", path_with(".html"), required=True)
+
+
+@command(
+    "cli.compare",
+    "Say what each method would cost for a table, or for one of a given shape.",
+    f"mercer plan {DIGITS} --components 16",
+    "mercer plan --shape 100000x54 --memory 2GB",
+)
+def plan(options: Options) -> None:
+    shape = checked(
+        sides, lambda found: len(found) == 2 and found[0] > 1, "ROWSxCOLUMNS, such as 100000x54"
+    )
+    options.data(nargs="?").add("--shape", "NxD", "rows x columns, instead of a table", shape)
+    options.number("--components", 1, 16, "components", "R").add("--kernel")
+    options.add("--tol", help="as of mercer fit").on_device()
+
+
+@command(
+    "cli.compare",
+    "Compare methods on a table: time, memory, certified error.",
+    f"mercer compare {DIGITS} --drop digit --components 8 -o comparison.png",
+)
+def compare(options: Options) -> None:
+    options.data().number("--components", 1, 16, "components", "R")
+    compared = ["exact", "landmarks", "features", "gram-power", "hebbian"]
+    what = f"of {', '.join(methods())} (default: {','.join(compared)})"
+    options.add("--methods", "A,B,...", what, method_names, compared)
+    options.group("sizes", "--landmarks --selector --features")
+    options.add("--tol").add("--scale").kernel().on_device()
+    options.parser.set_defaults(passes=None)
+    plot_path = path_with(".png", ".svg", ".pdf")
+    options.output("picture of the comparison: .png, .svg or .pdf", plot_path)
+
+
+@command(
+    "cli.spectral",
+    "Spectral clustering: find the cluster of every row.",
+    f"mercer cluster {DIGITS} --drop digit -k 10 -o clusters.csv",
+    f"mercer cluster {DIGITS} --drop digit -k 10 --neighbors 10 --labels cluster_qr",
+)
+def cluster(options: Options) -> None:
+    options.data().add("--keep")
+    options.add("--clusters", "K", "number of clusters", whole(1), required=True)
+    what, kinds = (
+        "from eigenvectors to clusters (default: kmeans)",
+        ("kmeans", "discretize", "cluster_qr"),
+    )
+    options.add("--labels", None, what, default="kmeans", choices=kinds).affinity()
+    options.output("labels: .npy, .csv or .parquet; stdout if not given")
+
+
+@command(
+    "cli.spectral",
+    "Spectral embedding and diffusion maps: find coordinates that keep near rows together.",
+    f"mercer embed {DIGITS} --drop digit --components 2 -o embedding.csv",
+    f"mercer embed {DIGITS} --drop digit --diffusion --alpha 1 --steps 2 --gamma median",
+)
+def embed(options: Options) -> None:
+    options.data().add("--keep").number("--components", 1, 2, "coordinates", "R")
+    options.flag("--diffusion", "diffusion map: distances of a random walk")
+    what = "with --diffusion: how much of the density is taken out, 0 to 1 (default: 0.5)"
+    options.add("--alpha", None, what, float, 0.5)
+    options.add("--steps", None, "with --diffusion: steps of the walk (default: 1)", float, 1)
+    options.affinity()
+    options.output("coordinates: .npy, .csv or .parquet; stdout if not given")
+
+
+@command(
+    "cli.spectral",
+    "Classical multidimensional scaling: find points with the distances given.",
+    "mercer mds demo-output/distances.csv --components 2",
+    f"mercer mds {DIGITS} --drop digit --metric cosine -o cosine-map.csv",
+)
+def mds(options: Options) -> None:
+    options.data("DISTANCES", "square table of distances, with or without names of the points")
+    options.add("--keep").number("--components", 1, 2, "dimensions", "R")
+    metrics = ("euclidean", "manhattan", "cosine", "chebyshev", "correlation")
+    what = "the table holds rows and not distances: measure them by %(choices)s"
+    options.add("--metric", "NAME", what, choices=metrics)
+    options.add("--landmarks", help="use the distances to M rows only")
+    what = "make the distances Euclidean by an additive constant"
+    options.add("--correction", None, what, choices=("lingoes", "cailliez"))
+    options.group("resources", "--memory --threads --seed")
+    options.output("coordinates: .npy, .csv or .parquet; stdout if not given")
+
+
+@command(
+    "cli.denoise",
+    "Denoise an image by kernel PCA of its patches.",
+    "mercer denoise demo-output/noisy.png -o denoised.png",
+)
+def denoise(options: Options) -> None:
+    what = "gray or color image; alpha is dropped"
+    options.parser.add_argument("image", metavar="IMAGE", help=what)
+    # With a linear kernel the strong setting, see docs/denoising.md.
+    patches = options.group("patches").number("--patch", 2, 11, "side", "P")
+    patches.add("--stride", "S", "default: 1", whole(1), 1)
+    what = "standard deviation of the noise, in gray levels of 0 to 255 (default: estimated)"
+    patches.add("--noise", "S", what, positive)
+    kernels = RegistryNames("kernels", "KERNELS", "polynomial", "precomputed")
+    what = "default: linear, the best and fastest for images"
+    patches.add("--kernel", "NAME", what, default="linear", choices=kernels)
+    patches.add("--components", "R", "components kept", whole(1))
+    options.group("resources", "--memory --threads --seed")
+    image_path = path_with(".png", ".tif", ".tiff", ".bmp", ".jpg", ".jpeg")
+    options.output("image: .png, .tif, .bmp, .jpg", image_path, required=True)
+
+
+@command(
+    "demo",
+    "Show kernel PCA of digits, and leave a picture, a report and files to try commands on.",
+    "mercer demo",
+)
+def demo(options: Options) -> None:
+    what = "where the files go (default: demo-output)"
+    options.add("folder", "FOLDER", what, Path, Path("demo-output"), nargs="?")
+    options.flag("--force", "replace files that exist")
 
 
 def make_parser(words: Sequence[str] | None = None) -> ArgumentParser:
     """The parser of a command line; with `words`, only the command they name has its options."""
     parser = Parser(prog="mercer", description=DESCRIPTION, epilog=EPILOG)
-    parser.add_argument("--version", action="store_true", help="show the version and exit")
-    parser.add_argument(
-        "--verbose",
-        action="store_true",
-        help="with --version: libraries, threads, devices and memory as well, for bug reports",
-    )
-    parser.add_argument(
-        "--print-completion",
-        choices=SHELLS,
-        metavar="SHELL",
-        help="print a script that completes commands and options in %(choices)s",
-    )
+    options = Options(parser).flag("--version", "show the version and exit")
+    what = "with --version: libraries, threads, devices and memory as well, for bug reports"
+    options.flag("--verbose", what)
+    what = "print a script that completes commands and options in %(choices)s"
+    options.add("--print-completion", "SHELL", what, choices=SHELLS)
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
-    for name, command in COMMANDS.items():
-        one = commands.add_parser(
-            name,
-            help=command.summary,
-            description=command.summary,
-            epilog=f"example:\n{command.examples}{FILES_NOTE if name != 'demo' else ''}",
-        )
-        one.set_defaults(run=command.run, command=one.prog, parser=one)
+    for name, declared in COMMANDS.items():
+        examples = "".join(f"  {line}\n" for line in declared.examples)
+        epilog = f"example:\n{examples}{FILES_NOTE if name != 'demo' else ''}"
+        summary = declared.summary
+        one = commands.add_parser(name, help=summary, description=summary, epilog=epilog)
+        one.set_defaults(run=declared.run, command=one.prog, parser=one)
         if words is None or name in words:
-            options = Options(one)
-            command.options(options)
-            options.group("messages", "--json", "--quiet", "--debug")
+            declared.options(Options(one))
+            Options(one).group("messages", "--json --quiet --debug")
     return parser
 
 

@@ -106,19 +106,8 @@ def write_report(
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"The folder {path.parent} does not exist. Make it first.")
-    content = gather(
-        model,
-        X,
-        columns,
-        colors,
-        color_name,
-        images,
-        title,
-        max_points,
-        history,
-        row_names,
-        scaling,
-    )
+    given = (columns, colors, color_name, images, title, max_points, history, row_names, scaling)
+    content = gather(model, X, *given)
     significance = significance or vars(model).get("significance_")
     text = render(replace(content, significance=significance))
     with whole_file(path) as file:

@@ -118,17 +118,7 @@ class Content:
 
 
 def gather(
-    model,
-    X,
-    columns,
-    colors,
-    color_name,
-    images,
-    title,
-    max_points,
-    history,
-    row_names,
-    scaling,
+    model, X, columns, colors, color_name, images, title, max_points, history, row_names, scaling
 ) -> Content:
     """The content of a report; all checks of its arguments are here."""
     if not isinstance(max_points, int | np.integer) or max_points < 1:
