@@ -115,9 +115,9 @@ def settle_method(args: Namespace) -> str:
         raise UsageError(f"--landmarks and --selector are not for --method {method}.")
     if args.features and method != "features":
         raise UsageError(f"--features is not for --method {method}.")
-    able = [name for name in methods() if iterates(name)]
-    if args.passes and method not in able:
-        raise UsageError(f"--passes is for --method {', '.join(able)}, and not for {method}.")
+    if args.passes and not iterates(method):
+        able = ", ".join(filter(iterates, methods()))
+        raise UsageError(f"--passes is for --method {able}, and not for {method}.")
     if method in ("hebbian", "fourier") and args.target is not None:
         raise UsageError(f"--target is not for --method {method}.")
     if method == "hebbian" and not isinstance(args.components, int):

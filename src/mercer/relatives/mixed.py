@@ -192,13 +192,6 @@ class MixedTable:
 
 
 @dataclass(frozen=True)
-class EncodedRows:
-    """Rows that the encoding of a model has made numbers of already, (n, d)."""
-
-    rows: np.ndarray
-
-
-@dataclass(frozen=True)
 class TableEncoding:
     """What turns the columns of a data frame into numbers.
 
@@ -230,8 +223,6 @@ class TableEncoding:
 
     def apply(self, frame: Any) -> Any:
         """A frame of the same kind whose columns are numbers, or an array of a `MixedTable`."""
-        if isinstance(frame, EncodedRows):
-            return frame.rows
         if not is_frame(frame):
             raise ValueError(
                 f"The model was fitted to a data frame with the columns {list(self.names)}, and "
