@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from mercer import KernelPCA, StreamingKernelPCA, kernels
 from mercer.bases import Landmarks
-from mercer.relatives.significance import (
+from mercer.relatives.explaining import (
     coordinates,
     drawn_again,
     leading_eigenvalues,

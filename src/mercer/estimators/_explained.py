@@ -11,8 +11,13 @@ from ..compute import is_sparse, to_numpy
 from ..compute.arrays import Array
 from ..fitting.expansion import KernelExpansion
 from ..kernels import Kernel
-from ..relatives.attribution import Attribution, gradient_sums
-from ..relatives.significance import Significance, sample_rows, significance_of
+from ..relatives.explaining import (
+    Attribution,
+    Significance,
+    gradient_sums,
+    sample_rows,
+    significance_of,
+)
 from ..rows import ArrayRows, DaskRows, OfExpansion, Rows, is_dask
 from ._door import Door
 

@@ -15,8 +15,8 @@ from ..compute.numbers import check_unmasked, reason
 from ..exceptions import tell
 from ..kernels import KERNELS, Kernel
 from ..preimage import Preimage
+from ..relatives.explaining import Significance
 from ..relatives.joint import GivenColumns, with_columns
-from ..relatives.significance import Significance
 from ..relatives.supervised import (
     MOST_POINTS,
     SupervisedGram,
@@ -342,7 +342,7 @@ def target_of(kernel: Any, y: Any, memory: Any = None) -> Target:
     ValueError where it would take more than half of the `memory` of the fit.
     """
     Y = columns_of(y)
-    check_room(*Y.shape, memory)
+    check_room(Y.shape[0], Y.shape[1], memory)
     if isinstance(kernel, str) and kernel == "auto":
         kernel = "linear" if Y.dtype.kind == "f" else "delta"
     if isinstance(kernel, str) and kernel == "delta":

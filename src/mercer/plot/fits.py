@@ -9,8 +9,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from .._colors import group_color
 from ..estimators import KernelPCASearch
 from ..hebbian import History
-from ..relatives.attribution import Attribution
-from ..relatives.significance import Significance
+from ..relatives.explaining import Attribution, Significance
 from ..solvers import PassState
 from .axes import DASHES, MARKERS, check_component, dense, new_axes
 

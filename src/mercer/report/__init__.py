@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._whole_file import whole_file
 from ..estimators._estimator import KernelEstimator
-from ..relatives.significance import Significance
+from ..relatives.explaining import Significance
 from .content import gather
 from .page import render
 

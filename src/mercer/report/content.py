@@ -16,8 +16,7 @@ from ..kernels import Precomputed
 from ..plot.axes import dense
 from ..plot.fits import QUANTITIES, curves
 from ..plot.rows import steps_along, walk
-from ..relatives.attribution import Attribution
-from ..relatives.significance import Significance
+from ..relatives.explaining import Attribution, Significance
 from .coloring import Coloring, make_coloring
 from .words import lead, sentences
 
