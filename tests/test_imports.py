@@ -38,7 +38,7 @@ LEAVES = {"datasets", "metrics"}
 ON_CALL = {
     "kernels/__init__.py": {"relatives"},
     "estimators/_door.py": {"saving"},
-    "estimators/_estimator.py": {"saving"},
+    "estimators/_model.py": {"saving"},
 }
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

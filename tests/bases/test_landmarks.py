@@ -17,15 +17,15 @@ from mercer.bases import Landmarks, RandomFeatures
 from mercer.bases.landmarks import pool_within
 from mercer.bases.whitening import CholeskyWhitening, Whitening, choose_whitening, condition
 from mercer.compute import LocalEngine
-from mercer.estimators._estimator import SIGN_ROWS
+from mercer.estimators._model import SIGN_ROWS
 from mercer.exceptions import MercerWarning
+from mercer.fitting.functions import MomentsOf
 from mercer.fitting.moments import Moments
 from mercer.fitting.problems import ReducedProblem
 from mercer.fitting.remainder import ALL_ROWS, SAMPLE_ROWS, block_rows
 from mercer.kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic, Sigmoid
 from mercer.kernels.base import FactoredPairs
 from mercer.rows import ArrayRows
-from mercer.rows.functions import MomentsOf
 from mercer.selectors import SELECTORS, FullGreedy, KMeans, Uniform
 from mercer.selectors.sampling import default_pool
 

@@ -148,7 +148,7 @@ def test_passes_over_blocks_go_on(name, as_kind, tmp_path, monkeypatch):
 
 
 def test_rows_that_were_summed_are_not_summed_again(tmp_path, monkeypatch):
-    from mercer.rows.functions import MomentsOf
+    from mercer.fitting.functions import MomentsOf
 
     monkeypatch.setattr("mercer.fitting.checkpoint.EVERY", 0.0)
     monkeypatch.setattr("mercer.rows.blocks.BLOCK_ROWS", 75)

@@ -12,13 +12,13 @@ from mercer import KernelPCA
 from mercer.bases import Landmarks
 from mercer.bases.whitening import CholeskyWhitening, choose_whitening
 from mercer.compute import LocalEngine
+from mercer.fitting.functions import MomentsOf
 from mercer.fitting.problems import ReducedProblem
 from mercer.hebbian import HebbianRule
 from mercer.kernels import RBF, Linear, Polynomial
 from mercer.operators import DenseOperator
 from mercer.preimage.fixed_point import climb
 from mercer.rows import ArrayRows
-from mercer.rows.functions import MomentsOf
 from mercer.solvers import BlockKrylov, GramPower
 from mercer.solvers.gram_power import ipca_update, split, svd_update
 

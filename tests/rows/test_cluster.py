@@ -327,8 +327,7 @@ def test_sample_is_uniform_whatever_the_chunks():
     with dask.config.set(scheduler="synchronous"):
         for seed in range(60):
             some = DaskRows(unknown(chunked(X)))
-            some.seed = seed
-            taken = some.sample(100)
+            taken = some.sample(100, seed)
             assert len(taken) == 100 and some.shape == (600, 1)
             assert np.all(np.diff(taken[:, 0]) > 0)
             drawn[taken[:, 0].astype(int)] += 1
@@ -343,10 +342,8 @@ def test_a_sample_is_the_same_for_any_kind_of_rows():
     here = ArrayRows(X)
     there = [DaskRows(chunked(X)), DaskRows(unknown(chunked(X))), BlockRows(lambda: iter([X]))]
     for other in there:
-        for some in (here, other):
-            some.seed = 5
-        np.testing.assert_array_equal(other.sample(100), here.sample(100))
-        np.testing.assert_array_equal(other.sample(40), here.sample(40))
+        np.testing.assert_array_equal(other.sample(100, 5), here.sample(100, 5))
+        np.testing.assert_array_equal(other.sample(40, 5), here.sample(40, 5))
         np.testing.assert_array_equal(
             other.sample(30, np.random.default_rng(1)), here.sample(30, np.random.default_rng(1))
         )
@@ -412,7 +409,7 @@ def test_cluster_gives_the_same_components(on_cluster):
         here = model(basis).fit(X)
         there = model(basis, eigen_solver=solver).fit(D)
         assert subspace_error(here.transform(X), there.transform(D).compute()) < 1e-6
-        assert "2 tasks at a time" in there.plan_.reason
+        assert basis != "points" or "2 tasks at a time" in there.plan_.reason
     assert holds_nothing(on_cluster), "rows of a finished fit are kept"
     assert subspace_error(here.transform(X[:50]), there.transform(X[:50])) < 1e-6
 

@@ -67,7 +67,7 @@ ARRAYS = {
 def test_the_same_rows_in_fewer_chunks(make):
     array = make()
     rows, known = DaskRows(array), array.compute()
-    blocks = list(rows.batches())
+    blocks = list(rows.blocks())
     assert len(blocks) < 200
     found = sparse.vstack(blocks) if sparse.issparse(known) else np.vstack(blocks)
     assert found.shape == known.shape == rows.shape and abs(found - known).max() == 0

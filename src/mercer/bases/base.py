@@ -192,6 +192,14 @@ class GramBasis(Basis):
         key = np.dtype(self.dtype).name + digest([to_numpy(W)])
         return self.engine.asarray(self.checkpoint.product(lambda: to_numpy(make()), key))
 
+    def keep_in(self, checkpoint: Checkpoint | None) -> None:
+        """Leave products in a checkpoint, where there is one."""
+        self.checkpoint = checkpoint
+
+    def explained(self, plan: Any) -> Any:
+        """The plan of a fit with what is special about these points."""
+        return plan
+
     def rounded(self, W: Array) -> Array:
         """W with as few digits as make `gram` cheaper; itself where none do."""
         return W

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._tables import text_table
 from ..compute import format_bytes
-from ..estimators._estimator import KernelEstimator
+from ..estimators._model import KernelModel
 from ..files import open_source, read_table
 from ..progress import RowBar
 from ..saving import ModelFileError, load, read_extra, read_header, save
@@ -66,7 +66,7 @@ class TableModel:
         `mixed` says whether the command can use one that was fitted to texts.
         """
         model, extra = load(path), read_extra(path)
-        if not isinstance(model, KernelEstimator):
+        if not isinstance(model, KernelModel):
             raise ModelFileError(
                 f"{path} holds a {type(model).__name__}, and a kernel PCA is needed. Give a file "
                 "that mercer fit wrote."

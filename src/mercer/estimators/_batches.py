@@ -9,9 +9,9 @@ import numpy as np
 from ..compute import is_sparse, to_numpy
 from ..files import is_arrow
 from ..fitting.checkpoint import Checkpoint, Progress
+from ..fitting.partial_sums import pack, unpack
 from ..rows import BlockRows, DaskRows, is_dask, is_source
 from ..rows.array import ArrayRows
-from ..rows.partial_sums import pack, unpack
 from ..selectors import Novelty
 from ..stream.moments import Totals
 from ..stream.state import BatchRecord, State
@@ -26,10 +26,10 @@ def batches_of(X, memory, n_jobs, verbose) -> Any:
     if is_several(X) or (isinstance(X, Iterator) and not is_arrow(X)):
         return filter(has_rows, X)
     if is_dask(X):
-        return DaskRows(X, memory, n_jobs).batches()
+        return DaskRows(X, memory, n_jobs).blocks()
     if is_source(X):
         rows = BlockRows(X, memory, verbose=verbose)
-        return (named_rows(batch, rows.names, X) for batch in rows.batches())
+        return (named_rows(batch, rows.names, X) for batch in rows.blocks())
     return [X]
 
 

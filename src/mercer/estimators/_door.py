@@ -6,7 +6,8 @@ device, files and iterators as `BlockRows`, Dask collections as `DaskRows`. Erro
 fault is and what to do.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, lru_cache, partial, wraps
 from numbers import Integral, Real
 from os import PathLike
@@ -18,16 +19,25 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..compute import TiledEngine, is_sparse, make_engine, to_numpy
+from ..bases import BASES, AllPoints, BasisRecipe
+from ..compute import TiledEngine, format_bytes, is_sparse, make_engine, parse_bytes, to_numpy
 from ..compute.arrays import is_foreign, is_on_device
 from ..compute.numbers import check_meaning, reason
 from ..exceptions import InvalidParameterError, TableWarning, tell
 from ..files import RowSource, is_arrow, is_table, table_like
 from ..files.base import COUNTER, listed
+from ..fitting.checkpoint import Checkpoint, identity_of
+from ..fitting.costs import client_vectors
+from ..fitting.task import FitTask
 from ..kernels import KERNELS, Kernel, Precomputed
 from ..kernels import Callable as CallableKernel
+from ..progress import PassBar
 from ..rows import ArrayRows, BlockRows, DaskRows, Rows, is_dask, is_source
+from ..rows.base import count_rows
+from ..rows.blocks import WHOLE_SHARE
 from ..rows.dask import is_number
+from ..solvers import SOLVERS, Solver
+from ..solvers.block_krylov import DRAFT_FLOOR
 from ._output import summary_html
 from ._parameters import Interval, StrOptions, checks_of
 from ._parameters import listed as one_of
@@ -38,6 +48,8 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 CHECK_ROWS = 65536
 # Sums of a kernel's values that float64 holds, and the smallest value with all its digits.
 LARGEST_SUM, SMALLEST_VALUE = 1e305, 1e-290
+# Parameters that a fit may change when it goes on from a checkpoint.
+NOT_OF_THE_RESULT = {"checkpoint", "n_jobs", "memory", "verbose", "callback", "copy_X"}
 # Private attributes that a fit sets; public ones end in an underscore.
 PRIVATE_RESULTS = {
     "_anchors",
@@ -82,6 +94,18 @@ class Door(BaseEstimator):
     copy_X = False
     fit_inverse_transform = False
     verbose: int = 0
+    callback: Any = None
+    checkpoint: Any = None
+    basis: Any = "auto"
+    eigen_solver: Any = "auto"
+    preimage: Any = "auto"
+    center = True
+    tol: float = 0.0
+    max_iter: int | None = None
+    iterated_power: Any = "auto"
+    remove_zero_eig = False
+    #: Whether "auto" may take a Fourier grid.
+    _serves_grid = True
     #: How the columns of a table of more than numbers are encoded, by the kernel's `encoder`.
     _encoding: Any = None
 
@@ -142,7 +166,7 @@ class Door(BaseEstimator):
 
     def _array(self, X, *, reset: bool):
         """The rows of X as one array; raises if they do not fit."""
-        return self._open(X, reset=reset).whole(type(self).__name__).array
+        return self._open(X, reset=reset).as_array(type(self).__name__)
 
     def _encoded(self, X, reset: bool):
         """X as it is, or a table of more than numbers as the encoder of the kernel gives it."""
@@ -181,7 +205,7 @@ class Door(BaseEstimator):
                 reasons = rows.source.reasons.items()
                 self._check_all_read(
                     [f"{name} ({why})" for name, why in reasons if why != COUNTER],
-                    f"{rows.name} would be read without",
+                    f"{rows.source.name} would be read without",
                     "a data frame in memory, such as pandas.read_parquet(path), or "
                     "mercer.files.open_source(path, columns=[...]) with the columns of numbers "
                     "that are to be used",
@@ -197,13 +221,13 @@ class Door(BaseEstimator):
             rows = BlockRows(X, self.memory, names, self.verbose)
         if rows.shape[1] != self.n_features_in_:
             raise ValueError(
-                f"{rows.name} has {rows.shape[1]} columns, and the model was fitted to "
+                f"{rows.source.name} has {rows.shape[1]} columns, and the model was fitted to "
                 f"{self.n_features_in_}. Pass the same columns in the same order."
             )
         if names and rows.names not in (None, names):
             raise ValueError(
-                f"{rows.name} has the columns {rows.names}, and the model was fitted to {names}. "
-                "Open it with columns= these."
+                f"{rows.source.name} has the columns {rows.names}, and the model was fitted to "
+                f"{names}. Open it with columns= these."
             )
         return rows
 
@@ -228,6 +252,160 @@ class Door(BaseEstimator):
             ensure_min_samples=2 if reset else 1,
         )
 
+    @contextmanager
+    def _task(self, X, sample_weight=None, **more) -> Iterator[FitTask]:
+        """The task of a fit, checked as far as it can be before the work, its progress shown."""
+        rows = given = self._open(X, reset=True)
+        weights = None
+        if sample_weight is not None:
+            weights = checked_weights(sample_weight, count_rows(rows))
+        if self._is_precomputed():
+            self._check_precomputed(rows, weights)
+        basis, refusal = self.basis, ""
+        if isinstance(basis, str) and basis != "auto":
+            basis = BASES[basis]()
+        points = basis == "auto" or isinstance(basis, AllPoints)
+        if points:
+            rows, refusal = self._for_points(rows, required=basis != "auto")
+        else:
+            rows = self._for_passes(rows)
+        if isinstance(basis, BasisRecipe) and basis.needs_count:
+            # Row numbers are those of X, also where rows of no weight are left out.
+            basis = basis.located(count_rows(given), given.take)
+        if weights is not None and not weights.all():
+            rows, weights = without_zeros(rows, weights, points and not refusal)
+        array = rows.array if isinstance(rows, ArrayRows) else None
+        if self.fit_inverse_transform and array is None:
+            raise ValueError(
+                "fit_inverse_transform=True solves an n x n system in one place, and the rows are "
+                "not in memory. Leave it out: inverse_transform works without it."
+            )
+        kept = self._open_checkpoint(rows, weights)
+        rng = self._make_rng(kept)
+        # Passes over blocks show progress of their own.
+        bar = PassBar(0 if isinstance(rows, BlockRows) else self.verbose, self.callback)
+        with bar as progress:
+            device = None if isinstance(rows, DaskRows) else self.device
+            engine = make_engine(
+                array,
+                memory=self.memory,
+                device=device,
+                threads=self.n_jobs,
+                on_tiles=progress.tiles,
+            )
+            if array is not None:
+                rows = ArrayRows(array, rows.original, self.memory, engine)
+            single = self._dtype == np.float32
+            task = FitTask(
+                rows,
+                array,
+                self._named_kernel(rows.shape[1]),
+                basis,
+                self._solver(),
+                self.n_components,
+                engine,
+                rng,
+                progress,
+                weights,
+                self.center,
+                self._tol(single),
+                self.max_iter,
+                single,
+                self.remove_zero_eig,
+                kept,
+                check_basis=self._preimage_recipe,
+                asked_basis=self.basis,
+                only_points=self._only_points(engine),
+                grid_serves=self._serves_grid and self.preimage in ("auto", "ridge"),
+                refusal=refusal,
+                **more,
+            )
+            yield task.with_pilot(self._make_kernel)
+        if kept is not None:
+            kept.remove()
+
+    def _for_points(self, rows: Rows, required: bool) -> tuple[Rows, str]:
+        """The rows as a basis of all points can use them, or why they cannot be one."""
+        budget = parse_bytes(self.memory)
+        if isinstance(rows, BlockRows):
+            limit = None if required else budget // WHOLE_SHARE
+            try:
+                array = rows.as_array(f"basis={self.basis!r}", limit)
+            except ValueError:
+                if required or not rows.source.repeatable:
+                    raise
+                return rows, f"the rows do not fit memory={format_bytes(budget)}"
+            return ArrayRows(array, None, self.memory), ""
+        if isinstance(rows, DaskRows) and not required:
+            need = client_vectors(count_rows(rows), 0)
+            if need > budget:
+                return rows, (
+                    f"the exact method keeps {format_bytes(need)} or more of vectors here, and "
+                    f"memory allows {format_bytes(budget)}"
+                )
+        return rows, ""
+
+    def _for_passes(self, rows: Rows) -> Rows:
+        """A file on disk in blocks, and any array where a killed pass is to go on."""
+        if not isinstance(rows, ArrayRows):
+            return rows
+        here = isinstance(rows.array, np.ndarray) or is_sparse(rows.array)
+        killable = self.checkpoint is not None and not self.fit_inverse_transform and here
+        if killable or isinstance(rows.array, np.memmap):
+            return BlockRows(rows.array, self.memory)
+        return rows
+
+    def _check_precomputed(self, rows: Rows, weights) -> None:
+        if self.fit_inverse_transform:
+            raise ValueError(
+                "Cannot fit_inverse_transform with a precomputed kernel, which has no rows to come "
+                "back to. Give a kernel by name, or leave it out."
+            )
+        if self.basis not in ("auto", "points"):
+            raise ValueError(
+                f"basis={self.basis!r} needs points, and a precomputed kernel has none. "
+                "Use basis='auto', or a kernel that is computed from the data."
+            )
+        if weights is not None and not weights.all():
+            raise ValueError(
+                "sample_weight has zeros, and rows of a precomputed kernel cannot be left out "
+                "here. Leave them out before the fit."
+            )
+        check_gram(rows.as_array("A precomputed kernel"))
+
+    def _only_points(self, engine) -> bool:
+        """Whether "auto" takes nothing but all points, which what is asked for needs."""
+        asked = self.fit_inverse_transform or self.eigen_solver != "auto"
+        return asked or engine.where != "cpu" or self._is_precomputed()
+
+    def _solver(self) -> Any:
+        """The solver asked for, with this estimator's settings where it is asked for by name."""
+        if not isinstance(self.eigen_solver, str) or self.eigen_solver == "auto":
+            return self.eigen_solver
+        if self.eigen_solver == "randomized":
+            return SOLVERS["randomized"](iterated_power=self.iterated_power)
+        return SOLVERS[self.eigen_solver]()
+
+    def _tol(self, single: bool) -> float:
+        """The residual to reach: single-precision data deserve no more than their own."""
+        solver = self._solver()
+        if self.tol == 0 and isinstance(solver, Solver) and solver.ends_by_passes:
+            return 0.0
+        return max(float(self.tol), DRAFT_FLOOR if single else 0.0)
+
+    def _open_checkpoint(self, rows: Rows, weights=None) -> Checkpoint | None:
+        """Open or resume the checkpoint of a fit to these rows."""
+        if self.checkpoint is None:
+            return None
+        params = self.get_params(deep=False)
+        if isinstance(self.random_state, np.random.RandomState):
+            params["random_state"] = "a generator"
+        settings = {name: params[name] for name in params.keys() - NOT_OF_THE_RESULT}
+        identity = rows.identity() if weights is None else [*rows.identity(), weights]
+        return Checkpoint(
+            self.checkpoint, identity_of(settings, identity), seed_from(self.random_state)
+        )
+
     def _computes_on_devices(self, reset: bool) -> bool:
         """Whether data stay on the device they are on; else they come to main memory."""
         return self.device != "cpu"
@@ -241,8 +419,9 @@ class Door(BaseEstimator):
             X, memory=self.memory, device=self.device, threads=self.n_jobs, on_tiles=on_tiles
         )
 
-    def _make_rng(self) -> np.random.Generator:
-        return np.random.default_rng(seed_from(self.random_state))
+    def _make_rng(self, kept: Checkpoint | None = None) -> np.random.Generator:
+        """The generator of a fit; one that goes on from a checkpoint draws as it did before."""
+        return np.random.default_rng(seed_from(self.random_state) if kept is None else kept.seed)
 
     def _make_kernel(self, X) -> Kernel:
         """The kernel asked for, with numbers for its parameters, checked against X."""
@@ -504,13 +683,13 @@ def in_one_place(X, memory, who: str):
     if type(X) is np.ndarray:
         return X
     if is_dask(X):
-        return DaskRows(X).whole(who)
+        return DaskRows(X).as_array(who)
     if is_on_device(X):
         return in_main_memory(X, who)
     if not is_source(X):
         return X
     rows = BlockRows(X, memory)
-    return named_rows(rows.whole(who).array, rows.names, X)
+    return named_rows(rows.as_array(who), rows.names, X)
 
 
 def named_rows(rows, names: list[str] | None, X):
@@ -534,33 +713,16 @@ def names_of_parameters(kind: Any) -> frozenset[str]:
     return frozenset(kind._get_param_names())
 
 
-def weighted(rows: Rows, sample_weight: Any, precomputed: bool) -> tuple[Any, np.ndarray | None]:
-    """The rows that count, and how often each of them does; only arrays leave others out."""
-    if sample_weight is None:
-        return rows, None
-    w = checked_weights(sample_weight, rows.count_rows())
-    if precomputed and w is not None and not w.all():
-        raise ValueError(
-            "sample_weight has zeros, and rows of a precomputed kernel cannot be left out here. "
-            "Leave them out before the fit."
-        )
-    return without_zeros(rows, w, all_points=False)
-
-
-def without_zeros(
-    rows: Rows, w: np.ndarray | None, all_points: bool
-) -> tuple[Any, np.ndarray | None]:
+def without_zeros(rows: Rows, w: np.ndarray, all_points: bool) -> tuple[Any, np.ndarray]:
     """An array without the rows that count nothing; sums over other rows take them as they are."""
-    if w is None or w.all() or not (rows.in_memory or all_points):
+    if not isinstance(rows, ArrayRows):
+        if all_points:
+            raise ValueError(
+                "sample_weight has zeros, and of all points of a cluster none can be left out. "
+                "Leave them out before the fit, or use basis='landmarks'."
+            )
         return rows, w
-    if not rows.in_memory:
-        raise ValueError(
-            "sample_weight has zeros, and of all points of a cluster none can be left out. Leave "
-            "them out before the fit, or use basis='landmarks'."
-        )
-    some = np.flatnonzero(w)
-    array = rows.array  # type: ignore[attr-defined]
-    kept = (
-        array[some] if is_sparse(array) or isinstance(array, np.ndarray) else array[some.tolist()]
-    )
+    some, array = np.flatnonzero(w), rows.array
+    plain = is_sparse(array) or isinstance(array, np.ndarray)
+    kept = array[some] if plain else array[some.tolist()]
     return ArrayRows(kept, rows.original, rows.memory), w[some]

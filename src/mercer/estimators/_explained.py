@@ -61,7 +61,7 @@ class Explained(Door):
             raise ValueError(f"max_rows={max_rows!r} must be a whole number above 0, or None.")
         rows = self._rows_or_own(X)
         if max_rows is not None:
-            rows = ArrayRows(rows.sample(int(max_rows)), memory=self.memory)
+            rows = ArrayRows(rows.sample(int(max_rows), 0), memory=self.memory)
         gradients = OfExpansion(self.expansion_.here(), gradient_sums, (), "gradients")
         sums = rows.sum(gradients, "gradients")
         named = vars(self).get("feature_names_in_")
@@ -115,7 +115,7 @@ class Explained(Door):
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         rows, engine = self._rows_or_own(X), self.expansion_.basis.engine
         size = sample_rows(engine.memory, self.n_features_in_, max_rows)
-        some = rows.sample(size, rng)
+        some = rows.sample(size, int(rng.integers(2**62)))
         some = some.toarray() if is_sparse(some) else to_numpy(some)
         kernel = self.kernel_
         kernel.check(some)

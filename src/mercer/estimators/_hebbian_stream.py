@@ -14,7 +14,7 @@ from ..rows import ArrayRows
 from ..rows.array import in_type
 from ._batches import novelty_threshold
 from ._door import become, in_one_place, unfitted, valid_rows
-from ._estimator import KernelEstimator
+from ._model import KernelModel
 
 # Copies of the Gram matrix of the points that are alive while points leave.
 GRAM_COPIES = 4
@@ -22,11 +22,11 @@ GRAM_COPIES = 4
 OVERSAMPLING = 10
 
 
-class HebbianStream(KernelEstimator):
+class HebbianStream(KernelModel):
     """`partial_fit`: a stream of rows whose points are kept, at most `budget` of them.
 
     A subclass has the parameters ``n_components, block, oversampling, forgetting, budget,
-    novelty, center`` beside those of `KernelEstimator`.
+    novelty, center`` beside those of `KernelModel`.
     """
 
     n_components: int

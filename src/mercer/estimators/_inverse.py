@@ -237,7 +237,7 @@ def some_of_cluster(array: Any, engine: Any) -> Any:
     """Uniform rows of a Dask array, brought here: as many as methods look at, within the budget."""
     rows = DaskRows(array, engine.memory)
     room = engine.memory // (SAMPLE_SHARE * 8 * max(rows.shape[1], 1))
-    return rows.sample(max(LEAST_ROWS, min(CLUSTER_ROWS, room)))
+    return rows.sample(max(LEAST_ROWS, min(CLUSTER_ROWS, room)), 0)
 
 
 def checked_scores(X, r: int | None = None):

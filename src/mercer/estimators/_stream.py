@@ -13,19 +13,20 @@ from ..compute.arrays import is_on_device
 from ..compute.engine import device_index
 from ..fitting.checkpoint import Checkpoint
 from ..fitting.sampling import RowSample
+from ..fitting.task import MODEL_ROWS
 from ..stream.dictionary import GrowingDictionary
 from ..stream.moments import FixedSpan, FourierStream, Stream, as_float
 from ..stream.state import State
 from ._batches import identified, novelty_threshold
 from ._door import check_file, check_tensor, in_main_memory, valid_rows
-from ._estimator import SAMPLE_ROWS, KernelEstimator
+from ._model import KernelModel
 
 
-class StreamInput(KernelEstimator):
+class StreamInput(KernelModel):
     """Batches as a stream needs them, and the state before the first row.
 
     A subclass has the parameters ``basis, budget, novelty, forgetting`` beside those of
-    `KernelEstimator`.
+    `KernelModel`.
     """
 
     basis: Any
@@ -40,8 +41,7 @@ class StreamInput(KernelEstimator):
     def _kept_for(self, X, weights) -> Checkpoint | None:
         """The checkpoint of a fit to rows and their weights."""
         rows = identified(X, type(self).__name__, self.memory, self.n_jobs)
-        rows.weights = None if weights is None else np.asarray(weights)
-        return self._open_checkpoint(rows)
+        return self._open_checkpoint(rows, None if weights is None else np.asarray(weights))
 
     def _kept_engine(self, X=None, afresh=False):
         """The engine of the batches before: making one takes longer than learning a small batch.
@@ -123,7 +123,7 @@ class StreamInput(KernelEstimator):
         own = crc32(
             np.ascontiguousarray(X[:1].toarray() if is_sparse(X) else to_numpy(X[:1])).tobytes()
         )
-        sample = RowSample(SAMPLE_ROWS, int(rng.integers(2**32)) ^ own)
+        sample = RowSample(MODEL_ROWS, int(rng.integers(2**32)) ^ own)
         kind = FourierStream if isinstance(span.basis(engine), FourierBasis) else Stream
         return State(kind.start(span, float(self.forgetting)), sample, None)
 

@@ -11,17 +11,18 @@ from sklearn.utils.validation import check_is_fitted
 from ..bases import BASES, Basis, BasisRecipe, ColumnBasis, Columns, FourierGrid, Landmarks
 from ..bases.base import check_moments, moment_bytes
 from ..bases.columns import has_columns
-from ..compute import TiledEngine, is_sparse, restore, to_numpy
+from ..compute import TiledEngine, is_sparse, make_engine, restore, to_numpy
 from ..compute.arrays import Array
 from ..compute.linalg import peak_signs
 from ..exceptions import tell
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
+from ..fitting.task import FitTask, build_problem
 from ..kernels import KERNELS, Kernel
 from ..progress import PassBar
 from ..relatives.correlation import canonical_pairs, expansion_of
 from ..relatives.joint import ViewColumns, with_columns
-from ..rows import Request, Rows, pose, scores_of
+from ..rows import ArrayRows, BlockRows, scores_of
 from ._door import Door, all_or_nothing, checked_array
 from ._output import contained
 from ._parameters import Interval, StrOptions
@@ -29,8 +30,6 @@ from .supervised import table_of
 
 # Rows up to which "auto" is the exact method: seconds, for moments of 4,000 coordinates.
 EXACT_ROWS = 2000
-# Rows kept to choose the signs by.
-SIGN_ROWS = 2000
 # Safety factor on the rounding of kernel values.
 ROUNDING = 4.0
 
@@ -206,15 +205,22 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         -------
         self
         """
-        rows = self._open(X, reset=True).for_passes()
+        rows = self._for_passes(self._open(X, reset=True))
+        array = rows.array if isinstance(rows, ArrayRows) else None
         Y = self._other_view(y, reset=True)
         rng = self._make_rng()
-        rows.rng = rng
-        with PassBar(0 if rows.shows_progress else self.verbose) as progress:
-            engine = rows.make_engine(threads=self.n_jobs, on_tiles=progress.tiles)
+        with PassBar(0 if isinstance(rows, BlockRows) else self.verbose) as progress:
+            engine = make_engine(memory=self.memory, threads=self.n_jobs, on_tiles=progress.tiles)
             basis, whitener = self._basis_of(Y, engine, rng)
-            request = with_columns(self._request(rows, engine), ViewColumns(basis, whitener, Y))
-            problem = pose(request, rows, engine, rng)
+            named = self._named_kernel(rows.shape[1])
+            few = array is not None and are_few(array.shape[0], engine)
+            recipe = self._recipe(named, rows.shape, lambda: rows.as_array("basis='points'"), few)
+            task = FitTask(
+                rows, array, named, recipe, "auto", self.n_components, engine, rng, progress
+            ).with_pilot(self._make_kernel)
+            columns = ViewColumns(basis, whitener, Y)
+            problem: Any = build_problem(with_columns(task, columns), recipe)
+        self.kernel_ = problem.basis.kernel
         joint = problem.moments
         check_count(problem.count, Y.shape[0])
         check_finite(joint.other, self.kernel_y_)
@@ -223,7 +229,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         first = expansion_of(problem.basis, problem.whitening.weights, joint, pairs.first)
         second = expansion_of(basis, whitener, joint.other, pairs.second)
         # As of kernel PCA: the largest score of a training row is positive.
-        signs = peak_signs(to_numpy(first.scores(rows.sample(SIGN_ROWS))))
+        signs = peak_signs(to_numpy(first.scores(problem.model_rows)))
         self.expansion_, self.expansion_y_ = first.stretched(signs), second.stretched(signs)
         self.correlations_, self.regularized_correlations_ = pairs.correlations, pairs.regularized
         if len(pairs.correlations) < self.n_components:
@@ -302,16 +308,6 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
             "gamma": self.gamma if self.gamma_y is None else self.gamma_y,
         }
         return KernelCCA(**self.get_params(deep=False) | own)
-
-    def _request(self, rows: Rows, engine: TiledEngine) -> Request:
-        def kernel_for(X):
-            self.kernel_ = self._make_kernel(X)
-            return self.kernel_
-
-        named = self._named_kernel(rows.shape[1])
-        few = rows.in_memory and are_few(rows.count_rows(), engine)
-        recipe = self._recipe(named, rows.shape, lambda: rows.whole("basis='points'").array, few)
-        return Request(recipe, kernel_for, isinstance(named.gamma, str), True, self.n_components)
 
     def _recipe(self, kernel: Kernel, shape, whole: Callable[[], Any], few: bool) -> BasisRecipe:
         """The basis asked for; all points are landmarks too, of which there are none between."""

@@ -24,6 +24,7 @@ from ..kernels import Kernel
 from ..metrics import excess_reconstruction_error, minimal_reconstruction_error
 from ..operators import in_ordinary_units
 from ..progress import PassBar
+from ..rows import ArrayRows
 from ..selectors import Novelty
 from ..solvers import canonical
 from ._door import all_or_nothing, check_gram
@@ -243,14 +244,16 @@ class HebbianKernelPCA(HebbianStream):
         -------
         self
         """
-        rows = self._open(X, reset=True).whole("HebbianKernelPCA")
+        rows = self._open(X, reset=True)
+        if not isinstance(rows, ArrayRows):
+            rows = ArrayRows(rows.as_array("HebbianKernelPCA"), None, self.memory)
         X = rows.array
         self._check_size(X)
         if self._is_precomputed():
             check_gram(X)
         self.kernel_ = self._make_kernel(X)
         kept, engine = self._open_checkpoint(rows), self._make_engine(X)
-        rng = self._rng_for(kept)
+        rng = self._make_rng(kept)
         with PassBar(self.verbose, self.callback, 1 + self.n_passes) as progress:
             single = self._dtype == np.float32
             problem = gram_problem(
@@ -260,10 +263,9 @@ class HebbianKernelPCA(HebbianStream):
                 pairs, self.history_ = self._learn(problem, engine, progress, rng)
                 pairs = canonical(pairs, "f" if single else "d", problem.slack)
                 result = problem.result(pairs)
-                self.expansion_, self.certificate_ = result.expansion, result.certificate
         self._stream, self._variance = None, problem.total / X.shape[0]
         self.n_samples_seen_ = X.shape[0]
-        self._set_results(result, problem, rows)
+        self._adopt(problem, result, rows)
         self._warn()
         if kept is not None and not self.history_.interrupted:
             kept.remove()

@@ -7,24 +7,23 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..bases import BASES, AllPoints, BasisRecipe
-from ..compute import restore
+from ..bases import BASES, AllPoints, BasisRecipe, Columns
+from ..compute import format_bytes, restore
 from ..compute.arrays import Array
+from ..fitting.choosing import choose_basis, solve, warn_of_result
+from ..fitting.task import build_problem
 from ..kernels import Kernel
 from ..preimage import PREIMAGES, Preimage
-from ..progress import PassBar
-from ..rows import is_dask, pose
+from ..rows import is_dask
 from ..rows.dask import lazy_like
 from ..solvers import SOLVERS, Solver
-from ._basis_choice import BasisChoice
-from ._door import all_or_nothing, weighted, without_zeros
-from ._estimator import KernelEstimator
+from ._door import all_or_nothing
+from ._model import KernelModel
 from ._output import contained
 from ._parameters import Interval, StrOptions
-from ._solver_choice import SolverChoice
 
 
-class KernelPCA(BasisChoice, SolverChoice, KernelEstimator):
+class KernelPCA(KernelModel):
     """Kernel principal component analysis, exact and within a memory budget.
 
     A drop-in replacement of `sklearn.decomposition.KernelPCA`: the same parameters,
@@ -200,7 +199,7 @@ class KernelPCA(BasisChoice, SolverChoice, KernelEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = KernelEstimator._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict] = KernelModel._parameter_constraints | {
         "n_components": [
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0, 1, closed="neither"),
@@ -291,41 +290,11 @@ class KernelPCA(BasisChoice, SolverChoice, KernelEstimator):
         -------
         self
         """
-        return self._fit(X, sample_weight)
-
-    def _fit(self, X, sample_weight, target: Any = None) -> Self:
-        """The table of contents of a fit, to a target where there is one."""
-        given = self._open(X, reset=True)
-        rows, weights = weighted(given, sample_weight, self._is_precomputed())
-        recipe, rows = self._choose_basis(rows)
-        if weights is not None and recipe.needs_count:
-            # Row numbers are those of X, also where rows of no weight are left out.
-            recipe = recipe.located(given.count_rows(), given.take)
-        rows, weights = without_zeros(rows, weights, isinstance(recipe, AllPoints))
-        rows.weights = weights
-        rows.checkpoint = self._open_checkpoint(rows)
-        kept = rows.checkpoint
-        rng = self._rng_for(kept)
-        rows.rng = rng
-        bar = PassBar(0 if rows.shows_progress else self.verbose, self.callback)
-        with bar as progress:
-            engine = rows.make_engine(
-                device=self.device, threads=self.n_jobs, on_tiles=progress.tiles
-            )
-            if self.fit_inverse_transform:
-                self._check_inverse(rows, engine)
-            recipe = self._best_basis(recipe, rows, engine)
-            problem = self._pose(self._request(recipe, rows), rows, engine, rng, target)
-            pairs, plan = self._solve(problem, engine, rng, progress.report)
-        result = problem.result(pairs)
-        self.expansion_, self.certificate_ = result.expansion, result.certificate
-        self.plan_ = rows.explained(plan, problem)
-        self._set_results(result, problem, rows)
-        self._warn(problem, progress.stopped)
-        if self.fit_inverse_transform:
-            self._learn_inverse(rows, engine)
-        if kept is not None:
-            kept.remove()
+        with self._task(X, sample_weight) as task:
+            self._check_inverse(task)
+            problem = build_problem(task, choose_basis(task))
+            pairs, self.plan_ = solve(problem, task)
+            self._finish(problem, problem.result(pairs), task)
         return self
 
     def fit_transform(self, X: Array, y: Any = None, sample_weight: Any = None) -> Array:
@@ -342,6 +311,37 @@ class KernelPCA(BasisChoice, SolverChoice, KernelEstimator):
             return lazy_like(S, self.X_fit_)
         return contained(self, restore(S, X), X)
 
-    def _pose(self, request, rows, engine, rng, target):
-        """The eigenproblem of the rows."""
-        return pose(request, rows, engine, rng)
+    def _finish(self, problem, result, task) -> None:
+        """Take over the result, say what may not be expected of it, learn the way back."""
+        self._adopt(problem, result, task.rows)
+        warn_of_result(problem, result, self.plan_, task, self._limit(problem))
+        if self.fit_inverse_transform:
+            self._learn_inverse(task)
+
+    def _limit(self, problem) -> str:
+        """What there are no more components than."""
+        return "n_samples" if problem.basis.spans_data else "the rank of the basis"
+
+    def _keeps_copy(self) -> bool:
+        """Landmarks, random features and a Fourier grid keep no rows, or copies of some."""
+        keeps = self.basis in ("auto", "points") or isinstance(self.basis, AllPoints | Columns)
+        return self.copy_X and keeps
+
+    def _check_inverse(self, task) -> None:
+        """Raise ValueError where the regression of the rows on their scores cannot be made."""
+        if not self.fit_inverse_transform:
+            return
+        if task.kernel.per_column and self._encoder() is not None:
+            raise ValueError(
+                f"fit_inverse_transform=True takes the kernel between scores, and kernel="
+                f"{self.kernel!r} is made for the columns of X. Leave it out: inverse_transform "
+                "works without it."
+            )
+        n, memory = task.rows.shape[0], task.engine.memory
+        need = 2 * n**2 * task.rows.dtype.itemsize
+        if need > memory:
+            raise ValueError(
+                f"fit_inverse_transform=True solves an n x n system, which needs "
+                f"{format_bytes(need)} for {n:,} rows, and memory allows "
+                f"{format_bytes(memory)}. Raise memory, or fit without it."
+            )

@@ -22,7 +22,7 @@ from ..stream.moments import transition
 from ..stream.state import State, follow, record
 from ._batches import HISTORY, StreamLog, ahead, batches_of, counted
 from ._door import become, unfitted
-from ._estimator import INDEFINITE, NO_VARIANCE, OVERSHOOT, ZERO_VARIANCE
+from ._model import INDEFINITE, NO_VARIANCE, OVERSHOOT, ZERO_VARIANCE
 from ._parameters import Interval, StrOptions
 from ._stream import StreamInput
 
@@ -295,7 +295,7 @@ class StreamingKernelPCA(StreamInput):
         for number, source in enumerate(batches):
             X, counts = counted(self._checked(source, state is None, engine), sample_weight)
             if state is None:
-                state = self._begin(X, engine, self._rng_for(kept))
+                state = self._begin(X, engine, self._make_rng(kept))
                 state, history = log.resume(state, history, engine)
             if X.shape[0] and number >= log.batch:
                 before, start = log.begun(number, state.stream)

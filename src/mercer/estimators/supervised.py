@@ -13,6 +13,8 @@ from ..compute import format_bytes, is_sparse, parse_bytes, restore, to_numpy
 from ..compute.arrays import Array, is_foreign
 from ..compute.numbers import check_unmasked, reason
 from ..exceptions import tell
+from ..fitting.choosing import choose_basis, solve
+from ..fitting.task import build_problem
 from ..kernels import KERNELS, Kernel
 from ..preimage import Preimage
 from ..relatives.explaining import Significance
@@ -26,7 +28,7 @@ from ..relatives.supervised import (
     indicators,
     root_of,
 )
-from ..rows import in_type, pose
+from ..rows import in_type
 from ..solvers import Solver
 from ._door import (
     LARGEST_SUM,
@@ -158,6 +160,8 @@ class SupervisedKernelPCA(KernelPCA):
     alpha, fit_inverse_transform, iterated_power, remove_zero_eig = 1.0, False, "auto", False
     center, callback, checkpoint = True, None, None
 
+    _serves_grid = False
+
     def __init__(
         self,
         n_components: int | float | None = None,
@@ -219,8 +223,15 @@ class SupervisedKernelPCA(KernelPCA):
         self
         """
         self._validate_params()
-        target = target_of(self.target, y, self.memory)
-        return self._fit(X, sample_weight, target.of_weighted(sample_weight))
+        if self.basis == "fourier" or isinstance(self.basis, FourierGrid):
+            raise ValueError(NO_GRID)
+        target = target_of(self.target, y, self.memory).of_weighted(sample_weight)
+        with self._task(X, sample_weight) as task:
+            problem = self._problem(task, choose_basis(task), target.of_rows(task.weights))
+            pairs, self.plan_ = solve(problem, task)
+            self._finish(problem, problem.result(pairs), task)
+        self.target_ = target.kernel
+        return self
 
     def fit_transform(self, X: Array, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit to X and y and return the scores of X, (n_samples, n_components)."""
@@ -246,20 +257,16 @@ class SupervisedKernelPCA(KernelPCA):
         check_is_fitted(self)
         return max(self.certificate_.n_passes, 1)
 
-    def _pose(self, request, rows, engine, rng, target):
+    def _problem(self, task, recipe, features) -> Any:
         """The eigenproblem of the rows, seen through the target kernel."""
-        features = target.of_rows(rows.weights)
-        self._check_count(rows.shape[0], features)
-        if isinstance(request.recipe, AllPoints):
-            inner = pose(request, rows, engine, rng)
-            root = TargetRoot.of(features, float(self.unsupervised), rows.weights)
-            problem: Any = SupervisedGram(inner, root)
-        else:
-            inner = pose(with_columns(request, GivenColumns(features)), rows, engine, rng)
-            problem = SupervisedReduced(inner, float(self.unsupervised))
-            self._check_count(inner.moments.count if rows.weights is None else None, features)
-        self.target_ = target.kernel
-        return problem
+        self._check_count(task.rows.shape[0], features)
+        share = float(self.unsupervised)
+        if isinstance(recipe, AllPoints):
+            root = TargetRoot.of(features, share, task.weights)
+            return SupervisedGram(build_problem(task, recipe), root)
+        inner: Any = build_problem(with_columns(task, GivenColumns(features)), recipe)
+        self._check_count(inner.moments.count if task.weights is None else None, features)
+        return SupervisedReduced(inner, share)
 
     def _check_count(self, n, features) -> None:
         if n is not None and round(n) != len(features):
@@ -268,27 +275,17 @@ class SupervisedKernelPCA(KernelPCA):
                 f"rows and y has {len(features):,}. Give one value of y for each row."
             )
 
-    def _choose_basis(self, rows):
-        recipe, rows = super()._choose_basis(rows)
-        if isinstance(recipe, FourierGrid):
-            raise ValueError(NO_GRID)
-        return recipe, rows
-
-    def _best_basis(self, recipe, rows, engine) -> BasisRecipe:
-        found = super()._best_basis(recipe, rows, engine)
-        return recipe if isinstance(found, FourierGrid) else found
-
-    def _set_results(self, result, problem, rows) -> None:
-        super()._set_results(result, problem, rows)
-        pairs = result.pairs
-        degrees = max(problem.weight - 1, 1.0)
+    def _finish(self, problem, result, task) -> None:
+        super()._finish(problem, result, task)
+        values, degrees = result.pairs.values, max(problem.weight - 1, 1.0)
+        like = task.rows.original if task.array is not None else None
 
         def out(array):
-            return restore(in_type(array, rows.dtype), rows.original if rows.in_memory else None)
+            return restore(in_type(array, task.rows.dtype), like)
 
         tiny = np.finfo(float).tiny
         self.hsic_ = float(problem.dependence / degrees**2)
-        self.dependence_ratio_ = out(np.minimum(pairs.values / max(problem.total, tiny), 1.0))
+        self.dependence_ratio_ = out(np.minimum(values / max(problem.total, tiny), 1.0))
         self.explained_variance_ = out(result.variances / degrees)
         ratio = np.minimum(result.variances / max(problem.variance, tiny), 1.0)
         self.explained_variance_ratio_ = out(ratio)

@@ -5,17 +5,24 @@ of a second, to predict seconds.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from .._tables import html_table, text_table
-from ..bases import AllPoints, BasisRecipe, ColumnBasis, Columns, FourierBasis, FourierGrid
+from ..bases import (
+    AllPoints,
+    BasisRecipe,
+    ColumnBasis,
+    Columns,
+    FourierBasis,
+    FourierGrid,
+    Landmarks,
+)
 from ..bases.columns import has_columns
 from ..bases.fourier import MOST_COLUMNS, row_range, why_not
 from ..bases.points import DRAFT_SPREAD, PointGram
@@ -24,7 +31,16 @@ from ..compute.arrays import is_dask
 from ..exceptions import tell
 from ..kernels import KERNELS, Kernel
 from ..operators import in_ordinary_units
-from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver, no_variance
+from ..solvers import (
+    Arpack,
+    BlockKrylov,
+    Dense,
+    Eigenpairs,
+    GramPower,
+    Solver,
+    canonical,
+    no_variance,
+)
 from ..solvers.base import NoConvergence
 from ..solvers.block_krylov import FULL_FLOOR
 from .costs import (
@@ -46,6 +62,9 @@ from .costs import (
     power_block,
     reduced,
 )
+
+if TYPE_CHECKING:
+    from .task import FitTask
 
 # Rows that speeds are measured on.
 SHOWN_ROWS = 512
@@ -363,56 +382,38 @@ def takes_fourier(grid: Estimate, exact: Estimate) -> bool:
     return grid.fits and saved >= SECONDS_SAVED and exact.seconds >= TIMES_FASTER * grid.seconds
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What is asked of a fit whose basis is left open.
-
-    Attributes
-    ----------
-    shape : (int or None, int)
-        Rows and columns.
-    n_components : int, float or None
-    tol : float
-    kernel : Kernel
-        As it was named, perhaps without numbers.
-    resolved : callable
-        ``resolved(X)``: the kernel with numbers from rows X.
-    X : array or None
-        The rows, where they are in memory.
-    preimage : str or Preimage
-    """
-
-    shape: tuple[int | None, int]
-    n_components: int | float | None
-    tol: float
-    kernel: Kernel
-    resolved: Callable[[Any], Kernel]
-    X: Any
-    preimage: Any
-
-
-def automatic_basis(recipe: BasisRecipe, asked: Asked, engine: TiledEngine) -> BasisRecipe:
-    """The recipe, or columns or a Fourier grid where they serve and are faster."""
-    X, (n, d), r = asked.X, asked.shape, asked.n_components
-    grid_serves = X is not None and d <= MOST_COLUMNS and r is not None and not is_sparse(X)
-    if not grid_serves and not has_columns(asked.kernel):
-        return recipe
-    # Rows that are not counted yet are taken to be many.
-    n = n or 10 * d
-    r = min(n, d) if r is None else FIRST_COMPONENTS if r < 1 else min(int(r), n)
-    work = _workload(n, d, r, asked.tol, asked.kernel, engine)
+def choose_basis(task: "FitTask") -> BasisRecipe:
+    """The basis asked for; "auto" is all points, or columns or a Fourier grid where faster."""
+    if isinstance(task.basis, BasisRecipe):
+        return task.basis
+    X, (n, d), r, kernel = task.array, task.rows.shape, task.n_components, task.kernel
+    grid_serves = d <= MOST_COLUMNS and r is not None and not is_sparse(X) and task.grid_serves
+    if task.only_points or not (grid_serves or has_columns(kernel)):
+        return AllPoints()
+    work = _workload(n, d, _components(r, n, d), task.tol, kernel, task.engine)
     exact = choose(work).chosen
-    if grid_serves and exact.seconds >= SECONDS_SAVED and asked.preimage in ("auto", "ridge"):
-        kernel = asked.resolved(X)
-        grid = None if why_not(kernel, d) else fourier(work, kernel, _extent(X), engine)
-        if grid is not None and takes_fourier(grid, exact):
+    if grid_serves and exact.seconds >= SECONDS_SAVED and not why_not(kernel, d):
+        grid = fourier(work, kernel, _extent(X), task.engine)
+        if takes_fourier(grid, exact):
             return automatic_grid()
-    if not has_columns(asked.kernel):
-        return recipe
-    primal = columns(work, asked.kernel, Speeds.typical(d))
-    # Rows that are not in memory have no other exact method.
-    points = isinstance(recipe, AllPoints)
-    return Columns() if (takes_columns(primal, exact) if points else primal.fits) else recipe
+    if has_columns(kernel) and takes_columns(columns(work, kernel, Speeds.typical(d)), exact):
+        return Columns()
+    return AllPoints()
+
+
+def basis_for_passes(task: "FitTask") -> BasisRecipe:
+    """What "auto" takes for rows that are not in memory: columns where they serve, or landmarks."""
+    (n, d), kernel = task.rows.shape, task.kernel
+    n = n or 10 * d  # rows that are not counted yet are taken to be many
+    if not has_columns(kernel) or task.only_points:
+        return Landmarks()
+    work = _workload(n, d, _components(task.n_components, n, d), task.tol, kernel, task.engine)
+    return Columns() if columns(work, kernel, Speeds.typical(d)).fits else Landmarks()
+
+
+def _components(r: int | float | None, n: int, d: int) -> int:
+    """The number of components to plan for."""
+    return min(n, d) if r is None else FIRST_COMPONENTS if r < 1 else min(int(r), n)
 
 
 def automatic_grid() -> FourierGrid:
@@ -420,23 +421,39 @@ def automatic_grid() -> FourierGrid:
     return FourierGrid(tol=AUTO_TOL, margin="all")
 
 
-def plan_of(
-    problem: Any, r: int, tol: float, d: int, engine: TiledEngine, solver: Any, basis: Any
-) -> Plan:
-    """The plan of an eigenproblem that was posed, with the solver asked for or the fastest.
+def solve(problem: Any, task: "FitTask") -> tuple[Eigenpairs, Plan]:
+    """Canonical eigenpairs, as many as asked for or as hold the share of variance; the plan."""
+    asked, solver = task.n_components, task.solver
+    share = None if asked is None or isinstance(asked, Integral) else float(asked)
+    if problem.basis.spans_data and isinstance(solver, Solver) and not solver.keeps_tiles:
+        problem.basis.keep_nothing()
+    r: int = FIRST_COMPONENTS if share else asked or problem.size  # type: ignore[assignment]
+    while True:
+        r = min(r, problem.size)
+        plan = plan_of(problem, r, task).capped(task.max_iter)
+        stoppable = task.progress.callback is not None
+        pairs, plan = follow(
+            plan, problem, task.engine, task.rng, task.progress.report, not stoppable
+        )
+        pairs = canonical(pairs, "f" if task.single else "d", problem.slack)
+        if share is None or r == problem.size or pairs.values.sum() >= share * problem.total:
+            break
+        r *= 2
+    if share:
+        pairs = pairs.leading(1 + int(np.sum(np.cumsum(pairs.values) < share * problem.total)))
+    if task.drops_zeros or asked is None:
+        pairs = pairs.leading(int(np.sum(pairs.values > 0)))
+    if task.refusal:
+        chosen = replace(plan.chosen, method="landmarks")
+        reason = f"landmarks: {task.refusal}"
+        plan = replace(plan, estimates=(chosen,), chosen=chosen, reason=reason)
+    return pairs, problem.basis.explained(plan) if problem.basis.spans_data else plan
 
-    Parameters
-    ----------
-    problem : object with ``basis``, ``size`` and ``count``
-    r : int
-    tol : float
-    d : int
-        Columns of the rows.
-    engine : TiledEngine
-    solver : "auto" or Solver
-    basis : str or BasisRecipe
-        What was asked for.
-    """
+
+def plan_of(problem: Any, r: int, task: "FitTask") -> Plan:
+    """The plan of an eigenproblem that was built, with the solver asked for or the fastest."""
+    engine, solver, d, tol = task.engine, task.solver, task.rows.shape[1], task.tol
+    basis = "points" if isinstance(task.asked_basis, AllPoints) else task.asked_basis
     own, given = problem.basis, isinstance(solver, Solver)
     work = _workload(problem.size, d, r, tol, own.kernel, engine)
     if isinstance(own, FourierBasis):
@@ -655,3 +672,28 @@ def warn_unconverged(pairs, tol):
             "matrix can be decomposed.",
             ConvergenceWarning,
         )
+
+
+def warn_of_result(problem, result, plan: Plan, task: "FitTask", limit: str) -> None:
+    """Say what the user may not expect of the result; `limit` is what bounds the components."""
+    asked, size, certificate = task.n_components, problem.size, result.certificate
+    if isinstance(asked, Integral) and asked > size:
+        kept = result.expansion.n_components
+        tell(f"n_components={asked} is more than {limit}={size}: {kept} are kept.")
+    residual, solver, passes = certificate.relative_residual, plan.solver, certificate.n_passes
+    by_passes = solver.ends_by_passes and task.tol == 0
+    # Of a given number of passes a result that is not rough will do.
+    enough = by_passes and residual is not None and residual <= 3e-2
+    if certificate.converged or enough or task.progress.stopped:
+        return
+    advice = "Raise max_iter or tol."
+    if by_passes:
+        advice = "Give a tol, more passes to the solver, or use eigen_solver='krylov'."
+    elif passes < (solver.most_passes or 0) - 1:
+        advice = "More passes would not make it smaller: raise tol."
+    share = "not known" if residual is None else f"{residual:.1e} of the first eigenvalue"
+    tell(
+        f"Not converged after {passes} passes: the largest residual is {share}, and "
+        f"{max(task.tol, FULL_FLOOR):.1e} was asked for. {advice}",
+        ConvergenceWarning,
+    )

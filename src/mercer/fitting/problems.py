@@ -95,6 +95,8 @@ class Problem(ABC):
     slack: float
     #: Number of rows where they have weights; else it is the sum of these.
     n_rows: int | None = None
+    #: Uniform rows for the model to keep, where its basis is not all of them.
+    model_rows: Any = None
 
     @property
     def count(self) -> int:
@@ -286,6 +288,7 @@ class ReducedProblem(Problem):
     coordinates: Any = None
     seed: int = 0
     n_rows: int | None = None
+    model_rows: Any = None
 
     def __post_init__(self):
         if not np.isfinite(self.moments.scatter).all() or not np.isfinite(self.moments.energy):
@@ -445,6 +448,7 @@ class FourierProblem(Problem):
     sums: TrigonometricMoments
     center: bool = True
     n_rows: int | None = None
+    model_rows: Any = None
 
     @cached_property
     def operator(self) -> Any:

@@ -13,9 +13,9 @@ import numpy as np
 
 from ..bases import Basis, ColumnBasis
 from ..bases.base import check_moments
+from ..fitting.functions import MomentsOf
 from ..fitting.moments import Moments, row_moments, whitened
-from ..rows import Request
-from ..rows.functions import MomentsOf
+from ..fitting.task import FitTask
 
 
 @dataclass(frozen=True)
@@ -99,15 +99,15 @@ class JointMomentsOf(MomentsOf):
         return JointMoments(*parts, cross, other)
 
 
-def with_columns(request: Request, columns: GivenColumns | ViewColumns) -> Request:
-    """The request of a fit whose moments are joint with these columns."""
+def with_columns(task: FitTask, columns: GivenColumns | ViewColumns) -> FitTask:
+    """The task of a fit whose moments are joint with these columns."""
 
     def check(basis):
-        request.check(basis)
+        task.check_basis(basis)
         if not isinstance(basis, ColumnBasis):
             check_moments(basis.size + columns.width, basis.noun, basis.engine)
 
-    return replace(request, check=check, moments_of=partial(JointMomentsOf, columns=columns))
+    return replace(task, check_basis=check, moments_of=partial(JointMomentsOf, columns=columns))
 
 
 def check_length(known: int, wanted: int) -> None:

@@ -209,6 +209,7 @@ class Supervised(Problem):
     def __init__(self, inner: Any, norm: float, identity: float, dependence: float, spread: float):
         self.inner, self.norm, self.basis, self.identity = inner, norm, inner.basis, identity
         self.center, self.weight, self.n_rows = inner.center, inner.weight, inner.n_rows
+        self.model_rows = inner.model_rows
         self.dependence, self.variance = dependence, inner.total
         self.total = (1 - identity) * dependence + identity * norm * spread
         self.scale = norm * inner.scale

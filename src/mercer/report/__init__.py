@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._whole_file import whole_file
-from ..estimators._estimator import KernelEstimator
+from ..estimators._model import KernelModel
 from ..relatives.explaining import Significance
 from .content import gather
 from .page import render
@@ -97,7 +97,7 @@ def write_report(
     """
     if not isinstance(model, BaseEstimator):
         raise TypeError(f"A report needs a fitted model, and got {model!r}.")
-    if not isinstance(model, KernelEstimator):
+    if not isinstance(model, KernelModel):
         raise TypeError(
             f"A report needs a kernel PCA of mercer, such as mercer.KernelPCA, and got "
             f"{type(model).__name__}."

@@ -1,21 +1,16 @@
 """Rows in one array: NumPy, a memmap, CSR, or a tensor on a device."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..bases import AllPoints, Basis, GramBasis, PrecomputedBasis, Whitening
-from ..compute import TiledEngine, array_namespace, is_sparse, make_engine, restore, to_numpy
+from ..bases import AllPoints, GramBasis, PrecomputedBasis
+from ..compute import TiledEngine, array_namespace, is_sparse, restore, to_numpy
 from ..compute.arrays import Array, BlocksOnDemand, dtype_in
-from ..fitting.moments import row_moments
 from ..fitting.sampling import sampled_numbers
 from ..kernels import Kernel, Precomputed
-from .base import WITNESS, Rows, Witnessed
-from .functions import MomentsOf
+from .base import Rows
 
-# Share of the budget that coordinates of all rows may take.
-KEPT_SHARE = 16
 # Rows that tell one array from another.
 IDENTITY_ROWS = 256
 
@@ -29,38 +24,56 @@ class ArrayRows(Rows):
     original : object
         What the user passed: results go back to its library and device.
     memory : int, str or None
+    engine : TiledEngine or None
+        Where the rows go once and for all, if they fit there; passes are then made on them.
     """
 
-    kind, in_memory = "array", True
-
-    def __init__(self, array: Array, original: Any = None, memory: int | str | None = None):
+    def __init__(
+        self,
+        array: Array,
+        original: Any = None,
+        memory: int | str | None = None,
+        engine: TiledEngine | None = None,
+    ):
         self.array, self.original, self.memory = array, original, memory
-        #: The rows on the device of the engine, where they fit there; else the array.
+        #: The rows where they are computed with.
         self.placed = array
+        if engine is not None and engine.device is not None:
+            placed = engine.place(array)
+            self.placed = array if isinstance(placed, BlocksOnDemand) else placed
 
     @property
     def shape(self) -> Any:
-        """Rows and columns."""
         return tuple(self.array.shape)
 
     @property
     def dtype(self) -> Any:
-        """float32 stays, all else is float64."""
         return np.dtype(float_type(self.array))
 
-    def sum(self, function: Any, title: str = "rows") -> Any:
+    def sum(self, function, title="rows", *, again=False, checkpoint=None) -> Any:
         """The function of the whole: engines cut it into blocks themselves."""
         return function(self.placed, 0)
 
     def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
         """The function of the whole, in the library of what the user passed."""
         if out is not None:
-            return self.in_blocks().map(function, out, names)
+            from .blocks import BlockRows
+
+            return BlockRows(self.array, self.memory).map(function, out, names)
         return restore(in_type(function(self.array, 0), self.dtype), self.original)
 
-    def take(self, index: Array) -> Array:
-        """Rows by number."""
-        return self.array[index]
+    def gram(self, kernel: Kernel, engine: TiledEngine, n_components: int | None) -> GramBasis:
+        """All points, or the matrix itself where it was given."""
+        rows = engine.place(self.placed)
+        if isinstance(kernel, Precomputed):
+            return PrecomputedBasis(rows, engine)
+        return AllPoints().build(kernel, rows, engine, np.random.default_rng(0), n_components)
+
+    def as_array(self, who: str, limit: int | None = None) -> Array:
+        return self.array
+
+    def blocks(self) -> Any:
+        yield self.array
 
     def identity(self) -> list:
         """Shape, type, and rows from all over the array."""
@@ -69,107 +82,12 @@ class ArrayRows(Rows):
         rows = rows.toarray() if is_sparse(rows) else np.asarray(to_numpy(rows))
         return ["array", self.shape, str(self.dtype), rows]
 
-    def sample(self, size: int, rng: np.random.Generator | None = None) -> Array:
-        """Rows by the keys of their numbers."""
+    def sample(self, size: int, seed: int) -> Array:
         n = self.shape[0]
-        if n <= size:
-            return self.array
-        seed = self.seed if rng is None else int(rng.integers(2**62))
-        return self.array[sampled_numbers(n, size, seed)]
+        return self.array if n <= size else self.array[sampled_numbers(n, size, seed)]
 
-    def witnessed(self, moments_of: MomentsOf, size: int) -> Witnessed:
-        """Rows by the keys of their numbers, without a look at the others; all for features.
-
-        Features are judged on pairs of rows, few of which are then looked at. Where all rows judge
-        landmarks, their coordinates are made once for the sums and the judgment.
-        """
-        n, some = self.shape[0], self.placed
-        basis, whitening = moments_of.basis, moments_of.whitening
-        plain = self.weights is None and type(moments_of) is MomentsOf
-        if n > size and basis.exact_norms:
-            some = some[sampled_numbers(n, size, self.seed ^ WITNESS)]
-        elif plain and may_keep(basis, whitening, n):
-            basis.kernel.check(some)
-            Y = np.empty((n, whitening.width))
-            return Witnessed(row_moments(basis, whitening, some, kept=Y), some, Y)
-        return Witnessed(moments_of.over(self), some)
-
-    def whole(self, who: str) -> Any:
-        """These."""
-        return self
-
-    @property
-    def kept(self) -> Any:
-        """The array itself."""
-        return self.array
-
-    def for_passes(self) -> Any:
-        """A file on disk is read in blocks."""
-        return self.in_blocks() if isinstance(self.array, np.memmap) else self
-
-    def in_pieces(self) -> Any:
-        """In blocks; a tensor stays where it is."""
-        here = isinstance(self.array, np.ndarray) or is_sparse(self.array)
-        return self.in_blocks() if here else self
-
-    def batches(self) -> Any:
-        """All rows as one."""
-        yield self.array
-
-    def count_rows(self) -> Any:
-        """Known."""
-        return self.shape[0]
-
-    def candidates(self, size: int) -> Any:
-        """All rows."""
-        return self.placed
-
-    def typical(self) -> Any:
-        """All rows: kernels sample them as they need."""
-        return self.placed
-
-    def gram(
-        self,
-        kernel: Kernel,
-        engine: TiledEngine,
-        rng: np.random.Generator,
-        n_components: int | None = None,
-    ) -> GramBasis:
-        """All points, or the matrix itself where it was given."""
-        rows = engine.place(self.placed)
-        if isinstance(kernel, Precomputed):
-            return PrecomputedBasis(rows, engine)
-        basis = AllPoints().build(kernel, rows, engine, rng, n_components)
-        basis.checkpoint = self.checkpoint
-        return basis
-
-    def make_engine(
-        self,
-        *,
-        device: Any = None,
-        threads: int | None = None,
-        on_tiles: Callable[[int, int], None] | None = None,
-    ) -> Any:
-        """The engine that computes where the array is, or where it is told to; rows go there."""
-        engine = make_engine(
-            self.array, memory=self.memory, device=device, threads=threads, on_tiles=on_tiles
-        )
-        if engine.device is not None:
-            placed = engine.place(self.array)
-            self.placed = self.array if isinstance(placed, BlocksOnDemand) else placed
-        return engine
-
-    def in_blocks(self) -> Rows:
-        """The same rows, read in blocks."""
-        from .blocks import BlockRows
-
-        return BlockRows(self.array, self.memory)
-
-
-def may_keep(basis: Basis, whitening: Whitening, n: int) -> bool:
-    """Whether the coordinates of n rows are NumPy's, and a small share of the budget."""
-    plain = basis.exact_norms and whitening.W is not None and basis.engine.device is None
-    return plain and KEPT_SHARE * 8 * n * basis.size <= basis.engine.memory
+    def take(self, index: Array) -> Array:
+        return self.array[index]
 
 
 def float_type(X: Array) -> Any:

@@ -5,6 +5,7 @@ For chunks i < j one task makes the tiles of k(Z_i, Z_j) once and uses them for 
 back. Rows never leave the workers, vectors live with the caller.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ..bases.points import PointGram
 from ..compute import is_sparse, match_sparsity, to_numpy
 from ..compute.engine import row_blocks
 from ..compute.linalg import times_few
+from ..fitting.choosing import after_words
 from ..fitting.costs import fits_client
 from ..fitting.expansion import KernelExpansion
 from .tasks import Workers, constant, delayed, filled, run, take_rows, tree_sum
@@ -84,11 +86,26 @@ class ChunkGram(GramBasis):
             total, start = total + self.kernel.gradient(X, Z, W[start:stop]), stop
         return total
 
-    def hold(self, array, checkpoint=None) -> None:
+    def hold(self, array) -> None:
         """Take the same rows from persisted chunks, of any lengths, until `release`."""
-        for basis in (self, self.draft):
-            if basis is not None:
-                basis._held, basis.checkpoint = array, checkpoint
+        self._held = array
+        if self.draft is not None:
+            self.draft._held = array
+
+    def keep_in(self, checkpoint) -> None:
+        self.checkpoint = checkpoint
+        if self.draft is not None:
+            self.draft.checkpoint = checkpoint
+
+    def explained(self, plan: Any) -> Any:
+        """Nothing is kept between products of chunk pairs."""
+        tasks = f"by Dask, {self.workers.cores} tasks at a time"
+        tasks += f"; {after_words(self.bytes, self.engine.memory, self.sparse_rows)}"
+        if "kept" not in plan.method:
+            return replace(plan, reason=f"{plan.reason}; {tasks}")
+        free = next(e for e in plan.estimates if e.method == "krylov, matrix-free")
+        reason = f"{free.method}: rows stay on the workers, tiles are not kept; {tasks}"
+        return replace(plan, chosen=replace(free, solver=plan.solver), reason=reason)
 
     def release(self):
         """Forget the draft, the persisted chunks and the checkpoint."""

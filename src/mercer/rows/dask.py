@@ -5,8 +5,6 @@ second pass sums the moments of the chunks in a tree. With all points as the bas
 here, on vectors, and its products run on the workers.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -19,27 +17,24 @@ from ..compute import (
     TiledEngine,
     format_bytes,
     is_sparse,
-    make_engine,
     match_sparsity,
     parse_bytes,
     stack_rows,
     to_numpy,
 )
 from ..compute.arrays import Array
-from ..fitting.checkpoint import Progress
-from ..fitting.choosing import after_words
 from ..fitting.costs import SPARE_VECTORS, client_vectors
+from ..fitting.partial_sums import pack, unpack
 from ..kernels import Kernel
-from ..kernels.base import WIDTH_SAMPLE
-from .base import KEPT_ROWS, Rows
+from .base import Rows
 from .chunk_gram import ChunkGram
-from .functions import Survey, SurveyOf
-from .partial_sums import pack, unpack
 from .tasks import Workers, constant, delayed, filled, grouped, neighbors, run, take_rows, tree_sum
 
 # Tiles between two chunks are centered on one of them and not on all rows, so that squared
 # norms in them are up to four times those that the spread is judged by.
 PAIR_SPREAD = DRAFT_SPREAD / 4
+# Rows that the spread is judged by.
+SPREAD_ROWS = 2000
 # Small chunks are taken together until they have so many bytes, or so large a part of all rows:
 # enough tasks for many cores. The same on any machine, since checkpoints and streams count them.
 TOGETHER_BYTES, TOGETHER_PARTS = 2**24, 64
@@ -71,8 +66,6 @@ class DaskRows(Rows):
         Where tasks compute.
     """
 
-    kind = "dask"
-
     def __init__(
         self,
         X: Array,
@@ -86,9 +79,6 @@ class DaskRows(Rows):
         self.array = checked_rows(X)
         self.sparse = is_sparse(empty_like(self.array))
         self.workers = Workers.of(self.array, memory, n_jobs, device)
-        #: Why a small basis was taken, where that was left to us.
-        self.reason: str | None = None
-        self._seen: Survey | None = None
 
     @property
     def shape(self) -> Any:
@@ -111,15 +101,20 @@ class DaskRows(Rows):
 
         return pd.DataFrame(empty, columns=self.original.columns)
 
-    def sum(self, function: Any, title: str = "rows") -> Any:
+    def sum(self, function, title="rows", *, again=False, checkpoint=None) -> Any:
         """The sums of the chunks, added in a tree."""
-        array = self._passes if self.checkpoint is None else self._together
+        import dask.array as da
+
+        array = self._passes if checkpoint is None else self._together
         n, lengths = array.shape[0], array.chunks[0]
         if n < 2:
             raise ValueError(f"Found array with {n} sample(s) while a minimum of 2 is required.")
+        # In chunks of the same rows, so that a task gets the weights of its own.
+        w = function.weights
+        weights = [] if w is None else [da.from_array(w[:, None], (lengths, 1), name=False)]
         tasks = array.map_blocks(
             on_chunk,
-            *self._weights_beside(array),
+            *weights,
             work=constant(function.weighing(None)),
             firsts=[0, *accumulate(lengths)],
             make=self.workers.engine(sum(map(bool, lengths))),
@@ -128,19 +123,10 @@ class DaskRows(Rows):
             meta=np.empty((0, 0), object),
         ).to_delayed()
         parts = [part for part, length in zip(tasks.ravel(), lengths, strict=True) if length]
-        return run([tree_sum(parts)])[0] if self.checkpoint is None else self._kept_sum(parts)
-
-    def _weights_beside(self, array) -> list:
-        """The weights in chunks of the same rows, so that a task gets those of its own."""
-        import dask.array as da
-
-        if self.weights is None:
-            return []
-        return [da.from_array(self.weights[:, None], chunks=(array.chunks[0], 1), name=False)]
-
-    def _kept_sum(self, parts: list) -> Any:
-        """The same in groups of chunks, after each of which the sum so far may be written."""
-        stage = self.checkpoint.next_sum() if self.checkpoint is not None else Progress()
+        if checkpoint is None:
+            return run([tree_sum(parts)])[0]
+        # In groups of chunks, after each of which the sum so far may be written.
+        stage = checkpoint.next_sum()
         known = stage.header
         group = known.get("group", max(GROUP_LEAST, -(-len(parts) // GROUPS)))
         done = known.get("chunks", 0)
@@ -162,27 +148,12 @@ class DaskRows(Rows):
         rows = rows.toarray() if is_sparse(rows) else np.asarray(rows)
         return ["dask", list(array.chunks[0]), str(self.dtype), rows]
 
-    def survey(self, size: int) -> Survey:
-        """Rows checked, counted and sampled in one pass."""
-        if self._seen is None or self._seen.sample.size < min(size, self._seen.count):
-            self._seen = self.sum(SurveyOf(size, self.seed))
-        return self._seen
-
-    @property
-    def kept(self) -> Any:
-        """The Dask array."""
-        return self.array
-
-    def batches(self) -> Any:
+    def blocks(self) -> Any:
         """The chunks one after the other, each brought here in its turn."""
         for block in self._lazy.to_delayed().ravel():
             yield run([block])[0]
 
-    def count_rows(self) -> Any:
-        """The lengths of the chunks, counted where they are not known."""
-        return self._counted.shape[0]
-
-    def whole(self, who: str) -> Any:
+    def as_array(self, who: str, limit: int | None = None) -> Any:
         """Not brought here: they may be more than fit."""
         raise ValueError(
             f"{who} needs all rows in one place, and X is a Dask collection. Pass X.compute() if "
@@ -190,28 +161,11 @@ class DaskRows(Rows):
             "chunks are."
         )
 
-    def sample(self, size: int, rng: np.random.Generator | None = None) -> Array:
-        """Rows by the keys of their numbers."""
-        if rng is None:
-            return self.survey(size).sample.leading(size).rows
-        return self.sum(SurveyOf(size, int(rng.integers(2**62)))).sample.rows
-
-    def candidates(self, size: int) -> Any:
-        """The sample, and the row of largest norm where rows were left out of it."""
-        seen, rows = self.survey(size), self.sample(size)
-        return rows if rows.shape[0] == seen.count else stack_rows([rows, seen.farthest])
-
     def take(self, index: Array) -> Array:
         """Rows by number, brought here."""
         return take_rows(self._passes, index)
 
-    def gram(
-        self,
-        kernel: Kernel,
-        engine: TiledEngine,
-        rng: np.random.Generator,
-        n_components: int | None = None,
-    ) -> Any:
+    def gram(self, kernel: Kernel, engine: TiledEngine, n_components: int | None) -> Any:
         """The Gram matrix by pairs of chunks, which stay on the workers."""
         r, n = n_components or 0, self._counted.shape[0]
         check_vectors(n, r, engine)
@@ -219,40 +173,11 @@ class DaskRows(Rows):
         held = evened(self._together, workers.cores, workers.core_memory, columns).persist()
         check = delayed(kernel.check)
         run([check(rows) for _, rows in filled(held)])
-        single = kernel.spread(self.candidates(KEPT_ROWS)) <= PAIR_SPREAD
+        single = kernel.spread(self.sample(SPREAD_ROWS, 0)) <= PAIR_SPREAD
         basis = ChunkGram(kernel, self._together, engine, workers, single)
         basis.bytes, basis.sparse_rows = n * self._entries * self.dtype.itemsize, self.sparse
-        basis.hold(held, self.checkpoint)
+        basis.hold(held)
         return basis
-
-    def for_points(self, required: bool, who: str) -> Any:
-        """These, unless the vectors of the exact method do not fit here and nobody asks for it."""
-        memory = parse_bytes(self.memory)
-        need = client_vectors(self._counted.shape[0], 0)
-        if required or need <= memory:
-            return self
-        self.reason = (
-            f"the exact method keeps {format_bytes(need)} or more of vectors here, and memory "
-            f"allows {format_bytes(memory)}"
-        )
-        return None
-
-    def typical(self) -> Any:
-        """The rows on which widths are measured when all are in one place, so that they agree."""
-        n = self._counted.shape[0]
-        if n <= WIDTH_SAMPLE:
-            return self.sample(WIDTH_SAMPLE)
-        return self.take(np.sort(np.random.default_rng(0).choice(n, WIDTH_SAMPLE, replace=False)))
-
-    def make_engine(
-        self,
-        *,
-        device: Any = None,
-        threads: int | None = None,
-        on_tiles: Callable[[int, int], None] | None = None,
-    ) -> Any:
-        """Threads here: devices are those of the workers."""
-        return make_engine(memory=self.memory, threads=threads, on_tiles=on_tiles)
 
     def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
         """A lazy array with the chunks of the rows, many small ones together."""
@@ -274,22 +199,6 @@ class DaskRows(Rows):
             drop_axis=() if function.tail else 1,
             meta=np.empty((0,) * (1 + len(function.tail)), self.dtype),
         )
-
-    def explained(self, plan: Any, problem: Any) -> Any:
-        """Nothing is kept between products of chunk pairs."""
-        tasks = f"by Dask, {self.workers.cores} tasks at a time"
-        if self.reason is not None:
-            chosen = replace(plan.chosen, method="landmarks")
-            reason = f"landmarks: {self.reason}; {tasks}"
-            return replace(plan, estimates=(chosen,), chosen=chosen, reason=reason)
-        if problem.basis.spans_data:
-            basis = problem.basis
-            tasks += f"; {after_words(basis.bytes, basis.engine.memory, self.sparse)}"
-        if not problem.basis.spans_data or "kept" not in plan.method:
-            return replace(plan, reason=f"{plan.reason}; {tasks}")
-        free = next(e for e in plan.estimates if e.method == "krylov, matrix-free")
-        reason = f"{free.method}: rows stay on the workers, tiles are not kept; {tasks}"
-        return replace(plan, chosen=replace(free, solver=plan.solver), reason=reason)
 
     @property
     def _counted(self) -> Any:

@@ -9,9 +9,9 @@ from ..bases import TrigonometricMoments
 from ..compute import is_sparse
 from ..compute.arrays import csr_from_parts
 from ..exceptions import CheckpointError
-from ..fitting.moments import Moments
-from ..fitting.sampling import RowSample
 from .functions import Box, Sums, Survey
+from .moments import Moments
+from .sampling import RowSample
 
 # All that sums are made of: names are looked up here, never imported.
 SUMS: dict[str, type] = {

@@ -1,4 +1,4 @@
-"""Functions of blocks of rows, called where the rows are; what they return adds up."""
+"""Row functions: called on blocks of rows where the rows are; their results add with ``+``."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -10,14 +10,17 @@ import numpy as np
 from ..bases import FourierBasis, Whitening
 from ..bases.fourier import row_range
 from ..compute import TiledEngine, stack_rows, to_numpy
-from ..fitting.expansion import KernelExpansion
-from ..fitting.moments import Moments, row_moments, whitened
-from ..fitting.sampling import RowSample
 from ..kernels.base import wide_row_squares
+from .expansion import KernelExpansion
+from .moments import Moments, row_moments, whitened
+from .sampling import RowSample
 
 
 class RowFunction(ABC):
-    """A function of a block of rows, which may be called where the rows are."""
+    """A picklable function of a block of rows."""
+
+    #: How often each row counts, (n,), where that matters.
+    weights: np.ndarray | None = None
 
     @abstractmethod
     def __call__(self, rows, first: int) -> Any:
@@ -34,26 +37,16 @@ class RowFunction(ABC):
 
 @dataclass(frozen=True)
 class WeightedFunction(RowFunction):
-    """A function of weighted rows.
-
-    Attributes
-    ----------
-    basis : Basis
-    weights : array or None
-        Of rows number start, start + 1, ...
-    start : int
-    """
+    """A function of weighted rows; `weights` are those of rows number start, start + 1, ..."""
 
     basis: Any
     weights: np.ndarray | None = field(default=None, kw_only=True)
     start: int = field(default=0, kw_only=True)
 
     def moved(self, engine):
-        """Against the same basis elsewhere."""
         return replace(self, basis=self.basis.moved(engine))
 
     def weighing(self, weights, start=0):
-        """With other weights."""
         return replace(self, weights=weights, start=start)
 
     def weights_of(self, rows, first: int):
@@ -65,22 +58,31 @@ class WeightedFunction(RowFunction):
 
 @dataclass(frozen=True)
 class MomentsOf(WeightedFunction):
-    """Moments of rows against a basis, which add up; `finished` completes their sum."""
+    """Moments of rows against a basis; `finished` makes those of coordinates of their sum."""
 
     whitening: Whitening
 
     def __call__(self, rows, first):
-        """Moments of a block."""
         self.basis.kernel.check(rows)
         return row_moments(self.basis, self.whitening, rows, self.weights_of(rows, first))
-
-    def over(self, rows) -> Moments:
-        """The moments of the coordinates of all rows, in one pass."""
-        return self.finished(rows.sum(self, "summing moments"))
 
     def finished(self, found: Moments) -> Moments:
         """The moments of coordinates from the sum over all blocks."""
         return whitened(self.basis, self.whitening, found)
+
+
+@dataclass(frozen=True)
+class TrigonometricOf(WeightedFunction):
+    """Trigonometric moments of rows for a Fourier grid."""
+
+    basis: FourierBasis
+
+    def __call__(self, rows, first):
+        return self.basis.moments(rows, self.weights_of(rows, first))
+
+    def finished(self, found):
+        """The sum over all blocks as it is."""
+        return found
 
 
 @dataclass(frozen=True)
@@ -99,32 +101,22 @@ class Sums:
 
 @dataclass(frozen=True)
 class Together(RowFunction):
-    """Several functions in one pass."""
+    """Several functions in one pass, the first of which may weigh rows."""
 
     functions: tuple[RowFunction, ...]
 
     def __call__(self, rows, first):
-        """All of them for a block."""
         return Sums(tuple(function(rows, first) for function in self.functions))
 
+    @property
+    def weights(self) -> Any:  # type: ignore[override]
+        return self.functions[0].weights
+
     def moved(self, engine):
-        """All of them elsewhere."""
         return Together(tuple(function.moved(engine) for function in self.functions))
 
     def weighing(self, weights, start=0):
-        """All of them."""
         return Together(tuple(function.weighing(weights, start) for function in self.functions))
-
-
-@dataclass(frozen=True)
-class TrigonometricOf(WeightedFunction):
-    """Trigonometric moments of rows for a Fourier grid."""
-
-    basis: FourierBasis
-
-    def __call__(self, rows, first):
-        """Those of a block."""
-        return self.basis.moments(rows, self.weights_of(rows, first))
 
 
 @dataclass(frozen=True)
@@ -148,12 +140,10 @@ class OfExpansion(RowFunction):
     title: str
 
     def __call__(self, rows, first):
-        """The verb for a block."""
         self.expansion.basis.kernel.check(rows)
         return self.verb(self.expansion, rows)
 
     def moved(self, engine: TiledEngine) -> Any:
-        """With the basis elsewhere."""
         basis = self.expansion.basis.moved(engine)
         return replace(self, expansion=replace(self.expansion, basis=basis))
 
@@ -170,7 +160,7 @@ def errors_of(expansion: KernelExpansion) -> OfExpansion:
 
 @dataclass(frozen=True)
 class Survey:
-    """Rows counted and sampled in one pass; two of them add up to one.
+    """Rows counted and sampled in one pass.
 
     Attributes
     ----------
@@ -196,6 +186,12 @@ class Survey:
         far = self if self.reach >= other.reach else other
         return Survey(self.sample + other.sample, self.count + other.count, far.reach, far.farthest)
 
+    @property
+    def pilot(self) -> Any:
+        """The sample, with the farthest row where rows were left out."""
+        rows = self.sample.rows
+        return rows if rows.shape[0] == self.count else stack_rows([rows, self.farthest])
+
 
 @dataclass(frozen=True)
 class SurveyOf(RowFunction):
@@ -205,7 +201,6 @@ class SurveyOf(RowFunction):
     seed: int
 
     def __call__(self, rows, first):
-        """The survey of a block."""
         sample = RowSample(self.size, self.seed).add(rows, first)
         squares = to_numpy(wide_row_squares(rows))
         peak = int(np.argmax(squares)) if squares.size else 0
@@ -231,7 +226,6 @@ class RangeOf(RowFunction):
     """The box of rows."""
 
     def __call__(self, rows, first):
-        """Of a block."""
         return Box(row_range(rows))
 
 
@@ -240,7 +234,6 @@ class CountOf(RowFunction):
     """How many rows there are."""
 
     def __call__(self, rows, first):
-        """Of a block."""
         return rows.shape[0]
 
 
@@ -251,13 +244,11 @@ class PickOf(RowFunction):
     index: np.ndarray
 
     def __call__(self, rows, first):
-        """The rows of a block that are wanted, with their places in the order asked for."""
         local = self.index - first
         places = np.flatnonzero((local >= 0) & (local < rows.shape[0]))
         return ((places, rows[local[places]]),) if places.size else ()
 
-
-def in_order(found: tuple) -> Any:
-    """The rows of `PickOf` in the order asked for."""
-    places = np.concatenate([places for places, _ in found])
-    return stack_rows([rows for _, rows in found])[np.argsort(places, kind="stable")]
+    def in_order(self, found: tuple) -> Any:
+        """The rows of all blocks in the order asked for."""
+        places = np.concatenate([places for places, _ in found])
+        return stack_rows([rows for _, rows in found])[np.argsort(places, kind="stable")]

@@ -1,7 +1,4 @@
-"""What every method shares that ends in a kernel expansion: scores, errors, pre-images, results.
-
-Every method ends in the same object, so all that is done with a fitted model is here.
-"""
+"""A fitted model: scores, errors and pre-images of every method that ends in an expansion."""
 
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -9,54 +6,41 @@ from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, restore, to_numpy
+from ..compute import array_namespace, is_sparse, on_device_of, restore, to_numpy
 from ..compute.arrays import Array
 from ..compute.linalg import peak_signs
 from ..exceptions import tell
-from ..fitting.checkpoint import Checkpoint, identity_of
 from ..fitting.expansion import KernelExpansion
+from ..fitting.functions import errors_of, scores_of
+from ..fitting.task import MODEL_ROWS
 from ..kernels import RBF
 from ..preimage import Preimage, ridge_inverse
-from ..rows import (
-    Rows,
-    errors_of,
-    float_type,
-    in_type,
-    scores_of,
-)
-from ._door import Door, seed_from
+from ..rows import ArrayRows, Rows, float_type, in_type
+from ._door import Door
 from ._explained import Explained
 from ._inverse import Inverse, checked_scores, preimage_recipe
 from ._output import contained
 from ._parameters import Interval
 
-# Training rows kept with a model whose basis is not the data, for neighbors and regressions.
-SAMPLE_ROWS = 2000
-
-# Of them, those whose scores say which sign a component gets, where they are not all rows.
+# Of the rows that a model keeps, those whose scores say which sign a component gets.
 SIGN_ROWS = 500
-
-# Parameters that a fit may change when it goes on from a checkpoint.
-NOT_OF_THE_RESULT = {"checkpoint", "n_jobs", "memory", "verbose", "callback", "copy_X"}
-
 # Variance below this share of the kernel's own size is rounding.
 ZERO_VARIANCE = 1e-14
-
+NO_VARIANCE = (
+    "The data have no variance in feature space, as when all rows are equal: every component is "
+    "zero."
+)
 # Energy in a span beyond that of the rows themselves, as a share, that spoils results.
 OVERSHOOT = 0.1
 INDEFINITE = (
     "{} is indefinite on these data: their projections are longer than they are, so eigenvalues, "
     "scores and bounds from a few points are not to be trusted. Use KernelPCA(basis='points'), or "
     "a kernel that is positive semidefinite."
-)
-NO_VARIANCE = (
-    "The data have no variance in feature space, as when all rows are equal: every component is "
-    "zero."
 )
 
 
@@ -99,11 +83,8 @@ class Scores:
         return contained(self, rows.map(function), X)
 
 
-class KernelEstimator(Scores, Explained, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
+class KernelModel(Scores, Explained, TransformerMixin, Door):
     """Scores, errors and pre-images of every method that ends in a kernel expansion."""
-
-    preimage: Any = "auto"
-    checkpoint: Any = None
 
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -240,61 +221,49 @@ class KernelEstimator(Scores, Explained, ClassNamePrefixFeaturesOutMixin, Transf
     def __sklearn_is_fitted__(self) -> bool:
         return "expansion_" in vars(self)
 
-    def _open_checkpoint(self, rows) -> Checkpoint | None:
-        """Where the fit leaves what it has found, and finds what it has left."""
-        if self.checkpoint is None:
-            return None
-        params = self.get_params(deep=False)
-        if isinstance(self.random_state, np.random.RandomState):
-            params["random_state"] = "a generator"
-        settings = {name: params[name] for name in params.keys() - NOT_OF_THE_RESULT}
-        identity = rows.identity() if rows.weights is None else [*rows.identity(), rows.weights]
-        return Checkpoint(
-            self.checkpoint, identity_of(settings, identity), seed_from(self.random_state)
-        )
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the scores: the class in small letters, and a number."""
+        check_is_fitted(self)
+        name = type(self).__name__.lower()
+        return np.array([f"{name}{i}" for i in range(self._n_features_out)], dtype=object)
 
-    def _rng_for(self, kept: Checkpoint | None) -> np.random.Generator:
-        """The generator of a fit; one that goes on from a checkpoint draws as it did before."""
-        return self._make_rng() if kept is None else np.random.default_rng(kept.seed)
-
-    def _set_results(self, result, problem, rows: Rows):
-        """Set the fitted attributes that follow from canonical eigenpairs."""
-        pairs, weight = result.pairs, problem.weight
-        degrees = weight - 1 if self.center and weight > 1 else weight
-        total = max(problem.total, np.finfo(float).tiny)
+    def _adopt(self, problem, result, rows: Rows) -> None:
+        """Take over the result of a fit: the only place that sets what all models have."""
+        basis, pairs, weight = result.expansion.basis, result.pairs, problem.weight
+        array, like = (rows.array, rows.original) if isinstance(rows, ArrayRows) else (None, None)
 
         def out(array):
-            return restore(in_type(array, rows.dtype), rows.original if rows.in_memory else None)
+            return restore(in_type(array, rows.dtype), like)
 
+        self.kernel_, self.certificate_ = basis.kernel, result.certificate
+        self.expansion_ = result.expansion
         self.eigenvalues_ = out(pairs.values)
+        degrees = weight - 1 if self.center and weight > 1 else weight
         self.explained_variance_ = out(pairs.values / degrees)
+        total = max(problem.total, np.finfo(float).tiny)
         with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
             self.explained_variance_ratio_ = out(np.minimum(pairs.values / total, 1.0))
-        self._keep_rows(result, problem, rows, out)
+        if result.vectors is not None:
+            self.eigenvectors_ = out(result.vectors)
+            self.X_fit_ = basis.points if array is None else array
+        if not basis.spans_data:
+            self.X_sample_ = copied(problem.model_rows)
+            if result.vectors is None:
+                self.expansion_ = self._signed(result.scores, problem.count)
+            if basis.points is not None:
+                self.landmarks_ = restore(basis.points, like)
         self._set_gamma(rows.shape[1])
         if problem.overshoots(OVERSHOOT):
             tell(INDEFINITE.format(self.kernel_))
         elif problem.total <= ZERO_VARIANCE * problem.scale:
             tell(NO_VARIANCE)
 
-    def _keep_rows(self, result, problem, rows: Rows, out):
-        """Set what a model keeps of its rows: all of them, or a sample and the landmarks."""
-        basis = self.expansion_.basis
-        if basis.spans_data:
-            self.eigenvectors_, self.X_fit_ = out(result.vectors), rows.kept
-            return
-        self.X_sample_ = copied(rows.sample(SAMPLE_ROWS))
-        if result.vectors is not None:
-            self.eigenvectors_, self.X_fit_ = out(result.vectors), rows.kept
-        else:
-            # As of a fit to all points: the largest score of a training row is positive.
-            scores = result.scores
-            if scores is None:
-                step = 1 if problem.count <= SAMPLE_ROWS else SAMPLE_ROWS // SIGN_ROWS
-                scores = self.expansion_.scores(self.X_sample_[::step])
-            self.expansion_ = self.expansion_.stretched(peak_signs(scores))
-        if basis.points is not None:
-            self.landmarks_ = restore(basis.points, rows.original if rows.in_memory else None)
+    def _signed(self, scores, n: int) -> KernelExpansion:
+        """As of a fit to all points: the largest score of a training row is positive."""
+        if scores is None:
+            step = 1 if n <= MODEL_ROWS else MODEL_ROWS // SIGN_ROWS
+            scores = self.expansion_.scores(self.X_sample_[::step])
+        return self.expansion_.stretched(peak_signs(scores))
 
     def _set_gamma(self, d: int):
         fallback = self.gamma if isinstance(self.gamma, Real) else 1.0 / d
@@ -329,29 +298,12 @@ class KernelEstimator(Scores, Explained, ClassNamePrefixFeaturesOutMixin, Transf
         K = self.kernel_(on_device_of(S, centers), centers)
         return K @ on_device_of(self.dual_coef_, K)
 
-    def _check_inverse(self, rows, engine):
-        """Raise ValueError where the regression of the rows on their scores does not fit."""
-        if self._named_kernel(rows.shape[1]).per_column and self._encoder() is not None:
-            raise ValueError(
-                f"fit_inverse_transform=True takes the kernel between scores, and kernel="
-                f"{self.kernel!r} is made for the columns of X. Leave it out: inverse_transform "
-                "works without it."
-            )
-        n = rows.shape[0]
-        need = 2 * n**2 * rows.dtype.itemsize
-        if need > engine.memory:
-            raise ValueError(
-                f"fit_inverse_transform=True solves an n x n system, which needs "
-                f"{format_bytes(need)} for {n:,} rows, and memory allows "
-                f"{format_bytes(engine.memory)}. Raise memory, or fit without it."
-            )
-
-    def _learn_inverse(self, rows, engine):
+    def _learn_inverse(self, task):
         """scikit-learn's inverse transform: a ridge regression of the rows on their scores."""
         spans = self.expansion_.basis.spans_data
-        S = self._training_scores() if spans else self.expansion_.scores(rows.array)
-        S, X = to_numpy(S), to_numpy(rows.array)
-        alpha = self.alpha if rows.weights is None else self.alpha / rows.weights
+        S = self._training_scores() if spans else self.expansion_.scores(task.array)
+        S, X = to_numpy(S), to_numpy(task.array)
+        alpha = self.alpha if task.weights is None else self.alpha / task.weights
         self.dual_coef_ = ridge_inverse(self.kernel_, S, X, alpha)
         self.X_transformed_fit_ = S
 
