@@ -12,7 +12,6 @@ import mercer
 ROOT = Path(mercer.__file__).parent
 LAYERS = [
     {
-        "_colors",
         "_packages",
         "_tables",
         "_whole_file",

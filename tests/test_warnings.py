@@ -1,8 +1,9 @@
-"""Warnings: of our own category, at the user's line, once for a line and not once a fold."""
+"""Warnings: of our own category, at the user's line; errors: a family that says what to do."""
 
 import ast
 import re
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 import mercer
 from mercer import ClassicalMDS, KernelPCA
 from mercer.bases import Landmarks
-from mercer.exceptions import MercerError, MercerWarning, tell
+from mercer.exceptions import MercerError, MercerWarning
 from mercer.selectors import Uniform
 
 
@@ -30,48 +31,16 @@ def heard(action):
     return [one for one in told if issubclass(one.category, UserWarning)]
 
 
-def test_folds_warn_once(X):
-    """Folds of other sizes, and so other numbers in the message."""
+def test_warnings_name_the_line_of_the_user(X):
+    """Also through scikit-learn, whose folds and searches call us."""
     model = KernelPCA(2, kernel="rbf", gamma=0.2, basis=Landmarks(500, Uniform()))
-    (one,) = heard(lambda: cross_val_score(model, X, cv=5))
-    assert "size=500 is more than the 48 rows" in str(one.message) and one.filename == __file__
-    assert issubclass(one.category, MercerWarning)
-    search = GridSearchCV(model, {"gamma": [0.1, 0.2, 0.4]}, cv=3)
-    assert len(heard(lambda: search.fit(X))) == 1
-
-
-def test_other_lines_and_other_advice_are_heard(X):
-    def act():
-        tell("3 of 5 rows")
-        tell("4 of 5 rows")
-        tell("4 of 5 columns")
-
-    assert [str(one.message) for one in heard(act)] == [
-        "3 of 5 rows",
-        "4 of 5 rows",  # another line
-        "4 of 5 columns",
-    ]
-
-    def again():
-        for i in range(4):
-            tell(f"{i} of 1.5e-{i} rows")
-            tell(f"{i} of 1,000 columns")
-
-    assert [str(one.message) for one in heard(again)] == ["0 of 1.5e-0 rows", "0 of 1,000 columns"]
-
-
-@pytest.mark.parametrize(("action", "count"), [("always", 4), ("ignore", 0)])
-def test_who_wants_to_hear_all_or_nothing_does(action, count):
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter(action)
-        for i in range(4):
-            tell(f"{i} rows")
-    assert len(told) == count
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", message="never", category=MercerWarning)
-        for _ in range(2):
-            with pytest.raises(MercerWarning):
-                tell("never again")
+    search = GridSearchCV(model, {"gamma": [0.1, 0.2]}, cv=3)
+    actions = (model.fit, search.fit, lambda X: cross_val_score(model, X, cv=5))
+    for act in actions:
+        told = heard(partial(act, X))
+        assert told and all(one.filename == __file__ for one in told)
+        assert all(issubclass(one.category, MercerWarning) for one in told)
+        assert "size=500 is more than the" in str(told[0].message)
 
 
 def test_too_many_landmarks_of_distances(X):

@@ -47,32 +47,23 @@ def whole_file(path, overwrite=True) -> Iterator[BinaryIO]:
 
 
 def begin_part(path: Path) -> tuple[Path, BinaryIO]:
-    """A new hidden file beside `path`, held while it is open; left-overs of others are removed."""
-    remove_leftovers(path)
+    """A new hidden file beside `path`, held while it is open.
+
+    Parts of this very file that killed processes have left, and no living one writes, are removed.
+    """
+    own = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.part")
+    with suppress(OSError):
+        for left in filter(lambda part: own.fullmatch(part.name), path.parent.iterdir()):
+            with suppress(OSError):
+                old = time.time() - left.stat().st_mtime >= YOUNG
+                with open(left, "rb") as found:
+                    free = old and hold(found)
+                if free:
+                    left.unlink()
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     file = open(part, "xb")  # noqa: SIM115
     hold(file)
     return part, file
-
-
-def remove_leftovers(path: Path) -> None:
-    """Remove parts of this very file that killed processes have left."""
-    own = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.part")
-    with suppress(OSError):
-        for part in path.parent.iterdir():
-            if own.fullmatch(part.name):
-                remove_unless_held(part)
-
-
-def remove_unless_held(part: Path) -> None:
-    """Remove a part that no living process writes."""
-    with suppress(OSError):
-        if time.time() - part.stat().st_mtime < YOUNG:
-            return
-        with open(part, "rb") as file:
-            if not hold(file):
-                return
-        part.unlink()
 
 
 def hold(file) -> bool:

@@ -14,8 +14,8 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt  # noqa: E402
 
 from mercer import DiffusionMap, HebbianKernelPCA, KernelPCA, plot  # noqa: E402
-from mercer._colors import GROUP_COLORS  # noqa: E402
 from mercer.bases import Landmarks  # noqa: E402
+from mercer.plot.axes import GROUP_COLORS  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

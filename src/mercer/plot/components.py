@@ -6,9 +6,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._colors import group_color
 from ..compute.arrays import Array
-from .axes import MARKERS, check_component, dense, new_axes, row_of_axes
+from .axes import MARKERS, check_component, dense, group_color, new_axes, row_of_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from .._colors import group_color
 from ..estimators import KernelPCASearch
 from ..hebbian import History
 from ..relatives.explaining import Attribution, Significance
 from ..solvers import PassState
-from .axes import DASHES, MARKERS, check_component, dense, new_axes
+from .axes import DASHES, MARKERS, check_component, dense, group_color, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

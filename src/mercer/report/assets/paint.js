@@ -5,7 +5,7 @@
  * of the canvas by hand: for 20,000 of them that is several times faster than paths.
  */
 
-// Those of plots (_colors.py), for paper and night alike.
+// Those of plots (plot/axes.py), for paper and night alike.
 const GROUP_COLORS = [
   "#273bc4", "#d88914", "#008962", "#d83b14", "#b176ff", "#629db1", "#892700", "#62d8b1",
   "#623b76", "#d8c400", "#8962b1", "#b1b1ff",
