@@ -17,7 +17,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from mercer import ClassicalMDS, KernelPCA
 from mercer.kernels import RBF, Laplacian, Polynomial
 from mercer.mds import distances
-from mercer.mds.coordinates import cailliez_constant, double_centered, landmark_map, lifted
+from mercer.mds.distances import LiftedDistance
+from mercer.mds.scaling import cailliez_constant, double_centered, landmark_map
 
 # scikit-learn's own tests of ClassicalMDS, collected under their names and run against ours.
 HAS_PEER = hasattr(sklearn.manifold, "ClassicalMDS")
@@ -52,6 +53,10 @@ def cityblock(n=200, d=5):
     return cdist(X, X, "cityblock")
 
 
+def lifted(D, kind, constant):
+    return LiftedDistance(None, kind, constant, 0.0).lift(D)
+
+
 def spectrum(D):
     return np.linalg.eigvalsh(double_centered(D))[::-1]
 
@@ -66,7 +71,7 @@ def procrustes(Y, Z):
 def way(request, monkeypatch):
     """Both ways to the eigenpairs, at one size."""
     if request.param == "iterative":
-        monkeypatch.setattr("mercer.mds.fit.DENSE_ROWS", 10)
+        monkeypatch.setattr("mercer.mds.scaling.DENSE_ROWS", 10)
     return request.param
 
 
@@ -211,11 +216,11 @@ def test_constants_are_the_least_that_make_distances_euclidean(kind, way):
     model = ClassicalMDS(2, dissimilarity="precomputed", correction=kind, random_state=0).fit(D)
     c, scale = model.correction_constant_, spectrum(D)[0]
     assert c > 0
-    assert spectrum(lifted(D, kind, c, 0.0))[-1] > -1e-8 * scale
-    assert spectrum(lifted(D, kind, 0.98 * c, 0.0))[-1] < -1e-8 * scale
+    assert spectrum(lifted(D, kind, c))[-1] > -1e-8 * scale
+    assert spectrum(lifted(D, kind, 0.98 * c))[-1] < -1e-8 * scale
     assert model.negative_share_ < 1e-6
     Y = ClassicalMDS(59, dissimilarity="precomputed", correction=kind).fit(D).embedding_
-    np.testing.assert_allclose(cdist(Y, Y), lifted(D, kind, c, 0.0), atol=1e-6 * D.max())
+    np.testing.assert_allclose(cdist(Y, Y), lifted(D, kind, c), atol=1e-6 * D.max())
 
 
 def test_euclidean_distances_need_no_constant():
@@ -381,11 +386,10 @@ def test_bad_data(settings, X, message):
         ClassicalMDS(**settings).fit(X)
 
 
-def test_cailliez_is_capped(monkeypatch):
-    monkeypatch.setattr("mercer.mds.fit.CAILLIEZ_ROWS", 10)
+def test_cailliez_is_capped():
     model = ClassicalMDS(2, dissimilarity="precomputed", correction="cailliez")
-    with pytest.raises(ValueError, match="limited to 10"):
-        model.fit(cityblock(12))
+    with pytest.raises(ValueError, match="limited to 1,000"):
+        model.fit(cityblock(1001))
 
 
 def test_transform_checks_its_input():

@@ -12,16 +12,15 @@ from ..compute import LocalEngine, parse_bytes
 from ..compute.arrays import Array
 from ..exceptions import tell
 from ..mds import distances as given
-from ..mds.fit import (
+from ..mds.scaling import (
     FIRST_DIMENSIONS,
-    ROUNDING,
     LinearMap,
     Task,
-    describe,
     dimensions_for,
     find_coordinates,
     measure_misfit,
 )
+from ..operators import MatrixDistance
 from ..progress import PassBar
 from ._door import (
     Door,
@@ -33,6 +32,9 @@ from ._door import (
     valid_rows,
 )
 from ._parameters import Interval, StrOptions
+
+# Negative eigenvalues below this share of the sum of |l| are rounding.
+ROUNDING = 1e-9
 
 
 class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
@@ -216,23 +218,21 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         rng = np.random.default_rng(seed_from(self.random_state))
         index = given.choose_landmarks(self.landmarks, X.shape[0], rng)
         distance, points, anchors = self._make_distance(X, index)
+        given_number = isinstance(self.n_components, Integral)
+        # n points have no more than n eigenvalues.
+        p = min(int(self.n_components), X.shape[0]) if given_number else FIRST_DIMENSIONS
         with PassBar(self.verbose, title="scaling") as progress:
-            engine = self._make_engine(progress.tiles)
-            settings = (self._dimensions(X.shape[0]), self.tol, self.correction)
-            task = Task(distance, points, anchors, index, *settings, engine, rng, progress.report)
-            if not isinstance(self.n_components, Integral):
-                found = dimensions_for(task, float(self.n_components))
-                task = replace(task, n_components=found)
+            threads = None if self.n_jobs is None or self.n_jobs < 0 else self.n_jobs
+            engine = LocalEngine(parse_bytes(self.memory), threads, progress.tiles)
+            settings = (p, self.tol, self.correction, engine, rng, progress.report)
+            task = Task(distance, points, anchors, index, *settings)
+            if not given_number:
+                p = dimensions_for(task, float(self.n_components))
+                task = replace(task, n_components=p)
             coordinates = find_coordinates(task)
         self._set_results(task, coordinates)
         self._warn()
         return self
-
-    def _dimensions(self, n: int) -> int:
-        """Their number where it is given, else how many to look at first."""
-        given = isinstance(self.n_components, Integral)
-        # n points have no more than n eigenvalues.
-        return min(int(self.n_components), n) if given else FIRST_DIMENSIONS
 
     def fit_transform(self, X: Array, y: Any = None) -> Array:
         """Find the coordinates of the points and return them, (n_samples, n_components)."""
@@ -269,7 +269,28 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     def summary(self) -> str:
         """The fit in words: eigenvalues, goodness of fit, what is negative, stress."""
         check_is_fitted(self)
-        return describe(self)
+        first, second = self.goodness_of_fit_
+        how = "" if self.spectrum_.exact else ", estimated"
+        n, p = self.embedding_.shape
+        negative = "none, the distances are Euclidean"
+        if self.negative_share_ >= ROUNDING:
+            share = self.least_eigenvalue_ / max(float(self.eigenvalues_[0]), 1e-300)
+            negative = (
+                f"{self.negative_share_:.1%} of the sum of |l|, least "
+                f"{self.least_eigenvalue_:.4g} or {share:.1%} of the first"
+            )
+        constant = f"{self.correction}, {self.correction_constant_:.4g}"
+        return "\n".join(
+            [
+                f"Classical MDS of {n:,} points in {p} dimensions",
+                "eigenvalues           " + " ".join(f"{v:.4g}" for v in self.eigenvalues_[:10]),
+                f"goodness of fit       {first:.4f} of all |l|, {second:.4f} of the positive{how}",
+                f"negative eigenvalues  {negative}{how}",
+                f"stress-1              {self.stress_:.4g}",
+                f"strain                {self.strain_:.4g}",
+                f"additive constant     {constant if self.correction else 'none'}",
+            ]
+        )
 
     @property
     def dissimilarity_matrix_(self) -> Array:
@@ -285,25 +306,19 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         self._validate_params()
         if self.metric is not None and self.dissimilarity != "euclidean":
             raise ValueError("Give dissimilarity or metric, not both: they mean the same.")
-        if self._is_precomputed():
-            return self._validate_matrix(X)
-        self._dtype = "numeric" if self._asks_blocks() else np.float64
+        matrix = self._is_precomputed()
+        self._dtype: Any = "numeric" if self._asks_blocks() else np.float64
         if isinstance(X, np.memmap):
-            check_file(X)
-            return validate_data(self, X, skip_check_array=True)
-        return valid_rows(self, X, dtype=self._dtype, copy=True, ensure_min_samples=2)
-
-    def _validate_matrix(self, X):
-        if isinstance(X, np.memmap):
+            if not matrix:
+                check_file(X)
             X = validate_data(self, X, skip_check_array=True)
+        elif matrix:
+            kinds = [np.float64, np.float32]
+            X = valid_rows(self, X, dtype=kinds, ensure_min_samples=2, ensure_all_finite=False)
         else:
-            X = valid_rows(
-                self,
-                X,
-                dtype=[np.float64, np.float32],
-                ensure_min_samples=2,
-                ensure_all_finite=False,
-            )
+            X = valid_rows(self, X, dtype=self._dtype, copy=True, ensure_min_samples=2)
+        if not matrix:
+            return X
         self._rectangular = np.ndim(self.landmarks) == 1 and X.shape[1] == len(self.landmarks)
         if self.landmarks is None:
             given.check_matrix(X)
@@ -314,18 +329,22 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     def _make_distance(self, X, index):
         """The distance, its points, and those of them that distances are taken to."""
         self._points, points = X, X
-        if self._is_precomputed():
-            distance, points = given.matrix_distance(X, checked=self.landmarks is None)
+        matrix, distance = self._is_precomputed(), None
+        if matrix:
+            # Checked as a whole already, or block by block; its points are row numbers.
+            distance, points = MatrixDistance(X), np.arange(X.shape[0], dtype=np.intp)[:, None]
+            if self.landmarks is not None:
+                distance = given.BlockDistance(distance, "X")
         elif self._asks_blocks():
             distance = given.BlockDistance(self.dissimilarity)
         else:
             distance = given.make_distance(self._metric(), self.metric_params, X)
-        if not self._is_precomputed():
+        if not matrix:
             given.check_distance(distance, X)
         if index is None:
             return distance, points, points
-        columns_are_landmarks = self._is_precomputed() and self._rectangular
-        return distance, points, points[: index.size] if columns_are_landmarks else points[index]
+        anchors = points[: index.size] if matrix and self._rectangular else points[index]
+        return distance, points, anchors
 
     def _set_results(self, task, coordinates):
         self.map_, self.embedding_ = coordinates.map, coordinates.embedding
@@ -356,10 +375,6 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
                 "positive eigenvalue; the others are zero. Ask for fewer, or use "
                 "correction='lingoes'."
             )
-
-    def _make_engine(self, progress):
-        threads = None if self.n_jobs is None or self.n_jobs < 0 else self.n_jobs
-        return LocalEngine(parse_bytes(self.memory), threads, progress)
 
     def _metric(self):
         return self.dissimilarity if self.metric is None else self.metric

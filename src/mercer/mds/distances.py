@@ -11,8 +11,6 @@ from sklearn.metrics import pairwise_distances
 from ..compute import row_blocks
 from ..exceptions import tell
 from ..kernels.function import check_signature, finite_number, single_rows
-from ..operators import MatrixDistance
-from .coordinates import lifted, squared_distances
 
 EUCLIDEAN = ("euclidean", "l2")
 # Metrics that scikit-learn hands to SciPy: asked there, a tile of few rows takes a tenth of the
@@ -40,11 +38,13 @@ class EuclideanDistance:
         self.origin = np.asarray(X[:: -(-X.shape[0] // 4096)], dtype=float).mean(axis=0)
 
     def __call__(self, rows, columns):
-        """Distances, (a, b)."""
         X = rows - self.origin
         Z = X if columns is rows else columns - self.origin
         own = np.einsum("ij,ij->i", X, X)
-        D = squared_distances(X, Z, own)
+        D = X @ Z.T
+        D *= -2.0
+        D += own[:, None]
+        D += own if Z is X else np.einsum("ij,ij->i", Z, Z)
         # Where nearly everything cancels the difference itself is taken.
         close = (CANCELLED * own)[:, None] >= D
         rows, columns = np.nonzero(close)
@@ -61,28 +61,30 @@ class MetricDistance:
         self.metric = metric
         if callable(metric):
             check_signature(metric, params)
-        self.params = fixed_params(metric, params or {}, X)
+        self.params = dict(params or {})
+        # Settings that come from all the data, which a block must not guess anew.
+        if metric == "seuclidean":
+            self.params.setdefault("V", np.var(X, axis=0, ddof=1))
+        elif metric == "mahalanobis" and "VI" not in self.params:
+            self.params["VI"] = np.linalg.inv(np.cov(X.T)).T
 
     def __call__(self, rows, columns):
-        """Distances, (a, b)."""
         name = f"The metric {getattr(self.metric, '__name__', self.metric)}"
+        plain = all(isinstance(X, np.ndarray) and X.dtype == float for X in (rows, columns))
         if callable(self.metric):
-            right = single_rows(columns)
-            D = np.array([[self._value(x, z, name) for z in right] for x in single_rows(rows)])
-            D = D.reshape(len(rows), len(columns))
-        elif self._is_direct(rows) and self._is_direct(columns):
+            right, f = single_rows(columns), self.metric
+            found = (
+                finite_number(f(x, z, **self.params), name)
+                for x in single_rows(rows)
+                for z in right
+            )
+            D = np.fromiter(found, float).reshape(len(rows), len(columns))
+        elif plain and self.metric in OF_SCIPY and not self.params:
             D = cdist(rows, columns, OF_SCIPY[self.metric])
         else:
             D = np.asarray(pairwise_distances(rows, columns, metric=self.metric, **self.params))
         check_entries(D, name)
         return D
-
-    def _is_direct(self, X) -> bool:
-        plain = isinstance(X, np.ndarray) and X.dtype == np.float64
-        return plain and self.metric in OF_SCIPY and not self.params
-
-    def _value(self, x, z, name) -> float:
-        return finite_number(self.metric(x, z, **self.params), name)
 
 
 class BlockDistance:
@@ -92,8 +94,14 @@ class BlockDistance:
         self.function, self.name = function, name
 
     def __call__(self, rows, columns):
-        """Distances, (a, b)."""
-        D = self._numbers(self.function(rows, columns))
+        found = self.function(rows, columns)
+        try:
+            D = np.asarray(found, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{self.name} returned a {type(found).__name__} that is no matrix of real numbers: "
+                f"{error}. It must return the distances between the rows and the columns."
+            ) from error
         wanted = (len(rows), len(columns))
         if D.shape != wanted:
             raise ValueError(
@@ -103,30 +111,24 @@ class BlockDistance:
         check_entries(D, self.name)
         return D
 
-    def _numbers(self, D):
-        """What the function returned as an array of floats."""
-        try:
-            return np.asarray(D, dtype=float)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"{self.name} returned a {type(D).__name__} that is no matrix of real numbers: "
-                f"{error}. It must return the distances between the rows and the columns."
-            ) from error
-
 
 class LiftedDistance:
-    """Distances with an additive constant, copies of a point left together."""
+    """Distances with an additive constant, copies of a point (at most `same` apart) left together.
+
+    "lingoes" adds 2c to the squares, "cailliez" adds c to the distances themselves.
+    """
 
     def __init__(self, distance, kind, constant, same):
         self.distance, self.kind, self.constant, self.same = distance, kind, constant, same
 
     def __call__(self, rows, columns):
-        """Distances, (a, b)."""
         return self.lift(self.distance(rows, columns))
 
-    def lift(self, D):
+    def lift(self, D) -> np.ndarray:
         """Given distances with the constant."""
-        return lifted(D, self.kind, self.constant, self.same)
+        c = self.constant
+        E = np.sqrt(np.square(D) + 2 * c) if self.kind == "lingoes" else D + c
+        return np.where(self.same < D, E, D)
 
 
 def check_distance(distance, X) -> None:
@@ -169,23 +171,6 @@ def choose_landmarks(landmarks, n: int, rng) -> np.ndarray | None:
             "method."
         )
     return np.sort(rng.choice(n, min(m, n), replace=False))
-
-
-def matrix_distance(D, checked: bool):
-    """The distance of a matrix, checked as a whole or block by block, and its row numbers."""
-    distance = MatrixDistance(D)
-    return distance if checked else BlockDistance(distance, "X"), np.arange(
-        D.shape[0], dtype=np.intp
-    )[:, None]
-
-
-def fixed_params(metric, params, X) -> dict:
-    """Settings of a metric that come from all the data, which a block must not guess anew."""
-    if metric == "seuclidean" and "V" not in params:
-        return params | {"V": np.var(X, axis=0, ddof=1)}
-    if metric == "mahalanobis" and "VI" not in params:
-        return params | {"VI": np.linalg.inv(np.cov(X.T)).T}
-    return params
 
 
 def check_matrix(D) -> None:

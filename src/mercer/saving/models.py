@@ -36,9 +36,8 @@ from ..fitting.certificate import Certificate
 from ..fitting.choosing import Plan
 from ..fitting.expansion import KernelExpansion
 from ..hebbian import GrowingHebbian, History
-from ..mds.coordinates import DistanceMap, Spectrum
 from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance
-from ..mds.fit import LinearMap
+from ..mds.scaling import DistanceMap, LinearMap, Spectrum
 from ..relatives.embedding import DiffusionFunctions
 from ..relatives.mixed import TableEncoding
 from ..spectral.assigning import Centers, Pivoted, Rotated

@@ -28,9 +28,8 @@ from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
 from ..fitting.sampling import RowSample
 from ..hebbian import GAINS, GrowingHebbian, Hebbian, History
-from ..mds.coordinates import DistanceMap, Spectrum
 from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance
-from ..mds.fit import LinearMap
+from ..mds.scaling import DistanceMap, LinearMap, Spectrum
 from ..relatives.embedding import DiffusionFunctions
 from ..relatives.mixed import TableEncoding
 from ..rows.chunk_gram import ChunkGram
