@@ -25,7 +25,7 @@ from ..selectors import FullGreedy
 from ..selectors.sampling import default_pool, second_stage
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver
 from ..solvers.block_krylov import BASIS_BLOCKS, DRAFT_FLOOR, WIDEST_BLOCK
-from ..solvers.dense import finds_all
+from ..solvers.peers import finds_all
 from .remainder import BLOCK, PAIR_STEP, PAIRED_ROWS, pair_count, sample_size
 
 # Double precision tiles and products against single ones.

@@ -18,7 +18,7 @@ import numpy as np
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..fitting.checkpoint import Progress, Stage
-from ..solvers._linalg import beside, column_norms, inner, times
+from ..solvers._linalg import column_norms, inner, times
 from ..solvers.base import FULL_FLOOR, Eigenpairs, PassState, Report, silent
 from .gains import GainUnit, make_gain
 from .readout import READOUTS, nystroem_values, orthonormal, rotate
@@ -344,7 +344,7 @@ def _first_block(gram, gain, q, rng):
     """The operator's own start, or a normal one of variance 1 / (q n) as published."""
     if gain.orthonormal:
         return gram.start(q, rng)
-    return beside(gram, rng.standard_normal((gram.shape[0], q)) / np.sqrt(q * gram.shape[0]))
+    return gram.vectors(rng.standard_normal((gram.shape[0], q)) / np.sqrt(q * gram.shape[0]))
 
 
 def rows_of_columns(V):
@@ -362,7 +362,7 @@ def unit_norms(M, V, Z):
 
 def _nothing(gram, r):
     """Eigenpairs of a matrix without variance; the residuals say whether it is zero."""
-    U = beside(gram, np.eye(gram.shape[0], r))
+    U = gram.vectors(np.eye(gram.shape[0], r))
     return Eigenpairs(np.zeros(r), U, column_norms(gram @ U))
 
 

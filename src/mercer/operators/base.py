@@ -193,8 +193,7 @@ def sample_weights(K, k: int) -> np.ndarray:
 def padded(V, k: int, rng) -> np.ndarray:
     """V with random columns where it has fewer than k."""
     short = k - V.shape[1]
-    if not short:
+    if short <= 0:
         return V
-    return array_namespace(V).concat(
-        [V, on_device_of(rng.standard_normal((len(V), short)), V)], axis=1
-    )
+    new = on_device_of(rng.standard_normal((V.shape[0], short)), V)
+    return array_namespace(V).concat([V, new], axis=1)

@@ -9,9 +9,8 @@ method of Shi, Guo and Xue.
 
 from .base import Eigenpairs, PassState, Solver, canonical, no_variance
 from .block_krylov import BlockKrylov
-from .dense import Dense
 from .gram_power import GramPower
-from .peers import Arpack, Lobpcg, Randomized
+from .peers import Arpack, Dense, Lobpcg, Randomized
 
 SOLVERS: dict[str, type[Solver]] = {
     "dense": Dense,

@@ -11,6 +11,7 @@ from scipy.linalg.lapack import dtrtri
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import placement_of
 from ..compute.linalg import eigh, times_few
+from ..operators.base import padded
 
 # Least pivot of the scaled Gram matrix of a block: below, its condition number squared
 # leaves fewer than half of the digits.
@@ -19,17 +20,11 @@ CHOLESKY_LEAST = 1e-4
 LEAST_KEPT = 0.5
 
 
-def descending(values, vectors):
-    """Eigenpairs largest first."""
-    return values[::-1], vectors[:, ::-1]
-
-
 def small_eigh(T):
-    """All eigenpairs of a small symmetric matrix, largest first.
-
-    Rounding leaves the triangles of T unequal, and LAPACK reads only one.
-    """
-    return descending(*eigh((T + T.T) / 2))
+    """All eigenpairs of a small symmetric matrix, largest first."""
+    # Rounding leaves the triangles of T unequal, and LAPACK reads only one.
+    values, V = eigh((T + T.T) / 2)
+    return values[::-1], V[:, ::-1]
 
 
 def column_norms(V):
@@ -50,16 +45,6 @@ def times(V, Y):
     return times_few(V, on_device_of(Y, V))
 
 
-def random_columns(V, k: int, rng):
-    """k columns of normal numbers beside V."""
-    return on_device_of(rng.standard_normal((V.shape[0], k)), V)
-
-
-def beside(operator, V):
-    """Vectors of the host where the operator takes them."""
-    return operator.vectors(V)
-
-
 def tall(V, k: int):
     """An array for k columns beside V, each column in one piece."""
     xp = array_namespace(V)
@@ -70,6 +55,14 @@ def qr(V):
     """Householder QR of a tall V: Q beside V, R on the host."""
     Q, R = array_namespace(V).linalg.qr(V)
     return Q, to_numpy(R)
+
+
+def rayleigh_ritz(V, AV):
+    """Ritz values in the span of V, Ritz vectors U and A U, from A V."""
+    V, R = orthonormal(V)
+    AV = times(AV, np.linalg.inv(R))
+    values, Y = small_eigh(inner(V, AV))
+    return values, times(V, Y), times(AV, Y)
 
 
 def orthonormal(W):
@@ -95,24 +88,15 @@ def orthonormal_against(W, Q):
     V, B = orthonormalize(W - times(Q, C))
     again = inner(Q, V)
     V, R = orthonormalize(V - times(Q, again))
-    C, lost = C + again @ B, np.abs(np.diag(R)) < LEAST_KEPT
-    if not lost.any():
+    C, kept = C + again @ B, np.abs(np.diag(R)) >= LEAST_KEPT
+    if kept.all():
         return V, C, R @ B
-    V = with_new_columns(V, Q, lost)
-    return V, C, inner(V, W)
-
-
-def with_new_columns(V, Q, lost):
-    """V with random columns, orthogonal to Q and the others, for those that Q spans already.
-
-    They come where all that a matrix of low rank reaches is in the basis.
-    """
-    kept, xp = np.flatnonzero(~lost), array_namespace(V)
-    new = random_columns(V, int(lost.sum()), np.random.default_rng(Q.shape[1]))
-    V = xp.concat([V[:, on_device_of(kept, V)], new], axis=1)
+    # Where Q spans all that a matrix of low rank reaches, random columns take the place of others.
+    V = V[:, on_device_of(np.flatnonzero(kept), V)]
+    V = padded(V, W.shape[1], np.random.default_rng(Q.shape[1]))
     for _ in range(3):
         V, _ = qr(V - times(Q, inner(Q, V)))
-    return V
+    return V, C, inner(V, W)
 
 
 def orthonormalize(W):

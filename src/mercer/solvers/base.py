@@ -160,6 +160,22 @@ class Solver(BaseEstimator, ABC):
         """
 
 
+def reported(
+    report: Report,
+    tol: float,
+    values: np.ndarray,
+    vectors: np.ndarray,
+    residuals: np.ndarray,
+    n_passes: int,
+    **found,
+) -> Eigenpairs:
+    """The pairs of a solver's last pass, reported; converged where the residuals say so."""
+    share = float(np.max(residuals) / max(abs(values[0]), np.finfo(float).tiny))
+    report(PassState(n_passes, values, share, tol))
+    found.setdefault("converged", share <= max(tol, FULL_FLOOR))
+    return Eigenpairs(values, vectors, residuals, n_passes=n_passes, **found)
+
+
 def no_variance(n: int, r: int) -> Eigenpairs:
     """The pairs of a zero operator."""
     return Eigenpairs(np.zeros(r), np.eye(n, r), np.zeros(r), n_passes=0)

@@ -23,18 +23,19 @@ import numpy as np
 
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..operators import SymmetricOperator
+from ..operators.base import padded
 from ._linalg import (
     column_norms,
     inner,
     orthonormal,
     orthonormal_against,
-    random_columns,
+    rayleigh_ritz,
     small_eigh,
     tall,
     times,
 )
 from .base import FULL_FLOOR, Eigenpairs, PassState, Report, Solver, silent
-from .dense import Dense
+from .peers import Dense
 
 # Residuals, as shares of the largest eigenvalue, below which single-precision passes stop gaining.
 DRAFT_FLOOR = 1e-6
@@ -114,7 +115,9 @@ class BlockKrylov(Solver):
         sizes = Sizes(block, carried, min(columns, n - block))
         watch = Watch(n_components, self.max_passes, max(tol, FULL_FLOOR), report)
         draft = operator.draft or operator
-        ritz = search(draft, max(watch.tol, precision_floor(draft, operator)), sizes, rng, watch)
+        # Passes with a draft gain nothing below its floor.
+        floor = FULL_FLOOR if operator.draft is None else DRAFT_FLOOR
+        ritz = search(draft, max(watch.tol, floor), sizes, rng, watch)
         enough = ritz.values.size >= n_components
         if watch.spent and enough and operator.draft is None:
             return ritz.pairs(watch)
@@ -126,11 +129,6 @@ class BlockKrylov(Solver):
         if ritz.doubt and not operator.even:
             return with_rounding(operator, ritz, rng, watch)
         return ritz.pairs(watch)
-
-
-def precision_floor(draft, operator) -> float:
-    """The residual below which passes with the draft gain nothing."""
-    return FULL_FLOOR if draft is operator else DRAFT_FLOOR
 
 
 @dataclass(frozen=True)
@@ -170,9 +168,8 @@ class Ritz:
     doubt: float = 0.0
 
     def largest(self, caution: float) -> float:
-        """The largest residual, with so many times the doubt, as a share of the first value."""
-        doubt = caution * self.doubt
-        return (float(np.max(column_norms(self.R))) + doubt) / top(self.values)
+        """Largest residual plus `caution` times the doubt, as a share of the first value."""
+        return (float(np.max(column_norms(self.R))) + caution * self.doubt) / top(self.values)
 
     def pairs(self, watch) -> Eigenpairs:
         """The pairs that were asked for."""
@@ -248,20 +245,21 @@ def krylov(A, V, sizes, goal, watch) -> Ritz:
         values, Y = small_eigh(T[:q, :q])
         # What leaves the basis does so through the last block alone.
         residual = watch(values, column_norms(B @ Y[new]))
-        before, moved = values[: watch.wanted], movement(before, values[: watch.wanted])
+        leading = values[: watch.wanted]
+        same = before.size == leading.size
+        moved = float(np.max(np.abs(leading - before))) / top(leading) if same else np.inf
+        before = leading
         if (q >= sizes.carried and max(residual, moved) <= goal) or watch.over:
             return ritz_pairs(Q[:, :q], values, Y, times(V, B @ Y[new, : sizes.kept]), sizes, watch)
         if q + b > sizes.columns:
-            q = restart(Q, T, values, Y, q, min(sizes.carried, q))
+            # Restart from the leading Ritz vectors, on which T is diagonal.
+            kept = min(sizes.carried, q)
+            Q[:, :kept] = times(Q[:, :q], Y[:, :kept])
+            T[...] = 0.0
+            T[np.arange(kept), np.arange(kept)] = values[:kept]
+            q = kept
         Q[:, q : q + b] = V
         q += b
-
-
-def movement(before, now) -> float:
-    """Largest change of the leading values in a pass, as a share of the first."""
-    if before.size < now.size:
-        return np.inf
-    return float(np.max(np.abs(now - before))) / top(now)
 
 
 def ritz_pairs(P, values, Y, left, sizes, watch, doubt=0.0) -> Ritz:
@@ -273,14 +271,6 @@ def ritz_pairs(P, values, Y, left, sizes, watch, doubt=0.0) -> Ritz:
     Z = times(P, Y[:, k:kept])
     further = Z, Z * on_device_of(values[k:kept], Z) + left[:, k:]
     return Ritz(values[:k], times(P, Y[:, :k]), left[:, : watch.wanted], further, doubt)
-
-
-def restart(Q, T, values, Y, q, kept):
-    """Compress the basis to its leading Ritz vectors, on which T is diagonal."""
-    Q[:, :kept] = times(Q[:, :q], Y[:, :kept])
-    T[...] = 0.0
-    T[np.arange(kept), np.arange(kept)] = values[:kept]
-    return kept
 
 
 def with_rounding(operator, ritz, rng, watch) -> Eigenpairs:
@@ -324,21 +314,21 @@ def refine(A, ritz, goal, sizes, rng, watch, caution=1.0) -> Ritz:
     Repeated where a correction is too large for `caution` times the draft's rounding of it not to
     matter, and without the draft where it does not help.
     """
-    U, further, r, draft = ritz.vectors, ritz.further, watch.wanted, A.draft or A
+    further, r, draft = ritz.further, watch.wanted, A.draft or A
     rounding = previous = np.inf
-    if U.shape[1] < r:
-        # Stopped before the basis was as wide as the result.
-        extra = random_columns(U, r - U.shape[1], rng)
-        U = array_namespace(U).concat([U, extra], axis=1)
+    # It may have stopped before the basis was as wide as the result.
+    U = padded(ritz.vectors, r, rng)
     for _ in range(MAX_CORRECTIONS):
         if rounding == np.inf:
             # The draft knows U to fewer digits than rounding leaves.
-            W = A.vectors(U, rounded=True)
-            AW = A @ W
-            rounding = draft_rounding(AW, ritz)
+            U = A.vectors(U, rounded=True)
+            AU, k = A @ U, ritz.R.shape[1]
+            # How far the draft is from A on its own Ritz vectors.
+            expected = ritz.vectors[:, :k] * on_device_of(ritz.values[:k], AU) + ritz.R
+            rounding = float(np.max(column_norms(AU[:, :k] - expected))) / top(ritz.values)
         else:
-            W, AW = U, A @ U
-        U, AU, values = rayleigh_ritz(W, AW)
+            AU = A @ U
+        values, U, AU = rayleigh_ritz(U, AU)
         R = AU - U * on_device_of(values, U)
         residual = watch(values, column_norms(R[:, :r]))
         stuck = residual > previous / 2
@@ -354,21 +344,6 @@ def refine(A, ritz, goal, sizes, rng, watch, caution=1.0) -> Ritz:
     return Ritz(values, U, R[:, :r], further)
 
 
-def draft_rounding(AW, ritz) -> float:
-    """How far the draft is from A on its own Ritz vectors, as a share of the first eigenvalue."""
-    r = ritz.R.shape[1]
-    expected = ritz.vectors[:, :r] * on_device_of(ritz.values[:r], AW) + ritz.R
-    return float(np.max(column_norms(AW[:, :r] - expected))) / top(ritz.values)
-
-
-def rayleigh_ritz(W, AW):
-    """Ritz vectors in the span of W, A times them, and their values, from A W."""
-    V, triangle = orthonormal(W)
-    AV = times(AW, np.linalg.inv(triangle))
-    values, Y = small_eigh(inner(V, AV))
-    return times(V, Y), times(AV, Y), values
-
-
 def corrected(draft, U, values, R, further, rounding, goal, sizes, watch) -> Ritz:
     """Ritz pairs in the span of U, `further` vectors and the residuals of all Ritz pairs since.
 
@@ -382,7 +357,10 @@ def corrected(draft, U, values, R, further, rounding, goal, sizes, watch) -> Rit
     # The last block, too, must find room orthogonal to all the others, and products are kept
     # beside the basis.
     depth = max(1, min((sizes.columns - q) // b, (n - q) // b) - 1)
-    P, outside, T = widened(P, outside, T, q + depth * b)
+    # Room for the columns to come.
+    more, narrow = q + depth * b, (P, outside, T)
+    P, outside, T = tall(P, more), tall(P, more), np.zeros((more, more))
+    P[:, :q], outside[:, :q], T[:q, :q] = narrow
     left = outside[:, :b]
     for _ in range(depth):
         old, new, q = slice(0, q), slice(q, q + b), q + b
@@ -423,10 +401,3 @@ def joined(U, values, R, further):
     # Of A Z along U only what A U says.
     outside = AP - times(P, inner(P, AP))
     return P, T, outside
-
-
-def widened(P, outside, T, columns):
-    """The same with room for more columns."""
-    wide, q = (tall(P, columns), tall(P, columns), np.zeros((columns, columns))), P.shape[1]
-    wide[0][:, :q], wide[1][:, :q], wide[2][:q, :q] = P, outside, T
-    return wide

@@ -18,6 +18,7 @@ Reference: Shi, Guo, Xue (2009), Efficient kernel principal component analysis a
 large-scale data set, Journal of Software 20(8).
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,8 @@ import numpy as np
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import dtype_name
 from ..operators import SymmetricOperator
-from ._linalg import beside, column_norms, inner, qr, random_columns, small_eigh, times
+from ..operators.base import padded
+from ._linalg import column_norms, inner, qr, small_eigh, times
 from .base import FULL_FLOOR, Eigenpairs, PassState, Report, Solver, silent
 
 FETCH = 128  # rows fetched at once where they are used one at a time
@@ -99,13 +101,15 @@ class GramPower(Solver):
         if not self.rotate:
             return self._recursion(operator, n_components, rng, tol, report)
         n, r = operator.shape[0], n_components
-        U, L, done = beside(operator, np.zeros((n, 0))), np.zeros(0), 0
+        U, L, done = operator.vectors(np.zeros((n, 0))), np.zeros(0), 0
         for step in range(self.n_passes + (MOST_PRODUCTS if tol > 0 else 0)):
             if step < self.n_passes:
                 U, L = self._pass(operator, U, L, step * n, r, rng.permutation(n))
                 done += 1
-            values, V, Z = rayleigh_ritz(operator, filled(U, r, rng))
-            done += 1
+            V, _ = qr(padded(U, r, rng))
+            Z = operator @ V
+            values, Q = small_eigh(inner(V, Z))
+            V, Z, done = times(V, Q), times(Z, Q), done + 1
             residuals = column_norms(Z - V * on_device_of(values, V))
             share = float(residuals[:r].max()) / max(float(values[0]), TINY)
             stop = report(PassState(done, values[:r].copy(), share, tol))
@@ -127,7 +131,7 @@ class GramPower(Solver):
         """Passes over the rows, and the recursion's own vectors after the last of them."""
         n = operator.shape[0]
         passes = min(self.n_passes, (self.max_passes or self.n_passes + 1) - 1)
-        U, L, values = beside(operator, np.zeros((n, 0))), np.zeros(0), np.zeros(0)
+        U, L, values = operator.vectors(np.zeros((n, 0))), np.zeros(0), np.zeros(0)
         for step in range(max(1, passes)):
             before = values
             U, L = self._pass(operator, U, L, step * n, r, rng.permutation(n))
@@ -136,7 +140,7 @@ class GramPower(Solver):
             change = np.abs(values - before).max() / max(values.max(), TINY) if step else 1.0
             if report(PassState(step + 1, values.copy(), float(change), tol)):
                 break
-        U = filled(U, r, rng)[:, :r]
+        U = padded(U, r, rng)[:, :r]
         values = np.concatenate([values, np.zeros(r - len(values))])
         order = np.argsort(-values, kind="stable")
         values, U = values[order], U[:, on_device_of(order, U)]
@@ -148,14 +152,14 @@ class GramPower(Solver):
         n, amnesic, progress = operator.shape[0], self.amnesic or 0.0, operator.progress()
         start, known = progress.header.get("rows", 0), progress.arrays
         if start:
-            U, L = beside(operator, known[0]), known[1]
+            U, L = operator.vectors(known[0]), known[1]
             # Rows tell the operator their means, which its products need to be the same.
             read_rows(operator.draft or operator, order[:1])
         # A pass is not the last word on the vectors: single-precision rows will do for it.
         operator = operator.draft or operator
         if self.block == 1:
             U, L = sequential_pass(operator, to_numpy(U), L, seen, r, amnesic)
-            return beside(operator, U), L
+            return operator.vectors(U), L
         q = min(n, r + self.oversampling)
         update = FORMS[self.form]
         for first in range(start, n, self.block):
@@ -175,7 +179,12 @@ def ipca_update(U, L, K, g, q):
     """
     b, k = len(K), U.shape[1]
     C, E = split(K, U)
-    s, P = residual_factor(E, K)
+    w, P = small_eigh(np.asarray(to_numpy(E @ E.T), dtype=np.float64))
+    # The Gram matrix of E knows singular values to sqrt(eps) of the largest; rounding of K
+    # leaves eps of its norm in E.
+    eps = 10 * np.finfo(dtype_name(E.dtype)).eps
+    kept = w > max(eps * w[0], eps**2 * float((K * K).sum()), TINY)
+    s, P = np.sqrt(w[kept]), P[:, kept]
     core = np.zeros((k + b, k + len(s)))
     core[:k, :k] = np.diag(np.sqrt((1 - g) * L))
     core[k:, :k] = np.sqrt(g / b) * C
@@ -206,60 +215,60 @@ def split(K, U):
     return to_numpy(C), E
 
 
-def residual_factor(E, K):
-    """Singular values s (k,) and left vectors P (b, k) of E, those above rounding."""
-    H = np.asarray(to_numpy(E @ E.T), dtype=np.float64)
-    w, P = small_eigh(H)
-    eps = np.finfo(dtype_name(E.dtype)).eps
-    # The Gram matrix of E knows singular values to sqrt(eps) of the largest; rounding of K
-    # leaves eps of its norm in E.
-    floor = max(10 * eps * w[0], (10 * eps) ** 2 * squared_norm(K), TINY)
-    kept = w > floor
-    return np.sqrt(w[kept]), P[:, kept]
-
-
-def squared_norm(K) -> float:
-    """The sum of the squared entries."""
-    return float(np.vdot(K, K)) if isinstance(K, np.ndarray) else float((K * K).sum())
-
-
 def sequential_pass(operator, U, L, seen, r, amnesic):
     """One pass of equations 11 and 12 over the rows in order; the first r rows start it."""
-    from ._numba import ccipca_sweep  # numba takes half a second to import
-
     n = operator.shape[0]
-    W = (U * L).T if seen else first_vectors(to_numpy(read_rows(operator, np.arange(min(r, n)))))
-    W, count = np.ascontiguousarray(W), seen + len(W)
+    if seen:
+        W = np.ascontiguousarray((U * L).T)
+    else:
+        # The first rows, each less its projections on those before it.
+        W = np.array(to_numpy(read_rows(operator, np.arange(min(r, n)))), dtype=np.float64)
+        for i, x in enumerate(W):
+            for w in W[:i]:
+                x -= (x @ w) / max(w @ w, TINY) * w
+    sweep, count = ccipca_sweep(), seen + len(W)
     for first in range(0, n, FETCH):
         rows = to_numpy(read_rows(operator, np.arange(first, min(n, first + FETCH))))
-        ccipca_sweep(W, np.array(rows, dtype=np.float64), count + first, amnesic, TINY)
+        sweep(W, np.array(rows, dtype=np.float64), count + first, amnesic, TINY)
     L = column_norms(W.T)
     return (W / np.maximum(L, TINY)[:, None]).T, L
 
 
-def first_vectors(X):
-    """The rows of X, each less its projections on those before it."""
-    W = np.array(X, dtype=np.float64)
-    for i, x in enumerate(W):
-        for w in W[:i]:
-            x -= (x @ w) / max(w @ w, TINY) * w
-    return W
+@cache
+def ccipca_sweep():
+    """Equations 11 and 12 for the rows of X (b, n), which are used up; W (k, n) in place.
 
+    A vector needs of a row only what the vectors before it have left, so it can visit several
+    rows before the next vector does: it and they then stay in the cache.
+    """
+    from ..compute._numba import compiled  # numba takes half a second to import
 
-def filled(U, r, rng):
-    """U with random columns up to r, where the rows span fewer directions than asked for."""
-    short = r - U.shape[1]
-    if short <= 0:
-        return U
-    return array_namespace(U).concat([U, random_columns(U, short, rng)], axis=1)
+    # Sums may be taken in any order, which is what lets them use vector instructions.
+    @compiled(fastmath={"reassoc", "contract"})
+    def sweep(W, X, count, amnesic, tiny):
+        near = 8  # rows a vector visits in turn: half a megabyte of them for 7,000 points
+        for first in range(0, X.shape[0], near):
+            for i in range(W.shape[0]):
+                w = W[i]
+                for t in range(first, min(first + near, X.shape[0])):
+                    x = X[t]
+                    output, norm = 0.0, 0.0
+                    for j in range(x.shape[0]):
+                        output += x[j] * w[j]
+                        norm += w[j] * w[j]
+                    g = min(1.0, (1.0 + amnesic) / (count + t + 1))
+                    pull = g * output / max(np.sqrt(norm), tiny)
+                    output, norm = 0.0, 0.0
+                    for j in range(x.shape[0]):
+                        w[j] = (1.0 - g) * w[j] + pull * x[j]
+                        output += x[j] * w[j]
+                        norm += w[j] * w[j]
+                    if norm > 0.0:
+                        share = output / norm
+                        for j in range(x.shape[0]):
+                            x[j] -= share * w[j]
 
-
-def rayleigh_ritz(operator, U):
-    """Ritz values and vectors V in the span of U, and operator @ V; one product."""
-    V, _ = qr(U)
-    Z = operator @ V
-    values, Q = small_eigh(inner(V, Z))
-    return values, times(V, Q), times(Z, Q)
+    return sweep
 
 
 def read_rows(operator, index):
