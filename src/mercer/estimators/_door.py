@@ -296,6 +296,8 @@ class Door(BaseEstimator):
             if array is not None:
                 rows = ArrayRows(array, rows.original, self.memory, engine)
             single = self._dtype == np.float32
+            if self.preimage != "auto":  # which serves every basis
+                more["check_basis"] = self._preimage_recipe
             task = FitTask(
                 rows,
                 array,
@@ -313,7 +315,6 @@ class Door(BaseEstimator):
                 single,
                 self.remove_zero_eig,
                 kept,
-                check_basis=self._preimage_recipe,
                 asked_basis=self.basis,
                 only_points=self._only_points(engine),
                 grid_serves=self._serves_grid and self.preimage in ("auto", "ridge"),
