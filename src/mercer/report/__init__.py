@@ -6,7 +6,6 @@ move (`charts`); the page's own scripts in `assets/` draw what does.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._whole_file import whole_file
 from ..estimators._model import KernelModel
 from ..relatives.explaining import Significance
-from .content import gather
+from .content import Content
 from .page import render
 
 
@@ -106,10 +105,8 @@ def write_report(
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"The folder {path.parent} does not exist. Make it first.")
-    given = (columns, colors, color_name, images, title, max_points, history, row_names, scaling)
-    content = gather(model, X, *given)
-    significance = significance or vars(model).get("significance_")
-    text = render(replace(content, significance=significance))
+    look = (columns, colors, color_name, images, title, max_points, history, row_names)
+    text = render(Content(model, X, *look, significance, scaling))
     with whole_file(path) as file:
         # What UTF-8 cannot hold, such as half of a surrogate pair, is named by number.
         file.write(text.encode("utf-8", "xmlcharrefreplace"))

@@ -4,7 +4,6 @@ import math
 import warnings
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -16,8 +15,8 @@ from ..kernels import Precomputed
 from ..plot.axes import dense
 from ..plot.fits import QUANTITIES, curves
 from ..plot.rows import steps_along, walk
-from ..relatives.explaining import Attribution, Significance
-from .coloring import Coloring, make_coloring
+from ..relatives.explaining import Attribution
+from .coloring import make_coloring
 from .words import lead, sentences
 
 # Components among which to choose axes, columns whose values are shown, rows of the table.
@@ -55,17 +54,14 @@ class Walks:
     note: str
 
 
-@dataclass(frozen=True)
 class Content:
-    """Everything on the page.
+    """Everything on the page, gathered and checked; for the parameters see `write_report`.
 
     Attributes
     ----------
-    title : str
     lead : str
         What is seen, for readers who never saw the code.
     sentences : list of str
-    model : fitted estimator
     index : array of shape (n,)
         Numbers of the rows shown, in order.
     scores : array of shape (n, at most COMPONENTS)
@@ -95,90 +91,75 @@ class Content:
     significance : Significance or None
     """
 
-    title: str
-    lead: str
-    sentences: list[str]
-    model: Any
-    index: np.ndarray
-    scores: np.ndarray
-    errors: np.ndarray | None
-    outliers: np.ndarray
-    rows: np.ndarray | None
-    columns: list[str]
-    values: np.ndarray
-    coloring: Coloring | None
-    shape: tuple[int, ...] | None
-    names: list[str]
-    walks: Walks | str
-    history: tuple[str, dict] | None
-    row_names: list[str] | None
-    attribution: Attribution | str
-    significance: Significance | None = None
-
-
-def gather(
-    model, X, columns, colors, color_name, images, title, max_points, history, row_names, scaling
-) -> Content:
-    """The content of a report; all checks of its arguments are here."""
-    if not isinstance(max_points, int | np.integer) or max_points < 1:
-        raise ValueError(f"max_points={max_points!r} must be a whole number of at least 1.")
-    if is_arrow(X) or isinstance(X, str | PathLike):
-        known, X = list(vars(model).get("feature_names_in_", ())), open_source(source := X)
-        if known and X.columns not in (None, known):
-            X = open_source(source, columns=known)
-        columns = columns or X.columns
-        if isinstance(colors, str) and colors in X.left_out:
-            color_name, colors = color_name or colors, X.others([colors])[colors]
-    precomputed, mixed = isinstance(model.kernel_, Precomputed), model._encoding is not None
-    given = X if scaling is None else scaling.apply(X)
-    S = dense(model.transform(given))
-    if not S.shape[1]:
-        raise ValueError(
-            "The model kept no component, so that there is nothing to show. Fit it to rows that "
-            "are not all equal."
-        )
-    errors = None if precomputed else dense(model.reconstruction_error(given))
-    names = column_names(model, X, columns)
-    if mixed and isinstance(colors, str) and colors in names:
-        color_name, colors = color_name or colors, np.asarray(X[colors])
-    X = plain_rows(X, names if mixed else None)
-    n, d = X.shape
-    shape = check_images(images, d)
-    coloring = make_coloring(colors, names, X, n, color_name)
-    if row_names is not None and len(row_names) != n:
-        raise ValueError(f"row_names has {len(row_names)} names, and X has {n} rows.")
-    most = min(OUTLIERS, int(max_points))
-    worst = np.arange(0) if errors is None else np.argsort(-errors, kind="stable")[:most]
-    index = rows_to_show(n, worst, int(max_points))
-    rows = X[index]
-    # Of a table with texts, the columns of complete numbers.
-    whole = np.flatnonzero(np.isfinite(rows).all(axis=0)) if mixed else np.arange(d)
-    shown = [] if precomputed or shape else whole[:COLUMNS].tolist()
-    try:
-        found = model.attribute(max_rows=ATTRIBUTION_ROWS)
-        attribution = replace(found, columns=tuple(names))
-    except ValueError as error:
-        attribution = str(error)
-    return Content(
-        title=title or f"Kernel PCA of {n:,} rows",
-        lead=lead(model, index.size),
-        sentences=sentences(model, n, index.size),
-        model=model,
-        index=index,
-        scores=S[index, :COMPONENTS],
-        errors=None if errors is None else errors[index],
-        outliers=np.searchsorted(index, worst),
-        rows=dense(rows) if shape else None,
-        columns=[names[k] for k in shown],
-        values=dense(rows[:, shown]),
-        coloring=coloring and coloring.take(index),
-        shape=shape,
-        names=names,
-        walks=take_walks(model, scaling),
-        history=recorded(model, history),
-        row_names=None if row_names is None else [str(s) for s in np.asarray(row_names)[index]],
-        attribution=attribution,
-    )
+    def __init__(
+        self,
+        model,
+        X,
+        columns,
+        colors,
+        color_name,
+        images,
+        title,
+        max_points,
+        history,
+        row_names,
+        significance,
+        scaling,
+    ):
+        if not isinstance(max_points, int | np.integer) or max_points < 1:
+            raise ValueError(f"max_points={max_points!r} must be a whole number of at least 1.")
+        if is_arrow(X) or isinstance(X, str | PathLike):
+            known, X = list(vars(model).get("feature_names_in_", ())), open_source(source := X)
+            if known and X.columns not in (None, known):
+                X = open_source(source, columns=known)
+            columns = columns or X.columns
+            if isinstance(colors, str) and colors in X.left_out:
+                color_name, colors = color_name or colors, X.others([colors])[colors]
+        precomputed, mixed = isinstance(model.kernel_, Precomputed), model._encoding is not None
+        given = X if scaling is None else scaling.apply(X)
+        S = dense(model.transform(given))
+        if not S.shape[1]:
+            raise ValueError(
+                "The model kept no component, so that there is nothing to show. Fit it to rows "
+                "that are not all equal."
+            )
+        errors = None if precomputed else dense(model.reconstruction_error(given))
+        self.model, self.names = model, column_names(model, X, columns)
+        if mixed and isinstance(colors, str) and colors in self.names:
+            color_name, colors = color_name or colors, np.asarray(X[colors])
+        X = plain_rows(X, self.names if mixed else None)
+        n, d = X.shape
+        self.shape = check_images(images, d)
+        coloring = make_coloring(colors, self.names, X, n, color_name)
+        if row_names is not None and len(row_names) != n:
+            raise ValueError(f"row_names has {len(row_names)} names, and X has {n} rows.")
+        most = min(OUTLIERS, int(max_points))
+        worst = np.arange(0) if errors is None else np.argsort(-errors, kind="stable")[:most]
+        self.index = index = rows_to_show(n, worst, int(max_points))
+        rows = X[index]
+        # Of a table with texts, the columns of complete numbers.
+        whole = np.flatnonzero(np.isfinite(rows).all(axis=0)) if mixed else np.arange(d)
+        shown = [] if precomputed or self.shape else whole[:COLUMNS].tolist()
+        self.title = title or f"Kernel PCA of {n:,} rows"
+        self.lead, self.sentences = lead(model, index.size), sentences(model, n, index.size)
+        self.scores = S[index, :COMPONENTS]
+        self.errors = None if errors is None else errors[index]
+        self.outliers = np.searchsorted(index, worst)
+        self.rows = dense(rows) if self.shape else None
+        self.columns, self.values = [self.names[k] for k in shown], dense(rows[:, shown])
+        self.coloring = coloring and coloring.take(index)
+        self.row_names = None
+        if row_names is not None:
+            self.row_names = [str(name) for name in np.asarray(row_names)[index]]
+        self.walks = take_walks(model, scaling)
+        self.history = recorded(model, history)
+        self.significance = significance or vars(model).get("significance_")
+        self.attribution: Attribution | str
+        try:
+            found = model.attribute(max_rows=ATTRIBUTION_ROWS)
+            self.attribution = replace(found, columns=tuple(self.names))
+        except ValueError as error:
+            self.attribution = str(error)
 
 
 def column_names(model, X, columns) -> list[str]:
