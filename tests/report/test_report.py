@@ -22,8 +22,7 @@ from mercer.bases import Landmarks
 from mercer.fitting.certificate import Certificate
 from mercer.report import write_report
 from mercer.report.charts import convergence_chart, spectrum_chart, ticks
-from mercer.report.coloring import MISSING, make_coloring
-from mercer.report.content import rows_to_show
+from mercer.report.content import MISSING, make_coloring, rows_to_show
 from mercer.report.page import pack, script_json, thumbnails
 from mercer.report.words import sentences
 

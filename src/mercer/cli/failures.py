@@ -58,16 +58,11 @@ OPTIONS = {
     "basis": "--method",
     "eigen_solver": "--method",
     "max_iter": "--passes",
-    "tol": "--tol",
     "n_jobs": "--threads",
-    "memory": "--memory",
-    "device": "--device",
     "name": "--array",
-    "encoding": "--encoding",
-    "decimal": "--decimal",
-    "header": "--header",
-    "missing": "--missing",
 }
+SAME = "tol memory device encoding decimal header missing gamma degree coef0 kernel"
+OPTIONS |= {name: f"--{name}" for name in SAME.split()}
 # Values that have another name here; a basis of all points is the exact method.
 VALUES = {"--header True": "--header", "--header False": "--no-header"}
 VALUES |= {"--method points": "--method exact"}

@@ -491,7 +491,7 @@ def compare(options: Options) -> None:
 
 
 @command(
-    "cli.spectral",
+    "cli.methods",
     "Spectral clustering: find the cluster of every row.",
     f"mercer cluster {DIGITS} --drop digit -k 10 -o clusters.csv",
     f"mercer cluster {DIGITS} --drop digit -k 10 --neighbors 10 --labels cluster_qr",
@@ -508,7 +508,7 @@ def cluster(options: Options) -> None:
 
 
 @command(
-    "cli.spectral",
+    "cli.methods",
     "Spectral embedding and diffusion maps: find coordinates that keep near rows together.",
     f"mercer embed {DIGITS} --drop digit --components 2 -o embedding.csv",
     f"mercer embed {DIGITS} --drop digit --diffusion --alpha 1 --steps 2 --gamma median",
@@ -524,7 +524,7 @@ def embed(options: Options) -> None:
 
 
 @command(
-    "cli.spectral",
+    "cli.methods",
     "Classical multidimensional scaling: find points with the distances given.",
     "mercer mds demo-output/distances.csv --components 2",
     f"mercer mds {DIGITS} --drop digit --metric cosine -o cosine-map.csv",
@@ -543,7 +543,7 @@ def mds(options: Options) -> None:
 
 
 @command(
-    "cli.denoise",
+    "cli.methods",
     "Denoise an image by kernel PCA of its patches.",
     "mercer denoise demo-output/noisy.png -o denoised.png",
 )

@@ -23,20 +23,8 @@ from ..plot.axes import dense
 from .charts import bar_chart, convergence_chart, spectrum_chart
 from .content import Content, Walks
 
-SCRIPTS = (
-    "arrays",
-    "paint",
-    "density",
-    "view",
-    "grid",
-    "selecting",
-    "scatter",
-    "gestures",
-    "rows",
-    "walk",
-    "exporting",
-    "main",
-)
+# In the order in which they need each other.
+SCRIPTS = "arrays paint density view grid selecting scatter gestures rows walk exporting main"
 # Columns drawn as bars, and components whose columns are listed.
 BARS, COMPONENTS_EXPLAINED = 12, 32
 # Components drawn and listed in the spectrum.
@@ -51,7 +39,8 @@ HARMLESS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 def render(content: Content) -> str:
     """The whole file as a text."""
     style = asset("page.css")
-    script = "(() => {\n'use strict';\n" + "\n".join(asset(f"{s}.js") for s in SCRIPTS) + "})();\n"
+    scripts = "\n".join(asset(f"{name}.js") for name in SCRIPTS.split())
+    script = "(() => {\n'use strict';\n" + scripts + "})();\n"
     first = f"{content.columns[0]} > 1" if content.columns else "component 1 > 0.2"
     return Template(asset("page.html")).substitute(
         policy=policy(script, style),
@@ -175,11 +164,10 @@ def spectrum_section(content: Content) -> str:
     lower = dense(certificate.eigenvalue_lower)[:SPECTRUM]
     upper = dense(certificate.eigenvalue_upper)[:SPECTRUM]
     shares = 100 * dense(model.explained_variance_ratio_)[:SPECTRUM]
+    numbered = enumerate(zip(values, lower, upper, shares, strict=True), 1)
     rows = [
-        [str(k + 1), f"{value:.6g}", f"{low:.6g}", f"{high:.6g}", f"{share:.3g} %"]
-        for k, (value, low, high, share) in enumerate(
-            zip(values, lower, upper, shares, strict=True)
-        )
+        [str(k), f"{value:.6g}", f"{low:.6g}", f"{high:.6g}", f"{share:.3g} %"]
+        for k, (value, low, high, share) in numbered
     ]
     heads = ["component", "eigenvalue", "at least", "at most", "share of variance"]
     if certificate.confidence is not None and certificate.confidence < 1:

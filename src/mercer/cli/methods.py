@@ -1,15 +1,27 @@
-"""``mercer cluster``, ``embed`` and ``mds``: a cluster or coordinates of every row."""
+"""``mercer cluster``, ``embed``, ``mds`` and ``denoise``: one estimator each, and its outcome."""
 
 from argparse import Namespace
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
-from .. import ClassicalMDS, DiffusionMap, SpectralClustering, SpectralEmbedding
+from .. import (
+    ClassicalMDS,
+    DiffusionMap,
+    PatchDenoiser,
+    SpectralClustering,
+    SpectralEmbedding,
+)
 from ..bases import Landmarks
+from ..files import read_image
+from ..files.opening import existing
 from .fit import budget, width
-from .outputs import Result, beside, deliver, matrix_columns, whole_file
+from .outputs import Result, beside, deliver, lines, matrix_columns, whole_file
 from .tables import InputTable, mixed_table, scaled_table
+
+# Gray levels of an image file, the unit in which people speak of noise.
+WHITE = 255
 
 
 def cluster(args: Namespace) -> Result:
@@ -91,6 +103,42 @@ def mds(args: Namespace) -> Result:
             named = {name: column for name, column in others if column.dtype.kind in "UO"}
             table.left_out |= dict.fromkeys(named, "kept")
         return deliver(args, draft, named | coordinates(model), facts, summary)
+
+
+def denoise(args: Namespace) -> Result:
+    """Learn the patches of the image, and project them."""
+    with whole_file(args.output, args.force) as draft:
+        image = read_image(existing(args.image))
+        model = PatchDenoiser(
+            args.patch,
+            args.stride,
+            kernel=args.kernel,
+            n_components=args.components,
+            noise=None if args.noise is None else args.noise / WHITE,
+            memory=args.memory,
+            n_jobs=args.threads,
+            random_state=args.seed,
+        ).fit(image)
+        clean = model.denoise(image)
+        pixels = np.rint(WHITE * np.clip(clean, 0, 1)).astype(np.uint8)
+        Image.fromarray(pixels).save(draft)
+    height, width = image.shape[:2]
+    facts = {
+        "width": width,
+        "height": height,
+        "channels": 1 if image.ndim == 2 else image.shape[2],
+        "noise": WHITE * model.noise_,
+        "noise_given": args.noise is not None,
+        "change": WHITE * float(((image - clean) ** 2).mean() ** 0.5),
+        "output": str(args.output),
+    }
+    said = [
+        ("image", f"{width} x {height}, {'gray' if image.ndim == 2 else 'color'}"),
+        ("noise", f"{facts['noise']:.1f} of 255, {'given' if args.noise else 'estimated'}"),
+        ("change", f"{facts['change']:.1f} of 255, root mean square"),
+        ("written", args.output),
+    ]
+    return Result(facts, lines(said))
 
 
 def affinity_rows(args: Namespace) -> tuple[InputTable, Any]:
