@@ -31,6 +31,7 @@ from ..fitting.costs import client_vectors
 from ..fitting.task import FitTask
 from ..kernels import KERNELS, Kernel, Precomputed
 from ..kernels import Callable as CallableKernel
+from ..preimage import choose_preimage
 from ..progress import PassBar
 from ..rows import ArrayRows, BlockRows, DaskRows, Rows, is_dask, is_source
 from ..rows.base import count_rows
@@ -296,8 +297,6 @@ class Door(BaseEstimator):
             if array is not None:
                 rows = ArrayRows(array, rows.original, self.memory, engine)
             single = self._dtype == np.float32
-            if self.preimage != "auto":  # which serves every basis
-                more["check_basis"] = self._preimage_recipe
             task = FitTask(
                 rows,
                 array,
@@ -315,6 +314,7 @@ class Door(BaseEstimator):
                 single,
                 self.remove_zero_eig,
                 kept,
+                check_basis=self._check_preimage,
                 asked_basis=self.basis,
                 only_points=self._only_points(engine),
                 grid_serves=self._serves_grid and self.preimage in ("auto", "ridge"),
@@ -373,6 +373,11 @@ class Door(BaseEstimator):
                 "here. Leave them out before the fit."
             )
         check_gram(rows.as_array("A precomputed kernel"))
+
+    def _check_preimage(self, basis) -> None:
+        """Raise ValueError where the pre-images asked for cannot serve a basis."""
+        if not isinstance(self.preimage, str) or self.preimage != "auto":
+            choose_preimage(self.preimage, basis)
 
     def _only_points(self, engine) -> bool:
         """Whether "auto" takes nothing but all points, which what is asked for needs."""

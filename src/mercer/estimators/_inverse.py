@@ -11,7 +11,7 @@ from ..exceptions import tell
 from ..fitting.expansion import KernelExpansion
 from ..kernels import RBF, Linear, Precomputed
 from ..kernels.dot_product import largest_entry
-from ..preimage import PREIMAGES, Compensation, Preimage, choose_preimage
+from ..preimage import Compensation, Preimage, choose_preimage
 from ..preimage.base import some_rows
 from ..preimage.compensation import USUAL_ROWS, undo_factors
 from ..rows import DaskRows, is_dask
@@ -55,7 +55,7 @@ class Inverse:
 
     def recipe(self, denoising: bool) -> Preimage:
         """The method, which "auto" leaves to what is asked for."""
-        return preimage_recipe(self.preimage, self.expansion.basis, denoising)
+        return choose_preimage(self.preimage, self.expansion.basis, denoising)
 
     def serves(self, expansion: KernelExpansion, preimage: Any) -> bool:
         """Whether it has learned from this expansion by this method."""
@@ -205,15 +205,6 @@ def check_range(rows) -> None:
             f"Pre-images take distances between rows, whose numbers are of up to {entry:.1e} here: "
             "float64 does not hold their squares. Scale the data, X / np.abs(X).max()."
         )
-
-
-def preimage_recipe(preimage, basis, denoising: bool = False) -> Preimage:
-    """The method asked for, or an error that says why it cannot serve the basis."""
-    if isinstance(preimage, str):
-        named = preimage != "auto"
-        preimage = PREIMAGES[preimage]() if named else choose_preimage(basis, denoising)
-    preimage.check(basis)
-    return preimage
 
 
 def rows_to_learn_from(basis, known):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,11 +20,18 @@ from ..fitting.expansion import KernelExpansion
 from ..fitting.functions import errors_of, scores_of
 from ..fitting.task import MODEL_ROWS
 from ..kernels import RBF
-from ..preimage import Preimage, ridge_inverse
-from ..rows import ArrayRows, Rows, float_type, in_type
+from ..preimage import Preimage, choose_preimage, ridge_inverse
+from ..relatives.explaining import (
+    Attribution,
+    Significance,
+    check_significance,
+    gradient_sums,
+    sample_rows,
+    significance_of,
+)
+from ..rows import ArrayRows, DaskRows, OfExpansion, Rows, float_type, in_type, is_dask
 from ._door import Door
-from ._explained import Explained
-from ._inverse import Inverse, checked_scores, preimage_recipe
+from ._inverse import Inverse, checked_scores
 from ._output import contained
 from ._parameters import Interval
 
@@ -83,7 +91,7 @@ class Scores:
         return contained(self, rows.map(function), X)
 
 
-class KernelModel(Scores, Explained, TransformerMixin, Door):
+class KernelModel(Scores, TransformerMixin, Door):
     """Scores, errors and pre-images of every method that ends in a kernel expansion."""
 
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
@@ -151,7 +159,7 @@ class KernelModel(Scores, Explained, TransformerMixin, Door):
     def preimage_(self) -> Preimage:
         """The method of `inverse_transform`, with what "auto" has chosen."""
         check_is_fitted(self)
-        return self._preimage_recipe(self.expansion_.basis)
+        return choose_preimage(self.preimage, self.expansion_.basis)
 
     def denoise(
         self,
@@ -202,6 +210,116 @@ class KernelModel(Scores, Explained, TransformerMixin, Door):
         found = found if noise is None else inverse.toward(X, found, float(noise))
         found = inverse.clipped(found) if clip else found
         return restore(in_type(found, float_type(X)), original)
+
+    def attribute(self, X: Array = None, *, max_rows: int | None = 2000) -> Attribution:
+        """Which columns drive which component: gradients of the scores, averaged over rows.
+
+        In closed form, for every kernel that has a gradient and every basis (KPCA-IG; Briscik,
+        Dillies & Dejean 2023), in one pass and within the budget.
+
+        Parameters
+        ----------
+        X : array-like, path or other source of (n, n_features), or None
+            Rows where the gradients are taken; None for the training rows that the model has.
+        max_rows : int or None, default=2000
+            Rows at most, drawn uniformly: a mean over 2,000 is good to two digits. None for all.
+
+        Returns
+        -------
+        Attribution
+            A table by column and component, with the names of both; `mercer.plot.attribution`
+            draws it.
+        """
+        check_is_fitted(self)
+        if self._is_precomputed():
+            raise ValueError(
+                "A precomputed kernel knows no columns, so that none can drive its components. "
+                "Fit with a kernel that is computed from the data."
+            )
+        self._check_numbers("there is no gradient with respect to a category")
+        if max_rows is not None and not (isinstance(max_rows, Integral) and max_rows > 0):
+            raise ValueError(f"max_rows={max_rows!r} must be a whole number above 0, or None.")
+        rows = self._rows_or_own(X)
+        if max_rows is not None:
+            rows = ArrayRows(rows.sample(int(max_rows), 0), memory=self.memory)
+        gradients = OfExpansion(self.expansion_.here(), gradient_sums, (), "gradients")
+        sums = rows.sum(gradients, "gradients")
+        named = vars(self).get("feature_names_in_")
+        names = [f"x{i}" for i in range(self.n_features_in_)] if named is None else named
+        return Attribution.of(sums, names, self.get_feature_names_out())
+
+    def significance(
+        self,
+        X: Array = None,
+        *,
+        alpha: float = 0.05,
+        n_permutations: int = 39,
+        n_bootstrap: int = 50,
+        max_rows: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> Significance:
+        """How many components stand above noise, and how stable they are.
+
+        Eigenvalues of this model's kernel are compared with those of rows whose columns were
+        shuffled one by one (parallel analysis), and components with those of rows drawn with
+        replacement (the bootstrap). For any basis: the kernel matrix of a sample is taken.
+
+        Parameters
+        ----------
+        X : array-like, path or other source of (n, n_features), or None
+            None for the training rows that the model has.
+        alpha : float, default=0.05
+            Probability at most that a component of independent columns is called real.
+        n_permutations : int, default=39
+            Shuffles, 1 / alpha - 1 at least.
+        n_bootstrap : int, default=50
+            Draws.
+        max_rows : int, default=1000
+            Rows looked at, drawn uniformly; fewer where `memory` holds no more. More of them tell
+            smaller components from noise, at the cost of a cubic eigenproblem for each shuffle.
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        Significance
+            `mercer.plot.spectrum` takes it as ``significance=``. The model keeps it until the next
+            fit (`significance_`), for its summary in a notebook and for reports.
+        """
+        check_is_fitted(self)
+        if self._is_precomputed() or self.n_features_in_ < 2:
+            raise ValueError(
+                "Noise is what is left when columns are shuffled one by one, which needs two "
+                "columns or more, and rows that the kernel is computed from."
+            )
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        rows, engine = self._rows_or_own(X), self.expansion_.basis.engine
+        check_significance(alpha, n_permutations, n_bootstrap, max_rows)
+        size = sample_rows(engine.memory, self.n_features_in_, max_rows)
+        some = rows.sample(size, int(rng.integers(2**62)))
+        some = some.toarray() if is_sparse(some) else to_numpy(some)
+        self.kernel_.check(some)
+        with engine.single_blas():
+            self.significance_ = significance_of(
+                self.kernel_,
+                np.asarray(some, dtype=np.float64),
+                self.expansion_.n_components,
+                self.center,
+                rng,
+                alpha=alpha,
+                n_permutations=n_permutations,
+                n_bootstrap=n_bootstrap,
+            )
+        return self.significance_
+
+    def _rows_or_own(self, X) -> Rows:
+        """The rows of X, or those of the fit that the model has kept: all, or a sample."""
+        if X is not None:
+            return self._open(X, reset=False)
+        facts, basis = vars(self), self.expansion_.basis
+        known = facts.get("X_fit_" if basis.spans_data else "X_sample_")
+        known = basis.points if known is None else known
+        # Its own rows need no check, and have no names that could be other ones.
+        return DaskRows(known) if is_dask(known) else ArrayRows(known, memory=self.memory)
 
     def to_onnx(self, path: str | PathLike[str], *, dtype: str = "float32") -> None:
         """Write the transform as an ONNX graph; see `mercer.saving.export_onnx`.
@@ -269,15 +387,11 @@ class KernelModel(Scores, Explained, TransformerMixin, Door):
         fallback = self.gamma if isinstance(self.gamma, Real) else 1.0 / d
         self.gamma_ = fallback if self.kernel_.gamma is None else self.kernel_.gamma
 
-    def _preimage_recipe(self, basis, denoising: bool = False) -> Preimage:
-        """The pre-images asked for; raises where they cannot serve the basis."""
-        return preimage_recipe(self.preimage, basis, denoising)
-
     def _inverse(self) -> Inverse:
         """The way back to rows, made once for an expansion."""
         self._check_numbers("categories have no pre-images")
         basis, facts = self.expansion_.basis, vars(self)
-        self._preimage_recipe(basis)  # raises where it cannot serve
+        self._check_preimage(basis)
         kept: Inverse | None = facts.get("_kept")
         if kept is None or not kept.serves(self.expansion_, self.preimage):
             known = facts.get("X_fit_" if basis.spans_data else "X_sample_")

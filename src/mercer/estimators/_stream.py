@@ -118,7 +118,7 @@ class StreamInput(KernelModel):
             )
         kernel = self._make_kernel(X)
         span = self._make_span(kernel, X, engine, rng)
-        self._preimage_recipe(span.basis(engine))  # fails before the work if it would fail after
+        self._check_preimage(span.basis(engine))  # fails before the work if it would fail after
         # Rows of streams that are merged must be drawn apart, whatever their random_state.
         own = crc32(
             np.ascontiguousarray(X[:1].toarray() if is_sparse(X) else to_numpy(X[:1])).tobytes()

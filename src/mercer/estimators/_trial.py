@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from ..preimage import FixedPoint
+from ..preimage import FixedPoint, choose_preimage
 from ..preimage.base import total_std
 
 # Noise to add where none is given, as a share of the data's total standard deviation.
@@ -58,7 +58,7 @@ class Trial:
         raise NotImplementedError
 
     def _preimage(self, model, expansion):
-        recipe = model._preimage_recipe(expansion.basis, denoising=True)
+        recipe = choose_preimage(model.preimage, expansion.basis, denoising=True)
         if isinstance(recipe, FixedPoint):
             recipe = clone(recipe).set_params(tol=SEARCH_TOL, max_iter=SEARCH_STEPS)
         return recipe.fit(expansion, self.X, denoising=True)

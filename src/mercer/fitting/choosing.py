@@ -5,6 +5,7 @@ of a second, to predict seconds.
 """
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -619,11 +620,17 @@ def follow(plan: Plan, problem, engine, rng, report, may_fall_back=True):
     has found is the result; a solver that has found too little gives way all the same.
     """
     check_budget(plan)
+    solver, work, lapack = plan.solver, plan.workload, plan.fallback()
     if problem.is_zero():
-        return no_variance(problem.size, plan.workload.r), plan
-    lapack = plan.fallback()
+        return no_variance(problem.size, work.r), plan
+    problem.operator.reserve(plan.chosen.vectors)
+    operator, unit = in_ordinary_units(problem.operator)
+    # LAPACK on matrices up to this size is faster with one BLAS thread: several wait for
+    # each other, for seconds when another process holds a core.
+    many = isinstance(solver, Dense) and problem.size > 1500
     try:
-        pairs = _run(plan, problem, engine, rng, report)
+        with nullcontext() if many else engine.single_blas():
+            pairs = solver.solve(operator, work.r, rng, work.tol, report).scaled(unit)
     except NoConvergence:
         if lapack is None:
             raise
@@ -640,21 +647,9 @@ def follow(plan: Plan, problem, engine, rng, report, may_fall_back=True):
             f"{plan.method} {reached}, and LAPACK on the whole matrix follows, which may take "
             f"{format_seconds(lapack.seconds)}. A larger tol, or basis='landmarks', avoids it."
         )
-    plan = replace(plan, chosen=lapack, reason=f"dense: {plan.method} {reached}")
-    return _run(plan, problem, engine, rng, report), plan
-
-
-def _run(plan: Plan, problem, engine, rng, report):
-    """Solve with BLAS held at one thread, except for large dense matrices."""
-    solver, work = plan.solver, plan.workload
-    problem.operator.reserve(plan.chosen.vectors)
-    operator, unit = in_ordinary_units(problem.operator)
-    # LAPACK on matrices up to this size is faster with one BLAS thread: several wait for
-    # each other, for seconds when another process holds a core.
-    if isinstance(solver, Dense) and problem.size > 1500:
-        return solver.solve(operator, work.r, rng, work.tol, report).scaled(unit)
-    with engine.single_blas():
-        return solver.solve(operator, work.r, rng, work.tol, report).scaled(unit)
+    reason = f"dense: {plan.method} {reached}"
+    plan = replace(plan, chosen=lapack, reason=reason, left_to_us=False)
+    return follow(plan, problem, engine, rng, report)
 
 
 def residual_share(pairs) -> float:

@@ -34,12 +34,16 @@ PREIMAGES: dict[str, type[Preimage]] = {
 }
 
 
-def choose_preimage(basis: Basis, denoising: bool = False) -> Preimage:
-    """What "auto" takes.
+def choose_preimage(asked: str | Preimage, basis: Basis, denoising: bool = False) -> Preimage:
+    """The method asked for, or an error that says why it cannot serve the basis.
 
-    For the linear kernel its closed form. For Gaussian kernels the ridge to invert scores, and the
-    fixed point to denoise; the ridge for all others.
+    "auto" is for the linear kernel its closed form, for Gaussian kernels the ridge to invert scores
+    and the fixed point to denoise, and the ridge for all others.
     """
+    if not isinstance(asked, str) or asked != "auto":
+        preimage = PREIMAGES[asked]() if isinstance(asked, str) else asked
+        preimage.check(basis)
+        return preimage
     linear = isinstance(basis.kernel, Linear) and isinstance(basis, ColumnBasis)
     at_hand = basis.points is not None and not (isinstance(basis, GramBasis) and not basis.at_hand)
     linear |= isinstance(basis.kernel, Linear) and at_hand

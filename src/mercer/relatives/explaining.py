@@ -20,6 +20,7 @@ computed once: an eigenproblem of a few dozen columns for each draw, and no kern
 
 from dataclasses import dataclass
 from math import sqrt
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -274,6 +275,20 @@ class Significance:
 
     def _repr_html_(self) -> str:
         return html_table(*self.table(), caption=self.sentence())
+
+
+def check_significance(alpha: Any, n_permutations: Any, n_bootstrap: Any, max_rows: Any) -> None:
+    """Raise ValueError unless the settings of `significance` can hold its level."""
+    if not isinstance(alpha, float | int) or not 0 < alpha < 1:
+        raise ValueError(f"alpha={alpha!r} must be a number between 0 and 1.")
+    least = int(np.ceil(1 / alpha - 1 - 1e-9))
+    for name, value, low in (
+        ("n_permutations", n_permutations, least),
+        ("n_bootstrap", n_bootstrap, 0),
+        ("max_rows", max_rows, 2),
+    ):
+        if not isinstance(value, Integral) or value < low:
+            raise ValueError(f"{name}={value!r} must be a whole number of at least {low}.")
 
 
 def sample_rows(memory: int, d: int, most: int) -> int:
