@@ -90,7 +90,8 @@ def test_nothing_is_made_twice(make):
     array = noted + noted[::-1] if dense else noted
     many = array.numblocks[0]
     groups = [range(i, min(i + 50, many)) for i in range(0, many, 50)]
-    assert list(dask.compute(*grouped(array, groups, len))) == [len(group) for group in groups]
+    found = dask.compute(*grouped(array, groups, lambda chunks, first: first + len(chunks)))
+    assert list(found) == [group.stop for group in groups]
     assert len(notes) == noted.numblocks[0]
 
 

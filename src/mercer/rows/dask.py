@@ -5,7 +5,7 @@ second pass sums the moments of the chunks in a tree. With all points as the bas
 here, on vectors, and its products run on the workers.
 """
 
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any
 
@@ -66,6 +66,8 @@ class DaskRows(Rows):
         Where tasks compute.
     """
 
+    dtype: Any = None
+
     def __init__(
         self,
         X: Array,
@@ -75,21 +77,21 @@ class DaskRows(Rows):
     ):
         self.original, self.memory = X, memory
         self.names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-        #: Checked chunks of floating-point rows, of one column of chunks.
-        self.array = checked_rows(X)
-        self.sparse = is_sparse(empty_like(self.array))
-        self.workers = Workers.of(self.array, memory, n_jobs, device)
+        self._given = one_column(X)
+        self._lengths = self._given.chunks[0]
+        self.dtype = np.dtype(np.float32 if self._given.dtype == np.float32 else np.float64)
+        self.sparse = is_sparse(empty_like(self._given))
+        self._meta = np.empty((0, 0), self.dtype)
+        if self.sparse:
+            self._meta = sparse.csr_matrix(self._meta)
+        self._check = partial(checked, width=self._given.shape[1], dtype=self.dtype)
+        self.workers = Workers.of(self._given, memory, n_jobs, device)
 
     @property
     def shape(self) -> Any:
         """Rows, None where their number is not known, and columns."""
-        n, d = self.array.shape
-        return None if np.isnan(n) else int(n), d
-
-    @property
-    def dtype(self) -> Any:
-        """The type of the rows."""
-        return self.array.dtype
+        n = sum(self._lengths)
+        return None if np.isnan(n) else int(n), self._given.shape[1]
 
     @property
     def head(self) -> Any:
@@ -142,11 +144,10 @@ class DaskRows(Rows):
 
     def identity(self) -> list:
         """Lengths of the chunks, type, and some rows of all over."""
-        array = self._counted
-        places = np.unique(np.linspace(0, max(array.shape[0] - 1, 0), IDENTITY_ROWS).astype(int))
-        rows = self.take(places)
+        last = max(self._count() - 1, 0)
+        rows = self.take(np.unique(np.linspace(0, last, IDENTITY_ROWS).astype(int)))
         rows = rows.toarray() if is_sparse(rows) else np.asarray(rows)
-        return ["dask", list(array.chunks[0]), str(self.dtype), rows]
+        return ["dask", list(self._lengths), str(self.dtype), rows]
 
     def blocks(self) -> Any:
         """The chunks one after the other, each brought here in its turn."""
@@ -167,7 +168,7 @@ class DaskRows(Rows):
 
     def gram(self, kernel: Kernel, engine: TiledEngine, n_components: int | None) -> Any:
         """The Gram matrix by pairs of chunks, which stay on the workers."""
-        r, n = n_components or 0, self._counted.shape[0]
+        r, n = n_components or 0, self._count()
         check_vectors(n, r, engine)
         workers, columns = self.workers, self._entries + 4 * (r + SPARE_VECTORS)
         held = evened(self._together, workers.cores, workers.core_memory, columns).persist()
@@ -200,66 +201,63 @@ class DaskRows(Rows):
             meta=np.empty((0,) * (1 + len(function.tail)), self.dtype),
         )
 
-    @property
-    def _counted(self) -> Any:
-        """The array with the lengths of its chunks, which may take a pass to count."""
+    def _count(self) -> int:
+        """The lengths of the chunks, counted where they are not known."""
         if self.shape[0] is None:
-            many = self.array.numblocks[0]
-            heights = self.array.map_blocks(len_of, dtype=object, meta=np.empty((0, 0), object))
+            many = self._given.numblocks[0]
+            heights = self._given.map_blocks(len_of, dtype=object, meta=np.empty((0, 0), object))
             groups = neighbors((1,) * many, -(-many // COUNTING_TASKS))
-            lengths = tuple(n for part in run(grouped(heights, groups, list)) for n in part)
-            self.array = self.array.map_blocks(
-                same, chunks=(lengths, self.array.chunks[1]), meta=empty_like(self.array)
-            )
-        return self.array
+            counts = run(grouped(heights, groups, lambda lengths, _: lengths))
+            self._lengths = tuple(n for part in counts for n in part)
+        return self.shape[0]
+
+    def _checked(self) -> Any:
+        """The rows in floating point; chunks name what is wrong with them."""
+        chunks = (self._lengths, self._given.chunks[1])
+        return self._given.map_blocks(self._check, dtype=self.dtype, chunks=chunks, meta=self._meta)
 
     @cached_property
     def _together(self) -> Any:
-        """The chunks, small neighbors in one: a pass costs a task for each."""
+        """The same, many small neighbors in one chunk: a pass costs a task for each."""
         import dask.array as da
 
-        array = self._counted
-        lengths, d = array.chunks[0], array.shape[1]
+        n, d = self._count(), self.shape[1]
         most = max(1, TOGETHER_BYTES // (self.dtype.itemsize * self._entries))
-        groups = neighbors(lengths, min(most, -(-sum(lengths) // TOGETHER_PARTS)))
-        if 2 * len(groups) > len(lengths):
-            return array
-        meta = empty_like(array)
-        tasks = zip(grouped(array, groups, stack_rows), groups, strict=True)
-        return da.concatenate(
-            [
-                da.from_delayed(task, (sum(lengths[i] for i in group), d), meta=meta)
-                for task, group in tasks
-            ]
-        )
+        groups = neighbors(self._lengths, min(most, -(-n // TOGETHER_PARTS)))
+        if 2 * len(groups) > len(self._lengths):
+            return self._checked()
+        tasks = grouped(self._given, groups, partial(stacked, check=self._check))
+        lengths = [sum(self._lengths[group.start : group.stop]) for group in groups]
+        parts = zip(tasks, lengths, strict=True)
+        return da.concatenate([da.from_delayed(t, (m, d), meta=self._meta) for t, m in parts])
 
     @property
     def _lazy(self) -> Any:
-        """The same where lengths are known; nothing is computed to know them."""
-        return self.array if self.shape[0] is None else self._together
+        """Small chunks together where lengths are known; nothing is computed to know them."""
+        return self._checked() if self.shape[0] is None else self._together
 
     @cached_property
     def _passes(self) -> Any:
-        """The same, made once where chunks are many and all take little memory."""
+        """Small chunks together, made once where there are many and all take little memory."""
         array = self._together
         size = array.shape[0] * self._entries * self.dtype.itemsize
         room = min(self.workers.cores * self.workers.core_memory, parse_bytes(self.memory))
-        small = array is not self.array and size <= KEPT_SHARE * room
-        return array.persist() if small else array
+        fewer = array.numblocks[0] < len(self._lengths)
+        return array.persist() if fewer and size <= KEPT_SHARE * room else array
 
     @cached_property
     def _entries(self) -> int:
         """Numbers of a row: its columns, or for CSR about twice as many as in the first chunk."""
         d = self.shape[1]
-        parts = filled(self._counted) if self.sparse else []
-        if not parts:
+        first = next((i for i, length in enumerate(self._lengths) if length), None)
+        if not self.sparse or first is None:
             return d
-        rows = run([parts[0][1]])[0]
+        rows = run([self._checked().blocks[first]])[0]
         return min(d, 2 * -(-rows.nnz // rows.shape[0]) + 2)
 
 
-def checked_rows(X) -> Any:
-    """A Dask array or dataframe as an array of one column of chunks that name what is wrong."""
+def one_column(X) -> Any:
+    """A Dask array or dataframe as an array of numbers whose chunks have all columns."""
     array = frame_rows(X) if hasattr(X, "columns") else X
     if not hasattr(array, "rechunk"):
         raise TypeError(
@@ -271,14 +269,11 @@ def checked_rows(X) -> Any:
             f"Expected a 2D Dask array of numbers, got a {array.ndim}D one of type "
             f"{array.dtype} instead."
         )
-    dtype = np.dtype(np.float32 if array.dtype == np.float32 else np.float64)
-    meta = np.empty((0, 0), dtype)
     if is_sparse(empty_like(array)):
-        meta = sparse.csr_matrix(meta)
-        array = array.map_blocks(sparse.csr_matrix, dtype=dtype, meta=meta)
-    if array.numblocks[1] > 1:
-        array = array.rechunk({1: -1}, method="tasks")
-    return array.map_blocks(checked, width=array.shape[1], kind=dtype, dtype=dtype, meta=meta)
+        array = array.map_blocks(
+            sparse.csr_matrix, meta=sparse.csr_matrix((0, 0), dtype=array.dtype)
+        )
+    return array.rechunk({1: -1}, method="tasks") if array.numblocks[1] > 1 else array
 
 
 def frame_rows(X) -> Any:
@@ -304,14 +299,14 @@ def is_number(kind: Any) -> bool:
     return getattr(kind, "kind", "O") in "biuf"
 
 
-def checked(rows, width: int, kind, block_id=(0, 0)) -> Any:
+def checked(rows, width: int, dtype, block_id=(0, 0)) -> Any:
     """The rows of a chunk in floating point, or an error that names it."""
     if rows.ndim != 2 or rows.shape[1] != width:
         raise ValueError(
             f"Chunk {block_id[0]} of X has shape {rows.shape}, and {width} columns were promised. "
             "Check the function that makes it."
         )
-    rows = (rows if is_sparse(rows) else to_numpy(rows)).astype(kind, copy=False)
+    rows = (rows if is_sparse(rows) else to_numpy(rows)).astype(dtype, copy=False)
     if is_sparse(rows):
         places = np.flatnonzero(~np.isfinite(rows.data))
         bad = np.searchsorted(rows.indptr, places, side="right") - 1
@@ -323,6 +318,11 @@ def checked(rows, width: int, kind, block_id=(0, 0)) -> Any:
             "or fill such rows first."
         )
     return rows
+
+
+def stacked(chunks: list, first: int, check) -> Any:
+    """Neighbors under each other, checked."""
+    return stack_rows([check(rows, block_id=(first + i, 0)) for i, rows in enumerate(chunks)])
 
 
 def empty_like(array) -> Any:
@@ -373,10 +373,6 @@ def mapped_chunk(rows, function, make, dtype_):
 
 def len_of(rows) -> int:
     return rows.shape[0]
-
-
-def same(rows) -> Any:
-    return rows
 
 
 def check_vectors(n: int, r: int, engine) -> None:

@@ -166,7 +166,7 @@ def neighbors(lengths: Sequence[int], rows: int) -> list[range]:
 
 
 def grouped(array, groups: Sequence[range], finish: Callable) -> list:
-    """One delayed task a group: ``finish(chunks)`` of those of an array with one column of chunks.
+    """One delayed task a group: ``finish(chunks, first)``, `first` the number of the first one.
 
     A scheduler spends about a millisecond on a task, which for chunks of a few rows is far more
     than the work. So what only one group needs is made within its task. What several need (a file
@@ -178,7 +178,8 @@ def grouped(array, groups: Sequence[range], finish: Callable) -> list:
 
     if is_held(array):
         blocks = array.to_delayed().ravel()
-        return [delayed(finish)(list(blocks[group.start : group.stop])) for group in groups]
+        last = delayed(finish)
+        return [last(list(blocks[group.start : group.stop]), group.start) for group in groups]
     (array,) = dask.optimize(array)
     keys = [key for (key,) in array.__dask_keys__()]
     graph, needs = cull(dict(array.__dask_graph__()), keys)
@@ -189,11 +190,12 @@ def grouped(array, groups: Sequence[range], finish: Callable) -> list:
     for key, owner in owners.items():
         (shared if owner is None else own[owner])[key] = graph[key]
     tasks = []
-    for part, made in zip(parts, own, strict=True):
+    for part, made, group in zip(parts, own, groups, strict=True):
         wanted = dict.fromkeys([*part, *(other for key in made for other in needs[key])])
         given = [key for key in wanted if key not in made]
         values = [Delayed(key, shared) for key in given]
-        tasks.append(delayed(partial(run_group, made, part, given, finish))(*values))
+        make = delayed(partial(run_group, made, part, given))
+        tasks.append(make(values, finish, group.start))
     return tasks
 
 
@@ -213,13 +215,13 @@ def owners_of(parts: list[list], needs: dict) -> dict:
     return owners
 
 
-def run_group(graph: dict, keys: list, given: list, finish: Callable, *values: Any) -> Any:
+def run_group(graph: dict, keys: list, given: list, values, finish: Callable, first: int) -> Any:
     """Make the chunks of a group within the task that calls this."""
     import dask
 
     # As tasks: a value that looks like one would be run.
     known = {key: (partial(_same, value),) for key, value in zip(given, values, strict=True)}
-    return finish(list(dask.get(graph | known, keys)))
+    return finish(list(dask.get(graph | known, keys)), first)
 
 
 def _same(value: Any) -> Any:
