@@ -24,6 +24,7 @@ from ..compute import (
 )
 from ..compute.arrays import Array
 from ..fitting.costs import SPARE_VECTORS, client_vectors
+from ..fitting.functions import CountOf
 from ..fitting.partial_sums import pack, unpack
 from ..kernels import Kernel
 from .base import Rows
@@ -107,6 +108,8 @@ class DaskRows(Rows):
         """The sums of the chunks, added in a tree."""
         import dask.array as da
 
+        if isinstance(function, CountOf):
+            return self._count()
         array = self._passes if checkpoint is None else self._together
         n, lengths = array.shape[0], array.chunks[0]
         if n < 2:
