@@ -239,9 +239,9 @@ def test_moments(dtype):
         lambda m: replace(m, scatter=m.about_zero()),
     ):
         equal_moments(change(whole), change(on_device), rtol)
-    equal_moments(*both(lambda rows: Moments.of(rows + 0, energy(rows))), rtol)
+    equal_moments(*both(lambda rows: Moments.of_blocks([rows + 0], energy(rows))), rtol)
     equal_moments(
-        *both(lambda rows: Moments.of(rows[:50] + 0) + Moments.of(rows[50:] + 0)),
+        *both(lambda rows: Moments.of_blocks([rows[:50] + 0]) + Moments.of_blocks([rows[50:] + 0])),
         rtol,
     )
 
@@ -249,7 +249,7 @@ def test_moments(dtype):
 def test_moments_leave_the_energy_on_the_device():
     # A float would make every block wait for the device.
     energy = tensor(3.0, dtype=torch.float64)
-    moments = Moments.of(tensor(rows()), energy)
+    moments = Moments.of_blocks([tensor(rows())], energy)
     assert isinstance((moments + moments).energy, torch.Tensor)
     host = moments.to_host()
     assert host.energy == 3.0 and isinstance(host.energy, float)

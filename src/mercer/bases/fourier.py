@@ -10,7 +10,6 @@ cost of n rows is one nonuniform fast Fourier transform and all else is independ
 """
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,6 +27,7 @@ from ..compute.nonuniform import (
     transforms_on_devices,
 )
 from ..kernels import Kernel
+from ..kernels.base import dense_rows
 from .base import Basis, BasisRecipe
 from .fourier_grid import (
     LARGEST_TOL,
@@ -284,12 +284,7 @@ class FourierBasis(Basis):
     noun = "Fourier features"
 
     def __init__(
-        self,
-        kernel: Kernel,
-        frequencies: Frequencies,
-        engine: TiledEngine,
-        tol: float,
-        sums: Any = None,
+        self, kernel: Kernel, frequencies: Frequencies, engine: Any, tol: float, sums: Any = None
     ):
         self.kernel, self.frequencies, self.engine, self.tol = kernel, frequencies, engine, tol
         self.size, self.sums = frequencies.size, sums
@@ -325,12 +320,10 @@ class FourierBasis(Basis):
         """Sides of the grid of differences of frequencies."""
         return tuple(int(4 * m + 1) for m in self.frequencies.reach)
 
-    def moved(self, engine: TiledEngine) -> "FourierBasis":
+    def moved(self, engine: TiledEngine) -> Any:
         """The same basis where another engine works; what was measured goes with it."""
         _ = self.transform_error
-        basis = copy(self)
-        basis.engine = engine
-        return basis
+        return super().moved(engine)
 
     def moments(self, X: Array, weights: Array | None = None) -> TrigonometricMoments:
         """The trigonometric moments of the rows of X, weighted or not, in one pass."""
@@ -540,11 +533,6 @@ def row_range(X) -> np.ndarray:
     else:
         low, high = (to_numpy(end) for end in (xp.min(X, axis=0), xp.max(X, axis=0)))
     return np.stack([low, high], axis=1).astype(float)
-
-
-def dense_rows(X):
-    """Rows as an array."""
-    return X.toarray() if is_sparse(X) else X
 
 
 def split_pairs(parts, b: int):

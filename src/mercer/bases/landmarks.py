@@ -1,7 +1,8 @@
 """Landmarks as the basis: a few chosen points stand for all (Nystroem)."""
 
 import sys
-from collections.abc import Callable, Iterator
+from bisect import bisect
+from collections.abc import Callable
 from copy import copy
 from numbers import Integral
 from typing import Any
@@ -22,7 +23,7 @@ from ..kernels import Kernel
 from ..selectors import Selector
 from ..selectors.sampling import MIN_POOL, POOL_PER_ATOM, default_selector
 from .base import Basis, BasisRecipe, check_moments
-from .points import DRAFT_SPREAD, PointBasis
+from .points import DRAFT_SPREAD, PointBasis, wide_rows
 
 # Landmarks for each component when no size is given, and the least: at 200 the default
 # selector leaves about 1 % of covtype's variance.
@@ -116,7 +117,7 @@ class Landmarks(BasisRecipe):
     ) -> Basis:
         """Choose the landmarks among the rows of X and make them a basis."""
         self.check()
-        X = engine.place(X)
+        X, single = engine.place(X), None
         if self.error is not None:
 
             def attempt(recipe):
@@ -124,24 +125,31 @@ class Landmarks(BasisRecipe):
                 return basis, basis.size, basis.lost_share(X)
 
             return self.grow(X.shape[0], attempt)[0]
-        X, single = in_enough_digits(kernel, X)
+        if dtype_name(X.dtype) != "float64":
+            spread = kernel.spread(X)
+            single = bool(spread <= DRAFT_SPREAD)
+            if spread == np.inf:  # there may be entries that single precision cannot hold
+                X = wide_rows(X)
         if self.points is not None or self.indices is not None:
             points = self._given(X)
             kernel.check(points)
-            return PointBasis(kernel, points, engine, single=single)
-        size = self.count(X.shape[0], n_components)
-        return PointBasis(kernel, self._choose(kernel, X, size, rng, engine), engine, single=single)
+        else:
+            points = self._choose(kernel, X, self.count(X.shape[0], n_components), rng, engine)
+        return PointBasis(kernel, points, engine, single=single)
 
     def grow(self, n: int, attempt: Callable[["Landmarks"], tuple[Any, int, float]]) -> Any:
-        """The first of doubling sizes that loses no more than asked, and what it loses.
+        """The first of doubling sizes, up to n, that loses no more than asked, and what it loses.
 
         ``attempt(recipe)`` gives the result, its number of landmarks and the share it loses.
         """
-        for size in self.sizes(n):
+        if self.error is None or not 0 < self.error < 1:
+            raise ValueError(f"Landmarks: error={self.error!r} must be a share in (0, 1).")
+        size = min(FIRST_SIZE, n)
+        while True:
             found, count, lost = attempt(self.of_size(size))
-            if lost <= (self.error or 0.0) or count < size:
-                break
-        return found, lost
+            if lost <= self.error or count < size or size == n:
+                return found, lost
+            size = min(GROWTH * size, n)
 
     def of_size(self, size: int) -> "Landmarks":
         """As many landmarks, chosen in the same way."""
@@ -243,11 +251,23 @@ class Landmarks(BasisRecipe):
 
     def _choose(self, kernel, X, size, rng, engine):
         """The points that the selector picks; warns when fewer are found."""
-        selector = self.selector or default_selector(self._count_of(X, size), size)
+        n = self._rows or X.shape[0]
+        if self._rows is None and X.shape[0] >= self.of_size(size).rows_wanted(None):
+            n = None  # a sample smaller than was asked for is all rows there are
+        selector = self.selector or default_selector(n, size)
         check_moments(size, "landmarks", engine)
         X = pool_within(selector, X, size, rng, engine.memory)
-        with engine.single_blas():
-            chosen = selected(selector, kernel, X, size, rng)
+        try:
+            with engine.single_blas():
+                chosen = selector.select(kernel, X, size, rng)
+        except np.linalg.LinAlgError as error:
+            if kernel.definite:
+                raise
+            raise ValueError(
+                f"{selector!r} chooses by factors of a positive semidefinite matrix, and "
+                f"{kernel!r} has no positive semidefinite matrix on these rows. Choose another "
+                "selector, such as Uniform(), or use basis='points'."
+            ) from error
         count = chosen.shape[0]  # of points, which may be sparse
         if count == 0:
             raise ValueError(
@@ -261,57 +281,6 @@ class Landmarks(BasisRecipe):
             )
         return chosen if selector.returns_points else X[chosen]
 
-    def _count_of(self, X, size) -> int | None:
-        """Rows of the data; a sample smaller than was asked for is all there are."""
-        n = X.shape[0]
-        if self._rows is None:
-            return n if n < self.of_size(size).rows_wanted(None) else None
-        return self._rows or n
-
-    def sizes(self, n: int) -> Iterator[int]:
-        """The sizes to try for an error, doubling up to n."""
-        if self.error is None or not 0 < self.error < 1:
-            raise ValueError(f"Landmarks: error={self.error!r} must be a share in (0, 1).")
-        size = FIRST_SIZE
-        while size < n:
-            yield size
-            size *= GROWTH
-        yield n
-
-
-def selected(selector, kernel, X, size, rng):
-    """What the selector picks, or why it cannot: some need factors that other kernels have not."""
-    try:
-        return selector.select(kernel, X, size, rng)
-    except np.linalg.LinAlgError as error:
-        if kernel.definite:
-            raise
-        raise ValueError(
-            f"{selector!r} chooses by factors of a positive semidefinite matrix, and {kernel!r} "
-            "has no positive semidefinite matrix on these rows. Choose another selector, such as "
-            "Uniform(), or use basis='points'."
-        ) from error
-
-
-def in_enough_digits(kernel, X):
-    """Rows of a type that holds their kernel, and whether single precision does; None if unasked.
-
-    Rows in double precision are computed in it, and nobody has to know.
-    """
-    if dtype_name(X.dtype) == "float64":
-        return X, None
-    spread = kernel.spread(X)
-    # There may be entries that single precision cannot hold.
-    return in_double(X) if spread == np.inf else X, spread <= DRAFT_SPREAD
-
-
-def in_double(X):
-    """Rows in double precision."""
-    if is_sparse(X):
-        return X.astype(np.float64)
-    xp = array_namespace(X)
-    return xp.asarray(X, dtype=xp.float64)
-
 
 def pool_within(
     selector: Selector, X: Array, size: int, rng: np.random.Generator, memory: int
@@ -320,7 +289,8 @@ def pool_within(
     n, need = X.shape[0], selector.work_bytes(X.shape[0], size)
     if need <= memory:
         return X
-    name, room = type(selector).__name__, most_rows(selector, n, size, memory)
+    name = type(selector).__name__
+    room = bisect(range(1, n), memory, key=lambda rows: selector.work_bytes(rows, size))
     if room < size:
         least = selector.work_bytes(size, size)
         raise ValueError(
@@ -333,12 +303,3 @@ def pool_within(
         f"{room:,} of them, drawn at random, which memory={format_bytes(memory)} holds."
     )
     return X[np.sort(rng.choice(n, room, replace=False))]
-
-
-def most_rows(selector: Selector, n: int, size: int, memory: int) -> int:
-    """The most rows, of n, that the selector can choose among."""
-    low, high = 0, n
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if selector.work_bytes(middle, size) <= memory else (low, middle)
-    return low

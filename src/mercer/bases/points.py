@@ -14,7 +14,7 @@ from ..compute import (
     on_device_of,
     to_numpy,
 )
-from ..compute.arrays import Array, dtype_name
+from ..compute.arrays import Array, dtype_in, dtype_name
 from ..compute.linalg import times_few
 from ..kernels import Hollow, Kernel
 from ..kernels.base import rows_of
@@ -363,3 +363,8 @@ class PointGram(GramBasis, PointBasis):
         # Tiles are large and their store has a lock: a copy starts without either, nor a draft.
         left = ("pairs", "store", "_diagonal", "checkpoint")
         return {k: v for k, v in vars(self).items() if k not in left} | {"draft": None}
+
+
+def wide_rows(X: Any) -> Any:
+    """Rows in double precision."""
+    return rows_of(X, slice(None), dtype_in(np if is_sparse(X) else array_namespace(X), np.float64))

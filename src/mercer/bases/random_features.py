@@ -13,12 +13,12 @@ import numpy as np
 from scipy import fft
 from scipy.stats import norm, qmc
 
-from ..compute import TiledEngine, array_namespace, is_sparse, on_device_of
+from ..compute import array_namespace, is_sparse, on_device_of
 from ..compute.arrays import Array, dtype_in, placement_of
 from ..kernels import Kernel
-from ..kernels.base import fits_single, rows_of, wide_row_squares
+from ..kernels.base import dense_rows, fits_single, row_squares, rows_of, wide_row_squares
 from .base import Basis, BasisRecipe
-from .points import DRAFT_SPREAD
+from .points import DRAFT_SPREAD, wide_rows
 
 # Angles whose cosines and sines are made at once: the steps between stay in the cache.
 HALVED = 2**14
@@ -89,12 +89,7 @@ class FeatureBasis(Basis):
     noun = "random features"
 
     def __init__(
-        self,
-        kernel: Kernel,
-        features: Any,
-        engine: TiledEngine,
-        single: bool = True,
-        growth: float = 1.0,
+        self, kernel: Kernel, features: Any, engine: Any, single: bool = True, growth: float = 1.0
     ):
         self.kernel, self.features, self.engine = kernel, features, engine
         self.single, self.growth = single, growth
@@ -122,8 +117,7 @@ class FeatureBasis(Basis):
         W = None if W is None else self.engine.asarray(W, dtype)
 
         def coordinates(block):
-            rows = rows_of(X, block, dtype)
-            Y = features(rows.toarray() if is_sparse(rows) else rows)
+            Y = features(dense_rows(rows_of(X, block, dtype)))
             return Y if W is None else Y @ W
 
         return coordinates
@@ -133,8 +127,7 @@ class FeatureBasis(Basis):
 
         For features of differences of rows: one cosine a pair of features.
         """
-        D = wide_rows(X) - wide_rows(Z)
-        D = self.engine.asarray(D.toarray() if is_sparse(D) else D, dtype)
+        D = self.engine.asarray(dense_rows(wide_rows(X) - wide_rows(Z)), dtype)
         return self.kernel.of_differences(D) - self.features.beside(D).of_differences(D)
 
     def _row_floats(self) -> int:
@@ -146,16 +139,13 @@ class FeatureBasis(Basis):
 
     def norms(self, X: Array) -> Array:
         """|psi(x)|^2."""
-        out, products = self.engine.empty((X.shape[0],)), self.block_products(X)
-        rows = min(self.product_rows(X), self.engine.stream_block // 2)
-        self.engine.map_rows(
-            lambda block: (products(block) ** 2).sum(axis=1), X.shape[0], rows, out
+        n, products = X.shape[0], self.block_products(X)
+        out, rows = (
+            self.engine.empty((n,)),
+            min(self.product_rows(X), self.engine.stream_block // 2),
         )
+        self.engine.map_rows(lambda block: row_squares(products(block)), n, rows, out)
         return out
-
-    def diagonal(self) -> Array:
-        """Ones."""
-        return self.engine.asarray(np.ones(self.size))
 
 
 class Fourier:
@@ -209,11 +199,6 @@ class Fourier:
             (C * W[pairs:, b] - S * W[:pairs, b]) @ self.frequencies for b in range(W.shape[1])
         ]
         return xp.stack(of_each, axis=-1) * float(1 / np.sqrt(pairs))
-
-
-def wide_rows(X):
-    """Rows in double precision."""
-    return rows_of(X, slice(None), dtype_in(np if is_sparse(X) else array_namespace(X), np.float64))
 
 
 def half_angles(angles, scale: float, cosines, sines) -> None:
@@ -281,7 +266,11 @@ class TensorSketch:
                 yield (rows @ spectra.view(X.dtype)).view(spectra.dtype)
                 continue
             sketch = xp.zeros((X.shape[0], self.size), dtype=X.dtype, **here)
-            add_columns(sketch, columns, rows * signs)
+            # Columns may be named twice.
+            if xp is np:
+                np.add.at(sketch.T, columns, (rows * signs).T)
+            else:
+                sketch.index_add_(1, columns, rows * signs)
             yield transforms(xp).rfft(sketch, axis=1)
 
     def gradients(self, X, W):
@@ -306,16 +295,7 @@ def transforms(xp) -> Any:
     return fft if xp is np else xp.fft
 
 
-def add_columns(out, columns, A):
-    """Add every column of A to the one of `out` that `columns` names, which may be named twice."""
-    if isinstance(out, np.ndarray):
-        np.add.at(out.T, columns, A.T)
-    else:
-        out.index_add_(1, columns, A)
-
-
 def plain(count, d, rng):
-    """Independent Gaussian rows."""
     return rng.standard_normal((count, d))
 
 

@@ -104,7 +104,8 @@ class Whitening:
             return None
         inverse = inverse_eigenvalues(self.W)
         ordinary = np.all((inverse > ORDINARY[0]) & (inverse < ORDINARY[1]))
-        return self.W if ordinary and condition(self.W) <= LATE_CONDITION else None
+        conditioned = np.all(inverse <= LATE_CONDITION * inverse.min(initial=np.inf))
+        return self.W if ordinary and conditioned else None
 
     def summands(self, basis: Basis, X: Array) -> tuple[Basis, Callable[[slice], Any]]:
         """The basis vectors used, and the function of blocks of X whose moments are summed."""
@@ -218,10 +219,15 @@ def choose_whitening(basis: Basis, X: Array, n: int | None) -> Whitening:
     have to divide by rounding: smooth kernels are numerically rank-deficient.
     """
     found = quickest(basis, X, n)
-    if basis.precision(X) == np.float32:
-        # Directions that are left out here hold less than the rounding of the data.
-        return replace(found, W=leading_columns(found.W), rounding=SINGLE_ROUNDING)
-    return replace(found, rounding=EPS * basis.size)
+    if basis.precision(X) != np.float32:
+        return replace(found, rounding=EPS * basis.size)
+    W = found.W
+    if W is not None:
+        # Directions that leave the condition too large to whiten late, and are left out, hold less
+        # than the rounding of the data.
+        inverse = inverse_eigenvalues(W)
+        W = W[:, inverse <= LATE_CONDITION * inverse.min(initial=np.inf)]
+    return replace(found, W=W, rounding=SINGLE_ROUNDING)
 
 
 def quickest(basis: Any, X: Array, n: int | None) -> Whitening:
@@ -350,20 +356,6 @@ def scaled(G: np.ndarray, rounding: float) -> np.ndarray:
     values, V = eigh(G)
     kept = values > rounding
     return V[:, kept] / np.sqrt(values[kept])
-
-
-def leading_columns(W: Any) -> Any:
-    """The columns of W that leave the condition small enough to whiten late."""
-    if W is None:
-        return None
-    inverse = inverse_eigenvalues(W)
-    return W[:, inverse <= LATE_CONDITION * inverse.min(initial=np.inf)]
-
-
-def condition(W: np.ndarray) -> float:
-    """Largest over smallest l of W = V l^{-1/2}."""
-    inverse = inverse_eigenvalues(W)
-    return float(inverse.max() / inverse.min()) if inverse.size else 1.0
 
 
 def inverse_eigenvalues(W: np.ndarray) -> np.ndarray:

@@ -198,7 +198,15 @@ def projection_certificate(
     upper = raised(values, sure, lost) + slack
     likely: dict = {}
     if remainder is not None and np.isfinite(remainder.likely):
-        likely = likely_intervals(values, lost, slack, remainder)
+        beyond = remainder.likely
+        low, high = values - beyond, values + beyond
+        if remainder.definite:
+            low, high = values, raised(values, min(beyond, lost), lost)
+        likely = {
+            "confidence": remainder.confidence,
+            "likely_lower": np.maximum(low - slack, 0.0),
+            "likely_upper": high + slack,
+        }
     if not certain and likely:
         # Nothing better is known.
         lower, upper = likely["likely_lower"], likely["likely_upper"]
@@ -237,20 +245,6 @@ def series_certificate(pairs, total: float, above: float, below: float) -> Certi
     return Certificate(
         "bound", lower, upper, pairs.residuals, share, pairs.converged, pairs.n_passes
     )
-
-
-def likely_intervals(values, lost: float, slack: float, remainder: Remainder) -> dict:
-    """The intervals that hold at the confidence of the remainder."""
-    beyond = remainder.likely
-    if remainder.definite:
-        low, high = values, raised(values, min(beyond, lost), lost)
-    else:
-        low, high = values - beyond, values + beyond
-    return {
-        "confidence": remainder.confidence,
-        "likely_lower": np.maximum(low - slack, 0.0),
-        "likely_upper": high + slack,
-    }
 
 
 def raised(values, norm: float, trace: float) -> np.ndarray:

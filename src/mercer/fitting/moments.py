@@ -45,18 +45,6 @@ class Moments:
     largest: Any = 0.0
 
     @classmethod
-    def of(cls, Y, energy: Any = 0.0) -> "Moments":
-        """The moments of the rows of Y, (n, m), summed in float64.
-
-        Y is overwritten: its own mean is taken out first, so that single precision loses
-        nothing to a large mean.
-        """
-        xp = array_namespace(Y)
-        mean = xp.mean(Y, axis=0, dtype=xp.float64)
-        Y -= xp.asarray(mean, dtype=Y.dtype)
-        return cls(float(Y.shape[0]), mean, xp.asarray(Y.T @ Y, dtype=xp.float64), energy)
-
-    @classmethod
     def of_blocks(
         cls, blocks: Iterable, energy: Any = 0.0, weights: Iterable | None = None
     ) -> "Moments":

@@ -183,14 +183,17 @@ def landmark_remainder(
     store : int
         Bytes that may be spent on prepared rows.
     """
-    s, norms, diagonal = X.shape[0], 0.0, []
+    s, norms, diagonal = X.shape[0], 0.0, [np.zeros(0)]
     step = PART_ROWS if in_main_memory(X) else DEVICE_ROWS
     for first in range(0, s, step):
         part = slice(first, min(first + step, s))
         Y, rows = coordinates(part), X[part]
-        left = squares_left(kernel, rows, Y)
-        if len(left) == s < count and is_vain(left, block, count, trace, largest):
-            return Remainder(trace, trace, True, 1.0 - FAILURE)
+        left = np.maximum(to_numpy(on_device_of(kernel.diag(rows), Y) - row_squares(Y)), 0.0)
+        if len(left) == s < count:
+            # The norm of a block is at least what any of its rows leaves.
+            least = float(np.sort(left)[::-block].sum())
+            if sampled_norm(left, least, count, trace, largest) >= trace:
+                return Remainder(trace, trace, True, 1.0 - FAILURE)  # no pairs can tell more
         # Any blocks will do; rows that leave equally much have the smallest norms together.
         order = np.argsort(-left)
         for E in left_blocks(kernel, rows, Y, order, block, store):
@@ -199,8 +202,7 @@ def landmark_remainder(
     if s == count:
         sure = min(trace, norms)
         return Remainder(sure, sure, True, 1.0)
-    left = np.concatenate(diagonal) if diagonal else np.zeros(0)
-    likely = sampled_norm(left, norms, count, trace, largest)
+    likely = sampled_norm(np.concatenate(diagonal), norms, count, trace, largest)
     return Remainder(trace, min(trace, likely), True, 1.0 - FAILURE)
 
 
@@ -216,21 +218,6 @@ def block_rows(size: int) -> int:
     return block
 
 
-def squares_left(kernel, X, Y) -> np.ndarray:
-    """What rows with coordinates Y leave, e_ii, (s,)."""
-    own = on_device_of(kernel.diag(X), Y)
-    return np.maximum(to_numpy(own - row_squares(Y)), 0.0)
-
-
-def is_vain(left: np.ndarray, block: int, count: int, trace: float, largest: float) -> bool:
-    """Whether no pairs of the sample can tell more than the trace does.
-
-    The norm of a block is at least what any of its rows leaves.
-    """
-    least = float(np.sort(left)[::-block].sum())
-    return sampled_norm(left, least, count, trace, largest) >= trace
-
-
 def left_blocks(kernel, X, Y, order: np.ndarray, block: int, store: int) -> Iterator:
     """E over blocks of rows in an order, in stacks of blocks of one size, (k, b, b)."""
     if not in_main_memory(X):
@@ -239,21 +226,15 @@ def left_blocks(kernel, X, Y, order: np.ndarray, block: int, store: int) -> Iter
         return
     for start in range(0, len(order), CHUNK_ROWS):
         index = order[start : start + CHUNK_ROWS]
-        pairs, y, n = kernel.pairs(X[index], dtype=Y.dtype, store=store), Y[index], len(index)
+        pairs, n = kernel.pairs(X[index], dtype=Y.dtype, store=store), len(index)
         whole = n - n % block
-        if whole:
-            yield stacked(pairs, y, 0, block)
-        if whole < n:
-            yield stacked(pairs, y, whole, n - whole)
-
-
-def stacked(pairs, Y, first: int, size: int) -> np.ndarray:
-    """E over as many blocks of `size` rows, from the first row on, as there are, (k, b, b)."""
-    k = (Y.shape[0] - first) // size
-    E = pairs.diagonal_tiles(first, np.empty((k, size, size), Y.dtype))
-    Y = Y[first : first + k * size].reshape(k, size, Y.shape[1])
-    E -= Y @ Y.swapaxes(1, 2)
-    return E
+        for first, size, k in ((0, block, whole // block), (whole, n - whole, 1)):
+            if not k * size:
+                continue
+            E = pairs.diagonal_tiles(first, np.empty((k, size, size), Y.dtype))
+            y = Y[index[first : first + k * size]].reshape(k, size, Y.shape[1])
+            E -= y @ y.swapaxes(1, 2)
+            yield E
 
 
 def sampled_norm(diagonal, norms: float, count: int, trace: float, largest: float) -> float:

@@ -318,7 +318,7 @@ def landmark_coordinates(task: Task) -> Coordinates:
         engine.map_rows(place, n, rows, kept)
         moments = Moments.of(kept.copy())
     else:
-        moments = engine.sum_rows(lambda block: Moments.of(place(block)), n, rows)
+        moments = engine.sum_rows(lambda block: Moments.of_blocks([place(block)]), n, rows)
     values, Q = small_eigh(moments.scatter)
     values = positive_part(values[:p])
     Q, values = widened(Q[:, :p] * (values > 0), p), widened(values, p)
