@@ -223,7 +223,7 @@ def test_work_of_the_certificate_does_not_grow_with_all_pairs(monkeypatch):
         assert sum(judged) == (0 if n <= 512 else pair_count(n, 60, 4))
         assert model.certificate_.confidence == (1 if n <= 512 else 1 - FAILURE)
         double = sum(rows for rows, dtype in evaluated if dtype == "float64")
-        assert double == n and sum(rows for rows, _ in evaluated) <= 3 * n
+        assert double <= 2 * n and sum(rows for rows, _ in evaluated) <= 3 * n
 
 
 def test_a_row_that_the_sample_misses_is_allowed_for():
