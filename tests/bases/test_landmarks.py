@@ -19,13 +19,11 @@ from mercer.bases.whitening import CholeskyWhitening, Whitening, choose_whitenin
 from mercer.compute import LocalEngine
 from mercer.estimators._model import SIGN_ROWS
 from mercer.exceptions import MercerWarning
-from mercer.fitting.functions import MomentsOf
-from mercer.fitting.moments import Moments
+from mercer.fitting.moments import Moments, row_moments, whitened
 from mercer.fitting.problems import ReducedProblem
 from mercer.fitting.remainder import ALL_ROWS, SAMPLE_ROWS, block_rows
 from mercer.kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic, Sigmoid
 from mercer.kernels.base import FactoredPairs
-from mercer.rows import ArrayRows
 from mercer.selectors import SELECTORS, FullGreedy, KMeans, Uniform
 from mercer.selectors.sampling import default_pool
 
@@ -284,9 +282,13 @@ def test_single_precision_stays_single(selector, digits):
     assert low <= double.certificate_.captured_variance[0] + 1e-5 <= high + 2e-5
 
 
+def moments_of(basis, whitening, X):
+    return whitened(basis, whitening, row_moments(basis, whitening, X))
+
+
 def posed(basis, X):
     whitening = choose_whitening(basis, X, len(X))
-    return ReducedProblem(basis, whitening, MomentsOf(basis, whitening).over(ArrayRows(X)))
+    return ReducedProblem(basis, whitening, moments_of(basis, whitening, X))
 
 
 def test_whitening_after_the_sum_is_whitening_before_it(digits, monkeypatch):
@@ -295,11 +297,11 @@ def test_whitening_after_the_sum_is_whitening_before_it(digits, monkeypatch):
     basis = Landmarks(points=Z).build(kernel, digits, engine, None)
     way = Whitening(basis.size, basis.whitener(np.float64))
     assert way.late is not None
-    late = MomentsOf(basis, way).over(ArrayRows(digits))
+    late = moments_of(basis, way, digits)
     monkeypatch.setattr("mercer.bases.whitening.LATE_CONDITION", 0.0)
     way = Whitening(basis.size, way.W)
     assert way.late is None
-    early = MomentsOf(basis, way).over(ArrayRows(digits))
+    early = moments_of(basis, way, digits)
     assert_allclose(late.mean, early.mean, atol=1e-10)
     assert_allclose(late.scatter, early.scatter, atol=1e-9 * np.trace(early.scatter))
     assert_allclose(late.lost_energy, early.lost_energy, rtol=1e-9)

@@ -31,7 +31,6 @@ from mercer.kernels import (
 from mercer.preimage import Compensation, DistanceMDS, FixedPoint, KernelRidge
 from mercer.preimage.ridge import ridge_inverse
 from mercer.relatives.joint import GivenColumns, JointMomentsOf
-from mercer.rows import ArrayRows
 from mercer.selectors import (
     FarthestPoint,
     FullGreedy,
@@ -431,8 +430,11 @@ def test_joint_moments(late, monkeypatch):
     there = PointBasis(RBF(0.1), tensor(X[:20]), engine())
     W = Whitening(20, here.whitener(np.float64))
     found, wanted = (
-        JointMomentsOf(basis, W, GivenColumns(P)).over(ArrayRows(given))
-        for basis, given in ((there, tensor(X)), (here, X))
+        function.finished(function(given, 0))
+        for function, given in (
+            (JointMomentsOf(basis, W, GivenColumns(P)), given)
+            for basis, given in ((there, tensor(X)), (here, X))
+        )
     )
     close(found.scatter, wanted.scatter, atol=1e-8 * float(np.abs(wanted.scatter).max()))
     close(found.cross, wanted.cross, atol=1e-8 * float(np.abs(P).sum()))
