@@ -11,7 +11,7 @@ that no byte of the file can change unseen. Nothing in a file is ever executed.
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,20 +34,12 @@ MOST_HEADER = 100_000_000
 # Bytes read and written at once.
 CHUNK = 1 << 20
 
-DTYPES = {
-    "float64": "F64",
-    "float32": "F32",
-    "float16": "F16",
-    "int64": "I64",
-    "int32": "I32",
-    "int16": "I16",
-    "int8": "I8",
-    "uint64": "U64",
-    "uint32": "U32",
-    "uint16": "U16",
-    "uint8": "U8",
-    "bool": "BOOL",
-}
+SAVE_AGAIN = "Save the model again, or copy the file again from where it is whole."
+
+SIZES = {"float": (64, 32, 16), "int": (64, 32, 16, 8), "uint": (64, 32, 16, 8)}
+#: Names of NumPy's types in an archive.
+DTYPES = {f"{name}{n}": f"{name[0].upper()}{n}" for name, sizes in SIZES.items() for n in sizes}
+DTYPES |= {"bool": "BOOL"}
 
 
 class UnavailableDevice(ModelFileError):
@@ -94,11 +86,6 @@ class Pieces:
     shape: tuple[int, ...]
     make: Callable[[], Iterator[np.ndarray]]
 
-    @property
-    def nbytes(self) -> int:
-        """Of all pieces."""
-        return math.prod(self.shape) * self.dtype.itemsize
-
     def __iter__(self) -> Iterator[np.ndarray]:
         done = 0
         for piece in self.make():
@@ -113,8 +100,38 @@ class Pieces:
 
 def write_archive(path, header: dict, tensors: dict[str, Any], overwrite=True) -> None:
     """Write the header and the tensors to one file; large arrays are not copied as a whole."""
+    text = json.dumps({"checksum": BLANK.decode(), **header}, allow_nan=False)
+    # Wide types first, as safetensors has it: every tensor is then aligned to its type.
+    names = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
+    entries: dict[str, Any] = {"__metadata__": {ENTRY: text}}
+    end = 0
+    for name in names:
+        A = tensors[name]
+        start, end = end, end + math.prod(A.shape) * A.dtype.itemsize
+        kind, shape = DTYPES[A.dtype.name], list(A.shape)
+        entries[name] = {"dtype": kind, "shape": shape, "data_offsets": [start, end]}
+    head = json.dumps(entries).encode()
+    head += b" " * (-len(head) % 8)
+    if len(head) > MOST_HEADER:
+        raise ModelFileError("This model has more settings than a model file holds: 100 MB.")
+    digest = hashlib.sha256()
     with whole_file(path, overwrite) as file:
-        _write(file, header, tensors)
+        for chunk in _chunks(head, (tensors[name] for name in names)):
+            digest.update(chunk)
+            file.write(chunk)
+        file.seek(8 + head.index(MARK) + len(MARK))
+        file.write(digest.hexdigest().encode())
+
+
+def _chunks(head: bytes, arrays) -> Iterator[bytes]:
+    """The bytes of a file; a large array is never copied as a whole."""
+    yield len(head).to_bytes(8, "little") + head
+    for array in arrays:
+        for piece in array if isinstance(array, Pieces) else [np.atleast_1d(array)]:
+            rows = max(1, CHUNK // max(1, piece[:1].nbytes))
+            for start in range(0, piece.shape[0], rows):
+                block = piece[start : start + rows]
+                yield np.ascontiguousarray(block, dtype=piece.dtype.newbyteorder("<")).tobytes()
 
 
 @contextmanager
@@ -126,7 +143,13 @@ def open_archive(path, verify=True) -> Iterator[Archive]:
     from safetensors import safe_open
 
     path = Path(path)
-    size = _check_start(path)
+    with open(path, "rb") as raw:
+        start = raw.read(8)
+    size = path.stat().st_size
+    if size == 0:
+        raise ModelFileError(f"{path} is empty, and no model file.")
+    if len(start) < 8 or int.from_bytes(start, "little") > MOST_HEADER:
+        raise _not_readable(path)
     try:
         file = safe_open(path, framework="numpy")
     except OSError:
@@ -134,63 +157,12 @@ def open_archive(path, verify=True) -> Iterator[Archive]:
     except Exception as error:  # what a damaged file raises is not documented
         raise _not_readable(path) from error
     with file:
-        header = _header(path, file)
-        if verify:
-            _verify(path, header["checksum"])
-        yield Archive(header, _layout(file), file, size)
-
-
-def _write(file, header, tensors) -> None:
-    text = json.dumps({"checksum": BLANK.decode(), **header}, allow_nan=False)
-    # Wide types first, as safetensors has it: every tensor is then aligned to its type.
-    names = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
-    entries: dict[str, Any] = {"__metadata__": {ENTRY: text}}
-    end = 0
-    for name in names:
-        A = tensors[name]
-        start, end = end, end + A.nbytes
-        entries[name] = {
-            "dtype": DTYPES[A.dtype.name],
-            "shape": list(A.shape),
-            "data_offsets": [start, end],
-        }
-    head = json.dumps(entries).encode()
-    head += b" " * (-len(head) % 8)
-    if len(head) > MOST_HEADER:
-        raise ModelFileError("This model has more settings than a model file holds: 100 MB.")
-    digest = hashlib.sha256()
-    for chunk in _chunks(head, (tensors[name] for name in names)):
-        digest.update(chunk)
-        file.write(chunk)
-    file.seek(8 + head.index(MARK) + len(MARK))
-    file.write(digest.hexdigest().encode())
-
-
-def _chunks(head: bytes, arrays) -> Iterator[bytes]:
-    """The bytes of a file; a large array is never copied as a whole."""
-    yield len(head).to_bytes(8, "little") + head
-    for A in (piece for array in arrays for piece in pieces_of(array)):
-        rows = max(1, CHUNK // max(1, A[:1].nbytes)) if A.ndim else 1
-        for start in range(0, A.shape[0] if A.ndim else 1, rows):
-            block = A[start : start + rows] if A.ndim else A
-            yield np.ascontiguousarray(block, dtype=A.dtype.newbyteorder("<")).tobytes()
-
-
-def pieces_of(array: Any) -> Iterable[np.ndarray]:
-    """An array as one piece, or its pieces."""
-    return array if isinstance(array, Pieces) else [array]
-
-
-def _check_start(path: Path) -> int:
-    """The size of a file that begins like an archive."""
-    with open(path, "rb") as file:
-        start = file.read(8)
-    size = path.stat().st_size
-    if size == 0:
-        raise ModelFileError(f"{path} is empty, and no model file.")
-    if len(start) < 8 or int.from_bytes(start, "little") > MOST_HEADER:
-        raise _not_readable(path)
-    return size
+        header = _header(path, file.metadata() or {})
+        if verify and header["checksum"] != _digest(path):
+            raise ModelFileError(f"{path} is damaged: its checksum does not agree. {SAVE_AGAIN}")
+        parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+        layout = {name: (p.get_dtype(), tuple(p.get_shape())) for name, p in parts.items()}
+        yield Archive(header, layout, file, size)
 
 
 def _not_readable(path: Path) -> ModelFileError:
@@ -198,18 +170,15 @@ def _not_readable(path: Path) -> ModelFileError:
     with open(path, "rb") as file:
         ours = MARK in file.read(CHUNK)
     if ours:
-        return ModelFileError(
-            f"{path} is damaged: it was cut off or altered after it was written. Save the model "
-            "again, or copy the file again from where it is whole."
-        )
+        why = "it was cut off or altered after it was written"
+        return ModelFileError(f"{path} is damaged: {why}. {SAVE_AGAIN}")
     return ModelFileError(
         f"{path} is not a mercer model file. Give a file that model.save(path) wrote."
     )
 
 
-def _header(path: Path, file) -> dict[str, Any]:
+def _header(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
     """Our header, of a version that is known here."""
-    metadata = file.metadata() or {}
     if ENTRY not in metadata:
         raise ModelFileError(
             f"{path} is a safetensors file, but not one of mercer. Give a file that "
@@ -230,15 +199,6 @@ def _header(path: Path, file) -> dict[str, Any]:
     return header
 
 
-def _verify(path: Path, checksum: str) -> None:
-    """Raise ModelFileError unless every byte is as it was written."""
-    if checksum != _digest(path):
-        raise ModelFileError(
-            f"{path} is damaged: its checksum does not agree with its contents. Save the model "
-            "again, or copy the file again from where it is whole."
-        )
-
-
 def _digest(path: Path) -> str | None:
     """The checksum as it should be, or None where there is no place for one."""
     digest = hashlib.sha256()
@@ -252,8 +212,3 @@ def _digest(path: Path) -> str | None:
         while chunk := file.read(CHUNK):
             digest.update(chunk)
     return digest.hexdigest()
-
-
-def _layout(file) -> dict[str, tuple[str, tuple[int, ...]]]:
-    parts = ((name, file.get_slice(name)) for name in file.keys())  # noqa: SIM118
-    return {name: (part.get_dtype(), tuple(part.get_shape())) for name, part in parts}

@@ -1,5 +1,7 @@
 """Saving and loading: an estimator as a header and tensors, and back."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -10,6 +12,7 @@ from ..estimators._output import basis_text, kernel_text
 from ..kernels import Kernel
 from .archive import (
     FORMAT_VERSION,
+    Archive,
     ModelFileError,
     UnavailableDevice,
     open_archive,
@@ -19,16 +22,8 @@ from .models import MODELS, dropped_params
 from .values import TAG, Reader, Writer
 
 # What a header that was not written here can make the decoding of it raise.
-INCONSISTENT = (
-    ValueError,
-    TypeError,
-    KeyError,
-    AttributeError,
-    IndexError,
-    OverflowError,
-    MemoryError,
-    RecursionError,
-)
+MEANINGLESS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+INCONSISTENT = (*MEANINGLESS, MemoryError, RecursionError)
 # Shares of variance that the summary of a header lists.
 LISTED = 20
 
@@ -151,21 +146,15 @@ def load(path: str | PathLike[str], *, device: Any = "saved") -> Any:
     >>> bool((mercer.load(path).transform(X) == model.transform(X)).all())
     True
     """
-    with open_archive(path) as archive:
+    with _opened(path) as archive:
         reader = Reader(archive, device)
-        try:
-            _check_header(archive.header)
-            model = reader.decode(archive.header["model"])
-            check_is_fitted(model)
-            summarize(model)  # fails now where showing the model would fail later
-            reader.decode(archive.header.get("extra"))
-            left = archive.layout.keys() - reader.used
-            if left:
-                raise ModelFileError(f"there are tensors without a use: {sorted(left)[:3]}")
-        except UnavailableDevice:
-            raise
-        except INCONSISTENT as error:
-            raise _inconsistent(path, error) from error
+        model = reader.decode(archive.header["model"])
+        check_is_fitted(model)
+        summarize(model)  # fails now where showing the model would fail later
+        reader.decode(archive.header.get("extra"))
+        left = archive.layout.keys() - reader.used
+        if left:
+            raise ModelFileError(f"there are tensors without a use: {sorted(left)[:3]}")
     return model
 
 
@@ -178,22 +167,18 @@ def read_header(path: str | PathLike[str], *, verify: bool = True) -> ModelHeade
     verify : bool, default=True
         Read the file once to compare the checksum.
     """
-    with open_archive(path, verify) as archive:
+    with _opened(path, verify) as archive:
         header = archive.header
-        try:
-            _check_header(header)
-            return ModelHeader(
-                header["estimator"],
-                header["format_version"],
-                str(header["library_version"]),
-                header["checksum"],
-                dict(header["model"]["params"]["items"]),
-                dict(header["summary"]),
-                archive.layout,
-                archive.size,
-            )
-        except INCONSISTENT as error:
-            raise _inconsistent(path, error) from error
+        return ModelHeader(
+            header["estimator"],
+            header["format_version"],
+            str(header["library_version"]),
+            header["checksum"],
+            dict(header["model"]["params"]["items"]),
+            dict(header["summary"]),
+            archive.layout,
+            archive.size,
+        )
 
 
 def read_extra(path: str | PathLike[str]) -> dict[str, Any]:
@@ -203,12 +188,33 @@ def read_extra(path: str | PathLike[str]) -> dict[str, Any]:
     ----------
     path : str or path
     """
-    with open_archive(path) as archive:
+    with _opened(path) as archive:
+        return dict(Reader(archive).decode(archive.header.get("extra")) or {})
+
+
+@contextmanager
+def _opened(path, verify: bool = True) -> Iterator[Archive]:
+    """The contents of a model file; whatever is wrong with them is a ModelFileError."""
+    with open_archive(path, verify) as archive:
+        header = archive.header
         try:
-            _check_header(archive.header)
-            return dict(Reader(archive).decode(archive.header.get("extra")) or {})
+            name, content = header["estimator"], header["model"]
+            if name not in MODELS:
+                raise ModelFileError(f"the header names the estimator {name!r:.60}")
+            if not isinstance(content, dict) or content.get(TAG) != name:
+                raise ModelFileError("the header describes something other than its estimator")
+            if not isinstance(header["summary"], dict):
+                raise ModelFileError("the header has no summary")
+            yield archive
+        except UnavailableDevice:
+            raise
         except INCONSISTENT as error:
-            raise _inconsistent(path, error) from error
+            known = isinstance(error, ModelFileError)
+            reason = str(error) if known else f"{type(error).__name__}: {error}"
+            raise ModelFileError(
+                f"{path} is not a valid model file: {reason:.200}. It was not written by "
+                "model.save, or by a version of mercer that had a defect; save the model again."
+            ) from error
 
 
 def summarize(model) -> dict[str, Any]:
@@ -235,22 +241,3 @@ def summarize(model) -> dict[str, Any]:
     if dropped_params(model):
         summary["not_kept"] = dropped_params(model)
     return summary
-
-
-def _check_header(header) -> None:
-    """The outline of a header: an estimator that is known, its content and its summary."""
-    name, content = header["estimator"], header["model"]
-    if name not in MODELS:
-        raise ModelFileError(f"the header names the estimator {name!r:.60}")
-    if not isinstance(content, dict) or content.get(TAG) != name:
-        raise ModelFileError("the header describes something other than its estimator")
-    if not isinstance(header["summary"], dict):
-        raise ModelFileError("the header has no summary")
-
-
-def _inconsistent(path, error) -> ModelFileError:
-    reason = str(error) if isinstance(error, ModelFileError) else f"{type(error).__name__}: {error}"
-    return ModelFileError(
-        f"{path} is not a valid model file: {reason:.200}. It was not written by model.save, or by "
-        "a version of mercer that had a defect; save the model again."
-    )

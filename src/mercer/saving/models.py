@@ -72,8 +72,9 @@ class Model:
     optional: dict[str, Any]
     kept: Callable[[Any, str], bool] = lambda model, name: True
     finish: Callable[[Any], None] = lambda model: None
+    tag = None
 
-    def fields(self, model) -> dict[str, Any]:
+    def read(self, model) -> dict[str, Any]:
         """Parameters, and attributes of a fitted model."""
         params, facts = model.get_params(deep=False), vars(model)
         params |= dict.fromkeys(dropped_params(model))

@@ -7,7 +7,8 @@ not kept at all.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
+from functools import partial
 from inspect import Parameter, signature
 from operator import attrgetter
 from typing import Any, get_type_hints
@@ -56,49 +57,45 @@ class Part:
     cls : type
     kinds : dict or None
         Fields, and what each must be; None for the parameters of a recipe, which checks them.
-    optional : frozenset of str
+    optional : set of str
         Fields that may be missing: an earlier version may not have had them.
     check : callable
         ``check(thing)`` says whether what was made is sound as a whole.
-    read : callable or None
-        ``read(thing)`` gives the fields; None for the attributes of their names.
-    build : callable or None
-        ``build(**fields)`` makes the thing, with ``engine=`` where it takes one; None for the
-        class itself.
+    read : callable
+        ``read(thing)`` gives the fields.
+    build : callable
+        ``build(**fields)`` makes the thing, with ``engine=`` where it takes one.
     tag : str or None
         What it is called in a file, where that is the name of another part, which reads it.
     """
 
     cls: type
-    kinds: dict[str, Any] | None = None
-    optional: frozenset[str] = frozenset()
-    check: Callable[[Any], Any] = lambda thing: True
-    read: Callable[[Any], dict[str, Any]] | None = None
-    build: Callable[..., Any] | None = None
+    kinds: dict[str, Any] | None
+    optional: set[str]
+    check: Callable[[Any], Any]
+    read: Callable[[Any], dict[str, Any]]
+    build: Callable[..., Any]
     tag: str | None = None
 
-    @property
-    def needs_engine(self) -> bool:
-        """Whether it is made with the engine of its model."""
-        return "engine" in signature(self.build or self.cls).parameters
 
-    def fields(self, thing) -> dict[str, Any]:
-        """The values that a thing is made of, by name."""
-        if self.read is not None:
-            return self.read(thing)
-        if self.kinds is None:
-            return thing.get_params(deep=False)
-        return {name: getattr(thing, name) for name in self.kinds}
+def part(cls, check=lambda thing: True, read=None, build=None, tag=None, **kinds) -> Part:
+    """A part by its fields; those of a dataclass or a named tuple are of their annotation."""
+    optional = set()
+    if is_dataclass(cls) or issubclass(cls, tuple):
+        hints, parameters = get_type_hints(cls), signature(cls).parameters
+        if kinds.keys() - parameters.keys():
+            raise TypeError(f"{cls.__name__} has no fields {kinds.keys() - parameters.keys()}")
+        kinds = {name: kinds.get(name, hints[name]) for name in parameters}
+        optional = {name for name, p in parameters.items() if p.default is not Parameter.empty}
+    if read is None:
+        read = lambda thing: {name: getattr(thing, name) for name in kinds}  # noqa: E731
+    return Part(cls, kinds, optional, check, read, build or cls, tag)
 
 
-def record(cls, check: Callable[[Any], Any] = lambda thing: True, **kinds) -> Part:
-    """A dataclass or a named tuple; fields whose kind is not given are of their annotation."""
-    hints, parameters = get_type_hints(cls), signature(cls).parameters
-    optional = {name for name, p in parameters.items() if p.default is not Parameter.empty}
-    known = {name: kinds.pop(name, hints[name]) for name in parameters}
-    if kinds:
-        raise TypeError(f"{cls.__name__} has no fields {list(kinds)}")
-    return Part(cls, known, frozenset(optional), check)
+def recipe(cls) -> Part:
+    """A part that is its parameters, which it checks itself."""
+    read: Callable = lambda thing: thing.get_params(deep=False)  # noqa: E731
+    return Part(cls, None, set(), lambda thing: True, read, cls)
 
 
 def columns_of(basis) -> int:
@@ -116,9 +113,6 @@ def columns_of(basis) -> int:
     return basis.size
 
 
-# Bases.
-
-
 class AbsentMatrix:
     """The training kernel matrix that a model file leaves out: only its size is known."""
 
@@ -134,11 +128,9 @@ class AbsentMatrix:
     __matmul__ = __getitem__ = diagonal = toarray = __array__ = _missing
 
 
-def given_matrix(cls) -> Part:
+def without_matrix(cls, size: int, engine):
     """A basis without points, of which only the size is kept."""
-    return Part(
-        cls, {"size": whole}, build=lambda size, engine: cls(AbsentMatrix(size), engine=engine)
-    )
+    return cls(AbsentMatrix(size), engine=engine)
 
 
 def chunk_points(basis: ChunkGram) -> dict:
@@ -184,50 +176,6 @@ def fits_box(grid: Frequencies) -> bool:
     return bool((grid.box[:, 0] < grid.box[:, 1]).all()) and full <= FULL_GRID * grid.weights.size
 
 
-ROWS = Array("n d", sparse=True)
-POINTS = {"kernel": resolved, "points": ROWS, "single": bool}
-BASIS_TYPES = (PointBasis, FeatureBasis, FourierBasis, ColumnBasis, PrecomputedBasis)
-BASIS = Instance(BASIS_TYPES, m=attrgetter("size"))
-BASES = [
-    Part(PointBasis, POINTS),
-    Part(
-        bases.PointGram,
-        POINTS | {"dtype": lambda dtype: dtype in (np.float32, np.float64)},
-        build=lambda dtype, engine, **given: bases.PointGram(
-            dtype=dtype.type, engine=engine, **given
-        ),
-    ),
-    Part(ChunkGram, read=chunk_points, tag="PointGram"),
-    given_matrix(PrecomputedBasis),
-    given_matrix(bases.HollowMatrix),
-    Part(FeatureBasis, {"kernel": resolved, "features": (Fourier, TensorSketch)}),
-    Part(Fourier, {"frequencies": "m d"}),
-    Part(
-        TensorSketch,
-        {
-            "columns": Array("p q", kinds="iu"),
-            "signs": "p q",
-            "scale": finite,
-            "constant": finite,
-            "size": whole,
-        },
-        check=fits_sketch,
-    ),
-    Part(FourierBasis, {"kernel": resolved, "frequencies": Frequencies, "tol": finite}),
-    record(
-        Frequencies, fits_box, box="d 2", spacing="d", index=Array("M d", kinds="i"), weights="1+M"
-    ),
-    Part(
-        ColumnBasis,
-        {"kernel": resolved, "size": whole},
-        check=lambda basis: has_columns(basis.kernel),
-    ),
-]
-
-
-# Distances and sums that are not their own fields.
-
-
 def works(distance: MetricDistance) -> bool:
     """Whether a metric works with its settings; tried on two rows."""
     sides = [np.shape(value)[-1] for value in distance.params.values() if np.ndim(value)]
@@ -255,36 +203,9 @@ def are_pairs(parts) -> bool:
     return bool(sides and np.isfinite(parts).all())
 
 
-SUMS = [
-    Part(EuclideanDistance, {"origin": "d"}, build=lambda origin: EuclideanDistance(origin[None])),
-    Part(
-        MetricDistance,
-        {"metric": lambda name: isinstance(name, str) and name != "precomputed", "params": dict},
-        check=works,
-        build=lambda metric, params: MetricDistance(metric, params, None),
-    ),
-    Part(
-        LiftedDistance,
-        {
-            "kind": lambda kind: kind in ("lingoes", "cailliez"),
-            "constant": finite,
-            "same": finite,
-            "distance": (EuclideanDistance, MetricDistance, None),
-        },
-        read=lifted_fields,
-    ),
-    Part(
-        bases.TrigonometricMoments,
-        {"count": finite, "parts": are_pairs, "error": finite},
-        read=pair_fields,
-        build=lambda count, parts, error: bases.TrigonometricMoments(
-            count, parts[0] + 1j * parts[1], error
-        ),
-    ),
-]
-
-
-# Streams.
+def is_weight(value) -> bool:
+    """Whether a value is a finite number that is not negative."""
+    return finite(value) and value >= 0
 
 
 def is_forgetting(value) -> bool:
@@ -331,34 +252,95 @@ def fits_span(state: State) -> bool:
 
 def resumed(**given) -> GrowingHebbian:
     """A Hebbian stream that can go on; the Gram matrix of its points is made again."""
-    stream = GrowingHebbian(**{name: given.pop(name) for name in HEBBIAN_SETTINGS})
+    stream = GrowingHebbian(
+        **{name: given.pop(name) for name in signature(GrowingHebbian).parameters}
+    )
     vars(stream).update(given)
     return stream
 
 
+def fits_columns(table: TableEncoding) -> bool:
+    """Whether names, labels and ranges that are not negative are of as many columns."""
+    same = len(set(table.names)) == len(table.names) == len(table.labels) == table.size.size
+    return same and bool((table.size >= 0).all())
+
+
+# Every family by what its parts are made of.
+ROWS = Array("n d", sparse=True)
+BASIS_TYPES = (PointBasis, FeatureBasis, FourierBasis, ColumnBasis, PrecomputedBasis)
+BASIS = Instance(BASIS_TYPES, m=attrgetter("size"))
 MOMENTS = Instance(Moments, k=lambda moments: moments.mean.size)
-HEBBIAN_SETTINGS = {
-    "kernel": resolved,
-    "n_components": whole,
-    "forgetting": is_forgetting,
-    "budget": (whole, None),
-    "oversampling": count,
-    "block": whole,
-    "novelty": (is_novelty, None),
-    "center": Any,
-}
-STREAMS = [
-    record(
-        Moments,
-        count=lambda count: finite(count) and count >= 0,
-        mean="m",
-        scatter="m m",
-        energy=finite,
-        largest=finite,
+BOUNDS = Array("r", finite=False)
+BASES = [
+    part(PointBasis, kernel=resolved, points=ROWS, single=bool),
+    part(
+        bases.PointGram,
+        build=lambda dtype, engine, **given: bases.PointGram(
+            dtype=dtype.type, engine=engine, **given
+        ),
+        kernel=resolved,
+        points=ROWS,
+        single=bool,
+        dtype=lambda dtype: dtype in (np.float32, np.float64),
     ),
-    record(RowSample, has_keys, size=whole, seed=is_seed, rows=(ROWS, None), keys="k"),
-    record(FixedSpan, vectors=BASIS, whitener=("m k", None)),
-    record(
+    part(ChunkGram, read=chunk_points, tag="PointGram"),
+    *(
+        part(cls, build=partial(without_matrix, cls), size=whole)
+        for cls in (PrecomputedBasis, bases.HollowMatrix)
+    ),
+    part(FeatureBasis, kernel=resolved, features=(Fourier, TensorSketch)),
+    part(Fourier, frequencies="m d"),
+    part(
+        TensorSketch,
+        fits_sketch,
+        columns=Array("p q", kinds="iu"),
+        signs="p q",
+        scale=finite,
+        constant=finite,
+        size=whole,
+    ),
+    part(FourierBasis, kernel=resolved, frequencies=Frequencies, tol=finite),
+    part(
+        Frequencies, fits_box, box="d 2", spacing="d", index=Array("M d", kinds="i"), weights="1+M"
+    ),
+    part(ColumnBasis, lambda basis: has_columns(basis.kernel), kernel=resolved, size=whole),
+]
+DISTANCES = [
+    part(EuclideanDistance, build=lambda origin: EuclideanDistance(origin[None]), origin="d"),
+    part(
+        MetricDistance,
+        works,
+        build=partial(MetricDistance, X=None),
+        metric=lambda name: isinstance(name, str) and name != "precomputed",
+        params=dict,
+    ),
+    part(
+        LiftedDistance,
+        read=lifted_fields,
+        kind=lambda kind: kind in ("lingoes", "cailliez"),
+        constant=finite,
+        same=finite,
+        distance=(EuclideanDistance, MetricDistance, None),
+    ),
+    part(LinearMap, mean="d", rotation="d p"),
+    part(DistanceMap, weights="a k", offset="k", rotation=("k p", None)),
+    part(Spectrum, total=finite, absolute=finite, least=finite),
+]
+STREAMS = [
+    part(Moments, mean="m", scatter="m m", energy=finite, largest=finite, count=is_weight),
+    Part(
+        bases.TrigonometricMoments,
+        {"count": finite, "parts": are_pairs, "error": finite},
+        set(),
+        lambda moments: True,
+        pair_fields,
+        lambda count, parts, error: bases.TrigonometricMoments(
+            count, parts[0] + 1j * parts[1], error
+        ),
+    ),
+    part(RowSample, has_keys, size=whole, seed=is_seed, rows=(ROWS, None), keys="k"),
+    part(FixedSpan, vectors=BASIS, whitener=("m k", None)),
+    part(
         GrowingDictionary,
         is_factor,
         kernel=resolved,
@@ -367,7 +349,7 @@ STREAMS = [
         points=ROWS,
         factor="n n",
     ),
-    record(
+    part(
         Stream,
         span=Instance((GrowingDictionary, FixedSpan), k=attrgetter("size")),
         early=MOMENTS,
@@ -377,9 +359,9 @@ STREAMS = [
         count=whole,
         joined=count,
     ),
-    record(FourierStream, fits_grid, forgetting=is_forgetting, count=whole),
-    record(State, fits_span),
-    record(
+    part(FourierStream, fits_grid, forgetting=is_forgetting, count=whole),
+    part(State, fits_span),
+    part(
         BatchRecord,
         rows=count,
         n_samples_seen=count,
@@ -388,34 +370,31 @@ STREAMS = [
         lost_share=finite,
         left=count,
     ),
-    Part(
+    part(
         GrowingHebbian,
-        HEBBIAN_SETTINGS
-        | {
-            "points": ROWS,
-            "frame": "n 1+q",
-            "variances": "q",
-            "variance": finite,
-            "count": whole,
-            "lost": "1+q",
-            "missed": "1+q",
-        },
-        check=lambda stream: stream.variances.size == stream.carried == stream.lost.size - 1,
+        lambda stream: stream.variances.size == stream.carried == stream.lost.size - 1,
         build=resumed,
+        kernel=resolved,
+        n_components=whole,
+        forgetting=is_forgetting,
+        budget=(whole, None),
+        oversampling=count,
+        block=whole,
+        novelty=(is_novelty, None),
+        center=Any,
+        points=ROWS,
+        frame="n 1+q",
+        variances="q",
+        variance=finite,
+        count=whole,
+        lost="1+q",
+        missed="1+q",
     ),
 ]
-
-
-# Results.
-
 RESULTS = [
-    record(
-        Certificate,
-        eigenvalue_lower=Array("r", finite=False),
-        eigenvalue_upper=Array("r", finite=False),
-    ),
-    record(KernelExpansion, basis=BASIS, frame="m 1+r", metric="1+r 1+r"),
-    record(
+    part(Certificate, eigenvalue_lower=BOUNDS, eigenvalue_upper=BOUNDS),
+    part(KernelExpansion, basis=BASIS, frame="m 1+r", metric="1+r 1+r"),
+    part(
         PointMap,
         lambda found: found.basis.spans_data,
         basis=BASIS,
@@ -423,8 +402,8 @@ RESULTS = [
         values="k",
         own="m",
     ),
-    record(ReducedMap, basis=BASIS, weights="m k", total="m"),
-    record(
+    part(ReducedMap, basis=BASIS, weights="m k", total="m"),
+    part(
         DiffusionFunctions,
         basis=BASIS,
         weights="m k",
@@ -433,7 +412,7 @@ RESULTS = [
         density=("m", None),
         alpha=finite,
     ),
-    record(
+    part(
         NeighborGraph,
         lambda graph: is_sparse(graph.matrix) and graph.n_neighbors <= graph.radii.size,
         matrix=Array("n n", sparse=True),
@@ -441,22 +420,11 @@ RESULTS = [
         n_neighbors=whole,
         points=(ROWS, None),
     ),
-    record(Centers, centers="c k"),
-    record(Rotated, scale="k", rotation="k k"),
-    record(Pivoted, rotation="k k"),
-    record(LinearMap, mean="d", rotation="d p"),
-    record(DistanceMap, weights="a k", offset="k", rotation=("k p", None)),
-    record(Spectrum, total=finite, absolute=finite, least=finite),
-    record(
-        TableEncoding,
-        lambda table: (
-            len(set(table.names)) == len(table.labels) == table.size.size
-            and not (table.size < 0).any()
-        ),
-        low="d",
-        size="d",
-    ),
-    *map(record, (Estimate, History, Plan, Selection, Workload)),
+    part(Centers, centers="c k"),
+    part(Rotated, scale="k", rotation="k k"),
+    part(Pivoted, rotation="k k"),
+    part(TableEncoding, fits_columns, low="d", size="d"),
+    *map(part, (Estimate, History, Plan, Selection, Workload)),
 ]
 RECIPES: tuple[type, ...] = (
     *kernels.KERNELS.values(),
@@ -473,5 +441,5 @@ RECIPES: tuple[type, ...] = (
 #: Every part by the name of its class.
 PARTS: dict[str, Part] = {
     part.cls.__name__: part
-    for part in [*(Part(cls) for cls in RECIPES), *BASES, *SUMS, *STREAMS, *RESULTS]
+    for part in [*map(recipe, RECIPES), *BASES, *DISTANCES, *STREAMS, *RESULTS]
 }

@@ -4,6 +4,7 @@ Whatever is not JSON itself is an object with the key ``"@"``: ``{"@": "array", 
 ``{"@": "RBF", "gamma": 0.1}``. Names are looked up in the list of parts, never imported.
 """
 
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -54,8 +55,7 @@ class Writer:
         kind = type(value).__name__
         part = PARTS.get(kind) or MODELS.get(kind)
         if part is not None and part.cls is type(value):
-            tag = part.tag if isinstance(part, Part) and part.tag else kind
-            return {TAG: tag} | self._encode_items(part.fields(value), name)
+            return {TAG: part.tag or kind} | self._encode_items(part.read(value), name)
         if callable(value) and not isinstance(value, BaseEstimator):
             raise ModelFileError(
                 f"{name} is a function, and a model file holds no code. Use a kernel or metric "
@@ -161,12 +161,12 @@ class Reader:
         return self.archive.tensor(name)
 
     def _make_part(self, part: Part, given: dict):
-        build, name = part.build or part.cls, part.cls.__name__
+        name = part.cls.__name__
         if part.kinds is not None:
             check_fields(name, given, part.kinds, part.optional)
-            if part.needs_engine:
+            if "engine" in signature(part.build).parameters:
                 given["engine"] = self._engine
-        thing = build(**given)
+        thing = part.build(**given)
         if not part.check(thing):
             raise ModelFileError(f"the fields of {name} do not fit each other")
         return thing
