@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import gamma as gamma_function
 from math import prod
+from typing import Annotated
 
 import numpy as np
 
@@ -60,11 +61,11 @@ class Frequencies:
         error of one value of the kernel is at most their sum.
     """
 
-    box: np.ndarray
+    box: Annotated[np.ndarray, "d 2"]
     room: float
-    spacing: np.ndarray
-    index: np.ndarray
-    weights: np.ndarray
+    spacing: Annotated[np.ndarray, "d"]
+    index: Annotated[np.ndarray, "M d int"]
+    weights: Annotated[np.ndarray, "1+M"]
     alias: float
     cut: float
 

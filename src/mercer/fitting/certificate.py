@@ -1,6 +1,7 @@
 """The certificate: how far a result can be from exact kernel PCA."""
 
 from dataclasses import dataclass, fields
+from typing import Annotated
 
 import numpy as np
 
@@ -41,8 +42,8 @@ class Certificate:
     """
 
     kind: str
-    eigenvalue_lower: np.ndarray
-    eigenvalue_upper: np.ndarray
+    eigenvalue_lower: Annotated[np.ndarray, "r wide"]
+    eigenvalue_upper: Annotated[np.ndarray, "r wide"]
     residuals: np.ndarray | None
     captured_variance: tuple[float, float]
     converged: bool

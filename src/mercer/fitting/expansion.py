@@ -10,6 +10,7 @@ with a fitted model follows from P = project(X, F):
 """
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -31,8 +32,8 @@ class KernelExpansion:
     """
 
     basis: Basis
-    frame: np.ndarray
-    metric: np.ndarray
+    frame: Annotated[np.ndarray, "m 1+r"]
+    metric: Annotated[np.ndarray, "1+r 1+r"]
 
     @property
     def n_components(self) -> int:

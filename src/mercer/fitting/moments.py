@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -38,11 +38,11 @@ class Moments:
         The largest k(x, x).
     """
 
-    count: float
-    mean: Any
-    scatter: Any
-    energy: Any = 0.0
-    largest: Any = 0.0
+    count: Annotated[float, "[0, inf)"]
+    mean: Annotated[Any, "m"]
+    scatter: Annotated[Any, "m m"]
+    energy: Annotated[Any, "(-inf, inf)"] = 0.0
+    largest: Annotated[Any, "(-inf, inf)"] = 0.0
 
     @classmethod
     def of_blocks(

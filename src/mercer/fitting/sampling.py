@@ -1,7 +1,7 @@
 """Uniform samples of rows, the same however the rows are cut into blocks, chunks or batches."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -31,10 +31,10 @@ class RowSample:
     keys : array
     """
 
-    size: int
-    seed: int
-    rows: Any = None
-    keys: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    size: Annotated[int, "[1, inf)"]
+    seed: Annotated[int, "[0, inf)"]
+    rows: Annotated[Any, "n d sparse or None"] = None
+    keys: Annotated[np.ndarray, "k"] = field(default_factory=lambda: np.zeros(0))
 
     def add(self, X, first: int, forgetting: float = 1.0) -> "RowSample":
         """The sample with the chance given to rows number first, first + 1, ..."""

@@ -12,7 +12,7 @@ data by the smaller of two Gram matrices, distances tile by tile, landmarks.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.linalg import eigvals, eigvalsh
@@ -134,9 +134,9 @@ class Spectrum:
         Whether the last two are known, and not estimated.
     """
 
-    total: float
-    absolute: float
-    least: float
+    total: Annotated[float, "(-inf, inf)"]
+    absolute: Annotated[float, "(-inf, inf)"]
+    least: Annotated[float, "(-inf, inf)"]
     exact: bool = True
 
     @classmethod
@@ -161,8 +161,8 @@ class Spectrum:
 class LinearMap:
     """Coordinates of rows of Euclidean data: a rotation about the mean."""
 
-    mean: np.ndarray
-    rotation: np.ndarray
+    mean: Annotated[np.ndarray, "d"]
+    rotation: Annotated[np.ndarray, "d p"]
 
     def __call__(self, X) -> np.ndarray:
         """(X - mean) Q, (n, p)."""
@@ -183,9 +183,9 @@ class DistanceMap:
     rotation : array of shape (k, p) or None
     """
 
-    weights: np.ndarray
-    offset: np.ndarray
-    rotation: np.ndarray | None = None
+    weights: Annotated[np.ndarray, "a k"]
+    offset: Annotated[np.ndarray, "k"]
+    rotation: Annotated[np.ndarray, "k p"] | None = None
 
     def __call__(self, D) -> np.ndarray:
         """Coordinates for distances D (not squared), (n, m) to (n, p)."""

@@ -15,11 +15,11 @@ which is psi_i at x_i. The diagonal of K stays: a walk may rest.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
-from ..bases import PrecomputedBasis
+from ..bases import Basis, PrecomputedBasis
 from ..compute import array_namespace, is_sparse, to_numpy
 from ..operators import DenseOperator, NormalizedGram
 from ..operators.normalized import nonzero_degrees
@@ -45,12 +45,12 @@ class DiffusionFunctions:
     alpha : float
     """
 
-    basis: Any
-    weights: np.ndarray
-    total: np.ndarray
-    values: np.ndarray
-    density: np.ndarray | None = None
-    alpha: float = 0.0
+    basis: Basis
+    weights: Annotated[np.ndarray, "m k"]
+    total: Annotated[np.ndarray, "m"]
+    values: Annotated[np.ndarray, "k"]
+    density: Annotated[np.ndarray, "m"] | None = None
+    alpha: Annotated[float, "(-inf, inf)"] = 0.0
 
     def stepped(self, X) -> np.ndarray:
         """l psi(x) for every row of X, (n, k): the mean of psi after a step from x."""

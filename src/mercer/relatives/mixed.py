@@ -15,7 +15,7 @@ give matrices with negative eigenvalues.)
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -207,8 +207,8 @@ class TableEncoding:
 
     names: tuple[str, ...]
     labels: tuple[tuple[str, ...] | None, ...]
-    low: np.ndarray
-    size: np.ndarray
+    low: Annotated[np.ndarray, "d"]
+    size: Annotated[np.ndarray, "d"]
 
     @classmethod
     def of(cls, X: Any) -> "TableEncoding | None":

@@ -2,80 +2,57 @@
 
 A *kind* is one of
 
-- a type or an annotation: ``int``, ``str | None``, ``tuple[float, float]``, ``list[Record]``;
-- the sides of an array of finite floats, such as ``"m k"``: within one part equal names mean equal
-  lengths; `Array` says the same of others;
+- a type or an annotation: ``int``, ``str | None``, ``tuple[float, float]``, ``list[Record]``; a
+  `Kernel` must have numbers for its parameters, the size of a `Basis` is called m;
+- a text for an array of finite floats: the names of its sides, ``"m k"``, with ``sparse`` where it
+  may be sparse, ``int``, ``text`` or ``real`` where it has other entries, ``wide`` where they need
+  not be finite, ``or None`` where it may be missing. Within one part equal names mean equal
+  lengths;
+- a text for a finite number: an interval, such as ``"[0, 1)"``;
 - `Instance`, an object whose sizes have such names;
 - a function that says whether a value will do;
-- a tuple of kinds, one of which must hold; None for None.
+- a tuple of kinds, one of which must hold.
 
-Whatever comes from a file is checked before it is used: what does not fit together is refused when
-it is read, and not when the model is used.
+Dataclasses declare their fields in this way themselves: ``Annotated[np.ndarray, "m k"]``. Whatever
+comes from a file is checked before it is used: what does not fit together is refused when it is
+read, and not when the model is used.
 """
 
 import types
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import numpy as np
 
+from ..bases import Basis
 from ..compute import is_sparse
 from ..exceptions import ModelFileError
 from ..kernels import Kernel, Linear
 
+FINITE = "(-inf, inf)"
+COUNT = Annotated[int, "[0, inf)"]
+WHOLE = Annotated[int, "[1, inf)"]
+# Words beside the sides of an array, and the kinds of NumPy's types that they stand for.
+TYPES = {"int": "iu", "text": "O", "real": "biuf"}
+WORDS, NONE = {*TYPES, "sparse", "wide"}, " or None"
 # Sides that are never 0: those that count rows, points, columns or clusters.
 FILLED = {"n", "s", "t", "a", "d", "c"}
 
 Sizes = dict[str, int]
 
 
-class Array:
-    """An array whose sides have names.
-
-    Parameters
-    ----------
-    sides : str
-        Such as ``"m k"``.
-    kinds : str
-        Kinds of NumPy types that it may have, finite where they are floats.
-    sparse : bool
-        Whether it may be a CSR matrix.
-    finite : bool
-        Whether it must be finite.
-    """
-
-    def __init__(self, sides: str, kinds: str = "f", sparse: bool = False, finite: bool = True):
-        self.sides, self.kinds, self.sparse, self.finite = sides.split(), kinds, sparse, finite
-
-    def admits(self, value, sizes: Sizes) -> bool:
-        """Whether a value is such an array; sides met for the first time are remembered."""
-        known = isinstance(value, np.ndarray) or (self.sparse and is_sparse(value))
-        if not known or value.dtype.kind not in self.kinds or value.ndim != len(self.sides):
-            return False
-        numbers = value.data if is_sparse(value) else value
-        if self.finite and value.dtype.kind == "f" and not np.isfinite(numbers).all():
-            return False
-        pairs = list(zip(self.sides, value.shape, strict=True))
-        if any(size == 0 for side, size in pairs if side in FILLED):
-            return False
-        return all(sizes.setdefault(side, size) == size for side, size in pairs)
-
-
 class Instance:
-    """An object of a class, with its sizes: ``Instance(Moments, m=lambda part: part.mean.size)``.
+    """An object of a class, with its sizes: ``Instance(Moments, k=lambda part: part.size)``."""
 
-    A size may be None where an object has none.
-    """
-
-    def __init__(self, cls, **sizes: Callable[[Any], int | None]):
+    def __init__(self, cls, **sizes: Callable[[Any], int]):
         self.cls, self.sizes = cls, sizes
 
     def admits(self, value, sizes: Sizes) -> bool:
-        """Whether a value is such an object; sizes met for the first time are remembered."""
-        if not conforms(value, self.cls):
+        """Whether a value is such an object."""
+        if not isinstance(value, self.cls) or isinstance(value, bool):
             return False
-        own = {name: size for name, of in self.sizes.items() if (size := of(value)) is not None}
+        own = {name: size(value) for name, size in self.sizes.items()}
         return all(sizes.setdefault(name, size) == size for name, size in own.items())
 
 
@@ -90,70 +67,77 @@ def check_fields(what: str, given: dict, kinds: dict[str, Any], optional=frozens
             raise ModelFileError(f"{what}.{name} is not what it should be: {value!r:.60}")
 
 
-def admits(kind, value, sizes: Sizes) -> bool:
-    """Whether a value is of a kind."""
-    if isinstance(kind, tuple):
-        return any(admits(one, value, sizes) for one in kind)
+def admits(kind, value: Any, sizes: Sizes) -> bool:
+    """Whether a value is of a kind; sizes met for the first time are remembered."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return True
+    if isinstance(kind, tuple) or origin in (Union, types.UnionType):
+        return any(admits(one, value, sizes) for one in arguments or kind)
+    if origin is Annotated:
+        return all(admits(one, value, sizes) for one in arguments)
     if isinstance(kind, str):
-        kind = Array(kind)
+        return is_within(kind, value) if kind[0] in "[(" else is_array(kind, value, sizes)
     if isinstance(kind, types.FunctionType):
         return bool(kind(value))
-    if isinstance(kind, Array | Instance):
+    if kind is Kernel:
+        return is_resolved(value)
+    if kind is Basis:
+        kind = Instance(Basis, m=lambda basis: basis.size)
+    if isinstance(kind, Instance):
         return kind.admits(value, sizes)
-    return conforms(value, kind)
-
-
-def conforms(value, hint) -> bool:
-    """Whether a value is of the type that an annotation names."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if hint is Any:
-        return True
-    if origin in (Union, types.UnionType):
-        return any(conforms(value, one) for one in arguments)
-    if isinstance(hint, tuple):
-        return any(conforms(value, one) for one in hint)
-    if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    if hint is None:
-        return value is None
-    if not isinstance(value, origin or hint):
+    if kind is None or (kind in (int, float) and isinstance(value, bool)):
+        return value is kind
+    expected: Any = int | float if kind is float else origin or kind
+    if not isinstance(value, expected):
         return False
     if origin is list or (origin is tuple and arguments[1:] == (Ellipsis,)):
-        return all(conforms(item, arguments[0]) for item in value)
+        return all(admits(arguments[0], item, sizes) for item in value)
     if origin is tuple:
-        same = len(value) == len(arguments)
-        return same and all(conforms(*pair) for pair in zip(value, arguments, strict=True))
+        pairs = zip(arguments, value, strict=False)
+        return len(arguments) == len(value) and all(admits(*pair, sizes) for pair in pairs)
     return True
 
 
-def finite(value) -> bool:
-    """Whether a value is a finite number."""
-    return conforms(value, float) and bool(np.isfinite(value))
+def is_array(text: str, value, sizes: Sizes) -> bool:
+    """Whether a value is an array of the sides and entries that a text names."""
+    if value is None:
+        return text.endswith(NONE)
+    words = text.removesuffix(NONE).split()
+    sides = [word for word in words if word not in WORDS]
+    entries = next((TYPES[word] for word in words if word in TYPES), "f")
+    dense = isinstance(value, np.ndarray)
+    if not dense and not ("sparse" in words and is_sparse(value)):
+        return False
+    if value.dtype.kind not in entries or value.ndim != len(sides):
+        return False
+    numbers = value if dense else value.data
+    if value.dtype.kind == "f" and "wide" not in words and not np.isfinite(numbers).all():
+        return False
+    pairs = list(zip(sides, value.shape, strict=True))
+    if any(size == 0 for side, size in pairs if side in FILLED):
+        return False
+    return all(sizes.setdefault(side, size) == size for side, size in pairs)
 
 
-def whole(value) -> bool:
-    """Whether a value is a positive whole number."""
-    return conforms(value, int) and value >= 1
+def is_within(interval: str, value) -> bool:
+    """Whether a value is a finite number within an interval such as ``"[0, 1)"``."""
+    if not admits(float, value, {}) or not np.isfinite(value):
+        return False
+    low, high = map(float, interval[1:-1].split(","))
+    above = value > low if interval[0] == "(" else value >= low
+    return above and (value < high if interval[-1] == ")" else value <= high)
 
 
-def count(value) -> bool:
-    """Whether a value is a whole number that is not negative."""
-    return conforms(value, int) and value >= 0
-
-
-def resolved(kernel) -> bool:
+def is_resolved(kernel) -> bool:
     """Whether a value is a kernel whose parameters are all numbers, and allowed."""
     if not isinstance(kernel, Kernel):
         return False
     for name, value in kernel.get_params(deep=False).items():
         centered = isinstance(kernel, Linear)
-        vector = Array("d", kinds="fiu").admits(value, {})
-        vector &= centered or name in kernel.per_column
-        absent = centered and value is None
+        vector = is_array("d real", value, {}) and (centered or name in kernel.per_column)
         number = isinstance(value, Real) and np.isfinite(float(value))
-        if not (vector or absent or number or resolved(value)):
+        if not (vector or number or (centered and value is None) or is_resolved(value)):
             return False
     if float(kernel.gamma or 0.0) < 0:
         return False

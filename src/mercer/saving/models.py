@@ -36,6 +36,7 @@ from ..fitting.certificate import Certificate
 from ..fitting.choosing import Plan
 from ..fitting.expansion import KernelExpansion
 from ..hebbian import GrowingHebbian, History
+from ..kernels import Kernel
 from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance
 from ..mds.scaling import DistanceMap, LinearMap, Spectrum
 from ..relatives.embedding import DiffusionFunctions
@@ -44,7 +45,7 @@ from ..spectral.assigning import Centers, Pivoted, Rotated
 from ..spectral.graph import NeighborGraph
 from ..spectral.problems import PointMap, ReducedMap
 from ..stream.state import BatchRecord, State
-from .kinds import Array, Instance, resolved
+from .kinds import Instance
 from .parts import columns_of
 
 # Parameters that only the running program can have.
@@ -148,12 +149,12 @@ def check_anchors(model) -> None:
 
 
 COLUMNS = {"n_features_in_": Instance(int, d=lambda d: d)}
-NAMES = {"feature_names_in_": Array("d", kinds="O")}
+NAMES = {"feature_names_in_": "d text"}
 # The fit of an estimator within another, which has its columns.
 INNER = Instance(KernelPCA, d=lambda model: model.n_features_in_)
 EXPANSION = {
     **COLUMNS,
-    "kernel_": resolved,
+    "kernel_": Kernel,
     "gamma_": Real,
     "expansion_": Instance(
         KernelExpansion, d=lambda found: columns_of(found.basis), r=lambda f: f.n_components
@@ -168,17 +169,17 @@ SAMPLE = {
     **NAMES,
     **ENCODING,
     "plan_": Plan,
-    "X_sample_": Array("s d", sparse=True),
+    "X_sample_": "s d sparse",
     "dual_coef_": "t d",
     "X_transformed_fit_": "t r",
     "_dtype": np.dtype,
 }
-TARGET = {"target_": (str, resolved), "hsic_": Real, "dependence_ratio_": "r"}
+TARGET = {"target_": (str, Kernel), "hsic_": Real, "dependence_ratio_": "r"}
 VIEWS = {
     **COLUMNS,
     "n_features_y_": Instance(int, e=lambda e: e),
-    "kernel_": resolved,
-    "kernel_y_": resolved,
+    "kernel_": Kernel,
+    "kernel_y_": Kernel,
     "expansion_": EXPANSION["expansion_"],
     "expansion_y_": Instance(
         KernelExpansion, e=lambda found: columns_of(found.basis), r=lambda f: f.n_components
@@ -203,7 +204,7 @@ STREAM = {
 }
 MAP = {
     **COLUMNS,
-    "kernel_": resolved,
+    "kernel_": Kernel,
     "map_": Instance(
         (PointMap, ReducedMap, DiffusionFunctions),
         m=lambda found: found.basis.size,
@@ -212,7 +213,7 @@ MAP = {
     "eigenvalues_": "k",
 }
 CLUSTERS = {
-    "labels_": Array("n", kinds="iu"),
+    "labels_": "n int",
     "assignment_": (
         Instance(Centers, k=lambda found: found.centers.shape[1]),
         Instance((Rotated, Pivoted), k=lambda found: len(found.rotation)),
@@ -243,11 +244,11 @@ SCALING = {
 DISTANCES = {
     **NAMES,
     "_distance": (EuclideanDistance, MetricDistance, LiftedDistance),
-    "_anchors": Array("a d", kinds="biuf", sparse=True),
+    "_anchors": "a d real sparse",
     "_dtype": lambda dtype: dtype in ("numeric", np.float64),
     "_rectangular": bool,
 }
-DETECTOR = {**COLUMNS, "model_": INNER, "kept_": Array("k", kinds="biuf"), "offset_": Real}
+DETECTOR = {**COLUMNS, "model_": INNER, "kept_": "k real", "offset_": Real}
 DENOISER = {"model_": (KernelPCA, None), "noise_": Real, "n_channels_": (int, None)}
 SEARCH = {**COLUMNS, "best_estimator_": INNER, "best_params_": dict, "selection_": Selection}
 EMBEDDING = MAP | {"embedding_": "n k"}

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
 from functools import partial
 from inspect import Parameter, signature
-from operator import attrgetter
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -29,6 +28,7 @@ from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
 from ..fitting.sampling import RowSample
 from ..hebbian import GAINS, GrowingHebbian, Hebbian, History
+from ..kernels import Kernel
 from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance
 from ..mds.scaling import DistanceMap, LinearMap, Spectrum
 from ..relatives.embedding import DiffusionFunctions
@@ -41,7 +41,7 @@ from ..stream.dictionary import GrowingDictionary
 from ..stream.moments import FixedSpan, FourierStream, Stream
 from ..stream.state import BatchRecord, State
 from .archive import Pieces
-from .kinds import Array, Instance, conforms, count, finite, resolved, whole
+from .kinds import COUNT, FINITE, WHOLE, Instance
 
 # Frequencies of a full grid for each one that is kept, at most: a ball in three dimensions, of
 # which half is stored, takes a fourth of its box.
@@ -81,8 +81,8 @@ class Part:
 def part(cls, check=lambda thing: True, read=None, build=None, tag=None, **kinds) -> Part:
     """A part by its fields; those of a dataclass or a named tuple are of their annotation."""
     optional = set()
-    if is_dataclass(cls) or issubclass(cls, tuple):
-        hints, parameters = get_type_hints(cls), signature(cls).parameters
+    if build is None and (is_dataclass(cls) or issubclass(cls, tuple)):
+        hints, parameters = get_type_hints(cls, include_extras=True), signature(cls).parameters
         if kinds.keys() - parameters.keys():
             raise TypeError(f"{cls.__name__} has no fields {kinds.keys() - parameters.keys()}")
         kinds = {name: kinds.get(name, hints[name]) for name in parameters}
@@ -131,6 +131,11 @@ class AbsentMatrix:
 def without_matrix(cls, size: int, engine):
     """A basis without points, of which only the size is kept."""
     return cls(AbsentMatrix(size), engine=engine)
+
+
+def point_gram(dtype, engine, **given) -> bases.PointGram:
+    """All points, in a precision that kernels are computed in."""
+    return bases.PointGram(dtype=dtype.type, engine=engine, **given)
 
 
 def chunk_points(basis: ChunkGram) -> dict:
@@ -196,31 +201,16 @@ def pair_fields(moments: bases.TrigonometricMoments) -> dict:
     return {"count": moments.count, "parts": parts, "error": moments.error}
 
 
+def from_pairs(count, parts, error) -> bases.TrigonometricMoments:
+    """The same sums again."""
+    return bases.TrigonometricMoments(count, parts[0] + 1j * parts[1], error)
+
+
 def are_pairs(parts) -> bool:
     """Whether these are finite, of a grid with an odd number of frequencies in every direction."""
     good = isinstance(parts, np.ndarray) and parts.dtype == float and parts.ndim > 1
     sides = good and parts.shape[0] == 2 and all(side % 2 for side in parts.shape[1:])
     return bool(sides and np.isfinite(parts).all())
-
-
-def is_weight(value) -> bool:
-    """Whether a value is a finite number that is not negative."""
-    return finite(value) and value >= 0
-
-
-def is_forgetting(value) -> bool:
-    """Whether a value is a weight above 0 and up to 1."""
-    return finite(value) and 0 < value <= 1
-
-
-def is_novelty(value) -> bool:
-    """Whether a value is a share below 1."""
-    return finite(value) and 0 <= value < 1
-
-
-def is_seed(value) -> bool:
-    """Whether a value is a whole number of 63 bits."""
-    return conforms(value, int) and 0 <= value < 2**63
 
 
 def is_factor(dictionary: GrowingDictionary) -> bool:
@@ -265,45 +255,36 @@ def fits_columns(table: TableEncoding) -> bool:
     return same and bool((table.size >= 0).all())
 
 
-# Every family by what its parts are made of.
-ROWS = Array("n d", sparse=True)
-BASIS_TYPES = (PointBasis, FeatureBasis, FourierBasis, ColumnBasis, PrecomputedBasis)
-BASIS = Instance(BASIS_TYPES, m=attrgetter("size"))
+ROWS = "n d sparse"
+FORGETTING = "(0, 1]"
 MOMENTS = Instance(Moments, k=lambda moments: moments.mean.size)
-BOUNDS = Array("r", finite=False)
 BASES = [
-    part(PointBasis, kernel=resolved, points=ROWS, single=bool),
+    part(PointBasis, kernel=Kernel, points=ROWS, single=bool),
     part(
         bases.PointGram,
-        build=lambda dtype, engine, **given: bases.PointGram(
-            dtype=dtype.type, engine=engine, **given
-        ),
-        kernel=resolved,
+        build=point_gram,
+        kernel=Kernel,
         points=ROWS,
         single=bool,
         dtype=lambda dtype: dtype in (np.float32, np.float64),
     ),
     part(ChunkGram, read=chunk_points, tag="PointGram"),
-    *(
-        part(cls, build=partial(without_matrix, cls), size=whole)
-        for cls in (PrecomputedBasis, bases.HollowMatrix)
-    ),
-    part(FeatureBasis, kernel=resolved, features=(Fourier, TensorSketch)),
+    part(PrecomputedBasis, build=partial(without_matrix, PrecomputedBasis), size=WHOLE),
+    part(bases.HollowMatrix, build=partial(without_matrix, bases.HollowMatrix), size=WHOLE),
+    part(FeatureBasis, kernel=Kernel, features=(Fourier, TensorSketch)),
     part(Fourier, frequencies="m d"),
     part(
         TensorSketch,
         fits_sketch,
-        columns=Array("p q", kinds="iu"),
+        columns="p q int",
         signs="p q",
-        scale=finite,
-        constant=finite,
-        size=whole,
+        scale=FINITE,
+        constant=FINITE,
+        size=WHOLE,
     ),
-    part(FourierBasis, kernel=resolved, frequencies=Frequencies, tol=finite),
-    part(
-        Frequencies, fits_box, box="d 2", spacing="d", index=Array("M d", kinds="i"), weights="1+M"
-    ),
-    part(ColumnBasis, lambda basis: has_columns(basis.kernel), kernel=resolved, size=whole),
+    part(FourierBasis, kernel=Kernel, frequencies=Frequencies, tol=FINITE),
+    part(Frequencies, fits_box),
+    part(ColumnBasis, lambda basis: has_columns(basis.kernel), kernel=Kernel, size=WHOLE),
 ]
 DISTANCES = [
     part(EuclideanDistance, build=lambda origin: EuclideanDistance(origin[None]), origin="d"),
@@ -318,114 +299,69 @@ DISTANCES = [
         LiftedDistance,
         read=lifted_fields,
         kind=lambda kind: kind in ("lingoes", "cailliez"),
-        constant=finite,
-        same=finite,
+        constant=FINITE,
+        same=FINITE,
         distance=(EuclideanDistance, MetricDistance, None),
     ),
-    part(LinearMap, mean="d", rotation="d p"),
-    part(DistanceMap, weights="a k", offset="k", rotation=("k p", None)),
-    part(Spectrum, total=finite, absolute=finite, least=finite),
 ]
 STREAMS = [
-    part(Moments, mean="m", scatter="m m", energy=finite, largest=finite, count=is_weight),
-    Part(
-        bases.TrigonometricMoments,
-        {"count": finite, "parts": are_pairs, "error": finite},
-        set(),
-        lambda moments: True,
-        pair_fields,
-        lambda count, parts, error: bases.TrigonometricMoments(
-            count, parts[0] + 1j * parts[1], error
-        ),
-    ),
-    part(RowSample, has_keys, size=whole, seed=is_seed, rows=(ROWS, None), keys="k"),
-    part(FixedSpan, vectors=BASIS, whitener=("m k", None)),
     part(
-        GrowingDictionary,
-        is_factor,
-        kernel=resolved,
-        novelty=is_novelty,
-        budget=whole,
-        points=ROWS,
-        factor="n n",
+        bases.TrigonometricMoments,
+        read=pair_fields,
+        build=from_pairs,
+        count=FINITE,
+        parts=are_pairs,
+        error=FINITE,
     ),
+    part(RowSample, has_keys),
+    part(FixedSpan, vectors=bases.Basis),
+    part(GrowingDictionary, is_factor, kernel=Kernel),
     part(
         Stream,
-        span=Instance((GrowingDictionary, FixedSpan), k=attrgetter("size")),
+        span=Instance((GrowingDictionary, FixedSpan), k=lambda span: span.size),
         early=MOMENTS,
         since=MOMENTS,
-        missed="k",
-        forgetting=is_forgetting,
-        count=whole,
-        joined=count,
+        count=WHOLE,
     ),
-    part(FourierStream, fits_grid, forgetting=is_forgetting, count=whole),
+    part(FourierStream, fits_grid, count=WHOLE),
     part(State, fits_span),
-    part(
-        BatchRecord,
-        rows=count,
-        n_samples_seen=count,
-        size=count,
-        joined=count,
-        lost_share=finite,
-        left=count,
-    ),
     part(
         GrowingHebbian,
         lambda stream: stream.variances.size == stream.carried == stream.lost.size - 1,
         build=resumed,
-        kernel=resolved,
-        n_components=whole,
-        forgetting=is_forgetting,
-        budget=(whole, None),
-        oversampling=count,
-        block=whole,
-        novelty=(is_novelty, None),
+        kernel=Kernel,
+        n_components=WHOLE,
+        forgetting=FORGETTING,
+        budget=(WHOLE, None),
+        oversampling=COUNT,
+        block=WHOLE,
+        novelty=("[0, 1)", None),
         center=Any,
         points=ROWS,
         frame="n 1+q",
         variances="q",
-        variance=finite,
-        count=whole,
+        variance=FINITE,
+        count=WHOLE,
         lost="1+q",
         missed="1+q",
     ),
 ]
 RESULTS = [
-    part(Certificate, eigenvalue_lower=BOUNDS, eigenvalue_upper=BOUNDS),
-    part(KernelExpansion, basis=BASIS, frame="m 1+r", metric="1+r 1+r"),
-    part(
-        PointMap,
-        lambda found: found.basis.spans_data,
-        basis=BASIS,
-        weights="m k",
-        values="k",
-        own="m",
-    ),
-    part(ReducedMap, basis=BASIS, weights="m k", total="m"),
-    part(
-        DiffusionFunctions,
-        basis=BASIS,
-        weights="m k",
-        total="m",
-        values="k",
-        density=("m", None),
-        alpha=finite,
-    ),
+    part(PointMap, lambda found: found.basis.spans_data),
     part(
         NeighborGraph,
         lambda graph: is_sparse(graph.matrix) and graph.n_neighbors <= graph.radii.size,
-        matrix=Array("n n", sparse=True),
-        radii="n",
-        n_neighbors=whole,
-        points=(ROWS, None),
     ),
-    part(Centers, centers="c k"),
-    part(Rotated, scale="k", rotation="k k"),
-    part(Pivoted, rotation="k k"),
-    part(TableEncoding, fits_columns, low="d", size="d"),
-    *map(part, (Estimate, History, Plan, Selection, Workload)),
+    part(TableEncoding, fits_columns),
 ]
+# Dataclasses and named tuples whose fields say all that must hold of them.
+RECORDS = (
+    *(BatchRecord, Moments),
+    *(Certificate, DiffusionFunctions, KernelExpansion, ReducedMap),
+    *(Centers, Pivoted, Rotated),
+    *(DistanceMap, LinearMap, Spectrum),
+    *(Estimate, History, Plan, Selection, Workload),
+)
 RECIPES: tuple[type, ...] = (
     *kernels.KERNELS.values(),
     kernels.Callable,
@@ -441,5 +377,12 @@ RECIPES: tuple[type, ...] = (
 #: Every part by the name of its class.
 PARTS: dict[str, Part] = {
     part.cls.__name__: part
-    for part in [*map(recipe, RECIPES), *BASES, *DISTANCES, *STREAMS, *RESULTS]
+    for part in [
+        *map(recipe, RECIPES),
+        *map(part, RECORDS),
+        *BASES,
+        *DISTANCES,
+        *STREAMS,
+        *RESULTS,
+    ]
 }

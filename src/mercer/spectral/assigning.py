@@ -5,6 +5,7 @@ All start from V, the rows of D^{-1/2} U for the leading eigenvectors U of the a
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from scipy.linalg import qr, svd
@@ -25,7 +26,7 @@ class Centers:
     centers : array of shape (c, k)
     """
 
-    centers: np.ndarray
+    centers: Annotated[np.ndarray, "c k"]
 
     def labels(self, V: Array) -> np.ndarray:
         """The cluster of every row of V, (n,)."""
@@ -44,8 +45,8 @@ class Rotated:
     rotation : array of shape (k, k)
     """
 
-    scale: np.ndarray
-    rotation: np.ndarray
+    scale: Annotated[np.ndarray, "k"]
+    rotation: Annotated[np.ndarray, "k k"]
 
     def labels(self, V: Array) -> np.ndarray:
         """The cluster of every row of V, (n,)."""
@@ -61,7 +62,7 @@ class Pivoted:
     rotation : array of shape (k, k)
     """
 
-    rotation: np.ndarray
+    rotation: Annotated[np.ndarray, "k k"]
 
     def labels(self, V: Array) -> np.ndarray:
         """The cluster of every row of V, (n,)."""

@@ -6,7 +6,7 @@ row counts as its own nearest neighbor.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy import sparse
@@ -42,10 +42,10 @@ class NeighborGraph:
         The rows; None where distances are given.
     """
 
-    matrix: Any
-    radii: np.ndarray
-    n_neighbors: int
-    points: Any = None
+    matrix: Annotated[Any, "n n sparse"]
+    radii: Annotated[np.ndarray, "n"]
+    n_neighbors: Annotated[int, "[1, inf)"]
+    points: Annotated[Any, "n d sparse or None"] = None
 
     @classmethod
     def of(cls, X: Array, n_neighbors: int, n_jobs: int | None, given: bool) -> "NeighborGraph":

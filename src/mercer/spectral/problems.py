@@ -14,12 +14,12 @@ sum_j k(x, x_j) v_j / (l s(x)), is neither the first nor the last.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.linalg import eigh
 
-from ..bases import FourierBasis, PrecomputedBasis
+from ..bases import Basis, FourierBasis, PrecomputedBasis
 from ..bases.base import check_moments
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
@@ -58,10 +58,10 @@ class PointMap:
         k(x_j, x_j) where the matrix is without its diagonal, else zeros: then a(x) is zero.
     """
 
-    basis: Any
-    weights: np.ndarray
-    values: np.ndarray
-    own: np.ndarray
+    basis: Basis
+    weights: Annotated[np.ndarray, "m k"]
+    values: Annotated[np.ndarray, "k"]
+    own: Annotated[np.ndarray, "m"]
 
     def without_first(self, signs) -> "PointMap":
         """Without the first function, which is constant, and with signs for the others."""
@@ -102,9 +102,9 @@ class ReducedMap:
         Weights of the degree.
     """
 
-    basis: Any
-    weights: np.ndarray
-    total: np.ndarray
+    basis: Basis
+    weights: Annotated[np.ndarray, "m k"]
+    total: Annotated[np.ndarray, "m"]
 
     def without_first(self, signs) -> "ReducedMap":
         """Without the first function, which is constant, and with signs for the others."""

@@ -9,7 +9,7 @@ their novelty, at most the threshold times k(x, x), and is lost.
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, qr, solve_triangular
@@ -46,10 +46,10 @@ class GrowingDictionary:
     """
 
     kernel: Any
-    novelty: float | None
-    budget: int
-    points: Any
-    factor: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    novelty: Annotated[float, "[0, 1)"] | None
+    budget: Annotated[int, "[1, inf)"]
+    points: Annotated[Any, "n d sparse"]
+    factor: Annotated[np.ndarray, "n n"] = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def size(self) -> int:

@@ -9,7 +9,7 @@ nothing of a row within its box is lost.
 
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class FixedSpan:
     """
 
     vectors: Any
-    whitener: np.ndarray | None
+    whitener: Annotated[np.ndarray, "m k"] | None
 
     full, budget = True, 0
 
@@ -131,10 +131,10 @@ class Stream:
     span: Any
     early: Moments
     since: Moments
-    missed: np.ndarray
-    forgetting: float = 1.0
-    count: int = 0
-    joined: int = 0
+    missed: Annotated[np.ndarray, "k"]
+    forgetting: Annotated[float, "(0, 1]"] = 1.0
+    count: Annotated[int, "[0, inf)"] = 0
+    joined: Annotated[int, "[0, inf)"] = 0
 
     #: What rows change, beside the points of a dictionary.
     learned: ClassVar = ("early", "since", "missed", "count", "joined")
@@ -310,8 +310,8 @@ class FourierStream:
 
     span: FixedSpan
     sums: TrigonometricMoments
-    forgetting: float = 1.0
-    count: int = 0
+    forgetting: Annotated[float, "(0, 1]"] = 1.0
+    count: Annotated[int, "[0, inf)"] = 0
 
     learned: ClassVar = ("sums", "count")
 

@@ -7,7 +7,7 @@ the signs of its components get a new reference.
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -79,12 +79,12 @@ class BatchRecord(NamedTuple):
         Points that left, which they do only where a stream forgets.
     """
 
-    rows: int
-    n_samples_seen: int
-    size: int
-    joined: int
-    lost_share: float
-    left: int = 0
+    rows: Annotated[int, "[0, inf)"]
+    n_samples_seen: Annotated[int, "[0, inf)"]
+    size: Annotated[int, "[0, inf)"]
+    joined: Annotated[int, "[0, inf)"]
+    lost_share: Annotated[float, "(-inf, inf)"]
+    left: Annotated[int, "[0, inf)"] = 0
 
 
 def record(before: Totals, after: Totals, kept: float) -> BatchRecord:
