@@ -63,8 +63,8 @@ class MetricDistance:
             check_signature(metric, params)
         self.params = dict(params or {})
         # Settings that come from all the data, which a block must not guess anew.
-        if metric == "seuclidean":
-            self.params.setdefault("V", np.var(X, axis=0, ddof=1))
+        if metric == "seuclidean" and "V" not in self.params:
+            self.params["V"] = np.var(X, axis=0, ddof=1)
         elif metric == "mahalanobis" and "VI" not in self.params:
             self.params["VI"] = np.linalg.inv(np.cov(X.T)).T
 
