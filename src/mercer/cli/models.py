@@ -13,12 +13,13 @@ from .._tables import text_table
 from ..compute import format_bytes
 from ..estimators._model import KernelModel
 from ..files import open_source, read_table
+from ..files.base import listed
 from ..progress import RowBar
 from ..saving import ModelFileError, load, read_extra, read_header, save
 from .failures import JobError
 from .outputs import Columns, Result, deliver_blocks, lines, verbosity, whole_file, write_columns
 from .parser import did_you_mean
-from .tables import InputTable, Scaling, shown
+from .tables import InputTable, Scaling
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class TableModel:
         table = InputTable(args, self.columns, self.fill)
         width, wanted = table.source.n_columns, self.model.n_features_in_
         if width != wanted:
-            named = "" if self.columns is None else f" ({shown(self.columns)})"
+            named = "" if self.columns is None else f" ({listed(self.columns)})"
             raise JobError(
                 f"{args.data} has {width} columns of numbers, and the model was fitted to {wanted}"
                 f"{named}. Choose them with --columns or --drop."
@@ -277,6 +278,6 @@ def color_of(args: Namespace, columns: list[str], others: Columns):
         labels = read_table(args.color)
         return next(iter(labels.others.values()), labels.X[:, 0])
     known = [*columns, *others]
-    named = f"are {shown(known)}" if known else "have no names; give a .csv file with one"
+    named = f"are {listed(known)}" if known else "have no names; give a .csv file with one"
     near = did_you_mean(args.color, known)
     raise JobError(f"{args.data} has no column {args.color!r}.{near} Its columns {named}.")

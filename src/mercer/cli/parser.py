@@ -16,6 +16,7 @@ from argparse import (
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -597,21 +598,14 @@ def make_parser(words: Sequence[str] | None = None) -> ArgumentParser:
     return parser
 
 
-class Form(RawDescriptionHelpFormatter):
-    """Examples keep their lines, and options have room beside their help."""
-
-    def __init__(self, prog, **options):
-        super().__init__(prog, max_help_position=28, **options)
-        # argparse does not count that commands are indented more than options.
-        self._action_max_length = 14
-
-
 class Parser(ArgumentParser):
     """Options in full, and wrong usage as one line."""
 
     def __init__(self, **options):
+        # Examples keep their lines, and options have room beside their help.
+        form: Any = partial(RawDescriptionHelpFormatter, max_help_position=28)
         # An abbreviation that works today would break with the next option.
-        super().__init__(formatter_class=Form, allow_abbrev=False, **options)
+        super().__init__(formatter_class=form, allow_abbrev=False, **options)
 
     def parse_args(self, args=None, namespace=None):
         """As usual; what is left over is an error of the command that it was meant for."""

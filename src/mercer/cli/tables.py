@@ -20,7 +20,7 @@ from ..files import (
     open_source,
     read_table,
 )
-from ..files.base import READ_ROWS
+from ..files.base import READ_ROWS, listed
 from ..files.layout import COMPRESSED, MISSING
 from ..files.opening import existing
 from ..files.tables import image_files
@@ -37,8 +37,6 @@ BLOCK_ROWS, BLOCK_BYTES = 8192, 2**25
 SCALES_APART, NARROWEST = 100, 0.1
 # Bytes of text in a byte of a compressed table, more than numbers have.
 UNPACKED = 8
-# Columns named in a message, at most.
-SHOWN = 12
 # Why a column is left out that can be compared by equality.
 TEXTS = ("text", "dictionary")
 
@@ -191,12 +189,8 @@ class InputTable:
         elif isinstance(self.source, FillMissing):
             missing["cells_filled"] = self.source.filled
         used = self.source.n_columns if self.columns is None else self.columns
-        return {
-            "name": self.source.name,
-            "used": used,
-            "left_out": self.left_out,
-            "missing": missing,
-        }
+        known = {"name": self.source.name, "used": used}
+        return known | {"left_out": self.left_out, "missing": missing}
 
     def lines(self) -> Iterator[str]:
         """The same for people; nothing where all is as one would think."""
@@ -205,15 +199,10 @@ class InputTable:
             yield f"{name}: left out {counted(source.dropped, 'row')} with missing values"
         elif isinstance(source, FillMissing) and source.filled:
             yield f"{name}: filled {counted(source.filled, 'missing value')} with means"
-        told = [
-            f"{column} ({why})"
-            for column, why in self.left_out.items()
-            if why not in ("not asked for", "kept")
-        ]
+        expected = ("not asked for", "kept")
+        told = [f"{one} ({why})" for one, why in self.left_out.items() if why not in expected]
         if told and not self.chosen:
-            more = [f"and {len(told) - SHOWN} more"] if len(told) > SHOWN else []
-            listed = ", ".join([*told[:SHOWN], *more])
-            yield f"{name}: used {source.n_columns}; left out: {listed}"
+            yield f"{name}: used {source.n_columns}; left out: {listed(told)}"
 
 
 class PickedColumns(RowSource):
@@ -263,14 +252,11 @@ class Scaling:
             return cls()
         scaler: Any = StandardScaler() if kind == "standard" else MinMaxScaler()
         for block in blocks:
-            if is_sparse(block):
-                raise UsageError("--scale would make sparse rows dense. Leave it out.")
-            scaler.partial_fit(block)
-        if kind == "standard":
-            return cls(kind, scaler.mean_, np.where(scaler.scale_ > 0, scaler.scale_, 1.0))
+            scaler.partial_fit(dense_rows(block))
+        found = vars(scaler)
+        shift, size = ("mean_", "scale_") if kind == "standard" else ("data_min_", "data_range_")
         # A column that is constant stays so, at zero.
-        size = np.where(scaler.data_range_ > 0, scaler.data_range_, 1.0)
-        return cls(kind, scaler.data_min_, size)
+        return cls(kind, found[shift], np.where(found[size] > 0, found[size], 1.0))
 
     def apply(self, X):
         """Rows as the model knows them, in their own floating type."""
@@ -278,7 +264,7 @@ class Scaling:
             return X
         if isinstance(X, RowSource):
             return ScaledRows(X, self)
-        return ((np.asarray(X) - self.shift) / self.size).astype(X.dtype, copy=False)
+        return ((dense_rows(X) - self.shift) / self.size).astype(X.dtype, copy=False)
 
     def undo(self, X):
         """Rows as the table had them."""
@@ -295,6 +281,13 @@ class ScaledRows(RowSource):
 
     def chunks(self, rows: int) -> Iterator:
         return map(self.scaling.apply, self.source.blocks(rows))
+
+
+def dense_rows(X) -> np.ndarray:
+    """Rows that a shift may be taken from."""
+    if is_sparse(X):
+        raise UsageError("--scale would make sparse rows dense. Leave it out.")
+    return np.asarray(X)
 
 
 def mixed_table(args: Namespace) -> tuple[InputTable, MixedTable] | None:
@@ -362,14 +355,8 @@ def check_known(table: str, wanted: Iterable[str], known: list[str], why: str) -
         if name not in known:
             raise JobError(
                 f"{table} has no column {name!r}, {why}.{did_you_mean(name, known)} Its columns "
-                f"are {shown(known)}."
+                f"are {listed(known)}."
             )
-
-
-def shown(names: list[str]) -> str:
-    """Names for a message, not all of many."""
-    text = ", ".join(names[:SHOWN])
-    return text if len(names) <= SHOWN else f"{text}, ... ({len(names)} in all)"
 
 
 def counted(number: int, noun: str) -> str:
