@@ -93,6 +93,8 @@ class Door(BaseEstimator):
     random_state: Any = None
     device: Any = "cpu"
     copy_X = False
+    #: Rows that a fit needs at least.
+    _least_rows = 2
     fit_inverse_transform = False
     verbose: int = 0
     callback: Any = None
@@ -235,13 +237,14 @@ class Door(BaseEstimator):
     def _check(self, X, reset: bool):
         """X as a NumPy array, memmap, CSR matrix or tensor of finite floats."""
         if is_on_device(X) and self._computes_on_devices(reset):
-            return check_tensor(self, X, reset, copy=reset and self._keeps_copy())
+            copied = reset and self._keeps_copy()
+            return check_tensor(self, X, reset, least=self._least_rows, copy=copied)
         known = "device" in names_of_parameters(self.__class__)  # type: ignore[arg-type]
         if reset and not (known and self.device == "cpu"):
             X = in_main_memory(X, type(self).__name__)
         X = to_numpy(X) if is_foreign(X) else X
         if isinstance(X, np.memmap):
-            check_file(X, 2 if reset else 1)
+            check_file(X, self._least_rows if reset else 1)
             return validate_data(self, X, reset=reset, skip_check_array=True)
         return valid_rows(
             self,
@@ -250,7 +253,7 @@ class Door(BaseEstimator):
             accept_sparse="csr" if self._takes_sparse() else False,
             dtype=[np.float64, np.float32],
             copy=reset and self._keeps_copy(),
-            ensure_min_samples=2 if reset else 1,
+            ensure_min_samples=self._least_rows if reset else 1,
         )
 
     @contextmanager

@@ -8,31 +8,46 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..compute import format_bytes, to_numpy
-from ..compute.arrays import Array
+from ..bases import PointBasis, PointGram, PrecomputedBasis
+from ..bases.points import DRAFT_SPREAD
+from ..compute import format_bytes, is_sparse, match_sparsity, restore, to_numpy
+from ..compute.arrays import Array, is_foreign
 from ..exceptions import tell
+from ..fitting.certificate import Certificate
+from ..fitting.expansion import KernelExpansion
+from ..fitting.problems import GramProblem
 from ..hebbian import (
     GAINS,
     READOUTS,
     AutoGain,
     ConstantGain,
+    GrowingHebbian,
     hebbian_eigenpairs,
     make_gain,
 )
-from ..hebbian.gram import gram_problem, rows_at_once
 from ..kernels import Kernel
 from ..metrics import excess_reconstruction_error, minimal_reconstruction_error
 from ..operators import in_ordinary_units
 from ..progress import PassBar
 from ..rows import ArrayRows
+from ..rows.array import in_type
 from ..selectors import Novelty
 from ..solvers import canonical
-from ._door import all_or_nothing, check_gram
-from ._hebbian_stream import HebbianStream
+from ..stream.dictionary import threshold_of
+from ._door import all_or_nothing, become, check_gram, in_one_place, unfitted, valid_rows
+from ._model import KernelModel
 from ._parameters import Interval, StrOptions
 
+# Vectors of length n that a run holds at its peak for every direction it carries, the result
+# and the products with the kernel matrix among them.
+VECTORS = 12
+# Copies of the Gram matrix of the points that are alive while points leave.
+GRAM_COPIES = 4
+# Directions a stream carries beyond those asked for, unless a number is given.
+OVERSAMPLING = 10
 
-class HebbianKernelPCA(HebbianStream):
+
+class HebbianKernelPCA(KernelModel):
     """Kernel PCA that learns from one sample at a time: KHA, KHA/t, KHA/et, KHA-SMD.
 
     The Kernel Hebbian Algorithm of Kim, Franz and Schoelkopf with the gains of Schraudolph,
@@ -144,7 +159,7 @@ class HebbianKernelPCA(HebbianStream):
     (1797, 5)
     """
 
-    _parameter_constraints: ClassVar[dict] = HebbianStream._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict] = KernelModel._parameter_constraints | {
         "gain": [StrOptions(set(GAINS)), ConstantGain, AutoGain],
         "eta0": [Interval(Real, 0, None, closed="neither"), None],
         "mu": [Interval(Real, 0, None, closed="left"), None],
@@ -255,14 +270,10 @@ class HebbianKernelPCA(HebbianStream):
         kept, engine = self._open_checkpoint(rows), self._make_engine(X)
         rng = self._make_rng(kept)
         with PassBar(self.verbose, self.callback, 1 + self.n_passes) as progress:
-            single = self._dtype == np.float32
-            problem = gram_problem(
-                self.kernel_, engine.place(X), engine, single, self.center, self._carried(), kept
-            )
+            problem = self._problem(engine.place(X), engine, kept)
             with engine.single_blas():
-                pairs, self.history_ = self._learn(problem, engine, progress, rng)
-                pairs = canonical(pairs, "f" if single else "d", problem.slack)
-                result = problem.result(pairs)
+                pairs, self.history_ = self._passes(problem, engine, progress, rng)
+                result = problem.result(canonical(pairs, self._dtype.char, problem.slack))
         self._stream, self._variance = None, problem.total / X.shape[0]
         self.n_samples_seen_ = X.shape[0]
         self._adopt(problem, result, rows)
@@ -279,16 +290,69 @@ class HebbianKernelPCA(HebbianStream):
         """
         return self.fit(X, y).transform(X)
 
-    def _learn(self, problem, engine, progress, rng):
+    def partial_fit(self, X: Array, y: Any = None) -> Self:
+        """Learn more rows, in their order, from the start or from the fitted model.
+
+        The first rows settle the kernel and must be as many as the components at least. New
+        rows join the points of the model unless `novelty` says that they are no news; beyond
+        `budget` the least useful leave. What either costs is in `novelty_loss_` and
+        `budget_loss_`. With `forgetting` the model follows data that drift. An interrupt
+        (Ctrl-C) leaves the model of the last whole block and is passed on.
+
+        Parameters
+        ----------
+        X : array-like or sparse CSR matrix of shape (n, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        if "expansion_" in vars(self):
+            return self._learn_batch(X, first=False)
+        self._validate_params()
+        fresh = unfitted(self)
+        try:
+            fresh._learn_batch(X, first=True)
+        finally:
+            if "expansion_" in vars(fresh):
+                become(self, fresh)
+        return self
+
+    def _problem(self, X, engine, kept) -> GramProblem:
+        """The Gram matrix of the rows: kept where it fits half of the budget, else row by row."""
+        if self._is_precomputed():
+            given = PrecomputedBasis(X, engine)
+            given.checkpoint = kept
+            return GramProblem(given, self.center)
+        n, gain = X.shape[0], self._make_gain()
+        more = gain.oversampling if self.oversampling is None else self.oversampling
+        allowed = self.kernel_.spread(X) <= DRAFT_SPREAD
+        dtype = np.float32 if self._dtype == np.float32 and allowed else np.float64
+        basis, matrix = PointGram(self.kernel_, X, engine, allowed, dtype), None
+        basis.release()
+        basis.checkpoint = kept
+        basis.reserve(8 * n * VECTORS * (self.n_components + more))
+        # Products of a single-precision matrix need a copy in double precision.
+        # A device makes rows about as fast as it reads them.
+        if engine.device is None and 8 * n**2 <= basis.engine.memory // 2:
+            K = basis.engine.fill(basis.pairs, np.empty((n, n), dtype))
+            matrix = PrecomputedBasis(K, engine)
+            matrix.checkpoint = kept
+        return GramProblem(basis, self.center, kept=matrix)
+
+    def _passes(self, problem, engine, progress, rng):
         """Passes of the rule over the problem's Gram matrix."""
         operator, unit = in_ordinary_units(problem.operator)
+        # Rows that a fourth of the budget holds with a copy.
+        room = problem.basis.engine.memory // (4 * 2 * 8 * problem.size)
         pairs, history = hebbian_eigenpairs(
             operator,
             self.n_components,
             self._make_gain(),
             n_passes=self.n_passes,
             oversampling=self.oversampling,
-            block=rows_at_once(self.block, problem.size, problem.basis.engine.memory),
+            block=max(1, min(self.block, room)),
             tol=self.tol,
             scale=self.scale,
             readout=self.readout,
@@ -298,11 +362,6 @@ class HebbianKernelPCA(HebbianStream):
             measure=self._excess(problem, engine) if self.track_excess else None,
         )
         return pairs.scaled(unit), history
-
-    def _carried(self) -> int:
-        """Directions that the passes of `fit` carry."""
-        more = self._make_gain().oversampling if self.oversampling is None else self.oversampling
-        return self.n_components + more
 
     def _make_gain(self):
         """The gain with the settings it has."""
@@ -352,3 +411,107 @@ class HebbianKernelPCA(HebbianStream):
                 f"pass {done}, and tol={self.tol:.1e} was asked for. Raise n_passes or tol.",
                 ConvergenceWarning,
             )
+
+    def _check_size(self, X):
+        if X.shape[0] < self.n_components:
+            raise ValueError(
+                f"n_components={self.n_components} needs at least as many rows, and there are "
+                f"{X.shape[0]}. Give more rows or ask for fewer components."
+            )
+
+    def _learn_batch(self, X, first: bool):
+        """Learn the rows of a batch; what an interrupt leaves is the model of whole blocks."""
+        X = in_one_place(X, self.memory, "partial_fit of HebbianKernelPCA")
+        checked = valid_rows(
+            self,
+            to_numpy(X) if is_foreign(X) else X,
+            reset=first,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+        )
+        rows = ArrayRows(checked, X, self.memory)
+        stream = self._stream_for(rows, first)
+        like = stream.points if stream.count else None
+        try:
+            stream.partial_fit(match_sparsity(rows.array.astype(float), like))
+        finally:
+            if stream.count:
+                self._adopt_stream(stream, rows)
+        return self
+
+    def _stream_for(self, rows, first: bool) -> GrowingHebbian:
+        """The stream of the batches before, or a new one, from the fitted model if there is one."""
+        if self._is_precomputed():
+            raise ValueError(
+                "partial_fit needs points, and a precomputed kernel has none. Use fit, or give a "
+                "kernel by name."
+            )
+        if self.budget is not None and self.budget <= self.n_components:
+            raise ValueError(
+                f"budget={self.budget} points cannot hold n_components={self.n_components} and a "
+                "mean. Give a larger budget."
+            )
+        novelty = threshold_of(self.novelty, example=0.1)
+        if first:
+            self._check_size(rows.array)
+            self._dtype = rows.dtype
+        stream = None if first else self._stream
+        if stream is None:
+            stream = GrowingHebbian(
+                self._make_kernel(rows.array) if first else self.kernel_,
+                self.n_components,
+                self.forgetting,
+                self.budget,
+                OVERSAMPLING if self.oversampling is None else self.oversampling,
+                self.block,
+                novelty,
+                self.center,
+            )
+            if not first:
+                n, values = self.n_samples_seen_, to_numpy(self.eigenvalues_).astype(float)
+                points, frame = self.X_fit_, to_numpy(self.expansion_.frame)
+                points = (points if is_sparse(points) else to_numpy(points)).astype(float)
+                stream.resume(points, frame, values / n, self._variance, n)
+        m = stream.points.shape[0] if stream.count else 0
+        if self.budget is not None:
+            m = max(m, min(self.budget, m + rows.shape[0])) + self.block
+        elif self.novelty is None:
+            m += rows.shape[0]
+        need, memory = GRAM_COPIES * 8 * m**2, self._make_engine().memory
+        if need > memory:
+            raise ValueError(
+                f"partial_fit keeps the kernel between its points, which takes "
+                f"{format_bytes(need)} for {m:,} points, and memory allows "
+                f"{format_bytes(memory)}. Give a budget or a novelty, or raise memory."
+            )
+        return stream
+
+    def _adopt_stream(self, stream: GrowingHebbian, rows: ArrayRows):
+        """Set the fitted attributes as the stream has them now."""
+        columns = np.concatenate([[0], 1 + stream.leading])
+        kernel: Any = stream.kernel
+        basis = PointBasis(kernel, stream.points, self._make_engine())
+        frame, metric = stream.frame[:, columns], stream.metric[np.ix_(columns, columns)]
+        values, count = stream.variances[stream.leading], stream.count
+        shares = np.minimum(values / max(stream.variance, np.finfo(float).tiny), 1.0)
+        share, totals = float(min(1.0, shares.sum())), values * count
+
+        def out(array):
+            return restore(in_type(np.asarray(array), rows.dtype), rows.original)
+
+        for name in ("X_fit_", "eigenvectors_"):
+            self.__dict__.pop(name, None)
+        self.__dict__.update(
+            _stream=stream,
+            kernel_=stream.kernel,
+            expansion_=KernelExpansion(basis, frame, metric),
+            certificate_=Certificate("estimate", totals, totals, None, (share, share), True),
+            eigenvalues_=out(totals),
+            explained_variance_=out(totals / max(count - self.center, 1)),
+            explained_variance_ratio_=out(shares),
+            landmarks_=stream.points,
+            n_samples_seen_=count,
+            budget_loss_=stream.lost[columns],
+            novelty_loss_=stream.missed[columns],
+        )
+        self._set_gamma(rows.shape[1])

@@ -1,36 +1,53 @@
 """Kernel PCA of streams, as a scikit-learn estimator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
+from dataclasses import replace
+from itertools import chain, islice
 from numbers import Integral, Real
 from os import PathLike
+from types import SimpleNamespace
 from typing import Any, ClassVar, Self
+from zlib import crc32
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..bases import BasisRecipe
-from ..compute import restore
-from ..compute.arrays import Array
+from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
+from ..compute import is_sparse, make_engine, match_sparsity, restore, to_numpy
+from ..compute.arrays import Array, is_on_device
+from ..compute.engine import device_index
 from ..exceptions import tell
+from ..files import is_arrow
+from ..fitting.partial_sums import pack, unpack
+from ..fitting.sampling import RowSample
+from ..fitting.task import MODEL_ROWS
 from ..kernels import Kernel
 from ..preimage import PREIMAGES, Preimage
+from ..rows import ArrayRows, BlockRows, DaskRows, is_dask, is_source
 from ..rows.array import float_type, in_type
 from ..selectors import Novelty
 from ..stream.components import components_of
-from ..stream.moments import transition
-from ..stream.state import State, follow, record
-from ._batches import HISTORY, StreamLog, ahead, batches_of, counted
-from ._door import become, unfitted
-from ._model import INDEFINITE, NO_VARIANCE, OVERSHOOT, ZERO_VARIANCE
+from ..stream.dictionary import GrowingDictionary, threshold_of
+from ..stream.moments import FixedSpan, FourierStream, Stream, Totals, as_float, transition
+from ..stream.state import BatchRecord, State, follow, record
+from ._door import (
+    become,
+    checked_weights,
+    in_main_memory,
+    named_rows,
+    unfitted,
+)
+from ._model import INDEFINITE, NO_VARIANCE, OVERSHOOT, ZERO_VARIANCE, KernelModel
 from ._parameters import Interval, StrOptions
-from ._stream import StreamInput
 
+# Batches that `history_` remembers: an endless stream must not fill the memory.
+HISTORY = 1000
 # Share of the energy of a batch outside a full dictionary that a user should know of.
 LOST_TOO_MUCH = 0.05
 
 
-class StreamingKernelPCA(StreamInput):
+class StreamingKernelPCA(KernelModel):
     """Kernel PCA of data that never end, in a fixed amount of memory.
 
     Each row is projected on a small span of feature space, and the moments of the projections
@@ -136,7 +153,7 @@ class StreamingKernelPCA(StreamInput):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = StreamInput._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict] = KernelModel._parameter_constraints | {
         "basis": [StrOptions({"dictionary", "features", "fourier"}), BasisRecipe],
         "budget": [Interval(Integral, 1, None, closed="left")],
         "novelty": [Interval(Real, 0, 1, closed="left"), Novelty],
@@ -201,16 +218,17 @@ class StreamingKernelPCA(StreamInput):
         -------
         self
         """
-        batches = batches_of(X, self.memory, self.n_jobs, self.verbose)
+        batches, identity = opened(X, self)
         if sample_weight is not None and not isinstance(batches, list):
             raise ValueError(
                 "sample_weight is for one array, and X is a sequence of batches, a file or rows on "
                 "a cluster. Give partial_fit each batch with the weights of its rows."
             )
         self._validate_params()
-        kept = None if self.checkpoint is None else self._kept_for(X, sample_weight)
-        judged = sample_weight is None  # a uniform sample judges rows that count alike
-        self._learn(batches, True, judged, sample_weight, kept)
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        kept = self._open_checkpoint(SimpleNamespace(identity=identity), weights)
+        # The kept rows judge the certificate of rows that count alike; too much after every batch.
+        self._learn(batches, True, sample_weight, kept, judged=sample_weight is None)
         if kept is not None:
             kept.remove()
         return self
@@ -231,7 +249,7 @@ class StreamingKernelPCA(StreamInput):
         -------
         self
         """
-        return self._learn([X], afresh="_state" not in vars(self), sample_weight=sample_weight)
+        return self._learn([X], "_state" not in vars(self), sample_weight)
 
     def merge(self, other: Any) -> Self:
         """Take in the rows that another model has learned from.
@@ -259,68 +277,170 @@ class StreamingKernelPCA(StreamInput):
         mine, theirs = self._state, other._state
         engine = self._kept_engine()
         change = transition(mine.stream.span, theirs.stream.span, engine)
-        rows = theirs.stream if change is None else theirs.stream.mapped(change)
-        stream = mine.stream + rows
+        stream = mine.stream + (theirs.stream if change is None else theirs.stream.mapped(change))
         state = State(stream, mine.sample + theirs.sample, mine.reference)
         history = [*self.history_, record(mine.stream.totals, stream.totals, kept=1.0)]
         # Rows of both are uniform ones of all, unless some are forgotten or were drawn together.
         apart = mine.sample.seed != theirs.sample.seed
         uniform = apart and self.forgetting == 1 == other.forgetting
-        self._become(
-            state, history, engine, self.X_sample_, sample=state.sample.rows if uniform else None
-        )
+        self._adopt_stream(state, history, engine, self.X_sample_, judged=uniform)
         return self
 
-    def _learn(self, batches, afresh, judged=False, sample_weight=None, kept=None):
-        """Learn from batches; the model changes as a whole, after the last of them.
-
-        `judged` spends a look at the kept rows on the certificate: too much after every batch.
-        """
+    def _learn(self, batches, afresh, sample_weight=None, kept=None, judged=False):
+        """Learn from batches; the model changes as a whole, after the last of them."""
         self._validate_params()
         self._check_settings()
-        model = unfitted(self) if afresh else copy(self)
-        first, batches = ahead(batches)
-        engine = self._kept_engine(first, afresh)
+        batches = iter(batches)
+        first = list(islice(batches, 1))
+        engine = self._kept_engine(first[0] if first else None, afresh)
         if kept is not None and engine.device is not None:
             raise ValueError("checkpoint= is for streams in main memory. Give device='cpu'.")
-        model._learn_all(batches, afresh, engine, judged, sample_weight, kept)
+        model = unfitted(self) if afresh else copy(self)
+        state, history = (None, []) if afresh else (self._renewed(), list(self.history_))
+        log = None if kept is None else kept.next_loop()
+        known = {} if log is None else log.header
+        source = X = None
+        for number, source in enumerate(chain(first, batches)):
+            if state is not None and np.shape(source)[:1] == (0,):
+                continue
+            X = model._check_batch(source, state is None, engine)
+            counts = checked_weights(sample_weight, X.shape[0], least=0)
+            if counts is not None and not counts.all():
+                some = np.flatnonzero(counts)
+                X, counts = X[some], counts[some]
+            if state is None:
+                state = model._begin(X, engine, self._make_rng(kept))
+            before, start = state.stream.totals, 0
+            if known and number == known["batch"]:
+                state, before, history = unpacked(log, state, engine)
+                start = known["row"]
+            if not X.shape[0] or number < known.get("batch", 0):
+                continue
+            way = follow(state, X, counts, engine, self.n_components, self.center, start)
+            for row, state in way:
+                if log is not None and log.due:
+                    log.write(*packed(number, row, state, before, history))
+            history.append(record(before, state.stream.totals, self.forgetting ** X.shape[0]))
+        if state is None:
+            raise ValueError("There were no batches to learn from. Give at least one with rows.")
+        if X is None:
+            return self
+        check_span(state.stream)
+        # With forgetting the kept rows are not uniform.
+        model._adopt_stream(state, history, engine, X, source, judged and self.forgetting == 1)
         model._warn()
         become(self, model)
         return self
 
-    def _learn_all(self, batches, afresh, engine, judged, sample_weight, kept):
-        state, history = (None, []) if afresh else (self._renewed(), list(self.history_))
-        log, source, X = StreamLog(kept), None, None
-        reading: dict[str, Any] = {"n_components": self.n_components, "center": self.center}
-        for number, source in enumerate(batches):
-            X, counts = counted(self._checked(source, state is None, engine), sample_weight)
-            if state is None:
-                state = self._begin(X, engine, self._make_rng(kept))
-                state, history = log.resume(state, history, engine)
-            if X.shape[0] and number >= log.batch:
-                before, start = log.begun(number, state.stream)
-                for row, after in follow(state, X, counts, engine, start=start, **reading):
-                    log.note(number, before, history, row, after)
-                    state = after
-                history.append(record(before, state.stream.totals, self.forgetting ** X.shape[0]))
-        if X is None or state is None:
-            raise ValueError("There were no batches to learn from. Give at least one with rows.")
-        check_span(state.stream)
-        # With forgetting the kept rows are not uniform.
-        sample = state.sample.rows if judged and self.forgetting == 1 else None
-        self._become(state, history, engine, X, source, sample)
+    def _kept_engine(self, X=None, afresh=False):
+        """The engine of the batches before: making one takes longer than learning a small batch.
 
-    def _become(self, state, history, engine, X, source=None, sample=None):
-        """Set the fitted attributes."""
-        stream, reference, seed = state.stream, state.reference, state.sample.seed
+        A new model computes where its first batch X is.
+        """
+        where = self.device
+        if self.basis == "dictionary":
+            where = "cpu"  # rows join one by one
+        elif where is None and afresh and is_on_device(X):
+            where = f"cuda:{device_index(X)}"
+        elif where is None and not afresh:
+            where = self.expansion_.basis.engine.device
+        settings = self.memory, self.n_jobs, where
+        if self._engine is None or self._engine[0] != settings:
+            made = make_engine(memory=self.memory, device=where, threads=self.n_jobs)
+            self._engine = settings, made
+        return self._engine[1]
+
+    #: Settings of an engine, and the engine.
+    _engine: tuple[Any, Any] | None = None
+    _least_rows = 1
+
+    def _computes_on_devices(self, reset):
+        return self.basis != "dictionary" and super()._computes_on_devices(reset)
+
+    def _check(self, X, reset):
+        """Rows checked for the model, sparse or dense as it is."""
+        return match_sparsity(super()._check(X, reset), vars(self).get("X_sample_"))
+
+    def _check_batch(self, X, first, engine):
+        """A batch of finite floats: on the device of the engine, or as NumPy's or SciPy's."""
+        encoder = self._encoder()
+        if encoder is not None and encoder.of(X) is not None:
+            raise ValueError(
+                f"A stream learns batch by batch, and the categories that kernel={self.kernel!r} "
+                "compares are those of all rows. Use KernelPCA(basis='landmarks'), or pass codes "
+                "for categories."
+            )
+        X = self._check(X, first)
+        return X if engine.device is None else engine.place(X)
+
+    def _check_settings(self):
+        if self._is_precomputed():
+            raise ValueError(
+                "A stream needs rows, and a precomputed kernel has none. Give a kernel by name, or "
+                "use KernelPCA for a matrix."
+            )
+        sized = self.basis in ("dictionary", "features")
+        if sized and self.budget < self.n_components:
+            raise ValueError(
+                f"budget={self.budget} cannot give n_components={self.n_components}. Give a "
+                "larger budget, or ask for fewer components."
+            )
+        threshold_of(self.novelty, example=0.001)
+
+    def _begin(self, X, engine, rng) -> State:
+        """The state before the first row: the kernel and the span are settled."""
+        if not X.shape[0]:
+            raise ValueError(
+                "Every sample_weight is zero, so there is no row to begin with. Give at least one "
+                "row a positive weight."
+            )
+        kernel, kind = self._make_kernel(X), Stream
+        span: Any = None
+        if self.basis == "dictionary":
+            threshold = threshold_of(self.novelty, example=0.001)
+            span = GrowingDictionary(kernel, threshold, self.budget, as_float(X[:0]))
+        else:
+            named = {"features": RandomFeatures(self.budget), "fourier": FourierGrid()}
+            recipe = named[self.basis] if isinstance(self.basis, str) else self.basis
+            basis = recipe.build(kernel, as_float(X), engine, rng, self.n_components)
+            if basis.spans_data:
+                raise ValueError(
+                    f"basis={self.basis!r} keeps every row, and a stream has no end of them. Use "
+                    "basis='dictionary', Landmarks or RandomFeatures, or KernelPCA for fixed data."
+                )
+            span = FixedSpan(basis, basis.whitener(np.float64))
+            kind = FourierStream if isinstance(basis, FourierBasis) else Stream  # type: ignore
+        self._check_preimage(span.basis(engine))  # fails before the work if it would fail after
+        # Rows of streams that are merged must be drawn apart, whatever their random_state.
+        row = X[:1].toarray() if is_sparse(X) else to_numpy(X[:1])
+        own = crc32(np.ascontiguousarray(row).tobytes())
+        sample = RowSample(MODEL_ROWS, int(rng.integers(2**32)) ^ own)
+        return State(kind.start(span, float(self.forgetting)), sample, None)
+
+    def _renewed(self) -> State:
+        """The state of the model, under the parameters as they are now."""
+        stream, span = self._state.stream, self._state.stream.span
+        if isinstance(span, GrowingDictionary):
+            now = threshold_of(self.novelty, example=0.001), self.budget
+            if (span.novelty, span.budget) != now:
+                span = replace(span, novelty=now[0], budget=now[1])
+        stream = replace(stream, span=span, forgetting=float(self.forgetting))
+        return replace(self._state, stream=stream)
+
+    def _adopt_stream(self, state, history, engine, X, source=None, judged=False):
+        """Set the fitted attributes; `judged` spends a look at the kept rows on the certificate."""
+        sample, seen = state.sample, state.stream.totals
         found = components_of(
-            stream, self.n_components, self.center, engine, reference, sample, seed
+            state.stream,
+            self.n_components,
+            self.center,
+            engine,
+            state.reference,
+            sample.rows if judged else None,
+            sample.seed,
         )
-        seen = stream.totals
-        total = max(found.total, np.finfo(float).tiny)
         with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
-            shares = np.minimum(found.values / total, 1.0)
-
+            ratios = np.minimum(found.values / max(found.total, np.finfo(float).tiny), 1.0)
         single = float_type(X)
 
         def out(array):
@@ -335,39 +455,73 @@ class StreamingKernelPCA(StreamInput):
             certificate_=found.certificate,
             eigenvalues_=out(found.values),
             explained_variance_=out(found.values / max(seen.weight - self.center, 1.0)),
-            explained_variance_ratio_=out(shares),
+            explained_variance_ratio_=out(ratios),
             lost_share_=seen.lost / seen.energy,
-            X_sample_=state.sample.rows,
-            n_samples_seen_=state.stream.count,
+            X_sample_=sample.rows,
+            n_samples_seen_=seen.rows,
             history_=history[-HISTORY:],
         )
         if found.expansion.basis.points is not None:
             self.landmarks_ = restore(found.expansion.basis.points, source)
         self._set_gamma(X.shape[1])
 
-    def _warn_of_drift(self) -> None:
-        """A stream that forgets is to follow its rows, and a full dictionary cannot."""
-        full = [batch for batch in self.history_ if batch.size >= self.budget]
-        if self.basis != "dictionary" or self.forgetting == 1 or not full:
-            return
-        first, last = full[0].lost_share, self.history_[-1].lost_share
-        if min(last, self.lost_share_) > max(LOST_TOO_MUCH, 2 * first):
-            tell(
-                f"The dictionary is full (budget={self.budget}), and {last:.0%} of the energy of "
-                f"the last rows lies outside of its span, after {first:.0%} when it was filled: "
-                "the data drift faster than points leave, or need more of them. Raise budget or "
-                "novelty."
-            )
-
     def _warn(self):
         """Say what the user may not expect of the result."""
-        self._warn_of_drift()
         seen = self._state.stream.totals
+        full = [batch for batch in self.history_ if batch.size >= self.budget]
+        # A stream that forgets is to follow its rows, and a full dictionary cannot.
+        if self.basis == "dictionary" and self.forgetting < 1 and full:
+            first, last = full[0].lost_share, self.history_[-1].lost_share
+            if min(last, self.lost_share_) > max(LOST_TOO_MUCH, 2 * first):
+                tell(
+                    f"The dictionary is full (budget={self.budget}), and {last:.0%} of the energy "
+                    f"of the last rows lies outside of its span, after {first:.0%} when it was "
+                    "filled: the data drift faster than points leave, or need more of them. Raise "
+                    "budget or novelty."
+                )
         overshoots = seen.projected > (1 + OVERSHOOT) * max(seen.energy, 0.0)
         if self.expansion_.basis.exact_norms and overshoots:
             tell(INDEFINITE.format(self.kernel_))
         elif self.n_samples_seen_ > 1 and self._variance <= ZERO_VARIANCE * seen.energy:
             tell(NO_VARIANCE)
+
+
+def opened(X, model) -> tuple[Any, Callable[[], list]]:
+    """The batches of whatever X is, an array being one; and a function that identifies it."""
+
+    def identities():
+        if isinstance(X, Iterator):
+            raise ValueError(
+                "checkpoint= needs batches that can be read again, and an iterator can be read "
+                "only once. Pass a list of batches, a file or a function that returns an iterator."
+            )
+        return [ArrayRows(in_main_memory(batch, type(model).__name__)).identity() for batch in X]
+
+    several = isinstance(X, list | tuple) and X and all(np.ndim(batch) == 2 for batch in X)
+    if several or (isinstance(X, Iterator) and not is_arrow(X)):
+        # Without those that are plainly empty; what has no shape is for the checks to judge.
+        return (batch for batch in X if np.shape(batch)[:1] != (0,)), identities
+    if is_dask(X):
+        chunks = DaskRows(X, model.memory, model.n_jobs)
+        return chunks.blocks(), chunks.identity
+    if is_source(X):
+        rows = BlockRows(X, model.memory, verbose=model.verbose)
+        return (named_rows(batch, rows.names, X) for batch in rows.blocks()), rows.identity
+    return [X], lambda: ArrayRows(X.tocsr() if is_sparse(X) else np.asarray(to_numpy(X))).identity()
+
+
+def packed(number: int, row: int, state: State, before: Totals, history: list) -> tuple[dict, list]:
+    """A stream that has come to a row of a batch, for a checkpoint; `before` is of that batch."""
+    arrays: list = []
+    lines = [tuple(line) for line in history[-HISTORY:]]
+    facts = pack((state.learned(), before, lines), arrays)
+    return {"batch": number, "row": row, "state": facts}, arrays
+
+
+def unpacked(log, state: State, engine) -> tuple[State, Totals, list]:
+    """The state, the totals before its batch and the history that `packed` was given."""
+    learned, before, lines = unpack(log.header["state"], log.arrays)
+    return state.resumed(learned, engine), Totals(*before), [BatchRecord(*line) for line in lines]
 
 
 def check_span(stream) -> None:

@@ -18,6 +18,7 @@ their share in the eigenvalues goes to zero.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
@@ -80,11 +81,11 @@ def components_of(
         What pairs of these rows are drawn by.
     """
     with engine.single_blas():
-        problem = problem_of(stream, center, engine, sample, seed)
+        problem: Any = problem_of(stream, center, engine, sample, seed)
         pairs = leading_pairs(problem, n_components)
         found = problem.result(pairs)
         expansion, certificate = aligned(found.expansion, reference, stream.span), found.certificate
-        if isinstance(problem, ReducedProblem) and stream.early.count:
+        if isinstance(stream, Stream) and stream.early.count:
             slack = problem.slack + float(np.max(pairs.residuals, initial=0.0))
             certificate = widened(certificate, pairs, stream, center, slack, problem.remainder)
     return StreamComponents(pairs.values, expansion, certificate, problem.total)
@@ -103,10 +104,10 @@ def new_reference(stream, n_components: int, center: bool, engine, reference=Non
         return aligned(problem.result(pairs).expansion, reference, stream.span)
 
 
-def projected_reference(reference: KernelExpansion, before, stream: Stream, T, engine):
+def projected_reference(reference: KernelExpansion, before, span, T, engine):
     """The reference in a span that points left; T takes coordinates in the one before to it."""
     Q = T.T @ before.unwhiten(reference.frame)
-    return KernelExpansion(stream.span.basis(engine), stream.span.weights(Q), Q.T @ Q)
+    return KernelExpansion(span.basis(engine), span.weights(Q), Q.T @ Q)
 
 
 def ritz_pairs(operator, Q) -> Eigenpairs:

@@ -17,6 +17,7 @@ from scipy.linalg.lapack import dpotri
 
 from ..bases import PointBasis
 from ..compute import stack_rows
+from ..selectors import Novelty
 from ..selectors.online import least_threshold
 
 EPS = float(np.finfo(float).eps)
@@ -171,7 +172,8 @@ class GrowingDictionary:
         change.
         """
         F, P = self.weights(R), dpotri(self.factor.T)[0]  # its upper triangle
-        V, left, leaving = np.empty((most, len(F))), P.diagonal().copy(), []
+        V, left = np.empty((most, len(F))), P.diagonal().copy()
+        leaving: list[int] = []
         while len(leaving) < most:
             costs = np.einsum("ij,ij->i", F, F) / left
             costs[leaving] = np.inf
@@ -203,3 +205,15 @@ class GrowingDictionary:
 def jitter(norms) -> float:
     """What to add to k(x, x) of points that join whatever they are."""
     return JITTER * (float(np.mean(norms)) or 1.0)
+
+
+def threshold_of(novelty: Any, example: float) -> float | None:
+    """The share of k(x, x) from which a row is new, as a number or a `Novelty` gives it."""
+    if not isinstance(novelty, Novelty):
+        return novelty
+    if novelty.threshold is None:
+        raise ValueError(
+            "novelty=Novelty() has no threshold to tell new rows by. Give one, for example "
+            f"Novelty(threshold={example})."
+        )
+    return novelty.threshold

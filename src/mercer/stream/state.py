@@ -125,9 +125,9 @@ def follow(
         stream = stream.learn(X[some], engine, None if counts is None else counts[some])
         found = stream.without_faded() if stop - start == to_look else None
         if found is not None:
+            before, (stream, T) = stream.span, found
             if reference is not None:
-                reference = projected_reference(reference, stream.span, *found, engine)
-            stream = found[0]
+                reference = projected_reference(reference, before, stream.span, T, engine)
         if stream.span.size and stop - start == to_reference:
             reference = new_reference(stream, n_components, center, engine, reference)
         start = stop
