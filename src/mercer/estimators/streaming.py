@@ -226,7 +226,8 @@ class StreamingKernelPCA(KernelModel):
             )
         self._validate_params()
         weights = None if sample_weight is None else np.asarray(sample_weight)
-        kept = self._open_checkpoint(SimpleNamespace(identity=identity), weights)
+        identified: Any = SimpleNamespace(identity=identity)
+        kept = self._open_checkpoint(identified, weights)
         # The kept rows judge the certificate of rows that count alike; too much after every batch.
         self._learn(batches, True, sample_weight, kept, judged=sample_weight is None)
         if kept is not None:
