@@ -100,7 +100,7 @@ class Task:
         """Moments of the points, which are rows of data."""
         rows = self.block_rows(self.points.shape[1])
         return self.engine.sum_rows(
-            lambda block: Moments.of(self.points[block].astype(float)), self.n, rows
+            lambda block: Moments.of_blocks([self.points[block].astype(float)]), self.n, rows
         )
 
     def landmark_distances(self) -> np.ndarray:
@@ -316,7 +316,7 @@ def landmark_coordinates(task: Task) -> Coordinates:
     kept = np.empty((n, width)) if 8 * n * width <= engine.memory else None
     if kept is not None:
         engine.map_rows(place, n, rows, kept)
-        moments = Moments.of(kept.copy())
+        moments = Moments.of_blocks([kept.copy()])
     else:
         moments = engine.sum_rows(lambda block: Moments.of_blocks([place(block)]), n, rows)
     values, Q = small_eigh(moments.scatter)
