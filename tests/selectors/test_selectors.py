@@ -430,8 +430,8 @@ class TestLars:
         order, tight = [], 1e-10
         for step in GroupLasso(norm=norm, unit=unit).path(kernel, X, 60, generator(1)):
             order.append(step.atom)
-            np.testing.assert_allclose(step.correlations[order], step.level, rtol=tight)
-            assert step.correlations.max() <= step.level * (1 + tight)
+            np.testing.assert_allclose(step.products[order], step.level, rtol=tight)
+            assert step.products.max() <= step.level * (1 + tight)
             if len(order) == 60:
                 break
         assert len(order) == 60

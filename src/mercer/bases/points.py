@@ -324,7 +324,7 @@ class PointGram(GramBasis, PointBasis):
     def own_affinities(self) -> Array:
         """k(z, z) where the diagonal is zero."""
         hollow = isinstance(self.kernel, Hollow)
-        return self.kernel.own(self.points) if hollow else super().own_affinities()
+        return self.kernel.kernel.diag(self.points) if hollow else super().own_affinities()
 
     def to_dense(self) -> Array:
         """k(Z, Z), tile by tile."""

@@ -274,7 +274,7 @@ class TensorSketch:
             yield transforms(xp).rfft(sketch, axis=1)
 
     def gradients(self, X, W):
-        """Of psi(x) . W, (n, d, b): of a convolution, the correlation of W with the others."""
+        """Of psi(x) . W, (n, d, b): for a convolution, W reversed and convolved with the others."""
         xp, near, d = array_namespace(X), self.beside(X), X.shape[1]
         spectra, total = list(self._spectra(X)), 0.0
         for p in range(len(spectra)):

@@ -135,7 +135,7 @@ class Plan:
         dense = self.estimate("dense") or replace(self.chosen, solver=Dense())
         return dense if dense.fits and dense is not self.chosen else None
 
-    def beside(self, estimate: Estimate, taken: bool) -> "Plan":
+    def with_estimate(self, estimate: Estimate, taken: bool) -> "Plan":
         """The plan with one more estimate, in place of the chosen one where it is taken."""
         estimates = (*self.estimates, estimate)
         if not taken:
@@ -274,7 +274,7 @@ def plan(
     found = replace(found, estimates=found.estimates + others)
     if has_columns(kernel) and here:
         primal = columns(work, kernel, speeds)
-        found = found.beside(primal, takes_columns(primal, found.chosen))
+        found = found.with_estimate(primal, takes_columns(primal, found.chosen))
     if is_dask(X):
         numbers = sample.data if is_sparse(sample) else sample
         return _on_cluster(found, int(n * numbers.nbytes / sample.shape[0]), is_sparse(sample))
@@ -283,7 +283,7 @@ def plan(
         if shape_only and grid.fits:
             grid = replace(grid, note=f"{grid.note}; for data in the unit cube")
         # Never of a shape alone.
-        found = found.beside(grid, not shape_only and takes_fourier(grid, found.chosen))
+        found = found.with_estimate(grid, not shape_only and takes_fourier(grid, found.chosen))
     if not found.chosen.fits:
         found = _without_exact(found)
     rivals = [
@@ -292,7 +292,7 @@ def plan(
         if e.fits and not e.approximate and e.method not in (*NEARLY, found.method)
     ]
     if rivals and found.reason in (ONLY, NONE):
-        but = "beside" if found.reason == ONLY else "but for"
+        but = "but for" if found.reason == NONE else "beside"
         return replace(found, reason=f"{found.reason}, {but} {' and '.join(rivals)}")
     return found
 
@@ -474,7 +474,7 @@ def plan_of(problem: Any, r: int, task: "FitTask") -> Plan:
     if given:
         chosen = replace(chosen, solver=solver)
     if basis == "auto":
-        return choose(work).beside(chosen, taken=True)
+        return choose(work).with_estimate(chosen, taken=True)
     return Plan(work, (chosen,), chosen, f"asked for by basis, with {what}", left_to_us)
 
 

@@ -108,9 +108,13 @@ class Kernel(BaseEstimator, ABC):
         """An upper bound of the rank of any matrix of rows with d columns, if one is known."""
         return None
 
+    def argument(self, X: Array) -> float:
+        """The largest number that rounding acts on before the kernel's scalar map, or 0."""
+        return 0.0
+
     def spread(self, X: Array) -> float:
-        """How much rounding of a tile grows in the result, by terms that cancel."""
-        return centering_spread(self, X)
+        """How much rounding of a tile in float32 grows by terms that cancel; inf if X overflows."""
+        return max(self.argument(X), centering_spread(self, X)) if fits_single(X) else np.inf
 
     def growth(self, X: Array) -> float:
         """Rounding of k(x, z) in double precision over d eps sqrt(k(x, x) k(z, z)), about."""

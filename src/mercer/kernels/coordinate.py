@@ -11,9 +11,7 @@ from ..compute.arrays import Array
 from .base import (
     Kernel,
     Pairs,
-    centering_spread,
     farthest,
-    fits_single,
     median_row,
     rows_of,
     same_for_all,
@@ -30,10 +28,6 @@ class DirectKernel(Kernel):
     def origin(self, X: Array) -> Any:
         """What to subtract from every row first, or None."""
         return None
-
-    def spread(self, X: Array) -> float:
-        """What centering cancels; inf if entries overflow float32."""
-        return super().spread(X) if fits_single(X) else np.inf
 
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
         return DirectPairs(self, X, Z, dtype)
@@ -80,20 +74,14 @@ class Laplacian(DirectKernel):
         """The median of some rows: distances stay, and single precision has less to hold."""
         return median_row(X)
 
-    def spread(self, X: Array) -> float:
-        """gamma |x|_1 of the row farthest from the origin, or what centering cancels."""
-        if not fits_single(X):
-            return np.inf
-        return max(self._farthest(X), centering_spread(self, X))
-
     def growth(self, X: Array) -> float:
         """The largest gamma |x|_1: differences from the origin are rounded before distances.
 
         At most what takes all digits of k(x, x) = 1.
         """
-        return min(max(1.0, self._farthest(X)), 1 / np.finfo(float).eps)
+        return min(max(1.0, self.argument(X)), 1 / np.finfo(float).eps)
 
-    def _farthest(self, X) -> float:
+    def argument(self, X: Array) -> float:
         """gamma |x|_1 of the row farthest from the origin."""
         return self.gamma * farthest(X, self.origin(X), lambda rows: abs(rows).sum(axis=1))
 

@@ -105,10 +105,6 @@ class Hollow(Kernel):
     def diag(self, X: Array) -> Array:
         return same_for_all(X, 0.0)
 
-    def own(self, X: Array) -> Array:
-        """k(x, x), which products between two sets of points contain, (n,)."""
-        return self.kernel.diag(X)
-
     def scalar_map(self) -> ScalarMap | None:
         inner = self.kernel.scalar_map()
         return None if inner is None else replace(inner, hollow=True)

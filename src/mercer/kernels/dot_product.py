@@ -62,10 +62,10 @@ class DotProductKernel(FactoredKernel):
         """What centering cancels; inf if sums over many entries leave the range of float32."""
         with np.errstate(over="ignore", invalid="ignore"):
             largest = float(abs(self.diag(X)).max())
-            inside = 1e-25 < largest < 1e30 and self._argument(X) < 1e30
+            inside = 1e-25 < largest < 1e30 and self.argument(X) < 1e30
             return centering_spread(self, X) if inside else np.inf
 
-    def _argument(self, X) -> float:
+    def argument(self, X: Array) -> float:
         """The largest gamma |x|^2."""
         return float(wide_row_squares(X).max()) * self._scale**2
 
@@ -199,11 +199,11 @@ class Sigmoid(DotProductKernel):
     def spread(self, X: Array) -> float:
         """Size of the argument, which tanh does not shrink near zero, or what centering does."""
         with np.errstate(over="ignore"):
-            return max(self._argument(X), super().spread(X))
+            return max(self.argument(X), super().spread(X))
 
     def growth(self, X: Array) -> float:
         with np.errstate(over="ignore"):
-            return min(1 + self._argument(X), 1 / np.finfo(float).eps)
+            return min(1 + self.argument(X), 1 / np.finfo(float).eps)
 
     def entry_size(self, X: Array) -> float:
         return 1.0

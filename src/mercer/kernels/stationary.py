@@ -18,10 +18,8 @@ from .base import (
     FactoredKernel,
     Pairs,
     append_columns,
-    centering_spread,
     dense_rows,
     farthest,
-    fits_single,
     median_row,
     row_squares,
     rows_of,
@@ -118,16 +116,10 @@ class StationaryKernel(FactoredKernel):
 
     def growth(self, X: Array) -> float:
         """Rounding of -gamma d^2 over eps: that of the norms, as far as no differences are used."""
-        return 4 * min(self._farthest(X), FAR["float64"]) + 1
+        return 4 * min(self.argument(X), FAR["float64"]) + 1
 
-    def spread(self, X: Array) -> float:
-        """gamma |x|^2 of the row farthest from the origin, or what centering cancels."""
-        if not fits_single(X):
-            return np.inf
-        return max(self._farthest(X), centering_spread(self, X))
-
-    def _farthest(self, X) -> float:
-        """The largest gamma |x|^2."""
+    def argument(self, X: Array) -> float:
+        """gamma |x|^2 of the row farthest from the origin."""
         return self.gamma * farthest(X, self.origin(X), row_squares)
 
     def of_differences(self, D: Array) -> Array:
@@ -236,7 +228,7 @@ class Matern(StationaryKernel):
         """With a cusp, that at the smallest distances that come from products."""
         if self.nu > 0.5:
             return super().growth(X)
-        return 2 + min(self._farthest(X), 1 / CUSP["float64"] ** 2) ** 0.5 / CUSP["float64"] ** 0.5
+        return 2 + min(self.argument(X), 1 / CUSP["float64"] ** 2) ** 0.5 / CUSP["float64"] ** 0.5
 
     def finish(self, T: Array) -> Array:
         """T holds -rho^2 / 2."""

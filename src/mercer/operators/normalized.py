@@ -80,7 +80,7 @@ class NormalizedGram(SymmetricOperator):
         V = scale[:, None] * V
         AV = self.basis.rows_times(index, V)
         if isinstance(self.basis.kernel, Hollow):
-            AV -= self.basis.kernel.own(self.basis.points[index])[:, None] * V[index]
+            AV -= self.basis.kernel.kernel.diag(self.basis.points[index])[:, None] * V[index]
         return scale[index, None] * AV
 
     def rows(self, index: Array) -> Array:

@@ -23,7 +23,7 @@ from sklearn.base import clone
 from ..compute import array_namespace, is_sparse, to_numpy
 from ..compute.arrays import Array
 from ..kernels import KERNELS, DirectKernel, Kernel, Pairs
-from ..kernels.base import WIDE_ROWS, centering_spread, fits_single, median_row, same_for_all
+from ..kernels.base import WIDE_ROWS, farthest, median_row, same_for_all
 from ..kernels.coordinate import contiguous
 
 # Where new numbers far outside the range go, 1 or more from all training rows' numbers, and what
@@ -94,19 +94,12 @@ class Gower(DirectKernel):
         """The median of some rows: differences stay, and single precision has less to hold."""
         return median_row(X)
 
-    def spread(self, X: Array) -> float:
-        """Mean of |x| / range of the row farthest from the origin, or what centering cancels."""
-        if not fits_single(X):
-            return np.inf
+    def argument(self, X: Array) -> float:
+        """Mean of |x| / range of the row farthest from the origin."""
         ranges = self._per_column(X.shape[1])
-        origin = None if is_sparse(X) else to_numpy(self.origin(X))
         # Codes of categories, which have no range, are small whole numbers.
-        units, far = np.where(ranges > 0, ranges, 1.0), 0.0
-        for start in range(0, X.shape[0], WIDE_ROWS):
-            rows = contiguous(X[start : start + WIDE_ROWS])
-            rows = np.abs(rows if origin is None else rows - origin) / units
-            far = max(far, float(rows.mean(axis=1).max()))
-        return max(far, centering_spread(self, X))
+        units = np.where(ranges > 0, ranges, 1.0)
+        return farthest(X, self.origin(X), lambda rows: abs(contiguous(rows) / units).mean(axis=1))
 
     def fill(self, X: Array, Z: Array, out: Array) -> None:
         """Sums of triangles over columns, then their mean."""

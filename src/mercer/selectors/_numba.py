@@ -7,9 +7,9 @@ from ..compute._numba import compiled
 
 @compiled()
 def lasso_sweeps(H, W, left, lengths, inverse, mu, tol, sweeps):
-    """Row by row minimization over W (k, p) until no row moves its correlations by `tol`.
+    """Row by row minimization over W (k, p) until no row moves its products by `tol`.
 
-    H (k, k) holds the atoms' products, left (k, p) their correlations with what W leaves.
+    H (k, k) holds the atoms' products with each other, left (k, p) those with what W leaves.
     """
     k, p = W.shape
     new = np.empty(p)

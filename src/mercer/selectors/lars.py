@@ -69,11 +69,11 @@ def new_direction(Q, atom, tolerance):
 
 
 class GroupStep(NamedTuple):
-    """An atom as it enters: the common correlation of the active atoms, and all of them."""
+    """An atom as it enters: the common |c| of the active atoms, and those of all."""
 
     atom: int
     level: float
-    correlations: np.ndarray
+    products: np.ndarray
 
 
 def group_lars(C, atoms, group):
@@ -90,7 +90,7 @@ def group_lars(C, atoms, group):
     Yields
     ------
     GroupStep
-        With the norms |c_i|, (m,), of the correlations when the atom enters.
+        With the norms |c_i|, (m,), when the atom enters.
 
     References
     ----------

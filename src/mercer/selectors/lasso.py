@@ -8,8 +8,9 @@ scaled or not) and p eigenpairs,
     min_W  1/2 sum_j |K u_j - sum_i a_i W_ij|^2 / l_j + mu sum_i |W_i:|,
 
 row i solves, given the others, a problem of p unknowns with a diagonal quadratic form: it is zero
-where its correlation g has |g| <= mu, and else W_i = t g / (d t + mu), t = |W_i|, by one equation
-in t. Sweeps over the atoms that are not zero, then a look at all others, until none wants to enter.
+where its product g with what is left has |g| <= mu, and else W_i = t g / (d t + mu), t = |W_i|, by
+one equation in t. Sweeps over the atoms that are not zero, then a look at all others, until none
+wants to enter.
 """
 
 from typing import Any, NamedTuple
@@ -95,7 +96,7 @@ class GroupLasso(Selector):
         return as_indices([step.atom for _, step in zip(range(size), path, strict=False)])
 
     def path(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Any:
-        """The steps of group LARS, each with the correlations that decided it."""
+        """The steps of group LARS, each with the inner products that decided it."""
         K = host_gram(kernel, X)
         values, U = top_eigenpairs(K, self.n_targets or size, rng)
         make = ScoreAtoms if self.norm == "score" else FeatureAtoms
@@ -161,7 +162,7 @@ class JointLasso(NamedTuple):
 
 
 class JointProblem:
-    """The quadratic part: correlations C (m, p) = a_i'K u_j / l_j and products a_i'a_k.
+    """The quadratic part: C (m, p) = a_i'K u_j / l_j and products a_i'a_k.
 
     Parameters
     ----------
@@ -204,7 +205,7 @@ def joint_lasso(problem: JointProblem, mu: float, start=None, tol: float = 1e-4)
     for _ in range(60):
         H = problem.products(working)
         part = W[working]
-        # Correlations of the working atoms with what is left.
+        # Products of the working atoms with what is left.
         left = problem.C[working] - (H[:, working] @ part) * inverse
         minor = np.ascontiguousarray(H[:, working])
         lasso_sweeps(minor, part, left, problem.lengths[working], inverse, mu, small * mu, 1000)
@@ -214,7 +215,7 @@ def joint_lasso(problem: JointProblem, mu: float, start=None, tol: float = 1e-4)
         outside = np.setdiff1d(np.flatnonzero(lengths > mu * (1 + tol)), working)
         if not len(outside):
             break
-        # The most correlated ones: the others may no longer want in after them.
+        # The largest ones: the others may no longer want in after them.
         most = max(10, len(working) // 4)
         entering = outside[np.argsort(-lengths[outside], kind="stable")[:most]]
         working = np.concatenate([working[W[working].any(axis=1)], entering])
