@@ -176,7 +176,7 @@ def triangulated(X: np.ndarray, index: np.ndarray, p: int) -> np.ndarray:
     """The published landmark method: the p leading eigenpairs of the landmarks alone."""
     from scipy.spatial.distance import cdist
 
-    from mercer.mds.coordinates import double_centered
+    from mercer.mds.scaling import double_centered
 
     values, U = np.linalg.eigh(double_centered(cdist(X[index], X[index])))
     A = U[:, -p:] / np.sqrt(values[-p:])

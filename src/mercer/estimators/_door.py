@@ -104,7 +104,7 @@ class Door(BaseEstimator):
     preimage: Any = "auto"
     center = True
     tol: float = 0.0
-    max_iter: int | None = None
+    max_iter: int | None  # no value: scikit-learn takes who has one for iterative
     iterated_power: Any = "auto"
     remove_zero_eig = False
     #: Whether "auto" may take a Fourier grid.

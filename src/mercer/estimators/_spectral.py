@@ -25,6 +25,7 @@ from ..progress import PassBar
 from ..solvers import SOLVERS, Eigenpairs, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
 from ..spectral.graph import GraphArpack, NeighborGraph
+from ..spectral.problems import spectral_problem
 from ._door import Door, check_gram
 from ._parameters import Interval, StrOptions
 
@@ -44,8 +45,7 @@ class SpectralInput(Door):
     """Affinities, their normalized eigenproblem and the functions that solve it.
 
     A subclass has the parameters ``affinity, n_neighbors, gamma, degree, coef0, kernel_params,
-    basis, eigen_solver, eigen_tol, tol, random_state, memory, n_jobs, verbose`` and says how many
-    eigenvectors it needs (`_width`) and what it makes of a basis (`_problem`).
+    basis, eigen_solver, eigen_tol, tol, random_state, memory, n_jobs, verbose``.
     """
 
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
@@ -64,25 +64,24 @@ class SpectralInput(Door):
     #: What a progress bar calls the fit.
     _title = "spectral"
 
-    def _solved(self, X) -> tuple[Any, Eigenpairs, Any]:
-        """The eigenproblem of the rows of X, its leading pairs, and the rows where it is posed."""
-        rng = self._make_rng()
+    def _solved(self, X, r: int) -> tuple[Any, np.ndarray, np.ndarray]:
+        """The functions of the leading r eigenpairs, their values at the rows, and eigenvalues."""
+        rng, tol = self._make_rng(), self.tol if self.eigen_tol == "auto" else self.eigen_tol
         self.kernel_ = self._make_kernel(X)
         with PassBar(self.verbose, title=self._title) as progress:
             engine = self._make_engine(X, on_tiles=progress.tiles)
             X = engine.place(X)
-            problem = self._problem(self._build_basis(X, engine, rng), X)
-            pairs = self._solve(problem, X, engine, rng, progress.report)
-        warn_unconverged(pairs, self._tolerance())
-        return problem, pairs, X
+            problem = self._problem(self._build_basis(X, engine, rng, r), X)
+            pairs = self._solve(problem, X, r, float(tol), engine, rng, progress.report)
+        warn_unconverged(pairs, float(tol))
+        map_, V = problem.assemble(pairs, X)
+        if problem.basis.spans_data:
+            problem.basis.release()
+        return map_, V, pairs.values
 
-    def _problem(self, basis, X):
+    def _problem(self, basis, X) -> Any:
         """The eigenproblem in a basis."""
-        raise NotImplementedError
-
-    def _width(self) -> int:
-        """Number of eigenvectors."""
-        raise NotImplementedError
+        return spectral_problem(basis, X)
 
     def _neighbors_of(self, n: int) -> int:
         """Neighbors of a row in a graph of n."""
@@ -95,10 +94,10 @@ class SpectralInput(Door):
             X = self.graph_.rows(X, self.n_jobs)
         return self.map_.functions(X)
 
-    def _keep_landmarks(self, original) -> None:
-        basis = self.map_.basis
-        if not basis.spans_data and basis.points is not None:
-            self.landmarks_ = restore(basis.points, original)
+    def _keep(self, map_, values, original) -> None:
+        self.map_, self.eigenvalues_ = map_, restore(values, original)
+        if not map_.basis.spans_data and map_.basis.points is not None:
+            self.landmarks_ = restore(map_.basis.points, original)
 
     @property
     def kernel(self) -> Any:
@@ -131,7 +130,7 @@ class SpectralInput(Door):
     def _is_precomputed(self) -> bool:
         return super()._is_precomputed() and self.affinity != "nearest_neighbors"
 
-    def _build_basis(self, X, engine, rng) -> Basis:
+    def _build_basis(self, X, engine, rng, r: int) -> Basis:
         if self.kernel == "precomputed" or isinstance(self.kernel, Precomputed):
             if self.basis not in ("auto", "points"):
                 raise ValueError(
@@ -142,12 +141,13 @@ class SpectralInput(Door):
             return HollowMatrix(G, engine) if self._hollow() else PrecomputedBasis(G, engine)
         recipe = self.basis
         if recipe == "auto":
-            recipe = "points" if X.shape[0] <= AUTO_POINTS else self._grid_or_landmarks(X, engine)
+            few = X.shape[0] <= AUTO_POINTS
+            recipe = "points" if few else self._grid_or_landmarks(X, engine, r)
         if isinstance(recipe, str):
             recipe = BASES[recipe]()
         exact = isinstance(recipe, AllPoints)
         kernel = Hollow(self.kernel_) if exact and self._hollow() else self.kernel_
-        return recipe.build(kernel, X, engine, rng, self._width())
+        return recipe.build(kernel, X, engine, rng, r)
 
     def _hollow(self) -> bool:
         """Whether the affinity of a row to itself is taken to be zero."""
@@ -168,12 +168,12 @@ class SpectralInput(Door):
         self.graph_ = NeighborGraph.of(X, self._neighbors_of(X.shape[0]), self.n_jobs, given)
         return self.graph_.matrix
 
-    def _grid_or_landmarks(self, X, engine) -> str | BasisRecipe:
+    def _grid_or_landmarks(self, X, engine, r: int) -> str | BasisRecipe:
         """What "auto" takes for many rows: a grid has no error, and often takes less time."""
         n, d = X.shape
         if d > MOST_COLUMNS or engine.where != "cpu" or is_sparse(X) or why_not(self.kernel_, d):
             return "landmarks"
-        work = Workload(n, d, self._width(), engine.memory, engine.threads)
+        work = Workload(n, d, r, engine.memory, engine.threads)
         grid = fourier(work, self.kernel_, np.diff(row_range(X), axis=1)[:, 0], engine)
         faster = GRID_PASSES * grid.seconds <= LANDMARK_SECONDS * n / engine.threads
         return automatic_grid() if grid.fits and faster else "landmarks"
@@ -184,10 +184,18 @@ class SpectralInput(Door):
             X, memory=self.memory, device=where, threads=self.n_jobs, on_tiles=on_tiles
         )
 
-    def _solve(self, problem, X, engine, rng, report):
+    def _solve(self, problem, X, r, tol, engine, rng, report) -> Eigenpairs:
         """The leading eigenpairs, once the degrees are known to be positive."""
-        r = min(self._width(), problem.size)
-        tol = max(self._tolerance(), DRAFT_FLOOR if self._dtype == np.float32 else 0.0)
+        r, basis = min(r, problem.size), problem.basis
+        tol = max(tol, DRAFT_FLOOR if self._dtype == np.float32 else 0.0)
+        solver = "auto" if self.eigen_solver is None else self.eigen_solver
+        sparse_graph = isinstance(basis, PrecomputedBasis) and is_sparse(basis.G)
+        if sparse_graph and solver in ("auto", "arpack"):
+            solver = GraphArpack()
+        elif isinstance(basis, FourierBasis) and solver == "auto":
+            solver = grid_solver(problem.size, r)
+        elif isinstance(solver, str) and solver != "auto":
+            solver = SOLVERS[solver]()
         work = Workload(
             problem.size,
             X.shape[1],
@@ -196,10 +204,9 @@ class SpectralInput(Door):
             engine.threads,
             tol,
             device=engine.where,
-            fused=engine.fuses(problem.basis.kernel),
+            fused=engine.fuses(basis.kernel),
         )
-        rows = None if problem.basis.spans_data else X.shape[0]
-        solver = self._make_solver(problem, r)
+        rows = None if basis.spans_data else X.shape[0]
         with np.errstate(invalid="ignore"):
             pairs, self.plan_ = solve_planned(problem, work, rng, engine, report, solver, rows)
         if problem.least_degree < 0:
@@ -216,21 +223,7 @@ class SpectralInput(Door):
             )
         return pairs
 
-    def _make_solver(self, problem, r: int) -> str | Solver:
-        """The solver asked for; "auto" where the plan is to choose."""
-        solver = "auto" if self.eigen_solver is None else self.eigen_solver
-        basis = problem.basis
-        given = isinstance(basis, PrecomputedBasis) and is_sparse(basis.G)
-        if given and solver in ("auto", "arpack"):
-            return GraphArpack()
-        if isinstance(basis, FourierBasis) and solver == "auto":
-            return grid_solver(problem.size, r)
-        return SOLVERS[solver]() if isinstance(solver, str) and solver != "auto" else solver
-
     def _computes_on_devices(self, reset):
         """As asked for in a fit; later where the fitted basis is."""
         asked = self.device != "cpu" and not super()._is_precomputed()
         return asked if reset else self.map_.basis.engine.device is not None
-
-    def _tolerance(self) -> float:
-        return float(self.tol if isinstance(self.eigen_tol, str) else self.eigen_tol)

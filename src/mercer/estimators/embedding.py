@@ -1,21 +1,117 @@
 """Laplacian eigenmaps and diffusion maps as scikit-learn estimators, with a place for new rows."""
 
 from collections.abc import Callable
-from numbers import Real
-from typing import Any, ClassVar
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from ..bases import BasisRecipe
 from ..compute import restore
+from ..compute.arrays import Array
 from ..compute.linalg import peak_signs
+from ..exceptions import tell
 from ..kernels import Kernel
 from ..relatives.embedding import diffusion_problem, powers
 from ..solvers import Solver
-from ..spectral.problems import spectral_problem
-from ._embedding import GraphEmbedding
-from ._parameters import Interval
-from ._spectral import NEIGHBORS
+from ._door import all_or_nothing
+from ._parameters import Interval, StrOptions
+from ._spectral import NEIGHBORS, SpectralInput
+
+# Eigenvalues of the walk this near to 1 are those of pieces without ties between them.
+APART = 1e-8
+
+
+class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralInput):
+    """Coordinates of rows, new ones too: all functions but the first, which is constant."""
+
+    _parameter_constraints: ClassVar[dict] = SpectralInput._parameter_constraints | {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
+        "basis": [StrOptions({"auto", "points", "landmarks"}), BasisRecipe],
+    }
+
+    n_components: int
+    #: Residual that "auto" asks for: vectors to about this over the gap of their eigenvalues.
+    tol = 1e-8
+
+    @all_or_nothing
+    def fit(self, X: Array, y: Any = None) -> Self:
+        """Embed the rows of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse CSR matrix or memmap of shape (n_samples, n_features)
+            With ``affinity="precomputed"`` the affinities, (n_samples, n_samples).
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        original, X = X, self._checked(X)
+        map_, V, values = self._solved(X, self.n_components + 1)
+        signs = peak_signs(V[:, 1:])
+        self._keep(map_.without_first(signs), values[1:], original)
+        self.embedding_ = restore(V[:, 1:] * signs * self._scale(), original)
+        pieces = int(np.sum(values > 1 - APART))
+        if pieces > 1:
+            tell(
+                f"The affinities fall into at least {pieces} pieces without ties between them, and "
+                "the first coordinates only tell these apart. Use a wider kernel or more "
+                "neighbors, or embed each piece alone."
+            )
+        return self
+
+    def fit_transform(self, X: Array, y: Any = None) -> Array:
+        """Embed the rows of X and return their coordinates, (n_samples, n_components)."""
+        return self.fit(X, y).embedding_
+
+    def transform(self, X: Array) -> Array:
+        """Coordinates of new rows; those of training rows are `embedding_`.
+
+        Parameters
+        ----------
+        X : array-like, sparse CSR matrix or memmap of shape (n, n_features)
+            With ``affinity="precomputed"`` the affinities of new rows with the training
+            rows, (n, n_samples), and with "precomputed_nearest_neighbors" the distances.
+
+        Returns
+        -------
+        array of shape (n, n_components)
+        """
+        original, X = X, self._array(X, reset=False)
+        return restore(self._functions(X) * self._scale(), original)
+
+    def _scale(self) -> Any:
+        """What the functions are multiplied by."""
+        return 1.0
+
+    def _checked(self, X):
+        """The rows of X, enough of them for what is asked for."""
+        X = self._array(X, reset=True)
+        n = X.shape[0]
+        if self.n_components >= n:
+            raise ValueError(
+                f"n_components={self.n_components} must be less than n_samples={n}: the first "
+                f"eigenvector is constant and left out. Give at most {n - 1}."
+            )
+        if self.affinity in NEIGHBORS and self._neighbors_of(n) > n:
+            raise ValueError(
+                f"n_neighbors={self.n_neighbors} is more than n_samples={n}. Give at most {n}."
+            )
+        return X
+
+    def _grid_or_landmarks(self, X, engine, r) -> str:
+        return "landmarks"
+
+    def _neighbors_of(self, n: int) -> int:
+        return max(n // 10, 1) if self.n_neighbors is None else self.n_neighbors
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_.shape[1]
 
 
 class SpectralEmbedding(GraphEmbedding):
@@ -153,18 +249,6 @@ class SpectralEmbedding(GraphEmbedding):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _problem(self, basis, X):
-        return spectral_problem(basis, X)
-
-    def _set_results(self, map_, V, original) -> None:
-        V = V[:, 1:]
-        signs = peak_signs(V)
-        self.map_ = map_.without_first(signs)
-        self.embedding_ = restore(V * signs, original)
-
-    def _coordinates(self, X) -> np.ndarray:
-        return self._functions(X)
-
 
 class DiffusionMap(GraphEmbedding):
     """Diffusion maps: coordinates whose distances are those of a random walk on the rows.
@@ -278,14 +362,5 @@ class DiffusionMap(GraphEmbedding):
         # A walk may stay where it is.
         return False
 
-    def _set_results(self, map_, V, original) -> None:
-        V = V[:, 1:]
-        signs = peak_signs(V)
-        self.map_ = map_.without_first(signs)
-        self.embedding_ = restore(V * signs * powers(self.map_.values, self.t), original)
-
-    def _coordinates(self, X) -> np.ndarray:
-        self.kernel_.check(X)
-        if self.affinity in NEIGHBORS:
-            X = self.graph_.rows(X, self.n_jobs)
-        return self.map_.coordinates(X, self.t)
+    def _scale(self):
+        return powers(self.map_.values, self.t)

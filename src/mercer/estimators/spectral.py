@@ -15,7 +15,6 @@ from ..exceptions import tell
 from ..kernels import Kernel
 from ..solvers import Solver
 from ..spectral.assigning import ASSIGNING, directions
-from ..spectral.problems import spectral_problem
 from ._door import all_or_nothing
 from ._parameters import Interval, StrOptions
 from ._spectral import NEIGHBORS, SpectralInput
@@ -226,11 +225,19 @@ class SpectralClustering(ClusterMixin, SpectralInput):
         """
         original, X = X, self._array(X, reset=True)
         self._check_clusters(X)
-        problem, pairs, X = self._solved(X)
-        self.map_, V = problem.assemble(pairs, X)
-        if problem.basis.spans_data:
-            problem.basis.release()
-        self._set_results(pairs, V, original)
+        r = self.n_clusters if self.n_components is None else self.n_components
+        map_, V, values = self._solved(X, r)
+        self._keep(map_, values, original)
+        self.embedding_ = restore(directions(V), original)
+        if self.assign_labels != "kmeans" and V.shape[1] != self.n_clusters:
+            tell(
+                f"assign_labels={self.assign_labels!r} finds a cluster for each of the "
+                f"{V.shape[1]} eigenvectors, and n_clusters={self.n_clusters}. Leave "
+                "n_components out, or use assign_labels='kmeans'."
+            )
+        seed, assign = check_random_state(self.random_state), ASSIGNING[self.assign_labels]
+        self.assignment_ = assign(V, self.n_clusters, self.n_init, seed)
+        self.labels_ = restore(self.assignment_.labels(V), original)
         return self
 
     def fit_predict(self, X: Array, y: Any = None) -> Array:
@@ -255,9 +262,6 @@ class SpectralClustering(ClusterMixin, SpectralInput):
         original, X = X, self._array(X, reset=False)
         return restore(self.assignment_.labels(self._functions(X)), original)
 
-    def _problem(self, basis, X):
-        return spectral_problem(basis, X)
-
     def _check_clusters(self, X):
         n = X.shape[0]
         wanted = {"n_clusters": self.n_clusters, "n_components": self.n_components}
@@ -266,22 +270,3 @@ class SpectralClustering(ClusterMixin, SpectralInput):
         for name, asked in wanted.items():
             if asked is not None and asked > n:
                 raise ValueError(f"{name}={asked} is more than n_samples={n}. Give at most {n}.")
-
-    def _set_results(self, pairs, V, original):
-        self.eigenvalues_ = restore(pairs.values, original)
-        self.embedding_ = restore(directions(V), original)
-        seed = check_random_state(self.random_state)
-        if self.assign_labels != "kmeans" and V.shape[1] != self.n_clusters:
-            tell(
-                f"assign_labels={self.assign_labels!r} finds a cluster for each of the "
-                f"{V.shape[1]} eigenvectors, and n_clusters={self.n_clusters}. Leave "
-                "n_components out, or use assign_labels='kmeans'."
-            )
-        assign = ASSIGNING[self.assign_labels]
-        self.assignment_ = assign(V, self.n_clusters, self.n_init, seed)
-        self.labels_ = restore(self.assignment_.labels(V), original)
-        self._keep_landmarks(original)
-
-    def _width(self) -> int:
-        """Number of eigenvectors."""
-        return self.n_clusters if self.n_components is None else self.n_components

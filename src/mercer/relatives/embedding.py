@@ -52,8 +52,8 @@ class DiffusionFunctions:
     density: Annotated[np.ndarray, "m"] | None = None
     alpha: Annotated[float, "(-inf, inf)"] = 0.0
 
-    def stepped(self, X) -> np.ndarray:
-        """l psi(x) for every row of X, (n, k): the mean of psi after a step from x."""
+    def functions(self, X) -> np.ndarray:
+        """psi(x) of every row of X, (n, k)."""
         columns = [self.weights, self.total[:, None]]
         if self.density is not None:
             columns.append(self.density[:, None])
@@ -66,15 +66,12 @@ class DiffusionFunctions:
             own = np.maximum(to_numpy(self.basis.norms(X)), TINY)
             below = np.maximum(below, own / np.maximum(P[:, k + 1], own) ** self.alpha)
         good = (below > 0)[:, None]
-        return np.divide(P[:, :k], below[:, None], out=np.zeros((len(P), k)), where=good)
+        stepped = np.divide(P[:, :k], below[:, None], out=np.zeros((len(P), k)), where=good)
+        return stepped * inverse(self.values)
 
     def without_first(self, signs) -> "DiffusionFunctions":
         """Without the first function, which is constant, and with signs for the others."""
         return replace(self, weights=self.weights[:, 1:] * signs, values=self.values[1:])
-
-    def coordinates(self, X, t: float) -> np.ndarray:
-        """l^t psi(x) for every row of X, (n, k)."""
-        return self.stepped(X) * powers(self.values, t - 1)
 
 
 class DiffusionProblem(AffinityProblem):
@@ -158,7 +155,7 @@ class ReducedDiffusionProblem(AffinityProblem):
             A if self.whitener is None else self.whitener @ A for A in (Q, self.total, self.ones)
         )
         map_ = DiffusionFunctions(self.basis, W, total, pairs.values, ones, self.alpha)
-        return map_, map_.stepped(X) * inverse(pairs.values)
+        return map_, map_.functions(X)
 
 
 def diffusion_problem(basis, X, alpha: float):
