@@ -107,47 +107,32 @@ def draw(exact, few, X, digit, path: Path) -> None:
 
 def write_files(model, X, digit, folder: Path) -> None:
     """The report, the model, and the tables and the image that examples start from."""
+    from PIL import Image
+    from sklearn.datasets import load_sample_image
+    from sklearn.metrics import pairwise_distances
+
     from .cli.models import TableModel
     from .cli.outputs import matrix_columns, write_columns
     from .report import write_report
 
     pixels = [f"pixel{i}" for i in range(X.shape[1])]
+    look = {"colors": digit, "color_name": "digit", "images": (8, 8)}
     title = "Kernel PCA of the digits"
-    write_report(
-        model,
-        X,
-        folder / FILES["report"],
-        columns=pixels,
-        colors=digit,
-        color_name="digit",
-        images=(8, 8),
-        title=title,
-    )
+    write_report(model, X, folder / FILES["report"], columns=pixels, title=title, **look)
     TableModel(model, pixels).save(folder / FILES["model"])
     write_columns(folder / FILES["table"], matrix_columns(X, pixels) | {"digit": digit})
     scores = matrix_columns(model.transform(X), list(model.get_feature_names_out()))
     write_columns(folder / FILES["scores"], scores)
-    write_columns(folder / FILES["distances"], digit_distances(X, digit))
-    noisy_photograph().save(folder / FILES["photograph"])
-
-
-def digit_distances(X, digit) -> dict[str, np.ndarray]:
-    """Distances between the ten mean digits, by name."""
-    from sklearn.metrics import pairwise_distances
-
+    # Distances between the ten mean digits, by name.
     names = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
     D = pairwise_distances(np.array([X[digit == k].mean(axis=0) for k in range(10)]))
-    return {"digit": np.array(names), **dict(zip(names, D, strict=True))}
-
-
-def noisy_photograph():
-    """A piece of a photograph, in gray, with noise."""
-    from PIL import Image
-    from sklearn.datasets import load_sample_image
-
+    named = {"digit": np.array(names)} | matrix_columns(D, names)
+    write_columns(folder / FILES["distances"], named)
+    # A piece of a photograph, in gray, with noise.
     clean = load_sample_image("china.jpg")[80:208, 200:360].mean(axis=2)
     noisy = clean + NOISE * np.random.default_rng(0).standard_normal(clean.shape)
-    return Image.fromarray(np.rint(np.clip(noisy, 0, 255)).astype(np.uint8))
+    gray = np.rint(np.clip(noisy, 0, 255)).astype(np.uint8)
+    Image.fromarray(gray).save(folder / FILES["photograph"])
 
 
 if __name__ == "__main__":
