@@ -5,7 +5,6 @@ import time
 import tracemalloc
 import warnings
 from argparse import Namespace
-from math import isfinite
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +50,7 @@ def plan(args: Namespace) -> Result:
             "option": option_of(e.method),
             "kernel_evaluations": e.evaluations,
             "bytes": e.bytes,
-            "seconds": e.seconds if isfinite(e.seconds) else None,
+            "seconds": e.seconds,
             "fits": e.fits,
             "note": e.note,
         }

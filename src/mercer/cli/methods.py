@@ -31,17 +31,13 @@ def cluster(args: Namespace) -> Result:
         settings = affinity(args) | budget(args)
         model = SpectralClustering(args.clusters, assign_labels=args.labels, **settings).fit(X)
         sizes = np.bincount(model.labels_, minlength=args.clusters)
-        facts = {
-            "rows": X.shape[0],
-            "clusters": args.clusters,
-            "sizes": sizes,
-            "eigenvalues": model.eigenvalues_,
-        }
+        rows, values = X.shape[0], model.eigenvalues_
         summary = [
-            ("rows", f"{X.shape[0]:,}"),
+            ("rows", f"{rows:,}"),
             ("cluster sizes", " ".join(str(size) for size in sizes)),
-            ("eigenvalues", f"{listed(model.eigenvalues_)} (1 is a cluster apart)"),
+            ("eigenvalues", f"{listed(values)} (1 is a cluster apart)"),
         ]
+        facts = {"rows": rows, "clusters": args.clusters, "sizes": sizes, "eigenvalues": values}
         columns = beside(table.kept(), {"cluster": model.labels_})
         return deliver(args, draft, columns, facts, summary)
 
@@ -55,15 +51,12 @@ def embed(args: Namespace) -> Result:
             settings |= {"alpha": args.alpha, "t": args.steps}
         make: Any = DiffusionMap if args.diffusion else SpectralEmbedding
         model = make(args.components, **settings).fit(X)
-        facts = {
-            "rows": X.shape[0],
-            "components": args.components,
-            "eigenvalues": model.eigenvalues_,
-        }
+        rows, values = X.shape[0], model.eigenvalues_
         summary = [
-            ("rows", f"{X.shape[0]:,} in {model.embedding_.shape[1]} coordinates"),
-            ("eigenvalues", f"{listed(model.eigenvalues_)} (1 is a piece apart)"),
+            ("rows", f"{rows:,} in {model.embedding_.shape[1]} coordinates"),
+            ("eigenvalues", f"{listed(values)} (1 is a piece apart)"),
         ]
+        facts = {"rows": rows, "components": args.components, "eigenvalues": values}
         columns = beside(table.kept(), coordinates(model))
         return deliver(args, draft, columns, facts, summary)
 
