@@ -58,10 +58,11 @@ OPTIONS = {
     "basis": "--method",
     "eigen_solver": "--method",
     "max_iter": "--passes",
+    "n_neighbors": "--neighbors",
     "n_jobs": "--threads",
     "name": "--array",
 }
-SAME = "tol memory device encoding decimal header missing gamma degree coef0 kernel"
+SAME = "tol memory device encoding decimal header missing"
 OPTIONS |= {name: f"--{name}" for name in SAME.split()}
 # Values that have another name here; a basis of all points is the exact method.
 VALUES = {"--header True": "--header", "--header False": "--no-header"}
@@ -123,8 +124,8 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, EXPECTED) and text:
         text = NAMED.sub(as_option, text)
         parameter = error.parameter if isinstance(error, MercerError) else None
-        if isinstance(error, InvalidParameterError) and parameter in OPTIONS:
-            return f"{OPTIONS[parameter]}: {text}"
+        if isinstance(error, InvalidParameterError) and parameter is not None:
+            return f"{OPTIONS.get(parameter, f'--{parameter}')}: {text}"
         return f"{text} Give --missing drop or mean." if parameter == "missing" else text
     return f"unexpected {type(error).__name__}: {text}. Run again with --debug and report it."
 
