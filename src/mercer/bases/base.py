@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..compute import TiledEngine, format_bytes, is_sparse, to_numpy
+from ..compute import TiledEngine, format_bytes, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..fitting.checkpoint import Checkpoint, digest
 from ..kernels import Kernel
 from ..kernels.base import float_dtype
 
-# Share of the budget that a block of points may take in a gradient, with what is made of it.
-POINTS_SHARE = 16
 # Matrices of the basis's size beside one a thread while moments are summed, and in all while the
 # small eigenproblem is solved.
 MERGED_PARTS, SMALL_MATRICES = 3, 9
@@ -107,29 +105,6 @@ class Basis(ABC):
     def whitener(self, dtype: Any) -> np.ndarray | None:
         """W with W' G W = I, for coordinates in an orthonormal basis; None if G = I."""
         return None
-
-    def gradients(self, X: Array, W: Array) -> Any:
-        """Gradients of the inner products with the sums W with respect to rows X, (n, d, b).
-
-        X is a block of dense rows of double precision where the engine computes. ValueError where
-        none are known.
-        """
-        if self.points is None:
-            raise ValueError(
-                f"{type(self).__name__} has no points, and no gradient of its own: components of "
-                f"{self.kernel!r} cannot be attributed to columns."
-            )
-        W, d = self.engine.asarray(W, np.float64), X.shape[1]
-        # Points in blocks: as rows of double precision they may be more than the budget holds.
-        step = max(1, self.engine.memory // (POINTS_SHARE * 8 * max(d, X.shape[0])))
-        total: Any = 0.0
-        for start in range(0, self.size, step):
-            block = slice(start, start + step)
-            rows = self.points[block]
-            rows = rows.toarray() if is_sparse(rows) else rows
-            Z = self.engine.asarray(rows, np.float64)
-            total = total + self.kernel.gradient(X, Z, W[block])
-        return total
 
     def product_rows(self, X: Array) -> int:
         """Rows a block may have so that every thread stays inside the budget."""

@@ -9,7 +9,6 @@ from ..compute import TiledEngine, array_namespace, is_sparse
 from ..compute.arrays import Array, dtype_in
 from ..kernels import Cosine, Kernel, Linear
 from ..kernels.base import rows_of
-from ..kernels.dot_product import unit_gradient
 from .base import Basis, BasisRecipe
 
 
@@ -86,10 +85,3 @@ class ColumnBasis(Basis):
             return Y.toarray() if is_sparse(Y) else array_namespace(Y).asarray(Y, copy=True)
 
         return rows
-
-    def gradients(self, X: Array, W: Array) -> Any:
-        """W itself, for every row; of rows of unit length for the cosine."""
-        W = self.engine.asarray(W, np.float64)
-        if isinstance(self.kernel, Cosine):
-            return unit_gradient(X, W)
-        return array_namespace(W).broadcast_to(W, (X.shape[0], *W.shape))

@@ -389,11 +389,6 @@ class FourierBasis(Basis):
         grid[(slice(None), *reach)] = constant[0, ::2] + 1j * constant[0, 1::2]
         return grid
 
-    def gradients(self, X: Array, W: Array) -> Any:
-        """By one transform for each column of the data."""
-        parts = [self.project(X, slopes) for slopes in self.slope_weights(to_numpy(W))]
-        return array_namespace(parts[0]).stack(parts, axis=1)
-
     def slope_weights(self, W: Array) -> list[np.ndarray]:
         """Weights of the derivatives along every column of the functions with weights W."""
         M = len(self.frequencies.index)

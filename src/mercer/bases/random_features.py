@@ -133,10 +133,6 @@ class FeatureBasis(Basis):
     def _row_floats(self) -> int:
         return self.features.scratch
 
-    def gradients(self, X: Array, W: Array) -> Any:
-        """Those of the features."""
-        return self.features.beside(X).gradients(X, self.engine.asarray(W, np.float64))
-
     def norms(self, X: Array) -> Array:
         """|psi(x)|^2."""
         n, products = X.shape[0], self.block_products(X)
@@ -190,16 +186,6 @@ class Fourier:
             return np.divide(2.0, angles, out=angles).mean(axis=1) - 1.0
         return xp.mean(xp.cos(angles), axis=1)
 
-    def gradients(self, X, W):
-        """Of psi(x) . W, (n, d, b)."""
-        xp, pairs = array_namespace(X), self.frequencies.shape[0]
-        angles = X @ self.frequencies.T
-        C, S = xp.cos(angles), xp.sin(angles)
-        of_each = [
-            (C * W[pairs:, b] - S * W[:pairs, b]) @ self.frequencies for b in range(W.shape[1])
-        ]
-        return xp.stack(of_each, axis=-1) * float(1 / np.sqrt(pairs))
-
 
 def half_angles(angles, scale: float, cosines, sines) -> None:
     """Scaled cosines and sines of angles, which are overwritten, from one tangent: t = tan(a / 2).
@@ -248,11 +234,11 @@ class TensorSketch:
     def __call__(self, X):
         """The features of rows, (n, m)."""
         xp, product = array_namespace(X), None
-        for spectrum in self._spectra(X):
+        for spectrum in self.spectra(X):
             product = spectrum if product is None else product * spectrum
         return xp.asarray(transforms(xp).irfft(product, n=self.size, axis=1), dtype=X.dtype)
 
-    def _spectra(self, X):
+    def spectra(self, X):
         """Fourier transforms of the count sketches, one after the other, (n, m // 2 + 1)."""
         xp, near, here = array_namespace(X), self.beside(X), placement_of(X)
         one = xp.full((X.shape[0], 1), self.constant, dtype=X.dtype, **here)
@@ -272,22 +258,6 @@ class TensorSketch:
             else:
                 sketch.index_add_(1, columns, rows * signs)
             yield transforms(xp).rfft(sketch, axis=1)
-
-    def gradients(self, X, W):
-        """Of psi(x) . W, (n, d, b): for a convolution, W reversed and convolved with the others."""
-        xp, near, d = array_namespace(X), self.beside(X), X.shape[1]
-        spectra, total = list(self._spectra(X)), 0.0
-        for p in range(len(spectra)):
-            others = xp.ones_like(spectra[p])
-            for q, spectrum in enumerate(spectra):
-                others = others if q == p else others * spectrum
-            signs, columns = near.signs[p, :d] * float(self.scale), near.columns[p, :d]
-            parts = [
-                xp.fft.irfft(xp.conj(others) * xp.fft.rfft(W[:, b]), n=self.size, axis=1)
-                for b in range(W.shape[1])
-            ]
-            total = total + xp.stack([part[:, columns] * signs for part in parts], axis=-1)
-        return total
 
 
 def transforms(xp) -> Any:

@@ -27,14 +27,21 @@ import numpy as np
 from scipy import linalg
 
 from .._tables import html_table, text_table
-from ..compute import array_namespace, is_sparse, to_numpy
+from ..bases import Basis, ColumnBasis, FeatureBasis, FourierBasis
+from ..bases.random_features import Fourier, TensorSketch
+from ..compute import array_namespace, to_numpy
+from ..compute.arrays import is_dask
 from ..fitting.expansion import KernelExpansion
-from ..kernels import Kernel, Linear
+from ..kernels import Cosine, Kernel, Linear
+from ..kernels.base import dense_rows
+from ..kernels.dot_product import unit_gradient
 
 # Columns of a component that a table shows.
 SHOWN = 5
 # Arrays of the size of a block's gradients that are alive at once, and share of the budget.
 LIVE_GRADIENTS, GRADIENT_SHARE = 6, 2
+# Share of the budget that a block of points may take in a gradient, with what is made of it.
+POINTS_SHARE = 16
 # Arrays of the size of the sample's kernel matrix, and of the sample, that are alive at once.
 LIVE_MATRICES, LIVE_SAMPLES = 5.5, 6.0
 # Coordinates in which rows are drawn again: as many as components, times this, and some.
@@ -86,10 +93,8 @@ def gradient_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
     X, A = basis.engine.place(X), expansion.frame[:, 1:]
 
     def of_block(block):
-        rows = X[block]
-        rows = rows.toarray() if is_sparse(rows) else rows
-        rows = basis.engine.asarray(rows, np.float64)
-        G = basis.gradients(rows, A)
+        rows = basis.engine.asarray(dense_rows(X[block]), np.float64)
+        G = gradients(basis, rows, A)
         xp = array_namespace(G)
         mean = xp.mean(rows, axis=0)
         parts = (
@@ -106,6 +111,63 @@ def gradient_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
     width = LIVE_GRADIENTS * (d * A.shape[1] + min(basis.size, 2**14)) + 4 * d
     room = engine.memory // (GRADIENT_SHARE * engine.threads * 8 * width)
     return engine.sum_rows(of_block, n, int(np.clip(room, 1, engine.stream_block)))
+
+
+def gradients(basis: Basis, X: Any, W: Any) -> Any:
+    """Gradients of the inner products with sums W of basis vectors with respect to X, (n, d, b).
+
+    X is a block of dense rows of double precision where the engine computes. ValueError where none
+    are known.
+    """
+    engine, kernel, d = basis.engine, basis.kernel, X.shape[1]
+    if isinstance(basis, FourierBasis):
+        parts = [basis.project(X, slopes) for slopes in basis.slope_weights(to_numpy(W))]
+        return array_namespace(parts[0]).stack(parts, axis=1)
+    W = engine.asarray(W, np.float64)
+    if isinstance(basis, FeatureBasis):
+        return feature_gradients(basis.features.beside(X), X, W)
+    if isinstance(basis, ColumnBasis):
+        # Rows themselves, or rows of unit length for the cosine.
+        whole = array_namespace(W).broadcast_to(W, (X.shape[0], *W.shape))
+        return unit_gradient(X, W) if isinstance(kernel, Cosine) else whole
+    points = basis.points
+    if points is None:
+        raise ValueError(
+            f"{type(basis).__name__} has no points, and no gradient of its own: components of "
+            f"{kernel!r} cannot be attributed to columns."
+        )
+    # Points in blocks: as rows of double precision they may be more than the budget holds.
+    step = max(1, engine.memory // (POINTS_SHARE * 8 * max(d, X.shape[0])))
+    blocks = (points[i : i + step] for i in range(0, points.shape[0], step))
+    total, start = 0.0, 0
+    for rows in basis.pieces() if is_dask(points) else blocks:  # type: ignore[attr-defined]
+        stop = start + rows.shape[0]
+        Z = engine.asarray(dense_rows(rows), np.float64)
+        total, start = total + kernel.gradient(X, Z, W[start:stop]), stop
+    return total
+
+
+def feature_gradients(features: Fourier | TensorSketch, X: Any, W: Any) -> Any:
+    """Those of psi(x) . W; of a convolution, the correlation of W with the other sketches."""
+    xp, d = array_namespace(X), X.shape[1]
+    columns = range(W.shape[1])
+    if isinstance(features, Fourier):
+        pairs, F = features.frequencies.shape[0], features.frequencies
+        C, S = xp.cos(X @ F.T), xp.sin(X @ F.T)
+        of_each = [(C * W[pairs:, b] - S * W[:pairs, b]) @ F for b in columns]
+        return xp.stack(of_each, axis=-1) * float(1 / np.sqrt(pairs))
+    spectra, total = list(features.spectra(X)), 0.0
+    for p in range(len(spectra)):
+        others = xp.ones_like(spectra[p])
+        for q, spectrum in enumerate(spectra):
+            others = others if q == p else others * spectrum
+        signs, places = features.signs[p, :d] * float(features.scale), features.columns[p, :d]
+        parts = [
+            xp.fft.irfft(xp.conj(others) * xp.fft.rfft(W[:, b]), n=features.size, axis=1)
+            for b in columns
+        ]
+        total = total + xp.stack([part[:, places] * signs for part in parts], axis=-1)
+    return total
 
 
 @dataclass(frozen=True)

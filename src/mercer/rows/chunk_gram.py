@@ -12,7 +12,7 @@ import numpy as np
 
 from ..bases.base import GramBasis
 from ..bases.points import PointGram
-from ..compute import is_sparse, match_sparsity, to_numpy
+from ..compute import match_sparsity, to_numpy
 from ..compute.engine import row_blocks
 from ..compute.linalg import times_few
 from ..fitting.choosing import after_words
@@ -76,15 +76,6 @@ class ChunkGram(GramBasis):
         """The rows in their order, a chunk at a time, brought here."""
         for _, block in filled(self.points):
             yield run([block])[0]
-
-    def gradients(self, X, W):
-        """Points are brought here some at a time."""
-        total, start = 0.0, 0
-        for Z in self.pieces():
-            stop = start + Z.shape[0]
-            Z = (Z.toarray() if is_sparse(Z) else Z).astype(float)
-            total, start = total + self.kernel.gradient(X, Z, W[start:stop]), stop
-        return total
 
     def hold(self, array) -> None:
         """Take the same rows from persisted chunks, of any lengths, until `release`."""
