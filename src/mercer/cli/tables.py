@@ -218,8 +218,8 @@ class PickedColumns(RowSource):
         self.source, self.places = source, places
         self.name, self.dtype, self.n_rows = source.name, source.dtype, source.n_rows
         self.n_columns = len(places)
-        self.left_out = tuple(str(i) for i in range(source.n_columns) if i not in places)
-        self.reasons = dict.fromkeys(self.left_out, "not asked for")
+        others = (str(i) for i in range(source.n_columns) if i not in places)
+        self.reasons = dict.fromkeys(others, "not asked for")
 
     def chunks(self, rows: int) -> Iterator:
         for chunk in self.source.chunks(rows):

@@ -5,6 +5,7 @@ or can be asked for batches. A stream is opened anew for every reading and close
 database connection may have one open result at a time.
 """
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -23,6 +24,8 @@ NAMES = {"duckdb": "the DuckDB relation", "polars": "the polars frame", "pyarrow
 # Bytes of a column that are read at a time, and rows decoded at once: row groups may be larger than
 # the budget. Reading a million rows of 20 columns took 40 MB so, and 260 MB as pyarrow would read.
 BUFFER_BYTES, BATCH_ROWS = 2**16, 2**14
+# Files and folders whose names begin so are not data.
+HIDDEN = re.compile(r"(^|/)[._]")
 
 
 class ArrowSource(RowSource):
@@ -37,25 +40,17 @@ class ArrowSource(RowSource):
     name : str
     columns : list of str or None
         None for all columns of numbers; the others are then left out.
-    n_rows, repeatable, threaded
-        As of every source.
+    repeatable : bool
+        Whether the stream can be opened again.
     """
 
-    def __init__(
-        self,
-        opened: Callable,
-        schema,
-        name: str,
-        columns=None,
-        n_rows: int | None = None,
-        repeatable: bool = True,
-        threaded: bool = False,
-    ):
-        self.opened, self.name, self.n_rows = opened, name, n_rows
+    threaded = False  # a connection to a database may be tied to its thread
+
+    def __init__(self, opened: Callable, schema, name: str, columns=None, repeatable: bool = True):
+        self.opened, self.name, self.repeatable = opened, name, repeatable
         self._take_columns(kinds_of(schema), columns)
         types = {str(schema.field(column).type) for column in self.columns or ()}
         self.dtype = np.dtype(np.float32 if types == {"float"} else np.float64)
-        self.repeatable, self.threaded = repeatable, threaded
         self._used = False
 
     def chunks(self, rows):
@@ -139,8 +134,12 @@ def from_arrow(X, columns=None) -> ArrowSource:
         return ArrowSource(opened, X.schema, name, columns, repeatable=False)
     with opened(None, None) as reader:
         schema = reader.schema
-    count = X.num_rows if isinstance(X, pa.Table | pa.RecordBatch) else None
-    return ArrowSource(opened, schema, name, columns, X.height if library == "polars" else count)
+    source = ArrowSource(opened, schema, name, columns)
+    if isinstance(X, pa.Table | pa.RecordBatch):
+        source.n_rows = X.num_rows
+    elif library == "polars":
+        source.n_rows = X.height
+    return source
 
 
 def reader_of(X, name: str):
@@ -206,20 +205,17 @@ def from_feather(path: Path, columns=None) -> ArrowSource:
         first = next(iter(batches), None)
     if first is None:
         raise ValueError(f"{path.name} has no rows. Add at least one.")
-    return ArrowSource(opened, first.schema, path.name, columns, threaded=True)
+    source = ArrowSource(opened, first.schema, path.name, columns)
+    source.threaded = True
+    return source
 
 
 def from_parquet(path: Path, columns=None) -> ArrowSource:
     """A Parquet file, or all files of a folder in the order of their names."""
     parquet = needed("pyarrow.parquet", "files")
-    found = [path] if path.is_file() else sorted(path.rglob("*.parquet"))
-    # Hidden files are not data.
-    hidden = ("_", ".")
-    files = [
-        file
-        for file in found
-        if file == path or not any(p.startswith(hidden) for p in file.relative_to(path).parts)
-    ]
+    found = sorted(path.rglob("*.parquet"))
+    shown = [file for file in found if not HIDDEN.search(file.relative_to(path).as_posix())]
+    files = [path] if path.is_file() else shown
     if not files:
         raise ValueError(
             f"{path.name} is a folder without Parquet files (*.parquet). Name one that has some."
@@ -241,7 +237,8 @@ def from_parquet(path: Path, columns=None) -> ArrowSource:
     source = ArrowSource(opened, open_file(files[0]).schema_arrow, path.name, columns)
     source.threaded, source.n_rows = True, 0
     for file in files:
-        meta, kinds = open_file(file).metadata, kinds_of(open_file(file).schema_arrow)
+        opened_file = open_file(file)
+        meta, kinds = opened_file.metadata, kinds_of(opened_file.schema_arrow)
         strange = [
             c for c in source.columns or () if kinds.get(c, "missing") not in (None, COUNTER)
         ]

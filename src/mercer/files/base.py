@@ -36,10 +36,8 @@ class RowSource(ABC):
         float32 where all numbers are, else float64.
     columns : list of str or None
         Names of the columns, where they have any.
-    left_out : tuple of str
-        The other columns of a table: no numbers, or not asked for.
     reasons : dict of str to str
-        Why each of them is left out.
+        The other columns of a table, and why each of them is left out.
     notes : tuple of str
         What a user should be told of how the rows were read.
     sparse : bool
@@ -57,13 +55,17 @@ class RowSource(ABC):
     n_rows: int | None = None
     dtype: np.dtype = np.dtype(np.float64)
     columns: list[str] | None = None
-    left_out: tuple[str, ...] = ()
     reasons: Mapping[str, str] = MappingProxyType({})
     notes: tuple[str, ...] = ()
     sparse: bool = False
     repeatable: bool = True
     threaded: bool = True
     array: np.ndarray | None = None
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The columns of a table that are no numbers, or were not asked for."""
+        return tuple(self.reasons)
 
     @abstractmethod
     def chunks(self, rows: int) -> Iterator:
@@ -181,7 +183,6 @@ class RowSource(ABC):
         self.columns, self.n_columns = columns, len(columns)
         taken = set(columns)
         self.reasons = {c: why or "not asked for" for c, why in kinds.items() if c not in taken}
-        self.left_out = tuple(self.reasons)
 
     def _check_wanted(self, kinds: dict[str, str | None], columns: list[str]) -> None:
         """Raise ValueError unless all these are different columns of numbers."""
