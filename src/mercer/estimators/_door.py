@@ -330,6 +330,8 @@ class Door(BaseEstimator):
 
     def _for_points(self, rows: Rows, required: bool) -> tuple[Rows, str]:
         """The rows as a basis of all points can use them, or why they cannot be one."""
+        if isinstance(rows, ArrayRows):
+            return rows, ""
         budget = parse_bytes(self.memory)
         if isinstance(rows, BlockRows):
             limit = None if required else budget // WHOLE_SHARE

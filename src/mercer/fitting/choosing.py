@@ -6,7 +6,9 @@ of a second, to predict seconds.
 
 import math
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -505,7 +507,7 @@ def choose(
         chosen = reduced(work, m, solver, basis, speeds)
         reason = f"asked for by basis, with {m} basis vectors"
         return Plan(work, (chosen,), chosen, reason, left_to_us=not given)
-    estimates = tuple(method(work, speeds) for method in METHODS)
+    estimates = exact_estimates(work, speeds)
     if given:
         chosen = _with_settings(work, estimates, solver, speeds)
         return Plan(work, estimates, chosen, "asked for by eigen_solver")
@@ -516,7 +518,18 @@ def choose(
         free = _named(estimates, "krylov, matrix-free")
         few = 4 * (work.r + free.solver.oversampling) < work.n
         best = free if few else _named(estimates, "dense")
-    return Plan(work, estimates, best, _why(best, possible), left_to_us=True)
+    reason = _why(best, possible)
+    if not isinstance(best.solver, Dense):
+        # A recipe of its own: what somebody changes in it stays with this fit.
+        own = replace(best, solver=copy(best.solver))
+        estimates, best = tuple(own if e is best else e for e in estimates), own
+    return Plan(work, estimates, best, reason, left_to_us=True)
+
+
+@lru_cache(maxsize=64)
+def exact_estimates(work: Workload, speeds: Speeds) -> tuple[Estimate, ...]:
+    """What each exact method would cost; kept, since all fits of a grid search ask for the same."""
+    return tuple(method(work, speeds) for method in METHODS)
 
 
 def _with_settings(work, estimates, solver, speeds) -> Estimate:
