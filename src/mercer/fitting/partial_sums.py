@@ -31,9 +31,9 @@ def pack(value: Any, arrays: list) -> Any:
         parts = [pack(part, arrays) for part in (value.data, value.indices, value.indptr)]
         return {"@": "csr", "parts": parts, "columns": value.shape[1]}
     if isinstance(value, np.ndarray):
-        whole = np.ascontiguousarray(value)
-        arrays.append(whole.view(float) if whole.dtype.kind == "c" else whole)
-        return {"@": "complex" if whole.dtype.kind == "c" else "array", "place": len(arrays) - 1}
+        is_complex = value.dtype.kind == "c"
+        arrays.append(np.ascontiguousarray(value).view(float) if is_complex else value)
+        return {"@": "complex" if is_complex else "array", "place": len(arrays) - 1}
     named = {field.name: pack(getattr(value, field.name), arrays) for field in fields(value)}
     return {"@": type(value).__name__, "fields": named}
 

@@ -21,7 +21,7 @@ that take one as their ``eigen_solver``.
 
 Streams by moments are the other way to learn from rows as they come (`stream`): a dictionary that
 grows by novelty or a fixed span, the moments of the rows in it, and their eigenvectors whenever
-they are wanted (`reading`). No gain, no order of learning, and a certificate; the price is
+they are wanted. No gain, no order of learning, and a certificate; the price is
 m x m numbers for m points.
 """
 
@@ -36,10 +36,9 @@ from .gains import (
     make_gain,
 )
 from .growing import GrowingHebbian
-from .passes import History, hebbian_eigenpairs
+from .passes import Hebbian, History, hebbian_eigenpairs
 from .readout import READOUTS
 from .rule import HebbianRule, MetaDescentRule, OrthonormalRule, RunningEigenvalues
-from .solver import Hebbian
 
 __all__ = [
     "GAINS",

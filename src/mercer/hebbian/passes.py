@@ -18,8 +18,10 @@ import numpy as np
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..fitting.checkpoint import Progress, Stage
-from ..solvers._linalg import column_norms, inner, times
-from ..solvers.base import FULL_FLOOR, Eigenpairs, PassState, Report, silent
+from ..fitting.partial_sums import pack, unpack
+from ..operators import SymmetricOperator
+from ..solvers._linalg import column_norms, inner, qr
+from ..solvers.base import FULL_FLOOR, Eigenpairs, PassState, Report, Solver, silent
 from .gains import GainUnit, make_gain
 from .readout import READOUTS, nystroem_values, orthonormal, rotate
 
@@ -78,8 +80,7 @@ def hebbian_eigenpairs(
     Parameters
     ----------
     gram : operator (n, n)
-        With ``rows``, ``@``, ``trace`` and, for gain "auto", ``start``; a ``visit`` of its own
-        where that is faster than rows and their product.
+        With ``rows``, ``@``, ``trace`` and, for gain "auto", ``start``.
     n_components : int
         r.
     gain : str or gain, default="auto"
@@ -120,67 +121,70 @@ def hebbian_eigenpairs(
     A pass costs n^2 kernel evaluations. Memory 6 q n (7 q n for "smd") + block n, with
     q = r + oversampling. An interrupt (Ctrl-C) ends the passes, not the call.
     """
-    gain = make_gain(gain)
+    gain, r = make_gain(gain), n_components
     rng = np.random.default_rng() if rng is None else rng
     n = gram.shape[0]
-    q = min(n, n_components + (gain.oversampling if oversampling is None else oversampling))
+    q = min(n, r + (gain.oversampling if oversampling is None else oversampling))
     # The start comes before anything else is asked of the operator, which learns its row
     # means from the first product.
     begin = _start(gram, gain, q, scale, start, rng)
     variance = gram.trace() / n
-    if not variance > 0:
-        return _nothing(gram, n_components), _no_history(q, n_components)
-    size = GainUnit(n, variance, sampled_norm(gram, rng, block) if gain.needs_norm else np.nan)
-    run = _Run(gram, gain, size, n_components, block, tick)
-    run.begin(*begin)
-    converged = run.passes(n_passes, tol, rng, report, measure, gram.progress())
-    pairs = READOUTS[readout](gram, run, n_components)
+    if not variance > 0:  # the residuals say whether the matrix is zero
+        U = gram.vectors(np.eye(n, r))
+        return Eigenpairs(np.zeros(r), U, column_norms(gram @ U)), _history([], q, r)
+    unit = GainUnit(n, variance, sampled_norm(gram, rng, block) if gain.needs_norm else np.nan)
+    run = _Run(gram, gain, unit, r, block, *begin)
+    converged = run.passes(n_passes, tol, rng, report, tick, measure, gram.progress())
+    pairs = READOUTS[readout](gram, run, r)
     products = 1 + len(run.records) + pairs.n_passes
     share = float(np.max(pairs.residuals)) / max(float(pairs.values[0]), np.finfo(float).tiny)
     converged = converged or share <= FULL_FLOOR
-    return replace(pairs, converged=converged, n_passes=products), run.history()
+    recoveries = round(-np.log2(run.rule.brake))
+    history = _history(run.records, len(run.rule.A), r, recoveries, run.interrupted)
+    return replace(pairs, converged=converged, n_passes=products), history
 
 
 class _Run:
-    """The state of a run: always a valid model, whatever stopped it."""
+    """The state of a run: always a valid model, whatever stopped it.
 
-    def __init__(self, gram, gain, size, r, block, tick):
-        self.gram, self.gain, self.tick = gram, gain, tick or (lambda done, n: None)
-        self.size, self.r, self.block = size, r, block
-        self.records = []
-        self.interrupted = False
+    It begins with coefficients A (q, n), their outputs S = A K' and a product Z = K' V to carry.
+    """
 
-    def begin(self, A, S, V, Z):
-        """Coefficients A (q, n) with outputs S = A K', and a product Z = K' V to carry."""
-        self.rule = self.gain.rule(A, S, self.size)
+    def __init__(self, gram, gain, unit, r, block, A, S, V, Z):
+        self.gram, self.gain, self.unit, self.r, self.block = gram, gain, unit, r, block
+        self.rule = gain.rule(A, S, unit)
         lengths = np.maximum(column_norms(A.T), np.finfo(dtype_name(A.dtype)).tiny)
         self.eigenvalues = column_norms(S.T) / lengths
         self.V, self.Z, self.outputs = V, Z, orthonormal(S.T)
+        # Of each pass: gains, eigenvalues, residuals, change and excess, as in `History`.
+        self.records: list[tuple] = []
+        self.interrupted = False
 
-    def passes(self, n_passes, tol, rng, report, measure, progress):
+    def passes(self, n_passes, tol, rng, report, tick, measure, progress):
         """Up to n_passes passes; True if the subspace came to rest."""
-        log = PassLog(progress, rng)
-        begun = log.resume(self)
+        begun, over = self._resume(progress, rng)
         try:
-            while not log.over and len(self.records) < n_passes:
-                record = self._pass(rng, measure, log, begun)
+            while not over and len(self.records) < n_passes:
+                record = self._pass(rng, tick, measure, progress, begun)
                 begun = None
                 self.records.append(record)
-                stop = report(self._state(record, tol))
-                log.over = bool(record["changes"] <= tol or stop)
-                log.note(self)
-            return bool(self.records and self.records[-1]["changes"] <= tol)
+                share = record[2].max() / max(self.eigenvalues.max(), 1e-300)
+                seen = self.eigenvalues[: self.r].copy()
+                stop = report(PassState(1 + len(self.records), seen, float(share), tol))
+                over = bool(record[3] <= tol or stop)
+                self._note(progress, rng, over)
+            return bool(self.records and self.records[-1][3] <= tol)
         except KeyboardInterrupt:
             self.interrupted = True
         return False
 
-    def _pass(self, rng, measure, log, begun):
+    def _pass(self, rng, tick, measure, progress, begun):
         """Visit all points once in random order, or those left of a pass that was begun."""
-        n, V = self.size.n, self.outputs
+        n, V, rule = self.unit.n, self.outputs, self.rule
         t = 1 + n * len(self.records)
-        rates, decay = self.gain.rates(self.eigenvalues, self.size), self.gain.decay(n)
+        rates, decay = self.gain.rates(self.eigenvalues, self.unit), self.gain.decay(n)
         # Outputs are small block by block and come from the host; the rows' products do not.
-        Y = np.empty(self.rule.A.shape, dtype_name(self.rule.A.dtype))
+        Y = np.empty(rule.A.shape, dtype_name(rule.A.dtype))
         Z = array_namespace(V).empty_like(V)
         if begun is None:
             start, order = 0, rng.permutation(n)
@@ -188,129 +192,68 @@ class _Run:
             start, order, Y[...], before = begun
             Z[...] = on_device_of(before, Z)
         for first in range(start, n, self.block):
-            index = order[first : first + self.block]
-            Z[index], Y[:, index] = self._visit(index, V, rates, decay, t + first)
-            self.tick(min(n, first + self.block), n)
-            if log.due:
-                log.note(self, (first + self.block, order, Y, to_numpy(Z)))
-        eigenvalues, outputs = (
-            np.sum(Y**2, axis=1, dtype=np.float64),
-            orthonormal(on_device_of(Y, V).T),
-        )
-        if self.rule.running is not None:
-            eigenvalues = self.rule.running.values(self.rule.A)
-        self.eigenvalues, self.outputs, self.V, self.Z = eigenvalues, outputs, V, Z
-        return self._record(rates / (1 + decay * (t + n)), measure)
-
-    def _visit(self, index, V, rates, decay, t):
-        """A block of steps: the rows' products with V, (b, q), and their outputs, (q, b)."""
-        if self.rule.running is not None:
+            stop = min(n, first + self.block)
+            index = order[first:stop]
             rows = self.gram.rows(index)
-            return rows @ V, self.rule.step(index, rows, rates, decay, t)
-        K, C, Z = visit(self.gram, index, self.rule.factors, V)
-        return Z, self.rule.advance(index, K, C, rates, decay, t)
-
-    def _record(self, gains, measure):
-        """One line of the history."""
-        values, U, Z = rotate(self.V, self.Z)
-        alive = self.eigenvalues[: self.r] > 1e-12 * self.eigenvalues.max()
-        kept = on_device_of(np.flatnonzero(alive), self.V)
-        before, after = self.V[:, : self.r][:, kept], self.outputs[:, : self.r][:, kept]
-        turned = after - before @ (before.T @ after)
-        boost = np.exp(self.rule.rho) * self.rule.brake
-        return {
-            "gains": gains * boost,
-            "eigenvalues": self.eigenvalues,
-            "residuals": column_norms(Z - U * on_device_of(values, U))[: self.r],
-            "changes": spectral_norm(turned),
-            "excess": None if measure is None else measure(self.rule.A[: self.r]),
-        }
-
-    def _state(self, record, tol):
-        share = record["residuals"].max() / max(self.eigenvalues.max(), 1e-300)
-        done = 1 + len(self.records)
-        return PassState(done, self.eigenvalues[: self.r].copy(), float(share), tol)
+            if not isinstance(rows, np.ndarray):  # only NumPy multiplies arrays of two types
+                rows = array_namespace(V).astype(rows, V.dtype)
+            Z[index], Y[:, index] = rows @ V, rule.step(index, rows, rates, decay, t + first)
+            if tick is not None:
+                tick(stop, n)
+            if progress.due:
+                self._note(progress, rng, False, (stop, order, Y, to_numpy(Z)))
+        values: Any = np.sum(Y**2, axis=1, dtype=np.float64)
+        outputs = orthonormal(on_device_of(Y, V).T)
+        if rule.running is not None:
+            values = rule.running.values(rule.A)
+        self.eigenvalues, self.outputs, self.V, self.Z = values, outputs, V, Z
+        ritz, U, KU = rotate(V, Z)
+        residuals = column_norms(KU - U * on_device_of(ritz, U))[: self.r]
+        alive = on_device_of(np.flatnonzero(values[: self.r] > 1e-12 * values.max()), V)
+        old, new = V[:, : self.r][:, alive], outputs[:, : self.r][:, alive]
+        _, turned = qr(new - old @ (old.T @ new))
+        gains = rates / (1 + decay * (t + n)) * np.exp(rule.rho) * rule.brake
+        excess = None if measure is None else measure(rule.A[: self.r])
+        return gains, values, residuals, float(np.linalg.norm(turned, 2)), excess
 
     def let_go(self):
         """Forget the vectors carried, once they are read."""
         self.V = self.Z = self.outputs = None
 
-    def history(self):
-        """The records as arrays."""
-        if not self.records:
-            return _no_history(len(self.rule.A), self.r, self.interrupted)
-        columns: dict[str, Any] = {
-            name: np.array([x[name] for x in self.records]) for name in self.records[0]
-        }
-        if self.records[0]["excess"] is None:
-            columns["excess"] = None
-        recoveries = round(-np.log2(self.rule.brake))
-        return History(**columns, recoveries=recoveries, interrupted=self.interrupted)
+    def _note(self, progress: Progress, rng, over: bool, begun: tuple | None = None) -> None:
+        """Write the state after a pass, or that of the pass that is `begun`, to the checkpoint."""
+        if isinstance(progress, Stage):
+            arrays: list = []
+            carried = [to_numpy(A) for A in (self.eigenvalues, self.V, self.Z, self.outputs)]
+            state = pack((carried, self.rule.state(), self.records, begun), arrays)
+            draws = rng.bit_generator.state
+            progress.write({"state": state, "over": over, "rng": draws}, arrays)
+
+    def _resume(self, progress: Progress, rng) -> tuple[tuple | None, bool]:
+        """Go on from a checkpoint: the pass that was begun, if any, and whether it was over."""
+        if not progress.header:
+            return None, False
+        carried, rule, records, begun = unpack(progress.header["state"], progress.arrays)
+        self.eigenvalues, *products = carried
+        self.V, self.Z, self.outputs = (on_device_of(A, self.V) for A in products)
+        self.rule.go_on(rule)
+        self.records, rng.bit_generator.state = list(records), progress.header["rng"]
+        return begun, progress.header["over"]
 
 
-class PassLog:
-    """Where a run leaves how far it has come: after each pass, and every minute on the way."""
-
-    def __init__(self, progress: Progress, rng: np.random.Generator):
-        self.progress, self.rng, self.over = progress, rng, False
-
-    @property
-    def due(self) -> bool:
-        """Whether it is time for a state in the middle of a pass."""
-        return self.progress.due
-
-    def note(self, run: _Run, begun: tuple | None = None) -> None:
-        """Write the state after a pass, or that of the pass that is `begun`."""
-        if not isinstance(self.progress, Stage):
-            return
-        carried = [to_numpy(A) for A in (run.eigenvalues, run.V, run.Z, run.outputs)]
-        rule, records = run.rule.state(), [record_arrays(record) for record in run.records]
-        header = {
-            "rule": len(rule),
-            "records": [list(record) for record in records],
-            "rows": 0 if begun is None else begun[0],
-            "over": self.over,
-            "rng": self.rng.bit_generator.state,
-        }
-        tail = [] if begun is None else list(begun[1:])
-        lines = [value for record in records for value in record.values()]
-        self.progress.write(header, [*carried, *rule, *lines, *tail])
-
-    def resume(self, run: _Run) -> tuple | None:
-        """Put the run where it was; what is known of a pass that was begun."""
-        header, arrays = self.progress.header, iter(self.progress.arrays)
-        if not header:
-            return None
-        run.eigenvalues, *carried = (next(arrays) for _ in range(4))
-        run.V, run.Z, run.outputs = (on_device_of(A, run.V) for A in carried)
-        run.rule.go_on([next(arrays) for _ in range(header["rule"])])
-        run.records = [
-            {"excess": None} | {name: next(arrays)[()] for name in names}
-            for names in header["records"]
-        ]
-        self.rng.bit_generator.state, self.over = header["rng"], header["over"]
-        return (header["rows"], *arrays) if header["rows"] else None
-
-
-def record_arrays(record: dict) -> dict:
-    """One line of the history as arrays, without what was not measured."""
-    return {name: np.asarray(value) for name, value in record.items() if value is not None}
-
-
-def visit(gram, index, A, V):
-    """The minor of some rows, (b, b), and their products with A and V, in one reading of them."""
-    xp, K = array_namespace(A), gram.rows(index)
-    # Only NumPy multiplies arrays of two types.
-    P = (K if xp is np else xp.astype(K, A.dtype)) @ xp.concat([A, V], axis=1)
-    K = to_numpy(K[:, index]).astype(float)
-    return K, to_numpy(P[:, : A.shape[1]]), P[:, A.shape[1] :]
-
-
-def spectral_norm(A) -> float:
-    """The largest singular value of a tall matrix."""
-    if isinstance(A, np.ndarray):
-        return float(np.linalg.norm(A, 2))
-    return float(np.sqrt(max(np.linalg.eigvalsh(inner(A, A)).max(initial=0.0), 0.0)))
+def _history(records: list, q: int, r: int, recoveries: int = 0, interrupted: bool = False):
+    """The records as arrays."""
+    gains, values, residuals, changes, excess = zip(*records, strict=True) if records else 5 * [()]
+    p = len(records)
+    return History(
+        np.reshape(gains, (p, q)),
+        np.reshape(values, (p, q)),
+        np.reshape(residuals, (p, r)),
+        np.array(changes, dtype=float),
+        None if None in excess or not p else np.array(excess),
+        recoveries,
+        interrupted,
+    )
 
 
 def sampled_norm(gram, rng, block=128, size=SAMPLE):
@@ -326,7 +269,12 @@ def sampled_norm(gram, rng, block=128, size=SAMPLE):
 
 def _start(gram, gain, q, scale, start, rng):
     """Coefficients A (q, n), outputs S = A K', and the product Z = K' V (n, q) they came from."""
-    B = _first_block(gram, gain, q, rng) if start is None else start[:, :q]
+    if start is not None:
+        B = start[:, :q]
+    elif gain.orthonormal:
+        B = gram.start(q, rng)
+    else:  # as published
+        B = gram.vectors(rng.standard_normal((gram.shape[0], q)) / np.sqrt(q * gram.shape[0]))
     V = orthonormal(B)
     Z = gram @ V
     if gain.orthonormal:
@@ -335,38 +283,79 @@ def _start(gram, gain, q, scale, start, rng):
         M = inner(V, B)
         if scale is not None:
             M = M * scale
-        elif start is None:
-            M = M * unit_norms(M, V, Z)
-    return rows_of_columns(times(V, M)), rows_of_columns(times(Z, M)), V, Z
+        elif start is None:  # unit vectors of the feature space
+            norms = np.einsum("ij,ij->j", M, inner(V, Z) @ M)
+            M = M / np.sqrt(np.where(norms > 0, norms, np.inf))
+    M = on_device_of(M.T, V)
+    return M @ V.T, M @ Z.T, V, Z
 
 
-def _first_block(gram, gain, q, rng):
-    """The operator's own start, or a normal one of variance 1 / (q n) as published."""
-    if gain.orthonormal:
-        return gram.start(q, rng)
-    return gram.vectors(rng.standard_normal((gram.shape[0], q)) / np.sqrt(q * gram.shape[0]))
+class Hebbian(Solver):
+    """Leading eigenpairs of a positive semidefinite operator by a Kernel Hebbian rule.
 
+    For the experiments of the paper and for comparison: on fixed data `BlockKrylov` is more
+    accurate for fewer passes. `mercer.HebbianKernelPCA` is the estimator, with a history of its
+    passes; this recipe puts the same rules where an ``eigen_solver`` is asked for.
 
-def rows_of_columns(V):
-    """V' with each row in one piece."""
-    if isinstance(V, np.ndarray):
-        return np.ascontiguousarray(V.T)
-    return array_namespace(V).asarray(V.T, copy=True)
+    Parameters
+    ----------
+    gain : "auto", "constant", "t", "et", "smd" or a gain of mercer.hebbian, default="auto"
+        The rule, as in `mercer.HebbianKernelPCA`.
+    n_passes : int, default=10
+        Passes over the rows.
+    oversampling : int or None, default=None
+        Directions carried beyond those asked for; None is 10 for "auto" and 0 otherwise.
+    block : int, default=128
+        Rows made at once.
+    readout : "ritz", "nystroem", "carried" or "free", default="ritz"
+        As in `mercer.HebbianKernelPCA`.
+    scale : float or None, default=None
+        Scale of the random start; 1 is the published one, None makes unit vectors.
 
+    References
+    ----------
+    Schraudolph, Guenter & Vishwanathan (2007), Fast iterative kernel PCA.
+    """
 
-def unit_norms(M, V, Z):
-    """Factors (q,) that make the columns of V M unit vectors of the feature space."""
-    norms = np.einsum("ij,ij->j", M, inner(V, Z) @ M)
-    return 1.0 / np.sqrt(np.where(norms > 0, norms, np.inf))
+    keeps_tiles, ends_by_passes, needs_definite = False, True, True
+    _cap_name = "n_passes"
 
+    def __init__(
+        self,
+        gain: Any = "auto",
+        n_passes: int = 10,
+        oversampling: int | None = None,
+        block: int = 128,
+        readout: str = "ritz",
+        scale: float | None = None,
+    ):
+        self.gain = gain
+        self.n_passes = n_passes
+        self.oversampling = oversampling
+        self.block = block
+        self.readout = readout
+        self.scale = scale
 
-def _nothing(gram, r):
-    """Eigenpairs of a matrix without variance; the residuals say whether it is zero."""
-    U = gram.vectors(np.eye(gram.shape[0], r))
-    return Eigenpairs(np.zeros(r), U, column_norms(gram @ U))
-
-
-def _no_history(q, r, interrupted=False):
-    empty = np.empty((0, q))
-    residuals, changes = np.empty((0, r)), np.empty(0)
-    return History(empty, empty, residuals, changes, interrupted=interrupted)
+    def solve(
+        self,
+        operator: SymmetricOperator,
+        n_components: int,
+        rng: np.random.Generator,
+        tol: float = 0.0,
+        report: Report = silent,
+    ) -> Eigenpairs:
+        """Passes of the rule over the rows, then the read-out; `tol` only judges the result."""
+        pairs, _ = hebbian_eigenpairs(
+            operator,
+            n_components,
+            self.gain,
+            n_passes=self.n_passes,
+            oversampling=self.oversampling,
+            block=self.block,
+            scale=self.scale,
+            readout=self.readout,
+            rng=rng,
+            report=report,
+        )
+        share = float(np.max(pairs.residuals)) / max(float(pairs.values[0]), np.finfo(float).tiny)
+        return replace(pairs, converged=share <= max(tol, FULL_FLOOR))

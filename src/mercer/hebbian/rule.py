@@ -51,7 +51,7 @@ class RunningEigenvalues:
         S, R = self.S, rows
         squares = (S @ S.T, S @ R.T, R @ R.T)
         lengths = (A @ A.T, A[:, index], np.eye(len(index)))
-        self._forms = tuple(tuple(map(_plain, form)) for form in (squares, lengths))
+        self._forms = tuple(tuple(map(plain, form)) for form in (squares, lengths))
 
     def forms(self) -> Any:
         """(A H A', A H E, E' H E) for H = K'^2 and H = I, to be overwritten."""
@@ -59,7 +59,7 @@ class RunningEigenvalues:
 
     def follow(self, T: Array, D: Array) -> None:
         """A <- T A + D E' was accepted."""
-        self.S = _in_type_of(T, self.S) @ self.S + _in_type_of(D, self.S) @ self.rows
+        self.S = in_type_of(T, self.S) @ self.S + in_type_of(D, self.S) @ self.rows
 
     def values(self, A: Array) -> np.ndarray:
         """Equation 13 for the rows of A, whose outputs are the ones carried."""
@@ -103,20 +103,21 @@ class HebbianRule:
         """What the Gram rows of a block are multiplied with, (n, k)."""
         return self.A.T
 
-    def state(self) -> list:
-        """What the rule has learned, as arrays of the host."""
-        kept = [to_numpy(np.asarray(getattr(self, name))) for name in self.memory]
-        return kept if self.running is None else [*kept, to_numpy(self.running.S)]
+    def state(self) -> tuple:
+        """What the rule has learned, as numbers and arrays of the host."""
+        kept = [getattr(self, name) for name in self.memory]
+        kept += [] if self.running is None else [self.running.S]
+        return tuple(to_numpy(x) if np.ndim(x) else float(x) for x in kept)
 
-    def go_on(self, state: list) -> None:
+    def go_on(self, state: tuple) -> None:
         """Go on from what `state` gave."""
-        for name, value in zip(self.memory, state, strict=False):
+        for name, x in zip(self.memory, state, strict=False):
             old = getattr(self, name)
-            setattr(self, name, float(value) if np.ndim(value) == 0 else beside_of(value, old))
+            setattr(self, name, x if isinstance(x, float) else on_device_of(x, old))
         if self.running is not None:
-            self.running.S = beside_of(state[-1], self.running.S)
+            self.running.S = on_device_of(state[-1], self.A)
 
-    def step(self, index: Array, rows: Array, rates: Array, decay: float, t: float) -> None:
+    def step(self, index: Array, rows: Array, rates: Array, decay: float, t: float) -> Array:
         """Visit the points `index`, whose Gram rows are `rows` (b, n); return the outputs (r, b).
 
         rates (r,) are the gains at time zero, which fall as 1 / (1 + decay time); t is the time
@@ -124,16 +125,7 @@ class HebbianRule:
         """
         if self.running is not None:
             self.running.look(self.A, index, rows)
-        return self.advance(index, rows[:, index], rows @ self.factors, rates, decay, t)
-
-    def advance(
-        self, index: Array, K: Array, C: Array, rates: Array, decay: float, t: float
-    ) -> None:
-        """`step` for rows known by their minor K (b, b) and their product C with `factors`.
-
-        Not for running eigenvalues, which need the rows.
-        """
-        C, K = (np.ascontiguousarray(X, dtype=np.float64) for X in (C, K))
+        C, K = plain(rows @ self.factors), plain(rows[:, index])
         for _ in range(RETRIES):
             move, Y = self._propose(C, K, self.brake * rates, decay, t)
             if _tame(move):
@@ -214,7 +206,7 @@ class MetaDescentRule(HebbianRule):
         XA, XB, self.N, self.S, self.rho = move
         r = len(self.A)
         B = _combine(XB[:, :r], self.A, XB[:, 2 * r :], index)
-        B += _in_type_of(XB[:, r : 2 * r], B) @ self.B
+        B += in_type_of(XB[:, r : 2 * r], B) @ self.B
         self.A, self.B = _combine(XA[:, :r], self.A, XA[:, 2 * r :], index), B
         if self.running is not None:
             self.running.follow(XA[:, :r], XA[:, 2 * r :])
@@ -257,11 +249,6 @@ class OrthonormalRule(HebbianRule):
 NO_ESTIMATE = (0.0, 0.0, *2 * (3 * (np.empty((0, 0)),),))
 
 
-def beside_of(value, old):
-    """An array of the host where another one is."""
-    return value if isinstance(old, np.ndarray) else on_device_of(value, old)
-
-
 def sweep(C, K, rates, decay, t, cap, eta=0.0, floor=0.0, *forms):
     """The steps of one block as A <- T A + D E': (T (r, r), D (r, b)), outputs Y (r, b)."""
     from ._numba import hebbian_sweep  # numba takes half a second to import
@@ -276,29 +263,15 @@ def sweep(C, K, rates, decay, t, cap, eta=0.0, floor=0.0, *forms):
 def orthonormalize(T, D, G, C, K, dtype):
     """T and D whose directions are orthonormal, and their Gram matrix (1 or 0 on its diagonal).
 
-    G is the Gram matrix of the directions before the block, C (b, r) their outputs.
+    G is the Gram matrix of the directions before the block, C (b, r) their outputs. Directions
+    that are zero are replaced by the points of the block that the others explain least, in order.
     """
     cross = T @ C.T @ D.T
     G = T @ G @ T.T + cross + cross.T + D @ K @ D.T
     if not _tame((T, D, G)):
         return T, D, G
     L = whiten(G, dtype)
-    return reseed(L @ T, L @ D, C, K, dtype)
-
-
-def whiten(G, dtype):
-    """Lower triangular L with L G L' = I, by Cholesky; rows of dependent directions are zero."""
-    try:
-        R = cholesky(G, lower=True)
-        if (np.diag(R) ** 2 > _dependent(dtype) * np.diag(G)).all():
-            return solve_triangular(R, np.eye(len(G)), lower=True)
-    except LinAlgError:
-        pass
-    return _gram_schmidt(G, _dependent(dtype))
-
-
-def reseed(T, D, C, K, dtype):
-    """Replace zero directions of (T, D) by the worst explained points of the block, in order."""
+    T, D = L @ T, L @ D
     alive = (T != 0).any(axis=1) | (D != 0).any(axis=1)
     for i in np.flatnonzero(~alive):
         Y = T @ C.T + D @ K
@@ -313,37 +286,43 @@ def reseed(T, D, C, K, dtype):
     return T, D, np.diag(alive.astype(np.float64))
 
 
-def _gram_schmidt(G, tolerance):
-    """Modified Gram-Schmidt of the unit vectors in the inner product G."""
+def whiten(G, dtype):
+    """Lower triangular L with L G L' = I; rows of dependent directions are zero.
+
+    By Cholesky where all are independent, else by Gram-Schmidt of the unit vectors, twice.
+    """
+    # Share of its norm below which what is left of a direction is rounding.
+    least = 1e3 * np.finfo(dtype).eps
+    try:
+        R = cholesky(G, lower=True)
+        if (np.diag(R) ** 2 > least * np.diag(G)).all():
+            return solve_triangular(R, np.eye(len(G)), lower=True)
+    except LinAlgError:
+        pass
     L = np.zeros_like(G)
     for i in range(len(G)):
         v = np.eye(len(G))[i]
         for _ in range(2):
             v = v - (L @ (G @ v)) @ L
         norm = v @ G @ v
-        if norm > tolerance * abs(G[i, i]):
+        if norm > least * abs(G[i, i]):
             L[i] = v / norm**0.5
     return L
 
 
-def _dependent(dtype):
-    """Share of its norm below which what is left of a direction is rounding."""
-    return 1e3 * np.finfo(dtype).eps
-
-
 def _combine(T, A, D, index):
     """T A + D E' in the dtype of A."""
-    A = _in_type_of(T, A) @ A
-    A[:, index] += _in_type_of(D, A)
+    A = in_type_of(T, A) @ A
+    A[:, index] += in_type_of(D, A)
     return A
 
 
-def _in_type_of(T, A):
+def in_type_of(T, A):
     """A small matrix of the host beside A and in its type."""
     return on_device_of(np.asarray(T, dtype=dtype_name(A.dtype)), A)
 
 
-def _plain(X):
+def plain(X):
     """A small matrix on the host, in double precision and one piece."""
     return np.ascontiguousarray(to_numpy(X), dtype=np.float64)
 
