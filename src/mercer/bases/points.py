@@ -17,7 +17,7 @@ from ..compute import (
 from ..compute.arrays import Array, dtype_in, dtype_name
 from ..compute.linalg import times_few
 from ..kernels import Hollow, Kernel
-from ..kernels.base import rows_of
+from ..kernels.base import float_dtype, rows_of
 from .base import Basis, BasisRecipe, GramBasis
 
 # Largest spread (see `Kernel.spread`) at which single-precision tiles still give
@@ -69,7 +69,7 @@ class PointBasis(Basis):
 
     def precision(self, X: Array) -> Any:
         """The NumPy type to compute X's kernel in: its own where rounding allows."""
-        own = super().precision(X)
+        own = np.dtype(dtype_name(float_dtype(X)))
         return own if own == np.float64 or self.single else np.dtype(np.float64)
 
     def block_products(self, X: Array, W: Array = None, dtype: Any = None) -> Callable:
@@ -144,11 +144,8 @@ class PointBasis(Basis):
     def lost_share(self, X: Array) -> float:
         """The share of energy outside the span of the basis, tr(K - K_nys) / tr K."""
         products = self.block_products(X, self.whitener(np.float64), dtype=np.float64)
-        kept = self.engine.sum_rows(
-            lambda block: float((products(block) ** 2).sum()),
-            X.shape[0],
-            self.product_rows(X),
-        )
+        n, rows = X.shape[0], self.product_rows(X)
+        kept = self.engine.sum_rows(lambda block: float((products(block) ** 2).sum()), n, rows)
         return max(0.0, 1.0 - kept / float(self.norms(X).sum()))
 
 
@@ -188,8 +185,8 @@ class PointGram(GramBasis, PointBasis):
         self,
         kernel: Kernel,
         points: Array,
-        engine: TiledEngine,
-        single: bool | None = True,
+        engine: Any,
+        single: Any = True,
         dtype: Any = np.float64,
     ):
         super().__init__(kernel, points, engine, single)
@@ -224,10 +221,6 @@ class PointGram(GramBasis, PointBasis):
         # The other precision has tiles in flight and prepared rows as well.
         others = 2 * threads * self.pairs.tile_bytes(side) + 3 * self.pairs.kept_bytes
         return self.engine.store(self.engine.memory - others)
-
-    @cached_property
-    def _diagonal(self) -> Array:
-        return self.kernel.diag(self.points)
 
     def _drafts(self) -> list["PointGram"]:
         """Drafts that were made."""
@@ -270,7 +263,6 @@ class PointGram(GramBasis, PointBasis):
         engine, self._whole = self._whole or self.engine, None
         self.draft = self.checkpoint = None
         self._work_by(engine)
-        vars(self).pop("_diagonal", None)
 
     def _room(self) -> int:
         """Bytes for prepared rows; a fused tile prepares its own."""
@@ -279,24 +271,17 @@ class PointGram(GramBasis, PointBasis):
 
     def project(self, X: Array, W: Array) -> Array:
         """k(X, Z) W, tile by tile; of a linear kernel by way of Z' W, which has few columns."""
-        X = self.engine.place(X)
+        X, V = self.engine.place(X), None
         if isinstance(X, np.ndarray) and isinstance(self.points, np.ndarray):
             V = self.kernel.direction(self.points, W)
-            if V is not None:
-                return self._along(X, V)
-        pairs = self.kernel.pairs(X, self.points, dtype=self.precision(X), store=self._room())
-        return self.engine.pair_rows(pairs, W)
-
-    def _along(self, X, V):
-        """(X - c) V in double precision, in blocks of rows, (n, b)."""
-        out, origin = self.engine.empty((X.shape[0], V.shape[1])), self.kernel.origin(X)
+        if V is None:
+            pairs = self.kernel.pairs(X, self.points, dtype=self.precision(X), store=self._room())
+            return self.engine.pair_rows(pairs, W)
+        n, origin = X.shape[0], self.kernel.origin(X)
+        out = self.engine.empty((n, V.shape[1]))
         room = self.engine.memory // (32 * self.engine.threads * X.shape[1])
-        self.engine.map_rows(
-            lambda block: rows_of(X, block, np.float64, origin) @ V,
-            X.shape[0],
-            min(max(1, room), self.engine.stream_block),
-            out,
-        )
+        rows = min(max(1, room), self.engine.stream_block)
+        self.engine.map_rows(lambda block: rows_of(X, block, np.float64, origin) @ V, n, rows, out)
         return out
 
     def gram(self, W: Array) -> Array:
@@ -319,7 +304,7 @@ class PointGram(GramBasis, PointBasis):
 
     def diagonal(self) -> Array:
         """k(z, z)."""
-        return self._diagonal
+        return self.kernel.diag(self.points)
 
     def own_affinities(self) -> Array:
         """k(z, z) where the diagonal is zero."""
@@ -361,7 +346,7 @@ class PointGram(GramBasis, PointBasis):
 
     def __getstate__(self):
         # Tiles are large and their store has a lock: a copy starts without either, nor a draft.
-        left = ("pairs", "store", "_diagonal", "checkpoint")
+        left = ("pairs", "store", "checkpoint")
         return {k: v for k, v in vars(self).items() if k not in left} | {"draft": None}
 
 

@@ -13,12 +13,14 @@ from .base import GramBasis
 
 
 class PrecomputedBasis(GramBasis):
-    """The rows behind a given kernel matrix G, (m, m).
+    """The rows behind a given kernel matrix G, (m, m), which is never copied.
 
     New rows are given as their inner products with the basis, (n, m).
     """
 
     noun = "rows of a kernel matrix"
+    #: Whether there are zeros in place of the diagonal.
+    hollow = False
 
     def __init__(self, G: Array, engine: TiledEngine):
         self.G, self.engine = G, engine
@@ -40,87 +42,65 @@ class PrecomputedBasis(GramBasis):
         raise NotImplementedError("A precomputed kernel is decomposed as a Gram matrix.")
 
     def gram(self, W: Array) -> Array:
-        """G W."""
-        return product(self.G, W)
+        GW = product(self.G, W)
+        return GW - self._own()[:, None] * W if self.hollow else GW
 
     def norms(self, X: Array) -> Array:
         """Not known for new rows."""
         return self.kernel.diag(X)
 
-    def diagonal(self) -> Array:
-        """The diagonal of G."""
+    def _own(self) -> Array:
+        """The diagonal of the matrix that was given."""
         if is_foreign(self.G):
             return wide(array_namespace(self.G).linalg.diagonal(self.G))
         return np.asarray(self.G.diagonal(), dtype=float)
 
+    def diagonal(self) -> Array:
+        return np.zeros(self.size) if self.hollow else self._own()
+
+    def own_affinities(self) -> Array:
+        return self._own() if self.hollow else np.zeros(self.size)
+
     def sparse(self) -> Any:
-        """G, where it is sparse."""
-        return self.G if is_sparse(self.G) else None
+        if not is_sparse(self.G):
+            return None
+        return self.G - diags(self._own(), format="csr") if self.hollow else self.G
 
     def to_dense(self) -> Array:
-        """A copy of G."""
         if is_foreign(self.G):
             xp = array_namespace(self.G)
             return xp.astype(self.G, xp.float64, copy=True)
-        return np.array(self.G.toarray() if is_sparse(self.G) else self.G, dtype=float)
-
-    def columns(self, index: Array, W: Array) -> Array:
-        """G[:, index] W."""
-        return product(self.G[:, index], self.engine.asarray(W))
-
-    def rows(self, index: Array) -> Array:
-        """G[index]."""
-        return wide(self.G[index])
-
-    def minor(self, index: Array) -> Array:
-        """G[index][:, index]."""
-        return to_numpy(wide(self.G[index][:, index]))
-
-
-class HollowMatrix(PrecomputedBasis):
-    """A given matrix without its diagonal, which is never copied."""
-
-    def gram(self, W: Array) -> Array:
-        """(G - diag G) W."""
-        return super().gram(W) - super().diagonal()[:, None] * W
-
-    def diagonal(self) -> Array:
-        """Zeros."""
-        return np.zeros(self.size)
-
-    def own_affinities(self) -> Array:
-        """The diagonal of G."""
-        return super().diagonal()
-
-    def sparse(self) -> Any:
-        """G without its diagonal, where it is sparse."""
-        return self.G - diags(super().diagonal(), format="csr") if is_sparse(self.G) else None
-
-    def to_dense(self) -> Array:
-        """A copy of G with zeros on its diagonal."""
-        G = super().to_dense()
-        np.fill_diagonal(G, 0)
+        G = np.array(self.G.toarray() if is_sparse(self.G) else self.G, dtype=float)
+        if self.hollow:
+            np.fill_diagonal(G, 0)
         return G
 
     def columns(self, index: Array, W: Array) -> Array:
-        """(G - diag G)[:, index] W."""
-        out = super().columns(index, W)
-        out[index] -= super().diagonal()[index, None] * W
+        out = product(self.G[:, index], self.engine.asarray(W))
+        if self.hollow:
+            out[index] -= self._own()[index, None] * W
         return out
 
     def rows(self, index: Array) -> Array:
-        """G[index] with zeros where a point meets itself."""
-        G = np.array(super().rows(index))
-        index = np.arange(self.size)[index]  # also of a slice
+        G = wide(self.G[index])
+        if not self.hollow:
+            return G
+        G, index = np.array(G), np.arange(self.size)[index]  # also of a slice
         G[np.arange(len(index)), index] = 0
         return G
 
     def minor(self, index: Array) -> Array:
-        """G[index][:, index] with zeros on its diagonal."""
-        G = self.G[index][:, index]
-        G = np.array(G.toarray() if is_sparse(G) else G, dtype=float)
-        np.fill_diagonal(G, 0)
+        G = to_numpy(wide(self.G[index][:, index]))
+        if self.hollow:
+            G = np.array(G)
+            np.fill_diagonal(G, 0)
         return G
+
+
+class HollowMatrix(PrecomputedBasis):
+    """A given matrix of affinities without its diagonal."""
+
+    hollow = True
 
 
 def product(G, W):

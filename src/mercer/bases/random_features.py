@@ -136,10 +136,8 @@ class FeatureBasis(Basis):
     def norms(self, X: Array) -> Array:
         """|psi(x)|^2."""
         n, products = X.shape[0], self.block_products(X)
-        out, rows = (
-            self.engine.empty((n,)),
-            min(self.product_rows(X), self.engine.stream_block // 2),
-        )
+        out = self.engine.empty((n,))
+        rows = min(self.product_rows(X), self.engine.stream_block // 2)
         self.engine.map_rows(lambda block: row_squares(products(block)), n, rows, out)
         return out
 
