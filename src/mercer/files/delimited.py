@@ -138,7 +138,7 @@ class CSVSource(RowSource):
                 if number is None:
                     hint = "Correct the line, or leave the column out."
                     if cell.strip() in MARKS:
-                        hint = "If that is a missing value, give missing='drop' or 'mean'."
+                        hint = "If that is a missing value, give missing='drop' or missing='mean'."
                     raise ValueError(
                         f"{self.name} cannot be read as numbers: {self.place_of(start + i)} has "
                         f"{cell!r} in column {self.picked[j]!r}. {hint}"

@@ -193,10 +193,11 @@ def open_lines(path: Path, format: TextFormat, comment: str | None) -> Iterator[
     except UNREADABLE as error:
         with path.open("rb") as raw:
             start = raw.read(2)
-        hint = "utf-16" if start in (b"\xff\xfe", b"\xfe\xff") else "latin-1 or cp1252"
+        marked = start in (b"\xff\xfe", b"\xfe\xff")
+        hint = "encoding='utf-16'" if marked else "encoding='latin-1' or encoding='cp1252'"
         raise ValueError(
             f"{path.name} cannot be read as text in {format.encoding}: {error}. If it is text, "
-            f"give its encoding, such as {hint}."
+            f"give {hint}."
         ) from error
 
 
@@ -373,6 +374,6 @@ def look_at(
             if with_comma:
                 advice = "If the comma is the decimal point, give decimal=','; else take it out."
             elif bad in MARKS:
-                advice = "If that is a missing value, give missing='drop' or 'mean'."
+                advice = "If that is a missing value, give missing='drop' or missing='mean'."
             left = f"Column {name!r} is left out: {why}. {advice}"
     return Column(why, is_truth, used, left)
