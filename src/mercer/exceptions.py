@@ -1,5 +1,6 @@
 """Errors of our own, and warnings that name the user's own line, whatever the way in."""
 
+import contextlib
 import sys
 import warnings
 from pathlib import Path
@@ -47,11 +48,12 @@ class TableWarning(MercerWarning):
 def tell(message: str, category: type[Warning] = MercerWarning) -> None:
     """Warn at the innermost line that is not ours, nor scikit-learn's or joblib's.
 
-    Through those we may be called: wrapped methods, pipelines, searches.
+    Through those we may be called: wrapped methods, pipelines, searches; and through a context.
     """
     between = [sys.modules[name] for name in ("mercer", "sklearn", "joblib") if name in sys.modules]
-    folders = tuple(str(Path(module.__file__ or "").parent) for module in between)
+    folders = [str(Path(module.__file__ or "").parent) for module in between]
+    passed = (*folders, contextlib.__file__)
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(folders):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(passed):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
