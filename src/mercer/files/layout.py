@@ -189,7 +189,9 @@ def open_lines(path: Path, format: TextFormat, comment: str | None) -> Iterator[
         with opened(path, "rt", encoding=encoding, newline="") as file:
             yield Lines(file, comment)
     except LookupError as error:
-        raise ValueError(f"{path.name}: there is no encoding {format.encoding!r}.") from error
+        raise ValueError(
+            f"{path.name}: there is no encoding {format.encoding!r}. Give one that Python knows."
+        ) from error
     except UNREADABLE as error:
         with path.open("rb") as raw:
             start = raw.read(2)
