@@ -27,7 +27,7 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import roc_auc_score
 
 from mercer import KernelPCA, NoveltyDetector, PatchDenoiser, select
-from mercer.estimators._trial import NoiseTrial
+from mercer.estimators.search import Trial
 from mercer.kernels import RBF, Polynomial
 from mercer.metrics import snr
 from mercer.preimage import FixedPoint, KernelRidge
@@ -334,7 +334,7 @@ def regret(train, test, noise, criterion=None):
     """Fresh rows denoised at the choice, over the best of the grid."""
     found = select(train, criterion or noise, random_state=0)
     noisy = test + noise * np.random.default_rng(5).standard_normal(test.shape)
-    trial = NoiseTrial(train, test, noisy.astype(train.dtype), np.ones(test.shape, bool))
+    trial = Trial(train, test, noisy.astype(train.dtype))
     ranks = [int(r) for r in found.n_components]
     models = [KernelPCA(ranks[-1], kernel="rbf", gamma=gamma) for gamma in found.gammas]
     truth = np.array([trial.errors(model, ranks) for model in models])

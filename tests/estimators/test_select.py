@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer import KernelPCA, KernelPCASearch, select
 from mercer.bases import Landmarks
-from mercer.estimators._trial import NoiseTrial
+from mercer.estimators.search import Trial
 from mercer.kernels import RBF
 
 
@@ -41,7 +41,7 @@ def test_choice_is_near_the_best(noise):
     noisy = FRESH + noise * generator(62).standard_normal(FRESH.shape)
     result = search.selection_
     truth = np.empty(result.errors.shape)
-    trial = NoiseTrial(MANY, FRESH, noisy, np.ones(FRESH.shape, bool))
+    trial = Trial(MANY, FRESH, noisy)
     for i, gamma in enumerate(result.gammas):
         truth[i] = trial.errors(KernelPCA(ranks[-1], kernel="rbf", gamma=gamma), ranks)
     i, j = result._best

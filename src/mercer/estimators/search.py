@@ -2,10 +2,13 @@
 
 Feature-space errors cannot choose: they fall without end as the kernel widens and as components
 are added. What can be compared is the way back: rows held out of the fit are damaged, and the
-choice is what brings them closest to where they were.
+choice is what brings them closest to where they were. Adding noise is the trial for clean data.
+Where the data are noisy themselves it would teach to keep their noise; then coordinates are hidden
+and predicted instead.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -18,11 +21,11 @@ from .._tables import html_table, text_table
 from ..bases.fourier import FourierGrid, SharedGrid
 from ..compute.arrays import Array
 from ..exceptions import tell
-from ..kernels import KERNELS, Kernel
+from ..kernels import KERNELS, Kernel, Laplacian
+from ..preimage import FixedPoint, choose_preimage
+from ..preimage.base import total_std
 from ._door import Door, all_or_nothing, in_one_place, valid_rows
 from ._parameters import Interval, StrOptions
-from ._trial import make_trial
-from ._tried import Tried, finer, widened
 from .kernel_pca import KernelPCA
 from .novelty import split
 
@@ -31,6 +34,12 @@ WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 FIRST_MOST, MOST_COMPONENTS = 128, 1024
 # Rows held out: their share and the most of them.
 HOLDOUT, MOST_HELD = 0.2, 200
+# Noise to add where none is given, as a share of the data's total standard deviation.
+NOISE_SHARE = 0.3
+# Entries hidden, and rounds of filling them in from the pre-image.
+HIDDEN_SHARE, ROUNDS = 0.15, 6
+# A search ranks errors; it does not need their third digit.
+SEARCH_TOL, SEARCH_STEPS = 1e-3, 50
 
 
 @dataclass(frozen=True)
@@ -202,14 +211,20 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         X = self._checked(X)
         rng = check_random_state(self.random_state)
         kept, held = split(len(X), min(HOLDOUT, MOST_HELD / len(X)), rng)
-        kernels, model = self._kernels(X[kept]), self._make_model()
+        model = clone(self.model or KernelPCA()).set_params(gamma=None)
+        if model.basis == "fourier":
+            # Damaged rows lie beyond those of a fit.
+            model.set_params(basis=FourierGrid(margin="all"))
         # Noise is drawn once, so that all candidates meet the same.
-        trial = make_trial(self.noise, X[kept], X[held], rng)
-        tried = Tried(kernels, trial, with_shared_grid(model, kernels, X[kept]))
-        self._look(tried, len(kept))
-        self.selection_ = Selection(*tried.table(), trial.reference, trial.criterion)
+        trial = Trial.of(self.noise, X[kept], X[held], rng)
+        tried = self._try(model, trial)
+        self.selection_ = Selection(*tried.table(), trial.error(trial.damaged), trial.criterion)
         self._warn()
-        self._refit(X, model, tried)
+        r, gamma = self.selection_.best_n_components, self.selection_.best_gamma
+        width = {} if np.isnan(gamma) else {"gamma": gamma}
+        self.best_params_: dict[str, float] = {"n_components": r} | width
+        kernel = tried.kernels[tried.best[0]]
+        self.best_estimator_ = model.set_params(kernel=kernel, n_components=r).fit(X)
         return self
 
     def _checked(self, X):
@@ -223,38 +238,27 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             )
         return valid_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=4)
 
-    def _make_model(self) -> KernelPCA:
-        """The settings of all fits; the search sets kernel and number of components."""
-        model = clone(self.model or KernelPCA()).set_params(gamma=None)
-        if model.basis == "fourier":
-            # Damaged rows lie beyond those of a fit.
-            model.set_params(basis=FourierGrid(margin="all"))
-        return model
-
-    def _look(self, tried, n):
+    def _try(self, model: KernelPCA, trial: "Trial") -> "Tried":
         """Try what was asked for, and what lies around the best of it where that is left to us."""
-        every, ranks = range(len(tried.kernels)), self._ranks(n)
-        refined = self.widths is None and len(every) > 1
-        for i in every[::2] if refined else every:
+        X, ranks = trial.X, self._ranks(len(trial.X))
+        kernel = self.kernel if isinstance(self.kernel, Kernel) else KERNELS[self.kernel]()
+        kernels = widened(kernel, X, finer(WIDTHS) if self.widths is None else self.widths)
+        candidate = clone(model)
+        if isinstance(model.basis, FourierGrid):
+            # All kernels share one pass over X.
+            grid = clone(model.basis).set_params(margin="all")
+            candidate.set_params(basis=SharedGrid.of(grid, kernels, X, model._make_engine(X)))
+        tried = Tried(kernels, trial, candidate)
+        refined = self.widths is None and len(kernels) > 1
+        for i in range(0, len(kernels), 2 if refined else 1):
             tried.look(i, ranks)
         if self.n_components is None:
-            tried.look_further(min(MOST_COMPONENTS, n - 1))
+            tried.look_further(min(MOST_COMPONENTS, len(X) - 1))
         if refined:
-            tried.look_beside()
+            tried.look_around()
         if self.n_components is None:
             tried.look_between()
-
-    def _kernels(self, X) -> list[Kernel]:
-        """The kernels to choose from, by width; those between the first ones are every other."""
-        widths = finer(WIDTHS) if self.widths is None else self.widths
-        return widened(self._kernel(), X, widths)
-
-    def _refit(self, X, model, tried):
-        kernel, r = tried.best_kernel, self.selection_.best_n_components
-        self.best_params_: dict[str, float] = {"n_components": r}
-        if not np.isnan(self.selection_.best_gamma):
-            self.best_params_["gamma"] = self.selection_.best_gamma
-        self.best_estimator_ = clone(model).set_params(kernel=kernel, n_components=r).fit(X)
+        return tried
 
     def _warn(self):
         """Say so where doing nothing would have been better."""
@@ -287,9 +291,6 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         check_is_fitted(self)
         return self.best_estimator_
 
-    def _kernel(self) -> Kernel:
-        return self.kernel if isinstance(self.kernel, Kernel) else KERNELS[self.kernel]()
-
     def _ranks(self, n) -> list[int]:
         if self.n_components is None:
             largest = min(FIRST_MOST, n - 1)
@@ -311,13 +312,141 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         return tags
 
 
-def with_shared_grid(model: KernelPCA, kernels: list[Kernel], X) -> KernelPCA:
-    """A copy of the model to try kernels with: on a Fourier grid they share one pass over X."""
-    candidate = clone(model)
-    if isinstance(model.basis, FourierGrid):
-        grid = clone(model.basis).set_params(margin="all")
-        candidate.set_params(basis=SharedGrid.of(grid, kernels, X, model._make_engine(X)))
-    return candidate
+@dataclass(frozen=True)
+class Trial:
+    """Rows held out of a fit are damaged, brought back and compared.
+
+    Attributes
+    ----------
+    X, held : arrays
+        Rows to learn from, and rows held out.
+    damaged : array
+        The latter with noise, or with some entries hidden.
+    hidden : array of bool or None
+        Which entries these are; None where noise was added to all.
+    """
+
+    X: np.ndarray
+    held: np.ndarray
+    damaged: np.ndarray
+    hidden: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, noise: Any, X: np.ndarray, held: np.ndarray, rng: Any) -> "Trial":
+        """The trial that `noise` asks for."""
+        if noise == "hidden":
+            hidden = rng.random_sample(held.shape) < HIDDEN_SHARE
+            return cls(X, held, np.where(hidden, X.mean(axis=0), held), hidden)
+        std = NOISE_SHARE * total_std(X) / np.sqrt(X.shape[1]) if noise is None else float(noise)
+        return cls(X, held, (held + std * rng.standard_normal(held.shape)).astype(X.dtype))
+
+    @property
+    def criterion(self) -> str:
+        return "injected noise" if self.hidden is None else "hidden coordinates"
+
+    def error(self, Z: np.ndarray) -> float:
+        """Mean squared error of rows brought back, of the entries that were damaged."""
+        where = True if self.hidden is None else self.hidden
+        return float(np.mean(np.square(Z - self.held, dtype=float), where=where))
+
+    def errors(self, model: KernelPCA, ranks: list[int]) -> list[float]:
+        """The error at every number of components, from one fit."""
+        model = model.fit(self.X)
+        most = model.expansion_.n_components
+        return [self.error(self._restored(model, r)) if r <= most else np.nan for r in ranks]
+
+    def _restored(self, model: KernelPCA, r: int) -> np.ndarray:
+        """The damaged rows, brought back with r components."""
+        expansion = model.expansion_.leading(r)
+        recipe = choose_preimage(model.preimage, expansion.basis, denoising=True)
+        if isinstance(recipe, FixedPoint):
+            recipe = clone(recipe).set_params(tol=SEARCH_TOL, max_iter=SEARCH_STEPS)
+        preimage, Z = recipe.fit(expansion, self.X, denoising=True), self.damaged
+        if self.hidden is None:
+            # With compensation, since the training rows have no noise.
+            S = model._inverse().denoising_scores(Z, compensate=True)[:, :r]
+            return preimage(S, Z).points
+        for _ in range(ROUNDS):
+            Z = np.where(self.hidden, preimage(expansion.scores(Z), Z).points, self.held)
+        return Z
+
+
+class Tried:
+    """Errors by kernel and number of components, as a search finds them.
+
+    One fit of a kernel gives the errors at all numbers of components. What is tried next depends on
+    the best so far: more components, the widths next to it, the numbers of components between.
+
+    Parameters
+    ----------
+    kernels : list of Kernel
+        By width.
+    trial : Trial
+        What a model is put to.
+    candidate : KernelPCA
+        The settings of all fits.
+    """
+
+    def __init__(self, kernels: list[Kernel], trial: Trial, candidate: KernelPCA):
+        self.kernels, self.trial, self.candidate = kernels, trial, candidate
+        self.errors: dict[tuple[int, int], float] = {}
+
+    def look(self, i: int, ranks: list[int]) -> None:
+        """One fit of kernel i, and the errors at some numbers of components."""
+        model = self.candidate.set_params(kernel=self.kernels[i], n_components=ranks[-1])
+        found = self.trial.errors(model, ranks)
+        self.errors |= {(i, r): e for r, e in zip(ranks, found, strict=True) if np.isfinite(e)}
+
+    def look_further(self, most: int) -> None:
+        """Twice as many components while the most of them are the best."""
+        i, r = self.best
+        while r == max(rank for _, rank in self.errors) and 2 * r <= most:
+            self.look(i, [2 * r])
+            i, r = self.best
+
+    def look_around(self) -> None:
+        """The widths next to the best one, at all numbers of components that it was tried at."""
+        i = self.best[0]
+        ranks = sorted(r for j, r in self.errors if j == i)
+        for j in {i - 1, i + 1} & set(range(len(self.kernels))):
+            self.look(j, ranks)
+
+    def look_between(self) -> None:
+        """Numbers of components halfway from the best one to those beside it."""
+        i, r = self.best
+        ranks = sorted(rank for j, rank in self.errors if j == i)
+        at = ranks.index(r)
+        middle = {(r + other) // 2 for other in ranks[max(at - 1, 0) : at + 2]} - set(ranks)
+        if middle:
+            self.look(i, sorted(middle))
+
+    @property
+    def best(self) -> tuple[int, int]:
+        """Which kernel and how many components have the smallest error."""
+        return min(self.errors, key=self.errors.__getitem__)
+
+    def table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Widths, numbers of components and the errors of both, NaN where there are none."""
+        places = sorted({i for i, _ in self.errors})
+        ranks = sorted({r for _, r in self.errors})
+        errors = [[self.errors.get((i, r), np.nan) for r in ranks] for i in places]
+        gammas = np.array([self.kernels[i].gamma for i in places], dtype=float)
+        return gammas, np.array(ranks), np.array(errors)
+
+
+def widened(kernel, X, widths) -> list[Kernel]:
+    """The kernel with sigma at each multiple of the median distance; itself if it has no width."""
+    if not kernel.measures_distance:
+        return [kernel.resolve(X)]
+    base = clone(kernel).set_params(gamma="median").resolve(X).gamma
+    power = 1 if isinstance(kernel, Laplacian) else 2
+    return [clone(kernel).set_params(gamma=base / float(width) ** power) for width in widths]
+
+
+def finer(widths) -> list[float]:
+    """Widths with the geometric means of neighbors between them."""
+    between = [float(np.sqrt(a * b)) for a, b in pairwise(widths)]
+    return sorted([*widths, *between])
 
 
 def select(
