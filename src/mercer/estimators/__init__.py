@@ -2,14 +2,13 @@
 
 from .cca import KernelCCA
 from .denoise import PatchDenoiser
-from .embedding import DiffusionMap, SpectralEmbedding
+from .embedding import DiffusionMap, SpectralEmbedding, embedding_init
 from .hebbian import HebbianKernelPCA
 from .kernel_pca import KernelPCA
 from .mds import ClassicalMDS
 from .novelty import NoveltyDetector
 from .search import KernelPCASearch, select
 from .spectral import SpectralClustering
-from .start import embedding_init
 from .streaming import StreamingKernelPCA
 from .supervised import SupervisedKernelPCA
 

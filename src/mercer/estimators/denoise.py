@@ -183,16 +183,16 @@ class PatchDenoiser(Door):
         given = image if isinstance(image, list) else [image]
         if not given:
             raise ValueError("There is no image in an empty list. Pass one image or several.")
-        images = [self._check(one) for one in given]
+        images = [self._image(one) for one in given]
         if len({one.shape[2:] for one in images}) > 1:
             raise ValueError("Some images have other channels than others. Pass images alike.")
         self.n_channels_ = images[0].shape[2] if images[0].ndim == 3 else None
         rng = check_random_state(self.random_state)
-        noise = self.noise
-        if noise is None:
-            noise = float(np.mean([estimate_noise(one) for one in images]))
-        self.noise_ = noise
-        P = self._without_mean(draw_patches(images, self.patch_size, self._count(), rng))[0]
+        noises = [estimate_noise(one) for one in images] if self.noise is None else [self.noise]
+        self.noise_ = float(np.mean(noises))
+        linear = self.kernel == "linear" or isinstance(self.kernel, Linear)
+        count = self.n_patches or (LINEAR_PATCHES if linear else PATCHES)
+        P = self._without_mean(draw_patches(images, self.patch_size, count, rng))[0]
         flat = np.ptp(P, axis=0).max() <= 1e-6 * max(np.abs(one).max() for one in images)
         self.model_: Any = None if flat else self._model(P, rng, given[0]).fit(P)
         return self
@@ -209,7 +209,7 @@ class PatchDenoiser(Door):
         array of the image's shape
         """
         check_is_fitted(self)
-        original, image = image, self._check(image)
+        original, image = image, self._image(image)
         if image.shape[2:] != (() if self.n_channels_ is None else (self.n_channels_,)):
             raise ValueError(
                 f"The image has shape {image.shape}, and fit saw "
@@ -221,7 +221,10 @@ class PatchDenoiser(Door):
         rows, columns = (positions(side, size, self.stride) for side in image.shape[:2])
         total = np.zeros(image.shape)
         count = np.zeros(image.shape[:2])
-        step = max(1, self._chunk(image) // len(columns))
+        # Patches in work at once: themselves, their means, scores and what comes back.
+        width = 8 * (8 * size**2 * (self.n_channels_ or 1) + COMPONENTS)
+        chunk = int(np.clip(parse_bytes(self.memory) // (4 * width), 1, CHUNK))
+        step = max(1, chunk // len(columns))
         for start in range(0, len(rows), step):
             some = rows[start : start + step]
             P = self._clean(patches_at(image, size, some, columns))
@@ -241,15 +244,13 @@ class PatchDenoiser(Door):
         P, means = self._without_mean(P)
         S = to_numpy(self.model_.expansion_.scores(P))
         if self.threshold is not None:
-            S[np.abs(S) < self.threshold * self.noise_ * self._slope()] = 0
+            kernel, slope = self.model_.kernel_, 1.0
+            if isinstance(kernel, StationaryKernel):
+                # Length in feature space of a short unit step in input space.
+                slope = float(np.sqrt(2 * float(kernel.gamma or 0)))
+            S[np.abs(S) < self.threshold * self.noise_ * slope] = 0
         S = self.model_.expansion_.basis.engine.asarray(S)
         return to_numpy(self.model_._inverse().find(S, denoising=True, near=P)) + means
-
-    def _where(self, image) -> Any:
-        """The device asked for, or that of the image."""
-        if self.device is None and is_on_device(image):
-            return f"cuda:{device_index(image)}"
-        return self.device
 
     def _without_mean(self, P):
         """Patches less their means, by channel, and the means to put back."""
@@ -260,15 +261,6 @@ class PatchDenoiser(Door):
         means = np.broadcast_to(pixels.mean(axis=1, keepdims=True), pixels.shape)
         return P - means.reshape(P.shape), means.reshape(P.shape)
 
-    def _slope(self) -> float:
-        """Length in feature space of a short unit step in input space."""
-        kernel = self.model_.kernel_
-        return (
-            float(np.sqrt(2 * float(kernel.gamma or 0)))
-            if isinstance(kernel, StationaryKernel)
-            else 1.0
-        )
-
     def _model(self, P, rng, image) -> KernelPCA:
         kernel = self.kernel if isinstance(self.kernel, Kernel) else KERNELS[self.kernel]()
         linear = isinstance(kernel, Linear)
@@ -277,7 +269,14 @@ class PatchDenoiser(Door):
                 f"threshold={self.threshold!r} needs to know how long noise is in feature space, "
                 f"which it does not for {kernel}. Use threshold=None, or an rbf or linear kernel."
             )
-        kernel = self._with_width(kernel, P)
+        if "gamma" in kernel.get_params(deep=False):
+            gamma = kernel.gamma if self.gamma is None else self.gamma
+            if gamma is None and isinstance(kernel, StationaryKernel):
+                # Where most patches are alike, the mean distance still tells them apart.
+                kind = "median" if typical_distance(P, "median") > 0 else "mean"
+                gamma = clone(kernel).set_params(gamma=kind).resolve(P).gamma / WIDTH**2
+            kernel = clone(kernel).set_params(gamma=gamma)
+        there = self.device is None and is_on_device(image)
         most = P.shape[1] if linear else min(COMPONENTS, len(P) - 1)
         return KernelPCA(
             min(self.n_components or most, len(P) - 1, P.shape[1] if linear else len(P)),
@@ -288,33 +287,11 @@ class PatchDenoiser(Door):
             preimage=self.preimage,
             memory=self.memory,
             n_jobs=self.n_jobs,
-            device=self._where(image),
+            device=f"cuda:{device_index(image)}" if there else self.device,
             random_state=rng.randint(np.iinfo(np.int32).max),
         )
 
-    def _with_width(self, kernel, P) -> Kernel:
-        """The kernel with a number for gamma: this estimator's, its own, or the default."""
-        if "gamma" not in kernel.get_params(deep=False):
-            return kernel
-        gamma = kernel.gamma if self.gamma is None else self.gamma
-        if gamma is None and isinstance(kernel, StationaryKernel):
-            # Where most patches are alike, the mean distance still tells them apart.
-            kind = "median" if typical_distance(P, "median") > 0 else "mean"
-            gamma = clone(kernel).set_params(gamma=kind).resolve(P).gamma / WIDTH**2
-        return clone(kernel).set_params(gamma=gamma)
-
-    def _count(self) -> int:
-        if self.n_patches is not None:
-            return self.n_patches
-        linear = self.kernel == "linear" or isinstance(self.kernel, Linear)
-        return LINEAR_PATCHES if linear else PATCHES
-
-    def _chunk(self, image) -> int:
-        """Patches in work at once: themselves, their means, scores and what comes back."""
-        width = 8 * (8 * self.patch_size**2 * (self.n_channels_ or 1) + COMPONENTS)
-        return int(np.clip(parse_bytes(self.memory) // (4 * width), 1, CHUNK))
-
-    def _check(self, image):
+    def _image(self, image):
         """A finite image of floats, not smaller than a patch."""
         check_meaning(image, "The image")
         kind = type(image).__name__
@@ -358,17 +335,15 @@ def patches_at(image, size, rows, columns) -> np.ndarray:
 
 def draw_patches(images, size, count, rng) -> np.ndarray:
     """Random patches, all of them where there are no more than `count`."""
-    share = -(-count // len(images))
-    return np.concatenate([_draw(image, size, share, rng) for image in images])
-
-
-def _draw(image, size, count, rng):
-    h, w = (side - size + 1 for side in image.shape[:2])
-    chosen = np.sort(sample_without_replacement(h * w, min(count, h * w), random_state=rng))
-    windows = np.lib.stride_tricks.sliding_window_view(image, (size, size), axis=(0, 1))
-    some = windows[chosen // w, chosen % w]
-    some = np.moveaxis(some, 1, -1) if image.ndim == 3 else some
-    return some.reshape(len(chosen), -1)
+    share, drawn = -(-count // len(images)), []
+    for image in images:
+        h, w = (side - size + 1 for side in image.shape[:2])
+        chosen = np.sort(sample_without_replacement(h * w, min(share, h * w), random_state=rng))
+        windows = np.lib.stride_tricks.sliding_window_view(image, (size, size), axis=(0, 1))
+        some = windows[chosen // w, chosen % w]
+        some = np.moveaxis(some, 1, -1) if image.ndim == 3 else some
+        drawn.append(some.reshape(len(chosen), -1))
+    return np.concatenate(drawn)
 
 
 def add_patches(total, count, P, size, rows, columns) -> None:

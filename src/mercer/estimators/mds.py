@@ -329,7 +329,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     def _make_distance(self, X, index):
         """The distance, its points, and those of them that distances are taken to."""
         self._points, points = X, X
-        matrix, distance = self._is_precomputed(), None
+        matrix = self._is_precomputed()
+        distance: Any
         if matrix:
             # Checked as a whole already, or block by block; its points are row numbers.
             distance, points = MatrixDistance(X), np.arange(X.shape[0], dtype=np.intp)[:, None]

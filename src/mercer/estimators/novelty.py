@@ -162,7 +162,7 @@ class NoveltyDetector(OutlierMixin, Door):
         self
         """
         self._validate_params()
-        X = self._check(X, reset=True)
+        X = self._rows(X, reset=True)
         rng = check_random_state(self.random_state)
         needed = (1 - self.false_alarms) / (self.false_alarms * len(X))
         kept, held = split(len(X), max(self.holdout, min(needed, 0.5)), rng)
@@ -176,7 +176,7 @@ class NoveltyDetector(OutlierMixin, Door):
     def score_samples(self, X: Array) -> Array:
         """Minus the reconstruction error of every row, (n,): lower is more novel."""
         check_is_fitted(self)
-        return -self.model_.reconstruction_error(self._check(X, reset=False))
+        return -self.model_.reconstruction_error(self._rows(X, reset=False))
 
     def decision_function(self, X: Array) -> Array:
         """Scores from the threshold, (n,): negative for novel rows."""
@@ -187,7 +187,7 @@ class NoveltyDetector(OutlierMixin, Door):
         novel = to_numpy(self.decision_function(X)) < 0
         return restore(np.where(novel, -1, 1), X)
 
-    def _check(self, X, *, reset):
+    def _rows(self, X, *, reset):
         if is_on_device(X) and self.device != "cpu":
             return check_tensor(self, X, reset, least=3)
         X = self._encoded(in_one_place(X, self.memory, "NoveltyDetector"), reset)

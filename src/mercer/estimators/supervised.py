@@ -261,10 +261,11 @@ class SupervisedKernelPCA(KernelPCA):
         """The eigenproblem of the rows, seen through the target kernel."""
         self._check_count(task.rows.shape[0], features)
         share = float(self.unsupervised)
+        inner: Any
         if isinstance(recipe, AllPoints):
-            root = TargetRoot.of(features, share, task.weights)
-            return SupervisedGram(build_problem(task, recipe), root)
-        inner: Any = build_problem(with_columns(task, GivenColumns(features)), recipe)
+            root, inner = TargetRoot.of(features, share, task.weights), build_problem(task, recipe)
+            return SupervisedGram(inner, root)
+        inner = build_problem(with_columns(task, GivenColumns(features)), recipe)
         self._check_count(inner.moments.count if task.weights is None else None, features)
         return SupervisedReduced(inner, share)
 

@@ -334,8 +334,8 @@ def landmark_coordinates(task: Task) -> Coordinates:
     squares = np.square(first.weights).sum(axis=0)
     used = float(np.sum(1 / squares[squares > 0]))
     factor = float(np.trace(moments.scatter)) / max(used, TINY)
-    sums = (factor * part for part in (spectrum.total, spectrum.absolute, spectrum.least))
-    spectrum = Spectrum(*sums, exact=False)
+    total, absolute = factor * spectrum.total, factor * spectrum.absolute
+    spectrum = Spectrum(total, absolute, factor * spectrum.least, exact=False)
     return Coordinates(map_, Y * signs, values, spectrum, distance, constant)
 
 

@@ -266,7 +266,7 @@ class SupervisedGram(Supervised):
         uncertain = self.norm * self.inner.uncertain
         certificate = residual_certificate(pairs, self.total, self.slack, uncertain, definite)
         found = self.inner.expand(pairs), certificate, pairs, pairs.vectors, S * signs
-        self.basis.release()
+        self.inner.basis.release()
         return SupervisedResult(*found, variances=variances)
 
 
