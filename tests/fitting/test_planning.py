@@ -270,7 +270,8 @@ def test_a_long_exact_fit_names_the_approximation():
 class Stubborn(Arpack):
     """A search that ends without its pairs, or with pairs that are not good enough."""
 
-    residual: float | None = None
+    def __init__(self, residual: float | None):
+        self.residual = residual
 
     def solve(self, operator, n_components, rng, tol=0.0, report=None):
         if self.residual is None:
@@ -282,13 +283,12 @@ class Stubborn(Arpack):
 
 @pytest.mark.parametrize("slow", [True, False])
 @pytest.mark.parametrize("residual", [None, 1e-2, 1e-8])
-def test_no_cliff(monkeypatch, residual, slow):
+def test_no_cliff(residual, slow):
     """What LAPACK takes over is said before where it takes long, or kept where it is near."""
-    monkeypatch.setattr(Stubborn, "residual", residual)
     A = generator(7).standard_normal((60, 60))
     problem, work = Eigenproblem(DenseOperator(A @ A.T)), Workload(60, 5, 3, GB)
     plan = choose(work)
-    chosen = replace(plan.estimate("arpack, matrix formed"), solver=Stubborn())
+    chosen = replace(plan.estimate("arpack, matrix formed"), solver=Stubborn(residual))
     lapack = replace(plan.estimate("dense"), seconds=2 * SOON if slow else 0.0)
     plan = replace(plan, chosen=chosen, estimates=(chosen, lapack))
     engine, asked = LocalEngine(GB, 1), replace(plan, left_to_us=False)

@@ -102,7 +102,7 @@ def test_a_source_gives_the_model_of_its_rows_in_memory(kind, center, X, tmp_pat
         assert_allclose(found.transform(source), expected.transform(X), atol=1e-9)
 
 
-def test_blocks_do_not_matter(X, monkeypatch):
+def test_blocks_do_not_matter(X):
     """Neither how a source is cut nor the size of the blocks made of it moves the result."""
     basis = Landmarks(40, TwoStage(pool=300))
     models = []

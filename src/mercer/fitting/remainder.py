@@ -307,12 +307,13 @@ def paired_remainder(
     seed: int,
     pairs: int = LEAST_PAIRS,
     step: int = PAIR_STEP,
+    failure: float = FAILURE,
 ) -> Remainder:
     """A bound on |E| for any symmetric E at the stated confidence, from independent pairs.
 
     The mean of e_ij^2 over pairs drawn independently and uniformly from all n^2 is at least
-    q M with M the largest e_ij^2 and kl(mean / M || q) = log(1 / FAILURE) / pairs, but for a
-    probability of FAILURE (Hoeffding 1963, theorem 1), and n^2 times it is |E|_F^2.
+    q M with M the largest e_ij^2 and kl(mean / M || q) = log(1 / failure) / pairs, but for a
+    probability of `failure` (Hoeffding 1963, theorem 1), and n^2 times it is |E|_F^2.
 
     Parameters
     ----------
@@ -329,6 +330,8 @@ def paired_remainder(
         Pairs to draw where all rows are at hand; else one for every two of them.
     step : int
         Pairs at once.
+    failure : float
+        Chance that the bound is wrong.
     """
     i, j = drawn_pairs(rows, count, pairs, np.random.default_rng(seed))
     squares, rounding = 0.0, 0.0
@@ -338,8 +341,8 @@ def paired_remainder(
         if dtype_name(E.dtype) == "float32":
             rounding = SINGLE_ENTRY * largest
     mean = (np.sqrt(squares / len(i)) + rounding) ** 2
-    share = likely_share(mean / largest**2, np.log(1 / FAILURE) / len(i))
-    return Remainder(np.inf, float(count * largest * np.sqrt(share)), False, 1.0 - FAILURE)
+    share = likely_share(mean / largest**2, np.log(1 / failure) / len(i))
+    return Remainder(np.inf, float(count * largest * np.sqrt(share)), False, 1.0 - failure)
 
 
 def drawn_pairs(rows: int, count: int, pairs: int, rng: np.random.Generator) -> np.ndarray:
