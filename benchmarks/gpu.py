@@ -43,10 +43,10 @@ from mercer import (
     SpectralClustering,
     StreamingKernelPCA,
 )
+from mercer._packages import has
 from mercer.bases import Landmarks, RandomFeatures
 from mercer.compute.device import TorchEngine
 from mercer.compute.fused_tile import uses_symmetry, whole_width
-from mercer.compute.nonuniform import transforms_on_devices
 from mercer.kernels import RBF
 from mercer.metrics import subspace_error
 
@@ -445,7 +445,7 @@ def many(quick: bool) -> list[dict]:
 
 def grid(quick: bool) -> list[dict]:
     """A Fourier grid on rows made on the card, where cufinufft is installed."""
-    if not transforms_on_devices():
+    if not has("cufinufft"):
         print("grid: cufinufft is not installed")
         return []
     rows, size = [], 100 if quick else 1

@@ -86,8 +86,7 @@ def test_free_memory_where_there_is_no_meminfo(monkeypatch):
             assert status.length == 64  # the size that Windows checks
             status.total, status.free = 8 * 10**9, 3 * 10**9
 
-    missing = mock.Mock(side_effect=FileNotFoundError)
-    monkeypatch.setattr(memory_module, "_beginning", missing)
+    monkeypatch.setattr(memory_module, "_read", lambda path, after=b"": None)
     half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     assert available_memory() == half
     monkeypatch.setattr(memory_module, "os", mock.Mock(wraps=os))

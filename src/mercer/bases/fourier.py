@@ -16,15 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from .._packages import has, needed
 from ..compute import TiledEngine, array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, is_on_device
 from ..compute.nonuniform import (
     LEAST_PRECISION,
-    check_available,
     evaluate,
     frequency_sums,
     measured_error,
-    transforms_on_devices,
 )
 from ..kernels import Kernel
 from ..kernels.base import dense_rows
@@ -186,7 +185,7 @@ class FourierGrid(BasisRecipe):
         reason = why_not(kernel, d)
         if reason:
             raise ValueError(f"{reason} Take basis='landmarks'.")
-        check_available()
+        needed("finufft", "fourier", "A Fourier grid")
 
 
 class SharedGrid(BasisRecipe):
@@ -304,7 +303,7 @@ class FourierBasis(Basis):
     def transform_error(self) -> float:
         """Bound on the error of one exponential in the transforms of `moments`."""
         error = measured_error(self.moment_modes, self.precision_of_transforms)
-        if self.engine.where != "cpu" and transforms_on_devices():
+        if self.engine.where != "cpu" and has("cufinufft"):
             place = self.engine.asarray
             there = measured_error(self.moment_modes, self.precision_of_transforms, place)
             error = max(error, there)
@@ -429,7 +428,7 @@ class FourierBasis(Basis):
         """
         grid, box = self.frequencies, self.frequencies.box
         scale = 2 * np.pi * grid.spacing
-        if is_on_device(X) and transforms_on_devices():
+        if is_on_device(X) and has("cufinufft"):
             out = (X.double() - on_device_of(grid.center, X)) * on_device_of(scale, X)
         else:
             # The difference is taken in double precision, before anything is rounded. Each column

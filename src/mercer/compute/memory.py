@@ -49,12 +49,26 @@ def rounded_down(count: int) -> int:
 
 def available_memory() -> int:
     """Bytes free now, the limits of a container and of the shell (``ulimit -v``) included."""
-    free = min(_free_of_machine(), _free_of_process())
-    if not _is_limited():
-        return free
-    limit, used = _read_number("memory.max"), _read_number("memory.current")
-    if limit is not None and used is not None:
-        free = min(free, max(limit - used, 0))
+    # Among the first lines: every fit asks, and to read all of them takes longer.
+    free = _read("/proc/meminfo", after=b"MemAvailable:")
+    if free is not None:
+        free *= 1024
+    elif os.name == "nt":
+        free = _free_on_windows()
+    else:
+        # A guess for systems that do not say what is free, macOS among them.
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    if sys.platform != "win32":
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            used = (_read("/proc/self/statm") or 0) * resource.getpagesize()
+            free = min(free, max(limit - used, 0))
+    if _is_limited():
+        most, used = _read("/sys/fs/cgroup/memory.max"), _read("/sys/fs/cgroup/memory.current")
+        if most is not None and used is not None:
+            free = min(free, max(most - used, 0))
     return free
 
 
@@ -64,43 +78,17 @@ def _is_limited() -> bool:
     return os.path.exists("/sys/fs/cgroup/memory.max")
 
 
-def format_bytes(count: float) -> str:
-    """A byte count for people: ``"1.5 GB"``."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 999.5:  # what rounds to 1000 belongs to the next unit
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
-
-
-def _free_of_machine() -> int:
+def _read(path: str, after: bytes = b"") -> int | None:
+    """The first number of a file of the kernel, or that after a word near its beginning, or None."""
     try:
-        # Among the first lines: every fit asks, and to read all of them takes longer.
-        lines = _beginning("/proc/meminfo")
-        return 1024 * int(lines.split(b"MemAvailable:", 1)[1].split(None, 1)[0])
+        # In a third of the time that a file object takes.
+        file = os.open(path, os.O_RDONLY)
+        try:
+            return int(os.read(file, 256).split(after or None, 1)[bool(after)].split(None, 1)[0])
+        finally:
+            os.close(file)
     except (OSError, IndexError, ValueError):
-        return _free_on_windows() if os.name == "nt" else _half_of_all()
-
-
-def _half_of_all() -> int:
-    """A guess for systems that do not say what is free, macOS among them."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-
-
-def _free_of_process() -> int:
-    """What a limit on the address space leaves of it; no less than there is without one."""
-    if sys.platform == "win32":
-        return sys.maxsize
-    import resource
-
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit == resource.RLIM_INFINITY:
-        return sys.maxsize
-    try:
-        used = int(_beginning("/proc/self/statm").split()[0]) * resource.getpagesize()
-    except (OSError, IndexError, ValueError):
-        used = 0
-    return max(limit - used, 0)
+        return None
 
 
 def _free_on_windows() -> int:
@@ -121,18 +109,10 @@ def _free_on_windows() -> int:
     return int(status.free)
 
 
-def _read_number(name: str) -> int | None:
-    """A number of the control group that limits this process, if there is one."""
-    try:
-        return int(_beginning(f"/sys/fs/cgroup/{name}"))
-    except (OSError, ValueError):
-        return None
-
-
-def _beginning(path: str) -> bytes:
-    """The first bytes of a file, in a third of the time that a file object takes."""
-    file = os.open(path, os.O_RDONLY)
-    try:
-        return os.read(file, 256)
-    finally:
-        os.close(file)
+def format_bytes(count: float) -> str:
+    """A byte count for people: ``"1.5 GB"``."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 999.5:  # what rounds to 1000 belongs to the next unit
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"

@@ -10,8 +10,8 @@ based on an exponential of semicircle kernel".
 
 import numpy as np
 
-from .._packages import has, needed
-from .arrays import is_on_device, on_device_of, to_numpy
+from .._packages import needed
+from .arrays import array_namespace, is_on_device, on_device_of, placement_of, to_numpy
 
 # Requests below this gain nothing in double precision.
 LEAST_PRECISION = 1e-14
@@ -24,46 +24,38 @@ PROBES, PROBED_MODES = 400, 64
 PROBE_SAFETY = 2.0
 
 
-def is_available() -> bool:
-    """Whether finufft is installed."""
-    return has("finufft")
-
-
-def transforms_on_devices() -> bool:
-    """Whether cufinufft is installed; without it rows of a device come to main memory."""
-    return has("cufinufft")
-
-
-def check_available() -> None:
-    """Raise ImportError that says what to install where finufft is missing."""
-    needed("finufft", "fourier", "A Fourier grid")
-
-
 def frequency_sums(angles, modes: tuple[int, ...], precision: float, weights=None) -> np.ndarray:
     """sum_i w_i exp(-1j q . angles_i) for all q of a grid of that many modes, (*modes)."""
-    library, columns = _library(angles), _columns(angles)
-    c = _ones(angles)
+    xp = array_namespace(angles)
+    c = xp.ones(angles.shape[0], dtype=xp.complex128, **placement_of(angles))
     if weights is not None:
         c = c * on_device_of(to_numpy(weights), angles)
-    kinds = (library.nufft1d1, library.nufft2d1, library.nufft3d1)
-    out = kinds[len(columns) - 1](
-        *columns, c, modes, eps=max(precision, LEAST_PRECISION), isign=-1, **_options(angles)
-    )
-    return to_numpy(out)
+    return to_numpy(_transform(1, angles, c, modes, precision=precision, isign=-1))
 
 
 def evaluate(angles, coefficients, precision: float):
     """sum_q c_q exp(1j q . angles_i) for all rows, (n, b), c of shape (b, *modes)."""
-    library, columns = _library(angles), _columns(angles)
-    kinds = (library.nufft1d2, library.nufft2d2, library.nufft3d2)
-    values = kinds[len(columns) - 1](
-        *columns,
-        _beside(coefficients, angles),
-        eps=max(precision, LEAST_PRECISION),
-        isign=1,
-        **_options(angles),
-    )
+    c = on_device_of(np.ascontiguousarray(coefficients), angles)
+    values = _transform(2, angles, c, precision=precision, isign=1)
     return values.reshape(coefficients.shape[0], -1).T
+
+
+def _transform(kind: int, angles, *given, precision: float, isign: int):
+    """The transform of a kind in as many dimensions as there are angles."""
+    here = isinstance(angles, np.ndarray)
+    library = needed(
+        "cufinufft" if is_on_device(angles) else "finufft", "fourier", "A Fourier grid"
+    )
+    # Each coordinate in one piece; one thread, since threads share out the blocks of rows.
+    columns = [np.ascontiguousarray(x) if here else x.contiguous() for x in angles.T]
+    return vars(library)[f"nufft{len(columns)}d{kind}"](
+        *columns,
+        *given,
+        eps=max(precision, LEAST_PRECISION),
+        isign=isign,
+        upsampfac=OVERSAMPLING,
+        **({"nthreads": 1} if here else {}),
+    )
 
 
 def measured_error(modes: tuple[int, ...], precision: float, place=np.asarray) -> float:
@@ -85,37 +77,3 @@ def measured_error(modes: tuple[int, ...], precision: float, place=np.asarray) -
         error = np.abs(found - np.exp(1j * angles * some)).max()
         factor *= 1.0 + PROBE_SAFETY * float(error)
     return factor - 1.0
-
-
-def _library(angles):
-    module = "cufinufft" if is_on_device(angles) else "finufft"
-    return needed(module, "fourier", "A Fourier grid")
-
-
-def _columns(angles):
-    """The coordinates, each in one piece."""
-    if isinstance(angles, np.ndarray):
-        return [np.ascontiguousarray(angles[:, a]) for a in range(angles.shape[1])]
-    return [angles[:, a].contiguous() for a in range(angles.shape[1])]
-
-
-def _ones(angles):
-    if isinstance(angles, np.ndarray):
-        return np.ones(angles.shape[0], complex)
-    import torch
-
-    return torch.ones(angles.shape[0], dtype=torch.complex128, device=angles.device)
-
-
-def _beside(coefficients, angles):
-    if isinstance(angles, np.ndarray):
-        return np.ascontiguousarray(coefficients)
-    import torch
-
-    return torch.asarray(coefficients, device=angles.device)
-
-
-def _options(angles) -> dict:
-    """One thread a transform: threads share out the blocks of rows."""
-    options = {"upsampfac": OVERSAMPLING}
-    return options | ({"nthreads": 1} if isinstance(angles, np.ndarray) else {})

@@ -12,13 +12,15 @@ from ..exceptions import InvalidRowsError
 from .arrays import is_sparse
 
 # What a cell of each of these kinds would become is no number that was meant.
+KINDS = {"M": "dates", "m": "times", "c": "complex numbers", "V": "records"}
 ADVICE = {
     "M": "Say what a number is to mean, such as seconds: (X - X.min()) / np.timedelta64(1, 's').",
     "m": "Say what a number is to mean, such as seconds: X / np.timedelta64(1, 's').",
     "c": "Pass real and imaginary parts as columns: np.hstack([X.real, X.imag]).",
     "V": "Pass a column a field: np.column_stack([X[name] for name in X.dtype.names]).",
 }
-KINDS = {"M": "dates", "m": "times", "c": "complex numbers", "V": "records"}
+TOO_LARGE = "infinity or a value too large for float64"
+FILL = "Fill such values (sklearn.impute.SimpleImputer), or leave out their rows."
 
 
 def check_meaning(X: Any, name: str = "X") -> None:
@@ -27,8 +29,13 @@ def check_meaning(X: Any, name: str = "X") -> None:
     Masked values, dates, complex numbers and records; X is anything that a user may pass.
     """
     check_unmasked(X, name)
-    for dtype in dtypes_of(X):
-        if dtype.kind in KINDS:
+    dtypes = getattr(X, "dtype", None)
+    if not isinstance(dtypes, np.dtype):
+        # The columns of a data frame, as far as they have NumPy types.
+        dtypes = getattr(X, "dtypes", None)
+        dtypes = dtypes if isinstance(dtypes, list | tuple) else getattr(dtypes, "array", ())
+    for dtype in [dtypes] if isinstance(dtypes, np.dtype) else dtypes:
+        if isinstance(dtype, np.dtype) and dtype.kind in KINDS:
             # scikit-learn's words for complex numbers are known to tools.
             known = "Complex data not supported: " if dtype.kind == "c" else ""
             raise InvalidRowsError(
@@ -47,33 +54,19 @@ def check_unmasked(X: Any, name: str = "X") -> None:
         )
 
 
-def dtypes_of(X) -> list[np.dtype]:
-    """The NumPy types of an array, or of the columns of a data frame, as far as they have any."""
-    if isinstance(getattr(X, "dtype", None), np.dtype):
-        return [X.dtype]
-    columns = getattr(X, "dtypes", None)
-    found = columns if isinstance(columns, list | tuple) else getattr(columns, "array", ())
-    return [dtype for dtype in found if isinstance(dtype, np.dtype)]
-
-
 def reason(X: Any, error: Exception, name: str = "X") -> Exception:
     """Why X cannot be taken for rows of numbers, in place of the error that came of it."""
-    found = wrong_container(X, name) or wrong_shape(X, name) or wrong_cell(X, name)
+    found = _wrong_shape(X, name) or _wrong_cell(X, name)
     return InvalidRowsError(found) if found else error
 
 
-def wrong_container(X, name) -> str:
-    """Words for what holds no rows at all."""
+def _wrong_shape(X, name) -> str:
+    """Words for what holds no rows, rows of different lengths, and more than two dimensions."""
     if X is None or isinstance(X, dict | set | frozenset | bytes):
         return (
             f"{name} is of type {type(X).__name__}, and rows of numbers are needed. Pass an array "
             "or data frame of shape (n_samples, n_features), a sparse matrix, or a file's path."
         )
-    return ""
-
-
-def wrong_shape(X, name) -> str:
-    """Words for rows of different lengths, and for arrays of more than two dimensions."""
     if isinstance(X, list | tuple):
         lengths = {len(row) if isinstance(row, list | tuple | np.ndarray) else 0 for row in X}
         if len(lengths) > 1:
@@ -91,7 +84,7 @@ def wrong_shape(X, name) -> str:
     return ""
 
 
-def wrong_cell(X, name) -> str:
+def _wrong_cell(X, name) -> str:
     """Words for the first value that is no finite number."""
     try:
         cells = np.asarray(X.toarray() if is_sparse(X) else X)
@@ -99,35 +92,23 @@ def wrong_cell(X, name) -> str:
         return ""
     if cells.ndim != 2:
         return ""
-    return missing_cell(cells, name) if cells.dtype.kind in "biuf" else odd_cell(cells, name)
-
-
-def missing_cell(cells, name) -> str:
-    """Words for NaN and infinity; also for what float64 cannot hold."""
-    with np.errstate(over="ignore"):
-        good = np.isfinite(cells.astype(float, copy=False))
-    if good.all():
-        return ""
-    many = f"{int((~good).any(axis=1).sum()):,} of {len(cells):,} rows are so"
-    fill = "Fill those values (sklearn.impute.SimpleImputer), or leave out the rows."
-    where = np.isnan(cells) if cells.dtype.kind == "f" and np.isnan(cells).any() else ~good
-    i, j = np.unravel_index(int(np.argmax(where)), cells.shape)
-    what = "NaN" if where is not None and np.isnan(cells[i, j]) else TOO_LARGE
-    return f"Input {name} contains {what} in row {i}, column {j}, counted from 0; {many}. {fill}"
-
-
-TOO_LARGE = "infinity or a value too large for float64"
-
-
-def odd_cell(cells, name) -> str:
-    """Words for the first cell of objects or texts that does not read as a number."""
+    if cells.dtype.kind in "biuf":
+        with np.errstate(over="ignore"):
+            bad = ~np.isfinite(cells.astype(float, copy=False))
+        if not bad.any():
+            return ""
+        missing = np.isnan(cells)
+        i, j = np.unravel_index(int(np.argmax(missing if missing.any() else bad)), cells.shape)
+        many = f"{int(bad.any(axis=1).sum()):,} of {len(cells):,} rows are so"
+        what = "NaN" if missing[i, j] else TOO_LARGE
+        return (
+            f"Input {name} contains {what} in row {i}, column {j}, counted from 0; {many}. {FILL}"
+        )
     for (i, j), cell in np.ndenumerate(cells):
         cell = cell.item() if isinstance(cell, np.generic) else cell
         try:
             number = float("nan") if cell is None else float(cell)
         except (TypeError, ValueError, OverflowError):
-            number = None
-        if number is None:
             return (
                 f"Row {i}, column {j} of {name} (counted from 0) holds {cell!r:.60} of type "
                 f"{type(cell).__name__}, and every cell of the argument must be a number, or a "
@@ -135,9 +116,8 @@ def odd_cell(cells, name) -> str:
             )
         if not np.isfinite(number):
             what = "NaN" if np.isnan(number) else TOO_LARGE
-            missing = " (None is a missing value)" if cell is None else ""
+            none = " (None is a missing value)" if cell is None else ""
             return (
-                f"Input {name} contains {what} in row {i}, column {j}, counted from 0{missing}. "
-                "Fill such values (sklearn.impute.SimpleImputer), or leave out their rows."
+                f"Input {name} contains {what} in row {i}, column {j}, counted from 0{none}. {FILL}"
             )
     return ""

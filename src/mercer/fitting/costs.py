@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
+from .._packages import has
 from ..bases import RandomFeatures
 from ..bases.columns import has_columns
 from ..bases.fourier import most_frequencies, why_not
 from ..bases.fourier_grid import choose_spacing, predicted_count, predicted_radius, room_beyond
 from ..compute import TiledEngine, is_sparse
 from ..compute.linalg import LONG_ROWS, times_few
-from ..compute.nonuniform import is_available
 from ..kernels import Kernel, Precomputed
 from ..selectors import FullGreedy
 from ..selectors.sampling import default_pool, second_stage
@@ -433,7 +433,7 @@ def fourier(
 ) -> Estimate:
     """One transform of all rows, then products of a Toeplitz matrix that do not depend on n."""
     name, d = 'basis="fourier"', work.d
-    reason = why_not(kernel, d) or ("" if is_available() else "finufft is not installed.")
+    reason = why_not(kernel, d) or ("" if has("finufft") else "finufft is not installed.")
     if reason:
         return Estimate(name, None, 0.0, 0, np.inf, False, reason.rstrip("."))
     extent = np.asarray(extent, dtype=float)
