@@ -8,6 +8,7 @@ import numpy as np
 
 from ..compute import (
     TiledEngine,
+    TileStore,
     array_namespace,
     format_bytes,
     is_sparse,
@@ -220,7 +221,7 @@ class PointGram(GramBasis, PointBasis):
         side, threads = self.engine.tiling(self.pairs)
         # The other precision has tiles in flight and prepared rows as well.
         others = 2 * threads * self.pairs.tile_bytes(side) + 3 * self.pairs.kept_bytes
-        return self.engine.store(self.engine.memory - others)
+        return TileStore(self.engine.memory - others, self.engine.empty)
 
     def _drafts(self) -> list["PointGram"]:
         """Drafts that were made."""
@@ -238,7 +239,7 @@ class PointGram(GramBasis, PointBasis):
         whole = self._whole or self.engine
         if whole.device is not None:
             return  # a device says itself when it is full
-        least = size + whole.least_tile(self.kernel.pairs(self.points, dtype=self.dtype))
+        least = size + self.kernel.pairs(self.points, dtype=self.dtype).tile_bytes(whole.sides[-1])
         if least > whole.memory:
             raise ValueError(
                 f"memory={format_bytes(whole.memory)} cannot hold one tile of the kernel matrix "

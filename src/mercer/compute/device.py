@@ -53,6 +53,7 @@ class TorchEngine(TiledEngine):
 
     def __init__(self, memory=None, device="cuda", on_tiles=None):
         self.device = check_device(device)
+        self.where = str(self.device)
         self.devices = all_devices(device, self.device)
         self._ahead = None
         free = free_memory(self.device)
@@ -119,7 +120,18 @@ class TorchEngine(TiledEngine):
             try:
                 return self._product(pairs, V, store)
             except torch.OutOfMemoryError:
-                self._shrink(pairs)
+                pairs.prepared.clear()
+                if self.device.type == "cuda":
+                    torch.cuda.empty_cache()
+                least = pairs.tile_bytes(self.sides[-1])
+                if self.memory // 2 < least:
+                    raise MemoryError(
+                        f"{self.device} has {format_bytes(free_memory(self.device))} free, too "
+                        f"little for one tile of the kernel matrix ({format_bytes(least)}). Free "
+                        "some of it, pass fewer rows, or leave device out to compute in main "
+                        "memory."
+                    ) from None
+                self.memory //= 2
 
     def _run(self, tasks, work, threads, turns=None):
         with exact_products():
@@ -135,30 +147,22 @@ class TorchEngine(TiledEngine):
 
     def _product(self, pairs, V, store):
         few = pairs.shape[1] < FUSED_COLUMNS and pairs.itemsize == 4
-        if pairs.itemsize < 8 and not few and self.fuses(pairs.kernel):
-            return self._fused_product(pairs, self.asarray(V))
-        return super().pair_rows(pairs, V, store)
-
-    def _fused_product(self, pairs, V):
+        if pairs.itemsize == 8 or few or not self.fuses(pairs.kernel):
+            return super().pair_rows(pairs, V, store)
         from .fused import Preparation, product
 
-        preparation = Preparation(pairs, self.device)
+        V, preparation = self.asarray(V), Preparation(pairs, self.device)
         if self._ahead is not None:
             self._ahead.wait()
-        if isinstance(pairs.X, PagedRows) or isinstance(pairs.Z, PagedRows):
-            return self._streamed_product(preparation, pairs, V)
-        columns = preparation.columns()
-        rows = columns if pairs.symmetric else preparation.rows()
-        many = pairs.shape[0] * pairs.shape[1] >= SHARED_PAIRS
-        return product(rows, columns, V, self.devices if many else [self.device], self.on_tiles)
-
-    def _streamed_product(self, preparation, pairs, V):
-        """Blocks of rows against blocks of columns, each prepared when its turn comes."""
-        from .fused import product
-
-        (n, m), b = pairs.shape, V.shape[1]
+        n, m = pairs.shape
+        if not isinstance(pairs.X, PagedRows) and not isinstance(pairs.Z, PagedRows):
+            columns = preparation.all("columns")
+            rows = columns if pairs.symmetric else preparation.all("rows")
+            devices = self.devices if n * m >= SHARED_PAIRS else [self.device]
+            return product(rows, columns, V, devices, self.on_tiles)
+        # Blocks of rows against blocks of columns, each prepared when its turn comes.
         block = max(1, int(STREAMED_SHARE * self.memory) // preparation.row_bytes)
-        out, columns = self.zeros((n, b)), row_blocks(m, block)
+        out, columns = self.zeros((n, V.shape[1])), row_blocks(m, block)
         for done, i in enumerate(row_blocks(n, block), 1):
             rows = preparation.some(pairs.X, i)
             for j in columns:
@@ -171,20 +175,6 @@ class TorchEngine(TiledEngine):
     def __getstate__(self):
         # Threads do not travel.
         return super().__getstate__() | {"_ahead": None}
-
-    def _shrink(self, pairs):
-        """Halve the budget after the device ran out of memory, down to what cannot be less."""
-        pairs.prepared.clear()
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-        least = pairs.tile_bytes(self.sides[-1])
-        if self.memory // 2 < least:
-            raise MemoryError(
-                f"{self.device} has {format_bytes(free_memory(self.device))} free, too little for "
-                f"one tile of the kernel matrix ({format_bytes(least)}). Free some of it, pass "
-                "fewer rows, or leave device out to compute in main memory."
-            ) from None
-        self.memory //= 2
 
 
 class PagedRows(BlocksOnDemand):

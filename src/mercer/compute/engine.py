@@ -8,7 +8,6 @@ other (a 400 x 400 eigenproblem was seen to take seconds), so they are held at o
 import math
 import os
 import threading
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -92,8 +91,8 @@ class Turns:
         self._called_off = True
 
 
-class TiledEngine(ABC):
-    """Row blocks and tiles, wherever arrays live: a subclass makes arrays and runs tasks.
+class TiledEngine:
+    """Row blocks and tiles: on NumPy arrays, unless a subclass makes others.
 
     Attributes
     ----------
@@ -110,6 +109,8 @@ class TiledEngine(ABC):
     on_tiles: Callable | None = None
     #: The device that arrays are on; None for main memory.
     device: Any = None
+    #: ... by name.
+    where = "cpu"
     #: Tile sides to try, largest first.
     sides: tuple[int, ...]
     #: Side below which tiles are not cut only to share them out between threads.
@@ -120,22 +121,17 @@ class TiledEngine(ABC):
     sum_block = 512
     stream_block = 1024
 
-    @abstractmethod
     def empty(self, shape: Any, dtype: Any = np.float64) -> Array:
         """A new array where the work is done."""
+        return np.empty(shape, dtype)
 
-    @abstractmethod
     def zeros(self, shape: Any) -> Array:
         """A new array of zeros in double precision where the work is done."""
+        return np.zeros(shape)
 
-    @abstractmethod
     def asarray(self, A: Array, dtype: Any = None) -> Array:
         """A small array where the work is done."""
-
-    @property
-    def where(self) -> str:
-        """The device by name, ``"cpu"`` for main memory."""
-        return "cpu" if self.device is None else str(self.device)
+        return np.ascontiguousarray(A, dtype=dtype)
 
     def place(self, X: Array) -> Array:
         """Rows where the work is done, or an object whose blocks are."""
@@ -166,10 +162,6 @@ class TiledEngine(ABC):
         with one_thread():
             return eigh(A)
 
-    def store(self, room: int) -> TileStore:
-        """A place for `room` bytes of tiles."""
-        return TileStore(room, self.empty)
-
     def tiling(self, pairs: Any) -> tuple[int, int]:
         """The tile side and the number of threads that the budget allows.
 
@@ -181,15 +173,11 @@ class TiledEngine(ABC):
                 for side in self.sides:
                     if threads * pairs.tile_bytes(side) <= self.memory // share:
                         return side, threads
-        least = self.least_tile(pairs)
+        least = pairs.tile_bytes(self.sides[-1])
         raise ValueError(
             f"memory={format_bytes(self.memory)} cannot hold one tile of the kernel matrix. "
             f"Give at least {format_bytes(least)}, for example memory={least}."
         )
-
-    def least_tile(self, pairs: Any) -> int:
-        """Bytes of the smallest tile."""
-        return int(pairs.tile_bytes(self.sides[-1]))
 
     def with_memory(self, memory: int) -> "TiledEngine":
         """The same engine with another budget."""
@@ -405,18 +393,6 @@ class LocalEngine(TiledEngine):
         self.memory = memory
         self.threads = count_threads(threads)
         self.on_tiles = on_tiles
-
-    def empty(self, shape: Any, dtype: Any = np.float64) -> Array:
-        """A NumPy array."""
-        return np.empty(shape, dtype)
-
-    def zeros(self, shape: Any) -> Array:
-        """A NumPy array of zeros."""
-        return np.zeros(shape)
-
-    def asarray(self, A: Array, dtype: Any = None) -> Array:
-        """A contiguous NumPy array."""
-        return np.ascontiguousarray(A, dtype=dtype)
 
 
 def count_threads(n_jobs: int | None) -> int:

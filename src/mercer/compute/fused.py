@@ -59,30 +59,27 @@ class Preparation:
         d = self.pairs.X.shape[1]
         return 8 * prepared_width(d, self.map) + 16 * d
 
-    def columns(self) -> "PreparedRows":
-        """All columns, kept."""
-        return self._kept("columns", self.pairs.Z)
-
-    def rows(self) -> "PreparedRows":
-        """All rows, kept."""
-        return self._kept("rows", self.pairs.X)
-
     def some(self, X, block) -> "PreparedRows":
         """A block of rows, not kept."""
         return PreparedRows(X[block], self.pairs.origin, self.map, self.precision, self.device)
 
-    def _kept(self, side, X):
+    def all(self, side: str) -> "PreparedRows":
+        """All "rows" or "columns", kept."""
         prepared = self.pairs.prepared
         if side not in prepared:
+            X = self.pairs.X if side == "rows" else self.pairs.Z
             prepared[side] = self.some(X, slice(0, X.shape[0]))
         return prepared[side]
 
     def _fit_half(self) -> bool:
-        largest = [
-            largest_number(scaled(X[block], self.pairs.origin, self.map), self.map)
-            for X in (self.pairs.X, self.pairs.Z)
-            for block in row_blocks(X.shape[0], PREPARED_ROWS)
-        ]
+        """Whether the largest number that prepared rows hold is in the range of float16."""
+        largest = []
+        for X in (self.pairs.X, self.pairs.Z):
+            for block in row_blocks(X.shape[0], PREPARED_ROWS):
+                rows = scaled(X[block], self.pairs.origin, self.map)
+                largest.append(rows.abs().amax())
+                if self.map.distance:
+                    largest.append(0.5 * torch.sum(rows * rows, dim=1).amax())
         return bool(torch.stack(largest).amax() < HALF_RANGE)
 
 
@@ -173,13 +170,6 @@ def prepared_width(d: int, scalar_map) -> int:
     return whole_width(d + (NORM_COLUMNS if scalar_map.distance else 0))
 
 
-def largest_number(rows, scalar_map):
-    """The largest number that prepared rows hold."""
-    if scalar_map.distance:
-        return torch.maximum(0.5 * torch.sum(rows * rows, dim=1).amax(), rows.abs().amax())
-    return rows.abs().amax()
-
-
 def scaled(rows, origin, scalar_map):
     """Rows as the scalar map takes them, in float64."""
     rows = rows.to(torch.float64)
@@ -237,7 +227,10 @@ class Share:
     def add(self, panel):
         """Add the products of a panel of rows."""
         rows, columns, symmetric = self.rows, self.columns, self.side is not None
-        chunk = chunk_columns(panel, columns.right[0].shape[0], symmetric)
+        # Columns of one program, so that there are enough programs.
+        strips, m = (panel.stop - panel.start) // STRIP, columns.right[0].shape[0]
+        programs = -(-PROGRAMS * (2 if symmetric else 1) // strips)
+        chunk = min(CHUNK, -(-m // (programs * STRIP)) * STRIP)
         with current(self.device):
             launch(
                 rows.left,
@@ -251,7 +244,7 @@ class Share:
                 chunk,
                 0 if rows is columns else None,
             )
-            if self.side is not None:
+            if symmetric:
                 self.total += self.side
                 self.side.zero_()
 
@@ -284,13 +277,6 @@ class CompiledAhead:
         """Return when all are there."""
         while self._waiting:
             self._waiting.pop().result()
-
-
-def chunk_columns(panel, m: int, symmetric: bool) -> int:
-    """Columns of one program, so that there are enough programs."""
-    strips = (panel.stop - panel.start) // STRIP
-    programs = -(-PROGRAMS * (2 if symmetric else 1) // strips)
-    return min(CHUNK, -(-m // (programs * STRIP)) * STRIP)
 
 
 def prepare_vectors(V, m, width, precision):

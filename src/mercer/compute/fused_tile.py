@@ -82,8 +82,25 @@ class Tile:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """Rows, columns, warps and stages."""
-        return tile_shape(self)
+        """Rows and columns, warps and pipeline stages that were fastest on an H200."""
+        D, B = self.D, self.B
+        if self.precision not in ("half", "split"):
+            small = self.precision == "tf32x3" or D > SLICE or B > SLICE
+            return 64 if small else STRIP, 64, 4, 2
+        if D > 2 * SLICE:
+            return STRIP, 128, 8, 3
+        if self.precision == "half":
+            stages, halves = 2 if B == 32 and D >= SLICE else 3, 1
+        elif self.symmetric and self.low and D <= SLICE:
+            return STRIP, 128, 8, 2
+        else:
+            stages, halves = 2 if self.symmetric and D <= SLICE else 3, 2
+        # Shared memory of a tile that keeps its rows: exactly what the compiler was seen to take.
+        vectors = 2 * B * (2 if self.low else 1)
+        kept = 2 * STRIP * D * halves
+        kept += (STRIP * vectors + 2 * STRIP * 64 * halves) if self.symmetric else 0
+        fits = kept + stages * 64 * (2 * D * halves + vectors) <= SHARED_BYTES
+        return STRIP, 64, 4, stages if fits else 2
 
     @property
     def constants(self) -> dict:
@@ -125,32 +142,6 @@ def whole_width(d: int) -> int:
         return -(-d // SLICE) * SLICE
     width = -(-max(d, 1) // 16) * 16
     return width if width in (16, 32, 48, 64, 80, 96) else 2 * SLICE
-
-
-def tile_shape(tile: Tile) -> tuple[int, int, int, int]:
-    """Rows and columns of a tile, warps and pipeline stages that were fastest on an H200."""
-    D, B = tile.D, tile.B
-    if tile.precision not in ("half", "split"):
-        small = tile.precision == "tf32x3" or D > SLICE or B > SLICE
-        return 64 if small else STRIP, 64, 4, 2
-    if D > 2 * SLICE:
-        return STRIP, 128, 8, 3
-    if tile.precision == "half":
-        shape = STRIP, 64, 4, 2 if B == 32 and D >= SLICE else 3
-    elif tile.symmetric and tile.low and D <= SLICE:
-        return STRIP, 128, 8, 2
-    else:
-        shape = STRIP, 64, 4, 2 if tile.symmetric and D <= SLICE else 3
-    return shape if shared_bytes(tile, shape) <= SHARED_BYTES else (*shape[:3], 2)
-
-
-def shared_bytes(tile: Tile, shape: tuple[int, int, int, int]) -> int:
-    """Shared memory of a tile that keeps its rows: exactly what the compiler was seen to take."""
-    (BM, BN, _, stages), halves = shape, 2 if tile.precision == "split" else 1
-    vectors = 2 * tile.B * (2 if tile.low else 1)
-    rows = 2 * BM * tile.D * halves
-    both_sides = (BM * vectors + 2 * BM * BN * halves) if tile.symmetric else 0
-    return rows + both_sides + stages * (2 * BN * tile.D * halves + BN * vectors)
 
 
 def uses_symmetry(D: int, B: int, precision: str) -> bool:

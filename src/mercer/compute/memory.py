@@ -79,7 +79,7 @@ def _is_limited() -> bool:
 
 
 def _read(path: str, after: bytes = b"") -> int | None:
-    """The first number of a file of the kernel, or that after a word near its beginning, or None."""
+    """The first number of a file of the system, or the first after a word, or None."""
     try:
         # In a third of the time that a file object takes.
         file = os.open(path, os.O_RDONLY)
