@@ -26,7 +26,7 @@ from .arrays import Array, array_namespace, to_numpy
 # Rows up to which any decomposition takes about a second, and operations that do.
 LONG_ROWS, LONG_WORK = 2000, 1e10
 # Columns of a panel, and rows or columns that a panel is multiplied with at once.
-PANEL, STRIP = 512, 4096
+PANEL, STRIP = 512, 1024
 # Columns reduced to tridiagonal form before the rest of the matrix is updated.
 REFLECTORS = 64
 # The name of threads in which NumPy works.
