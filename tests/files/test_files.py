@@ -115,7 +115,7 @@ def test_open_datasets_are_read_chunk_by_chunk(X, tmp_path):
         # No chunk of 30 rows is decoded twice, also where blocks are smaller.
         assert [len(chunk) for chunk in source.chunks(7)] == [30, 30, 30, 13]
         assert [len(chunk) for chunk in source.chunks(70)] == [60, 43]
-    with pytest.raises(ValueError, match=r"open it, and pass h5py\.File\(path\)\[name\]"):
+    with pytest.raises(ValueError, match=r"In Python pass h5py\.File\(path\)\[name\]"):
         open_source(tmp_path / "x.h5")
 
 

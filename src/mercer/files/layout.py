@@ -20,8 +20,6 @@ from .base import COUNTER
 
 #: Endings of compressed files, and what opens them.
 COMPRESSED = {".gz": gzip.open}
-# What reading raises where a file is damaged, or in another encoding.
-UNREADABLE = (UnicodeError, LookupError, EOFError, OSError, zlib.error, csv.Error)
 # Characters of a line at most, as of ten million columns: a small compressed file can hold a line
 # of any length.
 MOST_LINE = 2**27
@@ -42,8 +40,6 @@ TRUTH = {"true": 1.0, "false": 0.0}
 # Share of cells that are numbers in a column of numbers with a few faults; with less it is text.
 MOSTLY = 0.5
 DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ]\d{1,2}:\d{2}.*)?")
-
-Numbers = Sequence[float | None]
 
 
 @dataclass(frozen=True)
@@ -192,7 +188,7 @@ def open_lines(path: Path, format: TextFormat, comment: str | None) -> Iterator[
         raise ValueError(
             f"{path.name}: there is no encoding {format.encoding!r}. Give one that Python knows."
         ) from error
-    except UNREADABLE as error:
+    except (UnicodeError, EOFError, OSError, zlib.error, csv.Error) as error:
         with path.open("rb") as raw:
             start = raw.read(2)
         marked = start in (b"\xff\xfe", b"\xfe\xff")
@@ -332,7 +328,7 @@ def counts_up(first: list[str], below: list, format: TextFormat) -> bool:
     return names[0] == 0 or any(n % 1 for row in below for n in row if n is not None and n == n)
 
 
-def steps_by_one(numbers: Numbers) -> bool:
+def steps_by_one(numbers: Sequence[float | None]) -> bool:
     """Whether these are whole numbers, each one more than the last."""
     known = [number for number in numbers if number is not None]
     if not known or len(known) < len(numbers):

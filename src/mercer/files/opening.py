@@ -98,7 +98,8 @@ def open_path(path: Path, columns, name, format) -> RowSource:
     suffix = path.suffix.lower()
     if suffix in STORES:
         raise ValueError(
-            f"{path.name}: open it, and pass {STORES[suffix]}, which is read chunk by chunk."
+            f"{path.name} is opened by its own library. In Python pass {STORES[suffix]}, or a "
+            "function that returns an iterator of blocks; else save its rows as .npy or .parquet."
         )
     if suffix in ARRAYS:
         if columns is not None:
