@@ -32,9 +32,9 @@ def test_versions_of_all_that_matters(capsys):
 
 
 @pytest.mark.skipif(not PYPROJECT.is_file(), reason="pyproject.toml is not beside the tests")
-def test_every_dependency_is_listed():
+def test_every_dependency_is_listed(capsys):
     lines = tomllib.loads(PYPROJECT.read_text())["project"]["dependencies"]
-    assert [line.split(">")[0] for line in lines] == list(_versions.REQUIRED)
+    assert {line.split(">")[0] for line in lines} <= set(shown(capsys))
 
 
 def test_absent_libraries_are_said_to_be_absent(capsys, monkeypatch):

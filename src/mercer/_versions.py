@@ -2,43 +2,21 @@
 
 import os
 import platform
+import re
 import sys
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 
 from ._packages import has
 from .compute import format_bytes
 from .compute.engine import usable_cores
 from .compute.memory import available_memory
 
-REQUIRED = (
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "array-api-compat",
-    "threadpoolctl",
-    "numba",
-    "safetensors",
-    "rich",
-    "matplotlib",
-)
+# What mercer can use beside what it needs.
 OPTIONAL = (
-    "torch",
-    "triton",
-    "cupy",
-    "finufft",
-    "dask",
-    "distributed",
-    "pandas",
-    "polars",
-    "pyarrow",
-    "duckdb",
-    "zarr",
-    "h5py",
-    "onnx",
+    *("torch", "triton", "cupy", "finufft", "dask", "distributed", "pandas", "polars"),
+    *("pyarrow", "duckdb", "zarr", "h5py", "onnx"),
 )
-# They change how many threads the libraries below us start.
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def show_versions() -> None:
@@ -60,13 +38,16 @@ def show_versions() -> None:
 
 def versions_text() -> str:
     """All facts, a line each, their names aligned."""
-    facts = [*system(), *packages(), *thread_pools(), *devices()]
-    width = max(len(name) for name, _ in facts)
-    return "\n".join(f"{name:<{width}}  {text}" for name, text in facts)
+    found = list(facts())
+    width = max(len(name) for name, _ in found)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in found)
 
 
-def system() -> Iterator[tuple[str, str]]:
-    """The interpreter, the machine, and what of it this process may use."""
+def facts() -> Iterator[tuple[str, str]]:
+    """The interpreter, the machine and what of it this process may use, libraries, devices."""
+    import scipy.linalg  # noqa: F401  its BLAS may be another than NumPy's
+    from threadpoolctl import threadpool_info
+
     from . import __version__
 
     yield "mercer", __version__
@@ -74,33 +55,20 @@ def system() -> Iterator[tuple[str, str]]:
     yield "platform", platform.platform()
     yield "cores", f"{usable_cores()} usable of {os.cpu_count()}"
     yield "free memory", format_bytes(available_memory())
-
-
-def packages() -> Iterator[tuple[str, str]]:
-    """Versions of what mercer needs, and of what it can use."""
-    for names, absent in ((REQUIRED, "missing"), (OPTIONAL, "not installed")):
-        for name in names:
-            try:
-                yield name, version(name)
-            except PackageNotFoundError:
-                yield name, absent
-
-
-def thread_pools() -> Iterator[tuple[str, str]]:
-    """BLAS and OpenMP libraries that this process has loaded, and their threads."""
-    import scipy.linalg  # noqa: F401  its BLAS may be another than NumPy's
-    from threadpoolctl import threadpool_info
-
+    needed = [line for line in requires("mercer") or () if "extra ==" not in line]
+    for line in (*needed, *OPTIONAL):
+        (name,) = re.findall(r"^[\w-]+", line)
+        try:
+            yield name, version(name)
+        except PackageNotFoundError:
+            yield name, "not installed"
     for pool in threadpool_info():
         about = f"{pool['internal_api']} {pool['version'] or ''}".strip()
         yield pool["user_api"], f"{about}, {pool['num_threads']} threads ({pool['filepath']})"
-    for name in THREAD_VARIABLES:
+    # They change how many threads the libraries below us start.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         if name in os.environ:
             yield name, os.environ[name]
-
-
-def devices() -> Iterator[tuple[str, str]]:
-    """CUDA as torch sees it, and its devices."""
     if not has("torch"):
         return
     try:
@@ -111,5 +79,5 @@ def devices() -> Iterator[tuple[str, str]]:
     usable = "" if torch.cuda.is_available() else ", no device"
     yield "CUDA of torch", f"{torch.version.cuda or 'none'}{usable}"
     for i in range(torch.cuda.device_count()):
-        about = torch.cuda.get_device_properties(i)
-        yield f"cuda:{i}", f"{about.name}, {format_bytes(about.total_memory)}"
+        device = torch.cuda.get_device_properties(i)
+        yield f"cuda:{i}", f"{device.name}, {format_bytes(device.total_memory)}"
