@@ -6,7 +6,6 @@ A kernel is a recipe: parameters only. `resolve` puts numbers in place of ``None
 
 from abc import ABC, abstractmethod
 from copy import copy
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -287,7 +286,7 @@ class FactoredPairs(Pairs):
 
     def __init__(self, kernel, X, Z, dtype, store, finish=None):
         super().__init__(kernel, X, Z, dtype)
-        self.finish = finish or kernel.finish
+        self.finish, self.origin = finish or kernel.finish, kernel.origin(self.Z)
         self._left: Any = None
         self._right: Any = None
         # Every column is met by many rows; the rows of a wide matrix come only once.
@@ -303,11 +302,6 @@ class FactoredPairs(Pairs):
                     block = slice(start, min(start + EMBED_ROWS, m))
                     rows[block] = self._embed(self.Z, block)
             self._left, self._right = rows if self.symmetric else None, kernel.turn(rows)
-
-    @cached_property
-    def origin(self) -> Any:  # type: ignore[override]
-        """As the kernel finds it among the columns; who asks for sizes alone needs none."""
-        return self.kernel.origin(self.Z)
 
     def _embed(self, X, block):
         return self.kernel.embed(rows_of(X, block, self.dtype, self.origin))
@@ -383,14 +377,15 @@ def multiply(left, right, out):
 
 def rows_of(X, block, dtype, origin=None):
     """Rows of X in one precision, shifted by `origin`; sparse rows stay sparse."""
-    rows = X[block]
-    if is_sparse(rows):
-        return rows.astype(dtype)
-    xp = array_namespace(rows)
+    rows, xp = X[block], np
+    if not isinstance(rows, np.ndarray):
+        if is_sparse(rows):
+            return rows.astype(dtype)
+        xp = array_namespace(rows)
     if origin is not None:
         # The difference is taken in the wider type, before any rounding: that is its use.
-        wide = xp.float64 if dtype == xp.float64 else float_dtype(rows)
-        rows = xp.asarray(rows, dtype=wide) - origin
+        single = dtype != xp.float64 and rows.dtype == xp.float32
+        rows = xp.asarray(rows, dtype=xp.float32 if single else xp.float64) - origin
     return xp.asarray(rows, dtype=dtype)
 
 
@@ -407,10 +402,10 @@ def dense_rows(X):
 
 def row_squares(X):
     """|x|^2 for every row, (n,)."""
-    if is_sparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     if isinstance(X, np.ndarray):
         return np.einsum("ij,ij->i", X, X)
+    if is_sparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     return array_namespace(X).sum(X * X, axis=1)
 
 
@@ -434,7 +429,9 @@ def append_columns(X, *columns):
 
 def same_for_all(X, value: float):
     """One number for every row of X, in float64 and where X is, (n,)."""
-    xp = np if is_sparse(X) else array_namespace(X)
+    if isinstance(X, np.ndarray) or is_sparse(X):
+        return np.full(X.shape[0], value)
+    xp = array_namespace(X)
     return xp.full(X.shape[0], value, dtype=xp.float64, **placement_of(X))
 
 
@@ -450,7 +447,7 @@ def median_row(X):
     half = sample.shape[0] // 2
     ordered = np.partition(sample, half, axis=0) if xp is np else xp.sort(sample, axis=0)
     # In the data's own precision the difference is exact enough and keeps its type.
-    return xp.asarray(ordered[half], dtype=float_dtype(X))
+    return xp.asarray(ordered[half], dtype=xp.float32 if X.dtype == xp.float32 else xp.float64)
 
 
 def farthest(X, origin, sizes) -> float:

@@ -70,9 +70,8 @@ class Laplacian(DirectKernel):
     def gamma_at(self, distance: float) -> float:
         return 1.0 / distance
 
-    def origin(self, X: Array) -> Any:
-        """The median of some rows: distances stay, and single precision has less to hold."""
-        return median_row(X)
+    #: About the middle of the rows distances stay, and single precision has less to hold.
+    origin = staticmethod(median_row)
 
     def growth(self, X: Array) -> float:
         """The largest gamma |x|_1: differences from the origin are rounded before distances.

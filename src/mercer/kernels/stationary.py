@@ -52,7 +52,7 @@ class StationaryKernel(FactoredKernel):
             d = X.shape[1]
             E = np.empty((X.shape[0], d + 2), X.dtype)
             np.multiply(X, X.dtype.type(scale), out=E[:, :d])
-            np.multiply(row_squares(E[:, :d]), -0.5, out=E[:, d])
+            np.multiply(np.einsum("ij,ij->i", E[:, :d], E[:, :d]), -0.5, out=E[:, d])
             E[:, d + 1] = 1.0
             return E
         scaled = X * scale
@@ -82,9 +82,8 @@ class StationaryKernel(FactoredKernel):
         out += norms
         return out
 
-    def origin(self, X: Array) -> Any:
-        """The median of some rows: distances stay, cancellation shrinks."""
-        return median_row(X)
+    #: About the middle of the rows distances stay, and cancellation shrinks.
+    origin = staticmethod(median_row)
 
     def keeps_digits(self, left: Array, right: Array) -> bool:
         """Whether all rows are near enough to the origin."""
@@ -142,8 +141,10 @@ class StationaryKernel(FactoredKernel):
 def minus_squares(E):
     """-gamma |x|^2 of prepared rows, of the left or of the right factor, (n,)."""
     d = E.shape[1] - 2
-    last = E[:, [d, d + 1]].toarray() if is_sparse(E) else E[:, d:]
     # The other of the two columns holds ones. A minimum along the short axis takes 20 times longer.
+    if isinstance(E, np.ndarray):
+        return np.minimum(E[:, d], E[:, d + 1])
+    last = dense_rows(E[:, [d, d + 1]])
     return array_namespace(last).minimum(last[:, 0], last[:, 1])
 
 

@@ -90,9 +90,8 @@ class Gower(DirectKernel):
         self._per_column(X.shape[1])
         return super().pairs(X, Z, dtype, store)
 
-    def origin(self, X: Array) -> Any:
-        """The median of some rows: differences stay, and single precision has less to hold."""
-        return median_row(X)
+    #: About the middle of the rows differences stay, and single precision has less to hold.
+    origin = staticmethod(median_row)
 
     def argument(self, X: Array) -> float:
         """Mean of |x| / range of the row farthest from the origin."""
