@@ -3,6 +3,7 @@
 import io
 import math
 import time
+from collections.abc import Callable
 
 from rich.console import Console
 from rich.progress import (
@@ -62,10 +63,13 @@ class PassBar:
                 self._bar.update(self._task, completed=self._done, total=self._done)
             self._bar.stop()
 
-    def tiles(self, done: int, total: int) -> None:
-        """A share of the running pass is done."""
-        if self._bar is not None:
-            self._bar.update(self._task, completed=self._done + done / total)
+    @property
+    def tiles(self) -> Callable[[int, int], None] | None:
+        """What to call when a share of the running pass is done; None where nothing is shown."""
+        bar = self._bar
+        if bar is None:
+            return None
+        return lambda done, total: bar.update(self._task, completed=self._done + done / total)
 
     def report(self, state: PassState) -> bool:
         """A pass is done; True if the callback asks to stop."""
