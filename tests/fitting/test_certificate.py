@@ -171,13 +171,6 @@ def test_results_are_frozen():
         make().kind = "guess"
 
 
-def test_advice_where_more_passes_do_not_help():
-    X = generator(200, 4).standard_normal((200, 4))
-    model = KernelPCA(3, kernel="rbf", eigen_solver="krylov", random_state=0).fit(X)
-    assert "raise tol" in model._advice()
-    assert "max_iter" not in model._advice()
-
-
 @pytest.mark.parametrize("basis", ["points", "landmarks", "features"])
 def test_shares_are_plain_numbers(basis):
     """NumPy's would be printed with their type."""
