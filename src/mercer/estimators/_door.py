@@ -157,7 +157,7 @@ class Door(BaseEstimator):
                     "X.compute() if it fits into memory, or a sample of it, or its columns of "
                     "numbers",
                 )
-            rows: Rows = DaskRows(X, self.memory, self.n_jobs, self.device)
+            rows: Any = DaskRows(X, self.memory, self.n_jobs, self.device)
             validate_data(self, rows.head, reset=reset, skip_check_array=True)
         elif type(X) is not np.ndarray and is_source(X):
             rows = self._open_source(X, reset)
@@ -259,7 +259,8 @@ class Door(BaseEstimator):
     @contextmanager
     def _task(self, X, sample_weight=None, **more) -> Iterator[FitTask]:
         """The task of a fit, checked as far as it can be before the work, its progress shown."""
-        rows = given = self._open(X, reset=True)
+        rows: Any = self._open(X, reset=True)
+        given = rows
         weights = None
         if sample_weight is not None:
             weights = checked_weights(sample_weight, count_rows(rows))

@@ -216,9 +216,9 @@ def small_problem(task: FitTask, recipe: BasisRecipe, kernel: Kernel) -> Problem
     if isinstance(basis, ColumnBasis):
         function = task.moments_of(basis, Whitening(basis.size), weights=weights)
         (sums,), kept = one_pass(task, function)
-        found = function.basis, function.whitening, function.finished(sums), task.center
-        X = task.array if type(function) is MomentsOf else None
-        return ColumnProblem(*found, n_rows=n_rows, model_rows=kept, X=X)
+        moments, X = function.finished(sums), task.array if type(function) is MomentsOf else None
+        given = basis, function.whitening, moments, task.center
+        return ColumnProblem(*given, n_rows=n_rows, model_rows=kept, X=X)
     check_moments(basis.size, basis.noun, engine)
     whitening = choose_whitening(basis, task.pilot, task.rows.shape[0])
     function = task.moments_of(basis, whitening, weights=weights)

@@ -183,7 +183,7 @@ class BlockRows(Rows):
         if self.source.array is not None:
             return ArrayRows(self.source.array).identity()
         with closing(self.source.blocks(IDENTITY_ROWS)) as blocks:
-            first = next(iter(blocks), np.zeros((0, self.shape[1])))
+            first: Any = next(iter(blocks), np.zeros((0, self.shape[1])))
         first = first.toarray() if is_sparse(first) else first
         files: list[Path] = []
         if isinstance(self.original, str | PathLike):
