@@ -3,18 +3,25 @@
 import warnings
 from argparse import Namespace
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import HebbianKernelPCA, KernelPCA, SupervisedKernelPCA
+from ..compute import parse_bytes
 from ..files import FillMissing, RowSource
+from ..files.layout import COMPRESSED
+from ..rows.blocks import WHOLE_SHARE
 from ..selectors import SELECTORS
 from .failures import JobError, UsageError
 from .models import TableModel
 from .outputs import Result, lines, verbosity, whole_file
 from .parser import BASES, KERNELS, SOLVERS, did_you_mean, methods
-from .tables import InputTable, Scaling, fits_memory, mixed_table, warn_of_scales
+from .tables import InputTable, Scaling, mixed_table, warn_of_scales
+
+# Bytes of text in a byte of a compressed table, more than numbers have.
+UNPACKED = 8
 
 
 def fit(args: Namespace) -> Result:
@@ -75,8 +82,12 @@ def fit_result(args: Namespace, model, method: str, rows: int | None, scaling: S
 
 def training_rows(table: InputTable, method: str) -> tuple[Any, Scaling]:
     """The rows as the estimator takes them, in memory or read in blocks, and their scaling."""
-    args, rows = table.args, table.source
-    if table.image_shape is not None or fits_memory(table, args.memory):
+    args, rows, path = table.args, table.source, Path(table.args.data)
+    # Text takes about as much as its numbers, and what is compressed several times less.
+    size = path.stat().st_size * (UNPACKED if path.suffix.lower() in COMPRESSED else 1)
+    if rows.n_rows is not None:
+        size = rows.n_rows * rows.n_columns * rows.dtype.itemsize
+    if table.image_shape is not None or size <= parse_bytes(args.memory) // WHOLE_SHARE:
         rows = first = table.source.read()
         if len(rows) < 2:
             count = "one row" if len(rows) else "no rows"

@@ -35,7 +35,7 @@ def cluster(args: Namespace) -> Result:
         summary = [
             ("rows", f"{rows:,}"),
             ("cluster sizes", " ".join(str(size) for size in sizes)),
-            ("eigenvalues", f"{listed(values)} (1 is a cluster apart)"),
+            ("eigenvalues", f"{rounded(values)} (1 is a cluster apart)"),
         ]
         facts = {"rows": rows, "clusters": args.clusters, "sizes": sizes, "eigenvalues": values}
         columns = beside(table.kept(), {"cluster": model.labels_})
@@ -54,7 +54,7 @@ def embed(args: Namespace) -> Result:
         rows, values = X.shape[0], model.eigenvalues_
         summary = [
             ("rows", f"{rows:,} in {model.embedding_.shape[1]} coordinates"),
-            ("eigenvalues", f"{listed(values)} (1 is a piece apart)"),
+            ("eigenvalues", f"{rounded(values)} (1 is a piece apart)"),
         ]
         facts = {"rows": rows, "components": args.components, "eigenvalues": values}
         columns = beside(table.kept(), coordinates(model))
@@ -160,5 +160,5 @@ def coordinates(model) -> dict[str, np.ndarray]:
     return matrix_columns(model.embedding_, [f"x{i}" for i in range(1, count + 1)])
 
 
-def listed(values) -> str:
+def rounded(values) -> str:
     return " ".join(f"{value:.4f}" for value in values)

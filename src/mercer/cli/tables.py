@@ -3,13 +3,12 @@
 from argparse import Namespace
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from ..compute import is_sparse, parse_bytes
+from ..compute import is_sparse
 from ..exceptions import TableWarning, tell
 from ..files import (
     DropMissing,
@@ -21,11 +20,10 @@ from ..files import (
     read_table,
 )
 from ..files.base import READ_ROWS, listed
-from ..files.layout import COMPRESSED, MISSING
+from ..files.layout import MISSING
 from ..files.opening import existing
 from ..files.tables import image_files
 from ..relatives.mixed import MixedTable
-from ..rows.blocks import WHOLE_SHARE
 from .failures import JobError, UsageError
 from .outputs import Columns, say
 from .parser import KERNELS, did_you_mean
@@ -35,8 +33,6 @@ BLOCK_ROWS, BLOCK_BYTES = 8192, 2**25
 # Ranges of columns that differ by more than this make the larger ones rule all distances. The
 # narrowest tenth of the columns is not counted: rare pixels of images are no other unit.
 SCALES_APART, NARROWEST = 100, 0.1
-# Bytes of text in a byte of a compressed table, more than numbers have.
-UNPACKED = 8
 # Why a column is left out that can be compared by equality.
 TEXTS = ("text", "dictionary")
 
@@ -314,16 +310,6 @@ def scaled_table(args: Namespace) -> tuple[InputTable, Any]:
     X = table.read()
     warn_of_scales(args, X, table.columns)
     return table, Scaling.fitted([X], args.scale).apply(X)
-
-
-def fits_memory(table: InputTable, memory: str | None) -> bool:
-    """Whether the rows as an array take no more than their share of the memory budget."""
-    path, source = Path(table.args.data), table.source
-    # Text takes about as much as its numbers, and what is compressed several times less.
-    size = path.stat().st_size * (UNPACKED if path.suffix.lower() in COMPRESSED else 1)
-    if source.n_rows is not None:
-        size = source.n_rows * source.n_columns * source.dtype.itemsize
-    return size <= parse_bytes(memory) // WHOLE_SHARE
 
 
 def warn_of_scales(args: Namespace, X, columns: list[str] | None) -> None:
