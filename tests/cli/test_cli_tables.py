@@ -70,7 +70,7 @@ def test_missing_values(frame, run, capsys):
     frame.to_csv("t.csv", index=False)
     facts = run("fit", "t.csv", "-r", 2, "-o", "a.mercer", code=1)
     assert "line 9" in facts["error"]["message"]
-    assert "--missing drop or mean" in facts["error"]["message"]
+    assert "--missing drop or --missing mean" in facts["error"]["message"]
     facts = run("fit", "t.csv", "-r", 2, "--missing", "drop", "-o", "drop.mercer")
     assert facts["rows"] == N - 2 and facts["columns"] == 3
     assert facts["tables"][0]["missing"] == {"policy": "drop", "rows_dropped": 2}

@@ -126,7 +126,7 @@ def one_line(error: BaseException) -> str:
         parameter = error.parameter if isinstance(error, MercerError) else None
         if isinstance(error, InvalidParameterError) and parameter is not None:
             return f"{OPTIONS.get(parameter, f'--{parameter}')}: {text}"
-        return f"{text} Give --missing drop or mean." if parameter == "missing" else text
+        return f"{text} Give --missing drop or --missing mean." if parameter == "missing" else text
     return f"unexpected {type(error).__name__}: {text}. Run again with --debug and report it."
 
 
