@@ -162,10 +162,10 @@ class TorchEngine(TiledEngine):
             return product(rows, columns, V, devices, self.on_tiles)
         # Blocks of rows against blocks of columns, each prepared when its turn comes.
         block = max(1, int(STREAMED_SHARE * self.memory) // preparation.row_bytes)
-        out, columns = self.zeros((n, V.shape[1])), row_blocks(m, block)
+        out = self.zeros((n, V.shape[1]))
         for done, i in enumerate(row_blocks(n, block), 1):
             rows = preparation.some(pairs.X, i)
-            for j in columns:
+            for j in row_blocks(m, block):
                 some = rows if pairs.symmetric and i == j else preparation.some(pairs.Z, j)
                 out[i] += product(rows, some, V[j], [self.device])
             if self.on_tiles is not None:

@@ -29,7 +29,7 @@ ALONE = 512**2
 # Blocks of rows of a matrix that is mirrored, more of them where many threads share its tiles.
 MIRROR_PARTS = 4
 # What tiles overflow to is seen by whoever sums them.
-QUIET = {"over": "ignore", "invalid": "ignore"}
+QUIET: Any = {"over": "ignore", "invalid": "ignore"}
 
 
 class TileStore:
@@ -271,7 +271,7 @@ class TiledEngine:
         direct = out.dtype == pairs.dtype
 
         def work(tiles):
-            scratch = None if direct else self.empty((side, side), pairs.dtype)
+            scratch = self.empty((0, 0) if direct else (side, side), pairs.dtype)
             for i, j in tiles:
                 target = out[i, j]
                 if not direct:
@@ -337,7 +337,7 @@ class TiledEngine:
         waiting.extend(ends)
         mine: Iterable = iter(waiting.popleft, None)
         if self.on_tiles is not None:
-            mine = self._reported(mine, waiting, len(ends))
+            mine = reported(mine, waiting, len(ends), self.on_tiles)
         with np.errstate(**QUIET):
             if helpers < 1:
                 work(mine)
@@ -359,12 +359,6 @@ class TiledEngine:
                     future.result()
             finally:
                 stop()
-
-    def _reported(self, tasks, waiting, ends):
-        total = len(waiting) - ends
-        for task in tasks:
-            yield task
-            self.on_tiles(total - max(0, len(waiting) - ends), total)
 
 
 class LocalEngine(TiledEngine):
@@ -461,6 +455,14 @@ def device_index(X) -> int:
         if isinstance(number, int):
             return number
     return 0
+
+
+def reported(tasks, waiting, ends: int, on_tiles: Callable):
+    """The tasks of the calling thread; after each, how many of all are done or begun."""
+    total = len(waiting) - ends
+    for task in tasks:
+        yield task
+        on_tiles(total - max(0, len(waiting) - ends), total)
 
 
 def row_blocks(n: int, rows: int) -> list[slice]:

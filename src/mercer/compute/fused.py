@@ -244,7 +244,7 @@ class Share:
                 chunk,
                 0 if rows is columns else None,
             )
-            if symmetric:
+            if self.side is not None:
                 self.total += self.side
                 self.side.zero_()
 

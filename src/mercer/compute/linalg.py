@@ -257,18 +257,19 @@ class OneThread:
                 if self._before is None:
                     # What threadpoolctl's `limit` does, which describes every library on the way.
                     self._before = [library.num_threads for library in libraries()]
-                    self._set([1] * len(self._before))
+                    self._set([1] * len(self._before), self._before)
             yield
         finally:
             with self._lock:
                 self._holders.discard(holder)
                 if self._before is not None and not self._holders:
-                    self._set(self._before)
+                    self._set(self._before, self._before)
                     self._before = None
 
-    def _set(self, threads):
-        for library, before, count in zip(libraries(), self._before, threads, strict=True):
-            if before != 1:
+    @staticmethod
+    def _set(threads, before):
+        for library, count, plain in zip(libraries(), threads, before, strict=True):
+            if plain != 1:
                 library.set_num_threads(count)
 
 

@@ -50,9 +50,9 @@ def rounded_down(count: int) -> int:
 def available_memory() -> int:
     """Bytes free now, the limits of a container and of the shell (``ulimit -v``) included."""
     # Among the first lines: every fit asks, and to read all of them takes longer.
-    free = _read("/proc/meminfo", after=b"MemAvailable:")
-    if free is not None:
-        free *= 1024
+    known = _read("/proc/meminfo", after=b"MemAvailable:")
+    if known is not None:
+        free = 1024 * known
     elif os.name == "nt":
         free = _free_on_windows()
     else:
@@ -66,9 +66,9 @@ def available_memory() -> int:
             used = (_read("/proc/self/statm") or 0) * resource.getpagesize()
             free = min(free, max(limit - used, 0))
     if _is_limited():
-        most, used = _read("/sys/fs/cgroup/memory.max"), _read("/sys/fs/cgroup/memory.current")
-        if most is not None and used is not None:
-            free = min(free, max(most - used, 0))
+        most, taken = _read("/sys/fs/cgroup/memory.max"), _read("/sys/fs/cgroup/memory.current")
+        if most is not None and taken is not None:
+            free = min(free, max(most - taken, 0))
     return free
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -156,7 +157,7 @@ class Arpack(Solver):
                 f"eigen_solver='arpack' finds fewer than n_samples={n} components and "
                 f"n_components={n_components} were asked for. Use eigen_solver='dense'."
             )
-        matrix = operator.to_dense() if self.form else None
+        matrix: Any = operator.to_dense() if self.form else None
         formed, count = isinstance(matrix, np.ndarray), 0
         if formed:
             matrix = matrix.T  # by columns, as BLAS reads it
@@ -226,8 +227,8 @@ class Randomized(Solver):
         V = operator.vectors(V)
         for _ in range(passes + 1):
             V, _ = qr(operator @ V)
-        pairs = best_in_span(operator, V, n_components, by_modulus=True)
-        return reported(report, tol, *pairs[:3], passes + 2, least=pairs[3])
+        values, U, residuals, least = best_in_span(operator, V, n_components, by_modulus=True)
+        return reported(report, tol, values, U, residuals, passes + 2, least=least)
 
 
 class Lobpcg(Solver):
@@ -275,8 +276,9 @@ class Lobpcg(Solver):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the residuals say it
             _, U = lobpcg(A, start, tol=goal / np.sqrt(n), maxiter=self.max_iter, largest=True)
-        pairs = best_in_span(operator, qr(operator.vectors(U))[0], n_components)
-        return reported(report, tol, *pairs[:3], count + 1, least=pairs[3])
+        V, _ = qr(operator.vectors(U))
+        values, U, residuals, least = best_in_span(operator, V, n_components)
+        return reported(report, tol, values, U, residuals, count + 1, least=least)
 
 
 def best_in_span(operator, V, n_components: int, by_modulus: bool = False) -> tuple:
