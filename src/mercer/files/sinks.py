@@ -84,15 +84,18 @@ class ParquetSink(Sink):
         super().__init__(*given)
         self._arrow, parquet = needed("pyarrow", "files"), needed("pyarrow.parquet", "files")
         kind = self._arrow.from_numpy_dtype(self.dtype)
-        self._beside = [self._arrow.array(column).type for column in self.kept.values()]
-        fields = [*zip(self.kept, self._beside, strict=True), *((c, kind) for c in self.columns)]
+        self._kept_types = [self._arrow.array(column).type for column in self.kept.values()]
+        fields = [
+            *zip(self.kept, self._kept_types, strict=True),
+            *((c, kind) for c in self.columns),
+        ]
         self._schema = self._arrow.schema(fields)
         self._writer = parquet.ParquetWriter(self.file, self._schema)
 
     def _write(self, rows, kept):
-        beside = [self._arrow.array(c, t) for c, t in zip(kept, self._beside, strict=True)]
+        others = [self._arrow.array(c, t) for c, t in zip(kept, self._kept_types, strict=True)]
         columns = [self._arrow.array(np.ascontiguousarray(column)) for column in rows.T]
-        batch = self._arrow.RecordBatch.from_arrays([*beside, *columns], schema=self._schema)
+        batch = self._arrow.RecordBatch.from_arrays([*others, *columns], schema=self._schema)
         self._writer.write_batch(batch)
 
     def finish(self):
