@@ -1,6 +1,7 @@
 """Kernel canonical correlation analysis as a scikit-learn estimator."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -63,6 +64,7 @@ class PairScores:
         return S, restore(self.expansion_y_.scores(self._other_view(y, reset=False)), y)
 
 
+@dataclass(eq=False, repr=False)
 class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """Kernel canonical correlation analysis: what two sets of columns of the same rows share.
 
@@ -157,38 +159,21 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         "basis": [StrOptions({"auto", *BASES}), BasisRecipe],
     }
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        kernel: str | Kernel | Callable[..., Any] = "linear",
-        kernel_y: str | Kernel | Callable[..., Any] | None = None,
-        regularization: float = 0.01,
-        gamma: float | str | None = None,
-        gamma_y: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        basis: str | BasisRecipe = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        memory: int | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.n_components = n_components
-        self.kernel = kernel
-        self.kernel_y = kernel_y
-        self.regularization = regularization
-        self.gamma = gamma
-        self.gamma_y = gamma_y
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.basis = basis
-        self.random_state = random_state
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_components: int = 2
+    _: KW_ONLY
+    kernel: str | Kernel | Callable[..., Any] = "linear"
+    kernel_y: str | Kernel | Callable[..., Any] | None = None
+    regularization: float = 0.01
+    gamma: float | str | None = None
+    gamma_y: float | str | None = None
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    basis: str | BasisRecipe = "auto"
+    random_state: int | np.random.RandomState | None = None
+    memory: int | str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:

@@ -1,5 +1,6 @@
 """Image denoising by kernel PCA of patches."""
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -32,6 +33,7 @@ CHUNK = 4096
 NORMAL_MAD = 0.6745
 
 
+@dataclass(eq=False, repr=False)
 class PatchDenoiser(Door):
     """Denoise images by kernel PCA of their patches; overlapping patches are averaged.
 
@@ -124,43 +126,22 @@ class PatchDenoiser(Door):
         "random_state": ["random_state"],
     }
 
-    def _takes_sparse(self) -> bool:
-        return False
-
-    def __init__(
-        self,
-        patch_size: int = 7,
-        stride: int = 2,
-        *,
-        kernel: str | Kernel = "rbf",
-        gamma: float | None = None,
-        n_components: int | None = None,
-        threshold: float | None = 2.7,
-        noise: float | None = None,
-        demean: bool = True,
-        n_patches: int | None = None,
-        eigen_solver: str | Solver = "auto",
-        preimage: str | Preimage = "auto",
-        memory: int | str | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        device: Any = None,
-    ):
-        self.patch_size = patch_size
-        self.stride = stride
-        self.kernel = kernel
-        self.gamma = gamma
-        self.n_components = n_components
-        self.threshold = threshold
-        self.noise = noise
-        self.demean = demean
-        self.n_patches = n_patches
-        self.eigen_solver = eigen_solver
-        self.preimage = preimage
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.device = device
+    patch_size: int = 7
+    stride: int = 2
+    _: KW_ONLY
+    kernel: str | Kernel = "rbf"
+    gamma: float | None = None
+    n_components: int | None = None
+    threshold: float | None = 2.7
+    noise: float | None = None
+    demean: bool = True
+    n_patches: int | None = None
+    eigen_solver: str | Solver = "auto"
+    preimage: str | Preimage = "auto"
+    memory: int | str | None = None
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = None
+    device: Any = None
 
     def fit(self, image: Any, y: Any = None) -> Self:
         """Learn the patches of an image, the noisy one itself or clean examples.
@@ -231,6 +212,9 @@ class PatchDenoiser(Door):
             add_patches(total, count, P, size, some, columns)
         total /= count if image.ndim == 2 else count[:, :, None]
         return restore(total.astype(image.dtype, copy=False), original)
+
+    def _takes_sparse(self) -> bool:
+        return False
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

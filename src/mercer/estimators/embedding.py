@@ -1,6 +1,7 @@
 """Laplacian eigenmaps and diffusion maps as scikit-learn estimators, with a place for new rows."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -115,6 +116,7 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
         return self.embedding_.shape[1]
 
 
+@dataclass(eq=False, repr=False)
 class SpectralEmbedding(GraphEmbedding):
     """Laplacian eigenmaps: coordinates in which tied rows are near each other.
 
@@ -215,42 +217,25 @@ class SpectralEmbedding(GraphEmbedding):
 
     _title = "spectral embedding"
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        affinity: str | Kernel | Callable[..., Any] = "nearest_neighbors",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        n_neighbors: int | None = None,
-        basis: str | BasisRecipe = "auto",
-        eigen_solver: str | Solver | None = None,
-        eigen_tol: float | str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        device: Any = None,
-        memory: int | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.n_components = n_components
-        self.affinity = affinity
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.n_neighbors = n_neighbors
-        self.basis = basis
-        self.eigen_solver = eigen_solver
-        self.eigen_tol = eigen_tol
-        self.random_state = random_state
-        self.device = device
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_components: int = 2
+    _: KW_ONLY
+    affinity: str | Kernel | Callable[..., Any] = "nearest_neighbors"
+    gamma: float | str | None = None
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    n_neighbors: int | None = None
+    basis: str | BasisRecipe = "auto"
+    eigen_solver: str | Solver | None = None
+    eigen_tol: float | str = "auto"
+    random_state: int | np.random.RandomState | None = None
+    device: Any = None
+    memory: int | str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
 
+@dataclass(eq=False, repr=False)
 class DiffusionMap(GraphEmbedding):
     """Diffusion maps: coordinates whose distances are those of a random walk on the rows.
 
@@ -317,44 +302,24 @@ class DiffusionMap(GraphEmbedding):
     }
     _title = "diffusion map"
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        alpha: float = 0.5,
-        t: float = 1,
-        affinity: str | Kernel | Callable[..., Any] = "rbf",
-        gamma: float | str | None = "median",
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        n_neighbors: int | None = None,
-        basis: str | BasisRecipe = "auto",
-        eigen_solver: str | Solver | None = None,
-        eigen_tol: float | str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        device: Any = None,
-        memory: int | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.n_components = n_components
-        self.alpha = alpha
-        self.t = t
-        self.affinity = affinity
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.n_neighbors = n_neighbors
-        self.basis = basis
-        self.eigen_solver = eigen_solver
-        self.eigen_tol = eigen_tol
-        self.random_state = random_state
-        self.device = device
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_components: int = 2
+    _: KW_ONLY
+    alpha: float = 0.5
+    t: float = 1
+    affinity: str | Kernel | Callable[..., Any] = "rbf"
+    gamma: float | str | None = "median"
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    n_neighbors: int | None = None
+    basis: str | BasisRecipe = "auto"
+    eigen_solver: str | Solver | None = None
+    eigen_tol: float | str = "auto"
+    random_state: int | np.random.RandomState | None = None
+    device: Any = None
+    memory: int | str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def _problem(self, basis, X):
         return diffusion_problem(basis, X, float(self.alpha))

@@ -1,6 +1,6 @@
 """Classical multidimensional scaling as a scikit-learn estimator."""
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -37,6 +37,7 @@ from ._parameters import Interval, StrOptions
 ROUNDING = 1e-9
 
 
+@dataclass(eq=False, repr=False)
 class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """Classical multidimensional scaling: points whose distances are those given.
 
@@ -173,32 +174,18 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        n_components: float = 2,
-        *,
-        dissimilarity: Any = "euclidean",
-        metric: Any = None,
-        metric_params: dict[str, Any] | None = None,
-        landmarks: Any = None,
-        correction: str | None = None,
-        tol: float = 0,
-        random_state: int | np.random.RandomState | None = None,
-        memory: int | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.n_components = n_components
-        self.dissimilarity = dissimilarity
-        self.metric = metric
-        self.metric_params = metric_params
-        self.landmarks = landmarks
-        self.correction = correction
-        self.tol = tol
-        self.random_state = random_state
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_components: float = 2
+    _: KW_ONLY
+    dissimilarity: Any = "euclidean"
+    metric: Any = None
+    metric_params: dict[str, Any] | None = None
+    landmarks: Any = None
+    correction: str | None = None
+    tol: float = 0
+    random_state: int | np.random.RandomState | None = None
+    memory: int | str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:

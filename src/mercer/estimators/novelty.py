@@ -1,6 +1,7 @@
 """Novelty detection by the reconstruction error of kernel PCA."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from math import isqrt
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -31,6 +32,7 @@ TOGETHER = 0.7
 TRIAL_ROWS, TRIAL_BYTES, CONCENTRATIONS = 2000, 32, 6
 
 
+@dataclass(eq=False, repr=False)
 class NoveltyDetector(OutlierMixin, Door):
     """Rows that the components of normal data do not explain (Hoffmann 2007).
 
@@ -111,41 +113,21 @@ class NoveltyDetector(OutlierMixin, Door):
         "random_state": ["random_state"],
     }
 
-    def _takes_sparse(self) -> bool:
-        return False
-
-    def __init__(
-        self,
-        n_components: int | float | None = None,
-        *,
-        kernel: str | Kernel | Callable[..., Any] = "rbf",
-        gamma: float | str | None = "median",
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        basis: str | BasisRecipe = "auto",
-        false_alarms: float = 0.05,
-        outliers: float | None = None,
-        holdout: float = 0.2,
-        random_state: int | np.random.RandomState | None = None,
-        memory: int | str | None = None,
-        n_jobs: int | None = None,
-        device: Any = None,
-    ):
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.basis = basis
-        self.false_alarms = false_alarms
-        self.outliers = outliers
-        self.holdout = holdout
-        self.random_state = random_state
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.device = device
+    n_components: int | float | None = None
+    _: KW_ONLY
+    kernel: str | Kernel | Callable[..., Any] = "rbf"
+    gamma: float | str | None = "median"
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    basis: str | BasisRecipe = "auto"
+    false_alarms: float = 0.05
+    outliers: float | None = None
+    holdout: float = 0.2
+    random_state: int | np.random.RandomState | None = None
+    memory: int | str | None = None
+    n_jobs: int | None = None
+    device: Any = None
 
     @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:
@@ -186,6 +168,9 @@ class NoveltyDetector(OutlierMixin, Door):
         """1 for normal rows and -1 for novel ones, (n,)."""
         novel = to_numpy(self.decision_function(X)) < 0
         return restore(np.where(novel, -1, 1), X)
+
+    def _takes_sparse(self) -> bool:
+        return False
 
     def _rows(self, X, *, reset):
         if is_on_device(X) and self.device != "cpu":
@@ -229,12 +214,12 @@ class NoveltyDetector(OutlierMixin, Door):
             r = max(1, min(COMPONENTS, n // ROWS_PER_COMPONENT))
         kernel = self.kernel if self._encoding is None else self._encoding.kernel(self.kernel)
         # "median" measures a distance, which only some kernels know.
-        named = isinstance(kernel, str)
-        measures = self.gamma != "median" or (named and KERNELS[kernel].measures_distance)
+        named = not isinstance(kernel, Kernel)
+        measures = isinstance(kernel, str) and KERNELS[kernel].measures_distance
         return KernelPCA(
             min(r, n - 1) if isinstance(r, Integral) else r,
             kernel=kernel,
-            gamma=self.gamma if measures and not isinstance(kernel, Kernel) else None,
+            gamma=self.gamma if measures or (named and self.gamma != "median") else None,
             degree=self.degree,
             coef0=self.coef0,
             kernel_params=self.kernel_params,

@@ -7,7 +7,7 @@ Where the data are noisy themselves it would teach to keep their noise; then coo
 and predicted instead.
 """
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -108,6 +108,7 @@ class Selection:
         return html_table(*self._table(), caption=self._title())
 
 
+@dataclass(eq=False, repr=False)
 class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """Kernel PCA with the width and the number of components chosen by pre-image error.
 
@@ -174,25 +175,13 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         "random_state": ["random_state"],
     }
 
-    def _takes_sparse(self) -> bool:
-        return False
-
-    def __init__(
-        self,
-        kernel: str | Kernel = "rbf",
-        *,
-        noise: Any = None,
-        widths: Any = None,
-        n_components: Any = None,
-        model: Any = None,
-        random_state: int | np.random.RandomState | None = None,
-    ):
-        self.kernel = kernel
-        self.noise = noise
-        self.widths = widths
-        self.n_components = n_components
-        self.model = model
-        self.random_state = random_state
+    kernel: str | Kernel = "rbf"
+    _: KW_ONLY
+    noise: Any = None
+    widths: Any = None
+    n_components: Any = None
+    model: Any = None
+    random_state: int | np.random.RandomState | None = None
 
     @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:
@@ -305,6 +294,9 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     @property
     def _n_features_out(self):
         return self.best_estimator_._n_features_out
+
+    def _takes_sparse(self) -> bool:
+        return False
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

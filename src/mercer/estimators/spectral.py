@@ -1,6 +1,7 @@
 """Spectral clustering as a scikit-learn estimator."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -20,6 +21,7 @@ from ._parameters import Interval, StrOptions
 from ._spectral import NEIGHBORS, SpectralInput
 
 
+@dataclass(eq=False, repr=False)
 class SpectralClustering(ClusterMixin, SpectralInput):
     """Clusters from the leading eigenvectors of the normalized affinity matrix.
 
@@ -166,48 +168,26 @@ class SpectralClustering(ClusterMixin, SpectralInput):
     }
     _title = "spectral clustering"
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        affinity: str | Kernel | Callable[..., Any] = "rbf",
-        n_neighbors: int = 10,
-        gamma: float | str | None = 1.0,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        n_components: int | None = None,
-        basis: str | BasisRecipe = "auto",
-        eigen_solver: str | Solver | None = "auto",
-        eigen_tol: float | str = "auto",
-        assign_labels: str = "kmeans",
-        n_init: int = 10,
-        random_state: int | np.random.RandomState | None = None,
-        memory: int | str | None = None,
-        n_jobs: int | None = None,
-        tol: float = 1e-5,
-        verbose: int = 0,
-        device: Any = None,
-    ):
-        self.n_clusters = n_clusters
-        self.affinity = affinity
-        self.n_neighbors = n_neighbors
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.n_components = n_components
-        self.basis = basis
-        self.eigen_solver = eigen_solver
-        self.eigen_tol = eigen_tol
-        self.assign_labels = assign_labels
-        self.n_init = n_init
-        self.random_state = random_state
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.tol = tol
-        self.verbose = verbose
-        self.device = device
+    n_clusters: int = 8
+    _: KW_ONLY
+    affinity: str | Kernel | Callable[..., Any] = "rbf"
+    n_neighbors: int = 10
+    gamma: float | str | None = 1.0
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    n_components: int | None = None
+    basis: str | BasisRecipe = "auto"
+    eigen_solver: str | Solver | None = "auto"
+    eigen_tol: float | str = "auto"
+    assign_labels: str = "kmeans"
+    n_init: int = 10
+    random_state: int | np.random.RandomState | None = None
+    memory: int | str | None = None
+    n_jobs: int | None = None
+    tol: float = 1e-5
+    verbose: int = 0
+    device: Any = None
 
     @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:
