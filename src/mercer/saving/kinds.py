@@ -39,13 +39,13 @@ WORDS, NONE = {*TYPES, "sparse", "wide"}, " or None"
 # Sides that are never 0: those that count rows, points, columns or clusters.
 FILLED = {"n", "s", "t", "a", "d", "c"}
 
-Sizes = dict[str, int]
+Sizes = dict[str, Any]
 
 
 class Instance:
     """An object of a class, with its sizes: ``Instance(Moments, k=lambda part: part.size)``."""
 
-    def __init__(self, cls, **sizes: Callable[[Any], int]):
+    def __init__(self, cls, **sizes: Callable[[Any], Any]):
         self.cls, self.sizes = cls, sizes
 
     def admits(self, value, sizes: Sizes) -> bool:

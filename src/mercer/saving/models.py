@@ -10,7 +10,7 @@ learns from a stream keeps what it needs to go on.
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -149,7 +149,7 @@ def check_anchors(model) -> None:
 
 
 COLUMNS = {"n_features_in_": Instance(int, d=lambda d: d)}
-NAMES = {"feature_names_in_": "d text"}
+NAMES = {"feature_names_in_": Annotated[Any, "d text", Instance(np.ndarray, names=tuple)]}
 # The fit of an estimator within another, which has its columns.
 INNER = Instance(KernelPCA, d=lambda model: model.n_features_in_)
 EXPANSION = {
@@ -164,7 +164,7 @@ EXPANSION = {
     "explained_variance_": "r",
     "explained_variance_ratio_": "r",
 }
-ENCODING = {"_encoding": Instance(TableEncoding, d=lambda table: len(table.names))}
+ENCODING = {"_encoding": Instance(TableEncoding, d=lambda e: len(e.names), names=lambda e: e.names)}
 SAMPLE = {
     **NAMES,
     **ENCODING,
