@@ -472,6 +472,7 @@ class HebbianKernelPCA(KernelModel):
                 points, frame = self.X_fit_, to_numpy(self.expansion_.frame)
                 points = (points if is_sparse(points) else to_numpy(points)).astype(float)
                 stream.resume(points, frame, values / n, self._variance, n)
+        # Without budget and novelty only a stream that goes on from a file takes all of it.
         m = stream.points.shape[0] if stream.count else 0
         if self.budget is not None:
             m = max(m, min(self.budget, m + rows.shape[0])) + self.block

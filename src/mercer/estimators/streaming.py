@@ -31,13 +31,7 @@ from ..stream.components import components_of
 from ..stream.dictionary import GrowingDictionary, threshold_of
 from ..stream.moments import FixedSpan, FourierStream, Stream, Totals, as_float, transition
 from ..stream.state import BatchRecord, State, follow, record
-from ._door import (
-    become,
-    checked_weights,
-    in_main_memory,
-    named_rows,
-    unfitted,
-)
+from ._door import become, checked_weights, in_main_memory, named_rows, unfitted
 from ._model import INDEFINITE, NO_VARIANCE, OVERSHOOT, ZERO_VARIANCE, KernelModel
 from ._parameters import Interval, StrOptions
 
@@ -431,7 +425,7 @@ class StreamingKernelPCA(KernelModel):
     def _adopt_stream(self, state, history, engine, X, source=None, judged=False):
         """Set the fitted attributes; `judged` spends a look at the kept rows on the certificate."""
         sample, seen = state.sample, state.stream.totals
-        found = components_of(
+        found, total = components_of(
             state.stream,
             self.n_components,
             self.center,
@@ -440,8 +434,9 @@ class StreamingKernelPCA(KernelModel):
             sample.rows if judged else None,
             sample.seed,
         )
+        values, points = found.pairs.values, found.expansion.basis.points
         with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
-            ratios = np.minimum(found.values / max(found.total, np.finfo(float).tiny), 1.0)
+            ratios = np.minimum(values / max(total, np.finfo(float).tiny), 1.0)
         single = float_type(X)
 
         def out(array):
@@ -450,20 +445,20 @@ class StreamingKernelPCA(KernelModel):
         self.__dict__.update(
             _state=state,
             _dtype=np.dtype(single),
-            _variance=found.total,
+            _variance=total,
             kernel_=state.stream.span.kernel,
             expansion_=found.expansion,
             certificate_=found.certificate,
-            eigenvalues_=out(found.values),
-            explained_variance_=out(found.values / max(seen.weight - self.center, 1.0)),
+            eigenvalues_=out(values),
+            explained_variance_=out(values / max(seen.weight - self.center, 1.0)),
             explained_variance_ratio_=out(ratios),
             lost_share_=seen.lost / seen.energy,
             X_sample_=sample.rows,
             n_samples_seen_=seen.rows,
             history_=history[-HISTORY:],
         )
-        if found.expansion.basis.points is not None:
-            self.landmarks_ = restore(found.expansion.basis.points, source)
+        if points is not None:
+            self.landmarks_ = restore(points, source)
         self._set_gamma(X.shape[1])
 
     def _warn(self):

@@ -30,6 +30,11 @@ class GainUnit:
     variance: float
     norm: float
 
+    @property
+    def floor(self) -> float:
+        """Least eigenvalue to divide by: rows that found nothing yet must not get endless gains."""
+        return 1e-12 * self.n * self.variance + np.finfo(np.float64).tiny
+
 
 class ConstantGain(BaseEstimator):
     """One gain for all directions and times (Kim, Franz, Schölkopf 2005).
@@ -45,37 +50,32 @@ class ConstantGain(BaseEstimator):
     oversampling = 0
     orthonormal = False
     needs_norm = False
+    #: n over the horizon: gains fall as 1 / (1 + decay t / n).
+    decay = 0.0
+    untuned = 0.04
 
     def __init__(self, eta0: float | None = None, cap: float = 1.0):
         self.eta0 = eta0
         self.cap = cap
 
-    def rates(self, eigenvalues: Array, scale: Any) -> Array:
+    def size(self, unit: GainUnit) -> float:
+        """eta0, or the untuned default in the unit of the kernel."""
+        return self.untuned / unit.variance if self.eta0 is None else self.eta0
+
+    def rates(self, eigenvalues: Array, unit: GainUnit) -> Array:
         """Gains (r,) of the coming pass at time zero."""
-        return np.full(len(eigenvalues), self._eta0(0.04 / scale.variance))
+        return np.full(len(eigenvalues), self.size(unit))
 
-    def decay(self, n: int) -> float:
-        """One over the horizon, in samples."""
-        return 0.0
-
-    def rule(self, A: Array, S: Array, scale: Any) -> HebbianRule:
+    def rule(self, A: Array, S: Array, unit: GainUnit) -> HebbianRule:
         """The rule these gains drive, from coefficients A (r, n) with outputs S = A K'."""
         return HebbianRule(A, self.cap)
-
-    def _eta0(self, default):
-        return default if self.eta0 is None else self.eta0
 
 
 class DecayingGain(ConstantGain):
     """KHA/t: eta0 n / (t + n); untuned eta0 = 0.4 / v."""
 
-    def rates(self, eigenvalues: Array, scale: Any) -> Array:
-        """Gains (r,) of the coming pass at time zero."""
-        return np.full(len(eigenvalues), self._eta0(0.4 / scale.variance))
-
-    def decay(self, n: int) -> float:
-        """One over the horizon, in samples."""
-        return 1.0 / n
+    decay = 1.0
+    untuned = 0.4
 
 
 class EigenvalueGain(DecayingGain):
@@ -102,19 +102,18 @@ class EigenvalueGain(DecayingGain):
         """Whether the norm of K' is asked for."""
         return self.eta0 is None
 
-    def rates(self, eigenvalues: Array, scale: Any) -> Array:
-        """Gains (r,) of the coming pass at time zero."""
-        values = np.maximum(eigenvalues, _floor(scale))
-        return self._eta0(15.0 / scale.norm) * np.linalg.norm(values) / values
+    def size(self, unit: GainUnit) -> float:
+        return 15.0 / unit.norm if self.eta0 is None else self.eta0
 
-    def rule(self, A: Array, S: Array, scale: Any) -> HebbianRule:
-        """The rule these gains drive, from coefficients A (r, n) with outputs S = A K'."""
-        return HebbianRule(A, self.cap, self._estimate(S, scale))
+    def rates(self, eigenvalues: Array, unit: GainUnit) -> Array:
+        values = np.maximum(eigenvalues, unit.floor)
+        return self.size(unit) * np.linalg.norm(values) / values
 
-    def _estimate(self, S, scale) -> RunningEigenvalues | None:
-        if not self.running:
-            return None
-        return RunningEigenvalues(S, self._eta0(15.0 / scale.norm), _floor(scale))
+    def rule(self, A: Array, S: Array, unit: GainUnit) -> HebbianRule:
+        return HebbianRule(A, self.cap, self._estimate(S, unit))
+
+    def _estimate(self, S, unit: GainUnit) -> RunningEigenvalues | None:
+        return RunningEigenvalues(S, self.size(unit), unit.floor) if self.running else None
 
 
 class MetaDescentGain(EigenvalueGain):
@@ -155,11 +154,10 @@ class MetaDescentGain(EigenvalueGain):
         self.clip = clip
         self.bounds = bounds
 
-    def rule(self, A: Array, S: Array, scale: Any) -> HebbianRule:
-        """The rule these gains drive, from coefficients A (r, n) with outputs S = A K'."""
-        mu = 0.5 / scale.variance if self.mu is None else self.mu
+    def rule(self, A: Array, S: Array, unit: GainUnit) -> HebbianRule:
+        mu = 0.5 / unit.variance if self.mu is None else self.mu
         settings = tuple(map(float, (mu, self.xi, self.clip, *self.bounds)))
-        running = self._estimate(S, scale)
+        running = self._estimate(S, unit)
         return MetaDescentRule(A, self.cap, A @ S.T, settings, self.rho0, running)
 
 
@@ -169,17 +167,13 @@ class AutoGain(BaseEstimator):
     oversampling = 10
     orthonormal = True
     needs_norm = False
+    decay = 0.5
 
-    def rates(self, eigenvalues: Array, scale: Any) -> Array:
+    def rates(self, eigenvalues: Array, unit: GainUnit) -> Array:
         """Gains (r,) of the coming pass at time zero."""
-        values = np.maximum(eigenvalues, _floor(scale))
-        return np.minimum(5.0 / values, 2.0 / scale.variance)
+        return np.minimum(5.0 / np.maximum(eigenvalues, unit.floor), 2.0 / unit.variance)
 
-    def decay(self, n: int) -> float:
-        """One over the horizon, in samples."""
-        return 0.5 / n
-
-    def rule(self, A: Array, S: Array, scale: Any) -> HebbianRule:
+    def rule(self, A: Array, S: Array, unit: GainUnit) -> HebbianRule:
         """The rule these gains drive, from coefficients A (r, n) with outputs S = A K'."""
         return OrthonormalRule(A)
 
@@ -198,8 +192,3 @@ def make_gain(gain: Any, **settings: Any) -> Any:
     if not isinstance(gain, str):
         return clone(gain)
     return GAINS[gain](**{name: x for name, x in settings.items() if x is not None})
-
-
-def _floor(scale):
-    """Least eigenvalue to divide by: rows that found nothing yet must not get endless gains."""
-    return 1e-12 * scale.n * scale.variance + np.finfo(np.float64).tiny

@@ -182,7 +182,7 @@ class _Run:
         """Visit all points once in random order, or those left of a pass that was begun."""
         n, V, rule = self.unit.n, self.outputs, self.rule
         t = 1 + n * len(self.records)
-        rates, decay = self.gain.rates(self.eigenvalues, self.unit), self.gain.decay(n)
+        rates, decay = self.gain.rates(self.eigenvalues, self.unit), self.gain.decay / n
         # Outputs are small block by block and come from the host; the rows' products do not.
         Y = np.empty(rule.A.shape, dtype_name(rule.A.dtype))
         Z = array_namespace(V).empty_like(V)

@@ -17,7 +17,7 @@ points add little to the leading directions. While nothing joins, S and D stay a
 their share in the eigenvalues goes to zero.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from ..fitting.certificate import Certificate, shares
 from ..fitting.costs import grid_solver
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
-from ..fitting.problems import FourierProblem, ReducedProblem
+from ..fitting.problems import FourierProblem, ReducedProblem, Result
 from ..operators import in_ordinary_units
 from ..solvers import Dense, Eigenpairs, canonical
 from .moments import FourierStream, Stream
@@ -41,25 +41,6 @@ SPARE = 5
 EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
 
-@dataclass(frozen=True)
-class StreamComponents:
-    """Kernel PCA of a stream as it is now.
-
-    Attributes
-    ----------
-    values : array of shape (r,)
-    expansion : KernelExpansion
-    certificate : Certificate
-    total : float
-        Total variance times the number of rows.
-    """
-
-    values: np.ndarray
-    expansion: KernelExpansion
-    certificate: Certificate
-    total: float
-
-
 def components_of(
     stream: Stream | FourierStream,
     n_components: int,
@@ -68,8 +49,8 @@ def components_of(
     reference: KernelExpansion | None = None,
     sample=None,
     seed: int = 0,
-) -> StreamComponents:
-    """The components of a stream; those that it has too few rows for are zero.
+) -> tuple[Result, float]:
+    """The components of a stream, those that it has too few rows for zero, and its total variance.
 
     Parameters
     ----------
@@ -84,11 +65,12 @@ def components_of(
         problem: Any = problem_of(stream, center, engine, sample, seed)
         pairs = leading_pairs(problem, n_components)
         found = problem.result(pairs)
-        expansion, certificate = aligned(found.expansion, reference, stream.span), found.certificate
+        found = replace(found, expansion=aligned(found.expansion, reference, stream.span))
         if isinstance(stream, Stream) and stream.early.count:
             slack = problem.slack + float(np.max(pairs.residuals, initial=0.0))
-            certificate = widened(certificate, pairs, stream, center, slack, problem.remainder)
-    return StreamComponents(pairs.values, expansion, certificate, problem.total)
+            known = widened(found.certificate, pairs, stream, center, slack, problem.remainder)
+            found = replace(found, certificate=known)
+    return found, problem.total
 
 
 def new_reference(stream, n_components: int, center: bool, engine, reference=None):
