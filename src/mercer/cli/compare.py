@@ -14,7 +14,7 @@ from .._tables import text_table
 from ..compute import format_bytes
 from .failures import JobError, UsageError
 from .fit import make_model
-from .outputs import Result, say, whole_file
+from .outputs import Result, say
 from .tables import InputTable, scaled_table
 
 # Methods whose eigenvalues others can be measured against.
@@ -81,14 +81,13 @@ def option_of(method: str) -> str:
 
 def compare(args: Namespace) -> Result:
     """Fit every method in turn, and measure."""
-    with whole_file(args.output, args.force) as draft:
-        _, X = scaled_table(args)
-        found = [measure(args, method, X) for method in args.methods]
-        exact = next((one for one in found if one["method"] in EXACT and one["converged"]), None)
-        for one in found:
-            one["difference"] = difference(one, exact)
-        if draft is not None:
-            draw(found, draft)
+    _, X = scaled_table(args)
+    found = [measure(args, method, X) for method in args.methods]
+    exact = next((one for one in found if one["method"] in EXACT and one["converged"]), None)
+    for one in found:
+        one["difference"] = difference(one, exact)
+    if args.draft is not None:
+        draw(found, args.draft)
     facts = {"rows": X.shape[0], "columns": X.shape[1], "methods": found}
     heads = ["method", "time", "memory", "variance held", "certified error", "from exact", ""]
     rows = []
@@ -106,9 +105,6 @@ def compare(args: Namespace) -> Result:
             ]
         )
     text = text_table(heads, rows)
-    if args.output is not None:
-        facts["output"] = str(args.output)
-        text += f"\nwritten: {args.output}"
     return Result(facts, text)
 
 

@@ -16,7 +16,7 @@ from ..rows.blocks import WHOLE_SHARE
 from ..selectors import SELECTORS
 from .failures import JobError, UsageError
 from .models import TableModel
-from .outputs import Result, lines, verbosity, whole_file
+from .outputs import Result, verbosity
 from .parser import BASES, KERNELS, SOLVERS, did_you_mean, methods
 from .tables import InputTable, Scaling, mixed_table, warn_of_scales
 
@@ -28,27 +28,26 @@ def fit(args: Namespace) -> Result:
     """Read, scale, fit, save."""
     method = settle_method(args)
     args.keep = None if args.target is None else [args.target]
-    with whole_file(args.output, args.force) as draft:
-        mixed = mixed_table(args)
-        if mixed is not None:
-            (table, X), scaling = mixed, Scaling()
-            columns: list[str] | None = X.columns
-        else:
-            table = InputTable(args)
-            X, scaling = training_rows(table, method)
-            columns = table.columns
-        y = None if args.target is None else as_target(table.kept()[args.target])
-        model = make_model(args, method)
-        if args.checkpoint:
-            model.set_params(checkpoint=args.checkpoint)
-        with warnings.catch_warnings():
-            # The default number of components is for all targets.
-            warnings.filterwarnings("ignore", message=".*rank of the target kernel")
-            model.fit(X, y)
-        if args.strict and not model.certificate_.converged:
-            raise JobError("Not converged, and --strict was given. Raise --passes or --tol.")
-        fill = table.source.means if isinstance(table.source, FillMissing) else None
-        TableModel(model, columns, scaling, table.image_shape, fill).save(draft)
+    mixed = mixed_table(args)
+    if mixed is not None:
+        (table, X), scaling = mixed, Scaling()
+        columns: list[str] | None = X.columns
+    else:
+        table = InputTable(args)
+        X, scaling = training_rows(table, method)
+        columns = table.columns
+    y = None if args.target is None else as_target(table.kept()[args.target])
+    model = make_model(args, method)
+    if args.checkpoint:
+        model.set_params(checkpoint=args.checkpoint)
+    with warnings.catch_warnings():
+        # The default number of components is for all targets.
+        warnings.filterwarnings("ignore", message=".*rank of the target kernel")
+        model.fit(X, y)
+    if args.strict and not model.certificate_.converged:
+        raise JobError("Not converged, and --strict was given. Raise --passes or --tol.")
+    fill = table.source.means if isinstance(table.source, FillMissing) else None
+    TableModel(model, columns, scaling, table.image_shape, fill).save(args.draft)
     rows = X.n_rows if isinstance(X, RowSource) else X.shape[0]
     return fit_result(args, model, method, rows, scaling)
 
@@ -66,7 +65,6 @@ def fit_result(args: Namespace, model, method: str, rows: int | None, scaling: S
         "eigenvalues": model.eigenvalues_,
         "explained_variance_ratio": model.explained_variance_ratio_,
         "certificate": certificate.to_dict() | {"relative_residual": certificate.relative_residual},
-        "output": str(args.output),
     }
     size = "rows unknown" if rows is None else f"{rows:,} rows"
     said = [
@@ -77,7 +75,7 @@ def fit_result(args: Namespace, model, method: str, rows: int | None, scaling: S
     if args.target is not None:
         facts |= {"target_kernel": str(model.target_), "hsic": model.hsic_}
         said.append(("target", f"{model.target_} kernel, HSIC {model.hsic_:.4g}"))
-    return Result(facts, lines([*said, *certificate.summary(), ("written", args.output)]))
+    return Result(facts, [*said, *certificate.summary()])
 
 
 def training_rows(table: InputTable, method: str) -> tuple[Any, Scaling]:

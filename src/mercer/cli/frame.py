@@ -67,9 +67,12 @@ def run(argv: Sequence[str] | None) -> int:
         args = parser.parse_args(words)
         if args.run is None or args.version or args.verbose:
             return run_without_command(parser, args)
+        from .outputs import whole_file  # numerics, for which no help waits
+
         manner.command, args.table = args.command, None
+        output, force = (vars(args).get(name) for name in ("output", "force"))
         with stopped_by_signals(), heard_warnings(args.quiet, manner.warnings):
-            with stdin_as_file(args):
+            with stdin_as_file(args), whole_file(output, bool(force)) as args.draft:
                 result = args.run(args)
             result.show(args, manner.warnings)
     except SystemExit as stop:

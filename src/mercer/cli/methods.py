@@ -17,7 +17,7 @@ from ..bases import Landmarks
 from ..files import read_image
 from ..files.opening import existing
 from .fit import budget, width
-from .outputs import Result, beside, deliver, lines, matrix_columns, whole_file
+from .outputs import Result, beside, deliver, matrix_columns
 from .tables import InputTable, mixed_table, scaled_table
 
 # Gray levels of an image file, the unit in which people speak of noise.
@@ -26,95 +26,91 @@ WHITE = 255
 
 def cluster(args: Namespace) -> Result:
     """The cluster of every row."""
-    with whole_file(args.output, args.force) as draft:
-        table, X = affinity_rows(args)
-        settings = affinity(args) | budget(args)
-        model = SpectralClustering(args.clusters, assign_labels=args.labels, **settings).fit(X)
-        sizes = np.bincount(model.labels_, minlength=args.clusters)
-        rows, values = X.shape[0], model.eigenvalues_
-        summary = [
-            ("rows", f"{rows:,}"),
-            ("cluster sizes", " ".join(str(size) for size in sizes)),
-            ("eigenvalues", f"{rounded(values)} (1 is a cluster apart)"),
-        ]
-        facts = {"rows": rows, "clusters": args.clusters, "sizes": sizes, "eigenvalues": values}
-        columns = beside(table.kept(), {"cluster": model.labels_})
-        return deliver(args, draft, columns, facts, summary)
+    table, X = affinity_rows(args)
+    settings = affinity(args) | budget(args)
+    model = SpectralClustering(args.clusters, assign_labels=args.labels, **settings).fit(X)
+    sizes = np.bincount(model.labels_, minlength=args.clusters)
+    rows, values = X.shape[0], model.eigenvalues_
+    summary = [
+        ("rows", f"{rows:,}"),
+        ("cluster sizes", " ".join(str(size) for size in sizes)),
+        ("eigenvalues", f"{rounded(values)} (1 is a cluster apart)"),
+    ]
+    facts = {"rows": rows, "clusters": args.clusters, "sizes": sizes, "eigenvalues": values}
+    columns = beside(table.kept(), {"cluster": model.labels_})
+    return deliver(args, columns, facts, summary)
 
 
 def embed(args: Namespace) -> Result:
     """Coordinates of every row from a graph of affinities."""
-    with whole_file(args.output, args.force) as draft:
-        table, X = affinity_rows(args)
-        settings = affinity(args) | budget(args)
-        if args.diffusion:
-            settings |= {"alpha": args.alpha, "t": args.steps}
-        make: Any = DiffusionMap if args.diffusion else SpectralEmbedding
-        model = make(args.components, **settings).fit(X)
-        rows, values = X.shape[0], model.eigenvalues_
-        summary = [
-            ("rows", f"{rows:,} in {model.embedding_.shape[1]} coordinates"),
-            ("eigenvalues", f"{rounded(values)} (1 is a piece apart)"),
-        ]
-        facts = {"rows": rows, "components": args.components, "eigenvalues": values}
-        columns = beside(table.kept(), coordinates(model))
-        return deliver(args, draft, columns, facts, summary)
+    table, X = affinity_rows(args)
+    settings = affinity(args) | budget(args)
+    if args.diffusion:
+        settings |= {"alpha": args.alpha, "t": args.steps}
+    make: Any = DiffusionMap if args.diffusion else SpectralEmbedding
+    model = make(args.components, **settings).fit(X)
+    rows, values = X.shape[0], model.eigenvalues_
+    summary = [
+        ("rows", f"{rows:,} in {model.embedding_.shape[1]} coordinates"),
+        ("eigenvalues", f"{rounded(values)} (1 is a piece apart)"),
+    ]
+    facts = {"rows": rows, "components": args.components, "eigenvalues": values}
+    columns = beside(table.kept(), coordinates(model))
+    return deliver(args, columns, facts, summary)
 
 
 def mds(args: Namespace) -> Result:
     """Points whose distances are those given."""
-    with whole_file(args.output, args.force) as draft:
-        table = InputTable(args)
-        model = ClassicalMDS(
-            args.components,
-            dissimilarity=args.metric or "precomputed",
-            landmarks=args.landmarks,
-            correction=args.correction,
-            **budget(args),
-        ).fit(table.read())
-        rows, components = model.embedding_.shape
-        facts = {
-            "rows": rows,
-            "components": components,
-            "eigenvalues": model.eigenvalues_,
-            "stress": model.stress_,
-            "strain": model.strain_,
-            "goodness_of_fit": model.goodness_of_fit_,
-            "least_eigenvalue": model.least_eigenvalue_,
-            "negative_share": model.negative_share_,
-            "correction_constant": model.correction_constant_,
-        }
-        summary = [
-            ("points", f"{rows:,} in {components} dimensions"),
-            ("stress-1", f"{model.stress_:.3g} (0 is a perfect fit)"),
-            ("goodness of fit", " / ".join(f"{share:.3f}" for share in model.goodness_of_fit_)),
-            ("negative eigenvalues", f"{100 * model.negative_share_:.2g} % of the spectrum"),
-        ]
-        named = table.kept()
-        if not named:  # columns of text are names of points among distances
-            others = table.others().items()
-            named = {name: column for name, column in others if column.dtype.kind in "UO"}
-            table.left_out |= dict.fromkeys(named, "kept")
-        return deliver(args, draft, named | coordinates(model), facts, summary)
+    table = InputTable(args)
+    model = ClassicalMDS(
+        args.components,
+        dissimilarity=args.metric or "precomputed",
+        landmarks=args.landmarks,
+        correction=args.correction,
+        **budget(args),
+    ).fit(table.read())
+    rows, components = model.embedding_.shape
+    facts = {
+        "rows": rows,
+        "components": components,
+        "eigenvalues": model.eigenvalues_,
+        "stress": model.stress_,
+        "strain": model.strain_,
+        "goodness_of_fit": model.goodness_of_fit_,
+        "least_eigenvalue": model.least_eigenvalue_,
+        "negative_share": model.negative_share_,
+        "correction_constant": model.correction_constant_,
+    }
+    summary = [
+        ("points", f"{rows:,} in {components} dimensions"),
+        ("stress-1", f"{model.stress_:.3g} (0 is a perfect fit)"),
+        ("goodness of fit", " / ".join(f"{share:.3f}" for share in model.goodness_of_fit_)),
+        ("negative eigenvalues", f"{100 * model.negative_share_:.2g} % of the spectrum"),
+    ]
+    named = table.kept()
+    if not named:  # columns of text are names of points among distances
+        others = table.others().items()
+        named = {name: column for name, column in others if column.dtype.kind in "UO"}
+        table.left_out |= dict.fromkeys(named, "kept")
+    return deliver(args, named | coordinates(model), facts, summary)
 
 
 def denoise(args: Namespace) -> Result:
     """Learn the patches of the image, and project them."""
-    with whole_file(args.output, args.force) as draft:
-        image = read_image(existing(args.image))
-        model = PatchDenoiser(
-            args.patch,
-            args.stride,
-            kernel=args.kernel,
-            n_components=args.components,
-            noise=None if args.noise is None else args.noise / WHITE,
-            memory=args.memory,
-            n_jobs=args.threads,
-            random_state=args.seed,
-        ).fit(image)
-        clean = model.denoise(image)
-        pixels = np.rint(WHITE * np.clip(clean, 0, 1)).astype(np.uint8)
-        Image.fromarray(pixels).save(draft)
+    image = read_image(existing(args.image))
+    model = PatchDenoiser(
+        args.patch,
+        args.stride,
+        kernel=args.kernel,
+        n_components=args.components,
+        noise=None if args.noise is None else args.noise / WHITE,
+        memory=args.memory,
+        n_jobs=args.threads,
+        random_state=args.seed,
+    ).fit(image)
+    clean = model.denoise(image)
+    pixels = np.rint(WHITE * np.clip(clean, 0, 1)).astype(np.uint8)
+    Image.fromarray(pixels).save(args.draft)
     height, width = image.shape[:2]
     facts = {
         "width": width,
@@ -123,15 +119,13 @@ def denoise(args: Namespace) -> Result:
         "noise": WHITE * model.noise_,
         "noise_given": args.noise is not None,
         "change": WHITE * float(((image - clean) ** 2).mean() ** 0.5),
-        "output": str(args.output),
     }
     said = [
         ("image", f"{width} x {height}, {'gray' if image.ndim == 2 else 'color'}"),
         ("noise", f"{facts['noise']:.1f} of 255, {'given' if args.noise else 'estimated'}"),
         ("change", f"{facts['change']:.1f} of 255, root mean square"),
-        ("written", args.output),
     ]
-    return Result(facts, lines(said))
+    return Result(facts, said)
 
 
 def affinity_rows(args: Namespace) -> tuple[InputTable, Any]:

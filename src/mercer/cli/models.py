@@ -17,7 +17,7 @@ from ..files.base import listed
 from ..progress import RowBar
 from ..saving import ModelFileError, load, read_extra, read_header, save
 from .failures import JobError
-from .outputs import Columns, Result, deliver_blocks, lines, verbosity, whole_file, write_columns
+from .outputs import Columns, Result, deliver_blocks, verbosity, write_columns
 from .parser import did_you_mean
 from .tables import InputTable, Scaling
 
@@ -140,19 +140,19 @@ def check_extra(extra: dict, width: int, path: str) -> None:
 
 def transform(args: Namespace) -> Result:
     """Read rows in blocks, and write their scores as they come."""
-    with whole_file(args.output, args.force) as draft, RowBar(verbosity(args)) as bar:
+    with RowBar(verbosity(args)) as bar:
         prepared = TableModel.load(args.model, mixed=True)
         table, texts = prepared.open(args), prepared.texts()
         rows: Iterable = [table.mixed(texts)] if texts is not None else table.blocks()
         shown_rows = bar.over(rows, "scores", table.source.n_rows)
         model, apply = prepared.model, prepared.scaling.apply
         blocks = (model.transform(apply(block)) for block in shown_rows)
-        return deliver_blocks(args, draft, blocks, component_names(model), table.kept())
+        return deliver_blocks(args, blocks, component_names(model), table.kept())
 
 
 def inverse(args: Namespace) -> Result:
     """Read scores in blocks, and write rows as they come."""
-    with whole_file(args.output, args.force) as draft, RowBar(verbosity(args)) as bar:
+    with RowBar(verbosity(args)) as bar:
         prepared = TableModel.load(args.model)
         model, undo = prepared.model, prepared.scaling.undo
         wanted = component_names(model)
@@ -169,7 +169,7 @@ def inverse(args: Namespace) -> Result:
         names = prepared.columns or [f"x{i}" for i in range(1, model.n_features_in_ + 1)]
         rows = bar.over(table.blocks(), "pre-images", table.source.n_rows)
         blocks = (undo(model.inverse_transform(block)) for block in rows)
-        return deliver_blocks(args, draft, blocks, names, table.kept())
+        return deliver_blocks(args, blocks, names, table.kept())
 
 
 def component_names(model) -> list[str]:
@@ -196,30 +196,26 @@ def describe(args: Namespace) -> Result:
         *((name, text) for name, text in known.get("certificate", [])),
     ]
     said = [(name, text) for name, text in pairs if text is not None]
-    return Result(asdict(header) | {"prepared": extra}, lines(said))
+    return Result(asdict(header) | {"prepared": extra}, said)
 
 
 def explain(args: Namespace) -> Result:
     """Average the gradients of the scores over rows, in the units of the model."""
-    with whole_file(args.output, args.force) as draft:
-        prepared = TableModel.load(args.model)
-        table = prepared.open(args)
-        rows = prepared.scaling.apply(table.source)
-        found = prepared.model.attribute(rows, max_rows=args.rows)
-        if prepared.columns is not None:
-            found = replace(found, columns=tuple(prepared.columns))
-        if draft is not None:
-            sizes = {name: found.size[:, j] for j, name in enumerate(found.components)}
-            named = {"column": np.array(found.columns, dtype=object), "all": found.overall}
-            write_columns(draft, named | sizes)
+    prepared = TableModel.load(args.model)
+    table = prepared.open(args)
+    rows = prepared.scaling.apply(table.source)
+    found = prepared.model.attribute(rows, max_rows=args.rows)
+    if prepared.columns is not None:
+        found = replace(found, columns=tuple(prepared.columns))
+    if args.draft is not None:
+        sizes = {name: found.size[:, j] for j, name in enumerate(found.components)}
+        named = {"column": np.array(found.columns, dtype=object), "all": found.overall}
+        write_columns(args.draft, named | sizes)
     top = [
         {"component": name, "columns": dict(found.top(j, args.top))}
         for j, name in enumerate(found.components)
     ]
     facts, text = found.as_dict() | {"top": top}, text_table(*found.table(args.top))
-    if args.output is not None:
-        facts["output"] = str(args.output)
-        text += "\n" + lines([("written", args.output)])
     return Result(facts, text)
 
 
@@ -241,31 +237,29 @@ def report(args: Namespace) -> Result:
     """Show a model and the rows of a table as one interactive page."""
     from ..report import write_report
 
-    with whole_file(args.output, args.force) as draft:
-        prepared = TableModel.load(args.model, mixed=True)
-        table, texts = prepared.open(args), prepared.texts()
-        rows: Any = table.read() if texts is None else table.mixed(texts)
-        columns = table.columns if texts is None else rows.columns
-        others = table.others()
-        if texts is not None:
-            others |= {name: rows[name] for name in rows.columns}
-        named = table.others([args.id])[args.id] if args.id else table.files.get("file")
-        write_report(
-            prepared.model,
-            rows,
-            draft,
-            scaling=prepared.scaling,
-            columns=columns,
-            colors=color_of(args, columns or [], others),
-            color_name=args.color,
-            images=args.image or table.image_shape or prepared.image_shape,
-            title=args.title,
-            max_points=args.points,
-            row_names=None if named is None else list(named),
-        )
+    prepared = TableModel.load(args.model, mixed=True)
+    table, texts = prepared.open(args), prepared.texts()
+    rows: Any = table.read() if texts is None else table.mixed(texts)
+    columns = table.columns if texts is None else rows.columns
+    others = table.others()
+    if texts is not None:
+        others |= {name: rows[name] for name in rows.columns}
+    named = table.others([args.id])[args.id] if args.id else table.files.get("file")
+    write_report(
+        prepared.model,
+        rows,
+        args.draft,
+        scaling=prepared.scaling,
+        columns=columns,
+        colors=color_of(args, columns or [], others),
+        color_name=args.color,
+        images=args.image or table.image_shape or prepared.image_shape,
+        title=args.title,
+        max_points=args.points,
+        row_names=None if named is None else list(named),
+    )
     count = rows.shape[0]
-    facts = {"rows": count, "output": str(args.output)}
-    return Result(facts, lines([("rows", f"{count:,}"), ("written", args.output)]))
+    return Result({"rows": count}, [("rows", f"{count:,}")])
 
 
 def color_of(args: Namespace, columns: list[str], others: Columns):

@@ -39,30 +39,36 @@ class Result:
     ----------
     facts : dict
         One JSON document; arrays and NumPy numbers are allowed.
-    text : str
-        The same for people.
+    said : str, or sequence of (str, object)
+        The same for people: a text, or names and values.
     """
 
     facts: dict
-    text: str
+    said: str | Pairs
 
     def show(self, args: Namespace, warnings: list[str]) -> None:
         """Say what was made of the table, and print the result.
 
         It goes to stdout, or to stderr where stdout holds the output itself.
         """
-        facts, text = dict(self.facts), self.text
+        facts, output, written = dict(self.facts), vars(args).get("output"), []
+        if output is not None:
+            facts["output"] = "stdout" if is_stdout(output) else str(output)
+            written = [("written", facts["output"])]
         if args.table is not None:
             facts["tables"] = [args.table.facts()]
             for line in args.table.lines():
                 say(args, line)
         facts["warnings"] = warnings
-        output = vars(args).get("output")
-        if not is_stdout(output):
-            print(to_json(facts) if args.json else text)
-            return
-        facts["output"], text = "stdout", text.replace(str(output), "stdout")
-        say(args, to_json(facts) if args.json else text)
+        if isinstance(self.said, str):
+            text = "\n".join([self.said, *(f"{name}: {value}" for name, value in written)])
+        else:
+            text = lines([*self.said, *written])
+        text = to_json(facts) if args.json else text
+        if is_stdout(output):
+            say(args, text)
+        else:
+            print(text)
 
 
 def say(args: Namespace, text: str) -> None:
@@ -192,39 +198,34 @@ def whole_folder(folder: Path, force: bool) -> Iterator[Path]:
             os.replace(file, folder / file.name)
 
 
-def deliver(
-    args: Namespace, draft: Path | None, columns: Columns, facts: dict, summary: Pairs
-) -> Result:
+def deliver(args: Namespace, columns: Columns, facts: dict, summary: Pairs) -> Result:
     """The result of a command whose outcome is columns.
+
+    Without an output they go to stdout, and the summary to stderr.
 
     Parameters
     ----------
     args : Namespace
-    draft : Path or None
-        Where to write; None for stdout, which then gets the columns, and stderr the summary.
     columns : dict of str to array of shape (n,)
     facts : dict
         What is known beside the columns.
     summary : list of (str, object)
         The same for people, names and values.
     """
-    if draft is not None:
-        write_columns(draft, columns)
-        facts = facts | {"output": str(args.output)}
-        return Result(facts, lines([*summary, ("written", args.output)]))
+    if args.draft is not None:
+        write_columns(args.draft, columns)
+        return Result(facts, summary)
     if not args.json:
         say(args, lines(summary))
     return Result(facts | {"result": columns}, as_csv(columns))
 
 
-def deliver_blocks(
-    args: Namespace, draft: Path | None, blocks: Iterable, names: list[str], kept: Columns
-) -> Result:
+def deliver_blocks(args: Namespace, blocks: Iterable, names: list[str], kept: Columns) -> Result:
     """The result of a command whose outcome is rows, written as they come.
 
     Parameters
     ----------
-    args, draft : Namespace, Path or None
+    args : Namespace
     blocks : iterable of arrays
     names : list of str
         Of their columns.
@@ -236,17 +237,16 @@ def deliver_blocks(
     if first is None:
         raise JobError(f"{args.data} has no rows.")
     blocks = chain([first], blocks)
-    if draft is None:
+    if args.draft is None:
         rows = np.concatenate(list(blocks))
         columns = beside(kept, matrix_columns(rows, names))
-        return deliver(args, None, columns, {"rows": len(rows)}, [("rows", f"{len(rows):,}")])
-    with open_sink(draft, len(names), first.dtype, names, kept) as sink:
+        return deliver(args, columns, {"rows": len(rows)}, [("rows", f"{len(rows):,}")])
+    with open_sink(args.draft, len(names), first.dtype, names, kept) as sink:
         for block in blocks:
             sink.write(block)
     names = [*kept, *names]
-    facts = {"rows": sink.n_rows, "names": names, "output": str(args.output)}
-    size = f"{sink.n_rows:,} of {len(names)} columns"
-    return Result(facts, lines([("rows", size), ("written", args.output)]))
+    facts = {"rows": sink.n_rows, "names": names}
+    return Result(facts, [("rows", f"{sink.n_rows:,} of {len(names)} columns")])
 
 
 def beside(kept: Columns, columns: Columns) -> Columns:
