@@ -3,5 +3,5 @@
 A problem is built from rows, a kernel and a basis: `GramProblem` has all points as the basis,
 `ReducedProblem` and `ColumnProblem` the moments of rows in a smaller one, `FourierProblem` those of
 a grid of frequencies. All answer the same: `operator`, `total`, `scale`, `slack`, `is_zero`,
-`overshoots`, `assemble`.
+`overshoots` and `result`, which is what eigenpairs of the operator become.
 """
