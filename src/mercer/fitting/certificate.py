@@ -81,7 +81,7 @@ class Certificate:
 
     def to_dict(self) -> dict:
         """The certificate as plain numbers and lists, ready for JSON."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {one.name: vars(self)[one.name] for one in fields(self)}
         return {name: plain(value) for name, value in values.items()}
 
     def summary(self) -> list[tuple[str, str]]:

@@ -34,7 +34,7 @@ def pack(value: Any, arrays: list) -> Any:
         is_complex = value.dtype.kind == "c"
         arrays.append(np.ascontiguousarray(value).view(float) if is_complex else value)
         return {"@": "complex" if is_complex else "array", "place": len(arrays) - 1}
-    named = {field.name: pack(getattr(value, field.name), arrays) for field in fields(value)}
+    named = {field.name: pack(vars(value)[field.name], arrays) for field in fields(value)}
     return {"@": type(value).__name__, "fields": named}
 
 
