@@ -50,7 +50,9 @@ class ArrayRows(Rows):
     def dtype(self) -> Any:
         return np.dtype(float_type(self.array))
 
-    def sum(self, function, title="rows", *, again=False, checkpoint=None) -> Any:
+    def sum(
+        self, function: Any, title: str = "rows", *, again: bool = False, checkpoint: Any = None
+    ) -> Any:
         """The function of the whole: engines cut it into blocks themselves."""
         return function(self.placed, 0)
 

@@ -71,7 +71,9 @@ class BlockRows(Rows):
     def dtype(self) -> Any:
         return self.source.dtype
 
-    def sum(self, function, title="rows", *, again=False, checkpoint=None) -> Any:
+    def sum(
+        self, function: Any, title: str = "rows", *, again: bool = False, checkpoint: Any = None
+    ) -> Any:
         """One pass over the blocks, with the number of rows checked."""
         if again and not self.source.repeatable:
             raise ValueError(

@@ -104,7 +104,9 @@ class DaskRows(Rows):
 
         return pd.DataFrame(empty, columns=self.original.columns)
 
-    def sum(self, function, title="rows", *, again=False, checkpoint=None) -> Any:
+    def sum(
+        self, function: Any, title: str = "rows", *, again: bool = False, checkpoint: Any = None
+    ) -> Any:
         """The sums of the chunks, added in a tree."""
         import dask.array as da
 
