@@ -1,6 +1,7 @@
 """Kernel PCA by Hebbian rules, as a scikit-learn estimator."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -47,6 +48,7 @@ GRAM_COPIES = 4
 OVERSAMPLING = 10
 
 
+@dataclass(eq=False, repr=False)
 class HebbianKernelPCA(KernelModel):
     """Kernel PCA that learns from one sample at a time: KHA, KHA/t, KHA/et, KHA-SMD.
 
@@ -178,72 +180,38 @@ class HebbianKernelPCA(KernelModel):
         "novelty": [Interval(Real, 0, 1, closed="neither"), Novelty, None],
     }
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        kernel: str | Kernel | Callable[..., Any] = "linear",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        gain: Any = "auto",
-        eta0: float | None = None,
-        mu: float | None = None,
-        xi: float = 0.99,
-        rho0: float = 0.0,
-        eigenvalue_estimate: str = "outputs",
-        scale: float | None = None,
-        n_passes: int = 10,
-        oversampling: int | None = None,
-        block: int = 128,
-        readout: str = "ritz",
-        tol: float = 0.0,
-        track_excess: bool = False,
-        forgetting: float = 1.0,
-        budget: int | None = None,
-        novelty: Any = None,
-        random_state: int | np.random.RandomState | None = None,
-        copy_X: bool = True,
-        n_jobs: int | None = None,
-        center: bool = True,
-        memory: int | str | None = None,
-        device: Any = None,
-        verbose: int = 0,
-        callback: Callable[..., Any] | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-    ):
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.gain = gain
-        self.eta0 = eta0
-        self.mu = mu
-        self.xi = xi
-        self.rho0 = rho0
-        self.eigenvalue_estimate = eigenvalue_estimate
-        self.scale = scale
-        self.n_passes = n_passes
-        self.oversampling = oversampling
-        self.block = block
-        self.readout = readout
-        self.tol = tol
-        self.track_excess = track_excess
-        self.forgetting = forgetting
-        self.budget = budget
-        self.novelty = novelty
-        self.random_state = random_state
-        self.copy_X = copy_X
-        self.n_jobs = n_jobs
-        self.center = center
-        self.memory = memory
-        self.device = device
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
+    n_components: int = 10
+    _: KW_ONLY
+    kernel: str | Kernel | Callable[..., Any] = "linear"
+    gamma: float | str | None = None
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    gain: Any = "auto"
+    eta0: float | None = None
+    mu: float | None = None
+    xi: float = 0.99
+    rho0: float = 0.0
+    eigenvalue_estimate: str = "outputs"
+    scale: float | None = None
+    n_passes: int = 10
+    oversampling: int | None = None
+    block: int = 128
+    readout: str = "ritz"
+    tol: float = 0.0
+    track_excess: bool = False
+    forgetting: float = 1.0
+    budget: int | None = None
+    novelty: Any = None
+    random_state: int | np.random.RandomState | None = None
+    copy_X: bool = True
+    n_jobs: int | None = None
+    center: bool = True
+    memory: int | str | None = None
+    device: Any = None
+    verbose: int = 0
+    callback: Callable[..., Any] | None = None
+    checkpoint: str | PathLike[str] | None = None
 
     @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:

@@ -1,6 +1,7 @@
 """Kernel PCA as a scikit-learn estimator."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -23,6 +24,7 @@ from ._output import contained
 from ._parameters import Interval, StrOptions
 
 
+@dataclass(eq=False, repr=False)
 class KernelPCA(KernelModel):
     """Kernel principal component analysis, exact and within a memory budget.
 
@@ -216,58 +218,31 @@ class KernelPCA(KernelModel):
         "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage],
     }
 
-    def __init__(
-        self,
-        n_components: int | float | None = None,
-        *,
-        kernel: str | Kernel | Callable[..., Any] = "linear",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        alpha: float = 1.0,
-        fit_inverse_transform: bool = False,
-        eigen_solver: str | Solver = "auto",
-        tol: float = 0,
-        max_iter: int | None = None,
-        iterated_power: int | str = "auto",
-        remove_zero_eig: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        copy_X: bool = True,
-        n_jobs: int | None = None,
-        basis: str | BasisRecipe = "auto",
-        preimage: str | Preimage = "auto",
-        center: bool = True,
-        memory: int | str | None = None,
-        device: Any = None,
-        verbose: int = 0,
-        callback: Callable[..., Any] | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-    ):
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.alpha = alpha
-        self.fit_inverse_transform = fit_inverse_transform
-        self.eigen_solver = eigen_solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.iterated_power = iterated_power
-        self.remove_zero_eig = remove_zero_eig
-        self.random_state = random_state
-        self.copy_X = copy_X
-        self.n_jobs = n_jobs
-        self.basis = basis
-        self.preimage = preimage
-        self.center = center
-        self.memory = memory
-        self.device = device
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
+    n_components: int | float | None = None
+    _: KW_ONLY
+    kernel: str | Kernel | Callable[..., Any] = "linear"
+    gamma: float | str | None = None
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    alpha: float = 1.0
+    fit_inverse_transform: bool = False
+    eigen_solver: str | Solver = "auto"
+    tol: float = 0
+    max_iter: int | None = None
+    iterated_power: int | str = "auto"
+    remove_zero_eig: bool = False
+    random_state: int | np.random.RandomState | None = None
+    copy_X: bool = True
+    n_jobs: int | None = None
+    basis: str | BasisRecipe = "auto"
+    preimage: str | Preimage = "auto"
+    center: bool = True
+    memory: int | str | None = None
+    device: Any = None
+    verbose: int = 0
+    callback: Callable[..., Any] | None = None
+    checkpoint: str | PathLike[str] | None = None
 
     @all_or_nothing
     def fit(self, X: Array, y: Any = None, sample_weight: Any = None) -> Self:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import chain, islice
 from numbers import Integral, Real
 from os import PathLike
@@ -41,6 +41,7 @@ HISTORY = 1000
 LOST_TOO_MUCH = 0.05
 
 
+@dataclass(eq=False, repr=False)
 class StreamingKernelPCA(KernelModel):
     """Kernel PCA of data that never end, in a fixed amount of memory.
 
@@ -155,46 +156,25 @@ class StreamingKernelPCA(KernelModel):
         "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage],
     }
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        kernel: str | Kernel | Callable[..., Any] = "linear",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        basis: str | BasisRecipe = "dictionary",
-        budget: int = 500,
-        novelty: Any = 0.001,
-        forgetting: float = 1.0,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        preimage: str | Preimage = "auto",
-        center: bool = True,
-        memory: int | str | None = None,
-        verbose: int = 0,
-        device: Any = None,
-        checkpoint: str | PathLike[str] | None = None,
-    ):
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.basis = basis
-        self.budget = budget
-        self.novelty = novelty
-        self.forgetting = forgetting
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.preimage = preimage
-        self.center = center
-        self.memory = memory
-        self.verbose = verbose
-        self.device = device
-        self.checkpoint = checkpoint
+    n_components: int = 10
+    _: KW_ONLY
+    kernel: str | Kernel | Callable[..., Any] = "linear"
+    gamma: float | str | None = None
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    basis: str | BasisRecipe = "dictionary"
+    budget: int = 500
+    novelty: Any = 0.001
+    forgetting: float = 1.0
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    preimage: str | Preimage = "auto"
+    center: bool = True
+    memory: int | str | None = None
+    verbose: int = 0
+    device: Any = None
+    checkpoint: str | PathLike[str] | None = None
 
     def fit(self, X: Array, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from the start, from an array or from batches.
