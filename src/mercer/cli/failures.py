@@ -6,9 +6,8 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from ..exceptions import InvalidParameterError, MercerError
 
@@ -74,29 +73,26 @@ NAMED = re.compile(
 )
 
 
-@dataclass
-class Manner:
-    """How a command speaks of failure.
+def report_failure(
+    error: BaseException,
+    words: Sequence[str] = (),
+    command: str = "mercer",
+    warnings: Sequence[str] = (),
+) -> int:
+    """Print one line about an error and return the exit code.
 
-    Attributes
+    Parameters
     ----------
+    error : exception
+    words : sequence of str
+        The command line: ``--debug`` in it asks for the traceback, ``--json`` for a JSON document
+        on stdout too.
     command : str
         What its help is asked of, such as ``mercer fit``.
-    json, debug : bool
-        Whether errors are JSON documents on stdout too, and whether tracebacks are shown.
-    warnings : list of str
+    warnings : sequence of str
         What was warned of before.
     """
-
-    command: str = "mercer"
-    json: bool = False
-    debug: bool = False
-    warnings: list[str] = field(default_factory=list)
-
-
-def report_failure(error: BaseException, manner: Manner) -> int:
-    """Print one line about an error, after its traceback if asked, and return the exit code."""
-    if manner.debug:
+    if "--debug" in words:
         traceback.print_exception(error)
     if isinstance(error, Stopped):
         text, code = f"stopped by {error}; no file is half written", error.exit_code
@@ -104,13 +100,13 @@ def report_failure(error: BaseException, manner: Manner) -> int:
     else:
         text, code = one_line(error), FAILED
         if isinstance(error, UsageError | InvalidParameterError):
-            command = (isinstance(error, UsageError) and error.command) or manner.command
+            whose = (isinstance(error, UsageError) and error.command) or command
             end = "" if text.endswith("?") else "."
-            text, code = f"{text.rstrip('.')}{end} See {command} --help", WRONG_USAGE
+            text, code = f"{text.rstrip('.')}{end} See {whose} --help", WRONG_USAGE
         print(f"mercer: error: {text}", file=sys.stderr)
-    if manner.json:
-        facts = {"error": {"message": text, "exit_code": code}, "warnings": manner.warnings}
-        print(json.dumps(facts))
+    if "--json" in words:
+        told = {"message": text, "exit_code": code}
+        print(json.dumps({"error": told, "warnings": list(warnings)}))
     return code
 
 

@@ -16,7 +16,6 @@ from .failures import (
     SUCCESS,
     WRONG_USAGE,
     JobError,
-    Manner,
     Stopped,
     one_line,
     report_failure,
@@ -53,15 +52,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The interpreter flushes once more at its end, and that must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         # A closed pipe is not an error.
-        return SUCCESS if isinstance(error, BrokenPipeError) else report_failure(error, Manner())
+        return SUCCESS if isinstance(error, BrokenPipeError) else report_failure(error)
     return code
 
 
 def run(argv: Sequence[str] | None) -> int:
     """Parse, run and print; whatever goes wrong becomes a line and an exit code."""
     words = sys.argv[1:] if argv is None else argv
-    # Known before the options are parsed, which may fail.
-    manner = Manner(json="--json" in words, debug="--debug" in words)
+    command = "mercer"
+    heard: list[str] = []
     try:
         parser = make_parser(words)
         args = parser.parse_args(words)
@@ -69,20 +68,20 @@ def run(argv: Sequence[str] | None) -> int:
             return run_without_command(parser, args)
         from .outputs import whole_file  # numerics, for which no help waits
 
-        manner.command, args.table = args.command, None
+        command, args.table = args.command, None
         output, force = (vars(args).get(name) for name in ("output", "force"))
-        with stopped_by_signals(), heard_warnings(args.quiet, manner.warnings):
+        with stopped_by_signals(), heard_warnings(args.quiet, heard):
             with stdin_as_file(args), whole_file(output, bool(force)) as args.draft:
                 result = args.run(args)
-            result.show(args, manner.warnings)
+            result.show(args, heard)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else WRONG_USAGE
     except BrokenPipeError:
         raise
     except KeyboardInterrupt:  # before or after the command itself
-        return report_failure(Stopped(signal.SIGINT), manner)
+        return report_failure(Stopped(signal.SIGINT), words, command, heard)
     except (Exception, Stopped) as error:
-        return report_failure(error, manner)
+        return report_failure(error, words, command, heard)
     return SUCCESS
 
 
