@@ -435,7 +435,7 @@ def same_for_all(X, value: float):
     return xp.full(X.shape[0], value, dtype=xp.float64, **placement_of(X))
 
 
-def median_row(X):
+def median_row(X: Array) -> Any:
     """The median of 32 rows, (d,): where most are, and one far row does not move it.
 
     None for sparse rows, which would be so no longer.

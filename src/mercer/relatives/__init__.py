@@ -4,5 +4,3 @@ Those that join a registry of the core are imported here, and this package by th
 """
 
 from . import mixed
-
-__all__ = ["mixed"]
