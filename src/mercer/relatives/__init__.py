@@ -3,4 +3,4 @@
 Those that join a registry of the core are imported here, and this package by that registry.
 """
 
-from . import mixed
+from . import mixed as mixed
