@@ -9,7 +9,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,9 @@ class ArrowSource(RowSource):
 
     Parameters
     ----------
-    opened : callable
-        ``opened(rows, columns)``, a context manager that gives an iterator of record batches;
-        both are wishes, which a stream need not follow.
+    batches : callable
+        ``batches(rows, columns)``, a generator of record batches; both are wishes, which a stream
+        need not follow.
     schema : pyarrow.Schema
     name : str
     columns : list of str or None
@@ -46,8 +46,8 @@ class ArrowSource(RowSource):
 
     threaded = False  # a connection to a database may be tied to its thread
 
-    def __init__(self, opened: Callable, schema, name: str, columns=None, repeatable: bool = True):
-        self.opened, self.name, self.repeatable = opened, name, repeatable
+    def __init__(self, batches: Callable, schema, name: str, columns=None, repeatable: bool = True):
+        self.batches, self.name, self.repeatable = batches, name, repeatable
         self._take_columns(kinds_of(schema), columns)
         types = {str(schema.field(column).type) for column in self.columns or ()}
         self.dtype = np.dtype(np.float32 if types == {"float"} else np.float64)
@@ -61,7 +61,7 @@ class ArrowSource(RowSource):
                 "query that it came from."
             )
         self._used = True
-        with readable(self.name), self.opened(rows, self.columns) as batches:
+        with readable(self.name), closing(self.batches(rows, self.columns)) as batches:
             for batch in batches:
                 for start in range(0, batch.num_rows, rows):
                     yield stacked(batch.slice(start, rows), self.columns, self.dtype)
@@ -72,7 +72,7 @@ class ArrowSource(RowSource):
         found: dict[str, list] = {name: [np.empty(0)] for name in names}
         if not names or not self.repeatable:
             return {}
-        with readable(self.name), self.opened(BATCH_ROWS, names) as batches:
+        with readable(self.name), closing(self.batches(BATCH_ROWS, names)) as batches:
             for batch in batches:
                 for name in names:
                     found[name].append(batch.column(name).to_numpy(zero_copy_only=False))
@@ -125,16 +125,14 @@ def from_arrow(X, columns=None) -> ArrowSource:
         return from_dataset(X, columns)
     name = NAMES.get(library, f"the {type(X).__name__}")
 
-    @contextmanager
-    def opened(rows, columns) -> Iterator:
+    def batches(rows, columns) -> Iterator:
         with reader_of(X, name) as reader:
-            yield reader
+            yield from reader
 
     if isinstance(X, pa.RecordBatchReader):
-        return ArrowSource(opened, X.schema, name, columns, repeatable=False)
-    with opened(None, None) as reader:
-        schema = reader.schema
-    source = ArrowSource(opened, schema, name, columns)
+        return ArrowSource(batches, X.schema, name, columns, repeatable=False)
+    with reader_of(X, name) as reader:
+        source = ArrowSource(batches, reader.schema, name, columns)
     if isinstance(X, pa.Table | pa.RecordBatch):
         source.n_rows = X.num_rows
     elif library == "polars":
@@ -156,14 +154,13 @@ def from_dataset(X, columns=None) -> ArrowSource:
     # A scan of a reader is used up by it, and does not say so: a scan is read once.
     scanned = isinstance(X, needed("pyarrow.dataset", "files").Scanner)
 
-    @contextmanager
-    def opened(rows, columns) -> Iterator:
+    def batches(rows, columns) -> Iterator:
         scan = X if scanned else X.scanner(columns=columns, batch_size=rows)
         with scan.to_reader() as reader:
-            yield reader
+            yield from reader
 
     schema = X.projected_schema if scanned else X.schema
-    return ArrowSource(opened, schema, "the dataset", columns, repeatable=not scanned)
+    return ArrowSource(batches, schema, "the dataset", columns, repeatable=not scanned)
 
 
 def from_query(X, columns=None) -> ArrowSource:
@@ -175,37 +172,34 @@ def from_query(X, columns=None) -> ArrowSource:
         )
     name = "the polars query"
 
-    @contextmanager
-    def opened(rows, columns) -> Iterator:
+    def batches(rows, columns) -> Iterator:
         # Several small batches ahead are cheaper than one too large.
-        frames = X.select(columns).collect_batches(chunk_size=rows, maintain_order=True)
-        yield (batch for frame in frames for batch in reader_of(frame, name))
+        for frame in X.select(columns).collect_batches(chunk_size=rows, maintain_order=True):
+            yield from reader_of(frame, name)
 
     with reader_of(X.head(0).collect(), name) as reader:
-        schema = reader.schema
-    return ArrowSource(opened, schema, name, columns)
+        return ArrowSource(batches, reader.schema, name, columns)
 
 
 def from_feather(path: Path, columns=None) -> ArrowSource:
     """A Feather file of version 2, which is an Arrow file, or an Arrow stream in a file."""
     pa, ipc = needed("pyarrow", "files"), needed("pyarrow.ipc", "files")
 
-    @contextmanager
-    def opened(rows, columns) -> Iterator:
+    def batches(rows, columns) -> Iterator:
         with readable(path.name, "a Feather or Arrow file"), pa.memory_map(str(path)) as file:
             try:
                 reader = ipc.open_file(file)
             except pa.ArrowInvalid:
                 file.seek(0)
-                yield ipc.open_stream(file)
+                yield from ipc.open_stream(file)
                 return
-            yield (reader.get_batch(i) for i in range(reader.num_record_batches))
+            for i in range(reader.num_record_batches):
+                yield reader.get_batch(i)
 
-    with opened(None, None) as batches:
-        first = next(iter(batches), None)
+    first = next(batches(None, None), None)
     if first is None:
         raise ValueError(f"{path.name} has no rows. Add at least one.")
-    source = ArrowSource(opened, first.schema, path.name, columns)
+    source = ArrowSource(batches, first.schema, path.name, columns)
     source.threaded = True
     return source
 
@@ -225,16 +219,12 @@ def from_parquet(path: Path, columns=None) -> ArrowSource:
         with readable(file.name, "Parquet"):
             return parquet.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False)
 
-    @contextmanager
-    def opened(rows, columns) -> Iterator:
-        def batches():
-            for file in files:
-                with readable(file.name, "Parquet"):
-                    yield from open_file(file).iter_batches(min(rows, BATCH_ROWS), columns=columns)
+    def batches(rows, columns) -> Iterator:
+        for file in files:
+            with readable(file.name, "Parquet"):
+                yield from open_file(file).iter_batches(min(rows, BATCH_ROWS), columns=columns)
 
-        yield batches()
-
-    source = ArrowSource(opened, open_file(files[0]).schema_arrow, path.name, columns)
+    source = ArrowSource(batches, open_file(files[0]).schema_arrow, path.name, columns)
     source.threaded, source.n_rows = True, 0
     for file in files:
         opened_file = open_file(file)
