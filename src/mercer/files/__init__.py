@@ -15,15 +15,13 @@ A new format is a class or function of a path in one line of `opening.TABLES` or
 """
 
 from .arrow import is_arrow, table_like
-from .base import RowSource, read_blocks
+from .base import DropMissing, FillMissing, RowSource, read_blocks
 from .layout import TextFormat
-from .missing import POLICIES, DropMissing, FillMissing
 from .opening import is_store, is_table, open_source
 from .sinks import Sink, open_sink
 from .tables import Table, read_image, read_table
 
 __all__ = [
-    "POLICIES",
     "DropMissing",
     "FillMissing",
     "RowSource",
