@@ -13,6 +13,7 @@ do, and for some rows it gives what every p would lose. Moments of n rows cost n
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -177,13 +178,14 @@ class CholeskyWhitening(Whitening):
         """See `Whitening.summands`: kernel rows with the parts before taken out of each part."""
         basis = self._used_of(basis)
         products = basis.block_products(X, dtype=np.float64)
-        return basis, lambda block: self.parted(products(block))
 
-    def parted(self, K: Any) -> Any:
-        """The rows u of kernel rows K, (b, p), which are overwritten."""
-        for part, A in zip(self.parts[:0:-1], self.steps[:0:-1], strict=True):
-            K[:, part] -= K[:, : part.start] @ on_device_of(A, K).T
-        return K
+        def parted(block):
+            K = products(block)
+            for part, A in zip(self.parts[:0:-1], self.steps[:0:-1], strict=True):
+                K[:, part] -= K[:, : part.start] @ on_device_of(A, K).T
+            return K
+
+        return basis, parted
 
     def coordinates(self, basis: Basis, X: Array) -> tuple[Basis, Callable[[slice], Any]]:
         """See `Whitening.coordinates`; half of the products of a full W."""
@@ -212,8 +214,9 @@ class CholeskyWhitening(Whitening):
 
 
 def choose_whitening(basis: Basis, X: Array, n: int | None) -> Whitening:
-    """The quickest whitening for the moments of n rows, of which X are some; None for many.
+    """The quickest whitening for the moments of n rows, of which X are some.
 
+    n is None where they were not counted; they are then many.
     By a Cholesky factor where landmarks are far from dependent, over those landmarks that are worth
     their work where rows are many; else by eigenvectors. Never by a Cholesky factor where it would
     have to divide by rounding: smooth kernels are numerically rank-deficient.
@@ -231,7 +234,7 @@ def choose_whitening(basis: Basis, X: Array, n: int | None) -> Whitening:
 
 
 def quickest(basis: Any, X: Array, n: int | None) -> Whitening:
-    """As `choose_whitening`, in double precision."""
+    """See `choose_whitening`; before directions that single precision cannot tell are left out."""
     m, double = basis.size, basis.precision(X) == np.float64
     many = n is None or n >= MANY_ROWS * max(m, JUDGES)
     if not isinstance(basis, PointBasis):
@@ -239,9 +242,11 @@ def quickest(basis: Any, X: Array, n: int | None) -> Whitening:
     G = basis.kernel_matrix()
     if basis.engine.device is None and basis.kernel.definite and (many or double):
         with basis.engine.single_blas():
-            found = None if many else in_parts(G, cholesky_of(G))
-            if found is not None and len(found.parts) == 1:
-                return found
+            if not many:
+                with suppress(LinAlgError):
+                    found = in_parts(G, cholesky(G, lower=True, check_finite=False))
+                    if found is not None and len(found.parts) == 1:
+                        return found
             if many or (m >= LEAST_JUDGES and X.shape[0] >= SOME_ROWS * m):
                 order, L = worthwhile(basis, G, X)
                 found = in_parts(G, L, order) if double else None
@@ -251,14 +256,6 @@ def quickest(basis: Any, X: Array, n: int | None) -> Whitening:
                     return Whitening(m, scaled(G[np.ix_(order, order)], rounding_of(G)), order)
     W, indefinite = basis.eigenvector_weights(G, np.float64)
     return Whitening(m, W, indefinite=indefinite)
-
-
-def cholesky_of(G: np.ndarray) -> np.ndarray:
-    """The lower Cholesky factor; an empty one where G has none."""
-    try:
-        return cholesky(G, lower=True, check_finite=False)
-    except LinAlgError:
-        return np.zeros((0, 0))
 
 
 def worthwhile(basis: PointBasis, G: np.ndarray, X: Array) -> tuple[np.ndarray, np.ndarray]:
@@ -302,7 +299,11 @@ def in_parts(
     parts, steps, conditions, start = [], [], [], 0
     while start < p:
         rest = slice(start, p)
-        norm = square_norm(L[rest, rest]) if start else float(np.abs(minor).sum(axis=0).max())
+        # At least the largest eigenvalue of what is left.
+        size = np.abs(L[rest, rest]) if start else np.abs(minor)
+        norm = float(size.sum(axis=0).max())
+        if start:
+            norm = float(min(norm * size.sum(axis=1).max(), np.square(size).sum()))
         count, most = leading_part(pivots[rest], inverse[rest, rest], norm)
         if not count:
             return None
@@ -338,12 +339,6 @@ def leading_part(pivots: np.ndarray, inverse: np.ndarray, norm: float) -> tuple[
     sure = norm * np.cumsum(np.einsum("ij,ij->i", inverse, inverse))
     first = int(np.searchsorted(sure, LATE_CONDITION, side="right"))
     return first, float(sure[first - 1]) if first else 0.0
-
-
-def square_norm(A: np.ndarray) -> float:
-    """At least the square of the largest singular value."""
-    size = np.abs(A)
-    return float(min(size.sum(axis=0).max() * size.sum(axis=1).max(), np.square(A).sum()))
 
 
 def rounding_of(G: np.ndarray) -> float:

@@ -222,7 +222,12 @@ def left_blocks(kernel, X, Y, order: np.ndarray, block: int, store: int) -> Iter
     """E over blocks of rows in an order, in stacks of blocks of one size, (k, b, b)."""
     if not in_main_memory(X):
         index = on_device_of(order, Y)
-        yield from diagonal_blocks(kernel(X[index]) - Y[index] @ Y[index].T, block)
+        E, whole = kernel(X[index]) - Y[index] @ Y[index].T, len(order) // block
+        n, each = whole * block, np.arange(whole)
+        if whole:
+            yield E[:n, :n].reshape(whole, block, whole, block)[each, :, each, :]
+        if len(order) > n:
+            yield E[None, n:, n:]
         return
     for start in range(0, len(order), CHUNK_ROWS):
         index = order[start : start + CHUNK_ROWS]
@@ -381,16 +386,6 @@ def raised(seen: float, spread: float) -> float:
     """The largest mean m with m - sqrt(2 spread m) <= seen."""
     a = spread / 2
     return float((np.sqrt(a) + np.sqrt(a + max(seen, 0.0))) ** 2)
-
-
-def diagonal_blocks(E, block: int = BLOCK) -> Iterator:
-    """The blocks of a square matrix along its diagonal, in stacks of one size, (k, b, b)."""
-    whole = E.shape[0] // block
-    if whole:
-        n, each = whole * block, np.arange(whole)
-        yield E[:n, :n].reshape(whole, block, whole, block)[each, :, each, :]
-    if E.shape[0] > whole * block:
-        yield E[None, whole * block :, whole * block :]
 
 
 def spectral_bounds(E):
