@@ -25,6 +25,7 @@ from ._spectral import NEIGHBORS, SpectralInput
 APART = 1e-8
 
 
+@dataclass(eq=False, repr=False)
 class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralInput):
     """Coordinates of rows, new ones too: all functions but the first, which is constant."""
 
@@ -34,7 +35,23 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
         "basis": [StrOptions({"auto", "points", "landmarks"}), BasisRecipe],
     }
 
-    n_components: int
+    n_components: int = 2
+    _: KW_ONLY
+    affinity: str | Kernel | Callable[..., Any] = "nearest_neighbors"
+    gamma: float | str | None = None
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    n_neighbors: int | None = None
+    basis: str | BasisRecipe = "auto"
+    eigen_solver: str | Solver | None = None
+    eigen_tol: float | str = "auto"
+    random_state: int | np.random.RandomState | None = None
+    device: Any = None
+    memory: int | str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     #: Residual that "auto" asks for: vectors to about this over the gap of their eigenvalues.
     tol = 1e-8
 
@@ -116,7 +133,6 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
         return self.embedding_.shape[1]
 
 
-@dataclass(eq=False, repr=False)
 class SpectralEmbedding(GraphEmbedding):
     """Laplacian eigenmaps: coordinates in which tied rows are near each other.
 
@@ -217,23 +233,6 @@ class SpectralEmbedding(GraphEmbedding):
 
     _title = "spectral embedding"
 
-    n_components: int = 2
-    _: KW_ONLY
-    affinity: str | Kernel | Callable[..., Any] = "nearest_neighbors"
-    gamma: float | str | None = None
-    degree: float = 3
-    coef0: float = 1
-    kernel_params: dict[str, Any] | None = None
-    n_neighbors: int | None = None
-    basis: str | BasisRecipe = "auto"
-    eigen_solver: str | Solver | None = None
-    eigen_tol: float | str = "auto"
-    random_state: int | np.random.RandomState | None = None
-    device: Any = None
-    memory: int | str | None = None
-    n_jobs: int | None = None
-    verbose: int = 0
-
 
 @dataclass(eq=False, repr=False)
 class DiffusionMap(GraphEmbedding):
@@ -302,24 +301,11 @@ class DiffusionMap(GraphEmbedding):
     }
     _title = "diffusion map"
 
-    n_components: int = 2
     _: KW_ONLY
     alpha: float = 0.5
     t: float = 1
     affinity: str | Kernel | Callable[..., Any] = "rbf"
     gamma: float | str | None = "median"
-    degree: float = 3
-    coef0: float = 1
-    kernel_params: dict[str, Any] | None = None
-    n_neighbors: int | None = None
-    basis: str | BasisRecipe = "auto"
-    eigen_solver: str | Solver | None = None
-    eigen_tol: float | str = "auto"
-    random_state: int | np.random.RandomState | None = None
-    device: Any = None
-    memory: int | str | None = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def _problem(self, basis, X):
         return diffusion_problem(basis, X, float(self.alpha))

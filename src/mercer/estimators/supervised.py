@@ -1,14 +1,13 @@
 """Supervised kernel PCA as a scikit-learn estimator."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..bases import AllPoints, BasisRecipe, FourierGrid
+from ..bases import AllPoints, FourierGrid
 from ..compute import format_bytes, is_sparse, parse_bytes, restore, to_numpy
 from ..compute.arrays import Array, is_foreign
 from ..compute.numbers import check_unmasked, reason
@@ -16,7 +15,6 @@ from ..exceptions import tell
 from ..fitting.choosing import choose_basis, solve
 from ..fitting.task import build_problem
 from ..kernels import KERNELS, Kernel
-from ..preimage import Preimage
 from ..relatives.explaining import Significance
 from ..relatives.joint import GivenColumns, with_columns
 from ..relatives.supervised import (
@@ -29,7 +27,6 @@ from ..relatives.supervised import (
     root_of,
 )
 from ..rows import in_type
-from ..solvers import Solver
 from ._door import (
     LARGEST_SUM,
     SMALLEST_VALUE,
@@ -50,6 +47,7 @@ NO_GRID = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class SupervisedKernelPCA(KernelPCA):
     """Kernel PCA towards a target: the directions that depend most on y.
 
@@ -157,53 +155,18 @@ class SupervisedKernelPCA(KernelPCA):
         "unsupervised": [Interval(Real, 0, 1, closed="both")],
     }
 
-    alpha, fit_inverse_transform, iterated_power, remove_zero_eig = 1.0, False, "auto", False
-    center, callback, checkpoint = True, None, None
+    # Parameters of `KernelPCA` that are not for a target.
+    alpha: ClassVar = 1.0  # type: ignore[misc]
+    fit_inverse_transform: ClassVar = False  # type: ignore[misc]
+    iterated_power: ClassVar = "auto"  # type: ignore[misc]
+    remove_zero_eig: ClassVar = False  # type: ignore[misc]
+    center: ClassVar = True  # type: ignore[misc]
+    callback: ClassVar = None  # type: ignore[misc]
+    checkpoint: ClassVar = None  # type: ignore[misc]
 
-    _serves_grid = False
-
-    def __init__(
-        self,
-        n_components: int | float | None = None,
-        *,
-        kernel: str | Kernel | Callable[..., Any] = "linear",
-        target: str | Kernel = "auto",
-        unsupervised: float = 0,
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        eigen_solver: str | Solver = "auto",
-        tol: float = 0,
-        max_iter: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        copy_X: bool = True,
-        n_jobs: int | None = None,
-        basis: str | BasisRecipe = "auto",
-        preimage: str | Preimage = "auto",
-        memory: int | str | None = None,
-        device: Any = None,
-        verbose: int = 0,
-    ):
-        self.n_components = n_components
-        self.kernel = kernel
-        self.target = target
-        self.unsupervised = unsupervised
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.eigen_solver = eigen_solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.copy_X = copy_X
-        self.n_jobs = n_jobs
-        self.basis = basis
-        self.preimage = preimage
-        self.memory = memory
-        self.device = device
-        self.verbose = verbose
+    _: KW_ONLY
+    target: str | Kernel = "auto"
+    unsupervised: float = 0
 
     @all_or_nothing
     def fit(self, X: Array, y: Any = None, sample_weight: Any = None) -> Self:
@@ -225,12 +188,14 @@ class SupervisedKernelPCA(KernelPCA):
         self._validate_params()
         if self.basis == "fourier" or isinstance(self.basis, FourierGrid):
             raise ValueError(NO_GRID)
-        target = target_of(self.target, y, self.memory).of_weighted(sample_weight)
+        self.target_, P = target_of(self.target, y, self.memory)
         with self._task(X, sample_weight) as task:
-            problem = self._problem(task, choose_basis(task), target.of_rows(task.weights))
+            if task.weights is not None and len(task.weights) < len(P) == np.size(sample_weight):
+                # Rows that count nothing were left out of an array.
+                P = P[np.asarray(to_numpy(sample_weight)) != 0]
+            problem = self._problem(task, choose_basis(task), P)
             pairs, self.plan_ = solve(problem, task)
             self._finish(problem, problem.result(pairs), task)
-        self.target_ = target.kernel
         return self
 
     def fit_transform(self, X: Array, y: Any = None, sample_weight: Any = None) -> Array:
@@ -301,43 +266,12 @@ class SupervisedKernelPCA(KernelPCA):
         return tags
 
 
-@dataclass(frozen=True)
-class Target:
-    """What rows are to depend on.
+def target_of(kernel: Any, y: Any, memory: Any = None) -> tuple[Any, np.ndarray]:
+    """The target kernel of y and its features P, (n, q), about their mean: the kernel is P P'.
 
-    Attributes
-    ----------
-    kernel : str or Kernel
-        "delta", "linear", "precomputed", or a kernel with numbers for its parameters.
-    features : array of shape (n, q)
-        P, about its mean: the target kernel is P P'.
-    counting : array of bool or None
-        Rows that count, where rows are weighted.
-    """
-
-    kernel: Any
-    features: np.ndarray
-    counting: np.ndarray | None = None
-
-    def of_weighted(self, sample_weight: Any) -> "Target":
-        """With the rows noted that count nothing: a fit to an array leaves them out."""
-        if sample_weight is None:
-            return self
-        some = np.asarray(to_numpy(sample_weight)) != 0
-        known = some.shape == self.features.shape[:1]
-        return replace(self, counting=some) if known else self
-
-    def of_rows(self, weights: np.ndarray | None) -> np.ndarray:
-        """P of the rows of a fit, whose weights are those of all or of those that count."""
-        if self.counting is None or weights is None or len(weights) == len(self.features):
-            return self.features
-        return self.features[self.counting]
-
-
-def target_of(kernel: Any, y: Any, memory: Any = None) -> Target:
-    """The target of y: (n,) or (n, q) numbers or labels, or the kernel itself.
-
-    ValueError where it would take more than half of the `memory` of the fit.
+    y holds numbers or labels, (n,) or (n, q), or the kernel itself. The kernel is "delta",
+    "linear", "precomputed" or one with numbers for its parameters. ValueError where P would take
+    more than half of the `memory` of the fit.
     """
     Y = columns_of(y)
     check_room(Y.shape[0], Y.shape[1], memory)
@@ -346,13 +280,13 @@ def target_of(kernel: Any, y: Any, memory: Any = None) -> Target:
     if isinstance(kernel, str) and kernel == "delta":
         columns = [np.unique(labels_of(column), return_inverse=True) for column in Y.T]
         check_room(len(Y), sum(len(known) for known, _ in columns), memory)
-        return Target(kernel, centered(indicators(columns)))
+        return kernel, centered(indicators(columns))
     Y = numbers(Y)
     if isinstance(kernel, str) and kernel == "linear":
-        return Target(kernel, centered(Y))
+        return kernel, centered(Y)
     if isinstance(kernel, str) and kernel == "precomputed":
         check_gram(Y)
-        return Target(kernel, centered(root_of(Y)))
+        return kernel, centered(root_of(Y))
     if isinstance(kernel, str):
         measured = {"gamma": "median"} if KERNELS[kernel].measures_distance else {}
         kernel = KERNELS[kernel](**measured)
@@ -365,7 +299,7 @@ def target_of(kernel: Any, y: Any, memory: Any = None) -> Target:
             f"The targets take more than {P.shape[1]} of them to expand their kernel: {lost:.1e} "
             "of it is left out. Use a wider target kernel."
         )
-    return Target(kernel, centered(P))
+    return kernel, centered(P)
 
 
 def columns_of(y: Any) -> np.ndarray:
