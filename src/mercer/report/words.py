@@ -1,25 +1,15 @@
 """What was fitted and how sure it is, in sentences."""
 
+import re
+
 import numpy as np
 
 from ..fitting.certificate import confidence_text
 from ..hebbian import History
 from ..plot.axes import dense
 
-KERNELS = {
-    "RBF": "Gaussian",
-    "Linear": "linear",
-    "Polynomial": "polynomial",
-    "Laplacian": "Laplacian",
-    "Matern": "Matérn",
-    "RationalQuadratic": "rational quadratic",
-    "Sigmoid": "sigmoid",
-    "Cosine": "cosine",
-    "Chi2": "chi-squared",
-    "AdditiveChi2": "additive chi-squared",
-    "Gower": "Gower",
-    "Precomputed": "precomputed",
-}
+# Kernels that are called after people; the names of others are words.
+EPONYMS = {"RBF": "Gaussian", "Laplacian": "Laplacian", "Matern": "Matérn", "Gower": "Gower"}
 
 
 def lead(model, shown: int) -> str:
@@ -63,7 +53,9 @@ def sentences(model, rows: int, shown: int) -> list[str]:
 
 def kernel_words(kernel) -> str:
     """A kernel's name and numbers."""
-    name = KERNELS.get(type(kernel).__name__, type(kernel).__name__)
+    kind = type(kernel).__name__
+    words = " ".join(re.findall("[A-Z][a-z0-9]*", kind)).lower().replace("chi2", "chi-squared")
+    name = EPONYMS.get(kind, words)
     numbers = [
         f"{key} = {value:.4g}"
         for key, value in kernel.get_params(deep=False).items()
