@@ -5,6 +5,7 @@ import contextlib
 import errno
 import json
 import os
+import pickle
 import shlex
 import shutil
 import signal
@@ -20,7 +21,7 @@ from contracts import generator
 
 import mercer
 from mercer.cli import main
-from mercer.cli.failures import JobError
+from mercer.cli.failures import JobError, one_line
 from mercer.cli.outputs import Result, to_json, whole_file, whole_folder
 from mercer.cli.parser import BASES, COMMANDS, KERNELS, SOLVERS, Command, make_parser
 from mercer.demo import FILES
@@ -193,7 +194,7 @@ def test_completion_knows_commands_options_and_kernels(shell, capsys):
         ("fit rows.csv -o m.mercer --kernel bogus", "rbf"),
         ("fit rows.csv -o m.mercer --gamma -1", "median"),
         ("fit rows.csv -o m.mercer --gamma nan", "median"),
-        ("fit rows.csv -o m.mercer --degree -1", "degree"),
+        ("fit rows.csv -o m.mercer --degree -1", "--degree: "),
         ("fit rows.csv -o m.mercer --memory lots", "300MB"),
         ("fit rows.csv -o m.mercer --tol 0", "positive"),
         ("fit rows.csv -o m.mercer --columns a,,b", "empty name"),
@@ -487,3 +488,28 @@ def test_public_names_come_when_they_are_used():
     assert set(mercer._HOMES) <= set(mercer.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         mercer.nonsense  # noqa: B018
+
+
+def test_errors_name_the_parameter_that_they_are_about():
+    """As the command does with its own name of it; also after a trip to another process."""
+    X = generator(4).standard_normal((9, 2))
+    with pytest.raises(mercer.exceptions.InvalidParameterError) as raised:
+        mercer.KernelPCA(2, degree=-1).fit(X)
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert again.parameter == raised.value.parameter == "degree"
+    assert str(again) == str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        ("n_components=99 is more", "--components 99 is more"),
+        ("Use eigen_solver='krylov' or basis='points'.", "Use --method krylov or --method exact."),
+        ("give header=False; give header=True", "give --no-header; give --header"),
+        ("Give name= one of these", "Give --array one of these"),
+        ("Raise memory, or raise max_iter or tol", "Raise --memory, or raise --passes or --tol"),
+        ("it is in memory, RBF(gamma=2.0)", "it is in memory, RBF(gamma=2.0)"),
+    ],
+)
+def test_parameters_of_messages_become_options(said, heard):
+    assert one_line(ValueError(said)) == heard
