@@ -317,6 +317,21 @@ class Cauchy(kernels.stationary.StationaryKernel):
         return T
 
 
+class Sloped(Cauchy):
+    def slope(self, T):
+        """The derivative of 1 / (1 - t)."""
+        return self.finish(T) ** 2
+
+
+def test_own_kernel_with_a_slope_has_a_fixed_point():
+    ours, own = (
+        KernelPCA(8, kernel=kernel, preimage="fixed-point").fit(X)
+        for kernel in (kernels.RationalQuadratic(0.3), Sloped(0.3))
+    )
+    back = own.inverse_transform(own.transform(X[:40]))
+    np.testing.assert_allclose(back, ours.inverse_transform(ours.transform(X[:40])), atol=1e-6)
+
+
 def test_own_kernel():
     for name in ("auto", "distance", "ridge"):
         model = KernelPCA(8, kernel=Cauchy(0.3), preimage=name).fit(X)
