@@ -321,7 +321,13 @@ class FactoredPairs(Pairs):
                         left = kernel.turn(left)
                     else:
                         right = kernel.turn(right)
-                T = multiply(left, right, out)
+                if isinstance(left, np.ndarray):
+                    T = np.matmul(left, right.T, out=out)
+                elif is_sparse(left):
+                    T = out
+                    T[...] = (left @ right.T).toarray()
+                else:
+                    T = array_namespace(out).matmul(left, right.T, out=out)
         if not kernel.keeps_digits(left, right):
             T = kernel.repair(T, left, right, self, i, j)
         return self.finish(T)
@@ -364,15 +370,6 @@ class FactoredPairs(Pairs):
         some.shape = (some.X.shape[0], self.shape[1])
         some._left = None if self._left is None else self._left[index]
         return some
-
-
-def multiply(left, right, out):
-    """left @ right' into `out`."""
-    if is_sparse(left) or is_sparse(right):
-        product = left @ right.T
-        out[...] = product.toarray() if is_sparse(product) else product
-        return out
-    return array_namespace(out).matmul(left, right.T, out=out)
 
 
 def rows_of(X, block, dtype, origin=None):

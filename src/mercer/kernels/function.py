@@ -89,7 +89,7 @@ def check_signature(function, params) -> None:
 
 def finite_number(value, what: str) -> float:
     """A value as a float, or an error that says what a user's function gave in its place."""
-    shape = getattr(value, "shape", ())
+    shape = () if isinstance(value, list | tuple) else np.shape(value)
     told = f"an array of shape {tuple(shape)}" if shape else ""
     told = told or f"{value!r:.40} of type {type(value).__name__}"
     if shape not in ((), (1,), (1, 1)) or isinstance(value, list | tuple):

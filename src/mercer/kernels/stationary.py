@@ -89,7 +89,11 @@ class StationaryKernel(FactoredKernel):
         """Whether all rows are near enough to the origin."""
         if 0 in (left.shape[0], right.shape[0]):
             return True
-        nearest = float(minus_squares(left).min()) + float(minus_squares(right).min())
+        if isinstance(left, np.ndarray):  # of the last two columns the other one holds ones
+            nearest = min(left[:, -2].min(), left[:, -1].min())
+            nearest += min(right[:, -2].min(), right[:, -1].min())
+        else:
+            nearest = float(minus_squares(left).min()) + float(minus_squares(right).min())
         # A comparison the other way round would pass over what is not a number.
         return nearest >= -2 * FAR[dtype_name(left.dtype)]
 
@@ -163,14 +167,16 @@ class RBF(StationaryKernel):
 
     def finish(self, T: Array) -> Array:
         """exp of T = -gamma d^2."""
-        xp = array_namespace(T)
         # Rounding leaves T positive where wide rows meet themselves. In main memory to look for
         # that costs a seventh of setting it right everywhere, and up to 1e-4 is the ordinary
         # rounding of single precision.
-        if xp is not np or T.max(initial=0.0) > 1e-4:
-            zero = xp.zeros((), dtype=T.dtype, **placement_of(T))
-            T = inplace(partial(xp.minimum, zero), T)
-        return inplace(xp.exp, T)
+        if isinstance(T, np.ndarray):
+            if T.max(initial=0.0) > 1e-4:
+                np.minimum(T, 0, out=T)
+            return np.exp(T, out=T)
+        xp = array_namespace(T)
+        zero = xp.zeros((), dtype=T.dtype, **placement_of(T))
+        return inplace(xp.exp, inplace(partial(xp.minimum, zero), T))
 
     slope = finish
 
