@@ -5,6 +5,7 @@ For chunks i < j one task makes the tiles of k(Z_i, Z_j) once and uses them for 
 back. Rows never leave the workers, vectors live with the caller.
 """
 
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +13,13 @@ import numpy as np
 
 from ..bases.base import GramBasis
 from ..bases.points import PointGram
-from ..compute import match_sparsity, to_numpy
+from ..compute import is_sparse, match_sparsity, to_numpy
 from ..compute.engine import row_blocks
 from ..compute.linalg import times_few
 from ..fitting.choosing import after_words
 from ..fitting.costs import fits_client
 from ..fitting.expansion import KernelExpansion
-from .tasks import Workers, constant, delayed, filled, run, take_rows, tree_sum
+from .tasks import constant, delayed, empty_like, filled, run, take_rows, tree_sum
 
 # New rows that are sent to all chunks at a time.
 SENT_ROWS = 65536
@@ -37,29 +38,25 @@ class ChunkGram(GramBasis):
         Of the caller, for what is small.
     workers : Workers
         What tasks may take.
+    held : dask.array.Array or None
+        The same rows in persisted chunks of any lengths, used until `release`.
+    bytes : int or None
+        Bytes of all rows, about; None for dense rows.
     single : bool
         Whether there is a draft.
-    dtype : dtype
-        Precision of the tiles; sums are always in float64.
-
-    Attributes
-    ----------
-    bytes : int
-        Bytes of all rows, about.
-    sparse_rows : bool
-        Whether the rows are CSR matrices.
     """
 
     draft: "ChunkGram | None" = None
-    sparse_rows = False
 
-    def __init__(self, kernel, points, engine, workers: Workers, single=True, dtype=np.float64):
+    def __init__(self, kernel, points, engine, workers, *, held=None, bytes=None, single=True):
         self.kernel, self.engine, self.workers = kernel, engine, workers
-        self.points = self._held = points
-        self.single, self.dtype = single, dtype
-        self.size, self.bytes = points.shape[0], points.nbytes
-        if single and dtype == np.float64:
-            self.draft = ChunkGram(kernel, points, engine, workers, dtype=np.float32)
+        self.points, self._held = points, points if held is None else held
+        self.size, self.bytes = points.shape[0], points.nbytes if bytes is None else bytes
+        self.sparse_rows = is_sparse(empty_like(points))
+        self.single = single
+        if single:
+            self.draft = copy(self)
+            self.draft.dtype = np.float32
 
     @property
     def at_hand(self) -> bool:
@@ -76,12 +73,6 @@ class ChunkGram(GramBasis):
         """The rows in their order, a chunk at a time, brought here."""
         for _, block in filled(self.points):
             yield run([block])[0]
-
-    def hold(self, array) -> None:
-        """Take the same rows from persisted chunks, of any lengths, until `release`."""
-        self._held = array
-        if self.draft is not None:
-            self.draft._held = array
 
     def keep_in(self, checkpoint) -> None:
         self.checkpoint = checkpoint

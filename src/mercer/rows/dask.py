@@ -29,7 +29,18 @@ from ..fitting.partial_sums import pack, unpack
 from ..kernels import Kernel
 from .base import Rows
 from .chunk_gram import ChunkGram
-from .tasks import Workers, constant, delayed, filled, grouped, neighbors, run, take_rows, tree_sum
+from .tasks import (
+    Workers,
+    constant,
+    delayed,
+    empty_like,
+    filled,
+    grouped,
+    neighbors,
+    run,
+    take_rows,
+    tree_sum,
+)
 
 # Tiles between two chunks are centered on one of them and not on all rows, so that squared
 # norms in them are up to four times those that the spread is judged by.
@@ -180,10 +191,9 @@ class DaskRows(Rows):
         check = delayed(kernel.check)
         run([check(rows) for _, rows in filled(held)])
         single = kernel.spread(self.sample(SPREAD_ROWS, 0)) <= PAIR_SPREAD
-        basis = ChunkGram(kernel, self._together, engine, workers, single)
-        basis.bytes, basis.sparse_rows = n * self._entries * self.dtype.itemsize, self.sparse
-        basis.hold(held)
-        return basis
+        size = n * self._entries * self.dtype.itemsize
+        points = self._together
+        return ChunkGram(kernel, points, engine, workers, held=held, bytes=size, single=single)
 
     def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
         """A lazy array with the chunks of the rows, many small ones together."""
@@ -275,9 +285,8 @@ def one_column(X) -> Any:
             f"{array.dtype} instead."
         )
     if is_sparse(empty_like(array)):
-        array = array.map_blocks(
-            sparse.csr_matrix, meta=sparse.csr_matrix((0, 0), dtype=array.dtype)
-        )
+        empty = sparse.csr_matrix((0, 0), dtype=array.dtype)
+        array = array.map_blocks(sparse.csr_matrix, meta=empty)
     return array.rechunk({1: -1}, method="tasks") if array.numblocks[1] > 1 else array
 
 
@@ -328,13 +337,6 @@ def checked(rows, width: int, dtype, block_id=(0, 0)) -> Any:
 def stacked(chunks: list, first: int, check) -> Any:
     """Neighbors under each other, checked."""
     return stack_rows([check(rows, block_id=(first + i, 0)) for i, rows in enumerate(chunks)])
-
-
-def empty_like(array) -> Any:
-    """No rows of the kind that an array's chunks are of."""
-    from dask.array.utils import meta_from_array
-
-    return meta_from_array(array)
 
 
 def lazy_like(values, array):

@@ -147,6 +147,13 @@ def filled(array) -> list[tuple[slice, Any]]:
     return [(slice(start, stop), block) for (start, stop), block in parts if stop > start]
 
 
+def empty_like(array) -> Any:
+    """No rows of the kind that an array's chunks are of."""
+    from dask.array.utils import meta_from_array
+
+    return meta_from_array(array)
+
+
 def take_rows(array, index) -> Any:
     """Rows by number, brought here, in the order of `index`."""
     index = np.asarray(index)
