@@ -133,9 +133,10 @@ class TorchEngine(TiledEngine):
                     ) from None
                 self.memory //= 2
 
-    def _run(self, tasks, work, threads, turns=None):
-        with exact_products():
-            super()._run(tasks, work, threads, turns)
+    @contextmanager
+    def _shared(self, tasks, work, threads, turns=None):
+        with exact_products(), super()._shared(tasks, work, threads, turns) as mine:
+            yield mine
 
     def rounded(self, V, dtype, kernel):
         """V as the fused tile multiplies it fastest, where there is one."""

@@ -9,8 +9,9 @@ import math
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from functools import partial
 from operator import iadd
@@ -204,10 +205,9 @@ class TiledEngine:
         if pairs.shape[0] * pairs.shape[1] <= ALONE:
             threads = 1
         V = self.asarray(V, pairs.dtype)
-        with one_thread():
-            if pairs.symmetric:
-                return self._symmetric(pairs, V, side, threads, store or TileStore())
-            return self._rectangular(pairs, V, side, threads)
+        if pairs.symmetric:
+            return self._symmetric(pairs, V, side, threads, store or TileStore())
+        return self._rectangular(pairs, V, side, threads)
 
     def _symmetric(self, pairs, V, side, threads, store):
         n, b = pairs.shape[0], V.shape[1]
@@ -235,7 +235,8 @@ class TiledEngine:
                 if i != j:
                     turns.add(j, i, partial(iadd, total[columns], times_few(T.T, V[rows])))
 
-        self._run(tiles, work, threads, turns)
+        with self._shared(tiles, work, threads, turns) as mine:
+            work(mine)
         return total
 
     def _rectangular(self, pairs, V, side, threads):
@@ -254,7 +255,8 @@ class TiledEngine:
 
         # Every thread gets a strip, and strips wide enough to be worth preparing columns for.
         strip = min(side, max(self.small_side, -(-n // threads)))
-        self._run(row_blocks(n, strip), work, threads)
+        with self._shared(row_blocks(n, strip), work, threads) as mine:
+            work(mine)
         return out
 
     def fill(self, pairs: Any, out: Array) -> Array:
@@ -282,8 +284,8 @@ class TiledEngine:
                 if pairs.symmetric and i != j:
                     out[j, i] = out[i, j].T
 
-        with one_thread():
-            self._run(tiles, work, threads)
+        with self._shared(tiles, work, threads) as mine:
+            work(mine)
         return out
 
     def map_rows(self, function: Callable, n: int, rows: int, out: Array) -> None:
@@ -293,8 +295,8 @@ class TiledEngine:
             for block in blocks:
                 out[block] = function(block)
 
-        with one_thread():
-            self._run(row_blocks(n, rows), work, self.threads)
+        with self._shared(row_blocks(n, rows), work, self.threads) as mine:
+            work(mine)
 
     def sum_rows(self, function: Callable, n: int, rows: int) -> Any:
         """The sum of ``function(block)`` over slices of at most `rows` of n rows.
@@ -315,50 +317,50 @@ class TiledEngine:
             nonlocal total
             total = part if total is None else total + part
 
-        with one_thread():
-            self._run(enumerate(row_blocks(n, rows)), work, self.threads, turns)
+        blocks = enumerate(row_blocks(n, rows))
+        with self._shared(blocks, work, self.threads, turns) as mine:
+            work(mine)
         return total
 
     def __getstate__(self):
         # Progress bars do not travel.
         return self.__dict__ | {"on_tiles": None}
 
-    def _run(
+    @contextmanager
+    def _shared(
         self, tasks: Iterable, work: Callable, threads: int, turns: Turns | None = None
-    ) -> None:
-        """Call ``work(iterator)`` in some threads, this one included, which share the tasks.
+    ) -> Iterator[Iterable]:
+        """Tasks for the calling thread, while helpers call ``work(tasks)`` on the same ones.
 
         Tasks are begun in their order. An interrupt or an error stops every thread after the task
-        it is in.
+        it is in. BLAS is held at one thread, and overflow is not warned of: whoever sums sees it.
         """
         waiting = deque(tasks)
-        helpers = max(min(threads, len(waiting)), 1) - 1
+        helpers = max(0, min(threads, len(waiting)) - 1)
         ends = [None] * (helpers + 1)
         waiting.extend(ends)
         mine: Iterable = iter(waiting.popleft, None)
         if self.on_tiles is not None:
             mine = reported(mine, waiting, len(ends), self.on_tiles)
-        with np.errstate(**QUIET):
-            if helpers < 1:
-                work(mine)
-                return
+        with one_thread(), np.errstate(**QUIET), ExitStack() as stack:
+            if helpers:
 
-        def stop():
-            waiting.extendleft(ends)
-            if turns is not None:
-                turns.call_off()
+                def stop(done=None):
+                    if done is None or done.exception():
+                        waiting.extendleft(ends)
+                        if turns is not None:
+                            turns.call_off()
 
-        with ThreadPoolExecutor(helpers, initializer=partial(np.seterr, **QUIET)) as pool:
-            try:
+                quiet = partial(np.seterr, **QUIET)
+                pool = stack.enter_context(ThreadPoolExecutor(helpers, initializer=quiet))
+                stack.callback(stop)
                 futures = [pool.submit(work, iter(waiting.popleft, None)) for _ in range(helpers)]
                 for future in futures:
-                    future.add_done_callback(lambda done: done.exception() and stop())
-                with np.errstate(**QUIET):
-                    work(mine)
+                    future.add_done_callback(stop)
+            yield mine
+            if helpers:
                 for future in futures:
                     future.result()
-            finally:
-                stop()
 
 
 class LocalEngine(TiledEngine):
