@@ -127,7 +127,7 @@ class CSVSource(RowSource):
             except ValueError:
                 pass
             else:
-                if not any("_" in cell for row in block for cell in row):
+                if not any("_" in "".join(row) for row in block):
                     return numbers
         format = self.format
         read = [format.truth if column in self.truths else format.number for column in self.picked]
