@@ -101,23 +101,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f" Did you mean {spelled[near[0]]}?" if near else ""
 
 
-def path_with(*suffixes: str) -> Callable[[str], Path]:
-    """A path that ends in one of these; ``-`` for stdout, with the suffix that names the format."""
-
-    def parse(text: str) -> Path:
-        path = Path(f"{DASH}{suffixes[0]}" if text == DASH else text)
-        if path.suffix.lower() not in suffixes:
-            raise ArgumentTypeError(f"{text!r} does not end in {' or '.join(suffixes)}")
-        return path
-
-    return parse
-
-
-def table_path(text: str) -> Path | None:
-    """The path of a table; None for stdout, where tables go anyway."""
-    return None if text == DASH else path_with(".npy", ".csv", ".parquet")(text)
-
-
 def names(text: str) -> list[str]:
     """Names between commas."""
     found = [name.strip() for name in text.split(",")]
@@ -150,6 +133,20 @@ def checked(kind: Callable, allowed: Callable[[Any], bool], expected: str) -> Ca
     return parse
 
 
+def path_with(*suffixes: str) -> Callable[[str], Path]:
+    """A path that ends in one of these; ``-`` for stdout, with the suffix that names the format."""
+    return checked(
+        lambda text: Path(f"{DASH}{suffixes[0]}" if text == DASH else text),
+        lambda path: path.suffix.lower() in suffixes,
+        f"a path that ends in {' or '.join(suffixes)}",
+    )
+
+
+def table_path(text: str) -> Path | None:
+    """The path of a table; None for stdout, where tables go anyway."""
+    return None if text == DASH else path_with(".npy", ".csv", ".parquet")(text)
+
+
 def whole(least: int) -> Callable[[str], int]:
     return checked(int, lambda value: value >= least, f"a whole number of at least {least}")
 
@@ -168,13 +165,9 @@ def sides(text: str) -> tuple[int, ...]:
 
 
 def memory(text: str) -> str:
-    """An amount of memory."""
     from ..compute import parse_bytes
 
-    try:
-        parse_bytes(text)
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from error
+    parse_bytes(text)
     return text
 
 
@@ -250,7 +243,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--features": value("M", "number of random features", whole(2)),
     "--tol": value("T", "largest residual, such as 1e-6", positive, 0.0),
     "--memory": value(
-        "SIZE", "work memory, such as 300MB or 2GiB (default: half of what is free)", memory
+        "SIZE",
+        "work memory, such as 300MB or 2GiB (default: half of what is free)",
+        checked(memory, bool, "an amount of memory, such as 300MB or 2GiB"),
     ),
     "--threads": value("N", "threads (default: all cores)", whole(1)),
     "--device": value("NAME", "where to compute, such as cuda"),
