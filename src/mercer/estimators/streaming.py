@@ -121,7 +121,7 @@ class StreamingKernelPCA(KernelModel):
     rows.
 
     Where a full dictionary loses more than `novelty` and the stream forgets, points leave that
-    explain far less than what is lost for each point: those that only forgotten rows were like.
+    explain less than what is lost for each point: those that only forgotten rows were like.
     What the others had along them is counted as lost. A dictionary that cannot follow warns.
 
     A point that joins adds a direction along which earlier rows are not known. What they had
@@ -250,7 +250,7 @@ class StreamingKernelPCA(KernelModel):
             )
         check_is_fitted(other)
         mine, theirs = self._state, other._state
-        engine = self._kept_engine()
+        engine = self._engine_for()
         change = transition(mine.stream.span, theirs.stream.span, engine)
         stream = mine.stream + (theirs.stream if change is None else theirs.stream.mapped(change))
         state = State(stream, mine.sample + theirs.sample, mine.reference)
@@ -267,7 +267,7 @@ class StreamingKernelPCA(KernelModel):
         self._check_settings()
         batches = iter(batches)
         first = list(islice(batches, 1))
-        engine = self._kept_engine(first[0] if first else None, afresh)
+        engine = self._engine_for(first[0] if first else None, afresh)
         if kept is not None and engine.device is not None:
             raise ValueError("checkpoint= is for streams in main memory. Give device='cpu'.")
         model = unfitted(self) if afresh else copy(self)
@@ -307,11 +307,8 @@ class StreamingKernelPCA(KernelModel):
         become(self, model)
         return self
 
-    def _kept_engine(self, X=None, afresh=False):
-        """The engine of the batches before: making one takes longer than learning a small batch.
-
-        A new model computes where its first batch X is.
-        """
+    def _engine_for(self, X=None, afresh=False):
+        """The engine of the batches before; that of a new model works where its first batch is."""
         where = self.device
         if self.basis == "dictionary":
             where = "cpu"  # rows join one by one

@@ -105,15 +105,15 @@ class HebbianRule:
 
     def state(self) -> tuple:
         """What the rule has learned, as numbers and arrays of the host."""
-        kept = [getattr(self, name) for name in self.memory]
+        kept = [vars(self)[name] for name in self.memory]
         kept += [] if self.running is None else [self.running.S]
         return tuple(to_numpy(x) if np.ndim(x) else float(x) for x in kept)
 
     def go_on(self, state: tuple) -> None:
         """Go on from what `state` gave."""
         for name, x in zip(self.memory, state, strict=False):
-            old = getattr(self, name)
-            setattr(self, name, x if isinstance(x, float) else on_device_of(x, old))
+            old = vars(self)[name]
+            vars(self)[name] = x if isinstance(x, float) else on_device_of(x, old)
         if self.running is not None:
             self.running.S = on_device_of(state[-1], self.A)
 

@@ -103,12 +103,13 @@ class GrowingDictionary:
         """The dictionary of given points, whatever they are."""
         G = np.asarray(self.kernel(points, points), dtype=float)
         ridge = jitter(G.diagonal())
-        while True:
+        for _ in range(60):
             G[np.diag_indices_from(G)] += ridge
             try:
                 return replace(self, points=points, factor=cholesky(G, lower=True))
             except LinAlgError:  # an indefinite kernel: lifted until it is not
                 ridge *= 10
+        raise ValueError(f"{self.kernel!r} gives values on these points that are out of range.")
 
     def admit(self, X, K=None, cross=None) -> tuple["GrowingDictionary", np.ndarray, np.ndarray]:
         """Take in a block of rows in their order.
@@ -204,7 +205,7 @@ class GrowingDictionary:
 
 def jitter(norms) -> float:
     """What to add to k(x, x) of points that join whatever they are."""
-    return JITTER * (float(np.mean(norms)) or 1.0)
+    return JITTER * (abs(float(np.mean(norms))) or 1.0)
 
 
 def threshold_of(novelty: Any, example: float) -> float | None:

@@ -25,9 +25,8 @@ BLOCK = 512
 STRETCH = 2
 # Arrays of a block by the size of the span that are alive at once.
 LIVE_ARRAYS = 5
-# A point leaves when it explains less than this share of what the dictionary loses for each of its
-# points; at most one in so many at a time.
-FADED, MOST_LEAVING = 0.5, 4
+# At most one point in so many leaves at a time.
+MOST_LEAVING = 4
 
 
 class Totals(NamedTuple):
@@ -190,7 +189,7 @@ class Stream:
 
     def __add__(self, other: "Stream") -> "Stream":
         """The stream of the rows of both; `other` must have the coordinates of this one."""
-        both = {name: getattr(self, name) + getattr(other, name) for name in self.learned}
+        both = {name: vars(self)[name] + vars(other)[name] for name in self.learned}
         return replace(self, **both)
 
     def mapped(self, T) -> "Stream":
@@ -203,8 +202,8 @@ class Stream:
     def without_faded(self) -> tuple["Stream", np.ndarray] | None:
         """The stream without points that fading has left with little, if there is need and such.
 
-        Rows lose the energy E outside a full span of m points. A point that explains far less
-        than E / m, and nothing else does, makes room for one that may explain more. Rows are
+        Rows lose the energy E outside a full span of m points. A point that explains less than
+        E / m, and nothing else does, makes room for one that may explain more. Rows are
         projected on what is left of the span; what they had beyond is lost, and counts as such.
 
         Returns
@@ -220,7 +219,7 @@ class Stream:
         values, U = np.linalg.eigh(self.moments.about_zero())
         R = U * np.sqrt(np.maximum(values, 0.0))
         most = max(1, span.size // MOST_LEAVING)
-        leaving = span.least_useful(R, most, FADED * totals.lost / span.size)
+        leaving = span.least_useful(R, most, totals.lost / span.size)
         if not leaving.size:
             return None
         smaller, T = span.without(leaving)

@@ -44,7 +44,7 @@ class State:
         stream, span, seen = self.stream, self.stream.span, self.reference
         return (
             (span.points, span.factor) if isinstance(span, GrowingDictionary) else None,
-            tuple(getattr(stream, name) for name in stream.learned),
+            tuple(vars(stream)[name] for name in stream.learned),
             self.sample,
             None if seen is None else (seen.frame, seen.metric),
         )
