@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..compute import TiledEngine, format_bytes, to_numpy
+from ..compute import TiledEngine, format_bytes
 from ..compute.arrays import Array, dtype_name
-from ..fitting.checkpoint import Checkpoint, digest
+from ..fitting.checkpoint import Checkpoint
 from ..kernels import Kernel
 from ..kernels.base import float_dtype
 
@@ -164,8 +164,7 @@ class GramBasis(Basis):
         """The product with W that `make` gives: made, or as the checkpoint has it."""
         if self.checkpoint is None:
             return make()
-        key = np.dtype(self.dtype).name + digest([to_numpy(W)])
-        return self.engine.asarray(self.checkpoint.product(lambda: to_numpy(make()), key))
+        return self.engine.asarray(self.checkpoint.product(make, W, self.dtype))
 
     def keep_in(self, checkpoint: Checkpoint | None) -> None:
         """Leave products in a checkpoint, where there is one."""

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from .._whole_file import whole_file
+from ..compute import to_numpy
 from ..exceptions import CheckpointError
 
 #: Seconds between two states of one pass.
@@ -61,18 +62,17 @@ class Checkpoint:
         self.seed = seed
         self._begin(identity)
 
-    def product(self, make: Callable[[], np.ndarray], key: str) -> np.ndarray:
-        """The next product with the kernel matrix: as it was written, or made and written.
+    def product(self, make: Callable[[], Any], W: Any, dtype: Any) -> np.ndarray:
+        """The next product of the kernel matrix with W: as it was written, or made and written.
 
-        `key` tells what was multiplied: a product with anything else, as when another budget
-        has led to another plan, is made anew.
+        A product with anything else, as when another budget has led to another plan, is made anew.
         """
-        file = self._next("product")
+        file, key = self._next("product"), np.dtype(dtype).name + digest([to_numpy(W)])
         if file.exists():
             header, arrays = self._read(file)
             if header == {"key": key} and len(arrays) == 1:
                 return arrays[0]
-        found = make()
+        found = to_numpy(make())
         self._write(file, {"key": key}, [found])
         return found
 
