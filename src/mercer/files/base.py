@@ -142,17 +142,12 @@ class RowSource(ABC):
 
     def _check_finite(self, rows, start: int) -> None:
         """Raise ValueError that names the first row that holds NaN or infinity, and its place."""
-        good = np.isfinite(rows.data if is_sparse(rows) else rows)
-        if good.all():
+        if np.isfinite(rows.data if is_sparse(rows) else rows).all():
             return
-        if is_sparse(rows):
-            entry = int(np.argmin(good))
-            row, column = int(np.searchsorted(rows.indptr, entry, "right")) - 1, rows.indices[entry]
-            many = "one row or more"
-        else:
-            bad = ~good.all(axis=1)
-            row = int(np.argmax(bad))
-            column, many = int(np.argmin(good[row])), f"{int(bad.sum()):,}"
+        full = sparse.coo_array(rows)
+        bad = ~np.isfinite(full.data)
+        row, column = int(full.row[bad][0]), int(full.col[bad][0])
+        many = f"{np.unique(full.row[bad]).size:,}"
         label = repr(self.columns[column]) if self.columns else str(column)
         place = f", {found}" if (found := self.place_of(start + row)) else ""
         raise InvalidRowsError(
