@@ -14,14 +14,8 @@ from scipy.linalg import LinAlgError
 
 from mercer.compute import linalg
 
-
-@pytest.fixture
-def all_long(monkeypatch):
-    """What is made in panels or in a thread for thousands of rows is so for a few."""
-    monkeypatch.setattr(linalg, "LONG_ROWS", 1)
-    monkeypatch.setattr(linalg, "LONG_WORK", 1)
-    monkeypatch.setattr(linalg, "PANEL", 16)
-    monkeypatch.setattr(linalg, "STRIP", 32)
+# More rows than a factorization in one piece takes.
+MANY = 2050
 
 
 def drawn(seed):
@@ -32,7 +26,7 @@ def drawn(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_eigenpairs_are_those_of_scipy(seed, all_long):
+def test_eigenpairs_are_those_of_scipy(seed):
     A, rng = drawn(seed)
     n, size = len(A), np.abs(A).max()
     values = scipy_linalg.eigvalsh(A)
@@ -48,6 +42,19 @@ def test_eigenpairs_are_those_of_scipy(seed, all_long):
     w, U = linalg.eigh(A)
     np.testing.assert_allclose(w, values, atol=1e-12 * n * size)
     np.testing.assert_allclose(A @ U, U * w, atol=1e-12 * n * size)
+
+
+@pytest.mark.parametrize("n", [2, 65, 700])
+def test_some_eigenpairs_by_our_own_reduction(n):
+    A = generator(n, 4).standard_normal((n, n))
+    A = A + A.T
+    B = np.array(A, order="F")
+    w, U = linalg.few_eigh(B, 2)
+    size = np.linalg.norm(A, 2)
+    np.testing.assert_allclose(w, np.linalg.eigvalsh(A)[-2:], atol=1e-12 * size)
+    np.testing.assert_allclose(A @ U, U * w, atol=1e-12 * size)
+    # The upper triangle stays, as solvers rely on.
+    assert (np.triu(B, 1) == np.triu(A, 1)).all()
 
 
 @pytest.mark.parametrize("r", [1, 3, 40])
@@ -67,7 +74,7 @@ def test_some_eigenpairs_of_matrices_with_equal_values(r):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("order", ["C", "F", "strided"])
-def test_linear_systems_are_those_of_scipy(seed, order, all_long):
+def test_linear_systems_are_those_of_scipy(seed, order):
     """In any layout, used up or not, and where only one triangle is right."""
     A, rng = drawn(seed)
     n, unit = len(A), np.abs(A).max()
@@ -102,15 +109,36 @@ def test_linear_systems_are_those_of_scipy(seed, order, all_long):
         assert (right == B).all() and (overwrite or (given == A).all())
 
 
-def test_matrices_that_are_not_definite(all_long):
-    for work in (linalg.cholesky, lambda A: linalg.solve_positive(A, np.ones(40))):
-        for place in (3, 37):
-            A = np.eye(40)
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_factors_of_many_rows(order, lower):
+    """In panels: in either layout, used up or not, and where only one triangle is right."""
+    rng = generator(MANY, 1)
+    v, w = rng.standard_normal((2, MANY))
+    A = np.add.outer(v, v) ** 2 / MANY
+    A.flat[:: MANY + 1] += 10
+    half = np.array(np.tril(A) if lower else np.triu(A), order=order)
+    given = half.copy(order="K")
+    L = linalg.cholesky(given, lower=lower)
+    assert (given == half).all() and ((np.tril(L) if lower else np.triu(L)) == L).all()
+    product = L @ (L.T @ w) if lower else L.T @ (L @ w)
+    np.testing.assert_allclose(product, A @ w, atol=1e-9)
+    np.testing.assert_array_equal(linalg.cholesky(given, lower=lower, overwrite=True), L)
+    B = rng.standard_normal((MANY, 700))
+    X = linalg.solve_triangular(L, B, lower=lower, transposed=order == "C")
+    np.testing.assert_allclose((L.T if order == "C" else L) @ (X @ B[0]), B @ B[0], atol=1e-7)
+
+
+@pytest.mark.parametrize("n", [40, MANY])
+def test_matrices_that_are_not_definite(n):
+    for work in (linalg.cholesky, lambda A: linalg.solve_positive(A, np.ones(n))):
+        for place in (3, n - 3):
+            A = np.eye(n)
             A[place, place] = -1.0
             with pytest.raises(LinAlgError, match="not positive definite"):
                 work(A)
         with pytest.raises(ValueError, match="infs or NaNs"):
-            work(np.full((40, 40), np.nan))
+            work(np.full((n, n), np.nan))
 
 
 @pytest.mark.slow
@@ -124,17 +152,17 @@ def test_more_rows_than_threaded_lapack_takes():
     np.testing.assert_allclose(L @ (L.T @ v), v.sum() + (n - 1) * v, rtol=1e-9, atol=1e-9 * n)
 
 
-def test_errors_come_back(all_long):
+def test_errors_come_back():
     with pytest.raises(ValueError, match="infs or NaNs"):
         linalg.eigh(np.full((3, 3), np.nan))
     with pytest.raises(ZeroDivisionError):
         linalg.waited_for(True, lambda: 1 / 0)
 
 
-def test_no_thread_is_left_and_others_use_none(all_long):
+def test_no_thread_is_left_and_others_use_none():
     A, _ = drawn(4)
     before = threading.active_count()
-    linalg.eigh(A)
+    linalg.waited_for(True, linalg.eigh, A)
     assert threading.active_count() == before and not linalg.still_working()
     # Only the main thread sees signals.
     found = []
