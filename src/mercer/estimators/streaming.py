@@ -323,7 +323,7 @@ class StreamingKernelPCA(KernelModel):
         return self._engine[1]
 
     #: Settings of an engine, and the engine.
-    _engine: tuple[Any, Any] | None = None
+    _engine: ClassVar[Any] = None
     _least_rows = 1
 
     def _computes_on_devices(self, reset):
