@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 from mercer.bases import AllPoints, HollowMatrix, PrecomputedBasis
 from mercer.compute import LocalEngine
 from mercer.kernels import RBF, Hollow, SquaredDistance
-from mercer.operators import DoubleCentered, Multiple, NormalizedGram
+from mercer.operators import DoubleCentered, MatrixDistance, Multiple, NormalizedGram
 from mercer.solvers import BlockKrylov, Dense
 
 ENGINE = LocalEngine(10**6, 2)
@@ -132,17 +132,22 @@ def test_hollow_affinities(given):
     check_solver(BlockKrylov(), operator, S, 3)
 
 
+def of_matrix(D, rng, r):
+    points = np.arange(len(D), dtype=np.intp)[:, None]
+    return DoubleCentered.of_distance(MatrixDistance(D), points, ENGINE, rng, r)
+
+
 @pytest.mark.parametrize("n", [6, 130, 400])
 @pytest.mark.parametrize("source", ["matrix", "memmap", "function", "data"])
 def test_double_centered_contract(source, n, tmp_path):
     X, D = cityblock(n)
     rng = generator(2)
     if source == "matrix":
-        operator = DoubleCentered.of_matrix(D, ENGINE, rng, 2)
+        operator = of_matrix(D, rng, 2)
     elif source == "memmap":
         path = tmp_path / "D.npy"
         np.save(path, D)
-        operator = DoubleCentered.of_matrix(np.load(path, mmap_mode="r"), ENGINE, rng, 2)
+        operator = of_matrix(np.load(path, mmap_mode="r"), rng, 2)
     elif source == "function":
         operator = DoubleCentered.of_distance(
             lambda a, b: cdist(a, b, "cityblock"), X, ENGINE, rng, 2
@@ -155,7 +160,7 @@ def test_double_centered_contract(source, n, tmp_path):
 def test_double_centered_krylov_meets_negative_eigenvalues():
     _, D = cityblock(400)
     B = double_center(D)
-    operator = DoubleCentered.of_matrix(D, ENGINE, generator(2), 3)
+    operator = of_matrix(D, generator(2), 3)
     pairs = check_solver(BlockKrylov(), operator, B, 3)
     exact = np.linalg.eigvalsh(B)
     assert pairs.least is None or exact[0] <= pairs.least <= 0

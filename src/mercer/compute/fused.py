@@ -144,25 +144,21 @@ class PreparedRows:
             if self.precision == "split":
                 self.right[1][block, :d] = low[block, :d]
             # Norms of the rows as they are rounded: the kernel of nearby rows, and so positive
-            # semidefinite with a true diagonal.
-            self._fill_norms(block, -0.5 * torch.sum(kept * kept, dim=1), d)
-
-    def _fill_norms(self, block, norms, d):
-        ones = torch.ones_like(norms)
-        # A first piece that tf32 keeps whole, too.
-        first = torch.bfloat16 if self.precision == "tf32" else self.left[0].dtype
-        big = norms.to(first).to(torch.float64)
-        small = (norms - big).to(self.left[0].dtype).to(torch.float64)
-        rest = norms - big - small
-        for factor, columns in (
-            (self.left, (big, small, ones, ones)),
-            (self.right, (ones, ones, big, small)),
-        ):
-            for k, column in enumerate(columns):
-                factor[0][block, d + k] = column.to(factor[0].dtype)
-        if self.precision == "split":
-            self.left[1][block, d] = rest.to(torch.float16)
-            self.right[1][block, d + 2] = rest.to(torch.float16)
+            # semidefinite with a true diagonal. The first piece is one that tf32 keeps whole, too.
+            norms, half = -0.5 * torch.sum(kept * kept, dim=1), high.dtype
+            ones = torch.ones_like(norms)
+            first = torch.bfloat16 if self.precision == "tf32" else half
+            big = norms.to(first).to(torch.float64)
+            small = (norms - big).to(half).to(torch.float64)
+            for factor, columns in (
+                (self.left, (big, small, ones, ones)),
+                (self.right, (ones, ones, big, small)),
+            ):
+                for k, column in enumerate(columns):
+                    factor[0][block, d + k] = column.to(half)
+            if self.precision == "split":
+                rest = (norms - big - small).to(torch.float16)
+                self.left[1][block, d] = self.right[1][block, d + 2] = rest
 
 
 def prepared_width(d: int, scalar_map) -> int:

@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-from functools import cache
 
 # The share of free memory that a fit may take when the user names no budget: the
 # rest is left to the data the user still holds and to other programs.
@@ -65,17 +64,10 @@ def available_memory() -> int:
         if limit != resource.RLIM_INFINITY:
             used = (_read("/proc/self/statm") or 0) * resource.getpagesize()
             free = min(free, max(limit - used, 0))
-    if _is_limited():
-        most, taken = _read("/sys/fs/cgroup/memory.max"), _read("/sys/fs/cgroup/memory.current")
-        if most is not None and taken is not None:
-            free = min(free, max(most - taken, 0))
+    most, taken = (_read(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
+    if most is not None and taken is not None:
+        free = min(free, max(most - taken, 0))
     return free
-
-
-@cache
-def _is_limited() -> bool:
-    """Whether a control group limits this process; groups come and go with processes."""
-    return os.path.exists("/sys/fs/cgroup/memory.max")
 
 
 def _read(path: str, after: bytes = b"") -> int | None:

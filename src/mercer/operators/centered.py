@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..bases import AllPoints, GramBasis
-from ..compute import TiledEngine, array_namespace, on_device_of, to_numpy
+from ..compute import TiledEngine, array_namespace, on_device_of, row_blocks, to_numpy
 from ..compute.arrays import Array
 from ..fitting.checkpoint import Progress
 from ..kernels import Linear, SquaredDistance
@@ -70,8 +70,11 @@ class CenteredGram(SymmetricOperator):
                 self._row_means, AV = AV[:, -1] / (unit * n), AV[:, :-1]
             else:
                 AV = self.basis.gram(Y)
-            # G (V - 1 mean') without a change to V, which may have been rounded to be cheap.
-            subtract_outer(AV, on_device_of(self._row_means, AV), Y.sum(axis=0))
+            # G (V - 1 mean') without a change to V, which may have been rounded to be cheap, and
+            # in main memory a few rows at a time: no second array of its size.
+            means, sums = on_device_of(self._row_means, AV), Y.sum(axis=0)
+            for block in row_blocks(n, 512 if xp is np else n):
+                AV[block] -= means[block, None] * sums
             AV -= self._mean(AV)  # the product is an array of its own
         self._check_finite(AV)
         return AV if root is None else root[:, None] * AV
@@ -188,33 +191,12 @@ class CenteredGram(SymmetricOperator):
         return K
 
 
-def subtract_outer(A: Array, a: Array, b: Array) -> None:
-    """A <- A - a b' in place, in main memory a few rows at a time: no second array of its size."""
-    rows = 512 if isinstance(A, np.ndarray) else A.shape[0]
-    for start in range(0, A.shape[0], rows):
-        block = slice(start, start + rows)
-        A[block] -= a[block, None] * b
-
-
 class DoubleCentered(CenteredGram):
     """-H D2 H / 2 for squared distances D2.
 
-    `of_matrix`, `of_distance` and `of_data` make one from a distance matrix, from a function
-    that is asked for blocks, and from data whose distances are Euclidean; the last is the
-    centered Gram matrix of the data themselves.
+    `of_distance` and `of_data` make one from a function that is asked for blocks, and from data
+    whose distances are Euclidean; that is the centered Gram matrix of the data themselves.
     """
-
-    @classmethod
-    def of_matrix(
-        cls,
-        D: Array,
-        engine: TiledEngine,
-        rng: np.random.Generator,
-        n_components: int | None = None,
-    ) -> "DoubleCentered":
-        """From a symmetric matrix of distances, (n, n): an array or a memmap, read in tiles."""
-        points = np.arange(D.shape[0], dtype=np.intp)[:, None]
-        return cls.of_distance(MatrixDistance(D), points, engine, rng, n_components)
 
     @classmethod
     def of_distance(
@@ -251,15 +233,10 @@ class MatrixDistance:
 
     def __call__(self, rows, columns):
         """A block of the matrix; a slice of it where the points follow each other."""
-        i, j = (consecutive(points) for points in (rows, columns))
-        if isinstance(i, slice) or isinstance(j, slice):
-            return np.asarray(self.D[i, j])
-        return np.asarray(self.D[np.ix_(i, j)])
-
-
-def consecutive(points) -> "slice | np.ndarray":
-    """Row numbers as a slice where they follow each other, else as an array."""
-    index = points[:, 0].astype(np.intp)
-    first = int(index[0])
-    follow = index[-1] - first + 1 == index.size and bool(np.all(np.diff(index) == 1))
-    return slice(first, first + index.size) if follow else index
+        index: list[Any] = [points[:, 0].astype(np.intp) for points in (rows, columns)]
+        for k, i in enumerate(index):
+            if bool(np.all(np.diff(i) == 1)):
+                index[k] = slice(int(i[0]), int(i[0]) + i.size)
+        if any(isinstance(i, slice) for i in index):
+            return np.asarray(self.D[tuple(index)])
+        return np.asarray(self.D[np.ix_(*index)])

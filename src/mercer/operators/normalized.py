@@ -72,11 +72,11 @@ class NormalizedGram(SymmetricOperator):
     @property
     def scale(self) -> Array:
         """D^{-1/2}, (n,)."""
-        return inverse_root(self.degrees)
+        return self.degrees**-0.5
 
     def rows_times(self, index: Array, V: Array) -> Array:
         """By the degrees that are known."""
-        scale = inverse_root(self.known_degrees)
+        scale = self.known_degrees**-0.5
         V = scale[:, None] * V
         AV = self.basis.rows_times(index, V)
         if isinstance(self.basis.kernel, Hollow):
@@ -110,11 +110,15 @@ class NormalizedGram(SymmetricOperator):
         With W the extension over its degrees, D^{-1/2} G W is the operator's product with
         D^{1/2} W: nothing in it needs the degrees before G W and G 1 are there together.
         """
-        n = self.shape[0]
-        W = padded(self._extended_sample(k, rng), k, rng)
+        index = start_sample(self.shape[0], k, rng)
+        K = self.basis.minor(index).astype(float)
+        scale = nonzero_degrees(K.sum(axis=0)) ** -0.5
+        W = scale[:, None] * sample_weights(scale[:, None] * K * scale, k)
+        V = self.basis.columns(index, np.hstack([W, np.ones((index.size, 1))]))
+        W = padded(V[:, :-1] / nonzero_degrees(V[:, -1])[:, None], k, rng)
         if self._degrees is not None:
             return self.scale[:, None] * self.basis.gram(W)
-        ones = self.basis.engine.zeros((n, 1)) + 1.0
+        ones = self.basis.engine.zeros((self.shape[0], 1)) + 1.0
         GW = self.basis.gram(array_namespace(W).concat([W, ones], axis=1))
         self._degrees = self._taken(array_namespace(GW).asarray(GW[:, -1], copy=True))
         return self.scale[:, None] * GW[:, :-1]
@@ -123,22 +127,7 @@ class NormalizedGram(SymmetricOperator):
         self.least_degree = float(sums.min())
         return nonzero_degrees(sums)
 
-    def _extended_sample(self, k, rng):
-        """Eigenvectors of the normalized sample at all points, over their degrees' roots."""
-        index = start_sample(self.shape[0], k, rng)
-        K = self.basis.minor(index).astype(float)
-        scale = inverse_root(nonzero_degrees(K.sum(axis=0)))
-        W = sample_weights(scale[:, None] * K * scale, k)
-        ones = np.ones((index.size, 1))
-        V = self.basis.columns(index, np.hstack([scale[:, None] * W, ones]))
-        return V[:, :-1] / nonzero_degrees(V[:, -1])[:, None]
-
 
 def nonzero_degrees(sums) -> Array:
     """Row sums, with one in place of those that have no root; a zero row stays zero."""
     return array_namespace(sums).where(sums > 0, sums, 1.0)
-
-
-def inverse_root(degrees) -> Array:
-    """1 / sqrt(d), (n,)."""
-    return 1.0 / array_namespace(degrees).sqrt(degrees)

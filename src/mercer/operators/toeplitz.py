@@ -46,8 +46,19 @@ class ToeplitzCovariance(SymmetricOperator):
         self.center, self.workers = center, workers
         self.shape = (amplitudes.size, amplitudes.size)
         self._grid = tuple(next_fast_len(side, real=True) for side in moments.sums.shape)
-        self._density = self._spatial(moments.sums)
-        self._at, self._mirrored, self._low = self._places()
+        # The rows' density on the grid of the box, so that products with it are those with T.
+        half = np.zeros((*self._grid[:-1], self._grid[-1] // 2 + 1), complex)
+        middle = (np.array(moments.sums.shape) - 1) // 2
+        kept = moments.sums[..., middle[-1] :]
+        sides = [np.arange(-c, c + 1) % size for c, size in zip(middle, self._grid, strict=True)]
+        half[np.ix_(*sides[:-1], np.arange(kept.shape[-1]))] = kept
+        self._density = irfftn(half, s=self._grid) * np.prod(self._grid)
+        # Where frequencies stand on the half grid, their mirrors in its first plane, and whose.
+        self._low = np.flatnonzero(index[:, -1] == 0)
+        self._at, self._mirrored = (
+            np.ravel_multi_index(tuple((J % self._grid).T), half.shape)
+            for J in (index, -index[self._low])
+        )
 
     def __matmul__(self, V):
         out = np.empty((V.shape[1], self.shape[0]))
@@ -76,25 +87,6 @@ class ToeplitzCovariance(SymmetricOperator):
         out, found = np.empty_like(V), flat[:, self._at]
         out[:, 0], out[:, 1 : 1 + M], out[:, 1 + M :] = flat[:, 0].real, found.real, -found.imag
         return out * self.amplitudes
-
-    def _spatial(self, sums):
-        """The rows' density on the grid of the box, so that products with it are those with T."""
-        half = np.zeros((*self._grid[:-1], self._grid[-1] // 2 + 1), complex)
-        middle = (np.array(sums.shape) - 1) // 2
-        kept = sums[..., middle[-1] :]
-        sides = [np.arange(-c, c + 1) % size for c, size in zip(middle, self._grid, strict=True)]
-        half[np.ix_(*sides[:-1], np.arange(kept.shape[-1]))] = kept
-        return irfftn(half, s=self._grid) * np.prod(self._grid)
-
-    def _places(self):
-        """Where frequencies stand on the half grid, their mirrors in its first plane, and whose."""
-        shape = (*self._grid[:-1], self._grid[-1] // 2 + 1)
-        low = np.flatnonzero(self.index[:, -1] == 0)
-        at, mirrored = (
-            np.ravel_multi_index(tuple((J % self._grid).T), shape)
-            for J in (self.index, -self.index[low])
-        )
-        return at, mirrored, low
 
     @cached_property
     def mean(self) -> np.ndarray:
