@@ -1,6 +1,6 @@
 """The certificate: how far a result can be from exact kernel PCA."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -81,8 +81,7 @@ class Certificate:
 
     def to_dict(self) -> dict:
         """The certificate as plain numbers and lists, ready for JSON."""
-        values = {one.name: vars(self)[one.name] for one in fields(self)}
-        return {name: plain(value) for name, value in values.items()}
+        return {name: plain(value) for name, value in vars(self).items()}
 
     def summary(self) -> list[tuple[str, str]]:
         """The statements of the certificate, as pairs of a name and a text."""
