@@ -19,12 +19,7 @@ import numpy as np
 from .._packages import has, needed
 from ..compute import TiledEngine, array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, is_on_device
-from ..compute.nonuniform import (
-    LEAST_PRECISION,
-    evaluate,
-    frequency_sums,
-    measured_error,
-)
+from ..compute.nonuniform import LEAST_PRECISION, evaluate, frequency_sums, measured_error
 from ..kernels import Kernel
 from ..kernels.base import dense_rows
 from .base import Basis, BasisRecipe

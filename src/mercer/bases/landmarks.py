@@ -10,13 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..compute import (
-    array_namespace,
-    format_bytes,
-    is_sparse,
-    on_device_of,
-    to_numpy,
-)
+from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..exceptions import tell
 from ..kernels import Kernel

@@ -345,19 +345,7 @@ class ReducedProblem(Problem):
     @cached_property
     def remainder(self) -> Remainder | None:
         """What rows of the sample leave outside the span, or their features get wrong."""
-        if self.sample is None:
-            return None
-        trace = self.lost + self.slack
-        return judge(
-            self.basis,
-            self.whitening,
-            self.moments,
-            self.sample,
-            self.count,
-            trace,
-            self.coordinates,
-            self.seed,
-        )
+        return judge(self)
 
     def result(self, pairs: Eigenpairs) -> Result:
         scores = None

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bases import Basis, FeatureBasis, Whitening
+from ..bases import FeatureBasis
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import dtype_name
 from ..kernels.base import row_squares
@@ -85,34 +85,14 @@ def sample_size(count: int | None) -> int:
     return min(max(SAMPLE_ROWS, count // SAMPLE_SHARE), MOST_ROWS)
 
 
-def judge(
-    basis: Basis,
-    whitening: Whitening,
-    moments: Any,
-    rows: Any,
-    count: int,
-    trace: float,
-    kept: Any = None,
-    seed: int = 0,
-) -> Remainder | None:
-    """What a small basis leaves out of the kernel matrix of `count` rows, judged on some of them.
+def judge(problem: Any) -> Remainder | None:
+    """What the basis of a `ReducedProblem` leaves out of the kernel matrix, judged on its sample.
 
-    None where they say nothing.
-
-    Parameters
-    ----------
-    whitening, moments : Whitening, Moments
-        Of all rows.
-    rows : array or sparse matrix of shape (s, d)
-        Drawn uniformly without replacement and independently of the basis.
-    trace : float
-        What the span leaves out of the trace, rounding included.
-    kept : array of shape (n, k) or None
-        Coordinates of all rows, where they were kept.
-    seed : int
-        What pairs of rows are drawn by.
+    None where the sample says nothing.
     """
-    if not basis.kernel.definite:
+    basis, whitening, moments = problem.basis, problem.whitening, problem.moments
+    rows, kept, count = problem.sample, problem.coordinates, problem.count
+    if rows is None or not basis.kernel.definite:
         return None  # what is left of an indefinite kernel bounds nothing
     engine, s = basis.engine, rows.shape[0]
     features = basis if isinstance(basis, FeatureBasis) else None
@@ -138,6 +118,7 @@ def judge(
         if s > room(width):
             rows = rows[np.random.default_rng(s).choice(s, room(width), replace=False)]
         store, block = engine.memory // WITNESS_SHARE, block_rows(basis.size)
+        trace = problem.lost + problem.slack
         given = *placed(rows), count, trace, moments.largest, block, store
         return landmark_remainder(basis.kernel, *given)
     largest = moments.largest + max(moments.largest, features.entry_size())
@@ -150,7 +131,7 @@ def judge(
         return features.pair_errors(rows[i], rows[j], dtype)
 
     pairs, step = pair_count(s, basis.size, rows.shape[1]), room(width + 8 * rows.shape[1])
-    return paired_remainder(errors, s, count, largest, seed, pairs, min(PAIR_STEP, step))
+    return paired_remainder(errors, s, count, largest, problem.seed, pairs, min(PAIR_STEP, step))
 
 
 def landmark_remainder(
