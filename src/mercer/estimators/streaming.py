@@ -319,7 +319,7 @@ class StreamingKernelPCA(KernelModel):
         settings = self.memory, self.n_jobs, where
         if self._engine is None or self._engine[0] != settings:
             made = make_engine(memory=self.memory, device=where, threads=self.n_jobs)
-            self._engine = settings, made
+            self.__dict__["_engine"] = settings, made
         return self._engine[1]
 
     #: Settings of an engine, and the engine.
