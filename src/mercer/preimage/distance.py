@@ -19,13 +19,6 @@ from ..kernels import RBF, Matern, RationalQuadratic
 from ..kernels.stationary import StationaryKernel
 from .base import FittedPreimage, Preimage, Preimages, batch_rows, some_rows, tiny, with_mean
 
-# Training rows among which neighbors are sought: each costs one row of the kernel.
-NEIGHBOR_ROWS = 10_000
-# Kernel values below this are taken as this: the log of smaller ones amplifies noise.
-LEAST_KERNEL = 1e-6
-# Directions in which neighbors vary by less than this share of the widest are left out: they
-# amplify the errors of the distances. 0.01 costs nothing on digits, and rows on a curve need it.
-RCOND = 1e-2
 # Squared distances, in units of 1 / gamma, on which a profile is inverted by interpolation.
 PROFILE = np.concatenate([[0.0], np.geomspace(1e-8, 1e3, 4000)])
 
@@ -54,7 +47,8 @@ class DistanceMDS(Preimage):
 
     def fit(self, expansion: KernelExpansion, X: Array, denoising: bool = False) -> FittedPreimage:
         """Inner products of the training rows with the frame."""
-        rows = expansion.basis.engine.asarray(some_rows(X, NEIGHBOR_ROWS))
+        # Neighbors are sought among so many rows: each costs one row of the kernel.
+        rows = expansion.basis.engine.asarray(some_rows(X, 10_000))
         anchors = expansion.basis.project(rows, expansion.frame)
         return FittedDistance(expansion, rows, anchors, min(self.n_neighbors, len(rows)))
 
@@ -87,7 +81,10 @@ class FittedDistance(FittedPreimage):
 
         def batch(block):
             inner = with_mean(S[block]) @ self.anchors.T
-            chosen = largest(inner, k)
+            if isinstance(inner, np.ndarray):
+                chosen = np.argpartition(-inner, k - 1, axis=1)[:, :k]
+            else:
+                chosen = inner.topk(k, dim=1).indices
             values = array_namespace(inner).take_along_axis(inner, chosen, axis=1)
             return place(self.rows[chosen], squared_distances(kernel, values))
 
@@ -96,17 +93,10 @@ class FittedDistance(FittedPreimage):
         return out
 
 
-def largest(A, k):
-    """Columns of the k largest numbers of every row, in any order, (n, k)."""
-    if isinstance(A, np.ndarray):
-        return np.argpartition(-A, k - 1, axis=1)[:, :k]
-    return A.topk(k, dim=1).indices
-
-
 def squared_distances(kernel, values):
     """|x - z|^2 from kernel values."""
     xp = array_namespace(values)
-    values = xp.clip(values, LEAST_KERNEL, 1.0)
+    values = xp.clip(values, 1e-6, 1.0)  # the log of smaller ones amplifies noise
     if isinstance(kernel, RBF):
         return -xp.log(values) / kernel.gamma
     if isinstance(kernel, Matern) and kernel.nu == 0.5:
@@ -130,7 +120,9 @@ def place(neighbors, squares):
     X = neighbors - mean
     own = xp.einsum("qkd,qkd->qk", X, X)
     values, Q = xp.linalg.eigh(X @ xp.matrix_transpose(X))
-    kept = values > RCOND * xp.clip(values[:, -1:], tiny(values), None)
+    # Directions in which neighbors vary less amplify the errors of the distances. A hundredth costs
+    # nothing on digits, and rows on a curve need it.
+    kept = values > 1e-2 * xp.clip(values[:, -1:], tiny(values), None)
     inverse = kept / xp.where(kept, values, 1.0)
     e = (own - squares) / 2
     e -= xp.mean(e, axis=1, keepdims=True)

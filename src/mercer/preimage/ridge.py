@@ -17,12 +17,8 @@ from ..fitting.expansion import KernelExpansion
 from ..kernels import RBF, Kernel
 from .base import FittedPreimage, Preimage, Preimages, batch_rows, row_sample, some_rows
 
-# Ridges that were best on digits: to invert clean scores, and to denoise.
-INVERT, DENOISE = 0.01, 1.0
-# Training rows for each center, at most: more change the answer little.
-ROWS_PER_CENTER = 2
-# Bytes at the peak for each pair of centers, and centers without which there is no regression.
-CENTER_BYTES, LEAST_CENTERS = 72, 20
+# Bytes at the peak for each pair of centers.
+CENTER_BYTES = 72
 
 
 class KernelRidge(Preimage):
@@ -52,10 +48,25 @@ class KernelRidge(Preimage):
 
     def fit(self, expansion: KernelExpansion, X: Array, denoising: bool = False) -> FittedPreimage:
         """Solve for the coefficients of the centers, in main memory."""
-        alpha = (DENOISE if denoising else INVERT) if self.alpha is None else self.alpha
+        alpha = self.alpha
+        if alpha is None:
+            alpha = 1.0 if denoising else 0.01  # best on digits
         engine = expansion.basis.engine
-        size = centers_within(self.size, X.shape[0], engine)
-        rows = some_rows(X, ROWS_PER_CENTER * size)
+        size, room = min(self.size, X.shape[0]), isqrt(engine.memory // CENTER_BYTES)
+        if engine.device is None and size > room:
+            allowed = f"memory={format_bytes(engine.memory)}"
+            if room < 20:
+                raise ValueError(
+                    f"{allowed} holds a ridge regression of {room} centers, and 20 are the least. "
+                    f"Give at least {format_bytes(CENTER_BYTES * 20**2)}."
+                )
+            tell(
+                f"A ridge of {size:,} centers needs {format_bytes(CENTER_BYTES * size**2)}: "
+                f"{room:,} are taken, which {allowed} holds."
+            )
+            size = room
+        # Two rows for each center: more change the answer little.
+        rows = some_rows(X, 2 * size)
         S, rows = to_numpy(expansion.scores(rows)), to_numpy(rows)
         kernel = RBF("median" if self.gamma is None else self.gamma).resolve(S)
         mean = rows.mean(axis=0, dtype=float)
@@ -105,25 +116,6 @@ class FittedRidge(FittedPreimage):
             out.points,
         )
         return out
-
-
-def centers_within(size: int, n: int, engine) -> int:
-    """As many centers as the budget has room for; warns where they are fewer than asked."""
-    size = min(size, n)
-    room = isqrt(engine.memory // CENTER_BYTES)
-    if engine.device is not None or size <= room:
-        return size
-    if room < LEAST_CENTERS:
-        raise ValueError(
-            f"memory={format_bytes(engine.memory)} holds a ridge regression of {room} centers, and "
-            f"{LEAST_CENTERS} are the least. Give at least "
-            f"{format_bytes(CENTER_BYTES * LEAST_CENTERS**2)}."
-        )
-    tell(
-        f"A ridge of {size:,} centers needs {format_bytes(CENTER_BYTES * size**2)}: {room:,} are "
-        f"taken, which memory={format_bytes(engine.memory)} holds."
-    )
-    return room
 
 
 def centered_ridge(kernel, centers, S, X, alpha):
