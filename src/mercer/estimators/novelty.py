@@ -192,7 +192,10 @@ class NoveltyDetector(OutlierMixin, Door):
         most = max(4, min(TRIAL_ROWS, isqrt(parse_bytes(self.memory) // TRIAL_BYTES)))
         sample = X[np.sort(rng.permutation(len(X))[:most])]
         count = len(sample) - int(share * len(sample))
-        chosen = least(mean_distances(self._model(2, rng), sample), max(2, len(sample) // 2))
+        # Squared distances to the mean of feature space, less its own squared length.
+        kernel = self._model(2, rng)._make_kernel(sample)
+        distances = kernel.diag(sample) - 2 * kernel(sample).mean(axis=1)
+        chosen = least(distances, max(2, len(sample) // 2))
         for _ in range(CONCENTRATIONS):
             model = self._model(len(chosen), rng).fit(sample[chosen])
             before, chosen = chosen, least(model.reconstruction_error(sample), count)
@@ -202,8 +205,9 @@ class NoveltyDetector(OutlierMixin, Door):
         typical = least(errors, len(X) - int(share * len(X)))
         if self.outliers is not None:
             return typical
-        usual = fence(model.reconstruction_error(held))
-        others = np.setdiff1d(np.flatnonzero(errors > usual), typical)
+        # What few errors exceed unless they are of another kind (Tukey 1977).
+        low, high = np.quantile(model.reconstruction_error(held), [0.25, 0.75])
+        others = np.setdiff1d(np.flatnonzero(errors > high + 1.5 * (high - low)), typical)
         # Scattered rows do no harm and may be normal; only those that keep together are learned.
         apart = len(others) > 2 and is_cluster(model.kernel_, X[others[:most]], X[typical[:most]])
         return np.setdiff1d(np.arange(len(X)), others) if apart else np.arange(len(X))
@@ -260,12 +264,6 @@ def least(values, count: int):
     return np.sort(np.argsort(to_numpy(values), kind="stable")[:count])
 
 
-def fence(errors) -> float:
-    """What few errors exceed unless they are of another kind (Tukey 1977)."""
-    low, high = np.quantile(errors, [0.25, 0.75])
-    return float(high + 1.5 * (high - low))
-
-
 def is_cluster(kernel: Kernel, some, others) -> bool:
     """Whether some rows are much closer to each other than to others, in feature space."""
     own, count = np.asarray(kernel.diag(some), dtype=float), len(some)
@@ -275,9 +273,3 @@ def is_cluster(kernel: Kernel, some, others) -> bool:
         own.mean() + float(np.mean(kernel.diag(others))) - 2 * float(kernel(some, others).mean())
     )
     return within < TOGETHER * between
-
-
-def mean_distances(model: KernelPCA, X):
-    """Squared distances of rows to their mean in feature space, less that of the mean itself."""
-    kernel = model._make_kernel(X)
-    return kernel.diag(X) - 2 * kernel(X).mean(axis=1)

@@ -205,7 +205,10 @@ class TableEncoding:
     @classmethod
     def of(cls, X: Any) -> "TableEncoding | None":
         """The encoding of training rows, or None where they are complete numbers or no frame."""
-        if not is_frame(X) or all(is_complete(X[name]) for name in X.columns):
+        if not is_frame(X):
+            return None
+        columns = [X[name] for name in X.columns]
+        if all(is_number(c) and not np.isnan(numbers_of(c, "")).any() for c in columns):
             return None
         names = tuple(str(name) for name in X.columns)
         if len(set(names)) < len(names):
@@ -248,11 +251,6 @@ def is_frame(X: Any) -> bool:
     return isinstance(X, MixedTable) or (
         type(X).__name__ == "DataFrame" and type(X).__module__.startswith(("pandas", "polars"))
     )
-
-
-def is_complete(column: Any) -> bool:
-    """Whether a column is made of numbers, none of them missing."""
-    return is_number(column) and not np.isnan(numbers_of(column, "")).any()
 
 
 def learned(column: Any, name: str) -> tuple[tuple[str, ...] | None, float, float]:
