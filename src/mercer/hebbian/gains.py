@@ -36,6 +36,7 @@ class GainUnit:
         return 1e-12 * self.n * self.variance + np.finfo(np.float64).tiny
 
 
+@dataclass(eq=False, repr=False)
 class ConstantGain(BaseEstimator):
     """One gain for all directions and times (Kim, Franz, Schölkopf 2005).
 
@@ -54,9 +55,8 @@ class ConstantGain(BaseEstimator):
     decay = 0.0
     untuned = 0.04
 
-    def __init__(self, eta0: float | None = None, cap: float = 1.0):
-        self.eta0 = eta0
-        self.cap = cap
+    eta0: float | None = None
+    cap: float = 1.0
 
     def size(self, unit: GainUnit) -> float:
         """eta0, or the untuned default in the unit of the kernel."""
@@ -78,6 +78,7 @@ class DecayingGain(ConstantGain):
     untuned = 0.4
 
 
+@dataclass(eq=False, repr=False)
 class EigenvalueGain(DecayingGain):
     """KHA/et: eta0 (|l| / l_i) n / (t + n), equation 12; untuned eta0 = 15 / |K'|.
 
@@ -93,9 +94,7 @@ class EigenvalueGain(DecayingGain):
         the kernel rows' products with each other, and memory for A K'.
     """
 
-    def __init__(self, eta0: float | None = None, cap: float = 1.0, running: bool = False):
-        super().__init__(eta0, cap)
-        self.running = running
+    running: bool = False
 
     @property
     def needs_norm(self) -> bool:  # type: ignore[override]

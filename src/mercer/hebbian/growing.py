@@ -13,6 +13,7 @@ leave, and what both lose is known exactly.
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -34,6 +35,7 @@ NOTHING = 1e-14
 TINY = np.finfo(float).tiny
 
 
+@dataclass(eq=False, repr=False)
 class GrowingHebbian:
     """Kernel PCA of a stream: `partial_fit` learns new rows and forgets old ones.
 
@@ -83,33 +85,24 @@ class GrowingHebbian:
     an interrupt leaves the model of the block before.
     """
 
-    points: Any
-    frame: np.ndarray
-    variances: np.ndarray
-    variance: float
-    #: The dictionary of the points, where one was needed.
-    span: GrowingDictionary | None = None
+    kernel: Callable[..., Any]
+    n_components: int
+    forgetting: float = 1.0
+    budget: int | None = None
+    oversampling: int = 10
+    block: int = 128
+    novelty: float | None = None
+    center: bool = True
 
-    def __init__(
-        self,
-        kernel: Callable[..., Any],
-        n_components: int,
-        forgetting: float = 1.0,
-        budget: int | None = None,
-        oversampling: int = 10,
-        block: int = 128,
-        novelty: float | None = None,
-        center: bool = True,
-    ):
-        self.kernel = kernel
-        self.n_components = n_components
-        self.forgetting = forgetting
-        self.budget = budget
-        self.oversampling = oversampling
-        self.block = block
-        self.novelty = novelty
-        self.center = center
-        self.count = 0
+    points: Any = field(init=False)
+    frame: np.ndarray = field(init=False)
+    variances: np.ndarray = field(init=False)
+    variance: float = field(init=False)
+    count: int = field(init=False, default=0)
+    #: The dictionary of the points, where one was needed.
+    span: GrowingDictionary | None = field(init=False, default=None)
+
+    def __post_init__(self):
         self.lost = self.missed = np.zeros(1 + self.carried)
 
     def partial_fit(self, X: Array) -> "GrowingHebbian":

@@ -290,6 +290,7 @@ def _start(gram, gain, q, scale, start, rng):
     return M @ V.T, M @ Z.T, V, Z
 
 
+@dataclass(eq=False, repr=False)
 class Hebbian(Solver):
     """Leading eigenpairs of a positive semidefinite operator by a Kernel Hebbian rule.
 
@@ -320,21 +321,12 @@ class Hebbian(Solver):
     keeps_tiles, ends_by_passes, needs_definite = False, True, True
     _cap_name = "n_passes"
 
-    def __init__(
-        self,
-        gain: Any = "auto",
-        n_passes: int = 10,
-        oversampling: int | None = None,
-        block: int = 128,
-        readout: str = "ritz",
-        scale: float | None = None,
-    ):
-        self.gain = gain
-        self.n_passes = n_passes
-        self.oversampling = oversampling
-        self.block = block
-        self.readout = readout
-        self.scale = scale
+    gain: Any = "auto"
+    n_passes: int = 10
+    oversampling: int | None = None
+    block: int = 128
+    readout: str = "ritz"
+    scale: float | None = None
 
     def solve(
         self,
