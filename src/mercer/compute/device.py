@@ -55,7 +55,8 @@ class TorchEngine(TiledEngine):
         self.device = check_device(device)
         self.where = str(self.device)
         self.devices = all_devices(device, self.device)
-        self._ahead = None
+        #: Tiles that threads are compiling.
+        self._ahead: list = []
         free = free_memory(self.device)
         # A budget beyond what is free would only fail later.
         self.memory = min(int(FREE_SHARE * free) if memory is None else parse_bytes(memory), free)
@@ -110,9 +111,9 @@ class TorchEngine(TiledEngine):
     def expect(self, kernel, shape, columns):
         """Compile the fused tile for such products in the background."""
         if self.device.type == "cuda" and shape[0] >= AHEAD_ROWS and self.fuses(kernel):
-            from .fused import CompiledAhead
+            from .fused import compile_ahead
 
-            self._ahead = CompiledAhead(kernel.scalar_map(), shape[1], columns, self.device)
+            self._ahead = compile_ahead(kernel.scalar_map(), shape[1], columns, self.device)
 
     def pair_rows(self, pairs, V, store=None):
         """The product of a kernel matrix with V, fused where it can be; smaller when it must."""
@@ -153,8 +154,8 @@ class TorchEngine(TiledEngine):
         from .fused import Preparation, product
 
         V, preparation = self.asarray(V), Preparation(pairs, self.device)
-        if self._ahead is not None:
-            self._ahead.wait()
+        while self._ahead:
+            self._ahead.pop().result()
         n, m = pairs.shape
         if not isinstance(pairs.X, PagedRows) and not isinstance(pairs.Z, PagedRows):
             columns = preparation.all("columns")
@@ -175,7 +176,7 @@ class TorchEngine(TiledEngine):
 
     def __getstate__(self):
         # Threads do not travel.
-        return super().__getstate__() | {"_ahead": None}
+        return super().__getstate__() | {"_ahead": []}
 
 
 class PagedRows(BlocksOnDemand):

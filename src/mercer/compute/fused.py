@@ -250,29 +250,20 @@ def current(device):
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
-class CompiledAhead:
+def compile_ahead(scalar_map, d: int, columns: int, device) -> list[Future]:
     """The tiles of a fit, compiled by threads while rows are checked, copied and prepared."""
+    precisions = ("half", "split") if scalar_map.bounded else ("tf32", "tf32x3")
+    D, width = prepared_width(d, scalar_map), whole_width(min(columns, WIDEST))
 
-    def __init__(self, scalar_map, d: int, columns: int, device):
-        precisions = ("half", "split") if scalar_map.bounded else ("tf32", "tf32x3")
-        D, width = prepared_width(d, scalar_map), whole_width(min(columns, WIDEST))
-        tiles = [
-            Tile(D, width, scalar_map, name, uses_symmetry(D, width, name), low=False, same=True)
-            for name in precisions
-        ]
-        pool = ThreadPoolExecutor(len(tiles))
-        self._waiting: list[Future] = [pool.submit(self._compile, tile, device) for tile in tiles]
-        pool.shutdown(wait=False)
-
-    @staticmethod
-    def _compile(tile, device):
+    def compile_one(precision):
+        symmetric = uses_symmetry(D, width, precision)
         with current(device):
-            compile_tile(tile)
+            compile_tile(Tile(D, width, scalar_map, precision, symmetric, low=False, same=True))
 
-    def wait(self) -> None:
-        """Return when all are there."""
-        while self._waiting:
-            self._waiting.pop().result()
+    pool = ThreadPoolExecutor(len(precisions))
+    waiting = [pool.submit(compile_one, precision) for precision in precisions]
+    pool.shutdown(wait=False)
+    return waiting
 
 
 def prepare_vectors(V, m, width, precision):
