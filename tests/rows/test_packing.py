@@ -59,7 +59,7 @@ ARRAYS = {
     "persisted": lambda: made(200).persist(),
     "columns in two": lambda: da.concatenate([made(160), made(160) ** 2], axis=1),
     "sparse": lambda: made(200).map_blocks(sparse.csr_matrix, meta=sparse.csr_matrix((0, 0))),
-    "some empty": lambda: made(400)[made(400)[:, 0].compute() > 0.8],
+    "some empty": lambda: made(600)[made(600)[:, 0].compute() > 0.8],
 }
 
 
