@@ -345,7 +345,7 @@ class ReducedProblem(Problem):
     @cached_property
     def remainder(self) -> Remainder | None:
         """What rows of the sample leave outside the span, or their features get wrong."""
-        return judge(self)
+        return None if self.sample is None else judge(self)
 
     def result(self, pairs: Eigenpairs) -> Result:
         scores = None

@@ -92,7 +92,7 @@ def judge(problem: Any) -> Remainder | None:
     """
     basis, whitening, moments = problem.basis, problem.whitening, problem.moments
     rows, kept, count = problem.sample, problem.coordinates, problem.count
-    if rows is None or not basis.kernel.definite:
+    if not basis.kernel.definite:
         return None  # what is left of an indefinite kernel bounds nothing
     engine, s = basis.engine, rows.shape[0]
     features = basis if isinstance(basis, FeatureBasis) else None
