@@ -23,21 +23,21 @@ pytestmark = pytest.mark.xdist_group("house")
 ROOT = Path(mercer.__file__).parent
 # Lower a ceiling when you take code away; raise none.
 CEILINGS = {
-    "lines of code": 23_983,
-    "modules": 177,
-    "functions": 2_536,
-    "modules with at most one importer": 45,
-    "getattr and hasattr": 41,
-    "core files that name a relative": 1,
+    "lines of code": 23_300,
+    "modules": 171,
+    "functions": 2_395,
+    "modules with at most one importer": 42,
+    "getattr and hasattr": 33,
+    "core files that name a relative": 0,
     "classes behind KernelPCA": 11,
     "members of Rows": 12,
-    "members of Basis": 17,
+    "members of Basis": 16,
     "members of SymmetricOperator": 14,
-    "files walked by a fit": 26,
+    "files walked by a fit": 25,
+    "own frames on the deepest stack of a fit": 12,
     "files walked by a landmark fit": 31,
-    "files walked by transform": 15,
+    "files walked by transform": 13,
     "files walked by partial_fit": 25,
-    "own frames on the deepest stack of a fit": 16,
 }
 CORE = (
     "bases compute files fitting hebbian kernels operators preimage rows selectors solvers stream"
