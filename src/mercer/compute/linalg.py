@@ -17,7 +17,7 @@ from weakref import WeakSet
 
 import numpy as np
 from scipy import linalg
-from scipy.linalg.blas import dsymv
+from scipy.linalg.blas import dgemm, dgemv, dsymv
 from scipy.linalg.lapack import dsyevd, dsyevd_lwork, dsyevr, dsyevr_lwork
 from threadpoolctl import ThreadpoolController
 
@@ -26,7 +26,7 @@ from .arrays import Array, array_namespace, to_numpy
 # Rows up to which any decomposition takes about a second, and operations that do.
 LONG_ROWS, LONG_WORK = 2000, 1e10
 # Columns of a panel, and rows or columns that a panel is multiplied with at once.
-PANEL, STRIP = 512, 1024
+PANEL, STRIP = 1024, 1024
 # Columns reduced to tridiagonal form before the rest of the matrix is updated.
 REFLECTORS = 64
 # The name of threads in which NumPy works.
@@ -72,7 +72,8 @@ def few_eigh(A: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:
     """The r largest eigenpairs, smallest first, by Householder's tridiagonal form, as LAPACK does.
 
     The reflectors I - v v' take the place of the strict lower triangle of A; a copy of A is reduced
-    REFLECTORS columns at a time, and made smaller after each panel of them.
+    REFLECTORS columns at a time, and made smaller after each panel of them. All products are
+    SciPy's: the threads of its BLAS and those of NumPy's would wait for each other.
     """
     n = A.shape[0]
     d, e = np.empty(n), np.empty(n - 1)
@@ -80,23 +81,28 @@ def few_eigh(A: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:
     while first < n - 1:
         m = B.shape[0]
         k = min(REFLECTORS, m - 1)
-        # B less V W' + W V' is what is left to reduce.
-        V, W = np.zeros((2, k, m)).transpose(0, 2, 1)
+        # With P = [v_1, w_1, v_2, ...] and S = [w_1, v_1, w_2, ...], B - P S' is left to reduce.
+        P = np.zeros((m, 2 * k), order="F")
         for j in range(k):
-            x = B[j:, j] - V[j:, :j] @ W[j, :j] - W[j:, :j] @ V[j, :j]
-            d[first + j], x = x[0], x[1:]
-            e[first + j] = -np.copysign(np.sqrt(x @ x), x[0])
-            x[0] -= e[first + j]
-            length = np.sqrt(x @ x / 2)
-            V[j + 1 :, j] = v = x / length if length else x
-            w = dsymv(1.0, B, V[:, j], lower=1)[j + 1 :]
-            w -= V[j + 1 :, :j] @ (W[j + 1 :, :j].T @ v) + W[j + 1 :, :j] @ (V[j + 1 :, :j].T @ v)
-            W[j + 1 :, j] = w - (w @ v / 2) * v
-            A[first + j + 1 :, first + j] = v
-        B, V, W, first = B[k:, k:].copy(order="F"), V[k:], W[k:], first + k
+            x, known = B[:, j].copy(), P[:, : 2 * j]
+            if j:
+                x = dgemv(-1.0, known, swapped(known[j]), 1.0, x, overwrite_y=1)
+            d[first + j] = x[j]
+            x[: j + 1] = 0.0
+            e[first + j] = -np.copysign(np.sqrt(x @ x), x[j + 1])
+            x[j + 1] -= e[first + j]
+            x /= np.sqrt(x @ x / 2) or 1.0
+            w = dsymv(1.0, B, x, lower=1)
+            if j:
+                w = dgemv(-1.0, known, swapped(dgemv(1.0, known, x, trans=1)), 1.0, w)
+            w -= (w @ x / 2) * x
+            w[: j + 1] = 0.0
+            P[:, 2 * j], P[:, 2 * j + 1] = x, w
+            A[first + j + 1 :, first + j] = x[j + 1 :]
+        B, P, first = B[k:, k:].copy(order="F"), P[k:], first + k
+        S = P.reshape(m - k, k, 2)[:, :, ::-1].reshape(m - k, 2 * k)
         for s in range(0, m - k, PANEL):
-            c = slice(s, s + PANEL)
-            B[s:, c] -= V[s:] @ W[c].T + W[s:] @ V[c].T
+            B[s:, s : s + PANEL] -= dgemm(1.0, P[s:], S[s : s + PANEL], trans_b=1)
     d[-1] = B[0, 0]
     # By bisection (stebz): LAPACK's faster way was seen to fail, and to miss some of a cluster.
     w, Z = linalg.eigh_tridiagonal(d, e, select="i", select_range=(n - r, n - 1))
@@ -107,6 +113,11 @@ def few_eigh(A: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:
         inverse = np.triu(V.T @ V, 1) + np.eye(k)
         Z[first:] -= V @ linalg.solve_triangular(inverse, V.T @ Z[first:])
     return w, Z
+
+
+def swapped(c: np.ndarray) -> np.ndarray:
+    """Each two neighbors in the other order."""
+    return c.reshape(-1, 2)[:, ::-1].ravel()
 
 
 def thin_svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -121,7 +132,7 @@ def cholesky(
 ) -> np.ndarray:
     """The triangular factor of a positive definite matrix: as `scipy.linalg.cholesky`."""
     n = A.shape[0]
-    if n <= LONG_ROWS:
+    if n <= 2 * LONG_ROWS:
         return linalg.cholesky(A, lower=lower, overwrite_a=overwrite, check_finite=check_finite)
     A = np.asarray_chkfinite(A) if check_finite else A
     A = A if overwrite else A.copy(order="K")
