@@ -14,7 +14,6 @@ from os import PathLike
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -42,6 +41,7 @@ from ..solvers.block_krylov import DRAFT_FLOOR
 from ._output import summary_html
 from ._parameters import Interval, StrOptions, checks_of
 from ._parameters import listed as one_of
+from ._sklearn import BaseEstimator
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -86,7 +86,12 @@ class Door(BaseEstimator):
         "verbose": ["verbose"],
     }
 
+    n_components: Any
     kernel: Any = None
+    alpha: Any
+    degree: Any
+    coef0: Any
+    kernel_params: Any
     gamma: Any = None
     memory: Any = None
     n_jobs: Any = None

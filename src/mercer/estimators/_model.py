@@ -6,7 +6,6 @@ from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED
@@ -34,6 +33,7 @@ from ._door import Door
 from ._inverse import Inverse, checked_scores
 from ._output import contained
 from ._parameters import Interval
+from ._sklearn import TransformerMixin
 
 # Of the rows that a model keeps, those whose scores say which sign a component gets.
 SIGN_ROWS = 500

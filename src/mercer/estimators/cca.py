@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BASES, Basis, BasisRecipe, ColumnBasis, Columns, FourierGrid, Landmarks
@@ -27,6 +26,7 @@ from ..rows import ArrayRows, BlockRows, scores_of
 from ._door import Door, all_or_nothing, checked_array
 from ._output import contained
 from ._parameters import Interval, StrOptions
+from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .supervised import table_of
 
 # Rows up to which "auto" is the exact method: seconds, for moments of 4,000 coordinates.

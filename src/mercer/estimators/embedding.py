@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
 
 from ..bases import BasisRecipe
@@ -19,6 +18,7 @@ from ..relatives.embedding import diffusion_problem, powers
 from ..solvers import Solver
 from ._door import all_or_nothing
 from ._parameters import Interval, StrOptions
+from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ._spectral import NEIGHBORS, SpectralInput
 
 # Eigenvalues of the walk this near to 1 are those of pieces without ties between them.

@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import OutlierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,6 +17,7 @@ from ..exceptions import tell
 from ..kernels import KERNELS, Kernel
 from ._door import Door, all_or_nothing, check_tensor, in_one_place, valid_rows
 from ._parameters import Interval, StrOptions
+from ._sklearn import OutlierMixin
 from .kernel_pca import KernelPCA
 
 # Components of normal rows at most, and rows for each of them at least.

@@ -13,7 +13,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,6 +26,7 @@ from ..preimage import FixedPoint, choose_preimage
 from ..preimage.base import total_std
 from ._door import Door, all_or_nothing, in_one_place, valid_rows
 from ._parameters import Interval, StrOptions
+from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .kernel_pca import KernelPCA
 from .novelty import split
 

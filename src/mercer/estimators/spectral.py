@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
 
 from ..bases import BasisRecipe
@@ -18,6 +17,7 @@ from ..solvers import Solver
 from ..spectral.assigning import ASSIGNING, directions
 from ._door import all_or_nothing
 from ._parameters import Interval, StrOptions
+from ._sklearn import ClusterMixin
 from ._spectral import NEIGHBORS, SpectralInput
 
 

@@ -324,6 +324,12 @@ class StreamingKernelPCA(KernelModel):
 
     #: Settings of an engine, and the engine.
     _engine: ClassVar[Any] = None
+    # Set by fits, and no parameters.
+    _state: ClassVar[Any]
+    _variance: ClassVar[float]
+    history_: ClassVar[list]
+    lost_share_: ClassVar[float]
+    n_samples_seen_: ClassVar[int]
     _least_rows = 1
 
     def _computes_on_devices(self, reset):

@@ -109,7 +109,10 @@ class GrowingDictionary:
                 return replace(self, points=points, factor=cholesky(G, lower=True))
             except LinAlgError:  # an indefinite kernel: lifted until it is not
                 ridge *= 10
-        raise ValueError(f"{self.kernel!r} gives values on these points that are out of range.")
+        raise ValueError(
+            f"{self.kernel!r} gives values on these points that are out of range. Scale the data, "
+            "or change the kernel's parameters."
+        )
 
     def admit(self, X, K=None, cross=None) -> tuple["GrowingDictionary", np.ndarray, np.ndarray]:
         """Take in a block of rows in their order.
