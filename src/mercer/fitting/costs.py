@@ -19,7 +19,7 @@ from ..bases.columns import has_columns
 from ..bases.fourier import most_frequencies, why_not
 from ..bases.fourier_grid import choose_spacing, predicted_count, predicted_radius, room_beyond
 from ..compute import TiledEngine, is_sparse
-from ..compute.linalg import LONG_ROWS, times_few
+from ..compute.linalg import FEW_ROWS, LONG_ROWS, times_few
 from ..kernels import Kernel, Precomputed
 from ..selectors import FullGreedy
 from ..selectors.sampling import default_pool, second_stage
@@ -189,7 +189,8 @@ def dense(work: Workload, speeds: Speeds, subset: bool | None = None) -> Estimat
     n, r = work.n, work.r
     size, vectors, seconds = formed(work, speeds)
     # Copies that decompositions make; long ones more, as they leave the interpreter free.
-    some, whole = (8 * n * n, 32 * n * n) if n > LONG_ROWS else (0, 16 * n * n)
+    some = 8 * n * n if n > FEW_ROWS else 0
+    whole = (32 if n > LONG_ROWS else 16) * n * n
     every = r == n or (finds_all(n, r) if subset is None else not subset)
     if every and r < n and subset is None and size + some <= work.memory < size + whole:
         every, subset = False, True
