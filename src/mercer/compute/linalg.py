@@ -135,7 +135,7 @@ def cholesky(
 ) -> np.ndarray:
     """The triangular factor of a positive definite matrix: as `scipy.linalg.cholesky`."""
     n = A.shape[0]
-    if n <= 2 * LONG_ROWS:
+    if n <= LONG_ROWS:
         return linalg.cholesky(A, lower=lower, overwrite_a=overwrite, check_finite=check_finite)
     A = np.asarray_chkfinite(A) if check_finite else A
     A = A if overwrite else A.copy(order="K")
