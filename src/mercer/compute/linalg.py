@@ -25,9 +25,9 @@ from .arrays import Array, array_namespace, to_numpy
 
 # Rows up to which any decomposition takes about a second, and operations that do.
 LONG_ROWS, LONG_WORK = 2000, 1e10
-# Rows up to which LAPACK takes two seconds for some eigenpairs; in panels it takes 1.5 times that
-# on one core, and four times on sixteen.
-FEW_ROWS = 3000
+# Rows up to which LAPACK itself finds some eigenpairs: an interrupt waits for that, about five
+# seconds on two cores, and panels would take half as long again.
+FEW_ROWS = 5000
 # Columns of a panel, and rows or columns that a panel is multiplied with at once.
 PANEL, STRIP = 1024, 1024
 # Columns reduced to tridiagonal form before the rest of the matrix is updated.
