@@ -136,7 +136,7 @@ class PointBasis(Basis):
         return PointBasis(self.kernel, self.points[index], self.engine, self._single)
 
     def rounding(self) -> float:
-        """That of a sum over the columns, which the kernel may magnify."""
+        """Rounding of an inner product over the columns, times what the kernel makes of it."""
         eps, width = np.finfo(dtype_name(self.dtype)).eps, self.points.shape[1]
         if is_sparse(self.points):
             width = int(np.diff(self.points.indptr).max(initial=0))
@@ -290,7 +290,7 @@ class PointGram(GramBasis, PointBasis):
         return self.kept_product(W, lambda: self.engine.pair_rows(self.pairs, W, self.store))
 
     def rounded(self, W: Array) -> Array:
-        """As the engine's tiles take it."""
+        """W in the type that the tiles of the engine multiply with."""
         return self.engine.rounded(W, self.dtype, self.kernel)
 
     def is_constant(self) -> bool:

@@ -34,7 +34,7 @@ class PrecomputedBasis(GramBasis):
         return lambda block: wide(X[block]) if W is None else product(X[block], W)
 
     def _row_floats(self) -> int:
-        """Nothing but the result."""
+        """One number a row: only the result is held."""
         return 1
 
     def whitener(self, dtype: Any) -> Array:

@@ -104,7 +104,7 @@ class FeatureBasis(Basis):
         return 0.0 if self.features.unit else np.inf
 
     def rounding(self) -> float:
-        """That of the features."""
+        """Rounding of the products of features."""
         return float(8 * np.finfo(float).eps * self.growth)
 
     def block_products(self, X: Array, W: Array = None, dtype: Any = None) -> Callable:

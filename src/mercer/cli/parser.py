@@ -603,7 +603,7 @@ class Parser(ArgumentParser):
         super().__init__(formatter_class=form, allow_abbrev=False, **options)
 
     def parse_args(self, args=None, namespace=None):
-        """As usual; what is left over is an error of the command that it was meant for."""
+        """Parse; arguments that are left over are an error of the command they were given to."""
         found, rest = self.parse_known_args(args, namespace)
         if rest:
             parser = vars(found).get("parser", self)

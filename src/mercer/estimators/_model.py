@@ -377,7 +377,7 @@ class KernelModel(Scores, TransformerMixin, Door):
             tell(NO_VARIANCE)
 
     def _signed(self, scores, n: int) -> KernelExpansion:
-        """As of a fit to all points: the largest score of a training row is positive."""
+        """The expansion with signs such that the largest score of a training row is positive."""
         if scores is None:
             step = 1 if n <= MODEL_ROWS else MODEL_ROWS // SIGN_ROWS
             scores = self.expansion_.scores(self.X_sample_[::step])
@@ -422,7 +422,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         self.X_transformed_fit_ = S
 
     def _computes_on_devices(self, reset):
-        """As asked for in a fit; later where the fitted basis is."""
+        """In a fit by the parameter `device`; later, where the fitted basis is."""
         return self.device != "cpu" if reset else self.expansion_.basis.engine.device is not None
 
     @property

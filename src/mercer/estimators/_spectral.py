@@ -224,6 +224,6 @@ class SpectralInput(Door):
         return pairs
 
     def _computes_on_devices(self, reset):
-        """As asked for in a fit; later where the fitted basis is."""
+        """In a fit by the parameter `device`; later, where the fitted basis is."""
         asked = self.device != "cpu" and not super()._is_precomputed()
         return asked if reset else self.map_.basis.engine.device is not None

@@ -194,11 +194,9 @@ class Progress:
 
     @property
     def due(self) -> bool:
-        """Never."""
         return False
 
     def write(self, header: dict, arrays: list) -> None:
-        """Nothing."""
         return
 
 

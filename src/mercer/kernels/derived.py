@@ -20,7 +20,7 @@ class Precomputed(Kernel):
         raise TypeError("A precomputed kernel has no points: its matrix is the data.")
 
     def diag(self, X: Array) -> Array:
-        """Known only where a point meets itself, which new rows do not show."""
+        """Raise ValueError: k(x, x) of new points is not part of a given matrix."""
         raise ValueError(
             "k(x, x) of new points is not part of a precomputed kernel matrix, so their "
             "reconstruction error is unknown. Use a kernel object or name instead."

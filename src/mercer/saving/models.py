@@ -110,7 +110,7 @@ def restore_points(model) -> None:
 
 
 def restore_stream(model) -> None:
-    """As above, of a stream that goes on with the kernel of the model."""
+    """`restore_points`, and the kernel of the stream, which is that of the model."""
     if repr(model._state.stream.span.kernel) != repr(model.kernel_):
         raise ModelFileError("the state of a stream has another kernel than its model")
     restore_points(model)

@@ -49,7 +49,7 @@ class ScoreAtoms:
         self._symv = get_blas_funcs("symv", (self.K,))
 
     def orthogonalize(self, a):
-        """As for `FeatureAtoms`; a product with K more."""
+        """See `FeatureAtoms`; costs one more product with K."""
         Q = self.Q[: self.rank]
         q = new_direction(Q, self.K[a], self._tolerance)
         if q is None or self.rank == len(self.Q):

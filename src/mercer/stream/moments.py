@@ -342,7 +342,7 @@ class FourierStream:
         return replace(self, sums=self.sums + other.sums, count=self.count + other.count)
 
     def without_faded(self) -> None:
-        """Nothing leaves a grid."""
+        """A grid keeps all of its frequencies."""
 
 
 def block_rows(span, columns: int, engine) -> int:
