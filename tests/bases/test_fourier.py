@@ -656,3 +656,24 @@ def test_pictures_and_report(tmp_path):
     write_report(model, X, tmp_path / "report.html")
     assert "Fourier features that give the kernel exactly" in (tmp_path / "report.html").read_text()
     plt.close("all")
+
+
+@pytest.mark.filterwarnings("ignore:The data have no variance")
+@pytest.mark.parametrize("seed", range(40))
+def test_no_interval_is_false_for_groups_at_the_ends_of_the_box(seed):
+    """Rows that only the copies of the kernel bring near each other: aliases have both signs."""
+    rng = generator(77, seed)
+    d, n = int(rng.integers(1, 3)), int(rng.integers(2, 30))
+    kernel = RBF(float(10 ** rng.uniform(-1, 1)))
+    ends = 10 ** rng.uniform(-0.5, 0.5) * rng.integers(0, 2, (n, 1)) * np.ones(d)
+    X = ends + 10 ** rng.uniform(-6, -1) * rng.random((n, d))
+    X[0], X[1] = X.min(axis=0), X.max(axis=0)
+    grid, center = FourierGrid(tol=10 ** rng.uniform(-8, -2)), bool(rng.integers(0, 2))
+    r = min(n - 1, 4)
+    model = KernelPCA(r, kernel=kernel, basis=grid, center=center).fit(X)
+    K = kernel(X)
+    K = oracle.center(K) if center else K
+    true = np.linalg.eigvalsh(K)[::-1][: len(model.eigenvalues_)]
+    found, tiny = model.certificate_, 1e-12 * n
+    assert np.all(found.eigenvalue_lower <= true + tiny)
+    assert np.all(true <= found.eigenvalue_upper + tiny)

@@ -9,10 +9,12 @@ On lags x with |x_a| <= L_a the trapezoidal rule of spacing h_a = 1 / P_a makes 
 
 A kernel that falls with the distance and is nowhere negative has 0 <= alias(x) <= A, the sum over
 the nearest each copy can come, and |cut(x)| <= cut(0) = k(0) + alias(0) - sum_j w_j: not an
-estimate, but what the weights themselves say. As matrices over n rows, alias has norm at most n A
-and cut is positive semidefinite with norm at most n cut(0). So an eigenvalue of the kernel matrix
-is at most n A below and n cut(0) above that of the series. Both hold for every such kernel; the
-bounds of Greengard, Rachh & Barnett (2022) for Gaussian and Matern kernels come from the same sums.
+estimate, but what the weights themselves say. As matrices over n rows, cut is positive semidefinite
+with norm at most n cut(0). Alias is not: its eigenvalues lie between -n A / 2 and n A, since it is
+A / 2 everywhere, which is positive, and entries of at most A / 2 in size. So an eigenvalue of the
+kernel matrix is at most n A below and n (cut(0) + A / 2) above that of the series. Both hold for
+every such kernel; the bounds of Greengard, Rachh & Barnett (2022) for Gaussian and Matern kernels
+come from the same sums.
 """
 
 from dataclasses import dataclass

@@ -473,7 +473,7 @@ class FourierProblem(Problem):
         expansion = expansion_of(self.basis, Whitening(self.basis.size), mean, pairs)
         grid, n, slack = self.basis.frequencies, self.sums.count, self.slack
         certificate = series_certificate(
-            pairs, self.total, n * grid.alias + slack, n * grid.cut + slack
+            pairs, self.total, n * grid.alias + slack, n * (grid.cut + grid.alias / 2) + slack
         )
         return Result(expansion, certificate, pairs)
 
