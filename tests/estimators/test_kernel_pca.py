@@ -570,3 +570,17 @@ def test_rows_far_apart_for_the_width(dtype, solver):
     assert K.max() <= 1.0 + 2e-4
     model = KernelPCA(2, kernel="rbf", eigen_solver=solver, tol=0.1, random_state=0).fit(X)
     np.testing.assert_allclose(model.eigenvalues_, 1.0, rtol=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_learned_inverses_are_scikit_learns_wherever_the_rows_are(seed):
+    """Far rows have a kernel of their own about their mean, which is none of the scores'."""
+    rng = generator(91, seed)
+    n, d = int(rng.integers(10, 60)), int(rng.integers(2, 9))
+    X = rng.standard_normal((n, d)) + 10 ** rng.uniform(-1, 4) * rng.standard_normal(d)
+    r, kernel = int(rng.integers(1, d + 1)), ["linear", "linear", "rbf", "cosine"][seed % 4]
+    options = {"kernel": kernel, "fit_inverse_transform": True, "alpha": 0.1, "gamma": 0.01}
+    ours, theirs = KernelPCA(r, **options).fit(X), SklearnKernelPCA(r, **options).fit(X)
+    back = ours.inverse_transform(ours.transform(X))
+    expected = theirs.inverse_transform(theirs.transform(X))
+    np.testing.assert_allclose(back, expected, atol=1e-4 * np.abs(X).max())

@@ -397,11 +397,9 @@ class Door(BaseEstimator):
 
     def _solver(self) -> Any:
         """The solver asked for, with this estimator's settings where it is asked for by name."""
-        if not isinstance(self.eigen_solver, str) or self.eigen_solver == "auto":
-            return self.eigen_solver
-        if self.eigen_solver == "randomized":
-            return SOLVERS["randomized"](iterated_power=self.iterated_power)
-        return SOLVERS[self.eigen_solver]()
+        asked = self.eigen_solver
+        given = {"iterated_power": self.iterated_power} if asked == "randomized" else {}
+        return SOLVERS[asked](**given) if isinstance(asked, str) and asked != "auto" else asked
 
     def _tol(self, single: bool) -> float:
         """The residual to reach: single-precision data deserve no more than their own."""

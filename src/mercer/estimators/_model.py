@@ -18,7 +18,7 @@ from ..exceptions import tell
 from ..fitting.expansion import KernelExpansion
 from ..fitting.functions import errors_of, scores_of
 from ..fitting.task import MODEL_ROWS
-from ..kernels import RBF
+from ..kernels import RBF, Kernel, Linear
 from ..preimage import Preimage, choose_preimage, ridge_inverse
 from ..relatives.explaining import (
     Attribution,
@@ -367,7 +367,12 @@ class KernelModel(Scores, TransformerMixin, Door):
         if not basis.spans_data:
             self.X_sample_ = copied(problem.model_rows)
             if result.vectors is None:
-                self.expansion_ = self._signed(result.scores, problem.count)
+                scores = result.scores
+                if scores is None:
+                    step = 1 if problem.count <= MODEL_ROWS else MODEL_ROWS // SIGN_ROWS
+                    scores = self.expansion_.scores(self.X_sample_[::step])
+                # As of a fit to all points: the largest score of a training row is positive.
+                self.expansion_ = self.expansion_.stretched(peak_signs(scores))
             if basis.points is not None:
                 self.landmarks_ = restore(basis.points, like)
         self._set_gamma(rows.shape[1])
@@ -375,13 +380,6 @@ class KernelModel(Scores, TransformerMixin, Door):
             tell(INDEFINITE.format(self.kernel_))
         elif problem.total <= ZERO_VARIANCE * problem.scale:
             tell(NO_VARIANCE)
-
-    def _signed(self, scores, n: int) -> KernelExpansion:
-        """The expansion with signs such that the largest score of a training row is positive."""
-        if scores is None:
-            step = 1 if n <= MODEL_ROWS else MODEL_ROWS // SIGN_ROWS
-            scores = self.expansion_.scores(self.X_sample_[::step])
-        return self.expansion_.stretched(peak_signs(scores))
 
     def _set_gamma(self, d: int):
         fallback = self.gamma if isinstance(self.gamma, Real) else 1.0 / d
@@ -409,8 +407,12 @@ class KernelModel(Scores, TransformerMixin, Door):
                 "Fit again, or set it to False: preimage= needs no fit."
             )
         centers = self.X_transformed_fit_
-        K = self.kernel_(on_device_of(S, centers), centers)
+        K = self._score_kernel()(on_device_of(S, centers), centers)
         return K @ on_device_of(self.dual_coef_, K)
+
+    def _score_kernel(self) -> Kernel:
+        """The kernel between scores, to which the center of the rows does not belong."""
+        return Linear() if isinstance(self.kernel_, Linear) else self.kernel_
 
     def _learn_inverse(self, task):
         """scikit-learn's inverse transform: a ridge regression of the rows on their scores."""
@@ -418,7 +420,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         S = self._training_scores() if spans else self.expansion_.scores(task.array)
         S, X = to_numpy(S), to_numpy(task.array)
         alpha = self.alpha if task.weights is None else self.alpha / task.weights
-        self.dual_coef_ = ridge_inverse(self.kernel_, S, X, alpha)
+        self.dual_coef_ = ridge_inverse(self._score_kernel(), S, X, alpha)
         self.X_transformed_fit_ = S
 
     def _computes_on_devices(self, reset):
