@@ -1,5 +1,6 @@
 """Files that are written whole or not at all, and what killed processes have left of them."""
 
+import errno
 import os
 import re
 import secrets
@@ -13,28 +14,31 @@ from typing import BinaryIO
 
 try:
     import fcntl
-except ImportError:  # Windows lets nobody remove a file that another process writes
+except ImportError:
     fcntl = None  # type: ignore[assignment]
+    import msvcrt  # Windows
 
 # Seconds after which a part that nobody holds is a left-over: one that is just made is not.
 YOUNG = 2.0
+# What writing fails with where there is no room left.
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextmanager
-def whole_file(path, overwrite=True) -> Iterator[BinaryIO]:
+def whole_file(path, overwrite=True, parameter="path") -> Iterator[BinaryIO]:
     """A file that is written whole or not at all.
 
     The bytes go to a temporary file beside `path`, which takes its place once it is complete.
+    Errors of writing name the `parameter` that the path was given by.
     """
     path = Path(path)
+    check_folder(path, parameter)
     if not overwrite and path.exists():
         raise FileExistsError(f"{path} exists. Choose another name, or pass overwrite=True.")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f"There is no folder {path.parent} to write {path.name} to. Make it first, or "
-            "choose another."
-        )
-    with ended_by_sigterm():
+    with (
+        ended_by_sigterm(),
+        telling(f"{parameter}='{path}'", path.with_name(f".{path.name}.")),
+    ):
         part, file = begin_part(path)
         try:
             with file:
@@ -46,6 +50,35 @@ def whole_file(path, overwrite=True) -> Iterator[BinaryIO]:
             part.unlink(missing_ok=True)
 
 
+def check_folder(path: Path, parameter="path") -> None:
+    """Raise FileNotFoundError where there is no folder for a file."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"There is no folder {path.parent} for {parameter}={str(path)!r}. Make it first, or "
+            "choose another."
+        )
+
+
+@contextmanager
+def telling(name: str, start: Path) -> Iterator[None]:
+    """Let errors of writing say what was written, and what to do.
+
+    These are full disks, and errors of files whose paths begin with `start`; others may be of what
+    is read. An error that has told of a file already, such as a checkpoint, stays as it is.
+    """
+    try:
+        yield
+    except OSError as error:
+        full, text = error.errno in FULL, f"{error.filename} {error.strerror}"
+        told = " cannot be written: " in text
+        if error.errno is None or not (str(start) in text or (full and not told)):
+            raise
+        advice = "Make room, or give a place on another disk."
+        advice = advice if full else "Give a file name in a folder that you may write to."
+        reason = os.strerror(error.errno)
+        raise OSError(error.errno, f"{name} cannot be written: {reason}. {advice}") from error
+
+
 def begin_part(path: Path) -> tuple[Path, BinaryIO]:
     """A new hidden file beside `path`, held while it is open.
 
@@ -53,7 +86,7 @@ def begin_part(path: Path) -> tuple[Path, BinaryIO]:
     """
     own = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.part")
     with suppress(OSError):
-        for left in filter(lambda part: own.fullmatch(part.name), path.parent.iterdir()):
+        for left in filter(lambda file: own.fullmatch(file.name), path.parent.iterdir()):
             with suppress(OSError):
                 old = time.time() - left.stat().st_mtime >= YOUNG
                 with open(left, "rb") as found:
@@ -62,17 +95,22 @@ def begin_part(path: Path) -> tuple[Path, BinaryIO]:
                     left.unlink()
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     file = open(part, "xb")  # noqa: SIM115
-    hold(file)
+    with suppress(OSError):  # without locks nobody can take it, and so nobody removes it
+        hold(file)
     return part, file
 
 
 def hold(file) -> bool:
-    """Take the lock on a file, which the end of its process gives back; whether it was free."""
-    if fcntl is None:
-        return True
+    """Take the lock on a file, which the end of its process gives back; whether it was free.
+
+    Raises OSError on file systems without locks.
+    """
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # held, or a file system without locks: then nothing is removed
+        if fcntl is None:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
         return False
     return True
 

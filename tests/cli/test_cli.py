@@ -380,9 +380,11 @@ def test_whole_file_appears_at_the_end_or_never(tmp_path):
 
 
 def test_a_full_disk_is_named(tmp_path):
-    with pytest.raises(JobError, match="No space left"), whole_file(tmp_path / "a.npy", False):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert list(tmp_path.iterdir()) == []
+    for whole in (whole_file, whole_folder):
+        told = rf"{tmp_path}/a.npy cannot be written: No space left on device. Make room"
+        with pytest.raises(OSError, match=told), whole(tmp_path / "a.npy", False):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path):

@@ -1,16 +1,23 @@
 """What killed processes leave is removed by the next one, and by nobody while it is written."""
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from mercer import KernelPCA
+from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA
 from mercer._whole_file import YOUNG, begin_part, whole_file
+from mercer.bases import Landmarks
+from mercer.report import write_report
+from mercer.saving import export_onnx
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and locks of POSIX")
 
@@ -110,6 +117,65 @@ def test_a_handler_of_the_user_stays(tmp_path):
     with whole_file(tmp_path / "b") as file:
         file.write(b"all")
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+# What the library writes, by the parameter that says where.
+WRITERS = {
+    "save path": lambda model, X, path: model.save(path),
+    "report path": lambda model, X, path: write_report(model, X, path),
+    "onnx path": lambda model, X, path: export_onnx(model, path),
+    "npy out": lambda model, X, path: model.transform(X, out=path.with_suffix(".npy")),
+    "csv out": lambda model, X, path: model.transform(X, out=path.with_suffix(".csv")),
+    "parquet out": lambda model, X, path: model.transform(X, out=path.with_suffix(".parquet")),
+    "fit checkpoint": lambda model, X, path: clone(model).set_params(checkpoint=path).fit(X),
+    "passes checkpoint": lambda model, X, path: HebbianKernelPCA(
+        2, kernel="rbf", n_passes=2, checkpoint=path
+    ).fit(X),
+    "batches checkpoint": lambda model, X, path: StreamingKernelPCA(
+        2, kernel="rbf", budget=20, checkpoint=path
+    ).fit(X),
+}
+
+
+@contextmanager
+def little_room(size):
+    """The limit of a file's size stands for a full disk, also where tests are run by root."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.parametrize("what", WRITERS)
+def test_writers_that_cannot_write_say_where_and_what_to_do(what, tmp_path):
+    """A full disk, and a folder where nobody can make files."""
+    if what.startswith(("onnx", "parquet")):
+        pytest.importorskip("onnx" if what.startswith("onnx") else "pyarrow")
+    X = np.random.default_rng(1).standard_normal((300, 4))
+    model = KernelPCA(2, kernel="rbf", basis=Landmarks(20), random_state=0).fit(X)
+    parameter = what.split()[1]
+    write, told = WRITERS[what], parameter + "='{}.*' cannot be written: "
+    full = told.format(tmp_path) + "File too large. Make room, or give a place on another disk"
+    with little_room(20), pytest.raises(OSError, match=full):
+        write(model, X, tmp_path / "a")
+    left = {file.name for file in tmp_path.rglob("*") if file.is_file()}
+    assert left <= {"lock"}, "half of a file is left"
+    if sys.platform == "linux":
+        wrong = told.format("/proc/a") + ".*Give a file name in a folder that you may write to"
+        with pytest.raises(OSError, match=wrong):
+            write(model, X, Path("/proc/a"))
+    with pytest.raises(FileNotFoundError, match=f"no folder .*{parameter}=.* Make it first"):
+        write(model, X, tmp_path / "none" / "a")
+
+
+def test_a_disk_that_fills_is_not_blamed_on_what_is_read(tmp_path):
+    with pytest.raises(OSError, match="the source is gone"), whole_file(tmp_path / "a"):
+        raise OSError(errno.EIO, "the source is gone")
 
 
 def test_an_interrupt_while_the_command_is_imported_shows_no_traceback(tmp_path):

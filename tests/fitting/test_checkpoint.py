@@ -1,5 +1,6 @@
 """A fit that is killed goes on from its checkpoint, and ends with the same numbers."""
 
+import errno
 import os
 import signal
 import time
@@ -252,6 +253,43 @@ def test_killed_while_it_begins_or_is_removed(removed, tmp_path, monkeypatch):
     assert not folder.exists()
 
 
+def test_two_fits_do_not_share_a_checkpoint(tmp_path):
+    """The second one is refused while the first one runs, and also where it has other rows."""
+    folder, refused = tmp_path / "c", []
+
+    def meanwhile(state):
+        for rows in (X, X[:500]):
+            with pytest.raises(CheckpointError, match=r"another fit that is running. Give each"):
+                exact(folder).fit(rows)
+            refused.append(rows)
+
+    found = exact(folder, callback=meanwhile).fit(X)
+    assert refused and not folder.exists()
+    assert_same(found, exact().fit(X))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
+def test_processes_that_start_together(tmp_path):
+    """One of them fits, others are refused in a sentence; killed ones hold nothing."""
+    for number in range(3):
+        folder = tmp_path / f"{number}.ckpt"
+        jobs = [start("krylov", folder, tmp_path / f"{i}.npy", tmp_path, 3) for i in range(3)]
+        for job in jobs:
+            job.join(120)
+        codes = sorted(job.exitcode for job in jobs)
+        assert 0 in codes and set(codes) <= {0, 3}, codes
+        assert not folder.exists()
+
+
+def test_a_file_system_without_locks(tmp_path, monkeypatch):
+    def missing(file):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("mercer.fitting.checkpoint.hold", missing)
+    exact(tmp_path / "c").fit(X)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_only_what_is_ours_is_removed(tmp_path):
     folder = tmp_path / "c"
     with pytest.raises(Killed):
@@ -383,15 +421,18 @@ def test_iterators_of_batches_have_no_checkpoint(tmp_path):
         model.fit(iter([X]))
 
 
-def fit_in_child(kind, folder, out, files):
-    """What a process does that may be killed."""
+def fit_in_child(kind, folder, out, files, refused=1):
+    """What a process does that may be killed; its exit code is `refused` for a CheckpointError."""
     import mercer.fitting.checkpoint
 
     # Time goes by six thousand times as fast, so that states are written every 10 milliseconds.
     mercer.fitting.checkpoint.monotonic = lambda: 6000 * time.monotonic()
     warnings.simplefilter("ignore")
     files = Path(files)
-    model = make(kind, folder).fit(rows_for(kind, 4000, files))
+    try:
+        model = make(kind, folder).fit(rows_for(kind, 4000, files))
+    except CheckpointError:
+        raise SystemExit(refused) from None
     np.save(out, result(model))
 
 
@@ -410,8 +451,8 @@ def children():
     return context
 
 
-def start(kind, folder, out, files):
-    child = children().Process(target=fit_in_child, args=(kind, folder, out, files))
+def start(kind, folder, out, files, refused=1):
+    child = children().Process(target=fit_in_child, args=(kind, folder, out, files, refused))
     child.start()
     return child
 

@@ -416,7 +416,7 @@ def test_bad_models(tmp_path, rows):
 
 
 def test_a_missing_folder(tmp_path, rows, model):
-    with pytest.raises(FileNotFoundError, match="does not exist"):
+    with pytest.raises(FileNotFoundError, match="There is no folder"):
         write_report(model, rows, tmp_path / "none" / "report.html")
 
 

@@ -61,7 +61,7 @@ OPTIONS = {
     "n_jobs": "--threads",
     "name": "--array",
 }
-SAME = "tol memory device encoding decimal header missing"
+SAME = "tol memory device encoding decimal header missing checkpoint"
 OPTIONS |= {name: f"--{name}" for name in SAME.split()}
 # Values that have another name here; a basis of all points is the exact method.
 VALUES = {"--header True": "--header", "--header False": "--no-header"}
@@ -112,11 +112,11 @@ def report_failure(
 
 def one_line(error: BaseException) -> str:
     """The message of an error or warning without line breaks, in the words of the command line."""
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, MemoryError):
         return "out of memory. Give a smaller --memory, or --method landmarks."
     text = " ".join(str(error).split())
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, EXPECTED) and text:
         text = NAMED.sub(as_option, text)
         parameter = error.parameter if isinstance(error, MercerError) else None

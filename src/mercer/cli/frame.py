@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 
+from .._whole_file import telling
 from .failures import (
     SUCCESS,
     WRONG_USAGE,
@@ -33,6 +33,10 @@ MAGIC = {
 }
 
 
+# What errors of stdout call it.
+STDOUT = Path("<stdout>")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
@@ -46,8 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = run(argv)
-        if sys.stdout is not None:  # as it is where the shell closed it
-            sys.stdout.flush()
+        with telling("stdout", STDOUT):
+            if sys.stdout is not None:  # as it is where the shell closed it
+                sys.stdout.flush()
     except OSError as error:
         # The interpreter flushes once more at its end, and that must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -65,7 +70,8 @@ def run(argv: Sequence[str] | None) -> int:
         parser = make_parser(words)
         args = parser.parse_args(words)
         if args.run is None or args.version or args.verbose:
-            return run_without_command(parser, args)
+            with telling("stdout", STDOUT):
+                return run_without_command(parser, args)
         from .outputs import whole_file  # numerics, for which no help waits
 
         command, args.table = args.command, None
@@ -73,7 +79,8 @@ def run(argv: Sequence[str] | None) -> int:
         with stopped_by_signals(), heard_warnings(args.quiet, heard):
             with stdin_as_file(args), whole_file(output, bool(force)) as args.draft:
                 result = args.run(args)
-            result.show(args, heard)
+            with telling("stdout", STDOUT):
+                result.show(args, heard)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else WRONG_USAGE
     except BrokenPipeError:
@@ -138,8 +145,10 @@ def stdin_as_file(args: Namespace) -> Iterator[None]:
     if start.startswith(b"PK"):
         raise JobError("stdin holds an archive (.npz or .xlsx). Name it as a file instead.")
     suffix = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), ".csv")
-    with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
-        path = Path(folder, f"stdin{suffix}")
+    from .outputs import temporary_folder  # numerics, for which no help waits
+
+    with temporary_folder() as folder:
+        path = folder / f"stdin{suffix}"
         with path.open("wb") as file:
             file.write(start)
             shutil.copyfileobj(sys.stdin.buffer, file)

@@ -1,7 +1,6 @@
 """What a command gives back: messages, results, and output files that are whole or not there."""
 
 import csv
-import errno
 import io
 import json
 import math
@@ -20,12 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from .._whole_file import telling
 from ..files import open_sink
 from .failures import JobError
 from .parser import DASH
-
-# What writing fails with where there is no room left.
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 Columns = dict[str, np.ndarray]
 Pairs = Sequence[tuple[str, object]]
@@ -128,36 +125,34 @@ def whole_file(path: Path | None, force: bool) -> Iterator[Any]:
         yield None
         return
     if is_stdout(path):
-        with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
-            draft = Path(folder, f"output{path.suffix}")
+        with temporary_folder() as folder:
+            draft = folder / f"output{path.suffix}"
             yield draft
             sys.stdout.flush()
-            with draft.open("rb") as file:
+            with telling("stdout", draft), draft.open("rb") as file:
                 shutil.copyfileobj(file, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         return
     check_free(path, force)
     # The suffix stays: writers choose the format by it.
     draft = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
-    try:
+    with telling(str(path), draft):
         draft.touch(exist_ok=False)
-    except OSError as error:
-        raise JobError(
-            f"{path} cannot be written: {error.strerror}. Give an output in a folder that can be "
-            "written to."
-        ) from error
-    try:
-        yield draft
-        check_free(path, force)
-        os.replace(draft, path)
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        raise JobError(
-            f"{path} could not be written: {error.strerror}. Make room, or write to another disk."
-        ) from error
-    finally:
-        draft.unlink(missing_ok=True)
+        try:
+            yield draft
+            check_free(path, force)
+            os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder that goes with the block; an error of writing to it names TMPDIR."""
+    place = tempfile.gettempdir()
+    told = telling(f"the temporary folder {place} (TMPDIR)", Path(place, "mercer-"))
+    with told, tempfile.TemporaryDirectory(prefix="mercer-") as folder:
+        yield Path(folder)
 
 
 def check_free(path: Path, force: bool) -> None:
@@ -187,11 +182,10 @@ def whole_folder(folder: Path, force: bool) -> Iterator[Path]:
         raise JobError(f"{folder} cannot be made: there is no folder {folder.parent}.")
     if folder.exists() and not force and any(folder.iterdir()):
         raise JobError(f"{folder} is not empty. Give another folder, or --force to replace files.")
-    try:
-        draft = tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.")
-    except OSError as error:
-        raise JobError(f"{folder} cannot be made: {error.strerror}.") from error
-    with draft as name:
+    with (
+        telling(str(folder), folder.with_name(f".{folder.name}.")),
+        tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as name,
+    ):
         yield Path(name)
         folder.mkdir(exist_ok=True)
         for file in sorted(Path(name).iterdir()):

@@ -7,7 +7,7 @@ fault is and what to do.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, lru_cache, partial, wraps
 from numbers import Integral, Real
 from os import PathLike
@@ -290,11 +290,9 @@ class Door(BaseEstimator):
                 "fit_inverse_transform=True solves an n x n system in one place, and the rows are "
                 "not in memory. Leave it out: inverse_transform works without it."
             )
-        kept = self._open_checkpoint(rows, weights)
-        rng = self._make_rng(kept)
         # Passes over blocks show progress of their own.
         bar = PassBar(0 if isinstance(rows, BlockRows) else self.verbose, self.callback)
-        with bar as progress:
+        with self._open_checkpoint(rows, weights) as kept, bar as progress:
             device = None if isinstance(rows, DaskRows) else self.device
             engine = make_engine(
                 array,
@@ -314,7 +312,7 @@ class Door(BaseEstimator):
                 self._solver(),
                 self.n_components,
                 engine,
-                rng,
+                self._make_rng(kept),
                 progress,
                 weights,
                 self.center,
@@ -331,8 +329,6 @@ class Door(BaseEstimator):
                 **more,
             )
             yield task.with_pilot(self._make_kernel)
-        if kept is not None:
-            kept.remove()
 
     def _for_points(self, rows: Rows, required: bool) -> tuple[Rows, str]:
         """The rows as a basis of all points can use them, or why they cannot be one."""
@@ -408,10 +404,12 @@ class Door(BaseEstimator):
             return 0.0
         return max(float(self.tol), DRAFT_FLOOR if single else 0.0)
 
-    def _open_checkpoint(self, rows: Rows, weights=None) -> Checkpoint | None:
+    def _open_checkpoint(
+        self, rows: Rows, weights=None
+    ) -> AbstractContextManager[Checkpoint | None]:
         """Open or resume the checkpoint of a fit to these rows."""
         if self.checkpoint is None:
-            return None
+            return nullcontext()
         params = self.get_params(deep=False)
         if isinstance(self.random_state, np.random.RandomState):
             params["random_state"] = "a generator"

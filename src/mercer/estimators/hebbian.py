@@ -235,19 +235,19 @@ class HebbianKernelPCA(KernelModel):
         if self._is_precomputed():
             check_gram(X)
         self.kernel_ = self._make_kernel(X)
-        kept, engine = self._open_checkpoint(rows), self._make_engine(X)
-        rng = self._make_rng(kept)
-        with PassBar(self.verbose, self.callback, 1 + self.n_passes) as progress:
+        engine, bar = self._make_engine(X), PassBar(self.verbose, self.callback, 1 + self.n_passes)
+        with self._open_checkpoint(rows) as kept, bar as progress:
+            rng = self._make_rng(kept)
             problem = self._problem(engine.place(X), engine, kept)
             with engine.single_blas():
                 pairs, self.history_ = self._passes(problem, engine, progress, rng)
                 result = problem.result(canonical(pairs, self._dtype.char, problem.slack))
+            if kept is not None:
+                kept.unfinished = self.history_.interrupted
         self._stream, self._variance = None, problem.total / X.shape[0]
         self.n_samples_seen_ = X.shape[0]
         self._adopt(problem, result, rows)
         self._warn()
-        if kept is not None and not self.history_.interrupted:
-            kept.remove()
         return self
 
     def fit_transform(self, X: Array, y: Any = None) -> Array:

@@ -201,11 +201,9 @@ class StreamingKernelPCA(KernelModel):
         self._validate_params()
         weights = None if sample_weight is None else np.asarray(sample_weight)
         identified: Any = SimpleNamespace(identity=identity)
-        kept = self._open_checkpoint(identified, weights)
         # The kept rows judge the certificate of rows that count alike; too much after every batch.
-        self._learn(batches, True, sample_weight, kept, judged=sample_weight is None)
-        if kept is not None:
-            kept.remove()
+        with self._open_checkpoint(identified, weights) as kept:
+            self._learn(batches, True, sample_weight, kept, judged=sample_weight is None)
         return self
 
     def partial_fit(self, X: Array, y: Any = None, sample_weight: Any = None) -> Self:

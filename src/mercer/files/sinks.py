@@ -183,15 +183,13 @@ def open_sink(
 @contextmanager
 def _opened(path: Path, kind: type[Sink], *given) -> Iterator[Sink]:
     """The sink, whose file takes the place of `path` when nothing fails."""
-    with whole_file(path) as file:
+    with whole_file(path, parameter="out") as file:
         sink = kind(file, *given)
         try:
             yield sink
             sink.finish()
-        except BaseException as error:
+        except BaseException:
             # What is still buffered may not fit the disk, and is not wanted.
             with suppress(Exception):
                 sink.finish()
-            if isinstance(error, OSError):
-                error.add_note(f"Nothing was written to {path}.")
             raise

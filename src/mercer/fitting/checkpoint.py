@@ -8,33 +8,40 @@ place of the passes that gave it, and so ends with the same numbers.
     product-0.safetensors      the first product with the kernel matrix, and so on
     sum-0.safetensors          the first pass over rows: how many are done, and their sums
     loop-0.safetensors         the state of what goes from row to row: a stream, a Hebbian rule
+    lock                       held by the process that fits, and given back when that ends
 
 Every file is written whole or not at all, and nothing in one is ever executed.
 """
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from .._whole_file import whole_file
+from .._whole_file import check_folder, hold, telling, whole_file
 from ..compute import to_numpy
 from ..exceptions import CheckpointError
 
 #: Seconds between two states of one pass.
 EVERY = 60.0
-ABOUT = "about.json"
+ABOUT, LOCK = "about.json", "lock"
 KINDS = ("product", "sum", "loop")
 ENDING = ".safetensors"
+# Times that a folder is opened which another fit, that has just ended, removes meanwhile.
+ATTEMPTS = 9
 
 
 class Checkpoint:
-    """The folder of one fit.
+    """The folder of one fit, which has the folder for itself; a context that ends with the fit.
+
+    A fit that ends well takes the folder away, one that fails leaves it.
 
     Parameters
     ----------
@@ -48,19 +55,33 @@ class Checkpoint:
     Attributes
     ----------
     seed : int
+    unfinished : bool
+        Set by a fit that was interrupted and still gives a model: the folder then stays.
     """
 
     def __init__(self, path: str | PathLike[str], identity: str, seed: int):
-        self.folder = Path(path)
+        self.folder, self.unfinished = Path(path), False
         self._done = dict.fromkeys(KINDS, 0)
         self._written = monotonic()
-        if self.folder.is_dir() and set(self.folder.iterdir()) <= set(self._begun()):
-            pass  # killed before anything was written, or made for it
-        elif self.folder.exists():
-            self.seed = self._known_seed(identity)
-            return
-        self.seed = seed
-        self._begin(identity)
+        self._lock = self._locked()
+        try:
+            new = self._is_new()
+            self.seed = seed if new else self._known_seed(identity)
+            if new:
+                about = {"mercer checkpoint": 1, "identity": identity, "seed": self.seed}
+                with self._writing(self.folder / ABOUT) as file:
+                    file.write(json.dumps(about).encode())
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def __enter__(self) -> "Checkpoint":
+        return self
+
+    def __exit__(self, kind, error, where) -> None:
+        with self._lock:
+            if kind is None and not self.unfinished:
+                self._remove()
 
     def product(self, make: Callable[[], Any], W: Any, dtype: Any) -> np.ndarray:
         """The next product of the kernel matrix with W: as it was written, or made and written.
@@ -84,30 +105,52 @@ class Checkpoint:
         """The next run of something that learns from row to row."""
         return Stage(self, self._next("loop"))
 
-    def remove(self) -> None:
+    def _remove(self) -> None:
         """Take away the folder, after the fit has succeeded; other files in it stay.
 
         What says whose it is goes last: killed on the way, it is still the checkpoint of this fit.
         """
         for file in self._files():
             file.unlink(missing_ok=True)
-        if not any(self.folder.iterdir()):
+        if os.name == "nt":  # where nobody removes an open file
+            self._lock.close()
+        (self.folder / LOCK).unlink(missing_ok=True)
+        with suppress(OSError):  # other files are in it, or the next fit begins
             self.folder.rmdir()
 
-    def _begin(self, identity: str) -> None:
-        if not self.folder.parent.is_dir():
-            raise FileNotFoundError(
-                f"There is no folder {self.folder.parent} to put the checkpoint "
-                f"{self.folder.name} in. Make it first."
-            )
-        self.folder.mkdir(exist_ok=True)
-        about = {"mercer checkpoint": 1, "identity": identity, "seed": self.seed}
-        with whole_file(self.folder / ABOUT) as file:
-            file.write(json.dumps(about).encode())
+    def _locked(self) -> BinaryIO:
+        """The lock of the folder, which is made where there is none."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise self._foreign("it is a file")
+        check_folder(self.folder, "checkpoint")
+        for again in reversed(range(ATTEMPTS)):
+            free = True
+            try:
+                with telling(f"checkpoint='{self.folder}'", self.folder):
+                    self.folder.mkdir(exist_ok=True)
+                    if not self._is_new() and not (self.folder / ABOUT).exists():
+                        raise self._foreign(f"it has no readable {ABOUT}")
+                    file = open(self.folder / LOCK, "ab")  # noqa: SIM115
+                with suppress(OSError):  # of a file system without locks
+                    free = hold(file)
+                if free and os.path.samestat(os.fstat(file.fileno()), os.stat(self.folder / LOCK)):
+                    return file
+                file.close()
+            except FileNotFoundError:
+                if not again:
+                    raise
+            if not free:
+                break
+        raise CheckpointError(
+            f"checkpoint={str(self.folder)!r} is used by another fit that is running. Give each "
+            "fit a path of its own, or wait until that one has ended."
+        )
+
+    def _is_new(self) -> bool:
+        """Whether nothing was written: the folder was made for it, or a fit killed as it began."""
+        return set(self.folder.iterdir()) <= {*self._begun(), self.folder / LOCK}
 
     def _known_seed(self, identity: str) -> int:
-        if not self.folder.is_dir():
-            raise self._foreign("it is a file")
         try:
             about = json.loads((self.folder / ABOUT).read_bytes())
             version, seed = about["mercer checkpoint"], about["seed"]
@@ -146,9 +189,14 @@ class Checkpoint:
             # Products of matrices round as their columns or rows lie in memory.
             "by_columns": json.dumps([i for i, array in enumerate(arrays) if by_columns(array)]),
         }
-        with whole_file(file) as part:
+        with self._writing(file) as part:
             part.write(save(tensors, metadata))
         self._written = monotonic()
+
+    @contextmanager
+    def _writing(self, file: Path) -> Iterator[BinaryIO]:
+        with telling(f"checkpoint='{self.folder}'", self.folder), whole_file(file) as part:
+            yield part
 
     def _read(self, file: Path) -> tuple[dict, list]:
         from safetensors import safe_open

@@ -13,7 +13,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._whole_file import whole_file
+from .._whole_file import check_folder, whole_file
 from ..estimators._model import KernelModel
 from ..relatives.explaining import Significance
 from .content import Content
@@ -103,8 +103,7 @@ def write_report(
         )
     check_is_fitted(model)
     path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"The folder {path.parent} does not exist. Make it first.")
+    check_folder(path)
     look = (columns, colors, color_name, images, title, max_points, history, row_names)
     text = render(Content(model, X, *look, significance, scaling))
     with whole_file(path) as file:
