@@ -459,7 +459,7 @@ def refused(problem, message, overflow):
         "negative eigenvalues": indefinite,
         # A landmark at the origin, of which these see nothing, or an indefinite kernel.
         "no positive semidefinite matrix": indefinite or name in ("poly", "linear", "cosine"),
-        "k(x, x) = 0": indefinite,
+        "k(x, x) above 0": indefinite,
         "leaves no row": indefinite or name in ("poly", "linear", "cosine"),
         "not finite": name == "poly" and overflow**3 > LARGEST / 1e20,
         "ARPACK": True,

@@ -28,9 +28,6 @@ DRAFT_SPREAD = 100.0
 # Share of the budget that prepared rows may take. Kept tiles save more per byte.
 ROWS_SHARE = 0.1
 
-# Eigenvalues of G below minus this share of the largest are no rounding.
-NEGATIVE_SHARE = 1e-7
-
 # Eigenvalues of G below this share of the largest are rounding when rows are in single
 # precision; smaller shares were seen to give eigenvalues 36 times too large.
 SINGLE_RCOND = 1e-6
@@ -112,13 +109,9 @@ class PointBasis(Basis):
             )
         return (G + G.T) / 2
 
-    def whitener(self, dtype: Any) -> Array:
-        """V L^{-1/2} over the eigenvalues of G that are not rounding."""
-        return self.eigenvector_weights(self.kernel_matrix(), dtype)[0]
-
-    def eigenvector_weights(self, G: Array, dtype: Any) -> tuple[Array, bool]:
-        """The whitener of G = k(Z, Z), and whether G has negative eigenvalues beyond rounding."""
-        values, V = self.engine.eigh(G)
+    def whitener(self, dtype: Any, G: Any = None) -> Array:
+        """V L^{-1/2} over the eigenvalues of G = k(Z, Z) that are not rounding."""
+        values, V = self.engine.eigh(self.kernel_matrix() if G is None else G)
         rcond = SINGLE_RCOND if dtype == np.float32 else self.size * np.finfo(float).eps
         if not values[-1] > -values[0]:
             raise ValueError(
@@ -127,8 +120,7 @@ class PointBasis(Basis):
                 "no feature space. Choose another kernel, or use basis='points'."
             )
         kept = values > rcond * max(values[-1], 0.0)
-        indefinite = not self.kernel.definite and values[0] < -NEGATIVE_SHARE * values[-1]
-        return V[:, kept] / np.sqrt(values[kept]), bool(indefinite)
+        return V[:, kept] / np.sqrt(values[kept])
 
     def subset(self, index: np.ndarray) -> "PointBasis":
         """Some of the landmarks."""

@@ -70,15 +70,12 @@ class Whitening:
         The basis vectors that W is over; None for all.
     rounding : float
         Relative rounding of the coordinates, beside that of kernel values.
-    indefinite : bool
-        Whether G has negative eigenvalues beyond rounding.
     """
 
     size: int
     W: np.ndarray | None = None
     used: np.ndarray | None = None
     rounding: float = 0.0
-    indefinite: bool = False
 
     @property
     def width(self) -> int:
@@ -254,8 +251,7 @@ def quickest(basis: Any, X: Array, n: int | None) -> Whitening:
                     return found
                 if order.size:
                     return Whitening(m, scaled(G[np.ix_(order, order)], rounding_of(G)), order)
-    W, indefinite = basis.eigenvector_weights(G, np.float64)
-    return Whitening(m, W, indefinite=indefinite)
+    return Whitening(m, basis.whitener(np.float64, G))
 
 
 def worthwhile(basis: PointBasis, G: np.ndarray, X: Array) -> tuple[np.ndarray, np.ndarray]:

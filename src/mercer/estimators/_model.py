@@ -43,12 +43,10 @@ NO_VARIANCE = (
     "The data have no variance in feature space, as when all rows are equal: every component is "
     "zero."
 )
-# Energy in a span beyond that of the rows themselves, as a share, that spoils results.
-OVERSHOOT = 0.1
 INDEFINITE = (
-    "{} is indefinite on these data: their projections are longer than they are, so eigenvalues, "
-    "scores and bounds from a few points are not to be trusted. Use KernelPCA(basis='points'), or "
-    "a kernel that is positive semidefinite."
+    "{} is indefinite on these data: some eigenvalues are negative, and what a few points give for "
+    "the others, and scores with them, may be far too large. Use KernelPCA(basis='points'), or a "
+    "kernel that is positive semidefinite."
 )
 
 
@@ -376,7 +374,7 @@ class KernelModel(Scores, TransformerMixin, Door):
             if basis.points is not None:
                 self.landmarks_ = restore(basis.points, like)
         self._set_gamma(rows.shape[1])
-        if problem.overshoots(OVERSHOOT):
+        if self.certificate_.indefinite and not basis.spans_data:
             tell(INDEFINITE.format(self.kernel_))
         elif problem.total <= ZERO_VARIANCE * problem.scale:
             tell(NO_VARIANCE)

@@ -1,7 +1,7 @@
 """Kernel PCA by Hebbian rules, as a scikit-learn estimator."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -16,7 +16,7 @@ from ..compute.arrays import Array, is_foreign
 from ..exceptions import tell
 from ..fitting.certificate import Certificate
 from ..fitting.expansion import KernelExpansion
-from ..fitting.problems import GramProblem
+from ..fitting.problems import GramProblem, has_negative, thinned
 from ..hebbian import (
     GAINS,
     READOUTS,
@@ -36,7 +36,7 @@ from ..selectors import Novelty
 from ..solvers import canonical
 from ..stream.dictionary import threshold_of
 from ._door import all_or_nothing, become, check_gram, in_one_place, unfitted, valid_rows
-from ._model import KernelModel
+from ._model import INDEFINITE, KernelModel
 from ._parameters import Interval, StrOptions
 
 # Vectors of length n that a run holds at its peak for every direction it carries, the result
@@ -464,6 +464,11 @@ class HebbianKernelPCA(KernelModel):
         values, count = stream.variances[stream.leading], stream.count
         shares = np.minimum(values / max(stream.variance, np.finfo(float).tiny), 1.0)
         share, totals = float(min(1.0, shares.sum())), values * count
+        known = Certificate("estimate", totals, totals, None, (share, share), True)
+        if not kernel.definite:
+            met = "certificate_" in vars(self) and self.certificate_.indefinite
+            some = [thinned(stream.points), thinned(rows.array)]
+            known = replace(known, indefinite=met or has_negative(basis, some, self.center))
 
         def out(array):
             return restore(in_type(np.asarray(array), rows.dtype), rows.original)
@@ -474,7 +479,7 @@ class HebbianKernelPCA(KernelModel):
             _stream=stream,
             kernel_=stream.kernel,
             expansion_=KernelExpansion(basis, frame, metric),
-            certificate_=Certificate("estimate", totals, totals, None, (share, share), True),
+            certificate_=known,
             eigenvalues_=out(totals),
             explained_variance_=out(totals / max(count - self.center, 1)),
             explained_variance_ratio_=out(shares),
@@ -484,3 +489,5 @@ class HebbianKernelPCA(KernelModel):
             novelty_loss_=stream.missed[columns],
         )
         self._set_gamma(rows.shape[1])
+        if known.indefinite:
+            tell(INDEFINITE.format(kernel))

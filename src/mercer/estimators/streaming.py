@@ -32,7 +32,7 @@ from ..stream.dictionary import GrowingDictionary, threshold_of
 from ..stream.moments import FixedSpan, FourierStream, Stream, Totals, as_float, transition
 from ..stream.state import BatchRecord, State, follow, record
 from ._door import become, checked_weights, in_main_memory, named_rows, unfitted
-from ._model import INDEFINITE, NO_VARIANCE, OVERSHOOT, ZERO_VARIANCE, KernelModel
+from ._model import INDEFINITE, NO_VARIANCE, ZERO_VARIANCE, KernelModel
 from ._parameters import Interval, StrOptions
 
 # Batches that `history_` remembers: an endless stream must not fill the memory.
@@ -412,8 +412,8 @@ class StreamingKernelPCA(KernelModel):
             self.center,
             engine,
             state.reference,
-            sample.rows if judged else None,
-            sample.seed,
+            sample,
+            judged,
         )
         values, points = found.pairs.values, found.expansion.basis.points
         with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
@@ -456,8 +456,7 @@ class StreamingKernelPCA(KernelModel):
                     "filled: the data drift faster than points leave, or need more of them. Raise "
                     "budget or novelty."
                 )
-        overshoots = seen.projected > (1 + OVERSHOOT) * max(seen.energy, 0.0)
-        if self.expansion_.basis.exact_norms and overshoots:
+        if self.certificate_.indefinite:
             tell(INDEFINITE.format(self.kernel_))
         elif self.n_samples_seen_ > 1 and self._variance <= ZERO_VARIANCE * seen.energy:
             tell(NO_VARIANCE)
@@ -511,6 +510,6 @@ def check_span(stream) -> None:
             "data or change the kernel's parameters."
         )
     raise ValueError(
-        "All rows so far have k(x, x) = 0, as zero rows have in a linear kernel: there is no "
-        "direction to begin with. Start with a batch that has other rows."
+        "No row so far has k(x, x) above 0, as zero rows have none in a linear kernel: there is no "
+        "direction to begin with. Start with a batch that has other rows, or choose another kernel."
     )

@@ -2,6 +2,6 @@
 
 A problem is built from rows, a kernel and a basis: `GramProblem` has all points as the basis,
 `ReducedProblem` and `ColumnProblem` the moments of rows in a smaller one, `FourierProblem` those of
-a grid of frequencies. All answer the same: `operator`, `total`, `scale`, `slack`, `is_zero`,
-`overshoots` and `result`, which is what eigenpairs of the operator become.
+a grid of frequencies. All answer the same: `operator`, `total`, `scale`, `slack`, `is_zero`
+and `result`, which is what eigenpairs of the operator become.
 """

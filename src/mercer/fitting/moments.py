@@ -162,13 +162,6 @@ class Moments:
         spread = float(array_namespace(self.scatter).linalg.trace(self.scatter))
         return spread + self.count * float(self.mean @ self.mean)
 
-    def overshoots(self, share: float) -> bool:
-        """Whether rows are longer where they were projected than they are, by more than a share.
-
-        Only an indefinite kernel makes them so.
-        """
-        return self.projected_energy > (1.0 + share) * max(float(self.energy), 0.0)
-
     @property
     def lost_energy(self) -> float:
         """The trace of what the projection left out, never negative."""

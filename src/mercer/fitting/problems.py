@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ..bases import Basis, FourierBasis, GramBasis, TrigonometricMoments, Whitening
-from ..compute import on_device_of, to_numpy
+from ..bases import Basis, FourierBasis, GramBasis, PointBasis, TrigonometricMoments, Whitening
+from ..compute import match_sparsity, on_device_of, stack_rows, to_numpy
 from ..compute.arrays import Array
 from ..compute.linalg import peak_signs
 from ..operators import CenteredGram, DenseOperator, ToeplitzCovariance
 from ..solvers import Eigenpairs
 from .certificate import (
+    INDEFINITE_SHARE,
     Certificate,
     projection_certificate,
     residual_certificate,
@@ -35,6 +36,9 @@ ENTRY_ROUNDING, SUM_ROUNDING = 8.0, 4.0
 WEIGHTED_ROUNDING = 16.0
 # Rows among which negative eigenvalues are looked for.
 LEAST_ROWS = 256
+# Energy of rows in a span beyond their own, as a share, that no definite kernel gives them, nor
+# rounding in single precision.
+LONGER = 1e-2
 # Distance of the mean from the origin, in deviations of the rows, beyond which no digit is left.
 FARTHEST = 1e15
 # Rounding of one level of a fast Fourier transform, with a margin.
@@ -110,10 +114,6 @@ class Problem(ABC):
 
     def is_zero(self) -> bool:
         """Whether there is known to be nothing to decompose."""
-        return False
-
-    def overshoots(self, share: float) -> bool:
-        """Whether rows are longer in the span than they are, as an indefinite kernel makes them."""
         return False
 
     @abstractmethod
@@ -246,8 +246,7 @@ class GramProblem(Problem):
             return replace(pairs, least=0.0) if rounded else pairs
         if pairs.searched:
             return pairs
-        n = self.count
-        some = np.arange(n)[:: -(-n // LEAST_ROWS)]
+        some = thinned(np.arange(self.count))
         K = to_numpy(self.basis.minor(some)).astype(float)
         w = np.ones(len(some)) if self.weights is None else self.operator.weights[some]
         if self.center:
@@ -306,9 +305,6 @@ class ReducedProblem(Problem):
     @property
     def weight(self) -> float:  # type: ignore[override]
         return float(self.moments.count)
-
-    def overshoots(self, share: float) -> bool:
-        return self.basis.exact_norms and self.moments.overshoots(share)
 
     @property
     def total(self) -> float:  # type: ignore[override]
@@ -371,8 +367,13 @@ class ReducedProblem(Problem):
         exact, definite = self.basis.exact_norms, self.basis.kernel.definite
         if definite or not exact:
             return exact and definite, False
-        # What a span leaves out of an indefinite kernel bounds nothing.
-        return False, bool(2 * self.lost < -self.slack or self.whitening.indefinite)
+        # What a span leaves out of an indefinite kernel bounds nothing. Rows that are longer in the
+        # span than they are show one; so do a few of them with each other, since no eigenvalue of
+        # their matrix is below the least of all.
+        if self.lost < -LONGER * self.scale:
+            return False, True
+        known = [rows for rows in (self.basis.points, self.model_rows) if rows is not None]
+        return False, has_negative(self.basis, [thinned(rows) for rows in known], self.center)
 
 
 @dataclass(frozen=True, eq=False)
@@ -468,14 +469,34 @@ class FourierProblem(Problem):
         steps = np.log2(np.prod(self.sums.sums.shape)) + 1
         return 3 * self.sums.error * self.basis.top + FFT_ROUNDING * steps * self.scale
 
-    def result(self, pairs: Eigenpairs) -> Result:
+    def expand(self, pairs: Eigenpairs) -> KernelExpansion:
         mean = self.operator.mean if self.center else np.zeros(self.size)
-        expansion = expansion_of(self.basis, Whitening(self.basis.size), mean, pairs)
+        return expansion_of(self.basis, Whitening(self.basis.size), mean, pairs)
+
+    def result(self, pairs: Eigenpairs) -> Result:
         grid, n, slack = self.basis.frequencies, self.sums.count, self.slack
         certificate = series_certificate(
             pairs, self.total, n * grid.alias + slack, n * (grid.cut + grid.alias / 2) + slack
         )
-        return Result(expansion, certificate, pairs)
+        return Result(self.expand(pairs), certificate, pairs)
+
+
+def thinned(rows: Any) -> Any:
+    """At most `LEAST_ROWS` of some rows, evenly spaced."""
+    return rows[:: max(1, -(-rows.shape[0] // LEAST_ROWS))]
+
+
+def has_negative(basis: PointBasis, parts: list, center: bool = True) -> bool:
+    """Whether the kernel matrix of rows, in parts, has a negative eigenvalue beyond rounding.
+
+    Sizes are those of the centered matrix, whose largest eigenvalue may be far smaller.
+    """
+    rows = stack_rows([match_sparsity(part, parts[0]) for part in parts])
+    K = to_numpy(PointBasis(basis.kernel, rows, basis.engine).kernel_matrix())
+    centered = K - K.mean(axis=0) if center else K
+    top = np.linalg.norm(centered - centered.mean(axis=1)[:, None] if center else K, 2)
+    rounding = (basis.rounding() + ENTRY_ROUNDING * EPS) * float(np.abs(K).sum(axis=0).max())
+    return bool(np.linalg.eigvalsh(K)[0] < -INDEFINITE_SHARE * top - rounding)
 
 
 def expansion_of(basis: Basis, whitening: Whitening, mean, pairs: Eigenpairs) -> KernelExpansion:

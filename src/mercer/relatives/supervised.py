@@ -218,9 +218,6 @@ class Supervised(Problem):
     def slack(self) -> float:  # type: ignore[override]
         return self.norm * self.inner.slack
 
-    def overshoots(self, share: float) -> bool:
-        return self.inner.overshoots(share)
-
 
 class SupervisedGram(Supervised):
     """With all points as the basis, from the root of L; rows weighted as those of the problem."""

@@ -30,6 +30,7 @@ from ..fitting.costs import grid_solver
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
 from ..fitting.problems import FourierProblem, ReducedProblem, Result
+from ..fitting.sampling import RowSample
 from ..operators import in_ordinary_units
 from ..solvers import Dense, Eigenpairs, canonical
 from .moments import FourierStream, Stream
@@ -46,9 +47,9 @@ def components_of(
     n_components: int,
     center: bool,
     engine,
-    reference: KernelExpansion | None = None,
-    sample=None,
-    seed: int = 0,
+    reference: KernelExpansion | None,
+    sample: RowSample,
+    judged: bool,
 ) -> tuple[Result, float]:
     """The components of a stream, those that it has too few rows for zero, and its total variance.
 
@@ -56,13 +57,13 @@ def components_of(
     ----------
     reference : KernelExpansion or None
         Of the stream at an earlier time: signs follow its directions.
-    sample : array or None
-        Uniform rows of the stream, on which the certificate judges what the span leaves out.
-    seed : int
-        What pairs of these rows are drawn by.
+    sample : RowSample
+        Rows of the stream.
+    judged : bool
+        Whether the certificate judges on these rows what the span leaves out: uniform ones.
     """
     with engine.single_blas():
-        problem: Any = problem_of(stream, center, engine, sample, seed)
+        problem: Any = problem_of(stream, center, engine, sample, judged)
         pairs = leading_pairs(problem, n_components)
         found = problem.result(pairs)
         found = replace(found, expansion=aligned(found.expansion, reference, stream.span))
@@ -83,7 +84,7 @@ def new_reference(stream, n_components: int, center: bool, engine, reference=Non
         else:
             Q = stream.span.unwhiten(reference.frame[:, 1:])
             pairs = canonical(ritz_pairs(problem.operator, Q))
-        return aligned(problem.result(pairs).expansion, reference, stream.span)
+        return aligned(problem.expand(pairs), reference, stream.span)
 
 
 def projected_reference(reference: KernelExpansion, before, span, T, engine):
@@ -111,7 +112,7 @@ def ritz_pairs(operator, Q) -> Eigenpairs:
 
 
 def problem_of(
-    stream, center: bool, engine, sample=None, seed: int = 0
+    stream, center: bool, engine, sample: RowSample | None = None, judged: bool = False
 ) -> ReducedProblem | FourierProblem:
     """The eigenproblem of the moments."""
     span = stream.span
@@ -119,7 +120,11 @@ def problem_of(
     if isinstance(stream, FourierStream):
         return FourierProblem(basis, stream.sums, center)
     whitening = Whitening(basis.size, span.whitener, rounding=span.rounding)
-    return ReducedProblem(basis, whitening, stream.moments, center, sample, seed=seed)
+    problem = ReducedProblem(basis, whitening, stream.moments, center)
+    if sample is None:
+        return problem
+    rows = sample.rows
+    return replace(problem, sample=rows if judged else None, seed=sample.seed, model_rows=rows)
 
 
 def leading_pairs(problem: ReducedProblem | FourierProblem, r: int) -> Eigenpairs:
