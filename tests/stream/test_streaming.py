@@ -241,7 +241,8 @@ def test_features_are_estimates():
     one = model(basis="features").fit(rows())
     assert one.certificate_.kind == "estimate"
     assert not hasattr(one, "landmarks_")
-    assert model(kernel="sigmoid").fit(rows()).certificate_.kind == "estimate"
+    with pytest.warns(UserWarning, match="indefinite on these data"):
+        assert model(kernel="sigmoid").fit(rows()).certificate_.kind == "estimate"
 
 
 @pytest.mark.parametrize("basis", ["dictionary", "features"])
@@ -467,7 +468,7 @@ def test_bad_settings():
     ]:
         with pytest.raises(ValueError, match=message):
             model(**params).partial_fit(X)
-    with pytest.raises(ValueError, match=r"k\(x, x\) = 0"):
+    with pytest.raises(ValueError, match=r"k\(x, x\) above 0"):
         StreamingKernelPCA(2).partial_fit(np.zeros((5, 3)))
     with pytest.raises(ValueError, match="negative"):
         model(kernel="chi2").partial_fit(-np.abs(X))

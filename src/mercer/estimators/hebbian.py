@@ -16,7 +16,7 @@ from ..compute.arrays import Array, is_foreign
 from ..exceptions import tell
 from ..fitting.certificate import Certificate
 from ..fitting.expansion import KernelExpansion
-from ..fitting.problems import GramProblem, has_negative, thinned
+from ..fitting.problems import GramProblem, has_negative
 from ..hebbian import (
     GAINS,
     READOUTS,
@@ -405,6 +405,12 @@ class HebbianKernelPCA(KernelModel):
         finally:
             if stream.count:
                 self._adopt_stream(stream, rows)
+        known, basis = self.certificate_, self.expansion_.basis
+        if not basis.kernel.definite and not known.indefinite:
+            met = has_negative(basis, rows.array, self.center)
+            self.certificate_ = known = replace(known, indefinite=met)
+        if known.indefinite:
+            tell(INDEFINITE.format(basis.kernel))
         return self
 
     def _stream_for(self, rows, first: bool) -> GrowingHebbian:
@@ -464,11 +470,9 @@ class HebbianKernelPCA(KernelModel):
         values, count = stream.variances[stream.leading], stream.count
         shares = np.minimum(values / max(stream.variance, np.finfo(float).tiny), 1.0)
         share, totals = float(min(1.0, shares.sum())), values * count
-        known = Certificate("estimate", totals, totals, None, (share, share), True)
-        if not kernel.definite:
-            met = "certificate_" in vars(self) and self.certificate_.indefinite
-            some = [thinned(stream.points), thinned(rows.array)]
-            known = replace(known, indefinite=met or has_negative(basis, some, self.center))
+        before = vars(self).get("certificate_")
+        met = before is not None and before.indefinite
+        known = Certificate("estimate", totals, totals, None, (share, share), True, indefinite=met)
 
         def out(array):
             return restore(in_type(np.asarray(array), rows.dtype), rows.original)
@@ -489,5 +493,3 @@ class HebbianKernelPCA(KernelModel):
             novelty_loss_=stream.missed[columns],
         )
         self._set_gamma(rows.shape[1])
-        if known.indefinite:
-            tell(INDEFINITE.format(kernel))

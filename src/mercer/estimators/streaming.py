@@ -405,16 +405,20 @@ class StreamingKernelPCA(KernelModel):
 
     def _adopt_stream(self, state, history, engine, X, source=None, judged=False):
         """Set the fitted attributes; `judged` spends a look at the kept rows on the certificate."""
-        sample, seen = state.sample, state.stream.totals
+        sample, seen, before = state.sample, state.stream.totals, vars(self).get("certificate_")
         found, total = components_of(
             state.stream,
             self.n_components,
             self.center,
             engine,
             state.reference,
-            sample,
-            judged,
+            sample.rows if before is None else X,
+            sample.rows if judged else None,
+            sample.seed,
         )
+        known = found.certificate
+        if before is not None and before.indefinite:
+            known = replace(known, indefinite=True)
         values, points = found.pairs.values, found.expansion.basis.points
         with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
             ratios = np.minimum(values / max(total, np.finfo(float).tiny), 1.0)
@@ -429,7 +433,7 @@ class StreamingKernelPCA(KernelModel):
             _variance=total,
             kernel_=state.stream.span.kernel,
             expansion_=found.expansion,
-            certificate_=found.certificate,
+            certificate_=known,
             eigenvalues_=out(values),
             explained_variance_=out(values / max(seen.weight - self.center, 1.0)),
             explained_variance_ratio_=out(ratios),

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..bases import Basis, FourierBasis, GramBasis, PointBasis, TrigonometricMoments, Whitening
+from ..bases import Basis, FourierBasis, GramBasis, TrigonometricMoments, Whitening
+from ..bases.whitening import on_host
 from ..compute import match_sparsity, on_device_of, stack_rows, to_numpy
 from ..compute.arrays import Array
 from ..compute.linalg import peak_signs
@@ -36,6 +37,8 @@ ENTRY_ROUNDING, SUM_ROUNDING = 8.0, 4.0
 WEIGHTED_ROUNDING = 16.0
 # Rows among which negative eigenvalues are looked for.
 LEAST_ROWS = 256
+# Points at least that are looked at beside few rows.
+FEWEST_POINTS = 32
 # Energy of rows in a span beyond their own, as a share, that no definite kernel gives them, nor
 # rounding in single precision.
 LONGER = 1e-2
@@ -367,13 +370,9 @@ class ReducedProblem(Problem):
         exact, definite = self.basis.exact_norms, self.basis.kernel.definite
         if definite or not exact:
             return exact and definite, False
-        # What a span leaves out of an indefinite kernel bounds nothing. Rows that are longer in the
-        # span than they are show one; so do a few of them with each other, since no eigenvalue of
-        # their matrix is below the least of all.
-        if self.lost < -LONGER * self.scale:
-            return False, True
-        known = [rows for rows in (self.basis.points, self.model_rows) if rows is not None]
-        return False, has_negative(self.basis, [thinned(rows) for rows in known], self.center)
+        # What a span leaves out of an indefinite kernel bounds nothing.
+        longer = self.lost < -LONGER * self.scale
+        return False, longer or has_negative(self.basis, self.model_rows, self.center)
 
 
 @dataclass(frozen=True, eq=False)
@@ -481,22 +480,24 @@ class FourierProblem(Problem):
         return Result(self.expand(pairs), certificate, pairs)
 
 
-def thinned(rows: Any) -> Any:
-    """At most `LEAST_ROWS` of some rows, evenly spaced."""
-    return rows[:: max(1, -(-rows.shape[0] // LEAST_ROWS))]
+def thinned(rows: Any, most: int = LEAST_ROWS) -> Any:
+    """At most so many of some rows, evenly spaced."""
+    return rows[:: max(1, -(-rows.shape[0] // most))]
 
 
-def has_negative(basis: PointBasis, parts: list, center: bool = True) -> bool:
-    """Whether the kernel matrix of rows, in parts, has a negative eigenvalue beyond rounding.
+def has_negative(basis: Basis, rows: Any, center: bool) -> bool:
+    """Whether some rows, and as many points of a basis, show a negative eigenvalue of their kernel.
 
-    Sizes are those of the centered matrix, whose largest eigenvalue may be far smaller.
+    Then all rows have one: no eigenvalue of a part of a matrix is below its least. Beyond rounding,
+    and a share of the largest of the centered matrix, which may be far below that of the other.
     """
-    rows = stack_rows([match_sparsity(part, parts[0]) for part in parts])
-    K = to_numpy(PointBasis(basis.kernel, rows, basis.engine).kernel_matrix())
-    centered = K - K.mean(axis=0) if center else K
-    top = np.linalg.norm(centered - centered.mean(axis=1)[:, None] if center else K, 2)
+    some = on_host(thinned(rows))
+    points = on_host(thinned(basis.points, max(some.shape[0], FEWEST_POINTS)))
+    K = np.asarray(basis.kernel(stack_rows([points, match_sparsity(some, points)])), dtype=float)
+    C = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean() if center else K
     rounding = (basis.rounding() + ENTRY_ROUNDING * EPS) * float(np.abs(K).sum(axis=0).max())
-    return bool(np.linalg.eigvalsh(K)[0] < -INDEFINITE_SHARE * top - rounding)
+    floor = -INDEFINITE_SHARE * float(np.linalg.norm(C, 2)) - rounding
+    return bool(np.linalg.eigvalsh((K + K.T) / 2)[0] < floor)
 
 
 def expansion_of(basis: Basis, whitening: Whitening, mean, pairs: Eigenpairs) -> KernelExpansion:

@@ -30,7 +30,6 @@ from ..fitting.costs import grid_solver
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
 from ..fitting.problems import FourierProblem, ReducedProblem, Result
-from ..fitting.sampling import RowSample
 from ..operators import in_ordinary_units
 from ..solvers import Dense, Eigenpairs, canonical
 from .moments import FourierStream, Stream
@@ -48,8 +47,9 @@ def components_of(
     center: bool,
     engine,
     reference: KernelExpansion | None,
-    sample: RowSample,
-    judged: bool,
+    rows: Any,
+    sample: Any = None,
+    seed: int = 0,
 ) -> tuple[Result, float]:
     """The components of a stream, those that it has too few rows for zero, and its total variance.
 
@@ -57,13 +57,15 @@ def components_of(
     ----------
     reference : KernelExpansion or None
         Of the stream at an earlier time: signs follow its directions.
-    sample : RowSample
-        Rows of the stream.
-    judged : bool
-        Whether the certificate judges on these rows what the span leaves out: uniform ones.
+    rows : array
+        Rows of the stream among which negative eigenvalues are looked for.
+    sample : array or None
+        Uniform rows of the stream, on which the certificate judges what the span leaves out.
+    seed : int
+        What pairs of these rows are drawn by.
     """
     with engine.single_blas():
-        problem: Any = problem_of(stream, center, engine, sample, judged)
+        problem: Any = problem_of(stream, center, engine, rows, sample, seed)
         pairs = leading_pairs(problem, n_components)
         found = problem.result(pairs)
         found = replace(found, expansion=aligned(found.expansion, reference, stream.span))
@@ -112,7 +114,7 @@ def ritz_pairs(operator, Q) -> Eigenpairs:
 
 
 def problem_of(
-    stream, center: bool, engine, sample: RowSample | None = None, judged: bool = False
+    stream, center: bool, engine, rows=None, sample=None, seed: int = 0
 ) -> ReducedProblem | FourierProblem:
     """The eigenproblem of the moments."""
     span = stream.span
@@ -120,11 +122,8 @@ def problem_of(
     if isinstance(stream, FourierStream):
         return FourierProblem(basis, stream.sums, center)
     whitening = Whitening(basis.size, span.whitener, rounding=span.rounding)
-    problem = ReducedProblem(basis, whitening, stream.moments, center)
-    if sample is None:
-        return problem
-    rows = sample.rows
-    return replace(problem, sample=rows if judged else None, seed=sample.seed, model_rows=rows)
+    given = basis, whitening, stream.moments, center, sample
+    return ReducedProblem(*given, seed=seed, model_rows=rows)
 
 
 def leading_pairs(problem: ReducedProblem | FourierProblem, r: int) -> Eigenpairs:
