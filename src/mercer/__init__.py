@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         embedding_init,
         select,
     )
-    from .fitting.choosing import plan
+    from .estimators.kernel_pca import plan
     from .saving import load
 
 __version__ = "0.1.0"
@@ -73,7 +73,7 @@ _HOMES = {
     "SupervisedKernelPCA": "estimators",
     "embedding_init": "estimators",
     "load": "saving",
-    "plan": "fitting.choosing",
+    "plan": "estimators.kernel_pca",
     "select": "estimators",
     "show_versions": "_versions",
 }

@@ -262,8 +262,11 @@ class Door(BaseEstimator):
         )
 
     @contextmanager
-    def _task(self, X, sample_weight=None, **more) -> Iterator[FitTask]:
-        """The task of a fit, checked as far as it can be before the work, its progress shown."""
+    def _task(self, X, sample_weight=None, looks: bool = True, **more) -> Iterator[FitTask]:
+        """The task of a fit, checked as far as it can be before the work, its progress shown.
+
+        Without `looks` there is no pass over rows that are not in memory.
+        """
         rows: Any = self._open(X, reset=True)
         given = rows
         weights = None
@@ -323,12 +326,13 @@ class Door(BaseEstimator):
                 kept,
                 check_basis=self._check_preimage,
                 asked_basis=self.basis,
-                only_points=self._only_points(engine),
+                only_points=self._only_points(),
                 grid_serves=self._serves_grid and self.preimage in ("auto", "ridge"),
                 refusal=refusal,
                 **more,
             )
-            yield task.with_pilot(self._make_kernel)
+            unseen = array is None and not looks
+            yield task if unseen else task.with_pilot(self._make_kernel)
 
     def _for_points(self, rows: Rows, required: bool) -> tuple[Rows, str]:
         """The rows as a basis of all points can use them, or why they cannot be one."""
@@ -345,7 +349,8 @@ class Door(BaseEstimator):
                 return rows, f"the rows do not fit memory={format_bytes(budget)}"
             return ArrayRows(array, None, self.memory), ""
         if isinstance(rows, DaskRows) and not required:
-            need = client_vectors(count_rows(rows), 0)
+            asked = isinstance(self.n_components, Integral)
+            need = client_vectors(count_rows(rows), int(self.n_components) if asked else 0)
             if need > budget:
                 return rows, (
                     f"the exact method keeps {format_bytes(need)} or more of vectors here, and "
@@ -386,10 +391,10 @@ class Door(BaseEstimator):
         if not isinstance(self.preimage, str) or self.preimage != "auto":
             choose_preimage(self.preimage, basis)
 
-    def _only_points(self, engine) -> bool:
+    def _only_points(self) -> bool:
         """Whether "auto" takes nothing but all points, which what is asked for needs."""
         asked = self.fit_inverse_transform or self.eigen_solver != "auto"
-        return asked or engine.where != "cpu" or self._is_precomputed()
+        return asked or self._is_precomputed()
 
     def _solver(self) -> Any:
         """The solver asked for, with this estimator's settings where it is asked for by name."""

@@ -1,7 +1,7 @@
 """Kernel PCA as a scikit-learn estimator."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -9,11 +9,26 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..bases import BASES, AllPoints, BasisRecipe, Columns
-from ..compute import format_bytes, restore
+from ..bases.fourier import MOST_COLUMNS
+from ..compute import format_bytes, is_sparse, make_engine, restore
 from ..compute.arrays import Array
-from ..fitting.choosing import choose_basis, solve, warn_of_result
+from ..fitting.choosing import (
+    NEARLY,
+    NONE,
+    ONLY,
+    Plan,
+    after_words,
+    choose_basis,
+    decide,
+    decided,
+    measured,
+    solve,
+    warn_of_result,
+    workload,
+)
+from ..fitting.costs import fourier
 from ..fitting.task import build_problem
-from ..kernels import Kernel
+from ..kernels import KERNELS, Kernel, Precomputed
 from ..preimage import PREIMAGES, Preimage
 from ..rows import is_dask
 from ..rows.dask import lazy_like
@@ -22,6 +37,9 @@ from ._door import all_or_nothing
 from ._model import KernelModel
 from ._output import contained
 from ._parameters import Interval, StrOptions
+
+# Rows that `plan` measures speeds on.
+SHOWN_ROWS = 512
 
 
 @dataclass(eq=False, repr=False)
@@ -320,3 +338,124 @@ class KernelPCA(KernelModel):
                 f"{format_bytes(need)} for {n:,} rows, and memory allows "
                 f"{format_bytes(memory)}. Raise memory, or fit without it."
             )
+
+
+def plan(
+    X: Any,
+    n_components: int | None = 16,
+    *,
+    kernel: str | Kernel = "rbf",
+    memory: int | str | None = None,
+    device: Any = None,
+    tol: float = 0.0,
+    n_jobs: int | None = None,
+) -> Plan:
+    """What each method of kernel PCA would cost for given data, the best one marked.
+
+    The method marked is the one that ``KernelPCA(basis="auto")`` takes for the same arguments.
+    Measures the speed of this machine for a moment; the data are not decomposed.
+
+    Parameters
+    ----------
+    X : the rows, as in `KernelPCA.fit`, or their shape (n, d)
+        Of a Dask array the first chunks are read; files that `fit` would read in blocks are not
+        read. The plan says what serves on a cluster, and what can be done with the model after.
+    n_components : int or None
+        None for all.
+    kernel : str or Kernel
+    memory : int, str or None
+        Byte budget, as in `KernelPCA`.
+    device : None, str or torch.device
+        Where to compute, as in `KernelPCA`. Speeds of this machine are measured, those of a
+        GPU are typical ones.
+    tol : float
+    n_jobs : int or None
+        Threads; None for all cores.
+
+    Returns
+    -------
+    Plan
+        With a table as its repr; ``plan.method`` is the recommended method.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> mercer.plan((100_000, 54), n_components=16, memory="2GB").method
+    'krylov, matrix-free'
+    """
+    if n_components is not None and not (isinstance(n_components, Integral) and n_components > 0):
+        raise ValueError(
+            f"n_components={n_components!r}: plan needs a number of components, at least 1, or "
+            "None for all. How many hold a share of the variance is known after a fit only."
+        )
+    if isinstance(kernel, str):
+        if kernel not in KERNELS:
+            raise ValueError(f"kernel={kernel!r} is unknown. Choose one of {sorted(KERNELS)}.")
+        kernel = KERNELS[kernel]()
+    if not isinstance(kernel, Kernel):
+        raise TypeError(
+            f"kernel={kernel!r} is neither a name nor an object of mercer.kernels, and what a "
+            "function costs is not known. Plan for a kernel like it."
+        )
+    if isinstance(X, tuple):
+        return _plan_of_shape(X, n_components, kernel, memory, device, tol, n_jobs)
+    sample: Any = first_rows(X) if is_dask(X) else None
+    given = {"memory": memory, "device": device, "tol": tol, "n_jobs": n_jobs, "copy_X": False}
+    with KernelPCA(n_components, kernel=kernel, **given)._task(X, looks=False) as task:
+        found = decide(task, listing=True)
+        if sample is None and task.array is not None:
+            sample = task.pilot[:SHOWN_ROWS]
+        if sample is not None and task.engine.where == "cpu":
+            found = measured(found, kernel.resolve(sample), sample, task.engine)
+    if is_dask(X) and not found.chosen.approximate:
+        n, rows, is_csr = found.workload.n, sample.shape[0], is_sparse(sample)
+        size = int(n * (sample.data if is_csr else sample).nbytes / rows)
+        words = after_words(size, found.workload.memory, is_csr)
+        return replace(found, reason=f"{found.reason}; {words}")
+    return _with_rivals(found)
+
+
+def _plan_of_shape(shape, n_components, kernel, memory, device, tol, n_jobs) -> Plan:
+    """The plan for rows in the unit cube; the range of no data is known, so no grid is taken."""
+    if len(shape) != 2 or not all(isinstance(k, Integral) for k in shape):
+        raise ValueError(f"plan takes rows or their shape (n, d), and got {shape}.")
+    n, d = (int(k) for k in shape)
+    if n < 1 or d < 1:
+        raise ValueError(f"plan needs at least one row and one column, and got {(n, d)}.")
+    engine = make_engine(None, memory=memory, device=device, threads=n_jobs)
+    sample = np.random.default_rng(0).random((SHOWN_ROWS, d))
+    kernel, every, here = kernel.resolve(sample), n_components is None, engine.where == "cpu"
+    work = workload(n, d, n if every else min(n, n_components), tol, kernel, engine)
+    only_points = isinstance(kernel, Precomputed)
+    found = decided(work, kernel, engine, None, every, only_points, listing=True)
+    if d <= MOST_COLUMNS:
+        grid = fourier(work, kernel, np.ones(d), engine)
+        note = f"{grid.note}; for data in the unit cube" if grid.fits else grid.note
+        found = found.with_estimate(replace(grid, note=note), lambda grid, exact: False)
+    return _with_rivals(measured(found, kernel, sample, engine) if here else found)
+
+
+def _with_rivals(found: Plan) -> Plan:
+    """The plan with the other exact methods named, where it is said to be the only one."""
+    rivals = [
+        e.method
+        for e in found.estimates
+        if e.fits and not e.approximate and e.method not in (*NEARLY, found.method)
+    ]
+    if not rivals or found.reason not in (ONLY, NONE):
+        return found
+    but = "but for" if found.reason == NONE else "beside"
+    return replace(found, reason=f"{found.reason}, {but} {' and '.join(rivals)}")
+
+
+def first_rows(X: Any) -> Any:
+    """The first rows of a Dask array, enough to measure on."""
+    if X.ndim != 2 or np.isnan(X.shape[0]):
+        raise ValueError(
+            "plan takes a Dask array of known shape, and its chunks have unknown lengths. Give the "
+            "shape, plan((n, d)), or count the rows first with X.compute_chunk_sizes()."
+        )
+    ends = np.cumsum(X.chunks[0])
+    blocks = int(np.searchsorted(ends, min(SHOWN_ROWS, X.shape[0]))) + 1
+    rows = X.blocks[:blocks].compute()
+    return (rows.tocsr() if is_sparse(rows) else np.asarray(rows))[:SHOWN_ROWS]

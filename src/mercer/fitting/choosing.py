@@ -5,10 +5,11 @@ of a second, to predict seconds.
 """
 
 import math
+from collections.abc import Callable
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +28,11 @@ from ..bases import (
     Landmarks,
 )
 from ..bases.columns import has_columns
-from ..bases.fourier import MOST_COLUMNS, row_range, why_not
-from ..bases.points import DRAFT_SPREAD, PointGram
-from ..compute import TiledEngine, format_bytes, is_sparse, make_engine
-from ..compute.arrays import is_dask
+from ..bases.fourier import MOST_COLUMNS, row_range
+from ..bases.points import DRAFT_SPREAD
+from ..compute import TiledEngine, format_bytes, is_sparse
 from ..exceptions import tell
-from ..kernels import KERNELS, Kernel
+from ..kernels import Kernel, Precomputed
 from ..operators import in_ordinary_units
 from ..solvers import (
     Arpack,
@@ -48,6 +48,8 @@ from ..solvers.base import NoConvergence
 from ..solvers.block_krylov import FULL_FLOOR
 from .costs import (
     AUTO_TOL,
+    COLUMNS,
+    FOURIER,
     LANDMARKS,
     METHODS,
     OTHERS,
@@ -62,22 +64,22 @@ from .costs import (
     fourier,
     gram_power,
     grid_solver,
+    landmarks,
     power_block,
     reduced,
+    small_problem,
 )
 
 if TYPE_CHECKING:
     from .task import FitTask
 
-# Rows that speeds are measured on.
-SHOWN_ROWS = 512
 # Rows up to which a plan takes single precision for granted: to look costs more than it saves.
 ROUNDED_ROWS = 2000
 # Components to try first when a share of variance is asked for.
 FIRST_COMPONENTS = 16
 # "auto" takes a Fourier grid where it is this many times faster than all points and saves this many
 # seconds: a model of all points has more to offer, such as eigenvectors.
-TIMES_FASTER, SECONDS_SAVED = 4.0, 2.0
+TIMES_FASTER, SECONDS_SAVED = 2.5, 2.0
 # Seconds that LAPACK may take in place of another solver without a word.
 SOON = 2.0
 ONLY = "the only exact method for this within the memory budget"
@@ -137,13 +139,14 @@ class Plan:
         dense = self.estimate("dense") or replace(self.chosen, solver=Dense())
         return dense if dense.fits and dense is not self.chosen else None
 
-    def with_estimate(self, estimate: Estimate, taken: bool) -> "Plan":
-        """The plan with one more estimate, in place of the chosen one where it is taken."""
-        estimates = (*self.estimates, estimate)
-        if not taken:
-            return replace(self, estimates=estimates)
-        reason = _why(estimate, [self.chosen, estimate])
-        return replace(self, estimates=estimates, chosen=estimate, reason=reason)
+    def with_estimate(
+        self, estimate: Estimate, takes: Callable[[Estimate, Estimate], bool]
+    ) -> "Plan":
+        """The plan with one more estimate, in place of the chosen one where ``takes`` says so."""
+        plan = replace(self, estimates=(*self.estimates, estimate))
+        if not takes(estimate, self.chosen):
+            return plan
+        return replace(plan, chosen=estimate, reason=_why(estimate, [self.chosen, estimate]))
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Headings and rows, the chosen method marked."""
@@ -202,141 +205,8 @@ def format_seconds(seconds: float) -> str:
     return f"{days / 365:,.0f} years" if days < 365 * 10_000 else "over 10,000 years"
 
 
-def plan(
-    X: Any,
-    n_components: int | None = 16,
-    *,
-    kernel: str | Kernel = "rbf",
-    memory: int | str | None = None,
-    device: Any = None,
-    tol: float = 0.0,
-    n_jobs: int | None = None,
-) -> Plan:
-    """What each method of kernel PCA would cost for given data, the best one marked.
-
-    Measures the speed of this machine for a moment; the data are not decomposed.
-
-    Parameters
-    ----------
-    X : array of shape (n, d), or the shape itself
-        Of a Dask array the first chunks are read. The plan says what serves on a cluster, and what
-        can be done with the model afterwards.
-    n_components : int or None
-        None for all.
-    kernel : str or Kernel
-    memory : int, str or None
-        Byte budget, as in `KernelPCA`.
-    device : None, str or torch.device
-        Where to compute, as in `KernelPCA`. Speeds of this machine are measured, those of a
-        GPU are typical ones.
-    tol : float
-    n_jobs : int or None
-        Threads; None for all cores.
-
-    Returns
-    -------
-    Plan
-        With a table as its repr; ``plan.method`` is the recommended method.
-
-    Examples
-    --------
-    >>> import mercer
-    >>> mercer.plan((100_000, 54), n_components=16, memory="2GB").method
-    'krylov, matrix-free'
-    """
-    rows = first_rows(X) if is_dask(X) else X
-    n, d = _shape(X)
-    if n_components is not None and not (isinstance(n_components, Integral) and n_components > 0):
-        raise ValueError(
-            f"n_components={n_components!r}: plan needs a number of components, at least 1, or "
-            "None for all. How many hold a share of the variance is known after a fit only."
-        )
-    shape_only = isinstance(X, tuple)
-    sample = np.random.default_rng(0).random((SHOWN_ROWS, d)) if shape_only else rows[:SHOWN_ROWS]
-    if isinstance(kernel, str):
-        if kernel not in KERNELS:
-            raise ValueError(f"kernel={kernel!r} is unknown. Choose one of {sorted(KERNELS)}.")
-        kernel = KERNELS[kernel]()
-    if not isinstance(kernel, Kernel):
-        raise TypeError(
-            f"kernel={kernel!r} is neither a name nor an object of mercer.kernels, and what a "
-            "function costs is not known. Plan for a kernel like it."
-        )
-    kernel = kernel.resolve(sample)
-    engine = make_engine(rows, memory=memory, device=device, threads=n_jobs)
-    here = engine.where == "cpu"
-    single = n <= ROUNDED_ROWS or not here or shape_only
-    single = single or bool(kernel.spread(sample) <= DRAFT_SPREAD)
-    r = n if n_components is None else min(n, n_components)
-    work = _workload(n, d, r, tol, kernel, engine, single)
-    speeds = Speeds.measured(kernel, sample, engine) if here else None
-    found = choose(work, speeds=speeds)
-    speeds = speeds or Speeds.typical(d, work.device)
-    others = tuple(method(work, speeds) for method in OTHERS)
-    found = replace(found, estimates=found.estimates + others)
-    if has_columns(kernel) and here:
-        primal = columns(work, kernel, speeds)
-        found = found.with_estimate(primal, takes_columns(primal, found.chosen))
-    if is_dask(X):
-        numbers = sample.data if is_sparse(sample) else sample
-        return _on_cluster(found, int(n * numbers.nbytes / sample.shape[0]), is_sparse(sample))
-    if d <= MOST_COLUMNS:
-        grid = fourier(work, kernel, np.ones(d) if shape_only else _extent(rows), engine)
-        if shape_only and grid.fits:
-            grid = replace(grid, note=f"{grid.note}; for data in the unit cube")
-        # Never of a shape alone.
-        found = found.with_estimate(grid, not shape_only and takes_fourier(grid, found.chosen))
-    if not found.chosen.fits:
-        found = _without_exact(found)
-    rivals = [
-        e.method
-        for e in found.estimates
-        if e.fits and not e.approximate and e.method not in (*NEARLY, found.method)
-    ]
-    if rivals and found.reason in (ONLY, NONE):
-        but = "but for" if found.reason == NONE else "beside"
-        return replace(found, reason=f"{found.reason}, {but} {' and '.join(rivals)}")
-    return found
-
-
-def first_rows(X: Any) -> Any:
-    """The first rows of a Dask array, enough to measure on."""
-    if X.ndim != 2 or np.isnan(X.shape[0]):
-        raise ValueError(
-            "plan takes a Dask array of known shape, and its chunks have unknown lengths. Give the "
-            "shape, plan((n, d)), or count the rows first with X.compute_chunk_sizes()."
-        )
-    ends = np.cumsum(X.chunks[0])
-    blocks = int(np.searchsorted(ends, min(SHOWN_ROWS, X.shape[0]))) + 1
-    rows = X.blocks[:blocks].compute()
-    return (rows.tocsr() if is_sparse(rows) else np.asarray(rows))[:SHOWN_ROWS]
-
-
-def _shape(X) -> tuple[int, int]:
-    """Rows and columns of data, or as they are given."""
-    shape = X if isinstance(X, tuple) else () if isinstance(X, list) else np.shape(X)
-    if len(shape) != 2 or not all(isinstance(k, Integral) for k in shape):
-        raise ValueError(
-            "plan takes an array of rows or its shape (n, d), and got "
-            f"{tuple(shape) or type(X).__name__}."
-        )
-    n, d = (int(k) for k in shape)
-    if n < 1 or d < 1:
-        raise ValueError(f"plan needs at least one row and one column, and got {(n, d)}.")
-    return n, d
-
-
-def _extent(X) -> np.ndarray:
-    return np.diff(row_range(X), axis=1)[:, 0]
-
-
-def _workload(n, d, r, tol, kernel, engine: TiledEngine, single=True) -> Workload:
-    fused, rank = engine.fuses(kernel), kernel.rank(d)
-    return Workload(n, d, r, engine.memory, engine.threads, tol, engine.where, fused, single, rank)
-
-
-def _on_cluster(plan: Plan, size: int, sparse: bool) -> Plan:
-    """The plan for rows of a Dask collection of this size, the best method for it marked."""
+def _on_cluster(plan: Plan) -> Plan:
+    """The plan for rows of a Dask collection, the best method for it marked."""
     work = plan.workload
     held = client_vectors(work.n, work.r)
     note = "by pairs of chunks on the workers; the memory is that of the client"
@@ -347,12 +217,9 @@ def _on_cluster(plan: Plan, size: int, sparse: bool) -> Plan:
         for e in plan.estimates
         if e.method not in IN_ONE_PLACE
     )
-    plan = replace(plan, estimates=estimates)
     exact = [e for e in estimates if e.fits and not e.approximate and e.method not in NEARLY]
-    if not exact:
-        return _without_exact(plan)
-    best = min(exact, key=lambda e: e.seconds)
-    return replace(plan, chosen=best, reason=f"by Dask; {after_words(size, work.memory, sparse)}")
+    best = min(exact, key=lambda e: e.seconds, default=plan.chosen)
+    return replace(plan, estimates=estimates, chosen=best, reason="by Dask" if exact else NONE)
 
 
 def after_words(size: int, memory: int, sparse: bool) -> str:
@@ -365,12 +232,88 @@ def after_words(size: int, memory: int, sparse: bool) -> str:
     )
 
 
-def _without_exact(plan: Plan) -> Plan:
-    """The plan with the fastest approximation that fits, where no exact method does."""
-    quick = [e for e in plan.estimates if e.approximate and e.fits]
-    # At equal size landmarks are closer than features, and say how close.
-    best = min(quick, key=lambda e: (e.method != LANDMARKS, e.seconds), default=None)
-    return plan if best is None else replace(plan, chosen=best, reason=NONE)
+def _extent(X) -> np.ndarray:
+    return np.diff(row_range(X), axis=1)[:, 0]
+
+
+def workload(n, d, r, tol, kernel, engine: TiledEngine, single=True) -> Workload:
+    """The size of a fit, with what engine and kernel say of it."""
+    fused, rank = engine.fuses(kernel), kernel.rank(d)
+    return Workload(n, d, r, engine.memory, engine.threads, tol, engine.where, fused, single, rank)
+
+
+def decide(task: "FitTask", listing: bool = False) -> Plan:
+    """What "auto" takes for a task: the one decision, of a fit and of `mercer.plan` alike.
+
+    By stored speeds: measured ones differ from one moment to the next. With `listing` the methods
+    that were not possible are estimated as well.
+    """
+    X, work, kernel, extent = task.array, work_of(task), task.kernel, None
+    every = task.n_components is None
+    if work.d <= MOST_COLUMNS and X is not None and not (is_sparse(X) or every):
+        extent = partial(_extent, X) if task.grid_serves else None
+    found = decided(work, kernel, task.engine, extent, every, task.only_points, listing)
+    if X is None and not task.refusal:
+        return _on_cluster(found)
+    if not task.refusal or found.method == COLUMNS:
+        return found
+    chosen = replace(landmarks(work, Speeds.typical(work.d, work.device, kernel)), fits=True)
+    return Plan(work, (chosen,), chosen, f"landmarks: {task.refusal}", left_to_us=True)
+
+
+def work_of(task: "FitTask") -> Workload:
+    """The size of a fit to all points."""
+    (n, d), r, kernel, engine = task.rows.shape, task.n_components, task.kernel, task.engine
+    n, here = n or 10 * d, engine.where == "cpu"  # rows that are not counted yet are many
+    r = n if r is None else FIRST_COMPONENTS if r < 1 else min(int(r), n)
+    if task.array is None or isinstance(kernel, Precomputed):
+        rank = kernel.rank(d)
+        return Workload(n, d, r, engine.memory, engine.threads, task.tol, engine.where, rank=rank)
+    single = n <= ROUNDED_ROWS or not here
+    if not single:
+        centered = kernel.recentered(task.pilot) if task.center else kernel
+        single = bool(centered.spread(task.pilot) <= DRAFT_SPREAD)
+    return workload(n, d, r, task.tol, kernel, engine, single)
+
+
+def decided(
+    work: Workload,
+    kernel: Kernel,
+    engine: TiledEngine,
+    extent: Callable[[], np.ndarray] | None = None,
+    every: bool = False,
+    only_points: bool = False,
+    listing: bool = False,
+) -> Plan:
+    """What "auto" takes for a workload.
+
+    Parameters
+    ----------
+    extent : callable or None
+        Gives the range of every column, where a Fourier grid may be taken.
+    every : bool
+        Whether all components are wanted, and not a number of them.
+    only_points : bool
+        Whether nothing but all points serves.
+    listing : bool
+        Whether to estimate what cannot be taken.
+    """
+    speeds = Speeds.typical(work.d, work.device, kernel)
+    found, here = choose(work, speeds=speeds), work.device == "cpu" and not only_points
+    if listing:
+        found = replace(found, estimates=found.estimates + tuple(e(work, speeds) for e in OTHERS))
+    if has_columns(kernel) and here:
+        wanted = replace(work, r=min(work.r, work.d)) if every else work
+        found = found.with_estimate(columns(wanted, kernel, speeds), takes_columns)
+    slow = found.chosen.seconds >= SECONDS_SAVED or not found.chosen.fits
+    if extent is not None and here and (slow or listing):
+        grid = fourier(work, kernel, extent(), engine)
+        found = found.with_estimate(grid, takes_fourier)
+    if found.chosen.fits or only_points:
+        return found
+    # No exact method fits. At equal size landmarks are closer than features, and say how close.
+    small = landmarks(work, speeds)
+    return replace(found, chosen=small, reason=NONE) if small.fits else found
 
 
 def takes_columns(primal: Estimate, exact: Estimate) -> bool:
@@ -381,6 +324,8 @@ def takes_columns(primal: Estimate, exact: Estimate) -> bool:
 
 def takes_fourier(grid: Estimate, exact: Estimate) -> bool:
     """Whether "auto" prefers the Fourier grid to the best method on all points."""
+    if not exact.fits:
+        return grid.fits
     saved = exact.seconds - grid.seconds
     return grid.fits and saved >= SECONDS_SAVED and exact.seconds >= TIMES_FASTER * grid.seconds
 
@@ -389,34 +334,34 @@ def choose_basis(task: "FitTask") -> BasisRecipe:
     """The basis asked for; "auto" is all points, or columns or a Fourier grid where faster."""
     if isinstance(task.basis, BasisRecipe):
         return task.basis
-    X, (n, d), r, kernel = task.array, task.rows.shape, task.n_components, task.kernel
-    grid_serves = d <= MOST_COLUMNS and r is not None and not is_sparse(X) and task.grid_serves
-    if task.only_points or not (grid_serves or has_columns(kernel)):
-        return AllPoints()
-    work = _workload(n, d, _components(r, n, d), task.tol, kernel, task.engine)
-    exact = choose(work).chosen
-    if grid_serves and exact.seconds >= SECONDS_SAVED and not why_not(kernel, d):
-        grid = fourier(work, kernel, _extent(X), task.engine)
-        if takes_fourier(grid, exact):
-            return automatic_grid()
-    if has_columns(kernel) and takes_columns(columns(work, kernel, Speeds.typical(d)), exact):
-        return Columns()
-    return AllPoints()
+    recipe = recipe_of(task.decision)
+    if isinstance(recipe, Landmarks):
+        work = task.decision.workload
+        tell(
+            f"No exact method fits memory={format_bytes(work.memory)} for {work.n:,} rows and "
+            f"{work.r:,} components. Landmarks are taken, and `certificate_` says how far from "
+            "exact they are: raise memory, or ask for them with basis='landmarks'."
+        )
+    return recipe
 
 
-def basis_for_passes(task: "FitTask") -> BasisRecipe:
-    """What "auto" takes for rows that are not in memory: columns where they serve, or landmarks."""
-    (n, d), kernel = task.rows.shape, task.kernel
-    n = n or 10 * d  # rows that are not counted yet are taken to be many
-    if not has_columns(kernel) or task.only_points:
-        return Landmarks()
-    work = _workload(n, d, _components(task.n_components, n, d), task.tol, kernel, task.engine)
-    return Columns() if columns(work, kernel, Speeds.typical(d)).fits else Landmarks()
+def recipe_of(decision: Plan) -> BasisRecipe:
+    """The basis that a decision of "auto" is for."""
+    kinds = {COLUMNS: Columns, FOURIER: automatic_grid, LANDMARKS: Landmarks}
+    return kinds.get(decision.method, AllPoints)()
 
 
-def _components(r: int | float | None, n: int, d: int) -> int:
-    """The number of components to plan for."""
-    return min(n, d) if r is None else FIRST_COMPONENTS if r < 1 else min(int(r), n)
+def measured(plan: Plan, kernel: Kernel, X: Any, engine: TiledEngine) -> Plan:
+    """The plan with the seconds of this machine in place of those of a typical one.
+
+    All in the ratio of the best method on all points, so that they say what was decided by.
+    """
+    best = choose(plan.workload, speeds=Speeds.typical(plan.workload.d, kernel=kernel)).chosen
+    here = exact_estimates(plan.workload, Speeds.measured(kernel, X, engine))
+    pace = _named(here, best.method).seconds / best.seconds
+    estimates = tuple(replace(e, seconds=pace * e.seconds) for e in plan.estimates)
+    chosen = replace(plan.chosen, seconds=pace * plan.chosen.seconds)
+    return replace(plan, estimates=estimates, chosen=chosen)
 
 
 def automatic_grid() -> FourierGrid:
@@ -446,38 +391,35 @@ def solve(problem: Any, task: "FitTask") -> tuple[Eigenpairs, Plan]:
         pairs = pairs.leading(1 + int(np.sum(np.cumsum(pairs.values) < share * problem.total)))
     if task.drops_zeros or asked is None:
         pairs = pairs.leading(int(np.sum(pairs.values > 0)))
-    if task.refusal:
-        chosen = replace(plan.chosen, method="landmarks")
-        reason = f"landmarks: {task.refusal}"
-        plan = replace(plan, estimates=(chosen,), chosen=chosen, reason=reason)
     return pairs, problem.basis.explained(plan) if problem.basis.spans_data else plan
 
 
 def plan_of(problem: Any, r: int, task: "FitTask") -> Plan:
     """The plan of an eigenproblem that was built, with the solver asked for or the fastest."""
-    engine, solver, d, tol = task.engine, task.solver, task.rows.shape[1], task.tol
-    basis = "points" if isinstance(task.asked_basis, AllPoints) else task.asked_basis
-    own, given = problem.basis, isinstance(solver, Solver)
-    work = _workload(problem.size, d, r, tol, own.kernel, engine)
-    if isinstance(own, FourierBasis):
-        work, size = replace(work, n=problem.count), problem.size
+    solver, d, own, size = task.solver, task.rows.shape[1], problem.basis, problem.size
+    given, auto = isinstance(solver, Solver), task.asked_basis == "auto"
+    speeds = Speeds.typical(d, task.engine.where, own.kernel)
+    if own.spans_data and size == problem.count:
+        if auto and not given and r == task.decision.workload.r:
+            return task.decision
+        return choose(replace(work_of(task), r=r), solver, speeds=speeds)
+    work = workload(problem.count, d, r, task.tol, own.kernel, task.engine)
+    is_grid = isinstance(own, FourierBasis)
+    if not given:
+        solver = grid_solver(size, r) if is_grid else small_problem(work, speeds, size).solver
+    if auto and not own.spans_data:
+        plan = replace(task.decision, workload=work, left_to_us=not given and not is_grid)
+        return replace(plan, chosen=replace(plan.chosen, solver=solver, fits=True))
+    if is_grid:
         extent = np.diff(own.frequencies.box, axis=1)[:, 0] + own.frequencies.room
         chosen = fourier(work, own.kernel, extent, own.engine, own.tol, everywhere=False)
-        chosen = replace(chosen, solver=grid_solver(size, r), fits=True)
-        left_to_us, what = False, f"{size:,} {own.noun}"
     elif isinstance(own, ColumnBasis):
-        work = replace(work, n=problem.count)
-        chosen = replace(columns(work, own.kernel, Speeds.typical(d)), fits=True)
-        left_to_us, what = not given, f"{d:,} columns"
+        chosen = columns(work, own.kernel, speeds)
     else:
-        if isinstance(own, PointGram) and own.size > ROUNDED_ROWS and engine.where == "cpu":
-            work = replace(work, single=own.single)
-        return choose(work, solver, basis, problem.count)
-    if given:
-        chosen = replace(chosen, solver=solver)
-    if basis == "auto":
-        return choose(work).with_estimate(chosen, taken=True)
-    return Plan(work, (chosen,), chosen, f"asked for by basis, with {what}", left_to_us)
+        return choose(replace(work, n=size), solver, task.asked_basis, problem.count, speeds)
+    reason = f"asked for by basis, with {size:,} {own.noun}"
+    chosen = replace(chosen, solver=solver, fits=True)
+    return Plan(work, (chosen,), chosen, reason, left_to_us=not given and not is_grid)
 
 
 def choose(

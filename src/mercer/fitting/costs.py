@@ -51,8 +51,8 @@ NUMBER_SECONDS, COORDINATE_SECONDS, FEATURE_SECONDS, ROUGH_SECONDS = 4e-9, 5e-9,
 SIGN_ROWS = 2000
 # Precision of a Fourier grid that "auto" takes: far below that of eigenvalues from exact methods.
 AUTO_TOL = 1e-11
-# How plans call a basis of landmarks.
-LANDMARKS = 'basis="landmarks"'
+# How plans call the bases that "auto" may take.
+LANDMARKS, COLUMNS, FOURIER = 'basis="landmarks"', 'basis="columns"', 'basis="fourier"'
 # Blocks of vectors that block Krylov holds at the least on the client of a cluster, and vectors of
 # a block beyond the components.
 LEAST_BLOCKS, SPARE_VECTORS = 6, 16
@@ -148,10 +148,11 @@ class Speeds:
     read: float = 3.2e-10
 
     @classmethod
-    def typical(cls, d: int, device: str = "cpu") -> "Speeds":
+    def typical(cls, d: int, device: str = "cpu", kernel: Any = Kernel) -> "Speeds":
         """Speeds for d columns of a core of a current server, or of a data-center GPU."""
         if device == "cpu":
-            return cls(evaluate=1e-9 + 2.1e-11 * d)
+            value, column = kernel.seconds
+            return cls(evaluate=value + column * d)
         return cls(evaluate=4e-13 + 1.1e-14 * d, multiply=1e-14, decompose=5e-12, read=1e-11)
 
     @classmethod
@@ -426,14 +427,14 @@ def columns(work: Workload, kernel: Any, speeds: Speeds) -> Estimate:
     if not serves:
         note = "for linear and cosine kernels of fewer columns than rows"
     solver = small.solver if serves else Dense()
-    return Estimate('basis="columns"', solver, 0.0, size, seconds, serves, note)
+    return Estimate(COLUMNS, solver, 0.0, size, seconds, serves, note)
 
 
 def fourier(
     work: Workload, kernel, extent, engine, tol: float = AUTO_TOL, everywhere: bool = True
 ) -> Estimate:
     """One transform of all rows, then products of a Toeplitz matrix that do not depend on n."""
-    name, d = 'basis="fourier"', work.d
+    name, d = FOURIER, work.d
     reason = why_not(kernel, d) or ("" if has("finufft") else "finufft is not installed.")
     if reason:
         return Estimate(name, None, 0.0, 0, np.inf, False, reason.rstrip("."))
@@ -457,7 +458,7 @@ def fourier(
     seconds = 0.05 + (row * work.n + products) / work.threads
     size = int(16 * grid * (2**d + 3) * work.threads + 8 * count * 8 * carried)
     note = f"exact to {tol:.0e} of k(x, x), certified; {count:,.0f} frequencies, one pass"
-    fits = size <= work.memory and 4 * carried < count
+    fits = size <= work.memory and work.r <= count
     return Estimate(name, grid_solver(int(count), work.r), 0.0, size, seconds, fits, note)
 
 

@@ -24,7 +24,7 @@ from ..compute import TiledEngine, format_bytes
 from ..exceptions import tell
 from ..kernels import Kernel
 from .checkpoint import Checkpoint
-from .choosing import basis_for_passes
+from .choosing import Plan, decide, recipe_of
 from .functions import MomentsOf, RangeOf, SurveyOf, Together, TrigonometricOf
 from .moments import row_moments
 from .problems import ColumnProblem, FourierProblem, GramProblem, Problem, ReducedProblem
@@ -126,6 +126,11 @@ class FitTask:
             return self.pilot_seed
         return int(self.rng.spawn(1)[0].integers(2**62))
 
+    @cached_property
+    def decision(self) -> Plan:
+        """What "auto" takes."""
+        return decide(self)
+
     @property
     def count_asked(self) -> int | None:
         """The number of components, where it is asked for as such."""
@@ -137,7 +142,7 @@ class FitTask:
         if self.array is not None:
             return replace(self, pilot=rows.placed, kernel=make_kernel(rows.placed))
         if isinstance(basis, str):
-            basis = basis_for_passes(self) if self.refusal else AllPoints()
+            basis = recipe_of(self.decision)
         looking: dict = {"title": "looking at rows", "again": True, "checkpoint": self.checkpoint}
         kept, wanted = None, basis.rows_wanted(n, self.count_asked)
         # A cluster checks its rows in this pass.
