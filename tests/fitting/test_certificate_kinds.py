@@ -254,6 +254,49 @@ def test_hebbian_in_single_precision(draw, readout):
     holds(X, {"kernel": "rbf", "gamma": 0.3}, "hebbian", r=3, readout=readout, n_passes=3)
 
 
+@pytest.mark.parametrize("readout", ["ritz", "nystroem", "carried", "free"])
+@pytest.mark.parametrize("draw", range(8))
+def test_hebbian_intervals_hold_whatever_the_memory(draw, readout):
+    """Each holds a true eigenvalue, of estimates too, and the budget changes no statement."""
+    rng = generator(81, draw)
+    X = rows(draw, int(rng.integers(150, 250)), 3) * 10 ** rng.uniform(-0.5, 0.5, 3)
+    X = X.astype([np.float64, np.float32][draw % 2])
+    kernel = ["rbf", "poly", "laplacian", "sigmoid"][int(rng.integers(4))]
+    gain = ["auto", "constant", "t", "et", "smd"][int(rng.integers(5))]
+    settings = {"kernel": kernel, "gain": gain, "readout": readout, "n_passes": 1 + draw % 3}
+    model = HebbianKernelPCA(2, random_state=draw, gamma=0.2, **settings)
+    stated = []
+    for memory in ("100MB", "350kB"):  # the kernel matrix fits, or does not
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            try:
+                certificate = model.set_params(memory=memory).fit(X).certificate_
+            except ValueError as error:
+                assert kernel == "sigmoid" and "negative eigenvalues" in str(error)
+                stated.append("refused")
+                continue
+        stated.append((certificate.kind, certificate.indefinite, certificate.residuals is None))
+        K = model.kernel_(X.astype(float))
+        true = np.linalg.eigvalsh(K - K.mean(0) - K.mean(1)[:, None] + K.mean())
+        ends = zip(certificate.eigenvalue_lower, certificate.eigenvalue_upper, strict=True)
+        for low, high in ends:
+            rounding = 1e-13 * true[-1]
+            assert ((true >= low - rounding) & (true <= high + rounding)).any()
+    assert stated[0] == stated[1]
+
+
+@pytest.mark.parametrize("draw", range(DRAWS))
+def test_intervals_of_hebbian_streams_hold(draw):
+    X = rows(draw, 300, 4) + 3 * generator(draw).standard_normal(4)
+    options = [{}, {"budget": 60}, {"novelty": 0.05}][draw % 3]
+    model = HebbianKernelPCA(3, kernel="rbf", gamma=0.1, **options)
+    certificate = batches(model, X).certificate_
+    K = model.kernel_(X)
+    true = np.linalg.eigvalsh(K - K.mean(0) - K.mean(1)[:, None] + K.mean())[:-4:-1]
+    assert (certificate.eigenvalue_lower <= true).all()
+    assert (true <= certificate.eigenvalue_upper).all()
+
+
 @pytest.mark.parametrize("readout", ["nystroem", "carried", "free"])
 def test_hebbian_readouts_of_indefinite_kernels_are_estimates(readout):
     X = rows(9, 60, 3)

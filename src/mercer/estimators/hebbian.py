@@ -472,7 +472,9 @@ class HebbianKernelPCA(KernelModel):
         share, totals = float(min(1.0, shares.sum())), values * count
         before = vars(self).get("certificate_")
         met = before is not None and before.indefinite
-        known = Certificate("estimate", totals, totals, None, (share, share), True, indefinite=met)
+        # Of a direction that learns nothing more is known than the variance of all.
+        nothing, most = np.zeros_like(totals), np.maximum(totals, stream.variance * count)
+        known = Certificate("estimate", nothing, most, None, (share, share), True, indefinite=met)
 
         def out(array):
             return restore(in_type(np.asarray(array), rows.dtype), rows.original)

@@ -138,15 +138,16 @@ def residual_certificate(
     if definite:
         floor -= rounding
     indefinite = bool(pairs.least is not None and pairs.least < floor)
-    around = (pairs.residuals if known else np.zeros_like(values)) + rounding
+    around = pairs.residuals + rounding
     lower, upper = values - around, values + around
     if not indefinite:
         lower = np.maximum(lower, 0.0)
     error = rounding + uncertain
+    held, least = (upper, lower) if known else (values + rounding, values - rounding)
     # Along a direction K'u / sqrt(l) rows have the variance |K'u|^2 / l = l + |residual|^2 / l.
     beyond = np.where(values > 0, around * (around / np.where(values > 0, values, 1.0)), 0.0)
-    held = float((upper + beyond).sum())
-    share = shares(float(lower.sum()), held, total - error, total + error)
+    held = held + beyond * known
+    share = shares(float(least.sum()), float(held.sum()), total - error, total + error)
     return Certificate(
         "bound" if known else "estimate",
         lower,

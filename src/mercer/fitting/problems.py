@@ -149,7 +149,9 @@ class GramProblem(Problem):
         """H K H, or as of rows that are repeated by their weights."""
         basis = self.basis if self.kept is None else self.kept
         weights = None if self.weights is None else np.asarray(self.weights, dtype=float)
-        return CenteredGram(basis, self.center, weights)
+        operator = CenteredGram(basis, self.center, weights)
+        operator.definite = self.basis.kernel.definite  # a kept matrix does not know its kernel
+        return operator
 
     @property
     def count(self) -> int:

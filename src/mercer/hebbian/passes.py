@@ -137,8 +137,7 @@ def hebbian_eigenpairs(
     converged = run.passes(n_passes, tol, rng, report, tick, measure, gram.progress())
     pairs = READOUTS[readout](gram, run, r)
     products = 1 + len(run.records) + pairs.n_passes
-    share = float(np.max(pairs.residuals)) / max(float(pairs.values[0]), np.finfo(float).tiny)
-    converged = converged or share <= FULL_FLOOR
+    converged = converged or settled(pairs)
     recoveries = round(-np.log2(run.rule.brake))
     history = _history(run.records, len(run.rule.A), r, recoveries, run.interrupted)
     return replace(pairs, converged=converged, n_passes=products), history
@@ -256,6 +255,12 @@ def _history(records: list, q: int, r: int, recoveries: int = 0, interrupted: bo
     )
 
 
+def settled(pairs: Eigenpairs, tol: float = 0.0) -> bool:
+    """Whether the residuals are known, and as small as those of an exact method."""
+    share = float(np.max(pairs.residuals)) / max(float(pairs.values[0]), np.finfo(float).tiny)
+    return pairs.bounded and share <= max(tol, FULL_FLOOR)
+
+
 def sampled_norm(gram, rng, block=128, size=SAMPLE):
     """Frobenius norm of K' from a sample of its rows; exact for n <= size."""
     n = gram.shape[0]
@@ -349,5 +354,4 @@ class Hebbian(Solver):
             rng=rng,
             report=report,
         )
-        share = float(np.max(pairs.residuals)) / max(float(pairs.values[0]), np.finfo(float).tiny)
-        return replace(pairs, converged=share <= max(tol, FULL_FLOOR))
+        return replace(pairs, converged=settled(pairs, tol))

@@ -24,14 +24,14 @@ RANK = {"f": 1e-5, "d": 1e-13}  # eigenvalues of V'Z below this share of the lar
 
 
 def free(gram, run, r):
-    """The first r rows of A, as published (no product); residuals are unknown and infinite."""
+    """The first r rows of A, as published (no product); residuals are unknown."""
     values = run.eigenvalues[:r]
     order = np.argsort(-values, kind="stable")
     A = run.rule.A[:r].T
     U = (A * on_device_of(np.sqrt(values), A))[:, on_device_of(order, A)]
-    nothing, least = np.full(r, np.inf), least_quotient(run.V, run.Z)
+    around, least = distances(run.V, run.Z, values[order])
     ritz = run.gain.orthonormal
-    return Eigenpairs(values[order], U, nothing, n_passes=0, least=least, bounded=False, ritz=ritz)
+    return Eigenpairs(values[order], U, around, n_passes=0, least=least, bounded=False, ritz=ritz)
 
 
 def carried(gram, run, r):
@@ -66,15 +66,23 @@ def nystroem_pairs(gram, V, Z, r, n_passes=0):
     rounding = 10 * np.finfo(dtype_name(Z.dtype)).eps
     rest = max(gram.trace() - float(values.sum()), 0.0)
     bounds = rest * outside + rounding * max(float(values[0]), 0.0)
-    # What Nystroem leaves out of an indefinite matrix bounds nothing.
-    known = gram.definite
-    least = None if known else least_quotient(V, Z)
-    return Eigenpairs(values[:r], U, bounds, True, n_passes, least, known, ritz=False)
+    least = None
+    if not gram.definite:  # what Nystroem leaves out of an indefinite matrix bounds nothing
+        bounds, least = distances(V, Z, values[:r])
+    return Eigenpairs(values[:r], U, bounds, True, n_passes, least, gram.definite, ritz=False)
 
 
-def least_quotient(V, Z) -> float:
-    """The least Rayleigh quotient in the span of V, Z = K'V: some eigenvalue is no larger."""
-    return float(small_eigh(np.asarray(inner(V, Z), dtype=np.float64))[0][-1])
+def distances(V, Z, values):
+    """How far the next eigenvalue is at most from each value, and the least quotient in the span.
+
+    V is orthonormal and Z = K'V for any symmetric K', so that its Ritz values have residuals; some
+    eigenvalue of K' is no larger than the least of them.
+    """
+    ritz, U, KU = rotate(V, Z)
+    residuals = column_norms(KU - U * on_device_of(ritz, U))
+    rounding = 10 * np.finfo(dtype_name(Z.dtype)).eps * float(np.abs(ritz).max())
+    r = len(values)
+    return np.abs(values - ritz[:r]) + residuals[:r] + rounding, float(ritz[-1])
 
 
 def nystroem_values(V, Z):

@@ -33,7 +33,8 @@ class Eigenpairs:
     least : float or None
         Some eigenvalue is at most about this: negative for an indefinite operator.
     bounded : bool
-        False where the residuals are not known.
+        False where the residuals are not known, and `residuals` only say how far the next
+        eigenvalue is at most from each value.
     ritz : bool
         Whether U'U = I and U'AU = L, as Rayleigh-Ritz makes them. Estimates that are read without
         it have directions U L^{-1/2} that are orthonormal only in the limit.
