@@ -94,7 +94,8 @@ class KernelPCA(KernelModel):
         float32. From 1e-6 upwards all passes are in single precision.
 
     max_iter : int or None, default=None
-        Passes over the kernel matrix at most; None is 100.
+        Passes over the kernel matrix at most; None is 100. Of ``"arpack"`` restarts, as in
+        scikit-learn. A fit that it ends before `tol` is reached warns; ARPACK raises.
 
     iterated_power : int or "auto", default="auto"
         Power iterations of ``eigen_solver="randomized"``.

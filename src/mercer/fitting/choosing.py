@@ -129,7 +129,11 @@ class Plan:
         """The plan with at most `max_iter` passes of its solver, then no other; itself for None."""
         if max_iter is None:
             return self
-        chosen = replace(self.chosen, solver=self.solver.cap(max_iter))
+        chosen = self.chosen
+        if self.left_to_us and isinstance(self.solver, Arpack):
+            # Cut short, ARPACK has no components to show.
+            chosen = self.estimate("krylov, tiles kept") or replace(chosen, solver=Dense())
+        chosen = replace(chosen, solver=chosen.solver.cap(max_iter))
         return replace(self, chosen=chosen, left_to_us=False)
 
     def fallback(self) -> Estimate | None:
@@ -632,12 +636,13 @@ def warn_of_result(problem, result, plan: Plan, task: "FitTask", limit: str) -> 
         tell(f"n_components={asked} is more than {limit}={size}: {kept} are kept.")
     residual, solver, passes = certificate.relative_residual, plan.solver, certificate.n_passes
     by_passes = solver.ends_by_passes and task.tol == 0
+    cut = task.max_iter is not None and passes >= task.max_iter
     # Of a given number of passes a result that is not rough will do.
-    enough = by_passes and residual is not None and residual <= 3e-2
+    enough = by_passes and residual is not None and residual <= 3e-2 and not cut
     if certificate.converged or enough or task.progress.stopped:
         return
     advice = "Raise max_iter or tol."
-    if by_passes:
+    if by_passes and not cut:
         advice = "Give a tol, more passes to the solver, or use eigen_solver='krylov'."
     elif passes < (solver.most_passes or 0) - 1:
         advice = "More passes would not make it smaller: raise tol."

@@ -64,8 +64,8 @@ class GramPower(Solver):
         vectors w / |w| and values sqrt(n |w|), orthonormal and in order only in the limit. The
         product is then for the residuals alone.
     max_passes : int or None, default=None
-        Readings of the kernel matrix in all, at least the two of a pass and the product after
-        it; None for no limit but those above.
+        Readings of the kernel matrix in all; None for no limit but those above. One is a pass
+        without the product after it, so that no residuals are known.
     """
 
     keeps_tiles, ends_by_passes = False, True
@@ -98,7 +98,7 @@ class GramPower(Solver):
         report: Report = silent,
     ) -> Eigenpairs:
         """Passes over the rows, each followed by Rayleigh-Ritz in the span found."""
-        if not self.rotate:
+        if not self.rotate or self.max_passes == 1:
             return self._recursion(operator, n_components, rng, tol, report)
         n, r = operator.shape[0], n_components
         U, L, done = operator.vectors(np.zeros((n, 0))), np.zeros(0), 0
@@ -140,13 +140,16 @@ class GramPower(Solver):
             change = np.abs(values - before).max() / max(values.max(), TINY) if step else 1.0
             if report(PassState(step + 1, values.copy(), float(change), tol)):
                 break
-        U = padded(U, r, rng)[:, :r]
+        U, done = padded(U, r, rng)[:, :r], step + 1
         values = np.concatenate([values, np.zeros(r - len(values))])
         order = np.argsort(-values, kind="stable")
         values, U = values[order], U[:, on_device_of(order, U)]
+        if done == self.max_passes:
+            unknown = np.zeros(r)
+            return Eigenpairs(values, U, unknown, False, done, bounded=False, ritz=False)
         residuals = column_norms(operator @ U - U * on_device_of(values, U))
         share = float(residuals.max()) / max(float(values[0]), TINY)
-        return Eigenpairs(values, U, residuals, share <= max(tol, FULL_FLOOR), step + 2, ritz=False)
+        return Eigenpairs(values, U, residuals, share <= max(tol, FULL_FLOOR), done + 1, ritz=False)
 
     def _pass(self, operator, U, L, seen, r, order):
         n, amnesic, progress = operator.shape[0], self.amnesic or 0.0, operator.progress()

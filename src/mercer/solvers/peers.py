@@ -27,6 +27,8 @@ from .base import (
 # Components whose residuals are measured, as a share of all: one product, which takes 5 % of the
 # time of LAPACK for a fifth of them. Of more, LAPACK's own bound is stated.
 FEW = 16
+# Products of LOBPCG beside its steps: of the norm, the start, the end, and for the residuals.
+BESIDE = 5
 
 
 class Dense(Solver):
@@ -203,13 +205,22 @@ class Randomized(Solver):
     iterated_power : int or "auto"
         Power iterations; "auto" is 7 for few components and 4 otherwise.
     oversampling : int
+    max_passes : int or None
+        Products in all, of which the last is for the residuals; None for no other limit.
     """
 
     ends_by_passes = True
+    _cap_name = "max_passes"
 
-    def __init__(self, iterated_power: int | str = "auto", oversampling: int = 10):
+    def __init__(
+        self,
+        iterated_power: int | str = "auto",
+        oversampling: int = 10,
+        max_passes: int | None = None,
+    ):
         self.iterated_power = iterated_power
         self.oversampling = oversampling
+        self.max_passes = max_passes
 
     def solve(
         self,
@@ -223,12 +234,13 @@ class Randomized(Solver):
         n = operator.shape[0]
         auto = 7 if n_components < 0.1 * n else 4
         passes = auto if isinstance(self.iterated_power, str) else self.iterated_power
+        passes = min(passes + 2, self.max_passes or passes + 2)
         V = rng.standard_normal((n, min(n, n_components + self.oversampling)))
-        V = operator.vectors(V)
-        for _ in range(passes + 1):
+        V, _ = qr(operator.vectors(V))
+        for _ in range(passes - 1):
             V, _ = qr(operator @ V)
         values, U, residuals, least = best_in_span(operator, V, n_components, by_modulus=True)
-        return reported(report, tol, values, U, residuals, passes + 2, least=least)
+        return reported(report, tol, values, U, residuals, passes, least=least)
 
 
 class Lobpcg(Solver):
@@ -241,6 +253,8 @@ class Lobpcg(Solver):
     Parameters
     ----------
     max_iter : int
+        Products in all. A few of them are for the start and the end, and what has fewer is
+        left to `Randomized`.
     oversampling : int
         Vectors carried beyond those asked for; the last ones converge last.
     """
@@ -263,6 +277,9 @@ class Lobpcg(Solver):
         n, k = operator.shape[0], n_components + self.oversampling
         if 5 * k > n:  # as SciPy does for blocks so wide
             return Dense().solve(operator, n_components, rng, tol, report)
+        if self.max_iter <= BESIDE:
+            few = Randomized(self.max_iter, self.oversampling, self.max_iter)
+            return few.solve(operator, n_components, rng, tol, report)
         count = 0
 
         def product(V):
@@ -275,7 +292,8 @@ class Lobpcg(Solver):
         goal = max(tol, FULL_FLOOR) * float(np.linalg.norm(product(start[:, :1]), 2))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the residuals say it
-            _, U = lobpcg(A, start, tol=goal / np.sqrt(n), maxiter=self.max_iter, largest=True)
+            steps = self.max_iter - BESIDE
+            _, U = lobpcg(A, start, tol=goal / np.sqrt(n), maxiter=steps, largest=True)
         V, _ = qr(operator.vectors(U))
         values, U, residuals, least = best_in_span(operator, V, n_components)
         return reported(report, tol, values, U, residuals, count + 1, least=least)
