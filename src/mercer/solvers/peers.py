@@ -1,5 +1,6 @@
 """The solvers that scikit-learn names, on operators: LAPACK, ARPACK, randomized and LOBPCG."""
 
+import math
 import warnings
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.linalg import cholesky, leading_eigh
 from ..operators import SymmetricOperator
-from ._linalg import column_norms, inner, qr, small_eigh, times
+from ._linalg import column_norms, inner, qr, rayleigh_ritz, small_eigh, times
 from .base import (
     FULL_FLOOR,
     NEGATIVE_SHARE,
@@ -29,6 +30,11 @@ from .base import (
 FEW = 16
 # Products of LOBPCG beside its steps: of the norm, the start, the end, and for the residuals.
 BESIDE = 5
+# Steps of Lanczos beside what ARPACK has found, eight of which found all of 69 misses, and the
+# share of the largest eigenvalue by which they must exceed the last value found.
+PROBES, MISSED = 8, 1e-10
+# Restarts after which the pairs that ARPACK has are taken out and it begins anew.
+RESTARTS = 300
 
 
 class Dense(Solver):
@@ -130,9 +136,8 @@ class Arpack(Solver):
         Whether to form the matrix. None leaves it to the plan, which does where the budget
         allows it.
     to_rounding : bool
-        Go on to rounding whatever the tolerance. One vector at a time meets the copies of a
-        multiple eigenvalue only through rounding, one after the other: on points of a circle a
-        tolerance of 1e-9 stopped before it had met them all, and none of 0 did.
+        Go on to rounding whatever the tolerance: it is where copies of a multiple eigenvalue
+        show themselves.
     """
 
     _cap_name = "max_iter"
@@ -172,26 +177,71 @@ class Arpack(Solver):
                 return product(v)
             return to_numpy(operator @ operator.vectors(v.reshape(-1, 1))).ravel()
 
-        A = LinearOperator(operator.shape, matvec=counted, dtype=float)
-        start, goal = rng.uniform(-1, 1, n), 0.0 if self.to_rounding else tol
-        try:
-            found = eigsh(A, n_components, which="LA", tol=goal, maxiter=self.max_iter, v0=start)
-        except ArpackNoConvergence as error:
-            raise NoConvergence(
-                f"ARPACK found {len(error.eigenvalues)} of {n_components} components within "
-                f"max_iter={self.max_iter}. Raise max_iter or tol, or use eigen_solver='krylov'."
-            ) from error
-        except ArpackError:
-            # The product with the start was zero: as far as it is known the matrix is.
-            found = np.zeros(n_components), np.eye(n, n_components)
-        values, U = found[0][::-1], found[1][:, ::-1]
-        AU = dsymm(1.0, matrix, U) if formed else to_numpy(operator @ operator.vectors(U))
+        def block(V):
+            return dsymm(1.0, matrix, V) if formed else to_numpy(operator @ operator.vectors(V))
+
+        r, goal = n_components, 0.0 if self.to_rounding else tol
+        values, U = self._search(counted, np.zeros(0), np.zeros((n, 0)), r, rng, goal)
+        for _ in range(r + 2):
+            top = np.max(np.abs(values), initial=0.0)
+            # A matrix of low rank has fewer than r that ARPACK finds.
+            others, W = probe(counted, U, rng)
+            missed = r - values.size
+            missed += int(np.sum(others > np.min(values, initial=top) + max(goal, MISSED) * top))
+            if not missed:
+                break
+            _, more = self._search(counted, values, U, missed, rng, goal)
+            V = np.column_stack([U, W, more])
+            values, U, _ = rayleigh_ritz(V, block(V))
+            values, U = values[:r], U[:, :r]
+        AU = block(U)
         residuals = column_norms(AU - U * values)
         searched = formed and not operator.definite
         least = negative_bound(matrix, values[0]) if searched else None
         return reported(
             report, tol, values, U, residuals, count + 1, least=least, searched=searched
         )
+
+    def _search(self, product, values, U, k: int, rng, goal: float):
+        """Up to k leading pairs beside the known ones, which are moved below all others."""
+        n, restarts = U.shape[0], self.max_iter or RESTARTS
+        away, start = 2 * np.max(np.abs(values), initial=0.0), rng.uniform(-1, 1, n)
+        beside = (lambda v: product(v) - away * (U @ (U.T @ v))) if values.size else product
+        A = LinearOperator((n, n), beside, dtype=float)
+        try:
+            more, V = eigsh(A, k, which="LA", tol=goal, maxiter=restarts, v0=start)
+        except ArpackNoConvergence as error:
+            more, V = error.eigenvalues, error.eigenvectors
+            # A new start finds copies of these sooner.
+            if self.max_iter or not more.size + values.size:
+                raise NoConvergence(
+                    f"ARPACK found {more.size} of {k} components within max_iter={restarts}. "
+                    "Raise max_iter or tol, or use eigen_solver='krylov'."
+                ) from error
+        except ArpackError:
+            # The product with the start was zero: as far as it is known the matrix is.
+            return np.zeros(k), np.eye(n, k)
+        return more[::-1], V[:, ::-1]
+
+
+def probe(product, U, rng) -> tuple[np.ndarray, np.ndarray]:
+    """Ritz values of some steps of Lanczos orthogonal to U, and their basis.
+
+    One vector at a time meets the copies of a multiple eigenvalue through rounding alone. What
+    `U` lacks is the largest there is beside it, and a start of its own finds it.
+    """
+    n, r = U.shape
+    steps = min(PROBES, n - r)
+    Q, v = np.empty((n, r + steps), order="F"), rng.uniform(-1, 1, n)
+    Q[:, :r], T = U, np.zeros((steps, steps))
+    for j in range(steps):
+        known, new = Q[:, : r + j], Q[:, r + j]
+        v -= known @ (known.T @ v)
+        v -= known @ (known.T @ v)
+        new[:] = v / (math.sqrt(v @ v) or 1.0)
+        v = product(new)
+        T[: j + 1, j] = T[j, : j + 1] = v @ Q[:, r : r + j + 1]
+    return small_eigh(T)[0], Q[:, r:]
 
 
 class Randomized(Solver):
