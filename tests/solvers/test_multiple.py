@@ -1,0 +1,92 @@
+"""Multiple eigenvalues: no solver and no estimator leaves out a copy without a word."""
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.cluster import SpectralClustering as Peer
+from sklearn.metrics import adjusted_rand_score
+
+from mercer import DiffusionMap, KernelPCA, SpectralClustering, SpectralEmbedding
+from mercer.operators import DenseOperator
+from mercer.solvers import Arpack, BlockKrylov, Dense, Lobpcg
+
+
+def factorial_design(rng):
+    k, least = int(rng.integers(7, 10)), float(rng.choice([0.0, -1.0]))
+    return np.array(list(itertools.product([least, 1.0], repeat=k)))
+
+
+def equal_rows(rng):
+    centers = rng.normal(size=(rng.integers(3, 40), rng.integers(2, 8))) * rng.uniform(2, 20)
+    return np.repeat(centers, rng.integers(8, 25), axis=0)
+
+
+def far_blobs(rng):
+    d, groups = int(rng.integers(2, 6)), int(rng.integers(3, 9))
+    centers = rng.permutation(groups)[:, None] * 20.0 * np.ones(d)
+    return (centers[:, None] + rng.normal(size=(groups, 60, d))).reshape(-1, d)
+
+
+def circle(rng):
+    angles = np.linspace(0, 2 * np.pi, int(rng.integers(200, 600)), endpoint=False)
+    return rng.uniform(0.5, 4) * np.column_stack([np.cos(angles), np.sin(angles)])
+
+
+def lattice(rng):
+    side = np.linspace(-1, 1, int(rng.integers(12, 22)))
+    return np.array(list(itertools.product(side, side)))
+
+
+DATA = (factorial_design, equal_rows, far_blobs, circle, lattice)
+
+
+def centered_kernel(X, gamma):
+    K = np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(axis=-1))
+    K -= K.mean(axis=0)
+    return K - K.mean(axis=1)[:, None]
+
+
+@pytest.mark.filterwarnings("ignore:Not converged")
+@pytest.mark.parametrize("data", DATA)
+def test_a_fit_finds_every_copy_or_says_that_it_has_not_converged(data):
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, gamma, r = data(rng), float(rng.choice([0.1, 0.3, 1.0])), int(rng.integers(3, 14))
+        true = np.linalg.eigvalsh(centered_kernel(X, gamma))[::-1][:r]
+        for solver in ("auto", "arpack", "krylov"):
+            options = {"gamma": gamma, "eigen_solver": solver, "random_state": seed}
+            model = KernelPCA(r, kernel="rbf", **options).fit(X)
+            short = np.max(true - model.eigenvalues_) > 1e-8 * true[0]
+            assert not (short and model.certificate_.converged), (seed, solver)
+
+
+@pytest.mark.parametrize("solver", [Dense(), Arpack(), Arpack(form=True), BlockKrylov(), Lobpcg()])
+def test_solvers_find_copies_of_a_drawn_spectrum(solver):
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        levels = np.sort(rng.uniform(0.1, 1.0, 6))[::-1]
+        values = np.concatenate([np.repeat(levels, rng.integers(1, 6, 6)), np.zeros(250)])
+        Q, _ = np.linalg.qr(rng.normal(size=(values.size, values.size)))
+        r = int(rng.integers(4, 12))
+        pairs = solver.solve(DenseOperator((Q * values) @ Q.T), r, rng)
+        short = np.max(np.sort(values)[::-1][:r] - pairs.values) > 1e-8
+        assert not (short and pairs.converged), seed
+
+
+@pytest.mark.filterwarnings("ignore:The affinities fall into")
+def test_groups_far_from_each_other_are_found_whatever_the_start():
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = far_blobs(rng)
+        groups = np.repeat(np.arange(len(X) // 60), 60)
+        count = int(groups.max()) + 1
+        labels = SpectralClustering(count, gamma=0.3, random_state=seed).fit_predict(X)
+        theirs = Peer(count, gamma=0.3, random_state=seed).fit_predict(X)
+        assert adjusted_rand_score(groups, labels) >= adjusted_rand_score(groups, theirs)
+        for estimator in (SpectralEmbedding, DiffusionMap):
+            options = {"affinity": "rbf"} if estimator is SpectralEmbedding else {}
+            model = estimator(count, gamma=0.3, random_state=seed, **options).fit(X)
+            full = estimator(count, gamma=0.3, eigen_solver="dense", **options).fit(X)
+            gap = np.max(np.abs(model.eigenvalues_ - full.eigenvalues_))
+            assert gap < 1e-8, (seed, estimator.__name__)
