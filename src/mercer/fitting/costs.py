@@ -25,7 +25,7 @@ from ..selectors import FullGreedy
 from ..selectors.sampling import default_pool, second_stage
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver
 from ..solvers.block_krylov import BASIS_BLOCKS, DRAFT_FLOOR, WIDEST_BLOCK
-from ..solvers.peers import finds_all
+from ..solvers.peers import finds_all, lanczos_size
 from .remainder import BLOCK, PAIR_STEP, PAIRED_ROWS, pair_count, sample_size
 
 # Double precision tiles and products against single ones.
@@ -220,7 +220,7 @@ def arpack(work: Workload, speeds: Speeds) -> Estimate:
     # What takes longer than LAPACK, and half as many products again as usual, is left to LAPACK: no
     # matrix of low rank has so many components.
     most = max(1.5 * count, speeds.decompose * some_pairs(n, r) / each)
-    restarts = 1 + int(most / max(r + 1, 20 - r))  # with the vectors that SciPy gives it
+    restarts = 1 + int(most / max(1, lanczos_size(n, r) - r))
     solver = Arpack(restarts, form=True, to_rounding=True)
     fits = few and size <= work.memory and work.device == "cpu"
     name, seconds = "arpack, matrix formed", seconds + count * each
