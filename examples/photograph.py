@@ -18,8 +18,8 @@ NOISE = 20.0  # gray values of 255
 
 clean = load_sample_image("china.jpg")[80:208, 200:360].mean(axis=2)
 noisy = clean + NOISE * np.random.default_rng(0).standard_normal(clean.shape)
-linear = PatchDenoiser(11, 1, kernel="linear", random_state=0).fit(noisy).denoise(noisy)
-kernel = PatchDenoiser(random_state=0).fit(noisy).denoise(noisy)
+linear = PatchDenoiser(random_state=0).fit(noisy).denoise(noisy)
+kernel = PatchDenoiser(7, 2, kernel="rbf", random_state=0).fit(noisy).denoise(noisy)
 
 # %%
 # The signal-to-noise ratio in decibels; more is better.

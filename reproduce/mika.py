@@ -60,7 +60,9 @@ def images(size, out):
     found = {
         name: snr(clean, denoiser.fit(noisy).denoise(noisy))
         for name, denoiser in {
-            "rbf": PatchDenoiser(7, 2, random_state=0, n_patches=pick(size, 200, None, None)),
+            "rbf": PatchDenoiser(
+                7, 2, kernel="rbf", random_state=0, n_patches=pick(size, 200, None, None)
+            ),
             "linear": PatchDenoiser(11, 1, kernel="linear", random_state=0),
         }.items()
     }

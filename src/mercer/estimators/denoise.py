@@ -37,19 +37,20 @@ NORMAL_MAD = 0.6745
 class PatchDenoiser(Door):
     """Denoise images by kernel PCA of their patches; overlapping patches are averaged.
 
-    ``kernel="linear"`` with ``patch_size=11, stride=1`` is the strong setting, better than any
-    other kernel, non-local means, TV and wavelets on the test images, and faster. The other
-    kernels are here because they were published (Kim, Franz & Schoelkopf 2005).
+    The linear kernel is the default, better than any other kernel, non-local means, TV and
+    wavelets on the test images, and faster. The other kernels are here because they were published
+    (Kim, Franz & Schoelkopf 2005).
 
     Parameters
     ----------
     patch_size : int, default=7
         Side of a patch in pixels.
 
-    stride : int, default=2
-        Pixels from one patch to the next. 1 is best and slowest.
+    stride : int, default=1
+        Pixels from one patch to the next. 1 is best and slowest: for other kernels than the linear
+        one 2 takes a fourth of the time, and loses 0.2 dB.
 
-    kernel : str or Kernel, default="rbf"
+    kernel : str or Kernel, default="linear"
     gamma : float or None, default=None
         None for sigma 4.5 times the median distance between patches.
 
@@ -105,7 +106,7 @@ class PatchDenoiser(Door):
     >>> from mercer import PatchDenoiser
     >>> clean = np.add.outer(np.linspace(0, 1, 48), np.sin(np.linspace(0, 9, 48)))
     >>> noisy = clean + 0.1 * np.random.default_rng(0).standard_normal(clean.shape)
-    >>> denoiser = PatchDenoiser(kernel="linear", noise=0.1, random_state=0).fit(noisy)
+    >>> denoiser = PatchDenoiser(noise=0.1, random_state=0).fit(noisy)
     >>> error = np.mean((denoiser.denoise(noisy) - clean) ** 2)
     >>> bool(error < 0.2 * 0.1**2)
     True
@@ -127,9 +128,9 @@ class PatchDenoiser(Door):
     }
 
     patch_size: int = 7
-    stride: int = 2
+    stride: int = 1
     _: KW_ONLY
-    kernel: str | Kernel = "rbf"
+    kernel: str | Kernel = "linear"
     gamma: float | None = None
     n_components: int | None = None
     threshold: float | None = 2.7
