@@ -6,19 +6,25 @@ a seed and a number, go on after a fault, and list all of them.
 """
 
 import json
-import re
+import traceback
 import warnings
+from contextlib import suppress
+from copy import deepcopy
+from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 from scipy import sparse
-from stored import WAYS, results
+from stored import IMAGE, WAYS
+from stored import X as STORED
 
-from mercer import HebbianKernelPCA, KernelPCA, SpectralClustering, StreamingKernelPCA, load
+from mercer import KernelCCA, KernelPCA, SpectralClustering, StreamingKernelPCA, load
 from mercer.bases import Landmarks
+from mercer.estimators._model import KernelModel
 from mercer.exceptions import InvalidRowsError, MercerWarning
 from mercer.files import open_source
+from mercer.report import write_report
 from mercer.saving import ModelFileError
 from mercer.saving.archive import write_archive
 from mercer.saving.values import Writer
@@ -175,80 +181,186 @@ def replaced(item, path, value):
     return copy
 
 
+def removed(item, path):
+    """A JSON document without one place."""
+    copy = item.copy()
+    if len(path) > 1:
+        copy[path[0]] = removed(item[path[0]], path[1:])
+    else:
+        del copy[path[0]]
+    return copy
+
+
+def found_at(item, path):
+    """What stands in one place of a JSON document."""
+    return found_at(item[path[0]], path[1:]) if path else item
+
+
 def forged_tensor(A, rng):
     """An array with other numbers, of another type or of another shape."""
     A = A.copy()
-    kind = rng.integers(8)
-    if kind < 4 and A.size:
-        extreme = [np.nan, np.inf, 0, -1] if A.dtype.kind == "f" else [2**31 - 1, -1, 0, -(2**31)]
-        info = None if A.dtype.kind in "fb" else np.iinfo(A.dtype)
-        value = extreme[kind] if info is None else int(np.clip(extreme[kind], info.min, info.max))
-        A.flat[int(rng.integers(A.size))] = value
+    if A.size and rng.random() < 0.5:
+        floats = [np.nan, np.inf, -np.inf, 0, -1, 1e308, -1e308, 1e-320, 1e40]
+        extreme = floats if A.dtype.kind == "f" else [2**31 - 1, -1, 0, -(2**31), 10**6]
+        value = extreme[rng.integers(len(extreme))]
+        if A.dtype.kind not in "fb":
+            info = np.iinfo(A.dtype)
+            value = int(np.clip(value, info.min, info.max))
+        where = rng.random(A.shape) < 0.5 if rng.random() < 0.3 else int(rng.integers(A.size))
+        if isinstance(where, int):
+            A.flat[where] = value
+        else:
+            A[where] = value
         return A
     forms = [
         lambda: A[:-1] if A.ndim else A[None],
+        lambda: A[..., :-1] if A.ndim else A[None],
+        lambda: np.concatenate([A, A[-1:]]) if A.ndim and len(A) else A[None],
         lambda: A.astype(np.float32 if A.dtype.kind == "f" else np.float64),
+        lambda: A.astype(np.float16 if A.dtype.kind == "f" else np.uint8),
+        lambda: A.astype(np.int64),
         lambda: A[..., None],
+        lambda: A.T.copy(),
+        lambda: A.ravel(),
+        lambda: -A if A.dtype.kind in "fi" else ~A,
+        lambda: A[::-1].copy() if A.ndim else A[None],
+        lambda: np.zeros_like(A),
         lambda: np.zeros((0, *A.shape[1:]), A.dtype),
+        lambda: A[..., :1] if A.ndim else A[None],
+        lambda: A[:1] if A.ndim else A[None],
+        lambda: (1e160 * A).astype(A.dtype) if A.dtype.kind == "f" else A,
     ]
-    return forms[kind % 4]()
+    return forms[rng.integers(len(forms))]()
 
 
-# What a model says that is for rows of another kind: another box, numbers in place of categories,
-# images of other channels; and scores that a nonsensical kernel makes.
-OTHER_ROWS = re.compile(
-    "grid of this model was made for|contains (NaN|infinity)|made of numbers in the training rows"
-    "|fit saw 3 channels"
-)
-# Models that other rows than those of `stored` are for, and which have no pre-images.
-OWN_ROWS = {"table": lambda: table(9), "sparse": lambda: sparse.csr_matrix(NEW)}
+# Models that other rows than those of `stored` are for.
+OWN_ROWS = {
+    "table": lambda: table(9),
+    "sparse": lambda: sparse.csr_matrix(NEW),
+    "precomputed": lambda: NEW @ STORED.T,
+    "fourier": lambda: NEW[:, :2],
+}
+QUICKLY = {"n_permutations": 19, "n_bootstrap": 2, "random_state": 0}
 
 
-def use(name, model):
-    """What a user does next; none of it may fail."""
-    try:
-        if name in OWN_ROWS:
-            model.transform(OWN_ROWS[name]())
-        else:
-            results(name, model)
-    except ValueError as error:
-        if not OTHER_ROWS.search(str(error)):
-            raise
-    repr(model)
-    if isinstance(model, StreamingKernelPCA | HebbianKernelPCA):
-        model.partial_fit(NEW)
-        model.transform(NEW)
+def offers(name, model, folder):
+    """All that a fitted model of a kind can be asked for, as names and functions."""
+    rows = IMAGE if name == "patches" else OWN_ROWS.get(name, lambda: NEW)()
+    scores = {}
+
+    def transform():
+        scores[0] = model.transform(rows)
+
+    def save():
+        model.save(folder / "again.mercer")
+        load(folder / "again.mercer")
+
+    def report():
+        write_report(model, rows, folder / "a.html", max_points=5)
+
+    def merge():
+        model.merge(deepcopy(model))
+
+    calls = {
+        "repr": lambda: (repr(model), model._repr_html_()),
+        "transform": transform,
+        "inverse_transform": lambda: scores and model.inverse_transform(scores[0]),
+        "significance": lambda: model.significance(rows, **QUICKLY),
+        "correlations": lambda: model.correlations(NEW, NEW[:, :2]),
+        "to_onnx": lambda: model.to_onnx(folder / "a.onnx"),
+        "merge": merge,
+        "report": report,
+        "save": save,
+    }
+    ones = "predict decision_function score_samples reconstruction_error denoise attribute"
+    for one in f"{ones} unit_features score partial_fit".split():
+        calls[one] = lambda one=one: getattr(model, one)(rows)
+    for one in ("get_feature_names_out", "summary"):
+        calls[one] = lambda one=one: getattr(model, one)()
+    for one in ("affinity_matrix_", "dissimilarity_matrix_", "preimage_"):
+        calls[one] = lambda one=one: getattr(model, one)
+    if isinstance(model, KernelCCA):
+        calls["score"] = lambda: model.score(NEW, NEW[:, :2])
+    if not isinstance(model, KernelModel):
+        del calls["report"]
+    named = {"repr", "save", "report", *dir(type(model))}
+    return {name: call for name, call in calls.items() if name in named}
+
+
+def is_ours(error) -> bool:
+    """Whether an error is a sentence of mercer's, or of the checks that scikit-learn lends it."""
+    own = isinstance(error, (ValueError, TypeError, AttributeError, MemoryError, ImportError))
+    frames = traceback.extract_tb(error.__traceback__)
+    last = frames[-1]
+    by_us = "mercer" in Path(last.filename).parts and (last.line or "").startswith("raise")
+    lent = "sklearn/utils/validation.py" in last.filename or "available_if" in last.filename
+    return own and (by_us or lent) and bool(str(error))
+
+
+# What most users do first.
+FIRST = ("repr", "transform", "predict", "inverse_transform", "denoise")
+
+
+def use(name, model, folder, rng):
+    """What a user does next, and some of the rest: all works, or fails by a sentence of ours."""
+    calls = offers(name, model, folder)
+    for call in [*(n for n in FIRST if n in calls), *rng.choice(list(calls), 3, replace=False)]:
+        try:
+            calls[call]()
+        except Exception as error:
+            if not is_ours(error):
+                error.add_note(call)
+                raise
+
+
+def forge(header, tensors, rng) -> tuple[dict, dict, str]:
+    """The content of a model file with something else in one place, or two."""
+    names = sorted(tensors)
+    ways = [way for way in places(header) if way]
+    said = []
+    for _ in range(1 + (rng.random() < 0.2)):
+        kind = rng.integers(8)
+        place = ways[rng.integers(len(ways))]
+        # A second place may have gone with the first.
+        with suppress(AttributeError, KeyError, TypeError, IndexError):
+            if kind < 3:
+                place = names[rng.integers(len(names))]
+                what = tensors[place] = forged_tensor(tensors[place], rng)
+            elif kind == 3:
+                place, what = names[rng.integers(len(names))], names[rng.integers(len(names))]
+                tensors[place], tensors[what] = tensors[what], tensors[place]
+            elif kind == 4:
+                what = "away"
+                header = removed(header, place)
+            elif kind == 5:
+                what = found_at(header, ways[rng.integers(len(ways))])
+                header = replaced(header, place, what)
+            else:
+                what = VALUES[rng.integers(len(VALUES))]
+                header = replaced(header, place, what)
+            said.append(f"{place} = {what!r:.200}")
+    return header, tensors, "; ".join(said)
 
 
 def model_faults(name, folder, count, seed) -> list[str]:
     """What forged files of one kind of model did that they must not; numbers may be nonsense."""
     model, path, found = MODELS[name](), folder / "a.mercer", []
     model.save(path)
-    use(name, load(path))
     header, intact = header_of(path.read_bytes()), tensors_of(model)
-    # Other settings are as after set_params: some need another fit, and say so.
-    ways = [way for way in places(header["model"]) if way[:1] == ("state",) and "params" not in way]
-    names = sorted(intact)
     for case in range(count):
         rng = np.random.default_rng([seed, case])
-        changed, tensors = header["model"], dict(intact)
-        if rng.random() < 0.5:
-            place = names[rng.integers(len(names))]
-            what = tensors[place] = forged_tensor(tensors[place], rng)
-        else:
-            place, what = ways[rng.integers(len(ways))], VALUES[rng.integers(len(VALUES))]
-            changed = replaced(changed, place, what)
+        changed, tensors, what = forge(header["model"], dict(intact), rng)
         with patch("os.fsync"):  # half of the time, and nobody pulls a plug here
             write_archive(path, header | {"model": changed}, tensors)
-        step = "load"
-        try:
-            loaded = load(path)
-            step = "use"
-            use(name, loaded)
-        except Exception as error:
-            if step == "use" or not isinstance(error, ModelFileError):
-                where = f"{name}, seed {seed}, case {case}, {step}: {place} = {what!r:.200}"
-                found.append(said(where, error))
+            step = "load"
+            try:
+                loaded = load(path)
+                step = "use"
+                use(name, loaded, folder, rng)
+            except Exception as error:
+                if step == "use" or not isinstance(error, ModelFileError):
+                    step = " ".join([step, *getattr(error, "__notes__", [])])
+                    found.append(said(f"{name}, seed {seed}, case {case}, {step}: {what}", error))
     return found
 
 

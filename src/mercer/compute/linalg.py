@@ -38,8 +38,14 @@ WORKER = "mercer-linalg"
 
 def eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """All eigenpairs, smallest first, from the lower triangle of a symmetric matrix."""
-    A = np.asarray_chkfinite(A)
-    return waited_for(A.shape[0] > LONG_ROWS, np.linalg.eigh, A)
+    try:
+        A = np.asarray_chkfinite(A)
+        return waited_for(A.shape[0] > LONG_ROWS, np.linalg.eigh, A)
+    except ValueError as error:  # LinAlgError is one, of finite numbers whose products are not
+        raise linalg.LinAlgError(
+            "The matrix to decompose holds values that are not finite, or whose products are not. "
+            "Scale the data or change the kernel's parameters."
+        ) from error
 
 
 def leading_eigh(A: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:
@@ -133,8 +139,13 @@ def thin_svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def cholesky(
     A: np.ndarray, *, lower: bool = False, overwrite: bool = False, check_finite: bool = True
 ) -> np.ndarray:
-    """The triangular factor of a positive definite matrix: as `scipy.linalg.cholesky`."""
+    """The triangular factor of a positive definite matrix: as `scipy.linalg.cholesky`.
+
+    Of a tensor, as all of `solve_positive`, by the device that it is on.
+    """
     n = A.shape[0]
+    if not isinstance(A, np.ndarray):
+        return array_namespace(A).linalg.cholesky(A, upper=not lower)
     if n <= LONG_ROWS:
         return linalg.cholesky(A, lower=lower, overwrite_a=overwrite, check_finite=check_finite)
     A = np.asarray_chkfinite(A) if check_finite else A
@@ -160,6 +171,9 @@ def solve_triangular(
     check_finite: bool = True,
 ) -> np.ndarray:
     """X with L X = B, or L' X = B if transposed: as `scipy.linalg.solve_triangular`."""
+    if not isinstance(L, np.ndarray):
+        solve = array_namespace(L).linalg.solve_triangular
+        return solve(L.T if transposed else L, B, upper=lower == transposed)
     options = {"lower": lower, "trans": int(transposed), "check_finite": check_finite}
     columns = max(1, int(LONG_WORK / max(1, L.shape[0]) ** 2 / 4))
     if B.ndim == 1 or B.shape[1] <= columns:

@@ -39,7 +39,7 @@ from ..rows.dask import is_number
 from ..solvers import SOLVERS, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
 from ._output import summary_html
-from ._parameters import Interval, StrOptions, checks_of
+from ._parameters import MOST_JOBS, Interval, StrOptions, checks_of
 from ._parameters import listed as one_of
 from ._sklearn import BaseEstimator
 
@@ -81,7 +81,7 @@ class Door(BaseEstimator):
         "coef0": [Interval(Real, None, None, closed="neither")],
         "kernel_params": [dict, None],
         "random_state": ["random_state"],
-        "n_jobs": [None, Integral],
+        "n_jobs": [None, Interval(Integral, -MOST_JOBS, MOST_JOBS, closed="both")],
         "memory": [Interval(Real, 0, None, closed="neither"), str, None],
         "verbose": ["verbose"],
     }

@@ -14,6 +14,9 @@ from typing import Any
 
 import numpy as np
 
+# Threads that no machine has: libraries below us fail on more.
+MOST_JOBS = 10_000
+
 
 @dataclass(frozen=True)
 class Interval:

@@ -30,7 +30,7 @@ from ._door import (
     seed_from,
     valid_rows,
 )
-from ._parameters import Interval, StrOptions
+from ._parameters import MOST_JOBS, Interval, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 # Negative eigenvalues below this share of the sum of |l| are rounding.
@@ -152,6 +152,9 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     True
     """
 
+    #: Whether X held distances to the landmarks alone; earlier model files do not say.
+    _rectangular = False
+
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [
             Interval(Integral, 1, None, closed="left"),
@@ -170,7 +173,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
         "memory": [Interval(Real, 0, None, closed="neither"), str, None],
-        "n_jobs": [None, Integral],
+        "n_jobs": [None, Interval(Integral, -MOST_JOBS, MOST_JOBS, closed="both")],
         "verbose": ["verbose"],
     }
 

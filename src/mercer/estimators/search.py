@@ -10,7 +10,7 @@ and predicted instead.
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -60,9 +60,9 @@ class Selection:
         "injected noise" or "hidden coordinates".
     """
 
-    gammas: np.ndarray
-    n_components: np.ndarray
-    errors: np.ndarray
+    gammas: Annotated[np.ndarray, "t wide"]
+    n_components: Annotated[np.ndarray, "c int"]
+    errors: Annotated[np.ndarray, "t c wide"]
     reference: float
     criterion: str
 

@@ -1,7 +1,7 @@
 """The certificate: how far a result can be from exact kernel PCA."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -41,17 +41,17 @@ class Certificate:
         rows. With ``confidence == 1`` the sample was all rows.
     """
 
-    kind: str
+    kind: Literal["bound", "estimate"]
     eigenvalue_lower: Annotated[np.ndarray, "r wide"]
     eigenvalue_upper: Annotated[np.ndarray, "r wide"]
-    residuals: np.ndarray | None
-    captured_variance: tuple[float, float]
+    residuals: Annotated[np.ndarray | None, "r wide or None"]
+    captured_variance: tuple[Annotated[float, "(-inf, inf)"], Annotated[float, "(-inf, inf)"]]
     converged: bool
-    n_passes: int = 1
+    n_passes: Annotated[int, "[0, inf)"] = 1
     indefinite: bool = False
-    confidence: float | None = None
-    likely_lower: np.ndarray | None = None
-    likely_upper: np.ndarray | None = None
+    confidence: Annotated[float, "[0, 1]"] | None = None
+    likely_lower: Annotated[np.ndarray | None, "r wide or None"] = None
+    likely_upper: Annotated[np.ndarray | None, "r wide or None"] = None
 
     @property
     def relative_residual(self) -> float | None:

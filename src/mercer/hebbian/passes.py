@@ -11,7 +11,7 @@ percent and costs nothing; equation 13 itself, at every step, is a choice of the
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -49,12 +49,12 @@ class History:
     interrupted : bool
     """
 
-    gains: np.ndarray
-    eigenvalues: np.ndarray
-    residuals: np.ndarray
-    changes: np.ndarray
-    excess: np.ndarray | None = None
-    recoveries: int = 0
+    gains: Annotated[np.ndarray, "p q wide"]
+    eigenvalues: Annotated[np.ndarray, "p q wide"]
+    residuals: Annotated[np.ndarray, "p r wide"]
+    changes: Annotated[np.ndarray, "p wide"]
+    excess: Annotated[np.ndarray | None, "p wide or None"] = None
+    recoveries: Annotated[int, "[0, inf)"] = 0
     interrupted: bool = False
 
 

@@ -93,7 +93,7 @@ def axis(low: float, high: float, first: float, last: float, log: bool = False) 
 
 def ticks(low: float, high: float, log: bool = False) -> list[float]:
     """Round values between the ends."""
-    if not high > low:
+    if not low < high < math.inf:
         return [low]
     locator: Locator = MaxNLocator(TICKS, steps=[1, 2, 5, 10])
     if log:

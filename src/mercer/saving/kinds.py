@@ -4,10 +4,10 @@ A *kind* is one of
 
 - a type or an annotation: ``int``, ``str | None``, ``tuple[float, float]``, ``list[Record]``; a
   `Kernel` must have numbers for its parameters, the size of a `Basis` is called m;
-- a text for an array of finite floats: the names of its sides, ``"m k"``, with ``sparse`` where it
-  may be sparse, ``int``, ``text`` or ``real`` where it has other entries, ``wide`` where they need
-  not be finite, ``or None`` where it may be missing. Within one part equal names mean equal
-  lengths;
+- a text for an array of finite floats of single or double precision: the names of its sides,
+  ``"m k"``, ``sparse`` where it may be sparse, ``int``, ``text`` or ``real`` where it has other
+  entries, ``wide`` where they need not be finite, ``or None`` where it may be missing. Within one
+  part equal names mean equal lengths;
 - a text for a finite number: an interval, such as ``"[0, 1)"``;
 - `Instance`, an object whose sizes have such names;
 - a function that says whether a value will do;
@@ -21,7 +21,7 @@ read, and not when the model is used.
 import types
 from collections.abc import Callable
 from numbers import Real
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 
@@ -72,6 +72,8 @@ def admits(kind, value: Any, sizes: Sizes) -> bool:
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
         return True
+    if origin is Literal:
+        return isinstance(value, str) and value in arguments
     if isinstance(kind, tuple) or origin in (Union, types.UnionType):
         return any(admits(one, value, sizes) for one in arguments or kind)
     if origin is Annotated:
@@ -109,7 +111,7 @@ def is_array(text: str, value, sizes: Sizes) -> bool:
     dense = isinstance(value, np.ndarray)
     if not dense and not ("sparse" in words and is_sparse(value)):
         return False
-    if value.dtype.kind not in entries or value.ndim != len(sides):
+    if value.dtype.kind not in entries or value.ndim != len(sides) or value.dtype == np.float16:
         return False
     numbers = value if dense else value.data
     if value.dtype.kind == "f" and "wide" not in words and not np.isfinite(numbers).all():
@@ -137,7 +139,8 @@ def is_resolved(kernel) -> bool:
         centered = isinstance(kernel, Linear)
         vector = is_array("d real", value, {}) and (centered or name in kernel.per_column)
         number = isinstance(value, Real) and np.isfinite(float(value))
-        if not (vector or number or (centered and value is None) or is_resolved(value)):
+        known = is_resolved(value) if name == "kernel" else vector or number
+        if not (known or (centered and value is None)):
             return False
     if float(kernel.gamma or 0.0) < 0:
         return False

@@ -45,8 +45,8 @@ from ..spectral.assigning import Centers, Pivoted, Rotated
 from ..spectral.graph import NeighborGraph
 from ..spectral.problems import PointMap, ReducedMap
 from ..stream.state import BatchRecord, State
-from .kinds import Instance
-from .parts import columns_of
+from .kinds import COUNT, FINITE, WHOLE, Instance
+from .parts import columns_of, is_float
 
 # Parameters that only the running program can have.
 OF_PROGRAM = ("callback", "checkpoint")
@@ -104,9 +104,18 @@ def restore_points(model) -> None:
     if expansion.basis.spans_data:
         U = expansion.frame[:, 1:] * np.sqrt(np.maximum(model.eigenvalues_, 0))
         model.eigenvectors_ = U.astype(model.eigenvalues_.dtype)
+    elif points is None and "X_sample_" not in vars(model):
+        raise ModelFileError("a basis without points, and no sample of the rows")
     if points is not None:
         name = "X_fit_" if expansion.basis.spans_data else "landmarks_"
         setattr(model, name, to_numpy(points))
+
+
+def check_patches(model) -> None:
+    """Patches have as many entries as the model within has columns."""
+    entries = model.patch_size**2 * (model.n_channels_ or 1)
+    if model.model_ is not None and model.model_.n_features_in_ != entries:
+        raise ModelFileError(f"a model of {model.model_.n_features_in_} columns for {entries}")
 
 
 def restore_stream(model) -> None:
@@ -155,7 +164,7 @@ INNER = Instance(KernelPCA, d=lambda model: model.n_features_in_)
 EXPANSION = {
     **COLUMNS,
     "kernel_": Kernel,
-    "gamma_": Real,
+    "gamma_": FINITE,
     "expansion_": Instance(
         KernelExpansion, d=lambda found: columns_of(found.basis), r=lambda f: f.n_components
     ),
@@ -172,9 +181,9 @@ SAMPLE = {
     "X_sample_": "s d sparse",
     "dual_coef_": "t d",
     "X_transformed_fit_": "t r",
-    "_dtype": np.dtype,
+    "_dtype": is_float,
 }
-TARGET = {"target_": (str, Kernel), "hsic_": Real, "dependence_ratio_": "r"}
+TARGET = {"target_": (str, Kernel), "hsic_": FINITE, "dependence_ratio_": "r"}
 VIEWS = {
     **COLUMNS,
     "n_features_y_": Instance(int, e=lambda e: e),
@@ -187,19 +196,18 @@ VIEWS = {
     "correlations_": "r",
     "regularized_correlations_": "r",
 }
+# Of what learns from row to row.
+LEARNED = {"n_samples_seen_": COUNT, "_variance": FINITE}
 PASSES = {
     "history_": History,
-    "n_samples_seen_": int,
     "budget_loss_": "1+r",
     "novelty_loss_": "1+r",
-    "_variance": Real,
     "_stream": (GrowingHebbian, None),
 }
 STREAM = {
+    **LEARNED,
     "history_": list[BatchRecord],
-    "n_samples_seen_": int,
-    "lost_share_": Real,
-    "_variance": Real,
+    "lost_share_": FINITE,
     "_state": Instance(State, d=lambda state: columns_of(state.stream.span)),
 }
 MAP = {
@@ -233,34 +241,34 @@ SCALING = {
     "embedding_": "n p",
     "eigenvalues_": "p",
     "spectrum_": Spectrum,
-    "goodness_of_fit_": tuple,
+    "goodness_of_fit_": tuple[float, float],
     "least_eigenvalue_": Real,
     "negative_share_": Real,
     "correction_constant_": Real,
     "strain_": Real,
     "stress_": Real,
-    "landmark_indices_": (np.ndarray, None),
+    "landmark_indices_": "l int or None",
+    "_dtype": lambda dtype: dtype in ("numeric", np.float64),
 }
 DISTANCES = {
     **NAMES,
+    "_rectangular": bool,
     "_distance": (EuclideanDistance, MetricDistance, LiftedDistance),
     "_anchors": "a d real sparse",
-    "_dtype": lambda dtype: dtype in ("numeric", np.float64),
-    "_rectangular": bool,
 }
-DETECTOR = {**COLUMNS, "model_": INNER, "kept_": "k real", "offset_": Real}
-DENOISER = {"model_": (KernelPCA, None), "noise_": Real, "n_channels_": (int, None)}
+DETECTOR = {**COLUMNS, "model_": INNER, "kept_": "k int", "offset_": FINITE}
+DENOISER = {"model_": (KernelPCA, None), "noise_": FINITE, "n_channels_": (WHOLE, None)}
 SEARCH = {**COLUMNS, "best_estimator_": INNER, "best_params_": dict, "selection_": Selection}
 EMBEDDING = MAP | {"embedding_": "n k"}
 
 _LIST = [
     Model(KernelPCA, EXPANSION, SAMPLE, finish=restore_points),
     Model(SupervisedKernelPCA, EXPANSION | TARGET, SAMPLE, finish=restore_points),
-    Model(KernelCCA, VIEWS, NAMES | {"_dtype": np.dtype}),
-    Model(HebbianKernelPCA, EXPANSION, SAMPLE | PASSES, finish=restore_points),
-    Model(StreamingKernelPCA, EXPANSION, SAMPLE | STREAM, finish=restore_stream),
+    Model(KernelCCA, VIEWS, NAMES | {"_dtype": is_float}),
+    Model(HebbianKernelPCA, EXPANSION | LEARNED, SAMPLE | PASSES, finish=restore_points),
+    Model(StreamingKernelPCA, EXPANSION | STREAM, SAMPLE, finish=restore_stream),
     Model(NoveltyDetector, DETECTOR, NAMES | ENCODING),
-    Model(PatchDenoiser, DENOISER, {}),
+    Model(PatchDenoiser, DENOISER, {}, finish=check_patches),
     Model(KernelPCASearch, SEARCH, NAMES),
     Model(SpectralClustering, MAP | CLUSTERS, SAMPLE | GRAPH, finish=restore_map),
     Model(SpectralEmbedding, EMBEDDING, SAMPLE | GRAPH, finish=restore_map),

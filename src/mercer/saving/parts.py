@@ -133,6 +133,11 @@ def without_matrix(cls, size: int, engine):
     return cls(AbsentMatrix(size), engine=engine)
 
 
+def is_float(dtype) -> bool:
+    """Whether a value is a type that kernels are computed in."""
+    return isinstance(dtype, np.dtype) and dtype in (np.float32, np.float64)
+
+
 def point_gram(dtype, engine, **given) -> bases.PointGram:
     """All points, in a precision that kernels are computed in."""
     return bases.PointGram(dtype=dtype.type, engine=engine, **given)
@@ -266,7 +271,7 @@ BASES = [
         kernel=Kernel,
         points=ROWS,
         single=bool,
-        dtype=lambda dtype: dtype in (np.float32, np.float64),
+        dtype=is_float,
     ),
     part(ChunkGram, read=chunk_points, tag="PointGram"),
     part(PrecomputedBasis, build=partial(without_matrix, PrecomputedBasis), size=WHOLE),
@@ -314,6 +319,8 @@ STREAMS = [
         error=FINITE,
     ),
     part(RowSample, has_keys),
+    # Eigenvalues of a scatter matrix are in range where its norm is.
+    part(Moments, lambda moments: np.isfinite(np.linalg.norm(moments.scatter))),
     part(FixedSpan, vectors=bases.Basis),
     part(GrowingDictionary, is_factor, kernel=Kernel),
     part(
@@ -356,7 +363,7 @@ RESULTS = [
 ]
 # Dataclasses and named tuples whose fields say all that must hold of them.
 RECORDS = (
-    *(BatchRecord, Moments),
+    BatchRecord,
     *(Certificate, DiffusionFunctions, KernelExpansion, ReducedMap),
     *(Centers, Pivoted, Rotated),
     *(DistanceMap, LinearMap, Spectrum),
