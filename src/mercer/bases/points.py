@@ -200,6 +200,11 @@ class PointGram(GramBasis, PointBasis):
         self.keeps = False
         return draft
 
+    @property
+    def _few(self) -> Any:
+        """Precision of a few entries: only the fused tile brings rows into the range of float16."""
+        return np.float32 if self.dtype == np.float16 else self.dtype
+
     @cached_property
     def pairs(self) -> Any:
         """The tiles of k(Z, Z)."""
@@ -309,24 +314,25 @@ class PointGram(GramBasis, PointBasis):
         return self.engine.fill(self.pairs, self.engine.empty(self.pairs.shape))
 
     def columns(self, index: Array, W: Array) -> Array:
-        """k(Z, Z[index]) W; half precision would save nothing on so few columns."""
-        dtype = np.float32 if self.dtype == np.float16 else self.dtype
-        some = self.kernel.pairs(self.points, self.points[index], dtype=dtype, store=self._room())
+        """k(Z, Z[index]) W."""
+        some = self.points[index]
+        some = self.kernel.pairs(self.points, some, dtype=self._few, store=self._room())
         return self.engine.pair_rows(some, W)
 
     def rows(self, index: Array) -> Array:
         """k(Z[index], Z)."""
-        some = self.pairs.of_rows(index)
-        return self.engine.fill(some, self.engine.empty(some.shape, self.dtype))
+        all_of = self.pairs if self.dtype == self._few else self.kernel.pairs(self.points)
+        some = all_of.of_rows(index)
+        return self.engine.fill(some, self.engine.empty(some.shape, some.dtype))
 
     def rows_times(self, index: Array, W: Array) -> Array:
         """k(Z[index], Z) W, as a sum over blocks of Z so that each is prepared once."""
         some = self.points[index]
-        pairs = self.kernel.pairs(self.points, some, self.dtype, store=self.engine.memory // 4)
+        pairs = self.kernel.pairs(self.points, some, self._few, store=self.engine.memory // 4)
         everything = slice(0, some.shape[0])
 
         def part(block):
-            T = self.engine.empty((block.stop - block.start, some.shape[0]), self.dtype)
+            T = self.engine.empty((block.stop - block.start, some.shape[0]), self._few)
             return times_few(pairs.tile(block, everything, T).T, W[block])
 
         return self.engine.sum_rows(part, self.size, self.engine.sum_block)
@@ -335,7 +341,7 @@ class PointGram(GramBasis, PointBasis):
         """k(Z[index], Z[index])."""
         rows = self.points[index]
         rows = rows if is_sparse(rows) else to_numpy(rows)
-        return self.kernel(rows.astype(np.dtype(dtype_name(self.dtype)), copy=False))
+        return self.kernel(rows.astype(np.dtype(dtype_name(self._few)), copy=False))
 
     def __getstate__(self):
         # Tiles are large and their store has a lock: a copy starts without either, nor a draft.

@@ -416,10 +416,12 @@ class KernelModel(Scores, TransformerMixin, Door):
         """scikit-learn's inverse transform: a ridge regression of the rows on their scores."""
         spans = self.expansion_.basis.spans_data
         S = self._training_scores() if spans else self.expansion_.scores(task.array)
-        S, X = to_numpy(S), to_numpy(task.array)
+        # The matrix, its factor and a copy.
+        here = task.engine.device is None or 24 * S.shape[0] ** 2 > task.engine.memory
+        S = to_numpy(S) if here else task.engine.asarray(S)
         alpha = self.alpha if task.weights is None else self.alpha / task.weights
-        self.dual_coef_ = ridge_inverse(self._score_kernel(), S, X, alpha)
-        self.X_transformed_fit_ = S
+        B = ridge_inverse(self._score_kernel(), S, task.array, alpha)
+        self.dual_coef_, self.X_transformed_fit_ = (restore(A, task.rows.original) for A in (B, S))
 
     def _computes_on_devices(self, reset):
         """In a fit by the parameter `device`; later, where the fitted basis is."""

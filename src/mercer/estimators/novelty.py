@@ -201,12 +201,12 @@ class NoveltyDetector(OutlierMixin, Door):
             before, chosen = chosen, least(model.reconstruction_error(sample), count)
             if np.array_equal(before, chosen):
                 break
-        errors = model.reconstruction_error(X)
+        errors = to_numpy(model.reconstruction_error(X))
         typical = least(errors, len(X) - int(share * len(X)))
         if self.outliers is not None:
             return typical
         # What few errors exceed unless they are of another kind (Tukey 1977).
-        low, high = np.quantile(model.reconstruction_error(held), [0.25, 0.75])
+        low, high = np.quantile(to_numpy(model.reconstruction_error(held)), [0.25, 0.75])
         others = np.setdiff1d(np.flatnonzero(errors > high + 1.5 * (high - low)), typical)
         # Scattered rows do no harm and may be normal; only those that keep together are learned.
         apart = len(others) > 2 and is_cluster(model.kernel_, X[others[:most]], X[typical[:most]])
@@ -266,10 +266,8 @@ def least(values, count: int):
 
 def is_cluster(kernel: Kernel, some, others) -> bool:
     """Whether some rows are much closer to each other than to others, in feature space."""
-    own, count = np.asarray(kernel.diag(some), dtype=float), len(some)
-    K = np.asarray(kernel(some), dtype=float)
+    own, other = (to_numpy(kernel.diag(rows)).astype(float) for rows in (some, others))
+    K, count = to_numpy(kernel(some)).astype(float), len(some)
     within = 2 * (own.mean() - (K.sum() - np.trace(K)) / (count * (count - 1)))
-    between = (
-        own.mean() + float(np.mean(kernel.diag(others))) - 2 * float(kernel(some, others).mean())
-    )
+    between = own.mean() + other.mean() - 2 * float(kernel(some, others).mean())
     return within < TOGETHER * between

@@ -3,14 +3,15 @@
 Bakir, Weston & Schoelkopf 2004, "Learning to find pre-images".
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from math import isqrt
 from typing import Any
 
 import numpy as np
 
-from ..compute import format_bytes, to_numpy
-from ..compute.arrays import Array
+from ..compute import array_namespace, format_bytes, on_device_of, to_numpy
+from ..compute.arrays import Array, dtype_name
 from ..compute.linalg import cholesky, solve_positive, solve_triangular
 from ..exceptions import tell
 from ..fitting.expansion import KernelExpansion
@@ -47,7 +48,7 @@ class KernelRidge(Preimage):
         self.size = size
 
     def fit(self, expansion: KernelExpansion, X: Array, denoising: bool = False) -> FittedPreimage:
-        """Solve for the coefficients of the centers, in main memory."""
+        """Solve for the coefficients of the centers, on the engine's device if it has room."""
         alpha = self.alpha
         if alpha is None:
             alpha = 1.0 if denoising else 0.01  # best on digits
@@ -67,18 +68,21 @@ class KernelRidge(Preimage):
             size = room
         # Two rows for each center: more change the answer little.
         rows = some_rows(X, 2 * size)
-        S, rows = to_numpy(expansion.scores(rows)), to_numpy(rows)
+        dtype = np.dtype(dtype_name(rows.dtype))
+        S, rows = (to_numpy(A).astype(float) for A in (expansion.scores(rows), rows))
+        if size <= room:
+            S, rows = engine.asarray(S), engine.asarray(rows)
         kernel = RBF("median" if self.gamma is None else self.gamma).resolve(S)
-        mean = rows.mean(axis=0, dtype=float)
+        mean = rows.mean(axis=0)
         index = row_sample(len(rows), size)
-        with engine.single_blas():
+        with engine.single_blas() if engine.threads == 1 else nullcontext():
             if index is None:
                 centers, B = S, ridge_inverse(kernel, S, rows - mean, alpha)
             else:
                 centers = S[index]
                 B = centered_ridge(kernel, centers, S, rows - mean, alpha)
         centers, B, mean = (engine.asarray(A) for A in (centers, B, mean))
-        return FittedRidge(engine, kernel, centers, B, mean, rows.dtype)
+        return FittedRidge(engine, kernel, centers, B, mean, dtype)
 
 
 @dataclass(frozen=True)
@@ -123,12 +127,11 @@ def centered_ridge(kernel, centers, S, X, alpha):
 
     Through the factor of K_cc, whose condition then is not squared.
     """
-    K = kernel(centers)
-    K.flat[:: len(centers) + 1] += len(centers) * np.finfo(float).eps * 10
+    K = with_diagonal(kernel(centers), len(centers) * np.finfo(float).eps * 10)
     L = cholesky(K, lower=True, overwrite=True)
     A = solve_triangular(L, kernel(centers, S), lower=True, overwrite=True)
-    normal = A @ A.T
-    normal.flat[:: len(centers) + 1] += alpha
+    # Of an array with its own transpose OpenBLAS takes a routine whose threads crash at many rows.
+    normal = with_diagonal(A @ (A.T * 1.0), alpha)
     B = solve_positive(normal, A @ X, overwrite=True)
     return solve_triangular(L, B, lower=True, transposed=True)
 
@@ -139,8 +142,15 @@ def ridge_inverse(kernel: Kernel, S: Array, X: Array, alpha: Any) -> Any:
     `alpha` is a number, or one for each row: over the weights of rows that count several times.
 
     With the kernel of the data and rows that are not centered this is scikit-learn's inverse
-    transform. n^2 memory, n^3 time, in main memory.
+    transform. n^2 memory, n^3 time, where the scores are.
     """
-    K = to_numpy(kernel(S))
-    K.flat[:: S.shape[0] + 1] += alpha
-    return solve_positive(K, to_numpy(X), overwrite=True)
+    K = with_diagonal(kernel(S), alpha)
+    X = array_namespace(K).asarray(on_device_of(X, K), dtype=K.dtype)
+    return solve_positive(K, X, overwrite=True)
+
+
+def with_diagonal(K: Array, added: Any) -> Array:
+    """K, to whose diagonal something is added."""
+    index = np.arange(K.shape[0])
+    K[index, index] += on_device_of(added, K) if isinstance(added, np.ndarray) else added
+    return K

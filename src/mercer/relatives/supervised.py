@@ -225,7 +225,9 @@ class SupervisedGram(Supervised):
     inner: GramProblem
 
     def __init__(self, inner: GramProblem, root: TargetRoot):
-        #: K' F for the factor F of the target kernel, (n, p): one pass.
+        if not root.identity:
+            inner.basis.keep_nothing()
+        #: K' F for the factor F of the target kernel, (n, p): one pass, the only one in that case.
         self.product = inner.operator @ inner.operator.vectors(root.factor)
         S = root.factor.T @ to_numpy(self.product).astype(float)
         #: F' K' F, (p, p).
