@@ -243,3 +243,33 @@ def test_embedding_init_is_scaled_and_tells_equal_rows_apart():
     for settings in ({"n_components": 5}, {"scale": 0}, {"jitter": -1}):
         with pytest.raises(ValueError, match=r"asked for|must be above zero"):
             embedding_init(S, **settings)
+
+
+@pytest.mark.parametrize("draw", range(4))
+@pytest.mark.parametrize("name", ["rbf", "neighbors", "given", "walk", "walk on neighbors"])
+def test_training_rows_are_where_they_were_along_negative_eigenvalues_too(name, draw):
+    """Neighbors that oscillate: many coordinates, affinities of no inner product."""
+    rng = generator(19, draw)
+    n = int(rng.integers(25, 80))
+    X = rng.standard_normal((n, 3))
+    A = rng.uniform(size=(n, n))
+    A += A.T
+    np.fill_diagonal(A, rng.uniform(0, 2))
+    model, rows = {
+        "rbf": (SpectralEmbedding(n - 2, affinity="rbf", gamma=0.3), X),
+        "neighbors": (SpectralEmbedding(n - 2, n_neighbors=7), X),
+        "given": (SpectralEmbedding(n - 2, affinity="precomputed"), A),
+        "walk": (DiffusionMap(n - 2, affinity="precomputed"), A),
+        "walk on neighbors": (DiffusionMap(n - 2, affinity="nearest_neighbors", n_neighbors=7), X),
+    }[name]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The affinities fall into")
+        Y = model.set_params(random_state=draw).fit(rows).embedding_
+    values = np.asarray(model.eigenvalues_)
+    assert (values < -0.01).any()
+    known = np.abs(values) > 1e-6  # others have no functions of rows
+    assert np.abs(Y[:, known]).max(axis=0).min() > 0
+    size = np.abs(Y).max()
+    np.testing.assert_allclose(model.transform(rows)[:, known], Y[:, known], atol=1e-7 * size)
+    near = rows + 1e-9 * rng.standard_normal(rows.shape) if name == "rbf" else rows
+    np.testing.assert_allclose(model.transform(near)[:, known], Y[:, known], atol=1e-5 * size)

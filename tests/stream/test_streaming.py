@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA
-from mercer.bases import AllPoints, Landmarks, RandomFeatures
+from mercer.bases import AllPoints, FourierGrid, Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
 from mercer.exceptions import MercerWarning
 from mercer.fitting.sampling import RowSample, uniforms
@@ -489,11 +489,28 @@ def test_copies_join_once():
     assert len(one.landmarks_) == 10
 
 
+@pytest.mark.parametrize("draw", range(5))
+@pytest.mark.parametrize("basis", ["dictionary", "features", "fourier"])
+def test_signs_of_a_fit_do_not_depend_on_the_order_of_rows(basis, draw):
+    """Batches that follow keep them."""
+    rng = generator(31, draw)
+    X = rng.standard_normal((int(rng.integers(8, 300)), 3)) * [3, 2, 1]
+    settings = {"basis": FourierGrid(box=[(-15, 15)] * 3) if basis == "fourier" else basis}
+    settings |= {"kernel": "rbf", "gamma": 0.02, "novelty": 0.0, "budget": 400}
+    one = StreamingKernelPCA(2, random_state=draw, **settings)
+    scores = one.fit(X).transform(X)
+    for _ in range(3):
+        order = rng.permutation(len(X))
+        assert (np.sum(one.fit(X[order]).transform(X) * scores, axis=0) > 0).all()
+        one.partial_fit(X[order])
+        assert (np.sum(one.transform(X) * scores, axis=0) > 0).all()
+
+
 @pytest.mark.parametrize("basis", ["dictionary", "features"])
 def test_sparse_batches(basis):
     X = np.where(generator(8).uniform(size=(100, 12)) < 0.3, 1.0, 0.0)
     X[:, 0] += np.arange(100) / 50
-    dense = model(basis=basis).fit(X)
+    dense = model(basis=basis).partial_fit(X)
     for batches in (
         [sparse.csr_matrix(X)],
         [sparse.csr_array(X[:40]), X[40:]],

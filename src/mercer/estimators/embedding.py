@@ -126,7 +126,8 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
         return "landmarks"
 
     def _neighbors_of(self, n: int) -> int:
-        return max(n // 10, 1) if self.n_neighbors is None else self.n_neighbors
+        # A row is its own nearest: with one neighbor none would be tied to another.
+        return min(n, max(n // 10, 2)) if self.n_neighbors is None else self.n_neighbors
 
     @property
     def _n_features_out(self) -> int:
@@ -157,7 +158,7 @@ class SpectralEmbedding(GraphEmbedding):
         Further parameters of the kernel, as in `mercer.KernelPCA`.
 
     n_neighbors : int or None, default=None
-        Neighbors of a row, itself among them; None for a tenth of the rows.
+        Neighbors of a row, itself among them; None for a tenth of the rows, and two at least.
 
     basis : "auto", "points", "landmarks" or BasisRecipe, default="auto"
         "points" is the exact method, "landmarks" Nystroem with a few chosen rows; "auto" is exact

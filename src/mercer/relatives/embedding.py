@@ -166,6 +166,5 @@ def diffusion_problem(basis, X, alpha: float):
 
 
 def powers(values, t: float) -> np.ndarray:
-    """l^t for eigenvalues above zero, and 0 for the others, (k,)."""
-    positive = values > ZERO
-    return np.where(positive, np.where(positive, values, 1.0) ** t, 0.0)
+    """|l|^t, of which diffusion distances are made, and 0 where l is zero, (k,)."""
+    return np.where(np.abs(values) > ZERO, np.abs(values) ** t, 0.0)

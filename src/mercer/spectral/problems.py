@@ -10,7 +10,9 @@ nearest to it, which of a training row is itself. Then
     v(x) = sum_j k(x, x_j) v_j / (a(x) + l (s(x) - a(x)))
 
 is v_i at x_i, continuous, and far from all rows the value at the nearest. The Nystroem extension,
-sum_j k(x, x_j) v_j / (l s(x)), is neither the first nor the last.
+sum_j k(x, x_j) v_j / (l s(x)), is neither the first nor the last. Where l < 0 the nearest row
+counts with -a(x) above and below, since a(x) + l (s(x) - a(x)) may be zero: v_i at x_i as well, but
+not continuous where another row becomes the nearest.
 """
 
 from dataclasses import dataclass, replace
@@ -18,6 +20,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.sparse import csr_matrix
 
 from ..bases import Basis, FourierBasis, PrecomputedBasis
 from ..bases.base import check_moments
@@ -82,12 +85,29 @@ class PointMap:
     def _extended(self, K):
         """v(x) from the affinities of rows with the training rows, (b, m)."""
         total = np.asarray(to_numpy(K.sum(axis=1)), dtype=float).reshape(-1, 1)
-        own = nearest_affinities(K, self.own).reshape(-1, 1)
-        below = own + np.maximum(self.values, 0) * (total - own)
+        signs = np.where(self.values < 0, -1.0, 1.0)
+        nearest, own = self._nearest(K, tell_apart=signs.min(initial=1.0) < 0)
+        below = signs * own[:, None] + self.values * (total - own[:, None])
         W = on_device_of(self.weights.astype(dtype_name(K.dtype), copy=False), K)
         sums = np.asarray(to_numpy(K @ W), dtype=float)
-        good = (below > 0) & (self.values > ZERO)
+        if signs.min(initial=1.0) < 0:
+            sums -= (1 - signs) * own[:, None] * self.weights[nearest]
+        good = np.abs(below) > ZERO * total
         return np.divide(sums, below, out=np.zeros(sums.shape), where=good)
+
+    def _nearest(self, K, tell_apart: bool) -> tuple[np.ndarray, np.ndarray]:
+        """The nearest training row of each row, and their affinity; equally near ones told apart.
+
+        By Cauchy and Schwarz no row of a kernel is nearer to others than to itself. Of affinities
+        that are given it may be: then it is found by those with all others.
+        """
+        nearest, own = nearest_affinities(K, self.own)
+        if isinstance(self.basis, PrecomputedBasis) and self.own.any():
+            doubt = np.flatnonzero(tell_apart | (own > (1 + 1e-9) * self.own[nearest]))
+            if doubt.size:
+                nearest[doubt] = most_alike(K[doubt], self.basis.G)
+                own = np.maximum(entries(K, nearest), 0.0)
+        return nearest, own
 
 
 @dataclass(frozen=True)
@@ -209,7 +229,7 @@ class FourierNormalizedProblem(AffinityProblem):
         self.operator = ToeplitzCovariance(grid.index, basis.amplitudes, weighted, False, threads)
 
     def assemble(self, pairs: Eigenpairs, X: Array) -> tuple[ReducedMap, np.ndarray]:
-        weights = pairs.vectors * np.sqrt(inverse(pairs.values))
+        weights = pairs.vectors * np.sqrt(inverse(np.maximum(pairs.values, 0)))
         map_ = ReducedMap(self.basis, weights, self.total)
         return map_, map_.functions(X)
 
@@ -265,22 +285,40 @@ def without_diagonal(M, T, precision: str, eigh=eigh) -> tuple[np.ndarray, np.nd
     return (H + H.T) / 2, C @ P
 
 
-def nearest_affinities(K, own) -> np.ndarray:
-    """k(x, x_j) for the j with the largest k(x, x_j) / sqrt(k(x_j, x_j)), (b,): the nearest row.
+def nearest_affinities(K, own) -> tuple[np.ndarray, np.ndarray]:
+    """The j with the largest k(x, x_j) / sqrt(k(x_j, x_j)), the nearest row, and k(x, x_j), (b,).
 
     By Cauchy and Schwarz that is i itself for x = x_i. Rows without an affinity with themselves
     are nobody's nearest.
     """
     roots = np.divide(1.0, np.sqrt(own), out=np.zeros(own.shape), where=own > 0)
+    if not roots.max() > 0:
+        return np.zeros(K.shape[0], dtype=int), np.zeros(K.shape[0])
     if is_sparse(K):
         j = np.asarray(K.multiply(roots[None]).tocsr().argmax(axis=1)).ravel()
-        found = np.asarray(K[np.arange(K.shape[0]), j], dtype=float).ravel()
-    elif roots.min() == roots.max():
-        found = to_numpy(array_namespace(K).max(K, axis=1))
     else:
-        j = (K * on_device_of(roots.astype(dtype_name(K.dtype)), K)).argmax(axis=1)
-        found = to_numpy(K[np.arange(K.shape[0]), j])
-    return np.maximum(found if roots.max() > 0 else np.zeros(K.shape[0]), 0.0)
+        even = roots.min() == roots.max()
+        scaled = K if even else K * on_device_of(roots.astype(dtype_name(K.dtype)), K)
+        j = to_numpy(array_namespace(K).argmax(scaled, axis=1))
+    return j, np.maximum(entries(K, j), 0.0)
+
+
+def most_alike(K, G) -> np.ndarray:
+    """The row of G that differs least from each row of K, (b,)."""
+    if not is_sparse(K):
+        scores = K @ G.T
+        return to_numpy(array_namespace(K).argmax(2 * scores - row_squares(G), axis=1))
+    scores, squares = csr_matrix(K @ G.T), np.asarray(G.multiply(G).sum(axis=1)).ravel()
+    # All above zero, which is what entries that are not stored count as.
+    scores.data = 2 * scores.data - squares[scores.indices] + 2 * squares.max(initial=1.0)
+    return np.asarray(scores.argmax(axis=1)).ravel()
+
+
+def entries(K, j) -> np.ndarray:
+    """K[i, j_i], (b,)."""
+    each = np.arange(K.shape[0])
+    found = K[each, j] if is_sparse(K) else K[on_device_of(each, K), on_device_of(j, K)]
+    return np.asarray(to_numpy(found), dtype=float).ravel()
 
 
 def floored(degrees, own) -> np.ndarray:
@@ -289,5 +327,5 @@ def floored(degrees, own) -> np.ndarray:
 
 
 def inverse(values) -> np.ndarray:
-    """1 / l for the eigenvalues above zero, and 0 for the others, (k,)."""
-    return np.divide(1.0, values, out=np.zeros(values.shape), where=values > ZERO)
+    """1 / l for the eigenvalues that are not zero, and 0 for the others, (k,)."""
+    return np.divide(1.0, values, out=np.zeros(values.shape), where=np.abs(values) > ZERO)
