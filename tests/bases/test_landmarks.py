@@ -330,19 +330,24 @@ def values_asked_for(monkeypatch):
     return asked
 
 
+@pytest.mark.parametrize("product", [True, False])
 @pytest.mark.parametrize("n", [1500, 2000, 5000])
-def test_a_fit_shares_what_it_evaluates(n, values_asked_for):
-    """The same rows serve sums, certificate and signs: speed where a fit takes milliseconds."""
+def test_what_a_fit_evaluates(n, product, values_asked_for, monkeypatch):
+    """Rows with landmarks, judges and signs, and all pairs once where they are multiplied."""
+    if not product:
+        monkeypatch.setattr("mercer.fitting.remainder.LEAST_WORK", 0)
     X, m = generator(n).standard_normal((n, 6)), 100
     KernelPCA(10, kernel="rbf", gamma=0.2, basis=Landmarks(m), random_state=0).fit(X)
-    pool, judges = default_pool(n, m), n if n <= ALL_ROWS else SAMPLE_ROWS
-    again = 0 if n <= ALL_ROWS else judges + SIGN_ROWS
-    least = pool**2 + m**2 + (n + again) * m
-    assert least <= sum(values_asked_for) <= least + judges * block_rows(m)
+    pool, judges = default_pool(n, m), n if n <= ALL_ROWS else SAMPLE_ROWS * (not product)
+    again = judges + (n if n <= ALL_ROWS else SIGN_ROWS) + n * product
+    least = pool**2 + m**2 + (n + again) * m + product * n * (n + 1) // 2
+    most = least + judges * block_rows(m) + product * 512 * n  # tiles on the diagonal are whole
+    assert least <= sum(values_asked_for) <= most
 
 
-def test_pairs_that_can_tell_nothing_are_not_asked_for(values_asked_for):
+def test_pairs_that_can_tell_nothing_are_not_asked_for(values_asked_for, monkeypatch):
     """Few rows that leave much make a sample say no more than the trace."""
+    monkeypatch.setattr("mercer.fitting.remainder.LEAST_WORK", 0)
     X = generator(3).standard_normal((3000, 2))
     X[::100] *= 100
     basis = Landmarks(points=X[1:21])

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, block_diag
-from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dpstrf, dtrtri
 
 from ..compute import is_sparse, on_device_of, to_numpy
@@ -113,20 +112,15 @@ class Whitening:
             return basis, basis.block_products(X, dtype=np.float64)
         return basis, basis.block_products(X, self.W)
 
-    def coordinates(self, basis: Basis, X: Array) -> tuple[Basis, Callable[[slice], Any]]:
-        """The basis vectors used, and the function of blocks of X to their coordinates."""
-        basis = self._used_of(basis)
-        return basis, basis.block_products(X, self.W, dtype=np.float64)
-
     def _used_of(self, basis: Any) -> Any:
         return basis if self.used is None else basis.subset(self.used)
 
-    def slack(self, moments: Any, u: float, energy: float, summed: bool) -> float:
+    def slack(self, moments: Any, u: float, energy: float) -> float:
         """What rounding of the coordinates may change an eigenvalue by.
 
         In direction j of the basis, with eigenvalue l_j and energy e_j of the rows, rounding u of
         kernel values changes the basis by u tr G / l_j, and the rows by u sqrt(e tr G / l_j),
-        where e is their energy in all. Rows whitened after they are `summed` have the rounding of
+        where e is their energy in all. Rows whitened after they are summed have the rounding of
         the sums, whose size is sum l_i s_i with s the centered energy, over l_j; its signs vary.
         """
         if self.W is None or not self.W.size:
@@ -137,7 +131,7 @@ class Whitening:
         rows = np.sqrt(energy) * np.sqrt(trace)
         early = u * float(trace * (inverse @ along) + rows * np.sqrt(along * inverse).sum())
         late = 0.0
-        if summed and self.late is not None:
+        if self.late is not None:
             late = EPS * float((spread / inverse).sum() * np.linalg.norm(inverse))
         return COORDINATE_ROUNDING * (early + late)
 
@@ -184,16 +178,7 @@ class CholeskyWhitening(Whitening):
 
         return basis, parted
 
-    def coordinates(self, basis: Basis, X: Array) -> tuple[Basis, Callable[[slice], Any]]:
-        """See `Whitening.coordinates`; half of the products of a full W."""
-        basis = self._used_of(basis)
-        products = basis.block_products(X, dtype=np.float64)
-        return (
-            basis,
-            lambda block: dtrmm(1.0, self.W.T, products(block).T, lower=1, overwrite_b=1).T,
-        )
-
-    def slack(self, moments: Any, u: float, energy: float, summed: bool) -> float:
+    def slack(self, moments: Any, u: float, energy: float) -> float:
         """See `Whitening.slack`.
 
         Rounding of the factor is as if G were wrong by k eps of its trace. tr W C W', C the second
@@ -204,7 +189,7 @@ class CholeskyWhitening(Whitening):
         k, u = self.width, max(u, self.width * EPS)
         weights = max(float(np.sum(moments.about_zero() * (self.W.T @ self.W))), 0.0)
         early = u * (self.trace * weights + np.sqrt(energy * self.trace * k * weights))
-        spread = np.abs(np.diagonal(moments.scatter)) * summed
+        spread = np.abs(np.diagonal(moments.scatter))
         sums = [float(spread[part].sum()) for part in self.parts]
         late = EPS * len(sums) * float(np.dot(sums, self.conditions))
         return COORDINATE_ROUNDING * (early + late)

@@ -365,10 +365,8 @@ class KernelModel(Scores, TransformerMixin, Door):
         if not basis.spans_data:
             self.X_sample_ = copied(problem.model_rows)
             if result.vectors is None:
-                scores = result.scores
-                if scores is None:
-                    step = 1 if problem.count <= MODEL_ROWS else MODEL_ROWS // SIGN_ROWS
-                    scores = self.expansion_.scores(self.X_sample_[::step])
+                step = 1 if problem.count <= MODEL_ROWS else MODEL_ROWS // SIGN_ROWS
+                scores = self.expansion_.scores(self.X_sample_[::step])
                 # As of a fit to all points: the largest score of a training row is positive.
                 self.expansion_ = self.expansion_.stretched(peak_signs(scores))
             if basis.points is not None:

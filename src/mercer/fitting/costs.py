@@ -26,7 +26,7 @@ from ..selectors.sampling import default_pool, second_stage
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver
 from ..solvers.block_krylov import BASIS_BLOCKS, DRAFT_FLOOR, WIDEST_BLOCK
 from ..solvers.peers import finds_all, lanczos_size
-from .remainder import BLOCK, PAIR_STEP, PAIRED_ROWS, pair_count, sample_size
+from .remainder import BLOCK, PAIR_STEP, PROBES, multiplies, pair_count, sample_size
 
 # Double precision tiles and products against single ones.
 FULL_COST = 2.3
@@ -354,13 +354,16 @@ def landmarks(work: Workload, speeds: Speeds, size: int | None = None) -> Estima
     # A landmark takes 60 microseconds whatever the pool, and products with it: greedy or pivots.
     choice = 6e-5 * m + pool * width * (value + m * product * (1.5 if greedy else 0.5))
     whiten = 1.5 * m**3 * product  # a Cholesky factor, and the sums that it whitens
-    judged = min(n, sample_size(n))
-    judge = judged * (m * (value + m * product) + BLOCK * (value + (m + 2 * BLOCK) * product))
+    values, product_seconds = judging_product(work, speeds, m)
+    judged = 0 if values > 0 and n > sample_size(n) else min(n, sample_size(n))
+    judge = product_seconds + judged * (
+        m * (value + m * product) + BLOCK * (value + (m + 2 * BLOCK) * product)
+    )
     signs = min(n, SIGN_ROWS) * m
     seconds = choice + whiten + judge + signs * value + moments_seconds(work, m, value, speeds)
     # Kernels prepare five copies of the rows.
     most = max(moments_memory(work, m, 5), 8 * pool * width)
-    evaluations = n * m + pool * width + judged * (m + BLOCK) + signs
+    evaluations = n * m + pool * width + judged * (m + BLOCK) + signs + values
     note = f"approximate, error certified; {m} landmarks, one pass over the data"
     fits = most <= work.memory
     return Estimate(LANDMARKS, Dense(), evaluations, most, seconds, fits, note, approximate=True)
@@ -370,22 +373,28 @@ def features(work: Workload, speeds: Speeds, size: int | None = None) -> Estimat
     """One reading of the rows through the feature map."""
     n, d, m = work.n, work.d, size or 500
     angle = d * speeds.multiply / 2
-    if n <= PAIRED_ROWS:
-        pairs, judged = n * n / 2, 0
-        pair = speeds.evaluate + m * speeds.multiply
-    else:
-        pairs, judged = pair_count(n, m, d), 8 * PAIR_STEP * (4 * d + m // 2)
-        # A pair of rows that is judged, and each number of it.
-        pair = 2e-7 + d * 1e-8 + m * (ROUGH_SECONDS / 2 + angle)
+    values, judge = judging_product(work, speeds, m)
+    pairs, judged = 0 if values else pair_count(n, m, d), 8 * PAIR_STEP * (4 * d + m // 2)
+    # A pair of rows that is judged, and each number of it.
+    pair = 2e-7 + d * 1e-8 + m * (ROUGH_SECONDS / 2 + angle)
     signs = min(n, SIGN_ROWS) * m * (ROUGH_SECONDS + angle)
     value = FEATURE_SECONDS + FULL_COST * angle
-    seconds = signs + pairs * pair + moments_seconds(work, m, value, speeds)
+    seconds = signs + judge + pairs * pair + moments_seconds(work, m, value, speeds)
     most = max(moments_memory(work, m, 3), judged)  # features are made of three copies of the rows
     name, fits = 'basis="features"', most <= work.memory and work.r <= m
     note = f"approximate, error estimated; {m} features; landmarks are closer at equal size"
     if work.r > m:
         note = f"{m} features give {m} components at most"
-    return Estimate(name, Dense(), n * m + pairs, most, seconds, fits, note, approximate=True)
+    return Estimate(
+        name, Dense(), n * m + pairs + values, most, seconds, fits, note, approximate=True
+    )
+
+
+def judging_product(work: Workload, speeds: Speeds, m: int) -> tuple[float, float]:
+    """Kernel values and seconds of the product that judges m basis vectors, where there is one."""
+    values = work.n**2 / 2 * multiplies(work.n, work.d, m, work.r, work.memory)
+    each = speeds.evaluate + 2 * (work.r + PROBES) * speeds.multiply
+    return values, values * each / work.threads
 
 
 def moments_seconds(work: Workload, m: int, value: float, speeds: Speeds) -> float:

@@ -179,24 +179,19 @@ def row_moments(
     X: Array,
     weights: Array | None = None,
     columns: Callable[[slice], Any] | None = None,
-    kept: Array | None = None,
 ) -> Moments:
     """Moments of the rows of X against the basis; those of blocks add up to those of all.
 
     Their sum over all blocks becomes that of coordinates by `whitened`. Each row counts as often as
     its weight says, once where there are none. ``columns(block)``, if given, are further columns of
-    a block of rows, (b, q), which follow the coordinates. `kept`, if given, is filled with the
-    coordinates of all rows, (n, k), of which moments are then made.
+    a block of rows, (b, q), which follow the coordinates.
     """
     X = basis.engine.place(X)
-    way = whitening.summands if kept is None else whitening.coordinates
-    basis, rows_of = way(basis, X)
+    basis, rows_of = whitening.summands(basis, X)
     rows, n = basis.product_rows(X), X.shape[0]
 
     def products(block):
         P = rows_of(block)
-        if kept is not None:
-            kept[block] = P
         if columns is None:
             return P
         xp = array_namespace(P)

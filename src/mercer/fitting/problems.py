@@ -28,7 +28,7 @@ from .certificate import (
 )
 from .expansion import KernelExpansion
 from .moments import Moments
-from .remainder import SINGLE_ENTRY, Remainder, judge
+from .remainder import SINGLE_ENTRY, Remainder, judge, narrowed
 
 # Rounding of an entry of the kernel matrix beside that of its inner product, and of sums over n
 # rows over sqrt(n), in units of eps.
@@ -62,15 +62,12 @@ class Result:
         Canonical; with all points as the basis their vectors are those of the rows.
     vectors : array of shape (n, r) or None
         Eigenvectors of the rows, where they are known.
-    scores : array of shape (n, r) or None
-        Scores of all rows, where they are known without another pass.
     """
 
     expansion: KernelExpansion
     certificate: Certificate
     pairs: Eigenpairs
     vectors: Any = None
-    scores: Any = None
 
 
 class Problem(ABC):
@@ -278,10 +275,10 @@ class ReducedProblem(Problem):
     sample : array or None
         Rows drawn uniformly without replacement and independently of the basis, on which the
         certificate judges what the basis leaves out.
-    coordinates : array of shape (n, k) or None
-        Of all rows, where they are few enough to be kept.
     seed : int
-        What pairs of sampled rows are drawn by.
+        What pairs of sampled rows and random vectors are drawn by.
+    exact : GramProblem or None
+        That of all rows, where one product with its matrix costs little beside the fit.
     """
 
     basis: Basis
@@ -289,10 +286,10 @@ class ReducedProblem(Problem):
     moments: Moments
     center: bool = True
     sample: Any = None
-    coordinates: Any = None
     seed: int = 0
     n_rows: int | None = None
     model_rows: Any = None
+    exact: GramProblem | None = None
 
     def __post_init__(self):
         if not np.isfinite(self.moments.scatter).all() or not np.isfinite(self.moments.energy):
@@ -339,7 +336,7 @@ class ReducedProblem(Problem):
         """What rounding of kernel values and coordinates may change an eigenvalue by."""
         u, energy = max(EPS, self.basis.rounding()), abs(self.scale)
         slack = (self.rounding + u) * max(abs(self.total), energy)
-        slack += self.whitening.slack(self.moments, u, energy, self.coordinates is None)
+        slack += self.whitening.slack(self.moments, u, energy)
         # More energy in the span than there is: rounding was worse than that.
         return max(slack, 2 * (self.moments.projected_energy - energy))
 
@@ -349,12 +346,7 @@ class ReducedProblem(Problem):
         return None if self.sample is None else judge(self)
 
     def result(self, pairs: Eigenpairs) -> Result:
-        scores = None
-        if self.coordinates is not None:
-            Q = to_numpy(pairs.vectors) * (pairs.values > 0)
-            scores = self.coordinates @ Q
-            scores = scores - self.moments.mean @ Q if self.center else scores
-        return Result(self.expand(pairs), self.certificate(pairs), pairs, scores=scores)
+        return Result(self.expand(pairs), self.certificate(pairs), pairs)
 
     def expand(self, pairs: Eigenpairs) -> KernelExpansion:
         """The mean and the directions along `vectors`, in coordinates."""
@@ -362,10 +354,11 @@ class ReducedProblem(Problem):
         return expansion_of(self.basis, self.whitening, mean, pairs)
 
     def certificate(self, pairs: Eigenpairs) -> Certificate:
-        """What the span leaves out, rounding, and the sampled rows."""
-        return projection_certificate(
+        """What the span leaves out, rounding, and the sampled rows or a product with all."""
+        found = projection_certificate(
             pairs, self.total, self.lost, self.slack, self.remainder, *self.judgment()
         )
+        return found if self.exact is None else narrowed(found, self, pairs)
 
     def judgment(self) -> tuple[bool, bool]:
         """Whether what the span leaves out is a bound, and whether the kernel is indefinite."""

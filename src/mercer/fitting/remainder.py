@@ -2,9 +2,10 @@
 
 Eigenvalues of the approximation are within |E| of the exact ones, so |E|, its largest singular
 value, is what a certificate needs. It is judged on rows drawn uniformly without replacement, s of
-n. `landmark_remainder` is for a span, whose E is positive semidefinite, `feature_remainder` and
-`paired_remainder` for features, whose E has either sign. The first two hold for certain where the
-sample is all rows. Proofs: docs/certificate.md.
+n. `landmark_remainder` is for a span, whose E is positive semidefinite, and holds for certain where
+the sample is all rows; `paired_remainder` is for features, whose E has either sign. `narrowed` is
+for rows so few that one product with K costs little.
+Proofs: docs/certificate.md.
 
 References: Hoeffding (1963) for sampling without replacement and for means of bounded numbers;
 Maurer (2003), A bound on the deviation probability for sums of non-negative random variables.
@@ -15,11 +16,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import gammaincinv
 
 from ..bases import FeatureBasis
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import dtype_name
+from ..compute.linalg import leading_eigh
 from ..kernels.base import row_squares
+from ..operators import in_ordinary_units
 
 # Chance that a likely interval is wrong.
 FAILURE = 1e-6
@@ -31,8 +35,8 @@ BLOCK, LEAST_BLOCK = 128, 32
 PART_ROWS, DEVICE_ROWS = 2000, 4096
 # Rows whose blocks stay in the cache.
 CHUNK_ROWS = 512
-# Thresholds between rows that leave little and rows that leave much, each a fourth of the last.
-THRESHOLDS, STEP = 8, 4.0
+# Thresholds between rows that leave little and rows that leave much, each half of the last.
+THRESHOLDS, STEP = 16, 2.0
 # Rows up to which all are looked at; above, the least of a sample, and its share of all: a few
 # percent of the work of a fit.
 ALL_ROWS, SAMPLE_ROWS, SAMPLE_SHARE = 2000, 1000, 40
@@ -40,16 +44,24 @@ ALL_ROWS, SAMPLE_ROWS, SAMPLE_SHARE = 2000, 1000, 40
 MOST_ROWS = 20_000
 # Rounding of an entry of E in single precision, over its largest value.
 SINGLE_ENTRY = 4e-6
-# Rows up to which features are judged on all pairs: those of more rows would cost more than the
-# fit. Above, pairs drawn from all rows: one a row, or so many that they take about an eighth of
-# the fit's time, where a pair costs as much as `PAIR_COLUMNS` features of a row and one for each
-# column; at least and at most so many; and how many at once.
-PAIRED_ROWS = 512
+# Features are judged on pairs drawn from all rows: one a row, or so many that they take about an
+# eighth of the fit's time, where a pair costs as much as `PAIR_COLUMNS` features of a row and one
+# for each column; at least and at most so many; and how many at once.
 PAIR_SHARE, PAIR_COLUMNS = 8, 20
 LEAST_PAIRS, MOST_PAIRS, PAIR_STEP = 4096, 2**16, 2048
 # Share of the budget that rows which the basis is judged on may take, and floats for each of
 # them beside its features: its kernel with a block of others, twice.
 WITNESS_SHARE, PAIR_WIDTH = 8, 2 * BLOCK
+# Components beyond those kept that a product with K takes: where the last ones kept have close
+# neighbors, these would else be among what is only bounded. And random vectors, which bound it.
+SPARE, PROBES = 10, 32
+# Upper ends tried for all components, distances from what is bounded that fall by a ratio.
+STEPS, RATIO = 48, 1.3
+# Work of a product that nobody waits for (0.15 s), its share of the fit's beyond
+# that, and what an entry of K costs beside its inner product; in multiplications.
+LEAST_WORK, WORK_SHARE, ENTRY_WORK = 1.2e10, 2, 40
+# Share that is lost above which single precision, twice as fast, hides nothing of the error.
+SINGLE_LOST = 2e-3
 
 
 @dataclass(frozen=True)
@@ -90,48 +102,107 @@ def judge(problem: Any) -> Remainder | None:
 
     None where the sample says nothing.
     """
-    basis, whitening, moments = problem.basis, problem.whitening, problem.moments
-    rows, kept, count = problem.sample, problem.coordinates, problem.count
+    basis, rows, count = problem.basis, problem.sample, problem.count
     if not basis.kernel.definite:
         return None  # what is left of an indefinite kernel bounds nothing
-    engine, s = basis.engine, rows.shape[0]
-    features = basis if isinstance(basis, FeatureBasis) else None
-    # Features are many, and wrong by far more than their rounding.
-    dtype = basis.precision(np.empty((0, 1), np.float64 if features is None else np.float32))
-    width = PAIR_WIDTH + (0 if features is None else features.features.scratch)
-
-    def room(width):
-        """Rows of so many numbers that fit a small share of the budget."""
-        return max(2, engine.memory // (WITNESS_SHARE * 8 * width))
-
-    def placed(rows) -> tuple[Any, Any]:
-        """The rows where they are computed with, and the function of slices to coordinates."""
-        sparse = is_sparse(rows)
-        rows = rows.astype(dtype, copy=False) if sparse else engine.asarray(rows, dtype)
-        if kept is not None and rows.shape[0] == kept.shape[0]:
-            return rows, kept.__getitem__
-        W = whitening.weights
-        W = None if W is None else engine.asarray(W, dtype)
-        return rows, basis.block_products(rows, W, dtype=dtype)
-
-    if features is None:
-        if s > room(width):
-            rows = rows[np.random.default_rng(s).choice(s, room(width), replace=False)]
-        store, block = engine.memory // WITNESS_SHARE, block_rows(basis.size)
-        trace = problem.lost + problem.slack
-        given = *placed(rows), count, trace, moments.largest, block, store
-        return landmark_remainder(basis.kernel, *given)
-    largest = moments.largest + max(moments.largest, features.entry_size())
-    if s == count and s <= min(PAIRED_ROWS, room(width)):
-        return feature_remainder(basis.kernel, *placed(rows), largest)
+    engine, largest, share = basis.engine, problem.moments.largest, WITNESS_SHARE * 8
+    if not isinstance(basis, FeatureBasis):
+        if rows.shape[0] > (room := max(2, engine.memory // (share * PAIR_WIDTH))):
+            chosen = np.random.default_rng(rows.shape[0]).choice(rows.shape[0], room, replace=False)
+            rows = rows[chosen]
+        rows = rows.astype(float, copy=False) if is_sparse(rows) else engine.asarray(rows)
+        coordinates = basis.block_products(rows, problem.whitening.weights, dtype=np.float64)
+        trace, store = problem.lost + problem.slack, engine.memory // WITNESS_SHARE
+        given = coordinates, count, trace, largest, block_rows(basis.size), store
+        return landmark_remainder(basis.kernel, rows, *given)
+    largest += max(largest, basis.entry_size())
     if not np.isfinite(largest):
         return None  # no sample says anything of what nothing bounds
+    # Features are many, and wrong by far more than their rounding.
+    dtype, (s, d) = basis.precision(np.empty((0, 1), np.float32)), rows.shape
 
     def errors(i, j):
-        return features.pair_errors(rows[i], rows[j], dtype)
+        return basis.pair_errors(rows[i], rows[j], dtype)
 
-    pairs, step = pair_count(s, basis.size, rows.shape[1]), room(width + 8 * rows.shape[1])
+    step = max(2, engine.memory // (share * (PAIR_WIDTH + basis.features.scratch + 8 * d)))
+    pairs = pair_count(s, basis.size, d)
     return paired_remainder(errors, s, count, largest, problem.seed, pairs, min(PAIR_STEP, step))
+
+
+def multiplies(n: int, d: int, size: int, r: int, memory: int) -> bool:
+    """Whether one product with the kernel matrix costs little beside a fit of `size` vectors."""
+    columns = r + SPARE + PROBES
+    work = n * n * (d + 2 * columns + ENTRY_WORK) + 10 * STEPS * columns**3
+    fit, held = n * size * (2 * d + size + ENTRY_WORK), 8 * columns * (6 * n + STEPS * columns)
+    return work <= max(LEAST_WORK, fit / WORK_SHARE) and 4 * held <= memory
+
+
+def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
+    """The certificate of a `ReducedProblem`, with intervals from a product with the exact matrix A.
+
+    With Q an orthonormal basis of the scores found, T = Q'AQ, R = AQ - QT, and g at least the
+    largest eigenvalue of C = (I - QQ')A(I - QQ'), eigenvalues of T are at most those of A, and A
+    has no more eigenvalues above m > g than T + R'R / (m - g) (Schur complement, Sylvester).
+    For the top eigenvector w of C and G of independent normal numbers, |C|^2 |G'w|^2 is at most
+    the largest eigenvalue of (CG)'CG, and |G'w|^2 is chi-squared.
+    """
+    exact, values, r = problem.exact, pairs.values, len(pairs.values)
+    A, features = exact.operator, not problem.basis.exact_norms
+    slack = 2 * exact.slack
+    if A.draft is not None and (features or problem.lost > SINGLE_LOST * problem.scale):
+        A, slack = A.draft, slack + 4 * SINGLE_ENTRY * exact.scale
+    operator, unit = in_ordinary_units(A)
+    B = np.asfortranarray(to_numpy(problem.operator.to_dense()))
+    found, U = leading_eigh(B, min(r + SPARE, len(B)))
+    S = to_numpy(problem.expand(replace(pairs, values=found, vectors=U)).scores(exact.basis.points))
+    S = S[:, found > 0]
+    Q, _ = np.linalg.qr(S if A.weights is None else np.sqrt(A.weights)[:, None] * S)
+    G = np.random.default_rng([problem.seed, 1]).standard_normal((len(Q), PROBES))
+    V = operator.vectors(np.hstack([Q, G - Q @ (Q.T @ G)]))
+    AV, k = to_numpy(operator @ V), Q.shape[1]
+    QAV = Q.T @ AV
+    T, R = (QAV[:, :k] + QAV[:, :k].T) / 2, AV - Q @ QAV
+    total = A.trace()
+    beyond = total - unit * float(np.trace(T))
+    if not features:
+        # What the span has beyond these components, and what it leaves out.
+        left = problem.lost if problem.remainder is None else problem.remainder.sure
+        rest = (found[-1] if len(found) < len(B) else 0.0) + problem.slack
+        beyond = min(beyond, rest + max(left, 0.0))
+    probed = unit * np.linalg.norm(R[:, k:], 2) / np.sqrt(2 * gammaincinv(PROBES / 2, FAILURE))
+    squares = R[:, :k].T @ R[:, :k]
+    sure, likely = (
+        np.maximum(values, unit * upper_ends(T, squares, (g + slack) / unit, r) + slack)
+        for g in (max(beyond, 0.0), min(max(beyond, 0.0), probed))
+    )
+    # What was found stays within its interval.
+    lower = np.pad(np.linalg.eigvalsh(T)[::-1][:r], (0, max(r - k, 0))) * unit - slack
+    lower = np.maximum(np.minimum(values, lower), 0.0)
+    if certificate.kind == "bound":
+        lower = np.maximum(lower, certificate.eigenvalue_lower)
+        sure = np.minimum(sure, certificate.eigenvalue_upper)
+        likely = np.minimum(likely, sure)
+    return replace(
+        certificate,
+        eigenvalue_lower=lower,
+        eigenvalue_upper=sure if certificate.kind == "bound" else likely,
+        confidence=1.0 if np.array_equal(sure, likely) else 1.0 - FAILURE,
+        likely_lower=lower,
+        likely_upper=likely,
+    )
+
+
+def upper_ends(T: np.ndarray, squares: np.ndarray, g: float, r: int) -> np.ndarray:
+    """Upper ends of the r largest eigenvalues, see `narrowed`.
+
+    The i-th is at most m, or at most the i-th of T + squares / (m - g), for every m > g.
+    """
+    root = float(np.sqrt(np.linalg.norm(squares, 2)))
+    most = max(float(np.linalg.eigvalsh(T).max(initial=g)) - g, 0.0) + root
+    steps = max(most, np.finfo(float).tiny) * RATIO ** -np.arange(STEPS)
+    sums = np.linalg.eigvalsh(T + squares / steps[:, None, None])[:, ::-1][:, :r]
+    sums = np.pad(sums, ((0, 0), (0, r - sums.shape[1])), constant_values=g)
+    return np.maximum(g + steps[:, None], sums).min(axis=0)
 
 
 def landmark_remainder(
@@ -237,46 +308,15 @@ def sampled_norm(diagonal, norms: float, count: int, trace: float, largest: floa
         Sum of the norms of E over blocks that the sample is cut into.
     """
     s, top = len(diagonal), float(diagonal.max(initial=0.0))
-    log = np.log(2 * THRESHOLDS / FAILURE)
-    seen = count / max(s, 1) * norms
-    bounds = [raised(seen, largest * count * log / s)]
-    small = [largest / STEP**k for k in range(1, THRESHOLDS) if largest / STEP**k >= top]
-    if small:
-        threshold, mean = small[-1], max(trace, 0.0) / count
-        # Bernstein: these numbers are at most the threshold, and their mean is at most `mean`.
-        error = np.sqrt(2 * threshold * mean * log / s) + threshold * log / (3 * s)
-        others = max(trace - count * (float(diagonal.mean()) - error), 0.0)
-        bounds.append(raised(seen, threshold * count * log / s) + others)
-    return min(bounds)
-
-
-def feature_remainder(kernel, X, coordinates, largest: float) -> Remainder:
-    """Bounds on |E| for any symmetric E = K - Y Y', by its Frobenius norm: all pairs of all rows.
-
-    Parameters
-    ----------
-    kernel : callable
-        ``kernel(X, Z)``, the kernel matrix between some rows.
-    X : array or sparse matrix of shape (s, d)
-        All rows.
-    coordinates : callable
-        As in `landmark_remainder`.
-    largest : float
-        No entry of E is larger in modulus.
-    """
-    s, squares = X.shape[0], 0.0
-    Y = coordinates(slice(0, s))
-    step = BLOCK if in_main_memory(X) else s
-    for start in range(0, s, step):
-        block = slice(start, min(start + step, s))
-        E = kernel(X[block], X[start:])
-        E -= Y[block] @ Y[start:].T
-        # Pairs of two blocks count twice.
-        squares += 2 * squared(E) - squared(E[:, : E.shape[0]])
-    norm = float(np.sqrt(squares))
-    if dtype_name(Y.dtype) == "float32":
-        norm += s * SINGLE_ENTRY * largest
-    return Remainder(norm, norm, False, 1.0)
+    spread, bounds = np.log(2 * THRESHOLDS / FAILURE) / max(s, 1), []
+    small = [largest / STEP**k for k in range(THRESHOLDS) if largest / STEP**k >= top]
+    for threshold in {largest, small[-1] if small else largest} - {0.0}:
+        # Of numbers from 0 to the threshold: no mean is larger, and none is smaller.
+        light = likely_share(norms / (s * threshold), spread)
+        rest = 1.0 - likely_share(1.0 - float(diagonal.mean()) / threshold, spread)
+        others = max(trace - count * threshold * rest, 0.0) if threshold < largest else 0.0
+        bounds.append(count * threshold * light + others)
+    return min(bounds, default=0.0)
 
 
 def pair_count(rows: int, features: int, columns: int) -> int:
@@ -361,12 +401,6 @@ def squared(E) -> float:
     if isinstance(E, np.ndarray):
         return float(np.square(E, dtype=np.float64).sum())
     return float((array_namespace(E).asarray(E, dtype=array_namespace(E).float64) ** 2).sum())
-
-
-def raised(seen: float, spread: float) -> float:
-    """The largest mean m with m - sqrt(2 spread m) <= seen."""
-    a = spread / 2
-    return float((np.sqrt(a) + np.sqrt(a + max(seen, 0.0))) ** 2)
 
 
 def spectral_bounds(E):

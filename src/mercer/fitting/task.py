@@ -26,9 +26,8 @@ from ..kernels import Kernel
 from .checkpoint import Checkpoint
 from .choosing import Plan, decide, recipe_of
 from .functions import MomentsOf, RangeOf, SurveyOf, Together, TrigonometricOf
-from .moments import row_moments
 from .problems import ColumnProblem, FourierProblem, GramProblem, Problem, ReducedProblem
-from .remainder import ALL_ROWS, SAMPLE_ROWS, sample_size
+from .remainder import ALL_ROWS, SAMPLE_ROWS, multiplies, sample_size
 from .sampling import sampled_numbers
 
 # Rows kept with a model whose basis is not the data, for signs, neighbors and regressions.
@@ -36,8 +35,8 @@ MODEL_ROWS = 2000
 # Bytes for each entry of the pilot's Gram matrix that selectors were seen to hold: from none at
 # all to 25, which is `SparseBayes`; the default holds 10.
 ENTRY_BYTES = 26
-# Share of the budget that sampled rows may take, and that coordinates of all rows may.
-ROWS_SHARE, COORDINATES_SHARE = 16, 16
+# Share of the budget that sampled rows may take.
+ROWS_SHARE = 16
 # What makes a second sample of the same rows independent of the first.
 WITNESS = 0x5DEECE66D
 
@@ -227,18 +226,24 @@ def small_problem(task: FitTask, recipe: BasisRecipe, kernel: Kernel) -> Problem
     check_moments(basis.size, basis.noun, engine)
     whitening = choose_whitening(basis, task.pilot, task.rows.shape[0])
     function = task.moments_of(basis, whitening, weights=weights)
-    moments, witnesses, coordinates, kept = witnessed(task, function)
-    # What a uniform sample says holds for rows that count alike.
-    judges = witnesses if weights is None else None
-    found = basis, whitening, moments, task.center, judges, coordinates
-    return ReducedProblem(*found, task.seed, n_rows, kept)
+    moments, judges, kept = witnessed(task, function)
+    exact, (n, d) = None, task.rows.shape
+    if task.array is not None and type(function) is MomentsOf and kernel.definite:
+        r = min(task.count_asked or basis.size, basis.size)
+        if multiplies(n, d, basis.size, r, engine.memory):
+            gram = task.rows.gram(basis.kernel, engine, r)
+            gram.keep_nothing()
+            exact = GramProblem(gram, task.center, weights)
+    # What a uniform sample says holds for rows that count alike; a product with all says more.
+    few = exact is None or (basis.exact_norms and n <= ALL_ROWS)
+    if weights is not None or not few:
+        judges = None
+    found = basis, whitening, moments, task.center, judges
+    return ReducedProblem(*found, task.seed, n_rows, kept, exact)
 
 
-def witnessed(task: FitTask, function: MomentsOf) -> tuple[Any, Any, Any, Any]:
-    """Moments, rows of the same pass that judge the basis, coordinates of all rows, rows to keep.
-
-    Coordinates are None unless they are few enough to be kept.
-    """
+def witnessed(task: FitTask, function: MomentsOf) -> tuple[Any, Any, Any]:
+    """Moments, rows of the same pass that judge the basis, rows to keep."""
     rows, (n, d), memory = task.rows, task.rows.shape, task.engine.memory
     size = max(2, min(sample_size(n), memory // (ROWS_SHARE * 8 * d)))
     if task.array is None:
@@ -246,26 +251,13 @@ def witnessed(task: FitTask, function: MomentsOf) -> tuple[Any, Any, Any, Any]:
         size = min(size, SAMPLE_ROWS if (n or 0) > ALL_ROWS else ALL_ROWS)
         (sums, seen), kept = one_pass(task, function, SurveyOf(size, task.seed ^ WITNESS))
         wanted = size if seen.count <= ALL_ROWS else min(size, SAMPLE_ROWS)
-        return function.finished(sums), seen.sample.leading(wanted).rows, None, kept
-    basis, whitening, some = function.basis, function.whitening, rows.placed
-    if n > size and basis.exact_norms:
+        return function.finished(sums), seen.sample.leading(wanted).rows, kept
+    some = rows.placed
+    if n > size and function.basis.exact_norms:
         some = some[sampled_numbers(n, size, task.seed ^ WITNESS)]
-    elif (
-        type(function) is MomentsOf
-        and task.weights is None
-        and basis.exact_norms
-        and whitening.W is not None
-        and task.engine.device is None
-        and COORDINATES_SHARE * 8 * n * basis.size <= memory
-    ):
-        # Where all rows judge landmarks, their coordinates serve the sums and the judgment.
-        basis.kernel.check(some)
-        Y = np.empty((n, whitening.width))
-        moments = row_moments(basis, whitening, some, kept=Y)
-        return moments, some, Y, rows.sample(MODEL_ROWS, task.seed)
     # Features are judged on pairs of rows, few of which are then looked at.
     (sums,), kept = one_pass(task, function)
-    return function.finished(sums), some, None, kept
+    return function.finished(sums), some, kept
 
 
 def one_pass(task: FitTask, *functions: Any) -> tuple[tuple, Any]:

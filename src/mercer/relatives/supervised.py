@@ -264,7 +264,7 @@ class SupervisedGram(Supervised):
             pairs = replace(pairs, least=float(np.linalg.eigvalsh(self.small)[0]))
         uncertain = self.norm * self.inner.uncertain
         certificate = residual_certificate(pairs, self.total, self.slack, uncertain, definite)
-        found = self.inner.expand(pairs), certificate, pairs, pairs.vectors, S * signs
+        found = self.inner.expand(pairs), certificate, pairs, pairs.vectors
         self.inner.basis.release()
         return SupervisedResult(*found, variances=variances)
 
