@@ -254,7 +254,7 @@ def drawn_fit(seed, n, basis):
     model.set_params(basis=basis(rng), center=center, random_state=seed)
     X = X.astype(np.float32) if rng.random() < 0.3 else X
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Only .* landmarks were chosen")
+        warnings.filterwarnings("ignore", "Only .* landmarks were chosen|.* more than the rank")
         model.fit(X, sample_weight=weights)
     K = model.kernel_(X.astype(float))
     w = np.ones(n) if weights is None else weights
