@@ -158,7 +158,7 @@ class NoveltyDetector(OutlierMixin, Door):
     def score_samples(self, X: Array) -> Array:
         """Minus the reconstruction error of every row, (n,): lower is more novel."""
         check_is_fitted(self)
-        return -self.model_.reconstruction_error(self._rows(X, reset=False))
+        return restore(-self.model_.reconstruction_error(self._rows(X, reset=False)), X)
 
     def decision_function(self, X: Array) -> Array:
         """Scores from the threshold, (n,): negative for novel rows."""

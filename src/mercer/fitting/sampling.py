@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ..compute import stack_rows
+from ..compute import on_device_of, stack_rows
 
 # Numbers whose keys are made at once: what stays in the cache is made ten times faster.
 BLOCK = 2**14
@@ -62,7 +62,7 @@ class RowSample:
     def _smallest(self, X, keys) -> "RowSample":
         keys = np.concatenate([self.keys, keys])
         kept = smallest(keys, self.size)
-        rows = X if self.rows is None else stack_rows([self.rows, X])
+        rows = X if self.rows is None else stack_rows([self.rows, on_device_of(X, self.rows)])
         return replace(self, rows=rows[kept], keys=keys[kept])
 
 

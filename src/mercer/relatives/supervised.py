@@ -244,7 +244,7 @@ class SupervisedGram(Supervised):
         """With vectors that are the weights of the rows, times the roots of the values."""
         inner = self.inner.operator
         if self.identity:
-            V = self.root @ pairs.vectors
+            V = inner.vectors(self.root @ pairs.vectors)
             products = inner @ V
         else:
             U = on_device_of(pairs.vectors, self.product)
