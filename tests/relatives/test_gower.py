@@ -137,7 +137,9 @@ def test_unknown_categories_match_nothing():
     K = similarity(new, X, X)
     assert K.max() <= 4 / 6 + 1e-12
     wanted = K @ model.eigenvectors_ / np.sqrt(model.eigenvalues_)
-    np.testing.assert_allclose(model.transform(new), wanted, atol=1e-9)
+    with pytest.warns(UserWarning, match="none of the categories"):
+        found = model.transform(new)
+    np.testing.assert_allclose(found, wanted, atol=1e-9)
 
 
 def test_other_estimators_and_containers():
@@ -377,3 +379,30 @@ def test_ranges_are_those_of_all_rows(kind, basis):
     if kind == "blocks":
         with pytest.raises(ValueError, match="read only once"):
             KernelPCA(2, kernel="gower", basis=basis).fit(iter([X]))
+
+
+SPELLINGS = {
+    "booleans": [[True, False], [1, 0], [1.0, 0.0], ["True", "False"], ["1", "0"]],
+    "numbers": [["1", "0"], [1, 0], [1.0, 0.0], ["1.0", "0.0"], [True, False]],
+}
+
+
+@pytest.mark.parametrize("draw", range(3))
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_a_category_is_the_same_however_it_is_written(name, draw):
+    pd = pytest.importorskip("pandas")
+    rng = generator(41, draw)
+    which, x = rng.integers(2, size=40), rng.standard_normal(40)
+
+    def table(spelling):
+        return pd.DataFrame({"x": x, "flag": [spelling[k] for k in which]})
+
+    model = KernelPCA(2, kernel="gower").fit(table(SPELLINGS[name][0]))
+    expected = model.transform(table(SPELLINGS[name][0]))
+    for spelling in SPELLINGS[name][1:]:
+        np.testing.assert_array_equal(model.transform(table(spelling)), expected)
+    with pytest.warns(
+        UserWarning, match=r"'flag' has none of the categories.*as it was in the fit"
+    ):
+        other = model.transform(table(["yes", "no"]))
+    assert not np.allclose(other, expected)

@@ -22,6 +22,7 @@ from sklearn.base import clone
 
 from ..compute import array_namespace, is_sparse, to_numpy
 from ..compute.arrays import Array
+from ..exceptions import tell
 from ..kernels import KERNELS, DirectKernel, Kernel, Pairs
 from ..kernels.base import WIDE_ROWS, farthest, median_row, same_for_all
 from ..kernels.coordinate import contiguous
@@ -271,7 +272,17 @@ def encoded(column: Any, name: str, labels: Any, low: float, size: float) -> np.
     """One column as numbers, (n,)."""
     if labels is not None:
         codes = {None: MISSING} | {label: float(code) for code, label in enumerate(labels)}
-        return np.array([codes.get(label, UNKNOWN) for label in labels_of(column, name)])
+        for code, label in enumerate(labels):
+            codes.setdefault(as_number(label), float(code))
+        given = [label if label in codes else as_number(label) for label in labels_of(column, name)]
+        found = np.array([codes.get(label, UNKNOWN) for label in given])
+        if (found == UNKNOWN).any() and not (found >= 0).any():
+            tell(
+                f"Column {name!r} has none of the categories of the training rows, such as "
+                f"{labels[0]!r}, but others: its rows are like none of those there. Pass it as it "
+                "was in the fit."
+            )
+        return found
     numbers = numbers_of(column, name)
     with np.errstate(over="ignore"):
         # A column that was constant is compared by equality.
@@ -325,6 +336,14 @@ def labels_of(column: Any, name: str) -> list[str | None]:
         return repr(float(value)) if isinstance(value, Real) and not is_bool(value) else str(value)
 
     return [label(value) for value in column]
+
+
+def as_number(label: str) -> str:
+    """A category as `labels_of` writes the number that it is; True and False are 1 and 0."""
+    try:
+        return repr(float({"True": "1", "False": "0"}.get(label, label)))
+    except ValueError:
+        return label
 
 
 def is_polars(column: Any) -> bool:
