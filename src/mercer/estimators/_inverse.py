@@ -27,10 +27,13 @@ REACH = 3.0
 RANGE_ROWS, MISSED_ROWS = 2000, 500
 # Rows from which the noise of many is judged, how many errors of the estimate it must exceed, and
 # the error of a median in deviations over the root of the count.
-JUDGED_ROWS, SURE, MEDIAN_ERROR = 30, 4.0, 1.2533
+JUDGED_ROWS, SURE, MEDIAN_ERROR = 30, 3.0, 1.2533
 # Rows of a cluster that pre-images are learned from where not all fit here, the least of them,
 # and the share of the budget that they may take.
 CLUSTER_ROWS, LEAST_ROWS, SAMPLE_SHARE = 10_000, 100, 16
+# Noise that is tried, over its estimate from distances, which noise in few columns hides from; and
+# how often the range is halved.
+NOISE_RANGE, NOISE_STEPS = (0.7, 10.0), 8
 
 
 class Inverse:
@@ -151,23 +154,34 @@ class Inverse:
         return self._remembered("compensation", lambda: Compensation.of(self.rows, engine))
 
     def warn_of_little_noise(self, energies, d: int) -> None:
-        """Say so where rows seem to have some noise, and less than pre-images lose without any.
+        """Say so where rows seem to have some noise, and denoising leaves more than that.
 
-        Of few rows, or of an estimate within its own error, nothing can be said: rows may be
-        clean, or as noisy as those of the fit.
+        Both are judged on training rows, to which noise is added: as much as makes them look as
+        these rows do. Of few rows, or of an estimate within its own error, nothing can be said:
+        rows may be clean, or as noisy as those of the fit.
         """
-        n, undo = len(energies), self._compensation()
+        n, undo, engine = len(energies), self._compensation(), self.expansion.basis.engine
         energy = float(np.median(to_numpy(energies)))
         error = MEDIAN_ERROR * undo.spread * (1 / n + 1 / min(len(undo.rows), USUAL_ROWS)) ** 0.5
         if n < JUDGED_ROWS or energy <= SURE * error:
             return
-        missed = self._remembered("missed", self._missed)
-        if energy < missed:
+        X = some_rows(undo.rows, MISSED_ROWS)
+        drawn = engine.asarray(np.random.default_rng(0).standard_normal(X.shape), np.float64)
+        low, high = np.log((energy / d) ** 0.5) + np.log(NOISE_RANGE)
+        for _ in range(NOISE_STEPS):
+            noise = float(np.exp((low + high) / 2))
+            seen = undo.energies(X + noise * drawn, engine, others=True)
+            less = float(np.median(to_numpy(seen))) < energy
+            low, high = (np.log(noise), high) if less else (low, np.log(noise))
+        scores = self.denoising_scores(X + noise * drawn, True, energies=seen)
+        Z = self.find(scores, denoising=True, near=X + noise * drawn)
+        after = float(np.square(to_numpy(Z) - to_numpy(X), dtype=float).mean()) ** 0.5
+        if after > noise:
             tell(
-                f"These rows seem to have noise of a standard deviation of about "
-                f"{(energy / d) ** 0.5:.2g} in each entry, and rows without any lose more than "
-                f"that ({(missed / d) ** 0.5:.2g}) on the way to the components and back. Give "
-                "noise=, and rows move only as far as pays, or keep more components."
+                f"These rows seem to have noise of a standard deviation of about {noise:.2g} in "
+                f"each entry, and with as much noise rows of the fit are {after / noise:.2g} times "
+                "as far from what they were when they come back. Give noise=, and rows move only "
+                "as far as pays, or keep more components."
             )
 
     def denoising_scores(self, X, compensate: bool, noise: float | None = None, energies=None):

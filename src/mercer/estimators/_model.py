@@ -181,7 +181,8 @@ class KernelModel(Scores, TransformerMixin, Door):
             Standard deviation of the noise of each entry, where it is known. Rows then move no
             farther towards their pre-images than pays: with little noise and few components
             these are worse than the rows themselves. Without it there is a warning where that
-            seems to be so for a Gaussian kernel.
+            seems to be so for a Gaussian kernel, and the noise is more than rows of the fit differ
+            by: those may be as noisy.
         clip : bool, default=False
             As of `inverse_transform`.
 

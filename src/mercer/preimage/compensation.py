@@ -48,9 +48,9 @@ class Compensation:
         unit = float(squares.max()) or 1.0
         return cls(rows, float(np.median(squares)), unit * float(np.std(squares / unit)))
 
-    def energies(self, Y: Array, engine: TiledEngine) -> Array:
-        """Estimated squared norm of the noise of each row, (q,)."""
-        squares = nearest_squares(Y, self.rows, engine)
+    def energies(self, Y: Array, engine: TiledEngine, others: bool = False) -> Array:
+        """Estimated squared norm of the noise of each row, (q,); `others` as of training rows."""
+        squares = nearest_squares(Y, self.rows, engine, others)
         return array_namespace(squares).clip(squares - self.usual, 0.0, None)
 
 
