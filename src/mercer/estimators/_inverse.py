@@ -34,6 +34,8 @@ CLUSTER_ROWS, LEAST_ROWS, SAMPLE_SHARE = 10_000, 100, 16
 # Noise that is tried, over its estimate from distances, which noise in few columns hides from; and
 # how often the range is halved.
 NOISE_RANGE, NOISE_STEPS = (0.7, 10.0), 8
+# How many times as far rows must come back as they were: others have a few far rows less or more.
+CLEARLY = 1.1
 
 
 class Inverse:
@@ -176,7 +178,7 @@ class Inverse:
         scores = self.denoising_scores(X + noise * drawn, True, energies=seen)
         Z = self.find(scores, denoising=True, near=X + noise * drawn)
         after = float(np.square(to_numpy(Z) - to_numpy(X), dtype=float).mean()) ** 0.5
-        if after > noise:
+        if after > CLEARLY * noise:
             tell(
                 f"These rows seem to have noise of a standard deviation of about {noise:.2g} in "
                 f"each entry, and with as much noise rows of the fit are {after / noise:.2g} times "
