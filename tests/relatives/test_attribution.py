@@ -117,7 +117,23 @@ def test_units_do_not_matter():
         KernelPCA(3, kernel=inner).fit(X).attribute()
     assert np.isfinite(plain.attribute().size).all()
     rescaled = plain.attribute((X / units)[:40]).scale * units
-    np.testing.assert_allclose(rescaled, X[:40].std(axis=0))
+    np.testing.assert_allclose(rescaled, X.std(axis=0))
+
+
+@pytest.mark.parametrize("basis", ["points", "landmarks", "features", "columns"])
+def test_one_row_has_the_units_of_the_training_rows(basis):
+    X = generator(304).standard_normal((90, 4)) * [1, 5, 0.1, 2]
+    w = generator(305).integers(1, 5, 90)
+    kernel = {"kernel": "linear"} if basis == "columns" else {"kernel": "rbf", "gamma": 0.1}
+    model = KernelPCA(2, basis=basis, random_state=0, **kernel).fit(X)
+    single = [model.attribute(X[i : i + 1]) for i in range(90)]
+    together = model.attribute(X)
+    np.testing.assert_allclose(np.mean([one.size for one in single], axis=0), together.size)
+    np.testing.assert_allclose(single[0].scale, X.std(axis=0))
+    np.testing.assert_array_equal(model.attribute(X[:3] * 0 + 7).scale, together.scale)
+    if basis != "columns":
+        weighted = model.fit(X, sample_weight=w).attribute(X[:1])
+        np.testing.assert_allclose(weighted.scale, np.repeat(X, w, axis=0).std(axis=0))
 
 
 def test_blocks_files_dask_and_sparse_rows_agree(tmp_path):

@@ -6,7 +6,7 @@ from contracts import generator, peak_bytes
 from scipy import sparse
 from scipy.stats import binom
 
-from mercer import KernelPCA, StreamingKernelPCA, kernels
+from mercer import KernelPCA, StreamingKernelPCA, kernels, load
 from mercer.bases import Landmarks
 from mercer.relatives.explaining import (
     coordinates,
@@ -89,15 +89,17 @@ def test_draws_by_weights_are_draws_of_rows():
     """A draw on coordinates has the components of the kernel matrix of the rows drawn."""
     X = generator(405).standard_normal((40, 3))
     kernel = kernels.RBF(0.3)
-    Y = coordinates(kernel, X, 13, True)
+    Y = coordinates(kernel, X, np.ones(len(X)), 13, True)
     assert Y.shape[1] >= 39
     w = generator(406).multinomial(40, np.full(40, 1 / 40))
     rows = np.repeat(np.arange(40), w)
-    wanted = leading_eigenvalues(kernel, X[rows], 5, True)
+    wanted = leading_eigenvalues(kernel, X[rows], np.ones(len(rows)), 5, True)
     Z = np.repeat(Y, w, axis=0)
     Z = Z - Z.mean(axis=0)
     np.testing.assert_allclose(np.linalg.eigvalsh(Z.T @ Z / 40)[::-1][:5], wanted, rtol=1e-6)
-    single, together = drawn_again(np.diag([9.0, 4.0, 1.0])[:, :3], 2, False, 0, generator(1))
+    single, together = drawn_again(
+        np.diag([9.0, 4.0, 1.0])[:, :3], np.ones(3), 2, False, 0, generator(1)
+    )
     np.testing.assert_array_equal(single, [0, 0])
     np.testing.assert_array_equal(together, [0, 0])
 
@@ -177,3 +179,39 @@ def test_summaries_and_reports_show_it(tmp_path):
     write_report(model, X, tmp_path / "r.html")
     assert found.sentence() in (tmp_path / "r.html").read_text()
     assert "above noise" not in model.fit(X)._repr_html_()
+
+
+@pytest.mark.parametrize("basis", ["points", "landmarks"])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("key", range(3))
+def test_weights_of_a_fit_count(key, kernel, basis, tmp_path):
+    """Eigenvalues are those of the weighted fit; rows that count nothing say nothing."""
+    rng = generator(66, key)
+    X, w = rng.standard_normal((80, 4)), rng.integers(1, 4, 80).astype(float)
+    X[:, 1] = X[:, 0] + 0.3 * X[:, 1]
+    settings = {"kernel": kernel, "gamma": 0.2, "random_state": 0}
+    settings["basis"] = "points" if basis == "points" else Landmarks(80, Uniform())
+    model = KernelPCA(3, **settings).fit(X, sample_weight=w)
+    found = model.significance(n_bootstrap=20, random_state=1)
+    np.testing.assert_allclose(found.eigenvalues, model.eigenvalues_ / w.sum(), rtol=1e-6)
+    model.save(tmp_path / "a.mercer")
+    again = load(tmp_path / "a.mercer").significance(n_bootstrap=20, random_state=1)
+    np.testing.assert_allclose(again.p_values, found.p_values)
+    np.testing.assert_allclose(again.eigenvalues, found.eigenvalues, rtol=1e-9)
+    far = np.vstack([X, 50 + 20 * rng.standard_normal((30, 4))])
+    dust = KernelPCA(3, **settings).fit(far, sample_weight=np.r_[w, np.full(30, 1e-12)])
+    same = dust.significance(n_bootstrap=20, random_state=1)
+    np.testing.assert_allclose(same.eigenvalues, found.eigenvalues, rtol=1e-3)
+    assert model.significance(X, random_state=1).n_rows == 80
+
+
+def test_weights_do_not_change_the_level():
+    """Independent columns with weights of their own: at most a few of 60 are called real."""
+    real = 0
+    for key in range(60):
+        rng = generator(67, key)
+        X, w = rng.standard_normal((40, 3)), rng.exponential(size=40) ** 2 + 0.01
+        model = KernelPCA(2, kernel="rbf", gamma=0.3).fit(X, sample_weight=w)
+        found = model.significance(n_permutations=19, n_bootstrap=0, random_state=key)
+        real += found.p_values[0] <= 0.05
+    assert real <= 9

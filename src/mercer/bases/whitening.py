@@ -258,9 +258,11 @@ def worthwhile(basis: PointBasis, G: np.ndarray, X: Array) -> tuple[np.ndarray, 
     return order[:p], L[:p, :p]
 
 
-def on_host(rows: Any) -> Any:
+def on_host(rows: Any, dense: bool = False) -> Any:
     """Rows in main memory and double precision."""
-    return rows.astype(float) if is_sparse(rows) else to_numpy(rows[:]).astype(float)
+    if is_sparse(rows):
+        return rows.toarray().astype(float) if dense else rows.astype(float)
+    return to_numpy(rows[:]).astype(float)
 
 
 def in_parts(

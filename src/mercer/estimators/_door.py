@@ -63,6 +63,7 @@ PRIVATE_RESULTS = {
     "_state",
     "_stream",
     "_variance",
+    "_weights",
 }
 
 

@@ -11,12 +11,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from ..bases.whitening import on_host
 from ..compute import array_namespace, is_sparse, on_device_of, restore, to_numpy
 from ..compute.arrays import Array
 from ..compute.linalg import peak_signs
 from ..exceptions import tell
 from ..fitting.expansion import KernelExpansion
 from ..fitting.functions import errors_of, scores_of
+from ..fitting.sampling import sampled_numbers
 from ..fitting.task import MODEL_ROWS
 from ..kernels import RBF, Kernel, Linear
 from ..preimage import Preimage, choose_preimage, ridge_inverse
@@ -35,8 +37,9 @@ from ._output import contained
 from ._parameters import Interval
 from ._sklearn import TransformerMixin
 
-# Of the rows that a model keeps, those whose scores say which sign a component gets.
-SIGN_ROWS = 500
+# Of the rows that a model keeps, those whose scores say which sign a component gets, and those that
+# tell how much a column varies.
+SIGN_ROWS, SCALE_ROWS = 500, 2000
 # Variance below this share of the kernel's own size is rounding.
 ZERO_VARIANCE = 1e-14
 NO_VARIANCE = (
@@ -219,7 +222,8 @@ class KernelModel(Scores, TransformerMixin, Door):
         Parameters
         ----------
         X : array-like, path or other source of (n, n_features), or None
-            Rows where the gradients are taken; None for the training rows that the model has.
+            Rows where the gradients are taken; None for the training rows that the model has. Units
+            are the standard deviations of these in any case.
         max_rows : int or None, default=2000
             Rows at most, drawn uniformly: a mean over 2,000 is good to two digits. None for all.
 
@@ -241,11 +245,15 @@ class KernelModel(Scores, TransformerMixin, Door):
         rows = self._rows_or_own(X)
         if max_rows is not None:
             rows = ArrayRows(rows.sample(int(max_rows), 0), memory=self.memory)
+        room = self.expansion_.basis.engine.memory // (32 * self.n_features_in_)
+        own, w = self._some_own(max(2, min(SCALE_ROWS, room)), 0)
+        mean = np.average(own, axis=0, weights=w)
+        scale = np.sqrt(np.average((own - mean) ** 2, axis=0, weights=w))
         gradients = OfExpansion(self.expansion_.here(), gradient_sums, (), "gradients")
         sums = rows.sum(gradients, "gradients")
         named = vars(self).get("feature_names_in_")
         names = [f"x{i}" for i in range(self.n_features_in_)] if named is None else named
-        return Attribution.of(sums, names, self.get_feature_names_out())
+        return Attribution.of(sums, scale, names, self.get_feature_names_out())
 
     def significance(
         self,
@@ -266,7 +274,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         Parameters
         ----------
         X : array-like, path or other source of (n, n_features), or None
-            None for the training rows that the model has.
+            None for the training rows that the model has, with the weights of the fit.
         alpha : float, default=0.05
             Probability at most that a component of independent columns is called real.
         n_permutations : int, default=39
@@ -291,19 +299,23 @@ class KernelModel(Scores, TransformerMixin, Door):
                 "columns or more, and rows that the kernel is computed from."
             )
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        rows, engine = self._rows_or_own(X), self.expansion_.basis.engine
+        engine = self.expansion_.basis.engine
         check_significance(alpha, n_permutations, n_bootstrap, max_rows)
         size = sample_rows(engine.memory, self.n_features_in_, max_rows)
-        some = rows.sample(size, int(rng.integers(2**62)))
-        some = some.toarray() if is_sparse(some) else to_numpy(some)
+        seed = int(rng.integers(2**62))
+        if X is None:
+            some, w = self._some_own(size, seed)
+        else:
+            some, w = on_host(self._rows_or_own(X).sample(size, seed), dense=True), None
         self.kernel_.check(some)
         with engine.single_blas():
             self.significance_ = significance_of(
                 self.kernel_,
-                np.asarray(some, dtype=np.float64),
+                some,
                 self.expansion_.n_components,
                 self.center,
                 rng,
+                w,
                 alpha=alpha,
                 n_permutations=n_permutations,
                 n_bootstrap=n_bootstrap,
@@ -319,6 +331,15 @@ class KernelModel(Scores, TransformerMixin, Door):
         known = basis.points if known is None else known
         # Its own rows need no check, and have no names that could be other ones.
         return DaskRows(known) if is_dask(known) else ArrayRows(known, memory=self.memory)
+
+    def _some_own(self, size: int, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Uniform rows of the fit that the model has, and how often each counts."""
+        rows, w = self._rows_or_own(None), vars(self).get("_weights")
+        some = on_host(rows.sample(size, seed), dense=True)
+        if w is None:
+            return some, None
+        w = w[sampled_numbers(len(w), size, seed)]
+        return some[w > 0], w[w > 0]
 
     def to_onnx(self, path: str | PathLike[str], *, dtype: str = "float32") -> None:
         """Write the transform as an ONNX graph; see `mercer.saving.export_onnx`.

@@ -27,7 +27,8 @@ from ..fitting.choosing import (
     workload,
 )
 from ..fitting.costs import fourier
-from ..fitting.task import build_problem
+from ..fitting.sampling import sampled_numbers
+from ..fitting.task import MODEL_ROWS, build_problem
 from ..kernels import KERNELS, Kernel, Precomputed
 from ..preimage import PREIMAGES, Preimage
 from ..rows import is_dask
@@ -308,6 +309,11 @@ class KernelPCA(KernelModel):
     def _finish(self, problem, result, task) -> None:
         """Take over the result, say what may not be expected of it, learn the way back."""
         self._adopt(problem, result, task.rows)
+        if task.weights is not None:
+            kept = slice(None)  # of all rows, or of those that the model has kept
+            if not problem.basis.spans_data:
+                kept = sampled_numbers(len(task.weights), MODEL_ROWS, task.seed)
+            self._weights = task.weights[kept]
         warn_of_result(problem, result, self.plan_, task, self._limit(problem))
         if self.fit_inverse_transform:
             self._learn_inverse(task)

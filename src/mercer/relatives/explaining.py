@@ -50,7 +50,7 @@ COORDINATES, MORE_COORDINATES = 3, 20
 
 @dataclass(frozen=True)
 class GradientSums:
-    """Sums over rows of their gradients and of the rows themselves; two of them add up to one.
+    """Sums over rows of their gradients; two of them add up to one.
 
     Attributes
     ----------
@@ -59,32 +59,19 @@ class GradientSums:
         Sums of the gradients and of their sizes.
     length : array of shape (d,)
         Sums over rows of the lengths of the gradients over all components.
-    mean, spread : arrays of shape (d,)
-        Mean of the rows, and their squared differences from it.
     """
 
     count: float
     signed: np.ndarray
     absolute: np.ndarray
     length: np.ndarray
-    mean: np.ndarray
-    spread: np.ndarray
 
     def __sizeof__(self):
         # A scheduler asks for it before it moves one.
-        return object.__sizeof__(self) + 8 * (2 * self.signed.size + 3 * self.mean.size)
+        return object.__sizeof__(self) + 8 * (2 * self.signed.size + self.length.size)
 
     def __add__(self, other: "GradientSums") -> "GradientSums":
-        count = self.count + other.count
-        shift = other.mean - self.mean
-        return GradientSums(
-            count,
-            self.signed + other.signed,
-            self.absolute + other.absolute,
-            self.length + other.length,
-            self.mean + shift * (other.count / count),
-            self.spread + other.spread + shift**2 * (self.count * other.count / count),
-        )
+        return GradientSums(*(a + vars(other)[name] for name, a in vars(self).items()))
 
 
 def gradient_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
@@ -96,13 +83,10 @@ def gradient_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
         rows = basis.engine.asarray(dense_rows(X[block]), np.float64)
         G = gradients(basis, rows, A)
         xp = array_namespace(G)
-        mean = xp.mean(rows, axis=0)
         parts = (
             xp.sum(G, axis=0),
             xp.sum(xp.abs(G), axis=0),
             xp.sum(xp.sqrt(xp.sum(G**2, axis=2)), axis=0),
-            mean,
-            xp.sum((rows - mean) ** 2, axis=0),
         )
         return GradientSums(float(rows.shape[0]), *(to_numpy(part) for part in parts))
 
@@ -190,7 +174,8 @@ class Attribution:
         Mean length of the gradient over all components, times the standard deviation: the ranking
         of KPCA-IG.
     scale : array of shape (d,)
-        Standard deviations of the columns; ``size / scale[:, None]`` are gradients for one unit.
+        Standard deviations of the columns in the training rows; ``size / scale[:, None]`` are
+        gradients for one unit.
     n_rows : int
     """
 
@@ -203,9 +188,10 @@ class Attribution:
     n_rows: int
 
     @classmethod
-    def of(cls, sums: GradientSums, columns: Any, components: Any) -> "Attribution":
+    def of(
+        cls, sums: GradientSums, scale: np.ndarray, columns: Any, components: Any
+    ) -> "Attribution":
         """Averages of sums."""
-        scale = np.sqrt(sums.spread / sums.count)
         size = sums.absolute / sums.count * scale[:, None]
         signed = sums.signed / sums.count * scale[:, None]
         direction = np.divide(signed, size, out=np.zeros_like(size), where=size > 0)
@@ -366,27 +352,29 @@ def significance_of(
     r: int,
     center: bool,
     rng: np.random.Generator,
+    w: Any = None,
     *,
     alpha: float,
     n_permutations: int,
     n_bootstrap: int,
 ) -> Significance:
-    """Shuffles and draws of the rows of X, (n, d), for the first r components."""
-    Y = coordinates(kernel, X, r, center)
+    """Shuffles and draws of the rows of X, (n, d), for the first r components.
+
+    Rows count as their weights w say, and shuffles leave these where they are: the level holds
+    where weights have nothing to do with the rows.
+    """
+    w = np.ones(len(X)) if w is None else w * (len(X) / w.sum())
+    Y = coordinates(kernel, X, w, r, center)
     r = min(r, Y.shape[1])
-    values = np.square(Y[:, :r]).mean(axis=0)
-    null = np.array(
-        [
-            leading_eigenvalues(kernel, rng.permuted(X, axis=0), r, center)
-            for _ in range(n_permutations)
-        ]
-    )
+    values = (w[:, None] * np.square(Y[:, :r])).mean(axis=0)
+    shuffles = (rng.permuted(X, axis=0) for _ in range(n_permutations))
+    null = np.array([leading_eigenvalues(kernel, rows, w, r, center) for rows in shuffles])
     p = (1 + (null >= values * (1 - 1e-9)).sum(axis=0)) / (1 + n_permutations)
     p = np.maximum.accumulate(p)
     # What an eigenvalue must exceed for a p-value of alpha.
     place = int(np.ceil((n_permutations + 1) * (1 - alpha) - 1e-9)) - 1
     upper = np.sort(null, axis=0)[min(n_permutations - 1, max(0, place))]
-    stability, together = drawn_again(Y, r, center, n_bootstrap, rng)
+    stability, together = drawn_again(Y, w, r, center, n_bootstrap, rng)
     return Significance(
         values,
         null.mean(axis=0),
@@ -402,47 +390,51 @@ def significance_of(
     )
 
 
-def matrix(kernel: Kernel, X, center: bool) -> np.ndarray:
+def matrix(kernel: Kernel, X, w, center: bool) -> np.ndarray:
     """What the eigenvalues are those of: the scatter of few columns, or the kernel matrix."""
+    share = w / w.sum()
     if isinstance(kernel, Linear) and X.shape[1] < X.shape[0]:
-        Z = X - X.mean(axis=0) if center else X
-        return Z.T @ Z
+        Z = X - share @ X if center else X
+        return (w[:, None] * Z).T @ Z
     K = np.asarray(kernel(X), dtype=float)
     if center:
-        K -= K.mean(axis=0)
-        K -= K.mean(axis=1)[:, None]
+        K -= share @ K
+        K -= (K @ share)[:, None]
+    roots = np.sqrt(w)
+    K *= roots
+    K *= roots[:, None]
     return (K + K.T) / 2
 
 
-def leading_eigenvalues(kernel: Kernel, X, r: int, center: bool) -> np.ndarray:
+def leading_eigenvalues(kernel: Kernel, X, w, r: int, center: bool) -> np.ndarray:
     """The first r eigenvalues over the number of rows, zero where there are no more."""
-    A = matrix(kernel, X, center)
+    A = matrix(kernel, X, w, center)
     m, found = len(A), np.zeros(r)
     some = linalg.eigvalsh(A, subset_by_index=[max(0, m - r), m - 1], overwrite_a=True)[::-1]
     found[: len(some)] = np.maximum(some, 0) / len(X)
     return found
 
 
-def coordinates(kernel: Kernel, X, r: int, center: bool) -> np.ndarray:
+def coordinates(kernel: Kernel, X, w, r: int, center: bool) -> np.ndarray:
     """Scores of the rows along their own components, more than r of them, (n, q)."""
-    A = matrix(kernel, X, center)
+    A = matrix(kernel, X, w, center)
     m, q = len(A), COORDINATES * r + MORE_COORDINATES
     values, V = linalg.eigh(A, subset_by_index=[max(0, m - q), m - 1], overwrite_a=True)
     values, V = values[::-1], V[:, ::-1]
     some = max(1, int(np.sum(values > 1e-12 * max(values[0], 0.0))))
     if m == len(X):
-        return V[:, :some] * np.sqrt(np.maximum(values[:some], 0))
-    return (X - X.mean(axis=0) if center else X) @ V[:, :some]
+        return V[:, :some] * np.sqrt(np.maximum(values[:some], 0)) / np.sqrt(w)[:, None]
+    return (X - w @ X / w.sum() if center else X) @ V[:, :some]
 
 
-def drawn_again(Y, r: int, center: bool, draws: int, rng) -> tuple[np.ndarray, np.ndarray]:
+def drawn_again(Y, w, r: int, center: bool, draws: int, rng) -> tuple[np.ndarray, np.ndarray]:
     """Mean cosines of components and of leading subspaces with those of rows drawn again."""
     n, q = Y.shape
     single, together = np.zeros(r), np.zeros(r)
     for _ in range(draws):
-        w = rng.multinomial(n, np.full(n, 1 / n)).astype(float)
-        mean = w @ Y / n if center else np.zeros(q)
-        C = (Y * w[:, None]).T @ Y - n * np.outer(mean, mean)
+        drawn = rng.multinomial(n, w / w.sum()).astype(float)
+        mean = drawn @ Y / n if center else np.zeros(q)
+        C = (Y * drawn[:, None]).T @ Y - n * np.outer(mean, mean)
         V = linalg.eigh(C, subset_by_index=[max(0, q - r), q - 1])[1][:, ::-1]
         single += np.abs(np.diagonal(V))[:r]
         together += [np.linalg.svd(V[: j + 1, : j + 1], compute_uv=False)[-1] for j in range(r)]

@@ -109,6 +109,10 @@ def restore_points(model) -> None:
     if points is not None:
         name = "X_fit_" if expansion.basis.spans_data else "landmarks_"
         setattr(model, name, to_numpy(points))
+    known = vars(model).get("X_fit_" if expansion.basis.spans_data else "X_sample_")
+    weights = vars(model).get("_weights", np.ones(0 if known is None else known.shape[0]))
+    if (known is not None and weights.shape != known.shape[:1]) or not (weights >= 0).all():
+        raise ModelFileError("weights of other rows than those of the model")
 
 
 def check_patches(model) -> None:
@@ -179,6 +183,7 @@ SAMPLE = {
     **ENCODING,
     "plan_": Plan,
     "X_sample_": "s d sparse",
+    "_weights": "w",
     "dual_coef_": "t d",
     "X_transformed_fit_": "t r",
     "_dtype": is_float,
