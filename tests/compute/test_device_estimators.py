@@ -1,10 +1,10 @@
 """Every estimator with rows on a torch device: all that it offers is what NumPy's rows give.
 
-The device is a GPU where there is one, else the CPU: tensors then are what the caller passes, and
-`device` asks for the same code.
+The device is a GPU where there is one, else the CPU, whose tensors pass for those of a GPU.
 """
 
 import pickle
+import sys
 import warnings
 from dataclasses import fields, is_dataclass
 
@@ -166,12 +166,31 @@ def quietly(call):
         return call()
 
 
+@pytest.fixture
+def like_a_gpu(monkeypatch):
+    """Where there is none, tensors of main memory pass for those of a device.
+
+    They are on one for whoever asks, and NumPy does not get their numbers by itself.
+    """
+    if GPU:
+        return
+
+    def refuse(self, *given, **more):
+        raise TypeError("NumPy was given a tensor")
+
+    monkeypatch.setattr(torch.Tensor, "__array__", refuse)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("mercer") and "is_on_device" in vars(module):
+            monkeypatch.setattr(module, "is_on_device", torch.is_tensor)
+
+
 def test_every_estimator_is_here():
     assert {type(model).__name__ for model in ESTIMATORS.values()} == set(MODELS)
 
 
 @pytest.mark.parametrize("how", ["tensors", "device"])
 @pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.usefixtures("like_a_gpu")
 def test_all_that_an_estimator_offers(name, how, tmp_path):
     X, new, y = data_for(name)
     host = quietly(lambda: fitted(clone(ESTIMATORS[name]), X, y))
@@ -229,6 +248,7 @@ def check_more_rows(there, host, given, new):
         agree(there.eigenvalues_, host.eigenvalues_, "merge")
 
 
+@pytest.mark.usefixtures("like_a_gpu")
 def test_two_views_on_a_device():
     X, new, y = data_for("correlations")
     X, new, y = (torch.as_tensor(A, device=WHERE) for A in (X, new, y))
@@ -278,8 +298,8 @@ def test_the_ridge_of_many_rows_is_solved_on_the_device():
     assert time.perf_counter() - start < 2  # 3 s in main memory on 16 cores, 9 s on two
 
 
-def test_what_leaves_the_device_says_so(monkeypatch):
-    monkeypatch.setattr("mercer.estimators._door.is_on_device", torch.is_tensor)
+@pytest.mark.usefixtures("like_a_gpu")
+def test_what_leaves_the_device_says_so():
     X = torch.as_tensor(groups(60, 7), device=WHERE)
     with pytest.warns(MercerWarning, match="computes in main memory"):
         clone(ESTIMATORS["embedding"]).fit(X)

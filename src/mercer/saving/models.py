@@ -201,17 +201,18 @@ VIEWS = {
     "correlations_": "r",
     "regularized_correlations_": "r",
 }
-# Of what learns from row to row.
-LEARNED = {"n_samples_seen_": COUNT, "_variance": FINITE}
+SEEN = {"n_samples_seen_": COUNT}
 PASSES = {
     "history_": History,
+    "_variance": FINITE,
     "budget_loss_": "1+r",
     "novelty_loss_": "1+r",
     "_stream": (GrowingHebbian, None),
 }
 STREAM = {
-    **LEARNED,
+    **SEEN,
     "history_": list[BatchRecord],
+    "_variance": FINITE,
     "lost_share_": FINITE,
     "_state": Instance(State, d=lambda state: columns_of(state.stream.span)),
 }
@@ -270,7 +271,7 @@ _LIST = [
     Model(KernelPCA, EXPANSION, SAMPLE, finish=restore_points),
     Model(SupervisedKernelPCA, EXPANSION | TARGET, SAMPLE, finish=restore_points),
     Model(KernelCCA, VIEWS, NAMES | {"_dtype": is_float}),
-    Model(HebbianKernelPCA, EXPANSION | LEARNED, SAMPLE | PASSES, finish=restore_points),
+    Model(HebbianKernelPCA, EXPANSION | SEEN, SAMPLE | PASSES, finish=restore_points),
     Model(StreamingKernelPCA, EXPANSION | STREAM, SAMPLE, finish=restore_stream),
     Model(NoveltyDetector, DETECTOR, NAMES | ENCODING),
     Model(PatchDenoiser, DENOISER, {}, finish=check_patches),
