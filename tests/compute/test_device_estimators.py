@@ -29,6 +29,7 @@ from mercer import (
     load,
 )
 from mercer.bases import Landmarks, RandomFeatures
+from mercer.estimators._model import KernelModel
 from mercer.exceptions import MercerWarning
 from mercer.report import write_report
 from mercer.saving.models import MODELS
@@ -179,6 +180,7 @@ def like_a_gpu(monkeypatch):
         raise TypeError("NumPy was given a tensor")
 
     monkeypatch.setattr(torch.Tensor, "__array__", refuse)
+    monkeypatch.setattr("mercer.compute.device.check_device", lambda device: WHERE)
     for name, module in list(sys.modules.items()):
         if name.startswith("mercer") and "is_on_device" in vars(module):
             monkeypatch.setattr(module, "is_on_device", torch.is_tensor)
@@ -220,6 +222,7 @@ def test_all_that_an_estimator_offers(name, how, tmp_path):
             assert how == "device" or result.device.type == WHERE.type, method
     repr(there), there._repr_html_()
     check_files(there, name, new, expected, tmp_path)
+    check_pictures(there, given)
     check_more_rows(there, host, given, new)
 
 
@@ -235,6 +238,22 @@ def check_files(model, name, new, expected, folder):
         if "landmarks" in name or name == "features":
             pytest.importorskip("onnx", reason="the rest passed")
             model.to_onnx(folder / "a.onnx")
+
+
+def check_pictures(model, rows):
+    """Whatever shows a model takes it, and its results, from where they are."""
+    plot = pytest.importorskip("mercer.plot", reason="the rest passed")
+    if isinstance(model, KernelModel) and not model._is_precomputed():
+        plot.spectrum(model)
+        plot.scores(model.transform(rows))
+        plot.preimages(model)
+        plot.denoised(rows, model.denoise(rows))
+        plot.attribution(model.attribute(rows))
+        if hasattr(model, "landmarks_"):
+            plot.landmarks(model, rows)
+    elif isinstance(model, SpectralEmbedding):
+        plot.embedding(model, new=rows)
+    pytest.importorskip("matplotlib.pyplot").close("all")
 
 
 def check_more_rows(there, host, given, new):

@@ -21,7 +21,7 @@ import numpy as np
 from array_api_compat import is_torch_array
 
 from .._packages import needed
-from .arrays import Array, is_on_device, itemsize
+from .arrays import Array, is_on_device, itemsize, to_numpy
 from .linalg import eigh, one_thread, times_few
 from .memory import format_bytes, parse_bytes
 
@@ -132,7 +132,7 @@ class TiledEngine:
 
     def asarray(self, A: Array, dtype: Any = None) -> Array:
         """A small array where the work is done."""
-        return np.ascontiguousarray(A, dtype=dtype)
+        return np.ascontiguousarray(to_numpy(A), dtype=dtype)
 
     def place(self, X: Array) -> Array:
         """Rows where the work is done, or an object whose blocks are."""

@@ -228,7 +228,7 @@ def rows_to_show(n: int, worst, most: int) -> np.ndarray:
 
 def take_walks(model, scaling) -> Walks | str:
     """Walks along the leading components, or why the model has no way back to rows."""
-    deviations = np.sqrt(np.maximum(np.asarray(model.explained_variance_, float), 0.0))
+    deviations = np.sqrt(np.maximum(dense(model.explained_variance_).astype(float), 0.0))
     count = min(WALKED, deviations.size, max(1, WALK_NUMBERS // (STEPS * model.n_features_in_)))
     steps = steps_along(SPAN, STEPS)
     with warnings.catch_warnings(record=True) as told:
