@@ -8,7 +8,7 @@ WIDE = np.longdouble
 def draw_target(rng, n):
     """Numbers of one or some columns, or labels; never the same for all rows."""
     if rng.random() < 0.4:
-        y = rng.permutation(np.arange(n) % int(rng.integers(2, min(n, 7))))
+        y = rng.permutation(np.arange(n) % int(rng.integers(2, max(3, min(n, 7)))))
         return np.array(list("abcdefg"))[y] if rng.random() < 0.5 else y
     Y = rng.standard_normal((n, int(rng.integers(1, 6))))
     if rng.random() < 0.3:

@@ -11,7 +11,7 @@ import pytest
 from contracts import SEED, generator
 from fuzz import FORMULAS, KINDS, draw, violations
 
-from mercer.bases import Landmarks, RandomFeatures
+from mercer.bases import FourierGrid, Landmarks, RandomFeatures
 from mercer.fitting.remainder import (
     FAILURE,
     drawn_pairs,
@@ -64,7 +64,7 @@ def test_no_statement_is_false_in_ten_thousand(first):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["features", "landmarks"])
+@pytest.mark.parametrize("kind", ["features", "landmarks", "fourier", "stream"])
 @pytest.mark.parametrize("first", range(0, OF_A_KIND, 500))
 def test_no_statement_of_a_small_basis_is_false_in_two_thousand(first, kind):
     start = 300_000_000 * (1 + SEED) + first
@@ -82,6 +82,12 @@ def test_problems_are_of_all_kinds():
     for extra in ("sparse", "blocks", "witnesses", "eager"):
         assert sum(bool(getattr(problem, extra)) for problem in problems) >= 5
     assert sum(problem.weights is not None for problem in problems) >= 40
+    told = " ".join(word for problem in problems for word in problem.story)
+    for shape in ("factorial", "equal rows", "far blobs", "two ends", "circle"):
+        assert shape in told
+    grids = [p for p in problems if isinstance(p.options.get("basis"), FourierGrid)]
+    assert {p.estimator for p in grids} == {"fourier", "stream"}
+    assert any(p.options["basis"].box is not None for p in grids)
     assert str(draw(5)) == str(draw(5))
 
 

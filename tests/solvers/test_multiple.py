@@ -90,3 +90,14 @@ def test_groups_far_from_each_other_are_found_whatever_the_start():
             full = estimator(count, gamma=0.3, eigen_solver="dense", **options).fit(X)
             gap = np.max(np.abs(model.eigenvalues_ - full.eigenvalues_))
             assert gap < 1e-8, (seed, estimator.__name__)
+
+
+def test_few_rows_have_no_more_vectors_than_rows():
+    """What is looked for beside the pairs found may be all that there is."""
+    for n in (4, 8, 9, 12):
+        for seed in range(10):
+            rng = np.random.default_rng([n, seed])
+            values = np.repeat(rng.uniform(-1, 1, 2), [n // 2, n - n // 2])
+            Q, _ = np.linalg.qr(rng.normal(size=(n, n)))
+            pairs = Arpack().solve(DenseOperator((Q * values) @ Q.T), 1 + seed % 2, rng)
+            assert np.allclose(pairs.values, np.sort(values)[::-1][: 1 + seed % 2], atol=1e-8)

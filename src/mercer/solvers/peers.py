@@ -191,7 +191,7 @@ class Arpack(Solver):
             if not missed:
                 break
             _, more = self._search(counted, values, U, missed, rng, goal)
-            V = np.column_stack([U, W, more])
+            V = np.column_stack([U, W, more])[:, :n]  # of few rows the first are all there are
             values, U, _ = rayleigh_ritz(V, block(V))
             values, U = values[:r], U[:, :r]
         AU = block(U)
