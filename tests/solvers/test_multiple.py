@@ -92,12 +92,15 @@ def test_groups_far_from_each_other_are_found_whatever_the_start():
             assert gap < 1e-8, (seed, estimator.__name__)
 
 
-def test_few_rows_have_no_more_vectors_than_rows():
+@pytest.mark.filterwarnings("ignore:Not converged", "ignore:.*indefinite", "ignore:.*no variance")
+@pytest.mark.parametrize("n", [8, 9, 12])
+def test_few_rows_have_no_more_vectors_than_rows(n):
     """What is looked for beside the pairs found may be all that there is."""
-    for n in (4, 8, 9, 12):
-        for seed in range(10):
-            rng = np.random.default_rng([n, seed])
-            values = np.repeat(rng.uniform(-1, 1, 2), [n // 2, n - n // 2])
-            Q, _ = np.linalg.qr(rng.normal(size=(n, n)))
-            pairs = Arpack().solve(DenseOperator((Q * values) @ Q.T), 1 + seed % 2, rng)
-            assert np.allclose(pairs.values, np.sort(values)[::-1][: 1 + seed % 2], atol=1e-8)
+    for seed, groups in itertools.product(range(10), (2, 3, 4)):
+        X = 5.0 * np.eye(groups, 4)[np.arange(n) % groups]
+        options = {"kernel": "sigmoid", "coef0": -1.0, "tol": 1e-6}
+        found = [
+            KernelPCA(1, eigen_solver=solver, random_state=seed, **options).fit(X).eigenvalues_
+            for solver in ("arpack", "dense")
+        ]
+        np.testing.assert_allclose(*found, atol=1e-5)

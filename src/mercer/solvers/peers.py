@@ -191,7 +191,8 @@ class Arpack(Solver):
             if not missed:
                 break
             _, more = self._search(counted, values, U, missed, rng, goal)
-            V = np.column_stack([U, W, more])[:, :n]  # of few rows the first are all there are
+            # Of few rows the first are all there are, and what was found twice has no factor.
+            V, _ = qr(np.column_stack([U, W, more])[:, :n])
             values, U, _ = rayleigh_ritz(V, block(V))
             values, U = values[:r], U[:, :r]
         AU = block(U)
