@@ -567,3 +567,33 @@ def test_linear_gram_power_is_ccipca():
     np.testing.assert_allclose(model.explained_variance_, pca.explained_variance_, rtol=1e-6)
     axes = X.T @ model.expansion_.frame[:, 1:]
     np.testing.assert_allclose(np.abs(pca.components_ @ axes), np.eye(4), atol=2e-3)
+
+
+@pytest.mark.parametrize("kind", ["equal", "nearly equal", "zero", "two", "equal then others"])
+@pytest.mark.parametrize("draw", range(6))
+def test_streams_of_rows_without_variance(draw, kind):
+    """Rounding is no variance: nothing overflows, warns or is not a number."""
+    rng = generator(51, draw)
+    n, d, size = int(rng.integers(5, 200)), int(rng.integers(1, 6)), 10 ** rng.uniform(-3, 4)
+    equal = np.tile(size * rng.standard_normal(d), (n, 1))
+    rows = {
+        "equal": equal,
+        "nearly equal": equal * (1 + 1e-15 * rng.standard_normal(equal.shape)),
+        "zero": 0 * equal,
+        "two": np.repeat(equal[:2] * [[1], [-2]], n, axis=0),
+        "equal then others": np.vstack([equal, size * rng.standard_normal((n, d))]),
+    }[kind]
+    for kernel in ("poly", "linear", "rbf", "laplacian", "cosine"):
+        settings = {"kernel": kernel, "degree": int(rng.integers(1, 6)), "coef0": rng.integers(2)}
+        options = [{}, {"budget": 4}, {"novelty": 0.01}, {"forgetting": 0.9, "budget": 6}][draw % 4]
+        model = HebbianKernelPCA(2, block=int(rng.integers(2, 40)), **settings, **options)
+        for start in range(0, len(rows), 50):
+            batch = rows[start : start + 50]
+            model.partial_fit(batch if start or len(batch) > 1 else rows)
+            values = model.eigenvalues_
+            norm = float(np.abs(model.kernel_.diag(rows)).mean())
+            if not kind.startswith(("two", "equal then")):
+                assert (values <= 1e-10 * (norm or 1e-80) * len(rows)).all()
+            assert np.isfinite(model.transform(rows)).all() and np.isfinite(values).all()
+            assert np.isfinite([model.budget_loss_, model.novelty_loss_]).all()
+            assert (model.explained_variance_ratio_ <= 1).all()

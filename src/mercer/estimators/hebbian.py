@@ -468,7 +468,7 @@ class HebbianKernelPCA(KernelModel):
         basis = PointBasis(kernel, stream.points, self._make_engine())
         frame, metric = stream.frame[:, columns], stream.metric[np.ix_(columns, columns)]
         values, count = stream.variances[stream.leading], stream.count
-        shares = np.minimum(values / max(stream.variance, np.finfo(float).tiny), 1.0)
+        shares = np.minimum(values / (stream.variance or 1.0), 1.0)
         share, totals = float(min(1.0, shares.sum())), values * count
         before = vars(self).get("certificate_")
         met = before is not None and before.indefinite

@@ -32,7 +32,6 @@ PACE = 2.0
 RANK = 1e-10
 # Share of the mean norm below which a variance is rounding, and no scale for a gain.
 NOTHING = 1e-14
-TINY = np.finfo(float).tiny
 
 
 @dataclass(eq=False, repr=False)
@@ -208,6 +207,8 @@ class GrowingHebbian:
 
     def _join(self, points, X, KX, K, F, W, M, facts):
         """Take a new state: weights F over the points and W over rows X, as far as these join."""
+        if facts["variance"] <= NOTHING * abs(float(np.mean(np.diag(KX)))):
+            facts |= {"variance": 0.0, "variances": np.zeros(self.carried)}
         if self.novelty is None and len(F) + len(W) <= (self.budget or sys.maxsize):
             facts |= {"points": stack_rows([points, X]), "frame": np.vstack([F, W])}
             vars(self).update(facts, metric=M, span=None)
@@ -221,13 +222,15 @@ class GrowingHebbian:
         if not span.size:  # all rows have k(x, x) = 0, and one of them stands for that
             span, Y = span.with_all(X[:1]), np.zeros((len(W), 1))
         Q = np.pad(Q, ((0, span.size - len(Q)), (0, 0))) + Y.T @ W
-        total, lost, missed = max(facts["variance"], TINY), self.lost, self.missed
-        scale = np.concatenate([[1 / total], np.ones(self.carried)])
+        lost, missed = self.lost, self.missed
+        # Relative to the variance, where there is any.
+        per_variance = 1 / facts["variance"] if facts["variance"] else 1.0
+        scale = np.concatenate([[per_variance], np.ones(self.carried)])
         if joined.size < len(W):
             loss = np.einsum("ij,ij->j", W, (KX - Y @ Y.T) @ W)
             missed, Q = missed + scale * np.maximum(loss, 0.0), with_orthonormal(Q, Q.T @ Q)
         if self.budget is not None and span.size > self.budget:
-            shares = np.concatenate([[1.0], np.maximum(facts["variances"], 0)]) / total
+            shares = np.concatenate([[1.0], np.maximum(facts["variances"], 0)]) * scale[0]
             leaving = span.least_useful(Q * np.sqrt(shares), span.size - self.budget)
             span, T = span.without(leaving)
             norms, Q = np.einsum("ij,ij->j", Q, Q), T.T @ Q

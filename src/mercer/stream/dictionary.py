@@ -208,7 +208,8 @@ class GrowingDictionary:
 
 def jitter(norms) -> float:
     """What to add to k(x, x) of points that join whatever they are."""
-    return JITTER * (abs(float(np.mean(norms))) or 1.0)
+    # Points that are zero stay so beside all others.
+    return JITTER * (abs(float(np.mean(norms))) or 1e-100)
 
 
 def threshold_of(novelty: Any, example: float) -> float | None:
