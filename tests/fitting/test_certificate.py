@@ -1,5 +1,7 @@
 """The certificate: its intervals hold, and it reads well."""
 
+from unittest import mock
+
 import numpy as np
 import oracle
 import pytest
@@ -8,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import KernelPCA
 from mercer._tables import html_table, text_table
+from mercer.bases import Landmarks, RandomFeatures
 from mercer.fitting.certificate import Certificate, residual_certificate
 from mercer.solvers import BlockKrylov, Eigenpairs
 
@@ -138,6 +141,17 @@ def test_repr_reads_well():
     assert "residual" not in none and make(residuals=None).relative_residual is None
     tight = repr(make(captured_variance=(0.5, 0.5)))
     assert "50.0000 %" in tight and " to " not in tight
+
+
+def test_wide_intervals_are_told_of():
+    """Random features judged on a sample say little of small eigenvalues, and say so."""
+    X = blobs(600)
+    model = KernelPCA(5, kernel="rbf", basis=RandomFeatures(50), random_state=0)
+    with mock.patch("mercer.fitting.remainder.LEAST_WORK", 0):
+        certificate = model.fit(X).certificate_
+    wide = int(np.sum(certificate.likely_upper > 2 * certificate.likely_lower))
+    assert wide > 0 and f"{wide} of 5: they limit the error" in repr(certificate)
+    assert "they limit" not in repr(model.set_params(basis=Landmarks(200)).fit(X).certificate_)
 
 
 def test_html_is_a_table_and_escapes():

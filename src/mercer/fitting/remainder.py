@@ -8,7 +8,7 @@ for rows so few that one product with K costs little.
 Proofs: docs/certificate.md.
 
 References: Hoeffding (1963) for sampling without replacement and for means of bounded numbers;
-Maurer (2003), A bound on the deviation probability for sums of non-negative random variables.
+Dixon (1983), Estimating extremal eigenvalues and condition numbers of matrices.
 """
 
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ LEAST_PAIRS, MOST_PAIRS, PAIR_STEP = 4096, 2**16, 2048
 WITNESS_SHARE, PAIR_WIDTH = 8, 2 * BLOCK
 # Components beyond those kept that a product with K takes: where the last ones kept have close
 # neighbors, these would else be among what is only bounded. And random vectors, which bound it.
-SPARE, PROBES = 10, 32
+SPARE, PROBES = 16, 32
 # Upper ends tried for all components, distances from what is bounded that fall by a ratio.
 STEPS, RATIO = 48, 1.3
 # Work of a product that nobody waits for (0.15 s), its share of the fit's beyond
