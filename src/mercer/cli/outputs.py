@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .._whole_file import telling
+from .._whole_file import check_folder, telling
 from ..files import open_sink
 from .failures import JobError
 from .parser import DASH
@@ -157,8 +157,7 @@ def temporary_folder() -> Iterator[Path]:
 
 def check_free(path: Path, force: bool) -> None:
     """Raise JobError if a file cannot be put there, or must not."""
-    if not path.parent.is_dir():
-        raise JobError(f"There is no folder {path.parent} to write {path.name} to. Make it first.")
+    check_folder(path, "--output")
     if path.is_dir():
         raise JobError(f"{path} is a folder, and the output is a file. Give a file name.")
     if path.exists() and not force:
@@ -178,8 +177,7 @@ def whole_folder(folder: Path, force: bool) -> Iterator[Path]:
     """
     if folder.exists() and not folder.is_dir():
         raise JobError(f"{folder} is a file. Give a folder, or a name that is free.")
-    if not folder.parent.is_dir():
-        raise JobError(f"{folder} cannot be made: there is no folder {folder.parent}.")
+    check_folder(folder, "folder")
     if folder.exists() and not force and any(folder.iterdir()):
         raise JobError(f"{folder} is not empty. Give another folder, or --force to replace files.")
     with (

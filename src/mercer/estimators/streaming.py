@@ -271,7 +271,7 @@ class StreamingKernelPCA(KernelModel):
             raise ValueError("checkpoint= is for streams in main memory. Give device='cpu'.")
         model = unfitted(self) if afresh else copy(self)
         state, history = (None, []) if afresh else (self._renewed(), list(self.history_))
-        log = None if kept is None else kept.next_loop()
+        log = None if kept is None else kept.next_stage("loop")
         known = {} if log is None else log.header
         source = X = None
         for number, source in enumerate(chain(first, batches)):

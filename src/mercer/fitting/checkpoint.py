@@ -17,7 +17,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from time import monotonic
@@ -38,7 +38,7 @@ ENDING = ".safetensors"
 ATTEMPTS = 9
 
 
-class Checkpoint:
+class Checkpoint(AbstractContextManager):
     """The folder of one fit, which has the folder for itself; a context that ends with the fit.
 
     A fit that ends well takes the folder away, one that fails leaves it.
@@ -75,13 +75,21 @@ class Checkpoint:
             self._lock.close()
             raise
 
-    def __enter__(self) -> "Checkpoint":
-        return self
-
     def __exit__(self, kind, error, where) -> None:
+        """Take away the folder, after the fit has succeeded; other files in it stay.
+
+        What says whose it is goes last: killed on the way, it is still the checkpoint of this fit.
+        """
         with self._lock:
-            if kind is None and not self.unfinished:
-                self._remove()
+            if kind is not None or self.unfinished:
+                return
+            for file in self._files():
+                file.unlink(missing_ok=True)
+            if os.name == "nt":  # where nobody removes an open file
+                self._lock.close()
+            (self.folder / LOCK).unlink(missing_ok=True)
+        with suppress(OSError):  # other files are in it, or the next fit begins
+            self.folder.rmdir()
 
     def product(self, make: Callable[[], Any], W: Any, dtype: Any) -> np.ndarray:
         """The next product of the kernel matrix with W: as it was written, or made and written.
@@ -97,26 +105,9 @@ class Checkpoint:
         self._write(file, {"key": key}, [found])
         return found
 
-    def next_sum(self) -> "Stage":
-        """The next pass over rows."""
-        return Stage(self, self._next("sum"))
-
-    def next_loop(self) -> "Stage":
-        """The next run of something that learns from row to row."""
-        return Stage(self, self._next("loop"))
-
-    def _remove(self) -> None:
-        """Take away the folder, after the fit has succeeded; other files in it stay.
-
-        What says whose it is goes last: killed on the way, it is still the checkpoint of this fit.
-        """
-        for file in self._files():
-            file.unlink(missing_ok=True)
-        if os.name == "nt":  # where nobody removes an open file
-            self._lock.close()
-        (self.folder / LOCK).unlink(missing_ok=True)
-        with suppress(OSError):  # other files are in it, or the next fit begins
-            self.folder.rmdir()
+    def next_stage(self, kind: str) -> "Stage":
+        """The next "sum", a pass over rows, or "loop", which learns from row to row."""
+        return Stage(self, self._next(kind))
 
     def _locked(self) -> BinaryIO:
         """The lock of the folder, which is made where there is none."""

@@ -174,7 +174,7 @@ class CenteredGram(SymmetricOperator):
 
     def progress(self) -> Progress:
         kept = self.basis.checkpoint
-        return Progress() if kept is None else kept.next_loop()
+        return Progress() if kept is None else kept.next_stage("loop")
 
     def to_dense(self) -> Array:
         """The matrix; the row means are taken on the way."""

@@ -82,7 +82,7 @@ class BlockRows(Rows):
                 "iterator, or a file; or give basis=Landmarks(points=...), FourierGrid(box=...) or "
                 "basis='features' and gamma as a number, which need one pass."
             )
-        stage = Progress() if checkpoint is None else checkpoint.next_sum()
+        stage = Progress() if checkpoint is None else checkpoint.next_stage("sum")
         known = stage.header
         block, done = known.get("block", self._block), known.get("count", 0)
         if known and "total" not in known:

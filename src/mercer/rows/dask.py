@@ -144,7 +144,7 @@ class DaskRows(Rows):
         if checkpoint is None:
             return run([tree_sum(parts)])[0]
         # In groups of chunks, after each of which the sum so far may be written.
-        stage = checkpoint.next_sum()
+        stage = checkpoint.next_stage("sum")
         known = stage.header
         group = known.get("group", max(GROUP_LEAST, -(-len(parts) // GROUPS)))
         done = known.get("chunks", 0)

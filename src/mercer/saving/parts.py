@@ -138,11 +138,6 @@ def is_float(dtype) -> bool:
     return isinstance(dtype, np.dtype) and dtype in (np.float32, np.float64)
 
 
-def point_gram(dtype, engine, **given) -> bases.PointGram:
-    """All points, in a precision that kernels are computed in."""
-    return bases.PointGram(dtype=dtype.type, engine=engine, **given)
-
-
 def chunk_points(basis: ChunkGram) -> dict:
     """All points of a cluster, which are brought here some at a time while they are written."""
     kept = {"kernel": basis.kernel, "single": basis.single, "dtype": np.float64}
@@ -168,12 +163,6 @@ class CsrPieces:
     indices: Pieces
     indptr: np.ndarray
     columns: int
-
-
-def fits_sketch(sketch: TensorSketch) -> bool:
-    """Whether hashes lie within the size."""
-    columns = sketch.columns
-    return len(columns) > 0 and columns.min() >= 0 and columns.max() < sketch.size
 
 
 def fits_box(grid: Frequencies) -> bool:
@@ -206,34 +195,11 @@ def pair_fields(moments: bases.TrigonometricMoments) -> dict:
     return {"count": moments.count, "parts": parts, "error": moments.error}
 
 
-def from_pairs(count, parts, error) -> bases.TrigonometricMoments:
-    """The same sums again."""
-    return bases.TrigonometricMoments(count, parts[0] + 1j * parts[1], error)
-
-
 def are_pairs(parts) -> bool:
     """Whether these are finite, of a grid with an odd number of frequencies in every direction."""
     good = isinstance(parts, np.ndarray) and parts.dtype == float and parts.ndim > 1
     sides = good and parts.shape[0] == 2 and all(side % 2 for side in parts.shape[1:])
     return bool(sides and np.isfinite(parts).all())
-
-
-def is_factor(dictionary: GrowingDictionary) -> bool:
-    """Whether the factor is a lower triangle without zeros on its diagonal."""
-    L = dictionary.factor
-    return L.diagonal().min() > 0 and not np.triu(L, 1).any()
-
-
-def has_keys(sample: RowSample) -> bool:
-    """Whether a sample has as many keys as rows, and no more than its size."""
-    rows = 0 if sample.rows is None else sample.rows.shape[0]
-    return sample.keys.size == rows <= sample.size
-
-
-def fits_grid(stream: FourierStream) -> bool:
-    """Whether sums are of the frequencies of the grid."""
-    basis = stream.span.vectors
-    return isinstance(basis, FourierBasis) and stream.sums.sums.shape == basis.moment_modes
 
 
 def fits_span(state: State) -> bool:
@@ -267,7 +233,6 @@ BASES = [
     part(PointBasis, kernel=Kernel, points=ROWS, single=bool),
     part(
         bases.PointGram,
-        build=point_gram,
         kernel=Kernel,
         points=ROWS,
         single=bool,
@@ -280,7 +245,8 @@ BASES = [
     part(Fourier, frequencies="m d"),
     part(
         TensorSketch,
-        fits_sketch,
+        # Hashes lie within the size.
+        lambda s: len(s.columns) > 0 and s.columns.min() >= 0 and s.columns.max() < s.size,
         columns="p q int",
         signs="p q",
         scale=FINITE,
@@ -313,16 +279,24 @@ STREAMS = [
     part(
         bases.TrigonometricMoments,
         read=pair_fields,
-        build=from_pairs,
+        build=lambda count, parts, error: bases.TrigonometricMoments(
+            count, parts[0] + 1j * parts[1], error
+        ),
         count=FINITE,
         parts=are_pairs,
         error=FINITE,
     ),
-    part(RowSample, has_keys),
+    # As many keys as rows, and no more than its size.
+    part(RowSample, lambda s: s.keys.size == (0 if s.rows is None else s.rows.shape[0]) <= s.size),
     # Eigenvalues of a scatter matrix are in range where its norm is.
     part(Moments, lambda moments: np.isfinite(np.linalg.norm(moments.scatter))),
     part(FixedSpan, vectors=bases.Basis),
-    part(GrowingDictionary, is_factor, kernel=Kernel),
+    # The factor is a lower triangle without zeros on its diagonal.
+    part(
+        GrowingDictionary,
+        lambda d: d.factor.diagonal().min() > 0 and not np.triu(d.factor, 1).any(),
+        kernel=Kernel,
+    ),
     part(
         Stream,
         span=Instance((GrowingDictionary, FixedSpan), k=lambda span: span.size),
@@ -330,7 +304,8 @@ STREAMS = [
         since=MOMENTS,
         count=WHOLE,
     ),
-    part(FourierStream, fits_grid, count=WHOLE),
+    # The span is a grid: no other basis has modes.
+    part(FourierStream, lambda s: s.sums.sums.shape == s.span.vectors.moment_modes, count=WHOLE),
     part(State, fits_span),
     part(
         GrowingHebbian,
