@@ -209,7 +209,7 @@ class GrowingDictionary:
 def jitter(norms) -> float:
     """What to add to k(x, x) of points that join whatever they are."""
     # Points that are zero stay so beside all others.
-    return JITTER * (abs(float(np.mean(norms))) or 1e-100)
+    return JITTER * (abs(float(np.mean(norms))) or 1e-20)
 
 
 def threshold_of(novelty: Any, example: float) -> float | None:
