@@ -1,6 +1,7 @@
 """Spectral clustering: eigenvectors against LAPACK, labels against scikit-learn and the truth."""
 
 import os
+import re
 import warnings
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.cluster import _spectral as sklearn_spectral
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import SpectralClustering
+from mercer import DiffusionMap, SpectralClustering, SpectralEmbedding
 from mercer.bases import Landmarks
 from mercer.hebbian import Hebbian
 from mercer.kernels import RBF, Matern
@@ -438,3 +439,36 @@ def test_hebbian_directions_find_the_clusters(gain):
         random_state=0,
     ).fit(K)
     np.testing.assert_allclose(by_matrix.eigenvalues_, model.eigenvalues_, atol=0.02)
+
+
+WIDTHS = {
+    "clusters": SpectralClustering(3, random_state=0),
+    "clusters by landmarks": SpectralClustering(3, basis="landmarks", random_state=0),
+    "embedding": SpectralEmbedding(2, affinity="rbf", random_state=0),
+    "walk": DiffusionMap(2, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", WIDTHS)
+@pytest.mark.parametrize("draw", range(3))
+def test_a_width_that_tells_nothing_is_told_of(name, draw):
+    """With the gamma that would do: it is then not told of, and finds the clusters."""
+    rng = generator(91, draw)
+    d, unit = int(rng.integers(5, 30)), 10 ** rng.uniform(-2, 2)
+    centers = 8 * rng.standard_normal((3, d))
+    labels = rng.integers(3, size=240)
+    X = unit * (centers[labels] + rng.standard_normal((240, d)))
+    model = clone(WIDTHS[name])
+    for gamma, word in ((20 / d, "too large"), (1e-14, "too small")):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model.set_params(gamma=gamma / unit**2).fit(X)
+        (said,) = [str(one.message) for one in told if "for these data" in str(one.message)]
+        assert word in said
+    measured = float(re.search(r"gamma='median', (\S+) here", said).group(1))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model.set_params(gamma=measured).fit(X)
+    assert not any("for these data" in str(one.message) for one in told)
+    if name.startswith("clusters"):
+        assert adjusted_rand_score(labels, model.labels_) == 1

@@ -1,5 +1,6 @@
 """What spectral methods share: affinities by name, their eigenproblem, functions of new rows."""
 
+from copy import copy
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -16,10 +17,13 @@ from ..bases import (
     PrecomputedBasis,
 )
 from ..bases.fourier import row_range, why_not
+from ..bases.whitening import on_host
 from ..compute import is_sparse, make_engine, restore
 from ..compute.arrays import Array
+from ..exceptions import tell
 from ..fitting.choosing import automatic_grid, solve_planned, warn_unconverged
 from ..fitting.costs import Workload, fourier, grid_solver
+from ..fitting.problems import thinned
 from ..kernels import KERNELS, Hollow, Kernel, Precomputed
 from ..progress import PassBar
 from ..solvers import SOLVERS, Eigenpairs, Solver
@@ -37,6 +41,9 @@ NEIGHBORS = {"nearest_neighbors": False, "precomputed_nearest_neighbors": True}
 # Transforms of all rows that a grid takes, in units of that of a fit, and seconds of one core that
 # landmarks take for a row: three passes of what was measured for 500 of them.
 GRID_PASSES, LANDMARK_SECONDS = 3, 5e-5
+# Rows on which the width of a kernel is judged, the affinity with all others below which most rows
+# are alone, and the affinity above which two rows are alike.
+WIDTH_ROWS, ALONE, ALIKE = 1000, 1e-2, 1 - 1e-7
 # Columns up to which there are grids.
 MOST_COLUMNS = 3
 
@@ -68,6 +75,7 @@ class SpectralInput(Door):
         """The functions of the leading r eigenpairs, their values at the rows, and eigenvalues."""
         rng, tol = self._make_rng(), self.tol if self.eigen_tol == "auto" else self.eigen_tol
         self.kernel_ = self._make_kernel(X)
+        warn_of_width(self.kernel_, X)
         with PassBar(self.verbose, title=self._title) as progress:
             engine = self._make_engine(X, on_tiles=progress.tiles)
             X = engine.place(X)
@@ -227,3 +235,29 @@ class SpectralInput(Door):
         """In a fit by the parameter `device`; later, where the fitted basis is."""
         asked = self.device != "cpu" and not super()._is_precomputed()
         return asked if reset else self.map_.basis.engine.device is not None
+
+
+def warn_of_width(kernel: Kernel, X: Array) -> None:
+    """Say so where affinities tell nothing: most rows are near themselves alone, or all are alike.
+
+    Of many rows some are looked at, whose affinities stand for those with all.
+    """
+    if not kernel.measures_distance:
+        return
+    rows = on_host(thinned(X, WIDTH_ROWS), dense=True)
+    K, more = np.asarray(kernel(rows)), (X.shape[0] - 1) / max(len(rows) - 1, 1)
+    others = float(np.median(K.sum(axis=1) - K.diagonal())) * more
+    narrow, alike = others < ALONE, ALIKE < float(K.min(initial=1.0)) < 1
+    if narrow or alike:
+        asked, measured = float(kernel.gamma), copy(kernel)
+        measured.gamma = "median"
+        what = (
+            f"most rows have affinities of {others:.1g} with all others together, and 1 with itself"
+            if narrow
+            else "all rows have the same affinities with each other but for rounding"
+        )
+        tell(
+            f"gamma={asked:g} is too {'large' if narrow else 'small'} for these data: {what}, so "
+            "that there is little to tell them apart by. Give gamma='median', "
+            f"{measured.resolve(rows).gamma:.2g} here, or one near it, or scale the data."
+        )
