@@ -37,8 +37,8 @@ class Certificate:
         Probability at which the likely intervals hold, all of them at once; None where there are
         none.
     likely_lower, likely_upper : arrays of shape (r,) or None
-        Narrower intervals for landmarks, random features and streams, judged on a sample of the
-        rows. With ``confidence == 1`` the sample was all rows.
+        Narrower intervals for landmarks, random features and streams: from a product with the
+        kernel matrix, or judged on a sample of the rows. With ``confidence == 1`` they are certain.
     """
 
     kind: Literal["bound", "estimate"]
