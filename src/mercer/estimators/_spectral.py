@@ -249,15 +249,11 @@ def warn_of_width(kernel: Kernel, X: Array) -> None:
     others = float(np.median(K.sum(axis=1) - K.diagonal())) * more
     narrow, alike = others < ALONE, ALIKE < float(K.min(initial=1.0)) < 1
     if narrow or alike:
-        asked, measured = float(kernel.gamma), copy(kernel)
+        measured = copy(kernel)
         measured.gamma = "median"
-        what = (
-            f"most rows have affinities of {others:.1g} with all others together, and 1 with itself"
-            if narrow
-            else "all rows have the same affinities with each other but for rounding"
-        )
+        size, what = ("large", "most rows have none") if narrow else ("small", "all have the same")
         tell(
-            f"gamma={asked:g} is too {'large' if narrow else 'small'} for these data: {what}, so "
-            "that there is little to tell them apart by. Give gamma='median', "
+            f"gamma={kernel.gamma:g} is too {size} for these data: but for rounding or little more "
+            f"{what} affinity with others, so that nothing tells rows apart. Give gamma='median', "
             f"{measured.resolve(rows).gamma:.2g} here, or one near it, or scale the data."
         )

@@ -310,10 +310,9 @@ class KernelPCA(KernelModel):
         """Take over the result, say what may not be expected of it, learn the way back."""
         self._adopt(problem, result, task.rows)
         if task.weights is not None:
-            kept = slice(None)  # of all rows, or of those that the model has kept
-            if not problem.basis.spans_data:
-                kept = sampled_numbers(len(task.weights), MODEL_ROWS, task.seed)
-            self._weights = task.weights[kept]
+            n = len(task.weights)  # all rows, or those that the model keeps
+            most = n if problem.basis.spans_data else MODEL_ROWS
+            self._weights = task.weights[sampled_numbers(n, most, task.seed)]
         warn_of_result(problem, result, self.plan_, task, self._limit(problem))
         if self.fit_inverse_transform:
             self._learn_inverse(task)

@@ -13,6 +13,7 @@ is missing too, and to nothing else. (Gower's rule, the mean over columns that b
 give matrices with negative eigenvalues.)
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Real
 from typing import Annotated, Any
@@ -272,10 +273,9 @@ def encoded(column: Any, name: str, labels: Any, low: float, size: float) -> np.
     """One column as numbers, (n,)."""
     if labels is not None:
         codes = {None: MISSING} | {label: float(code) for code, label in enumerate(labels)}
-        for code, label in enumerate(labels):
-            codes.setdefault(as_number(label), float(code))
-        given = [label if label in codes else as_number(label) for label in labels_of(column, name)]
-        found = np.array([codes.get(label, UNKNOWN) for label in given])
+        codes = {as_number(label): code for label, code in codes.items()} | codes
+        given = ((label, as_number(label)) for label in labels_of(column, name))
+        found = np.array([codes.get(label, codes.get(same, UNKNOWN)) for label, same in given])
         if (found == UNKNOWN).any() and not (found >= 0).any():
             tell(
                 f"Column {name!r} has none of the categories of the training rows, such as "
@@ -338,12 +338,11 @@ def labels_of(column: Any, name: str) -> list[str | None]:
     return [label(value) for value in column]
 
 
-def as_number(label: str) -> str:
+def as_number(label: str | None) -> str | None:
     """A category as `labels_of` writes the number that it is; True and False are 1 and 0."""
-    try:
-        return repr(float({"True": "1", "False": "0"}.get(label, label)))
-    except ValueError:
-        return label
+    with suppress(TypeError, ValueError):
+        return repr(float({"True": 1, "False": 0}.get(label, label)))  # type: ignore
+    return label
 
 
 def is_polars(column: Any) -> bool:
