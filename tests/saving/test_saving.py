@@ -462,3 +462,13 @@ def test_a_device_that_is_not_here(tmp_path):
     loaded = load(path, device="cpu")
     assert loaded.device == "cpu"
     assert_same(loaded.transform(NEW), wanted)
+
+
+def test_a_loaded_graph_places_rows_along_negative_eigenvalues(tmp_path):
+    """Two sides of a bipartite graph are told apart by the last eigenvalue, which is negative."""
+    X = np.arange(24.0)[:, None] * np.array([1.0, 0.5])
+    model = SpectralEmbedding(23, n_neighbors=2, random_state=0).fit(X)
+    assert model.eigenvalues_.min() < 0
+    np.testing.assert_allclose(
+        copy_of(model, tmp_path / "a").transform(X), model.transform(X), rtol=1e-9, atol=1e-12
+    )

@@ -139,6 +139,8 @@ def restore_map(model) -> None:
         model.landmarks_ = to_numpy(basis.points)
     if (graph is not None) != (model.affinity in NEIGHBORS):
         raise ModelFileError("a graph of neighbors where there should be none, or none")
+    if graph is not None:
+        basis.G = graph.matrix
     rows = None if graph is None else graph.points
     if (columns_of(basis) if rows is None else rows.shape[1]) != model.n_features_in_:
         raise ModelFileError(f"a map of other columns than {model.n_features_in_}")
@@ -211,6 +213,7 @@ PASSES = {
 }
 STREAM = {
     **SEEN,
+    "X_sample_": SAMPLE["X_sample_"],
     "history_": list[BatchRecord],
     "_variance": FINITE,
     "lost_share_": FINITE,

@@ -122,9 +122,11 @@ class AbsentMatrix:
     def _missing(self, *args):
         raise ValueError(
             "This model was loaded from a file, which does not hold the training kernel matrix. "
-            "transform needs only the kernel between new and training rows; for all else fit again."
+            "transform needs only the kernel between new and training rows, unless eigenvalues are "
+            "negative; for all else fit again."
         )
 
+    T = property(_missing)
     __matmul__ = __getitem__ = diagonal = toarray = __array__ = _missing
 
 
@@ -299,6 +301,7 @@ STREAMS = [
     ),
     part(
         Stream,
+        lambda stream: np.isfinite(np.linalg.norm(stream.missed)),
         span=Instance((GrowingDictionary, FixedSpan), k=lambda span: span.size),
         early=MOMENTS,
         since=MOMENTS,
