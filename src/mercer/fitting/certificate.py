@@ -100,9 +100,9 @@ class Certificate:
         if self.confidence is not None and self.confidence < 1 and self.likely_widest is not None:
             share = f"{self.likely_widest:.1e} of the first eigenvalue"
             lines.append((f"with confidence {confidence_text(self.confidence)}", share))
-            wide = int(np.sum(self.likely_upper > 2 * self.likely_lower))
-            if wide:
-                text = f"{wide} of {len(self.likely_upper)}: they limit the error, usually far less"
+            lower, upper = np.asarray(self.likely_lower), np.asarray(self.likely_upper)
+            if wide := int(np.sum(upper > 2 * lower)):
+                text = f"{wide} of {len(upper)}: they limit the error, usually far less"
                 lines.append(("wider than their eigenvalue", text))
         lines.append(("converged", "yes" if self.converged else "no"))
         lines.append(("passes over the kernel", str(self.n_passes)))
