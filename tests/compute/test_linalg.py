@@ -1,10 +1,12 @@
 """Long linear algebra: the numbers of SciPy, and an interrupt that does not wait for them."""
 
+import ast
 import os
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,9 @@ from contracts import generator
 from scipy import linalg as scipy_linalg
 from scipy.linalg import LinAlgError
 
+import mercer
 from mercer.compute import linalg
+from mercer.compute.linalg import self_product
 
 # More rows than a factorization in one piece takes.
 MANY = 2050
@@ -265,3 +269,68 @@ def test_an_interrupted_command_ends_at_once(tmp_path):
     assert done.returncode == 130 and "SIGINT" in done.stderr, done.stderr
     assert end - float(done.stdout) < 3
     assert [path.name for path in tmp_path.iterdir()] == ["rows.npy"]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("columns", [1, 700, 4200])
+def test_self_products(columns, dtype):
+    A = generator(columns).standard_normal((30, columns)).astype(dtype)
+    for B in (A, np.asfortranarray(A)):
+        found = self_product(B)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, B.T @ B.copy(), rtol=1e-4, atol=1e-4)
+        np.testing.assert_array_equal(found, found.T)
+
+
+# OpenBLAS's threaded `dsyrk` crashes for many rows. NumPy calls it for A @ A.T and A.T @ A of one
+# array, LAPACK in Cholesky factors and what needs them.
+WITH_FACTORS = {"cholesky", "cho_factor", "solve", "solveh_banded", "cov", "corrcoef", "ldl"}
+BY_LAPACK = {f"{home}.{name}" for home in ("np", "np.linalg", "linalg") for name in WITH_FACTORS}
+# Products that are sparse, on a device, and of a batch of a Hebbian rule: some hundred rows.
+HARMLESS = {"spectral/graph.py": 1, "fitting/remainder.py": 1, "hebbian/rule.py": 3}
+
+
+def own_products(tree):
+    """Products of an array with its own transpose."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            sides = [ast.unparse(side) for side in (node.left, node.right)]
+            if sides[0] == f"{sides[1]}.T" or sides[1] == f"{sides[0]}.T":
+                yield ast.unparse(node)
+
+
+def factorizations(tree):
+    """Calls and imports of functions that factor a positive definite matrix by LAPACK."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and "scipy.linalg" in (node.module or ""):
+            yield from (name.name for name in node.names if name.name in WITH_FACTORS)
+        elif isinstance(node, ast.Attribute) and ast.unparse(node) in BY_LAPACK:
+            yield ast.unparse(node)
+
+
+def test_nothing_large_is_left_to_the_threads_of_dsyrk():
+    """One module calls it, in panels; all others call that one (`self_product`, `cholesky`)."""
+    root = Path(mercer.__file__).parent
+    for path in root.rglob("*.py"):
+        name, tree = path.relative_to(root).as_posix(), ast.parse(path.read_text())
+        if name == "compute/linalg.py":
+            assert list(own_products(tree)) and list(factorizations(tree)), "the test sees them"
+            continue
+        found = list(own_products(tree))
+        assert len(found) == HARMLESS.get(name, 0), f"{name}: {found}: use self_product"
+        assert not list(factorizations(tree)), f"{name}: use mercer.compute.linalg"
+
+
+@pytest.mark.slow
+def test_many_rows_with_two_threads():
+    """As in a process of its own, since it would end with a segmentation fault."""
+    code = (
+        "import numpy as np; from mercer.compute.linalg import self_product, solve_positive\n"
+        "A = np.random.default_rng(0).random((200, 17_000))\n"
+        "G = self_product(A); G.flat[::17_001] += 1e3\n"
+        "B = np.ones((17_000, 2)); X = solve_positive(G, B, overwrite=True)\n"
+        "assert abs(A.T @ (A @ X) + 1e3 * X - B).max() < 1e-6"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"OPENBLAS_NUM_THREADS": "2"}, check=True
+    )

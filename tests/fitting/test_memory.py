@@ -20,11 +20,13 @@ from mercer import (
     NoveltyDetector,
     PatchDenoiser,
     SpectralClustering,
+    SpectralEmbedding,
     StreamingKernelPCA,
     SupervisedKernelPCA,
 )
 from mercer.bases import BASES, Landmarks, RandomFeatures
 from mercer.compute import TileStore
+from mercer.exceptions import MercerWarning
 from mercer.hebbian import GAINS
 from mercer.kernels import KERNELS
 from mercer.preimage import PREIMAGES
@@ -309,3 +311,45 @@ def test_a_broken_budget_is_seen(monkeypatch):
     model = pca(tol=1e-4, eigen_solver="krylov")("12MB")
     used, refused = work_bytes(lambda: model.fit(X))
     assert not refused and used > 12 * 10**6 + SMALL
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_graphs_of_neighbors_stay_inside(seed):
+    """A tenth of the rows are more neighbors than fit: as many as do, or a refusal."""
+    rng = generator(seed)
+    n, memory = int(rng.integers(2500, 4000)), int(rng.integers(15, 30)) * 10**6
+    X = rng.standard_normal((n, 3))
+    SpectralEmbedding(2, n_neighbors=5, **COMMON).fit(X[:200])
+    model = SpectralEmbedding(2, **COMMON, memory=memory)
+    with pytest.warns(MercerWarning, match=r"neighbors of .* are taken.*memory=\d+"):
+        used, refused = work_bytes(lambda: model.fit(X))
+    assert not refused and used <= memory + SMALL, f"{used / 1e6:.1f} MB of {memory / 1e6:.0f}"
+    with pytest.raises(ValueError, match="Give n_neighbors=") as error:
+        model.set_params(n_neighbors=n // 5).fit(X)
+    least = int(re.search(r"memory=(\d+)\.$", str(error.value))[1])
+    model.set_params(memory=least)
+    used, refused = work_bytes(lambda: model.fit(X))
+    assert not refused and used <= least + SMALL
+
+
+# Of 1,500 x 2,500 numbers, three times the budget.
+WIDE = {
+    "linear": lambda m: KernelPCA(4, **COMMON, copy_X=False, memory=m),
+    "points": pca(),
+    "randomized": pca(eigen_solver="randomized"),
+    "columns": on("columns"),
+    "poly": lambda m: KernelPCA(4, kernel="poly", **COMMON, copy_X=False, memory=m),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_wide_rows_stay_inside(name):
+    """Rows are prepared and sampled a few at a time where each is large."""
+    X = generator(9).standard_normal((1500, 2500))
+    memory = 12 * 10**6
+    model = WIDE[name](memory)
+    model.set_params(max_iter=2)
+    quietly(lambda: WIDE[name]("2GB").fit(X[:50, :40]))
+    used, refused = quietly(lambda: work_bytes(lambda: model.fit(X)))
+    assert used <= memory + SMALL, f"{used / 1e6:.1f} MB: {refused}"
+    assert not refused or re.search(r"at least|aise memory", refused[0])

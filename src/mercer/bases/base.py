@@ -108,7 +108,7 @@ class Basis(ABC):
 
     def product_rows(self, X: Array) -> int:
         """Rows a block may have so that every thread stays inside the budget."""
-        width = 8 * (self._row_floats() + 2 * X.shape[1])
+        width = 8 * (self._row_floats() + 5 * X.shape[1])  # copies that kernels prepare
         rows = self.engine.memory // (2 * self.engine.threads * width)
         if rows < 1:
             least = 2 * self.engine.threads * width

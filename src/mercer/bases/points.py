@@ -13,6 +13,7 @@ from ..compute import (
     format_bytes,
     is_sparse,
     on_device_of,
+    row_blocks,
     to_numpy,
 )
 from ..compute.arrays import Array, dtype_in, dtype_name
@@ -79,11 +80,17 @@ class PointBasis(Basis):
         dtype, X = self.precision(X) if dtype is None else dtype, self.engine.place(X)
         pairs = self.kernel.pairs(X, self.points, dtype=dtype, store=self.engine.memory // 4)
         W = None if W is None else self.engine.asarray(W, dtype)
-        everything = slice(0, self.size)
+        # Wide landmarks are prepared a few at a time.
+        room = self.engine.memory // (64 * self.engine.threads * 8 * X.shape[1])
+        parts = row_blocks(self.size, self.size if is_sparse(X) else max(64, room))
 
         def coordinates(block):
             K = self.engine.empty((len(range(*block.indices(X.shape[0]))), self.size), dtype)
-            K = pairs.tile(block, everything, K)
+            if len(parts) == 1:
+                K = pairs.tile(block, parts[0], K)
+            else:
+                for part in parts:
+                    K[:, part] = pairs.tile(block, part, K[:, part])
             return K if W is None else times_few(K, W)
 
         return coordinates

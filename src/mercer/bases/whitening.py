@@ -24,7 +24,7 @@ from scipy.linalg.lapack import dpstrf, dtrtri
 
 from ..compute import is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array
-from ..compute.linalg import cholesky, eigh, solve_triangular
+from ..compute.linalg import cholesky, eigh, self_product, solve_triangular
 from .base import Basis
 from .points import PointBasis
 
@@ -187,7 +187,7 @@ class CholeskyWhitening(Whitening):
         as bad as both.
         """
         k, u = self.width, max(u, self.width * EPS)
-        weights = max(float(np.sum(moments.about_zero() * (self.W.T @ self.W))), 0.0)
+        weights = max(float(np.sum(moments.about_zero() * self_product(self.W))), 0.0)
         early = u * (self.trace * weights + np.sqrt(energy * self.trace * k * weights))
         spread = np.abs(np.diagonal(moments.scatter))
         sums = [float(spread[part].sum()) for part in self.parts]
@@ -316,7 +316,7 @@ def leading_part(pivots: np.ndarray, inverse: np.ndarray, norm: float) -> tuple[
         first = int(np.sum(pivots * LATE_CONDITION >= margin * norm))
         leading = inverse[:first, :first]
         # |G^{-1}|_F is at least the largest eigenvalue of G^{-1}.
-        most = norm * float(np.linalg.norm(leading.T @ leading))
+        most = norm * float(np.linalg.norm(self_product(leading)))
         if first and most <= LATE_CONDITION:
             return first, most
     sure = norm * np.cumsum(np.einsum("ij,ij->i", inverse, inverse))

@@ -4,7 +4,7 @@ SciPy keeps the interpreter to itself while LAPACK works, which is minutes for m
 is seen meanwhile. Long factorizations are therefore made here in panels of columns, with SciPy
 and BLAS on each of them. What NumPy decomposes leaves the interpreter free, and only needs a thread
 of its own (`waited_for`). Panels also keep every call of BLAS to some thousand rows: OpenBLAS's own
-threaded Cholesky factorization crashes beyond 8,000 to 16,000.
+threaded `dsyrk`, and the Cholesky factorization that calls it, crash beyond 8,000 to 16,000.
 """
 
 import threading
@@ -30,6 +30,8 @@ LONG_ROWS, LONG_WORK = 2000, 1e10
 FEW_ROWS = 5000
 # Columns of a panel, and rows or columns that a panel is multiplied with at once.
 PANEL, STRIP = 1024, 1024
+# Columns up to which a product of an array with itself is left to BLAS.
+FEW_COLUMNS = 4096
 # Columns reduced to tridiagonal form before the rest of the matrix is updated.
 REFLECTORS = 64
 # The name of threads in which NumPy works.
@@ -224,6 +226,19 @@ def waited_for(is_long: bool, work: Callable[..., Any], *arguments: Any) -> Any:
 def still_working() -> bool:
     """Whether a call that was interrupted has not returned yet."""
     return any(thread.name == WORKER for thread in threading.enumerate())
+
+
+def self_product(A: Array) -> Array:
+    """A'A, of many columns in blocks: NumPy hands a product of an array with itself to `dsyrk`."""
+    m = A.shape[1]
+    if not isinstance(A, np.ndarray) or m <= FEW_COLUMNS:
+        return A.T @ A
+    out = np.empty((m, m), A.dtype)
+    for start in range(0, m, PANEL):
+        block = slice(start, min(start + PANEL, m))
+        out[: block.stop, block] = A[:, : block.stop].T @ A[:, block]
+        out[block, :start] = out[:start, block].T
+    return out
 
 
 def times_few(A: Array, V: Array) -> Array:

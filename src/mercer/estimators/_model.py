@@ -385,7 +385,9 @@ class KernelModel(Scores, TransformerMixin, Door):
             self.eigenvectors_ = out(result.vectors)
             self.X_fit_ = basis.points if array is None else array
         if not basis.spans_data:
-            self.X_sample_ = copied(problem.model_rows)
+            some = problem.model_rows
+            # A sample of all rows is the caller's array.
+            self.X_sample_ = copied(some) if some.shape[0] >= problem.count else some
             if result.vectors is None:
                 step = 1 if problem.count <= MODEL_ROWS else MODEL_ROWS // SIGN_ROWS
                 scores = self.expansion_.scores(self.X_sample_[::step])

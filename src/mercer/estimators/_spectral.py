@@ -18,7 +18,7 @@ from ..bases import (
 )
 from ..bases.fourier import row_range, why_not
 from ..bases.whitening import on_host
-from ..compute import is_sparse, make_engine, restore
+from ..compute import format_bytes, is_sparse, make_engine, restore
 from ..compute.arrays import Array
 from ..exceptions import tell
 from ..fitting.choosing import automatic_grid, solve_planned, warn_unconverged
@@ -44,6 +44,8 @@ GRID_PASSES, LANDMARK_SECONDS = 3, 5e-5
 # Rows on which the width of a kernel is judged, the affinity with all others below which most rows
 # are alone, and the affinity above which two rows are alike.
 WIDTH_ROWS, ALONE, ALIKE = 1000, 1e-2, 1 - 1e-7
+# Bytes that a graph was seen to take for each neighbor of a row, what finds and solves it included.
+GRAPH_BYTES = 80
 # Columns up to which there are grids.
 MOST_COLUMNS = 3
 
@@ -145,7 +147,7 @@ class SpectralInput(Door):
                     f"basis={self.basis!r} needs points, and precomputed affinities have none. "
                     "Use basis='auto', or a kernel that is computed from the data."
                 )
-            G = self._given_affinities(X)
+            G = self._given_affinities(X, engine)
             return HollowMatrix(G, engine) if self._hollow() else PrecomputedBasis(G, engine)
         recipe = self.basis
         if recipe == "auto":
@@ -161,7 +163,7 @@ class SpectralInput(Door):
         """Whether the affinity of a row to itself is taken to be zero."""
         return not (isinstance(self.eigen_solver, Solver) and self.eigen_solver.needs_definite)
 
-    def _given_affinities(self, X):
+    def _given_affinities(self, X, engine):
         """The matrix X itself, or the graph of neighbors that X gives."""
         if self.affinity not in NEIGHBORS:
             check_gram(X)
@@ -173,7 +175,19 @@ class SpectralInput(Door):
                 f"n_samples x n_samples, and X has shape {tuple(X.shape)}. For rows use "
                 "affinity='nearest_neighbors'."
             )
-        self.graph_ = NeighborGraph.of(X, self._neighbors_of(X.shape[0]), self.n_jobs, given)
+        n, k = X.shape[0], self._neighbors_of(X.shape[0])
+        most, need = engine.memory // (GRAPH_BYTES * n), GRAPH_BYTES * n * k
+        if k > most:
+            over = (
+                f"A graph of {k:,} neighbors of {n:,} rows takes {format_bytes(need)}, and memory "
+                f"allows {format_bytes(engine.memory)}"
+            )
+            if self.n_neighbors is not None or not most:
+                raise ValueError(
+                    f"{over}. Give n_neighbors={max(most, 1)}, or at least memory={need}."
+                )
+            tell(f"{over}: {most:,} are taken. Give n_neighbors, or memory={need} for all.")
+        self.graph_ = NeighborGraph.of(X, min(k, most), self.n_jobs, given)
         return self.graph_.matrix
 
     def _grid_or_landmarks(self, X, engine, r: int) -> str | BasisRecipe:

@@ -158,7 +158,8 @@ class SpectralEmbedding(GraphEmbedding):
         Further parameters of the kernel, as in `mercer.KernelPCA`.
 
     n_neighbors : int or None, default=None
-        Neighbors of a row, itself among them; None for a tenth of the rows, and two at least.
+        Neighbors of a row, itself among them; None for a tenth of the rows, and two at least, or
+        with a warning as many as `memory` holds.
 
     basis : "auto", "points", "landmarks" or BasisRecipe, default="auto"
         "points" is the exact method, "landmarks" Nystroem with a few chosen rows; "auto" is exact

@@ -33,8 +33,9 @@ from .novelty import split
 # Widths tried first, in units of the median distance; and the most components, first and in all.
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 FIRST_MOST, MOST_COMPONENTS = 128, 1024
-# Rows held out: their share and the most of them.
-HOLDOUT, MOST_HELD = 0.2, 200
+# Rows held out: their share and the most of them; and the most that fits to all points learn from
+# in a search, which are exact and grow with the square. The best is fitted to all rows.
+HOLDOUT, MOST_HELD, MOST_LEARNED = 0.2, 200, 2500
 # Noise to add where none is given, as a share of the data's total standard deviation.
 NOISE_SHARE = 0.3
 # Entries hidden, and rounds of filling them in from the pre-image.
@@ -113,10 +114,10 @@ class Selection:
 class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """Kernel PCA with the width and the number of components chosen by pre-image error.
 
-    For each width one model is fitted to four fifths of the rows, and tried with fewer and fewer of
-    its components. Around the best the search goes on: with more components while more are better,
-    and with widths and numbers of components between those tried. The best is then fitted to all
-    rows.
+    For each width one model is fitted to four fifths of the rows (all points to 2,500 at most), and
+    tried with fewer and fewer of its components. Around the best the search goes on: with more
+    components while more are better, and with widths and numbers of components between those tried.
+    The best is then fitted to all rows.
 
     Parameters
     ----------
@@ -202,6 +203,8 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         rng = check_random_state(self.random_state)
         kept, held = split(len(X), min(HOLDOUT, MOST_HELD / len(X)), rng)
         model = clone(self.model or KernelPCA()).set_params(gamma=None)
+        if len(kept) > MOST_LEARNED and model.basis in ("auto", "points"):
+            kept = np.sort(rng.choice(kept, MOST_LEARNED, replace=False))
         if model.basis == "fourier":
             # Damaged rows lie beyond those of a fit.
             model.set_params(basis=FourierGrid(margin="all"))

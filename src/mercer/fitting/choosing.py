@@ -133,8 +133,8 @@ class Plan:
         if self.left_to_us and isinstance(self.solver, Arpack):
             # Cut short, ARPACK has no components to show.
             chosen = self.estimate("krylov, tiles kept") or replace(chosen, solver=Dense())
-        chosen = replace(chosen, solver=chosen.solver.cap(max_iter))
-        return replace(self, chosen=chosen, left_to_us=False)
+        plan = replace(self, chosen=chosen, left_to_us=False)
+        return replace(plan, chosen=replace(chosen, solver=plan.solver.cap(max_iter)))
 
     def fallback(self) -> Estimate | None:
         """The dense method, where it is left to "auto" and could step in for an iterative one."""

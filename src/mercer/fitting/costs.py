@@ -47,6 +47,8 @@ ROW_BLOCK, HEBBIAN_PASSES, SPARE = 128, 10, 10
 # beyond its kernel value, which is written, centered and read; of a feature, all but the products
 # of its angle; and of one in single precision.
 NUMBER_SECONDS, COORDINATE_SECONDS, FEATURE_SECONDS, ROUGH_SECONDS = 4e-9, 5e-9, 6e-9, 1.5e-9
+# Side of the smallest tile.
+LEAST_SIDE = 64
 # Rows that signs are taken from.
 SIGN_ROWS = 2000
 # Precision of a Fourier grid that "auto" takes: far below that of eigenvalues from exact methods.
@@ -231,12 +233,14 @@ def formed(work: Workload, speeds: Speeds) -> tuple[int, int, float]:
     """Bytes of a matrix that is formed, those of them that are not tiles, and seconds of forming.
 
     Half of the entries are computed in double precision, mirrored and centered. The bytes hold the
-    vectors that are found with their copies, the rows prepared for it, and a tile in flight.
+    vectors that are found with their copies, the rows prepared for it (a tenth of the budget at
+    most), and the smallest tile in flight.
     """
-    n = work.n
+    n, row = work.n, work.d + 2
     vectors = 8 * n * (n + 3 * work.r)
     seconds = (FULL_COST * speeds.evaluate / 2 + 4 * speeds.read) * n * n / work.threads
-    return vectors + 16 * n * (work.d + 2) + 300_000, vectors, FIT_SECONDS + seconds
+    prepared = min(16 * n * row, work.memory // 10) + least_tile(work)
+    return vectors + prepared + 300_000, vectors, FIT_SECONDS + seconds
 
 
 def all_pairs(n: int) -> float:
@@ -292,16 +296,24 @@ def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
         note = "too many components for a Krylov method"
     if kept and work.fused:
         note = "tiles are made faster than memory gives them back"
-    fits = few and tiles_size + vectors <= work.memory and not (kept and work.fused)
+    # Without tiles to keep the smallest one will do.
+    held = vectors + (tiles_size if kept else least_tile(work))
+    fits = few and held <= work.memory and not (kept and work.fused)
     evaluations = n * n / 2 * ((1 if kept else draft) + full)
     solver = BlockKrylov(max_columns=columns)
     return Estimate(name, solver, evaluations, int(size), seconds, fits, note, vectors=vectors)
 
 
 def tile_memory(work: Workload) -> int:
-    """Bytes of tiles in flight."""
+    """Bytes of tiles in flight: a fourth of the budget at most, but for the smallest tile."""
     side = min(1024, work.n, max(192, -(-work.n // (4 * work.threads))))
-    return 4 * work.threads * (side * side + 4 * side * (work.d + 2))
+    usual = 4 * work.threads * (side * side + 4 * side * (work.d + 2))
+    return max(min(usual, work.memory // 4), least_tile(work))
+
+
+def least_tile(work: Workload) -> int:
+    """Bytes of the smallest tile in flight, in double precision."""
+    return 8 * LEAST_SIDE * (LEAST_SIDE + 4 * (work.d + 2))
 
 
 def by_products(work: Workload, name: str, solver: Solver) -> Estimate:

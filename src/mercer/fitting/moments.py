@@ -15,6 +15,7 @@ import numpy as np
 from ..bases import Basis, Whitening
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, placement_of
+from ..compute.linalg import self_product
 
 # Blocks of rows whose products add up in place before their moments are merged.
 MERGED_BLOCKS = 8
@@ -74,9 +75,9 @@ class Moments:
             added = xp.sum(Y, axis=0, dtype=xp.float64)
             count, total = count + Y.shape[0], added if first else total + added
             if first:
-                scatter = xp.asarray(Y.T @ Y, dtype=xp.float64)
+                scatter = xp.asarray(self_product(Y), dtype=xp.float64)
             else:
-                scatter += Y.T @ Y
+                scatter += self_product(Y)
         offset = total / (count or 1)
         scatter -= outer(offset, total)
         return cls(float(count), shift + offset, scatter, energy)

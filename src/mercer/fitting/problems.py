@@ -16,7 +16,7 @@ from ..bases import Basis, FourierBasis, GramBasis, TrigonometricMoments, Whiten
 from ..bases.whitening import on_host
 from ..compute import match_sparsity, on_device_of, stack_rows, to_numpy
 from ..compute.arrays import Array
-from ..compute.linalg import peak_signs
+from ..compute.linalg import peak_signs, self_product
 from ..operators import CenteredGram, DenseOperator, ToeplitzCovariance
 from ..solvers import Eigenpairs
 from .certificate import (
@@ -502,5 +502,5 @@ def expansion_of(basis: Basis, whitening: Whitening, mean, pairs: Eigenpairs) ->
     metric = np.zeros((1 + Q.shape[1], 1 + Q.shape[1]))
     metric[0, 0] = mean @ mean
     metric[0, 1:] = metric[1:, 0] = mean @ Q
-    metric[1:, 1:] = np.diag(some.astype(float)) if pairs.ritz else Q.T @ Q
+    metric[1:, 1:] = np.diag(some.astype(float)) if pairs.ritz else self_product(Q)
     return KernelExpansion(basis, whitening.over_basis(np.column_stack([mean, Q])), metric)

@@ -21,7 +21,7 @@ from scipy.special import gammaincinv
 from ..bases import FeatureBasis
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import dtype_name
-from ..compute.linalg import leading_eigh
+from ..compute.linalg import leading_eigh, self_product
 from ..kernels.base import row_squares
 from ..operators import in_ordinary_units
 
@@ -169,7 +169,7 @@ def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
         rest = (found[-1] if len(found) < len(B) else 0.0) + problem.slack
         beyond = min(beyond, rest + max(left, 0.0))
     probed = unit * np.linalg.norm(R[:, k:], 2) / np.sqrt(2 * gammaincinv(PROBES / 2, FAILURE))
-    squares = R[:, :k].T @ R[:, :k]
+    squares = self_product(R[:, :k])
     sure, likely = (
         np.maximum(values, unit * upper_ends(T, squares, (g + slack) / unit, r) + slack)
         for g in (max(beyond, 0.0), min(max(beyond, 0.0), probed))

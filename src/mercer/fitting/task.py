@@ -135,6 +135,12 @@ class FitTask:
         """The number of components, where it is asked for as such."""
         return int(self.n_components) if isinstance(self.n_components, Integral) else None
 
+    @property
+    def model_size(self) -> int:
+        """Rows for the model to keep: an eighth of the budget at most, where they are wide."""
+        room = self.engine.memory // (8 * 8 * self.rows.shape[1])
+        return MODEL_ROWS if self.rows.sparse else min(MODEL_ROWS, max(64, room))
+
     def with_pilot(self, make_kernel: Callable[[Any], Kernel]) -> "FitTask":
         """With its pilot, and the kernel with the numbers that ``make_kernel(X)`` gives it."""
         rows, (n, d), basis = self.rows, self.rows.shape, self.basis
@@ -149,7 +155,8 @@ class FitTask:
             size = min(max(wanted, MODEL_ROWS), self._pilot_room(basis, d))
             seen = rows.sum(SurveyOf(size, self.seed), **looking)
             pilot = seen.pilot
-            kept = seen.sample.leading(MODEL_ROWS).rows if size >= MODEL_ROWS else None
+            most = self.model_size
+            kept = seen.sample.leading(most).rows if size >= most else None
         else:
             blank = np.zeros((2, d), rows.dtype)
             pilot = basis.stand_in(sparse.csr_matrix(blank) if rows.sparse else blank)
@@ -217,13 +224,13 @@ def small_problem(task: FitTask, recipe: BasisRecipe, kernel: Kernel) -> Problem
     if isinstance(basis, FourierBasis):
         (sums,), kept = one_pass(task, TrigonometricOf(basis, weights=weights))
         return FourierProblem(basis, sums, task.center, n_rows, kept)
+    check_moments(basis.size, basis.noun, engine)
     if isinstance(basis, ColumnBasis):
         function = task.moments_of(basis, Whitening(basis.size), weights=weights)
         (sums,), kept = one_pass(task, function)
         moments, X = function.finished(sums), task.array if type(function) is MomentsOf else None
         given = basis, function.whitening, moments, task.center
         return ColumnProblem(*given, n_rows=n_rows, model_rows=kept, X=X)
-    check_moments(basis.size, basis.noun, engine)
     whitening = choose_whitening(basis, task.pilot, task.rows.shape[0])
     function = task.moments_of(basis, whitening, weights=weights)
     moments, judges, kept = witnessed(task, function)
@@ -264,9 +271,9 @@ def one_pass(task: FitTask, *functions: Any) -> tuple[tuple, Any]:
     """The sums of row functions over all rows, and rows for the model to keep."""
     kept = task.model_rows
     if task.array is not None:
-        kept = task.rows.sample(MODEL_ROWS, task.seed)
+        kept = task.rows.sample(task.model_size, task.seed)
     if kept is None:
-        functions = (*functions, SurveyOf(MODEL_ROWS, task.seed))
+        functions = (*functions, SurveyOf(task.model_size, task.seed))
     function = functions[0] if len(functions) == 1 else Together(functions)
     found = task.rows.sum(function, "summing moments", checkpoint=task.checkpoint)
     parts = (found,) if len(functions) == 1 else found.parts

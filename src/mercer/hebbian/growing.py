@@ -22,6 +22,7 @@ from scipy.linalg import eigh
 
 from ..compute import stack_rows
 from ..compute.arrays import Array
+from ..compute.linalg import self_product
 from ..stream.dictionary import GrowingDictionary
 from .rule import orthonormalize, sweep, whiten
 
@@ -227,16 +228,16 @@ class GrowingHebbian:
         per_variance = 1 / facts["variance"] if facts["variance"] else 1.0
         scale = np.concatenate([[per_variance], np.ones(self.carried)])
         if joined.size < len(W):
-            loss = np.einsum("ij,ij->j", W, (KX - Y @ Y.T) @ W)
-            missed, Q = missed + scale * np.maximum(loss, 0.0), with_orthonormal(Q, Q.T @ Q)
+            loss = np.einsum("ij,ij->j", W, (KX - self_product(Y.T)) @ W)
+            missed, Q = missed + scale * np.maximum(loss, 0.0), with_orthonormal(Q, self_product(Q))
         if self.budget is not None and span.size > self.budget:
             shares = np.concatenate([[1.0], np.maximum(facts["variances"], 0)]) * scale[0]
             leaving = span.least_useful(Q * np.sqrt(shares), span.size - self.budget)
             span, T = span.without(leaving)
             norms, Q = np.einsum("ij,ij->j", Q, Q), T.T @ Q
             loss = norms - np.einsum("ij,ij->j", Q, Q)
-            lost, Q = lost + scale * np.maximum(loss, 0.0), with_orthonormal(Q, Q.T @ Q)
-        facts |= {"points": span.points, "frame": span.weights(Q), "metric": Q.T @ Q}
+            lost, Q = lost + scale * np.maximum(loss, 0.0), with_orthonormal(Q, self_product(Q))
+        facts |= {"points": span.points, "frame": span.weights(Q), "metric": self_product(Q)}
         vars(self).update(facts, span=span, lost=lost, missed=missed)
 
     def _rates(self, KX):

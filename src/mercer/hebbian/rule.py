@@ -15,10 +15,11 @@ Kim, Franz, Schölkopf (2005), Iterative kernel principal component analysis, IE
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, solve_triangular
 
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
+from ..compute.linalg import cholesky
 from ..solvers._linalg import column_norms
 
 RETRIES = 40  # 2^-40 of a gain moves nothing: past this the rows themselves are at fault

@@ -22,6 +22,8 @@ WIDTH_SAMPLE = 1000
 SPREAD_SAMPLE = 256
 # Rows looked at or converted at once, and rows prepared at once, which stay in the cache.
 WIDE_ROWS, EMBED_ROWS = 65536, 512
+# Entries of rows that are copied at once, and rows that are at the least.
+SAMPLE_ENTRIES, FEWEST_ROWS = 2**20, 64
 
 
 class Kernel(BaseEstimator, ABC):
@@ -52,7 +54,15 @@ class Kernel(BaseEstimator, ABC):
         n, m = pairs.shape
         xp = array_namespace(X) if not is_sparse(X) else np
         out = xp.empty((n, m), dtype=pairs.dtype, **placement_of(X))
-        return pairs.tile(slice(0, n), slice(0, m), out)
+        # Rows are prepared in copies: of wide ones a few at a time.
+        step = max(FEWEST_ROWS, SAMPLE_ENTRIES // X.shape[1])
+        if is_sparse(X) or max(n, m) <= step:
+            return pairs.tile(slice(0, n), slice(0, m), out)
+        for i in range(0, n, step):
+            for j in range(0, m, step):
+                rows, columns = slice(i, min(i + step, n)), slice(j, min(j + step, m))
+                out[rows, columns] = pairs.tile(rows, columns, out[rows, columns])
+        return out
 
     @abstractmethod
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> "Pairs":
@@ -452,6 +462,7 @@ def median_row(X: Array) -> Any:
 def farthest(X, origin, sizes) -> float:
     """The largest of ``sizes(rows - origin)``, (n,), over all rows."""
     far, step = 0.0, EMBED_ROWS if is_sparse(X) or isinstance(X, np.ndarray) else WIDE_ROWS
+    step = step if is_sparse(X) else min(step, max(FEWEST_ROWS, SAMPLE_ENTRIES // X.shape[1]))
     with np.errstate(over="ignore"):
         for start in range(0, X.shape[0], step):
             rows = X[start : start + step]
@@ -467,7 +478,7 @@ def fits_single(X) -> bool:
 
 
 def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float:
-    """The median or mean distance between rows, on a sample of at most 1,000."""
+    """The median or mean distance between rows, on at most 1,000; on fewer that are very wide."""
     from scipy.spatial.distance import pdist
 
     if kind not in ("median", "mean"):
@@ -475,16 +486,17 @@ def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float
     if X.shape[0] < 2:
         return 0.0
     rng = np.random.default_rng(0) if rng is None else rng
-    sample = X
-    if X.shape[0] > WIDTH_SAMPLE:
-        sample = X[np.sort(rng.choice(X.shape[0], WIDTH_SAMPLE, replace=False))]
+    sample, most = X, min(WIDTH_SAMPLE, max(FEWEST_ROWS, 4 * SAMPLE_ENTRIES // X.shape[1]))
+    if X.shape[0] > most:
+        sample = X[np.sort(rng.choice(X.shape[0], most, replace=False))]
     # Blocks that come from elsewhere are brought here by indexing.
     sample = sample.toarray() if is_sparse(sample) else to_numpy(sample[:])
-    sample = sample.astype(float)
+    sample = np.array(sample, dtype=float)
     # Squares of what is huge or tiny would leave the range of float64.
     unit = float(np.abs(sample).max(initial=0))
     unit = 1.0 if unit == 0 or 1e-100 < unit < 1e100 else unit
-    distances = pdist(sample / unit, metric)
+    sample /= unit
+    distances = pdist(sample, metric)
     if kind == "mean":
         return unit * float(distances.mean())
     return unit * float(np.median(distances, overwrite_input=True))

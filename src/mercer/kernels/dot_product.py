@@ -8,6 +8,8 @@ import numpy as np
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, BlocksOnDemand
 from .base import (
+    FEWEST_ROWS,
+    SAMPLE_ENTRIES,
     FactoredKernel,
     Kernel,
     centering_spread,
@@ -111,10 +113,12 @@ class Linear(DotProductKernel):
         # A single row is its own mean, from which nothing is seen of it.
         if is_sparse(X) or self.center is not None or X.shape[0] < 2:
             return self
-        sample = np.asarray(to_numpy(X[:: -(-X.shape[0] // 4096)]), dtype=np.float64)
+        most = min(4096, max(FEWEST_ROWS, SAMPLE_ENTRIES // X.shape[1]))
+        sample = np.array(to_numpy(X[:: -(-X.shape[0] // most)]), dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             mean = sample.mean(axis=0)
-            spread = float(np.square(sample - mean).sum(axis=1).mean())
+            sample -= mean
+            spread = float(np.einsum("ij,ij->", sample, sample)) / len(sample)
             far = float(mean @ mean) > 1e4 * spread  # then digits that matter are lost
         return Linear(mean) if far else self
 

@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
 from ..compute import row_blocks
+from ..compute.linalg import self_product
 from ..exceptions import tell
 from ..kernels.function import check_signature, finite_number, single_rows
 
@@ -66,7 +67,7 @@ class MetricDistance:
         if metric == "seuclidean" and "V" not in self.params:
             self.params["V"] = np.var(X, axis=0, ddof=1)
         elif metric == "mahalanobis" and "VI" not in self.params:
-            self.params["VI"] = np.linalg.inv(np.cov(X.T)).T
+            self.params["VI"] = np.linalg.inv(self_product(X - X.mean(axis=0)) / (len(X) - 1)).T
 
     def __call__(self, rows, columns):
         name = f"The metric {getattr(self.metric, '__name__', self.metric)}"

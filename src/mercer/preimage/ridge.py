@@ -12,7 +12,7 @@ import numpy as np
 
 from ..compute import array_namespace, format_bytes, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
-from ..compute.linalg import cholesky, solve_positive, solve_triangular
+from ..compute.linalg import cholesky, self_product, solve_positive, solve_triangular
 from ..exceptions import tell
 from ..fitting.expansion import KernelExpansion
 from ..kernels import RBF, Kernel
@@ -130,8 +130,7 @@ def centered_ridge(kernel, centers, S, X, alpha):
     K = with_diagonal(kernel(centers), len(centers) * np.finfo(float).eps * 10)
     L = cholesky(K, lower=True, overwrite=True)
     A = solve_triangular(L, kernel(centers, S), lower=True, overwrite=True)
-    # Of an array with its own transpose OpenBLAS takes a routine whose threads crash at many rows.
-    normal = with_diagonal(A @ (A.T * 1.0), alpha)
+    normal = with_diagonal(self_product(A.T), alpha)
     B = solve_positive(normal, A @ X, overwrite=True)
     return solve_triangular(L, B, lower=True, transposed=True)
 

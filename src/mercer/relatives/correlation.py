@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..bases import Basis
-from ..compute.linalg import eigh, thin_svd
+from ..compute.linalg import eigh, self_product, thin_svd
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
 from .joint import JointMoments
@@ -86,5 +86,5 @@ def expansion_of(
     Unlike those of kernel PCA the directions are neither orthogonal nor of unit length.
     """
     frame = np.hstack([moments.mean[:, None], A])
-    metric = frame.T @ frame
+    metric = self_product(frame)
     return KernelExpansion(basis, frame if whitener is None else whitener @ frame, metric)

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..bases import Basis, PrecomputedBasis
 from ..compute import array_namespace, is_sparse, to_numpy
+from ..compute.linalg import self_product
 from ..operators import DenseOperator, NormalizedGram
 from ..operators.normalized import nonzero_degrees
 from ..solvers import Eigenpairs
@@ -142,7 +143,7 @@ class ReducedDiffusionProblem(AffinityProblem):
             degrees = q**-alpha * xp.clip(Y @ total, own * q**-alpha, None)
             Y = Y * (q**-alpha / xp.sqrt(degrees))[:, None]
             volume = xp.sum(degrees) + xp.zeros_like(Y[:1])
-            return xp.concat([Y.T @ Y, volume], axis=0)
+            return xp.concat([self_product(Y), volume], axis=0)
 
         found = to_numpy(basis.engine.sum_rows(scatter, n, rows))
         self.operator, self.volume = DenseOperator(found[:-1]), float(found[-1, 0])

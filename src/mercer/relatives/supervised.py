@@ -17,7 +17,7 @@ import numpy as np
 from ..bases import Landmarks
 from ..compute import array_namespace, make_engine, on_device_of, to_numpy
 from ..compute.arrays import Array
-from ..compute.linalg import eigh, peak_signs, thin_svd
+from ..compute.linalg import eigh, peak_signs, self_product, thin_svd
 from ..fitting.certificate import Certificate, projection_certificate, residual_certificate, shares
 from ..fitting.problems import ColumnProblem, GramProblem, Problem, ReducedProblem, Result
 from ..kernels import Kernel
@@ -279,7 +279,7 @@ class SupervisedReduced(Supervised):
         scales, T = np.maximum(np.linalg.eigvalsh(joint.other.scatter), 0.0), joint.cross
         norm, spread = float(np.max(scales, initial=0.0)), float(np.trace(joint.scatter))
         super().__init__(inner, norm, identity, float(np.sum(T**2)), spread)
-        matrix = (1 - identity) * (T @ T.T) + identity * norm * joint.scatter
+        matrix = (1 - identity) * self_product(T.T) + identity * norm * joint.scatter
         self.operator = DenseOperator(self.basis.engine.asarray((matrix + matrix.T) / 2))
         self._rank = int(np.sum(scales > len(scales) * np.finfo(float).eps * norm))
 

@@ -11,9 +11,10 @@ R being what the atoms leave of K under a ridge sigma^2 / w. Rows that occur c t
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, cholesky, get_blas_funcs, solve_triangular
+from scipy.linalg import cho_solve, get_blas_funcs, solve_triangular
 
 from ..compute.arrays import Array
+from ..compute.linalg import cholesky, self_product
 from ..kernels import Kernel
 from .base import Selector, bisect_to_size, distinct_rows, host_gram, rank_tolerance
 
@@ -229,7 +230,8 @@ def all_at_once(K, counts, noise, max_iter, center=False, pruning=False):
         root = np.sqrt(w[A])
         B = root[:, None] * K[np.ix_(A, A)] * root
         B[np.diag_indices(len(A))] += noise
-        inverse = cho_solve(cho_factor(B, check_finite=False), np.eye(len(A)), check_finite=False)
+        C = cholesky(B, lower=True, check_finite=False)
+        inverse = cho_solve((C, True), np.eye(len(A)), check_finite=False)
         means = root[:, None] * (inverse @ (root[:, None] * D[A]))
         new, left = np.einsum("ij,ij->i", means, means) / total, noise * inverse.diagonal()
         if not pruning:
@@ -257,4 +259,4 @@ def model_residual(K, weights, noise):
         raise np.linalg.LinAlgError("not finite")
     C = cholesky(B, lower=True, check_finite=False)
     V = solve_triangular(C, root[:, None] * K[A], lower=True)
-    return np.ascontiguousarray(K - V.T @ V)
+    return np.ascontiguousarray(K - self_product(V))

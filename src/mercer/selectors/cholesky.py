@@ -8,6 +8,7 @@ import numpy as np
 
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, placement_of
+from ..compute.linalg import self_product
 from ..kernels import Kernel
 from .base import (
     Distinct,
@@ -163,7 +164,7 @@ class PartialCholesky:
     def block(self, pivots):
         """R among the pivots, (b, b), in double precision and main memory."""
         A = self.L[: self.rank, pivots]
-        return to_numpy(self.columns(pivots, pivots)).astype(np.float64) - to_numpy(A.T @ A)
+        return to_numpy(self.columns(pivots, pivots)).astype(np.float64) - to_numpy(self_product(A))
 
     def append(self, pivot):
         """Add one pivot; returns the new row of the factor, (n,)."""

@@ -17,6 +17,7 @@ from scipy.linalg import block_diag
 
 from ..compute import array_namespace, is_sparse, on_device_of, stack_rows, to_numpy
 from ..compute.arrays import Array, dtype_name
+from ..compute.linalg import self_product
 from ..kernels import Kernel
 from .base import (
     Selector,
@@ -159,7 +160,7 @@ class NoveltyRule:
         """Admit rows one by one; indices and the Cholesky factor of their residuals."""
         if not X.shape[0]:
             return as_indices([]), np.empty((0, 0))
-        H = np.asarray(host_gram(self.kernel, X), dtype=np.float64) - F.T @ F
+        H = np.asarray(host_gram(self.kernel, X), dtype=np.float64) - self_product(F)
         chosen: list[int] = []
         V, diagonal, keys = np.empty((0, len(H))), H.diagonal().copy(), row_keys(X)
         for i in range(len(H)):

@@ -5,12 +5,12 @@ host, in NumPy: a device gains nothing on them.
 """
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky
+from scipy.linalg import LinAlgError
 from scipy.linalg.lapack import dtrtri
 
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import placement_of
-from ..compute.linalg import eigh, times_few
+from ..compute.linalg import cholesky, eigh, times_few
 from ..operators.base import padded
 
 # Least pivot of the scaled Gram matrix of a block: below, its condition number squared

@@ -25,6 +25,7 @@ import numpy as np
 
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import dtype_name
+from ..compute.linalg import self_product
 from ..operators import SymmetricOperator
 from ..operators.base import padded
 from ._linalg import column_norms, inner, qr, small_eigh, times
@@ -182,7 +183,7 @@ def ipca_update(U, L, K, g, q):
     """
     b, k = len(K), U.shape[1]
     C, E = split(K, U)
-    w, P = small_eigh(np.asarray(to_numpy(E @ E.T), dtype=np.float64))
+    w, P = small_eigh(np.asarray(to_numpy(self_product(E.T)), dtype=np.float64))
     # The Gram matrix of E knows singular values to sqrt(eps) of the largest; rounding of K
     # leaves eps of its norm in E.
     eps = 10 * np.finfo(dtype_name(E.dtype)).eps

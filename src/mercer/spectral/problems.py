@@ -26,6 +26,7 @@ from ..bases import Basis, FourierBasis, PrecomputedBasis
 from ..bases.base import check_moments
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
+from ..compute.linalg import self_product
 from ..kernels.base import row_squares
 from ..operators import DenseOperator, NormalizedGram, ToeplitzCovariance
 from ..solvers import Eigenpairs
@@ -250,9 +251,9 @@ def normalized_scatters(basis, whitener, X) -> tuple[np.ndarray, np.ndarray, np.
         own = xp.asarray(basis.norms(X[block]), dtype=wide)
         degrees = xp.asarray(floored(xp.asarray(Y, dtype=wide) @ total, own), dtype=Y.dtype)
         Y /= xp.sqrt(degrees)[:, None]
-        M = xp.asarray(Y.T @ Y, dtype=wide)
+        M = xp.asarray(self_product(Y), dtype=wide)
         Y *= xp.sqrt(norms / degrees)[:, None]
-        return xp.stack([M, xp.asarray(Y.T @ Y, dtype=wide)])
+        return xp.stack([M, xp.asarray(self_product(Y), dtype=wide)])
 
     scattered = basis.engine.sum_rows(scatters, n, rows)
     return to_numpy(total), *to_numpy(scattered)

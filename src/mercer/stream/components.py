@@ -25,6 +25,7 @@ from scipy.linalg import eigh
 
 from ..bases import Whitening
 from ..compute import to_numpy
+from ..compute.linalg import self_product
 from ..fitting.certificate import Certificate, shares
 from ..fitting.costs import grid_solver
 from ..fitting.expansion import KernelExpansion
@@ -92,7 +93,7 @@ def new_reference(stream, n_components: int, center: bool, engine, reference=Non
 def projected_reference(reference: KernelExpansion, before, span, T, engine):
     """The reference in a span that points left; T takes coordinates in the one before to it."""
     Q = T.T @ before.unwhiten(reference.frame)
-    return KernelExpansion(span.basis(engine), span.weights(Q), Q.T @ Q)
+    return KernelExpansion(span.basis(engine), span.weights(Q), self_product(Q))
 
 
 def ritz_pairs(operator, Q) -> Eigenpairs:

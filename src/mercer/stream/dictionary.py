@@ -12,11 +12,12 @@ from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, qr, solve_triangular
+from scipy.linalg import LinAlgError, qr, solve_triangular
 from scipy.linalg.lapack import dpotri
 
 from ..bases import PointBasis
 from ..compute import stack_rows
+from ..compute.linalg import cholesky, self_product
 from ..selectors import Novelty
 from ..selectors.online import least_threshold
 
@@ -137,7 +138,7 @@ class GrowingDictionary:
             return self, Y, maybe[:0]
         rows = X[maybe]
         H = np.asarray(self.kernel(rows, rows) if K is None else K[np.ix_(maybe, maybe)])
-        H = H + ridge * np.eye(len(H)) - Y[maybe] @ Y[maybe].T
+        H = H + ridge * np.eye(len(H)) - self_product(Y[maybe].T)
         chosen, C = self._independent(H, norms[maybe])
         joined = maybe[chosen]
         m, b = self.size, len(C)
