@@ -120,7 +120,8 @@ class KernelPCA(KernelModel):
         kernels of the distance: exact to a tolerance for any number of rows; "columns" the
         columns themselves, for the linear and the cosine kernel: exact, in one pass. "auto", the
         default, takes "points", or "columns" where that is cheaper, or "fourier" where that is
-        predicted to be much faster.
+        predicted to be much faster; and "landmarks", with a warning, where no exact method fits
+        the memory.
 
     preimage : "auto", "fixed-point", "distance", "ridge" or Preimage, default="auto"
         How `inverse_transform` and `denoise` come back to rows. "auto" is the closed form for the

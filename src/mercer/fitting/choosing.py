@@ -1,7 +1,7 @@
 """Choosing a method by cost, saying why, and carrying it out.
 
-A fit uses stored speeds, since only their ratios decide; `plan` measures them first, in a fraction
-of a second, to predict seconds.
+`decide` is the one decision of fits and of `mercer.plan`, by stored speeds, since only their ratios
+matter; `plan` measures this machine after it, in a fraction of a second, to predict seconds.
 """
 
 import math
