@@ -77,12 +77,12 @@ class SpectralInput(Door):
         """The functions of the leading r eigenpairs, their values at the rows, and eigenvalues."""
         rng, tol = self._make_rng(), self.tol if self.eigen_tol == "auto" else self.eigen_tol
         self.kernel_ = self._make_kernel(X)
-        warn_of_width(self.kernel_, X)
         with PassBar(self.verbose, title=self._title) as progress:
             engine = self._make_engine(X, on_tiles=progress.tiles)
             X = engine.place(X)
             problem = self._problem(self._build_basis(X, engine, rng, r), X)
             pairs = self._solve(problem, X, r, float(tol), engine, rng, progress.report)
+        warn_of_width(self.kernel_, X)
         warn_unconverged(pairs, float(tol))
         map_, V = problem.assemble(pairs, X)
         if problem.basis.spans_data:
@@ -265,9 +265,9 @@ def warn_of_width(kernel: Kernel, X: Array) -> None:
     if narrow or alike:
         measured = copy(kernel)
         measured.gamma = "median"
-        size, what = ("large", "most rows have none") if narrow else ("small", "all have the same")
+        size, what = ("large", "most have no") if narrow else ("small", "all have the same")
         tell(
-            f"gamma={kernel.gamma:g} is too {size} for these data: but for rounding or little more "
-            f"{what} affinity with others, so that nothing tells rows apart. Give gamma='median', "
+            f"gamma={kernel.gamma:g} is too {size} for these data: of their rows {what} affinity "
+            "with others, or nearly so, and nothing tells them apart. Give gamma='median', "
             f"{measured.resolve(rows).gamma:.2g} here, or one near it, or scale the data."
         )
