@@ -3,10 +3,14 @@
 Python blocks of a page run one after the other in one namespace. What a page does not show but
 its blocks need stands in a comment, ``<!-- python`` to ``-->``, and runs in its place. A block
 whose first line is ``# skip: reason`` is not run, one with ``# needs: module`` only where that is
-installed.
+installed. A ``text`` block right after a Python block is what that prints; ``...`` stands for what
+differs from run to run.
 """
 
+import contextlib
+import doctest
 import importlib
+import io
 import pkgutil
 import re
 import runpy
@@ -36,6 +40,8 @@ COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 CODE = re.compile(
     r"^```python\n(.*?)^```[ \t]*$|^<!-- python\n(.*?)^-->$", re.MULTILINE | re.DOTALL
 )
+PRINTED = re.compile(r"\n*```text\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 LINK = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^()\s]+)\)")
 REFERENCE = re.compile(r"\]\(#(mercer[\w.]*)\)")
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
@@ -154,13 +160,14 @@ def test_no_entry_twice():
 
 
 def blocks(path):
-    """Code of a page that is to be run, with the line it begins in."""
+    """Code of a page that is to be run, the line it begins in and what the page says it prints."""
     text = path.read_text()
     for match in CODE.finditer(text):
         code = match[1] or match[2] or ""
         needed = re.match(r"# needs: (\w+)", code)
         if not code.startswith("# skip: ") and (needed is None or find_spec(needed[1])):
-            yield text[: match.start()].count("\n") + 1, code
+            printed = PRINTED.match(text, match.end())
+            yield text[: match.start()].count("\n") + 1, code, printed and printed[1]
 
 
 @pytest.fixture
@@ -174,9 +181,14 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("path", [p for p in PAGES if "```python" in p.read_text()], ids=name_of)
 def test_blocks_run(path, folder):
     names: dict = {"__name__": "__docs__"}
-    for line, code in blocks(path):
-        # Errors name the page and the line in it.
-        exec(compile("\n" * line + code, name_of(path), "exec"), names)
+    for line, code, expected in blocks(path):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            # Errors name the page and the line in it.
+            exec(compile("\n" * line + code, name_of(path), "exec"), names)
+        printed = out.getvalue()
+        if expected is not None:
+            same = doctest.OutputChecker().check_output(expected, printed, SAME)
+            assert same, f"{name_of(path)}, line {line} prints:\n{printed}"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
@@ -196,9 +208,10 @@ def test_slugs_and_blocks_are_read_as_meant(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(
         "# A `b`: c, and d\n\n## Twice\n## Twice\n\n```python\nx = 1\n```\n"
+        "\n```text\n1.2...\n```\n"
         "\n<!-- python\ny = 2\n-->\n"
         "\n```python\n# skip: no\nz = 3\n```\n\n```python\n# needs: no_such_module\nz = 4\n```\n"
         "\n```sh\n# Not a heading\n```\n"
     )
     assert anchors(page) == ["a-b-c-and-d", "twice", "twice-1"]
-    assert [code for _, code in blocks(page)] == ["x = 1\n", "y = 2\n"]
+    assert [found[1:] for found in blocks(page)] == [("x = 1\n", "1.2...\n"), ("y = 2\n", None)]
