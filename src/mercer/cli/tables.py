@@ -8,17 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
+from .. import files
 from ..compute import is_sparse
 from ..exceptions import TableWarning, tell
-from ..files import (
-    DropMissing,
-    FillMissing,
-    RowSource,
-    TextFormat,
-    is_table,
-    open_source,
-    read_table,
-)
 from ..files.base import READ_ROWS, listed
 from ..files.layout import MISSING
 from ..files.opening import existing
@@ -74,8 +66,8 @@ class InputTable:
         if image_files(existing(args.data)):
             if args.columns or args.drop or self.kept_names:
                 raise UsageError("--columns, --drop, --id and --target are not for images.")
-            images = read_table(args.data)
-            self.source: RowSource = open_source(images.X)
+            images = files.read_table(args.data)
+            self.source: files.RowSource = files.open_source(images.X)
             self.source.name, self.policy, self.left_out = args.data, "error", {}
             self.image_shape, self.files = images.image_shape, images.others
             return
@@ -92,21 +84,21 @@ class InputTable:
             tell(note.replace("leave it out.", shell), TableWarning)
         self.source.notes = ()  # said, and not to be said again by a fit
         if self.policy == "drop":
-            self.source = DropMissing(self.source)
+            self.source = files.DropMissing(self.source)
         elif self.policy == "mean":
-            self.source = FillMissing(self.source, fill)
+            self.source = files.FillMissing(self.source, fill)
 
-    def _pick(self, columns: list[str] | None) -> RowSource:
+    def _pick(self, columns: list[str] | None) -> files.RowSource:
         """The rows with the columns that are asked for, missing values as they are."""
         args = self.args
-        form = TextFormat(
+        form = files.TextFormat(
             encoding=args.encoding,
             decimal=args.decimal,
             comment=args.comment,
             header=args.header,
             marks=self.policy != "error",
         )
-        source = open_source(args.data, name=args.array, format=form)
+        source = files.open_source(args.data, name=args.array, format=form)
         places = [str(i) for i in range(source.n_columns + len(source.left_out))]
         numbers = source.columns or [place for place in places if place not in source.left_out]
         known = [*numbers, *source.left_out]
@@ -122,8 +114,8 @@ class InputTable:
         picked = [name for name in wanted or numbers if name not in aside]
         if not picked:
             raise JobError(f"No column of {source.name} is left. Drop fewer of them.")
-        if is_table(args.data):
-            return open_source(args.data, columns=picked, name=args.array, format=form)
+        if files.is_table(args.data):
+            return files.open_source(args.data, columns=picked, name=args.array, format=form)
         return PickedColumns(source, [int(name) for name in picked])
 
     @property
@@ -180,9 +172,9 @@ class InputTable:
     def facts(self) -> dict:
         """What was made of the table, for programs."""
         missing: dict = {} if self.policy in ("error", "keep") else {"policy": self.policy}
-        if isinstance(self.source, DropMissing):
+        if isinstance(self.source, files.DropMissing):
             missing["rows_dropped"] = self.source.dropped
-        elif isinstance(self.source, FillMissing):
+        elif isinstance(self.source, files.FillMissing):
             missing["cells_filled"] = self.source.filled
         used = self.source.n_columns if self.columns is None else self.columns
         known = {"name": self.source.name, "used": used}
@@ -191,9 +183,9 @@ class InputTable:
     def lines(self) -> Iterator[str]:
         """The same for people; nothing where all is as one would think."""
         name, source = self.source.name, self.source
-        if isinstance(source, DropMissing) and source.dropped:
+        if isinstance(source, files.DropMissing) and source.dropped:
             yield f"{name}: left out {counted(source.dropped, 'row')} with missing values"
-        elif isinstance(source, FillMissing) and source.filled:
+        elif isinstance(source, files.FillMissing) and source.filled:
             yield f"{name}: filled {counted(source.filled, 'missing value')} with means"
         expected = ("not asked for", "kept")
         told = [f"{one} ({why})" for one, why in self.left_out.items() if why not in expected]
@@ -201,7 +193,7 @@ class InputTable:
             yield f"{name}: used {source.n_columns}; left out: {listed(told)}"
 
 
-class PickedColumns(RowSource):
+class PickedColumns(files.RowSource):
     """Some columns of rows that have no names, by their numbers.
 
     Parameters
@@ -210,7 +202,7 @@ class PickedColumns(RowSource):
     places : list of int
     """
 
-    def __init__(self, source: RowSource, places: list[int]):
+    def __init__(self, source: files.RowSource, places: list[int]):
         self.source, self.places = source, places
         self.name, self.dtype, self.n_rows = source.name, source.dtype, source.n_rows
         self.n_columns = len(places)
@@ -258,7 +250,7 @@ class Scaling:
         """Rows as the model knows them, in their own floating type."""
         if self.shift is None:
             return X
-        if isinstance(X, RowSource):
+        if isinstance(X, files.RowSource):
             return ScaledRows(X, self)
         return ((dense_rows(X) - self.shift) / self.size).astype(X.dtype, copy=False)
 
@@ -267,10 +259,10 @@ class Scaling:
         return X if self.shift is None else (X * self.size + self.shift).astype(X.dtype, copy=False)
 
 
-class ScaledRows(RowSource):
+class ScaledRows(files.RowSource):
     """Rows of a source, scaled as they are read."""
 
-    def __init__(self, source: RowSource, scaling: Scaling):
+    def __init__(self, source: files.RowSource, scaling: Scaling):
         self.source, self.scaling = source, scaling
         self.name, self.dtype, self.columns = source.name, source.dtype, source.columns
         self.n_columns, self.n_rows = source.n_columns, source.n_rows

@@ -22,14 +22,7 @@ from ..fitting.sampling import sampled_numbers
 from ..fitting.task import MODEL_ROWS
 from ..kernels import RBF, Kernel, Linear
 from ..preimage import Preimage, choose_preimage, ridge_inverse
-from ..relatives.explaining import (
-    Attribution,
-    Significance,
-    check_significance,
-    gradient_sums,
-    sample_rows,
-    significance_of,
-)
+from ..relatives import explaining
 from ..rows import ArrayRows, DaskRows, OfExpansion, Rows, float_type, in_type, is_dask
 from ._door import Door
 from ._inverse import Inverse, checked_scores
@@ -213,7 +206,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         found = inverse.clipped(found) if clip else found
         return restore(in_type(found, float_type(X)), original)
 
-    def attribute(self, X: Array = None, *, max_rows: int | None = 2000) -> Attribution:
+    def attribute(self, X: Array = None, *, max_rows: int | None = 2000) -> explaining.Attribution:
         """Which columns drive which component: gradients of the scores, averaged over rows.
 
         In closed form, for every kernel that has a gradient and every basis (KPCA-IG; Briscik,
@@ -249,11 +242,11 @@ class KernelModel(Scores, TransformerMixin, Door):
         own, w = self._some_own(max(2, min(SCALE_ROWS, room)), 0)
         mean = np.average(own, axis=0, weights=w)
         scale = np.sqrt(np.average((own - mean) ** 2, axis=0, weights=w))
-        gradients = OfExpansion(self.expansion_.here(), gradient_sums, (), "gradients")
+        gradients = OfExpansion(self.expansion_.here(), explaining.gradient_sums, (), "gradients")
         sums = rows.sum(gradients, "gradients")
         named = vars(self).get("feature_names_in_")
         names = [f"x{i}" for i in range(self.n_features_in_)] if named is None else named
-        return Attribution.of(sums, scale, names, self.get_feature_names_out())
+        return explaining.Attribution.of(sums, scale, names, self.get_feature_names_out())
 
     def significance(
         self,
@@ -264,7 +257,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         n_bootstrap: int = 50,
         max_rows: int = 1000,
         random_state: int | np.random.RandomState | None = None,
-    ) -> Significance:
+    ) -> explaining.Significance:
         """How many components stand above noise, and how stable they are.
 
         Eigenvalues of this model's kernel are compared with those of rows whose columns were
@@ -300,8 +293,8 @@ class KernelModel(Scores, TransformerMixin, Door):
             )
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         engine = self.expansion_.basis.engine
-        check_significance(alpha, n_permutations, n_bootstrap, max_rows)
-        size = sample_rows(engine.memory, self.n_features_in_, max_rows)
+        explaining.check_significance(alpha, n_permutations, n_bootstrap, max_rows)
+        size = explaining.sample_rows(engine.memory, self.n_features_in_, max_rows)
         seed = int(rng.integers(2**62))
         if X is None:
             some, w = self._some_own(size, seed)
@@ -309,7 +302,7 @@ class KernelModel(Scores, TransformerMixin, Door):
             some, w = on_host(self._rows_or_own(X).sample(size, seed), dense=True), None
         self.kernel_.check(some)
         with engine.single_blas():
-            self.significance_ = significance_of(
+            self.significance_ = explaining.significance_of(
                 self.kernel_,
                 some,
                 self.expansion_.n_components,

@@ -7,15 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..bases import (
-    BASES,
-    AllPoints,
-    Basis,
-    BasisRecipe,
-    FourierBasis,
-    HollowMatrix,
-    PrecomputedBasis,
-)
+from .. import bases
 from ..bases.fourier import row_range, why_not
 from ..bases.whitening import on_host
 from ..compute import format_bytes, is_sparse, make_engine, restore
@@ -121,7 +113,7 @@ class SpectralInput(Door):
         basis = self.map_.basis
         if self.affinity in NEIGHBORS:
             return self.graph_.matrix
-        if isinstance(basis, PrecomputedBasis):
+        if isinstance(basis, bases.PrecomputedBasis):
             return basis.G
         if not basis.spans_data:
             raise AttributeError(
@@ -140,7 +132,7 @@ class SpectralInput(Door):
     def _is_precomputed(self) -> bool:
         return super()._is_precomputed() and self.affinity != "nearest_neighbors"
 
-    def _build_basis(self, X, engine, rng, r: int) -> Basis:
+    def _build_basis(self, X, engine, rng, r: int) -> bases.Basis:
         if self.kernel == "precomputed" or isinstance(self.kernel, Precomputed):
             if self.basis not in ("auto", "points"):
                 raise ValueError(
@@ -148,14 +140,18 @@ class SpectralInput(Door):
                     "Use basis='auto', or a kernel that is computed from the data."
                 )
             G = self._given_affinities(X, engine)
-            return HollowMatrix(G, engine) if self._hollow() else PrecomputedBasis(G, engine)
+            return (
+                bases.HollowMatrix(G, engine)
+                if self._hollow()
+                else bases.PrecomputedBasis(G, engine)
+            )
         recipe = self.basis
         if recipe == "auto":
             few = X.shape[0] <= AUTO_POINTS
             recipe = "points" if few else self._grid_or_landmarks(X, engine, r)
         if isinstance(recipe, str):
-            recipe = BASES[recipe]()
-        exact = isinstance(recipe, AllPoints)
+            recipe = bases.BASES[recipe]()
+        exact = isinstance(recipe, bases.AllPoints)
         kernel = Hollow(self.kernel_) if exact and self._hollow() else self.kernel_
         return recipe.build(kernel, X, engine, rng, r)
 
@@ -190,7 +186,7 @@ class SpectralInput(Door):
         self.graph_ = NeighborGraph.of(X, min(k, most), self.n_jobs, given)
         return self.graph_.matrix
 
-    def _grid_or_landmarks(self, X, engine, r: int) -> str | BasisRecipe:
+    def _grid_or_landmarks(self, X, engine, r: int) -> str | bases.BasisRecipe:
         """What "auto" takes for many rows: a grid has no error, and often takes less time."""
         n, d = X.shape
         if d > MOST_COLUMNS or engine.where != "cpu" or is_sparse(X) or why_not(self.kernel_, d):
@@ -211,10 +207,10 @@ class SpectralInput(Door):
         r, basis = min(r, problem.size), problem.basis
         tol = max(tol, DRAFT_FLOOR if self._dtype == np.float32 else 0.0)
         solver = "auto" if self.eigen_solver is None else self.eigen_solver
-        sparse_graph = isinstance(basis, PrecomputedBasis) and is_sparse(basis.G)
+        sparse_graph = isinstance(basis, bases.PrecomputedBasis) and is_sparse(basis.G)
         if sparse_graph and solver in ("auto", "arpack"):
             solver = GraphArpack()
-        elif isinstance(basis, FourierBasis) and solver == "auto":
+        elif isinstance(basis, bases.FourierBasis) and solver == "auto":
             solver = grid_solver(problem.size, r)
         elif isinstance(solver, str) and solver != "auto":
             solver = SOLVERS[solver]()

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .. import hebbian
 from ..bases import PointBasis, PointGram, PrecomputedBasis
 from ..bases.points import DRAFT_SPREAD
 from ..compute import format_bytes, is_sparse, match_sparsity, restore, to_numpy
@@ -17,15 +18,6 @@ from ..exceptions import tell
 from ..fitting.certificate import Certificate
 from ..fitting.expansion import KernelExpansion
 from ..fitting.problems import GramProblem, has_negative
-from ..hebbian import (
-    GAINS,
-    READOUTS,
-    AutoGain,
-    ConstantGain,
-    GrowingHebbian,
-    hebbian_eigenpairs,
-    make_gain,
-)
 from ..kernels import Kernel
 from ..metrics import excess_reconstruction_error, minimal_reconstruction_error
 from ..operators import in_ordinary_units
@@ -162,7 +154,7 @@ class HebbianKernelPCA(KernelModel):
     """
 
     _parameter_constraints: ClassVar[dict] = KernelModel._parameter_constraints | {
-        "gain": [StrOptions(set(GAINS)), ConstantGain, AutoGain],
+        "gain": [StrOptions(set(hebbian.GAINS)), hebbian.ConstantGain, hebbian.AutoGain],
         "eta0": [Interval(Real, 0, None, closed="neither"), None],
         "mu": [Interval(Real, 0, None, closed="left"), None],
         "xi": [Interval(Real, 0, 1, closed="both")],
@@ -172,7 +164,7 @@ class HebbianKernelPCA(KernelModel):
         "n_passes": [Interval(Integral, 1, None, closed="left")],
         "oversampling": [Interval(Integral, 0, None, closed="left"), None],
         "block": [Interval(Integral, 1, None, closed="left")],
-        "readout": [StrOptions(set(READOUTS))],
+        "readout": [StrOptions(set(hebbian.READOUTS))],
         "tol": [Interval(Real, 0, None, closed="left")],
         "track_excess": ["boolean"],
         "forgetting": [Interval(Real, 0, 1, closed="right")],
@@ -314,7 +306,7 @@ class HebbianKernelPCA(KernelModel):
         operator, unit = in_ordinary_units(problem.operator)
         # Rows that a fourth of the budget holds with a copy.
         room = problem.basis.engine.memory // (4 * 2 * 8 * problem.size)
-        pairs, history = hebbian_eigenpairs(
+        pairs, history = hebbian.hebbian_eigenpairs(
             operator,
             self.n_components,
             self._make_gain(),
@@ -337,9 +329,9 @@ class HebbianKernelPCA(KernelModel):
             eta0 = self.gain.get_params(deep=False).get("eta0")
             if eta0 is not None and not eta0 > 0:
                 raise ValueError(f"gain={self.gain!r}: eta0 must be positive, or None.")
-            return make_gain(self.gain)
+            return hebbian.make_gain(self.gain)
         given = {"eta0": self.eta0, "mu": self.mu, "xi": self.xi, "rho0": self.rho0}
-        known = GAINS[self.gain]().get_params(deep=False)
+        known = hebbian.GAINS[self.gain]().get_params(deep=False)
         if self.eigenvalue_estimate == "running":
             if "running" not in known:
                 raise ValueError(
@@ -347,7 +339,9 @@ class HebbianKernelPCA(KernelModel):
                     f"'smd', and gain={self.gain!r}. Change one of the two."
                 )
             given["running"] = True
-        return make_gain(self.gain, **{name: x for name, x in given.items() if name in known})
+        return hebbian.make_gain(
+            self.gain, **{name: x for name, x in given.items() if name in known}
+        )
 
     def _excess(self, problem, engine):
         """The excess error of coefficients; the exact eigenvalues are found once."""
@@ -413,7 +407,7 @@ class HebbianKernelPCA(KernelModel):
             tell(INDEFINITE.format(basis.kernel))
         return self
 
-    def _stream_for(self, rows, first: bool) -> GrowingHebbian:
+    def _stream_for(self, rows, first: bool) -> hebbian.GrowingHebbian:
         """The stream of the batches before, or a new one, from the fitted model if there is one."""
         if self._is_precomputed():
             raise ValueError(
@@ -431,7 +425,7 @@ class HebbianKernelPCA(KernelModel):
             self._dtype = rows.dtype
         stream = None if first else self._stream
         if stream is None:
-            stream = GrowingHebbian(
+            stream = hebbian.GrowingHebbian(
                 self._make_kernel(rows.array) if first else self.kernel_,
                 self.n_components,
                 self.forgetting,
@@ -461,7 +455,7 @@ class HebbianKernelPCA(KernelModel):
             )
         return stream
 
-    def _adopt_stream(self, stream: GrowingHebbian, rows: ArrayRows):
+    def _adopt_stream(self, stream: hebbian.GrowingHebbian, rows: ArrayRows):
         """Set the fitted attributes as the stream has them now."""
         columns = np.concatenate([[0], 1 + stream.leading])
         kernel: Any = stream.kernel

@@ -12,20 +12,7 @@ from ..bases import BASES, AllPoints, BasisRecipe, Columns
 from ..bases.fourier import MOST_COLUMNS
 from ..compute import format_bytes, is_sparse, make_engine, restore
 from ..compute.arrays import Array
-from ..fitting.choosing import (
-    NEARLY,
-    NONE,
-    ONLY,
-    Plan,
-    after_words,
-    choose_basis,
-    decide,
-    decided,
-    measured,
-    solve,
-    warn_of_result,
-    workload,
-)
+from ..fitting import choosing
 from ..fitting.costs import fourier
 from ..fitting.sampling import sampled_numbers
 from ..fitting.task import MODEL_ROWS, build_problem
@@ -288,8 +275,8 @@ class KernelPCA(KernelModel):
         """
         with self._task(X, sample_weight) as task:
             self._check_inverse(task)
-            problem = build_problem(task, choose_basis(task))
-            pairs, self.plan_ = solve(problem, task)
+            problem = build_problem(task, choosing.choose_basis(task))
+            pairs, self.plan_ = choosing.solve(problem, task)
             self._finish(problem, problem.result(pairs), task)
         return self
 
@@ -314,7 +301,7 @@ class KernelPCA(KernelModel):
             n = len(task.weights)  # all rows, or those that the model keeps
             most = n if problem.basis.spans_data else MODEL_ROWS
             self._weights = task.weights[sampled_numbers(n, most, task.seed)]
-        warn_of_result(problem, result, self.plan_, task, self._limit(problem))
+        choosing.warn_of_result(problem, result, self.plan_, task, self._limit(problem))
         if self.fit_inverse_transform:
             self._learn_inverse(task)
 
@@ -356,7 +343,7 @@ def plan(
     device: Any = None,
     tol: float = 0.0,
     n_jobs: int | None = None,
-) -> Plan:
+) -> choosing.Plan:
     """What each method of kernel PCA would cost for given data, the best one marked.
 
     The method marked is the one that ``KernelPCA(basis="auto")`` takes for the same arguments.
@@ -409,20 +396,20 @@ def plan(
     sample: Any = first_rows(X) if is_dask(X) else None
     given = {"memory": memory, "device": device, "tol": tol, "n_jobs": n_jobs, "copy_X": False}
     with KernelPCA(n_components, kernel=kernel, **given)._task(X, looks=False) as task:
-        found = decide(task, listing=True)
+        found = choosing.decide(task, listing=True)
         if sample is None and task.array is not None:
             sample = task.pilot[:SHOWN_ROWS]
         if sample is not None and task.engine.where == "cpu":
-            found = measured(found, kernel.resolve(sample), sample, task.engine)
+            found = choosing.measured(found, kernel.resolve(sample), sample, task.engine)
     if is_dask(X) and not found.chosen.approximate:
         n, rows, is_csr = found.workload.n, sample.shape[0], is_sparse(sample)
         size = int(n * (sample.data if is_csr else sample).nbytes / rows)
-        words = after_words(size, found.workload.memory, is_csr)
+        words = choosing.after_words(size, found.workload.memory, is_csr)
         return replace(found, reason=f"{found.reason}; {words}")
     return _with_rivals(found)
 
 
-def _plan_of_shape(shape, n_components, kernel, memory, device, tol, n_jobs) -> Plan:
+def _plan_of_shape(shape, n_components, kernel, memory, device, tol, n_jobs) -> choosing.Plan:
     """The plan for rows in the unit cube; the range of no data is known, so no grid is taken."""
     if len(shape) != 2 or not all(isinstance(k, Integral) for k in shape):
         raise ValueError(f"plan takes rows or their shape (n, d), and got {shape}.")
@@ -432,26 +419,26 @@ def _plan_of_shape(shape, n_components, kernel, memory, device, tol, n_jobs) -> 
     engine = make_engine(None, memory=memory, device=device, threads=n_jobs)
     sample = np.random.default_rng(0).random((SHOWN_ROWS, d))
     kernel, every, here = kernel.resolve(sample), n_components is None, engine.where == "cpu"
-    work = workload(n, d, n if every else min(n, n_components), tol, kernel, engine)
+    work = choosing.workload(n, d, n if every else min(n, n_components), tol, kernel, engine)
     only_points = isinstance(kernel, Precomputed)
-    found = decided(work, kernel, engine, None, every, only_points, listing=True)
+    found = choosing.decided(work, kernel, engine, None, every, only_points, listing=True)
     if d <= MOST_COLUMNS:
         grid = fourier(work, kernel, np.ones(d), engine)
         note = f"{grid.note}; for data in the unit cube" if grid.fits else grid.note
         found = found.with_estimate(replace(grid, note=note), lambda grid, exact: False)
-    return _with_rivals(measured(found, kernel, sample, engine) if here else found)
+    return _with_rivals(choosing.measured(found, kernel, sample, engine) if here else found)
 
 
-def _with_rivals(found: Plan) -> Plan:
+def _with_rivals(found: choosing.Plan) -> choosing.Plan:
     """The plan with the other exact methods named, where it is said to be the only one."""
     rivals = [
         e.method
         for e in found.estimates
-        if e.fits and not e.approximate and e.method not in (*NEARLY, found.method)
+        if e.fits and not e.approximate and e.method not in (*choosing.NEARLY, found.method)
     ]
-    if not rivals or found.reason not in (ONLY, NONE):
+    if not rivals or found.reason not in (choosing.ONLY, choosing.NONE):
         return found
-    but = "but for" if found.reason == NONE else "beside"
+    but = "but for" if found.reason == choosing.NONE else "beside"
     return replace(found, reason=f"{found.reason}, {but} {' and '.join(rivals)}")
 
 

@@ -11,14 +11,7 @@ from ..compute import LocalEngine, parse_bytes
 from ..compute.arrays import Array
 from ..exceptions import tell
 from ..mds import distances as given
-from ..mds.scaling import (
-    FIRST_DIMENSIONS,
-    LinearMap,
-    Task,
-    dimensions_for,
-    find_coordinates,
-    measure_misfit,
-)
+from ..mds import scaling
 from ..operators import MatrixDistance
 from ..progress import PassBar
 from ._door import (
@@ -210,16 +203,16 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         distance, points, anchors = self._make_distance(X, index)
         given_number = isinstance(self.n_components, Integral)
         # n points have no more than n eigenvalues.
-        p = min(int(self.n_components), X.shape[0]) if given_number else FIRST_DIMENSIONS
+        p = min(int(self.n_components), X.shape[0]) if given_number else scaling.FIRST_DIMENSIONS
         with PassBar(self.verbose, title="scaling") as progress:
             threads = None if self.n_jobs is None or self.n_jobs < 0 else self.n_jobs
             engine = LocalEngine(parse_bytes(self.memory), threads, progress.tiles)
             settings = (p, self.tol, self.correction, engine, rng, progress.report)
-            task = Task(distance, points, anchors, index, *settings)
+            task = scaling.Task(distance, points, anchors, index, *settings)
             if not given_number:
-                p = dimensions_for(task, float(self.n_components))
+                p = scaling.dimensions_for(task, float(self.n_components))
                 task = replace(task, n_components=p)
-            coordinates = find_coordinates(task)
+            coordinates = scaling.find_coordinates(task)
         self._set_results(task, coordinates)
         self._warn()
         return self
@@ -247,7 +240,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         X = in_one_place(X, self.memory, "ClassicalMDS")
         if not self._is_precomputed():
             X = valid_rows(self, X, reset=False, dtype=self._dtype)
-            return self.map_(X) if isinstance(self.map_, LinearMap) else self._place(X)
+            return self.map_(X) if isinstance(self.map_, scaling.LinearMap) else self._place(X)
         source, X = X, checked_array(X, dtype=np.float64, ensure_all_finite=False)
         index = self.landmark_indices_
         if index is None or X.shape[1] != index.size:
@@ -344,7 +337,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         self.least_eigenvalue_ = coordinates.spectrum.least
         self.negative_share_ = coordinates.spectrum.negative_share
         self.correction_constant_ = coordinates.constant
-        fit = measure_misfit(task, coordinates.distance, coordinates.embedding)
+        fit = scaling.measure_misfit(task, coordinates.distance, coordinates.embedding)
         self.strain_, self.stress_ = fit
         self._distance, self._anchors = coordinates.distance, task.anchors
         self.landmark_indices_ = task.index

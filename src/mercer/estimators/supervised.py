@@ -15,17 +15,9 @@ from ..exceptions import tell
 from ..fitting.choosing import choose_basis, solve
 from ..fitting.task import build_problem
 from ..kernels import KERNELS, Kernel
+from ..relatives import supervised
 from ..relatives.explaining import Significance
 from ..relatives.joint import GivenColumns, with_columns
-from ..relatives.supervised import (
-    MOST_POINTS,
-    SupervisedGram,
-    SupervisedReduced,
-    TargetRoot,
-    expanded,
-    indicators,
-    root_of,
-)
 from ..rows import in_type
 from ._door import (
     LARGEST_SUM,
@@ -228,11 +220,14 @@ class SupervisedKernelPCA(KernelPCA):
         share = float(self.unsupervised)
         inner: Any
         if isinstance(recipe, AllPoints):
-            root, inner = TargetRoot.of(features, share, task.weights), build_problem(task, recipe)
-            return SupervisedGram(inner, root)
+            root, inner = (
+                supervised.TargetRoot.of(features, share, task.weights),
+                build_problem(task, recipe),
+            )
+            return supervised.SupervisedGram(inner, root)
         inner = build_problem(with_columns(task, GivenColumns(features)), recipe)
         self._check_count(inner.moments.count if task.weights is None else None, features)
-        return SupervisedReduced(inner, share)
+        return supervised.SupervisedReduced(inner, share)
 
     def _check_count(self, n, features) -> None:
         if n is not None and round(n) != len(features):
@@ -280,20 +275,20 @@ def target_of(kernel: Any, y: Any, memory: Any = None) -> tuple[Any, np.ndarray]
     if isinstance(kernel, str) and kernel == "delta":
         columns = [np.unique(labels_of(column), return_inverse=True) for column in Y.T]
         check_room(len(Y), sum(len(known) for known, _ in columns), memory)
-        return kernel, centered(indicators(columns))
+        return kernel, centered(supervised.indicators(columns))
     Y = numbers(Y)
     if isinstance(kernel, str) and kernel == "linear":
         return kernel, centered(Y)
     if isinstance(kernel, str) and kernel == "precomputed":
         check_gram(Y)
-        return kernel, centered(root_of(Y))
+        return kernel, centered(supervised.root_of(Y))
     if isinstance(kernel, str):
         measured = {"gamma": "median"} if KERNELS[kernel].measures_distance else {}
         kernel = KERNELS[kernel](**measured)
     kernel, points = kernel.resolve(Y), np.unique(Y, axis=0)
     kernel.check(Y)
-    check_room(len(Y), min(len(points), MOST_POINTS), memory)
-    P, lost = expanded(kernel, Y, points, parse_bytes(memory) // SHARE)
+    check_room(len(Y), min(len(points), supervised.MOST_POINTS), memory)
+    P, lost = supervised.expanded(kernel, Y, points, parse_bytes(memory) // SHARE)
     if lost > LEFT_OUT:
         tell(
             f"The targets take more than {P.shape[1]} of them to expand their kernel: {lost:.1e} "

@@ -17,16 +17,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from .. import bases, solvers
 from .._tables import html_table, text_table
-from ..bases import (
-    AllPoints,
-    BasisRecipe,
-    ColumnBasis,
-    Columns,
-    FourierBasis,
-    FourierGrid,
-    Landmarks,
-)
 from ..bases.columns import has_columns
 from ..bases.fourier import MOST_COLUMNS, row_range
 from ..bases.points import DRAFT_SPREAD
@@ -34,41 +26,9 @@ from ..compute import TiledEngine, format_bytes, is_sparse
 from ..exceptions import tell
 from ..kernels import Kernel, Precomputed
 from ..operators import in_ordinary_units
-from ..solvers import (
-    Arpack,
-    BlockKrylov,
-    Dense,
-    Eigenpairs,
-    GramPower,
-    Solver,
-    canonical,
-    no_variance,
-)
 from ..solvers.base import NoConvergence
 from ..solvers.block_krylov import FULL_FLOOR
-from .costs import (
-    AUTO_TOL,
-    COLUMNS,
-    FOURIER,
-    LANDMARKS,
-    METHODS,
-    OTHERS,
-    Estimate,
-    Speeds,
-    Workload,
-    by_products,
-    client_vectors,
-    columns,
-    dense,
-    fits_client,
-    fourier,
-    gram_power,
-    grid_solver,
-    landmarks,
-    power_block,
-    reduced,
-    small_problem,
-)
+from . import costs
 
 if TYPE_CHECKING:
     from .task import FitTask
@@ -104,9 +64,9 @@ class Plan:
         Whether nobody asked for the method that was chosen.
     """
 
-    workload: Workload
-    estimates: tuple[Estimate, ...]
-    chosen: Estimate
+    workload: costs.Workload
+    estimates: tuple[costs.Estimate, ...]
+    chosen: costs.Estimate
     reason: str
     left_to_us: bool = False
 
@@ -116,12 +76,12 @@ class Plan:
         return self.chosen.method
 
     @property
-    def solver(self) -> Solver:
+    def solver(self) -> solvers.Solver:
         """The chosen solver; methods of other estimators are listed, never chosen."""
         assert self.chosen.solver is not None
         return self.chosen.solver
 
-    def estimate(self, method: str) -> Estimate | None:
+    def estimate(self, method: str) -> costs.Estimate | None:
         """The estimate of one of the methods, where it was made."""
         return next((e for e in self.estimates if e.method == method), None)
 
@@ -130,21 +90,21 @@ class Plan:
         if max_iter is None:
             return self
         chosen = self.chosen
-        if self.left_to_us and isinstance(self.solver, Arpack):
+        if self.left_to_us and isinstance(self.solver, solvers.Arpack):
             # Cut short, ARPACK has no components to show.
-            chosen = self.estimate("krylov, tiles kept") or replace(chosen, solver=Dense())
+            chosen = self.estimate("krylov, tiles kept") or replace(chosen, solver=solvers.Dense())
         plan = replace(self, chosen=chosen, left_to_us=False)
         return replace(plan, chosen=replace(chosen, solver=plan.solver.cap(max_iter)))
 
-    def fallback(self) -> Estimate | None:
+    def fallback(self) -> costs.Estimate | None:
         """The dense method, where it is left to "auto" and could step in for an iterative one."""
         if not self.left_to_us:
             return None
-        dense = self.estimate("dense") or replace(self.chosen, solver=Dense())
+        dense = self.estimate("dense") or replace(self.chosen, solver=solvers.Dense())
         return dense if dense.fits and dense is not self.chosen else None
 
     def with_estimate(
-        self, estimate: Estimate, takes: Callable[[Estimate, Estimate], bool]
+        self, estimate: costs.Estimate, takes: Callable[[costs.Estimate, costs.Estimate], bool]
     ) -> "Plan":
         """The plan with one more estimate, in place of the chosen one where ``takes`` says so."""
         plan = replace(self, estimates=(*self.estimates, estimate))
@@ -212,7 +172,7 @@ def format_seconds(seconds: float) -> str:
 def _on_cluster(plan: Plan) -> Plan:
     """The plan for rows of a Dask collection, the best method for it marked."""
     work = plan.workload
-    held = client_vectors(work.n, work.r)
+    held = costs.client_vectors(work.n, work.r)
     note = "by pairs of chunks on the workers; the memory is that of the client"
     estimates = tuple(
         replace(e, bytes=held, fits=e.fits and held <= work.memory, note=note)
@@ -228,7 +188,9 @@ def _on_cluster(plan: Plan) -> Plan:
 
 def after_words(size: int, memory: int, sparse: bool) -> str:
     """What can be done with an exact model whose rows, of so many bytes, are on a cluster."""
-    learned = "learn from all of them" if fits_client(size, memory) else "from a sample, by a ridge"
+    learned = (
+        "learn from all of them" if costs.fits_client(size, memory) else "from a sample, by a ridge"
+    )
     learned = "need dense rows" if sparse else learned
     return (
         f"the rows stay there: transform works there, saving writes {format_bytes(size)} of them "
@@ -240,10 +202,12 @@ def _extent(X) -> np.ndarray:
     return np.diff(row_range(X), axis=1)[:, 0]
 
 
-def workload(n, d, r, tol, kernel, engine: TiledEngine, single=True) -> Workload:
+def workload(n, d, r, tol, kernel, engine: TiledEngine, single=True) -> costs.Workload:
     """The size of a fit, with what engine and kernel say of it."""
     fused, rank = engine.fuses(kernel), kernel.rank(d)
-    return Workload(n, d, r, engine.memory, engine.threads, tol, engine.where, fused, single, rank)
+    return costs.Workload(
+        n, d, r, engine.memory, engine.threads, tol, engine.where, fused, single, rank
+    )
 
 
 def decide(task: "FitTask", listing: bool = False) -> Plan:
@@ -259,20 +223,24 @@ def decide(task: "FitTask", listing: bool = False) -> Plan:
     found = decided(work, kernel, task.engine, extent, every, task.only_points, listing)
     if X is None and not task.refusal:
         return _on_cluster(found)
-    if not task.refusal or found.method == COLUMNS:
+    if not task.refusal or found.method == costs.COLUMNS:
         return found
-    chosen = replace(landmarks(work, Speeds.typical(work.d, work.device, kernel)), fits=True)
+    chosen = replace(
+        costs.landmarks(work, costs.Speeds.typical(work.d, work.device, kernel)), fits=True
+    )
     return Plan(work, (chosen,), chosen, f"landmarks: {task.refusal}", left_to_us=True)
 
 
-def work_of(task: "FitTask") -> Workload:
+def work_of(task: "FitTask") -> costs.Workload:
     """The size of a fit to all points."""
     (n, d), r, kernel, engine = task.rows.shape, task.n_components, task.kernel, task.engine
     n, here = n or 10 * d, engine.where == "cpu"  # rows that are not counted yet are many
     r = n if r is None else FIRST_COMPONENTS if r < 1 else min(int(r), n)
     if task.array is None or isinstance(kernel, Precomputed):
         rank = kernel.rank(d)
-        return Workload(n, d, r, engine.memory, engine.threads, task.tol, engine.where, rank=rank)
+        return costs.Workload(
+            n, d, r, engine.memory, engine.threads, task.tol, engine.where, rank=rank
+        )
     single = n <= ROUNDED_ROWS or not here
     if not single:
         centered = kernel.recentered(task.pilot) if task.center else kernel
@@ -281,7 +249,7 @@ def work_of(task: "FitTask") -> Workload:
 
 
 def decided(
-    work: Workload,
+    work: costs.Workload,
     kernel: Kernel,
     engine: TiledEngine,
     extent: Callable[[], np.ndarray] | None = None,
@@ -302,31 +270,33 @@ def decided(
     listing : bool
         Whether to estimate what cannot be taken.
     """
-    speeds = Speeds.typical(work.d, work.device, kernel)
+    speeds = costs.Speeds.typical(work.d, work.device, kernel)
     found, here = choose(work, speeds=speeds), work.device == "cpu" and not only_points
     if listing:
-        found = replace(found, estimates=found.estimates + tuple(e(work, speeds) for e in OTHERS))
+        found = replace(
+            found, estimates=found.estimates + tuple(e(work, speeds) for e in costs.OTHERS)
+        )
     if has_columns(kernel) and here:
         wanted = replace(work, r=min(work.r, work.d)) if every else work
-        found = found.with_estimate(columns(wanted, kernel, speeds), takes_columns)
+        found = found.with_estimate(costs.columns(wanted, kernel, speeds), takes_columns)
     slow = found.chosen.seconds >= SECONDS_SAVED or not found.chosen.fits
     if extent is not None and here and (slow or listing):
-        grid = fourier(work, kernel, extent(), engine)
+        grid = costs.fourier(work, kernel, extent(), engine)
         found = found.with_estimate(grid, takes_fourier)
     if found.chosen.fits or only_points:
         return found
     # No exact method fits. At equal size landmarks are closer than features, and say how close.
-    small = landmarks(work, speeds)
+    small = costs.landmarks(work, speeds)
     return replace(found, chosen=small, reason=NONE) if small.fits else found
 
 
-def takes_columns(primal: Estimate, exact: Estimate) -> bool:
+def takes_columns(primal: costs.Estimate, exact: costs.Estimate) -> bool:
     """Whether "auto" takes the columns in place of all points."""
     # A little faster is not enough: square data were seen to be slower.
     return primal.fits and (1.15 * primal.seconds < exact.seconds or not exact.fits)
 
 
-def takes_fourier(grid: Estimate, exact: Estimate) -> bool:
+def takes_fourier(grid: costs.Estimate, exact: costs.Estimate) -> bool:
     """Whether "auto" prefers the Fourier grid to the best method on all points."""
     if not exact.fits:
         return grid.fits
@@ -334,12 +304,12 @@ def takes_fourier(grid: Estimate, exact: Estimate) -> bool:
     return grid.fits and saved >= SECONDS_SAVED and exact.seconds >= TIMES_FASTER * grid.seconds
 
 
-def choose_basis(task: "FitTask") -> BasisRecipe:
+def choose_basis(task: "FitTask") -> bases.BasisRecipe:
     """The basis asked for; "auto" is all points, or columns or a Fourier grid where faster."""
-    if isinstance(task.basis, BasisRecipe):
+    if isinstance(task.basis, bases.BasisRecipe):
         return task.basis
     recipe = recipe_of(task.decision)
-    if isinstance(recipe, Landmarks):
+    if isinstance(recipe, bases.Landmarks):
         work = task.decision.workload
         tell(
             f"No exact method fits memory={format_bytes(work.memory)} for {work.n:,} rows and "
@@ -349,10 +319,14 @@ def choose_basis(task: "FitTask") -> BasisRecipe:
     return recipe
 
 
-def recipe_of(decision: Plan) -> BasisRecipe:
+def recipe_of(decision: Plan) -> bases.BasisRecipe:
     """The basis that a decision of "auto" is for."""
-    kinds = {COLUMNS: Columns, FOURIER: automatic_grid, LANDMARKS: Landmarks}
-    return kinds.get(decision.method, AllPoints)()
+    kinds = {
+        costs.COLUMNS: bases.Columns,
+        costs.FOURIER: automatic_grid,
+        costs.LANDMARKS: bases.Landmarks,
+    }
+    return kinds.get(decision.method, bases.AllPoints)()
 
 
 def measured(plan: Plan, kernel: Kernel, X: Any, engine: TiledEngine) -> Plan:
@@ -360,24 +334,24 @@ def measured(plan: Plan, kernel: Kernel, X: Any, engine: TiledEngine) -> Plan:
 
     All in the ratio of the best method on all points, so that they say what was decided by.
     """
-    best = choose(plan.workload, speeds=Speeds.typical(plan.workload.d, kernel=kernel)).chosen
-    here = exact_estimates(plan.workload, Speeds.measured(kernel, X, engine))
+    best = choose(plan.workload, speeds=costs.Speeds.typical(plan.workload.d, kernel=kernel)).chosen
+    here = exact_estimates(plan.workload, costs.Speeds.measured(kernel, X, engine))
     pace = _named(here, best.method).seconds / best.seconds
     estimates = tuple(replace(e, seconds=pace * e.seconds) for e in plan.estimates)
     chosen = replace(plan.chosen, seconds=pace * plan.chosen.seconds)
     return replace(plan, estimates=estimates, chosen=chosen)
 
 
-def automatic_grid() -> FourierGrid:
+def automatic_grid() -> bases.FourierGrid:
     """The grid that "auto" takes, for new rows anywhere."""
-    return FourierGrid(tol=AUTO_TOL, margin="all")
+    return bases.FourierGrid(tol=costs.AUTO_TOL, margin="all")
 
 
-def solve(problem: Any, task: "FitTask") -> tuple[Eigenpairs, Plan]:
+def solve(problem: Any, task: "FitTask") -> tuple[solvers.Eigenpairs, Plan]:
     """Canonical eigenpairs, as many as asked for or as hold the share of variance; the plan."""
     asked, solver = task.n_components, task.solver
     share = None if asked is None or isinstance(asked, Integral) else float(asked)
-    if problem.basis.spans_data and isinstance(solver, Solver) and not solver.keeps_tiles:
+    if problem.basis.spans_data and isinstance(solver, solvers.Solver) and not solver.keeps_tiles:
         problem.basis.keep_nothing()
     r: int = FIRST_COMPONENTS if share else asked or problem.size  # type: ignore[assignment]
     while True:
@@ -387,7 +361,7 @@ def solve(problem: Any, task: "FitTask") -> tuple[Eigenpairs, Plan]:
         pairs, plan = follow(
             plan, problem, task.engine, task.rng, task.progress.report, not stoppable
         )
-        pairs = canonical(pairs, "f" if task.single else "d", problem.slack)
+        pairs = solvers.canonical(pairs, "f" if task.single else "d", problem.slack)
         if share is None or r == problem.size or pairs.values.sum() >= share * problem.total:
             break
         r *= 2
@@ -401,24 +375,28 @@ def solve(problem: Any, task: "FitTask") -> tuple[Eigenpairs, Plan]:
 def plan_of(problem: Any, r: int, task: "FitTask") -> Plan:
     """The plan of an eigenproblem that was built, with the solver asked for or the fastest."""
     solver, d, own, size = task.solver, task.rows.shape[1], problem.basis, problem.size
-    given, auto = isinstance(solver, Solver), task.asked_basis == "auto"
-    speeds = Speeds.typical(d, task.engine.where, own.kernel)
+    given, auto = isinstance(solver, solvers.Solver), task.asked_basis == "auto"
+    speeds = costs.Speeds.typical(d, task.engine.where, own.kernel)
     if own.spans_data and size == problem.count:
         if auto and not given and r == task.decision.workload.r:
             return task.decision
         return choose(replace(work_of(task), r=r), solver, speeds=speeds)
     work = workload(problem.count, d, r, task.tol, own.kernel, task.engine)
-    is_grid = isinstance(own, FourierBasis)
+    is_grid = isinstance(own, bases.FourierBasis)
     if not given:
-        solver = grid_solver(size, r) if is_grid else small_problem(work, speeds, size).solver
+        solver = (
+            costs.grid_solver(size, r)
+            if is_grid
+            else costs.small_problem(work, speeds, size).solver
+        )
     if auto and not own.spans_data:
         plan = replace(task.decision, workload=work, left_to_us=not given and not is_grid)
         return replace(plan, chosen=replace(plan.chosen, solver=solver, fits=True))
     if is_grid:
         extent = np.diff(own.frequencies.box, axis=1)[:, 0] + own.frequencies.room
-        chosen = fourier(work, own.kernel, extent, own.engine, own.tol, everywhere=False)
-    elif isinstance(own, ColumnBasis):
-        chosen = columns(work, own.kernel, speeds)
+        chosen = costs.fourier(work, own.kernel, extent, own.engine, own.tol, everywhere=False)
+    elif isinstance(own, bases.ColumnBasis):
+        chosen = costs.columns(work, own.kernel, speeds)
     else:
         return choose(replace(work, n=size), solver, task.asked_basis, problem.count, speeds)
     reason = f"asked for by basis, with {size:,} {own.noun}"
@@ -427,11 +405,11 @@ def plan_of(problem: Any, r: int, task: "FitTask") -> Plan:
 
 
 def choose(
-    work: Workload,
+    work: costs.Workload,
     solver: Any = "auto",
     basis: Any = "points",
     rows: int | None = None,
-    speeds: Speeds | None = None,
+    speeds: costs.Speeds | None = None,
 ) -> Plan:
     """The plan of a fit: the fastest solver within the budget, or the one asked for.
 
@@ -446,11 +424,11 @@ def choose(
         Rows of the data, where the eigenproblem is smaller than they are.
     speeds : Speeds or None
     """
-    speeds = speeds or Speeds.typical(work.d, work.device)
-    given = isinstance(solver, Solver)
+    speeds = speeds or costs.Speeds.typical(work.d, work.device)
+    given = isinstance(solver, solvers.Solver)
     if (rows is not None and rows != work.n) or basis not in ("auto", "points"):
         m, work = work.n, replace(work, n=rows or work.n)
-        chosen = reduced(work, m, solver, basis, speeds)
+        chosen = costs.reduced(work, m, solver, basis, speeds)
         reason = f"asked for by basis, with {m} basis vectors"
         return Plan(work, (chosen,), chosen, reason, left_to_us=not given)
     estimates = exact_estimates(work, speeds)
@@ -465,7 +443,7 @@ def choose(
         few = 4 * (work.r + free.solver.oversampling) < work.n
         best = free if few else _named(estimates, "dense")
     reason = _why(best, possible)
-    if not isinstance(best.solver, Dense):
+    if not isinstance(best.solver, solvers.Dense):
         # A recipe of its own: what somebody changes in it stays with this fit.
         own = replace(best, solver=copy(best.solver))
         estimates, best = tuple(own if e is best else e for e in estimates), own
@@ -473,33 +451,33 @@ def choose(
 
 
 @lru_cache(maxsize=64)
-def exact_estimates(work: Workload, speeds: Speeds) -> tuple[Estimate, ...]:
+def exact_estimates(work: costs.Workload, speeds: costs.Speeds) -> tuple[costs.Estimate, ...]:
     """What each exact method would cost; kept, since all fits of a grid search ask for the same."""
-    return tuple(method(work, speeds) for method in METHODS)
+    return tuple(method(work, speeds) for method in costs.METHODS)
 
 
-def _with_settings(work, estimates, solver, speeds) -> Estimate:
+def _with_settings(work, estimates, solver, speeds) -> costs.Estimate:
     """The solver asked for, with the settings that the budget needs where it has none."""
-    if isinstance(solver, BlockKrylov):
+    if isinstance(solver, solvers.BlockKrylov):
         kept = _named(estimates, "krylov, tiles kept")
         nearest = kept if kept.fits else _named(estimates, "krylov, matrix-free")
         if solver.max_columns is None:
             solver = clone(solver).set_params(max_columns=nearest.solver.max_columns)
         return replace(nearest, solver=solver)
-    if isinstance(solver, Dense):
-        return dense(work, speeds, solver.subset)
-    if isinstance(solver, GramPower):
-        solver = clone(solver).set_params(block=power_block(work, solver.block))
-        return replace(gram_power(work, speeds), solver=solver, fits=True)
-    if not isinstance(solver, Arpack):
-        return by_products(work, type(solver).__name__, solver)
+    if isinstance(solver, solvers.Dense):
+        return costs.dense(work, speeds, solver.subset)
+    if isinstance(solver, solvers.GramPower):
+        solver = clone(solver).set_params(block=costs.power_block(work, solver.block))
+        return replace(costs.gram_power(work, speeds), solver=solver, fits=True)
+    if not isinstance(solver, solvers.Arpack):
+        return costs.by_products(work, type(solver).__name__, solver)
     formed = _named(estimates, "arpack, matrix formed")
     fits = formed.bytes <= work.memory and work.device == "cpu"
     if solver.form is None:
         solver = clone(solver).set_params(form=fits)
     if solver.form:
         return replace(formed, solver=solver, fits=fits)
-    return by_products(work, "arpack", solver)
+    return costs.by_products(work, "arpack", solver)
 
 
 def _named(estimates, name):
@@ -521,7 +499,7 @@ def _why(best, possible) -> str:
 def check_budget(plan: Plan) -> None:
     """Raise ValueError when the chosen method needs more memory than the budget."""
     chosen, work = plan.chosen, plan.workload
-    if isinstance(plan.solver, BlockKrylov):
+    if isinstance(plan.solver, solvers.BlockKrylov):
         # Matrix-free needs no budget of its own, but so many components fall to LAPACK.
         few = 4 * (work.r + plan.solver.oversampling) < work.n
         lapack = plan.estimate("dense")
@@ -555,7 +533,7 @@ class Eigenproblem:
         return False
 
 
-def solve_planned(problem, work: Workload, rng, engine, report, solver="auto", rows=None):
+def solve_planned(problem, work: costs.Workload, rng, engine, report, solver="auto", rows=None):
     """Eigenpairs of ``problem.operator`` by the cheapest solver, and the plan that chose it.
 
     Parameters
@@ -581,12 +559,12 @@ def follow(plan: Plan, problem, engine, rng, report, may_fall_back=True):
     check_budget(plan)
     solver, work, lapack = plan.solver, plan.workload, plan.fallback()
     if problem.is_zero():
-        return no_variance(problem.size, work.r), plan
+        return solvers.no_variance(problem.size, work.r), plan
     problem.operator.reserve(plan.chosen.vectors)
     operator, unit = in_ordinary_units(problem.operator)
     # LAPACK on matrices up to this size is faster with one BLAS thread: several wait for
     # each other, for seconds when another process holds a core.
-    many = isinstance(solver, Dense) and problem.size > 1500
+    many = isinstance(solver, solvers.Dense) and problem.size > 1500
     try:
         with nullcontext() if many else engine.single_blas():
             pairs = solver.solve(operator, work.r, rng, work.tol, report).scaled(unit)

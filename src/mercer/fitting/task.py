@@ -10,15 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..bases import (
-    AllPoints,
-    BasisRecipe,
-    ColumnBasis,
-    FourierBasis,
-    Landmarks,
-    Whitening,
-    choose_whitening,
-)
+from .. import bases
 from ..bases.base import check_moments
 from ..compute import TiledEngine, format_bytes
 from ..exceptions import tell
@@ -151,7 +143,7 @@ class FitTask:
         looking: dict = {"title": "looking at rows", "again": True, "checkpoint": self.checkpoint}
         kept, wanted = None, basis.rows_wanted(n, self.count_asked)
         # A cluster checks its rows in this pass.
-        if wanted or isinstance(basis, AllPoints) or isinstance(self.kernel.gamma, str):
+        if wanted or isinstance(basis, bases.AllPoints) or isinstance(self.kernel.gamma, str):
             size = min(max(wanted, MODEL_ROWS), self._pilot_room(basis, d))
             seen = rows.sum(SurveyOf(size, self.seed), **looking)
             pilot = seen.pilot
@@ -166,7 +158,7 @@ class FitTask:
             self, basis=basis, kernel=kernel, pilot=pilot, model_rows=kept, pilot_seed=self.seed
         )
 
-    def _pilot_room(self, recipe: BasisRecipe, d: int) -> int:
+    def _pilot_room(self, recipe: bases.BasisRecipe, d: int) -> int:
         """Rows whose Gram matrix fits the budget."""
         memory = self.engine.memory
         room = min(isqrt(memory // ENTRY_BYTES), memory // (ROWS_SHARE * 8 * d))
@@ -181,12 +173,12 @@ class FitTask:
         return room
 
 
-def build_problem(task: FitTask, recipe: BasisRecipe) -> Problem:
+def build_problem(task: FitTask, recipe: bases.BasisRecipe) -> Problem:
     """The n x n problem of all points, or the m x m problem of a small basis."""
     kernel, r = task.kernel, task.count_asked
-    if task.center and isinstance(recipe, AllPoints | Landmarks):
+    if task.center and isinstance(recipe, bases.AllPoints | bases.Landmarks):
         kernel = kernel.recentered(task.pilot)
-    if isinstance(recipe, AllPoints):
+    if isinstance(recipe, bases.AllPoints):
         basis = task.rows.gram(kernel, task.engine, r)
         basis.keep_in(task.checkpoint)
         task.check_basis(basis)
@@ -215,23 +207,23 @@ def build_problem(task: FitTask, recipe: BasisRecipe) -> Problem:
     return problem
 
 
-def small_problem(task: FitTask, recipe: BasisRecipe, kernel: Kernel) -> Problem:
+def small_problem(task: FitTask, recipe: bases.BasisRecipe, kernel: Kernel) -> Problem:
     """The m x m problem of a basis that is built from the pilot, after one pass over all rows."""
     engine, weights = task.engine, task.weights
     basis = recipe.build(kernel, engine.place(task.pilot), engine, task.rng, task.count_asked)
     task.check_basis(basis)
     n_rows = None if weights is None else len(weights)
-    if isinstance(basis, FourierBasis):
+    if isinstance(basis, bases.FourierBasis):
         (sums,), kept = one_pass(task, TrigonometricOf(basis, weights=weights))
         return FourierProblem(basis, sums, task.center, n_rows, kept)
     check_moments(basis.size, basis.noun, engine)
-    if isinstance(basis, ColumnBasis):
-        function = task.moments_of(basis, Whitening(basis.size), weights=weights)
+    if isinstance(basis, bases.ColumnBasis):
+        function = task.moments_of(basis, bases.Whitening(basis.size), weights=weights)
         (sums,), kept = one_pass(task, function)
         moments, X = function.finished(sums), task.array if type(function) is MomentsOf else None
         given = basis, function.whitening, moments, task.center
         return ColumnProblem(*given, n_rows=n_rows, model_rows=kept, X=X)
-    whitening = choose_whitening(basis, task.pilot, task.rows.shape[0])
+    whitening = bases.choose_whitening(basis, task.pilot, task.rows.shape[0])
     function = task.moments_of(basis, whitening, weights=weights)
     moments, judges, kept = witnessed(task, function)
     exact, (n, d) = None, task.rows.shape

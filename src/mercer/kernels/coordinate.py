@@ -8,17 +8,10 @@ from scipy.special import ndtr
 
 from ..compute import array_namespace, inplace, is_sparse, to_numpy
 from ..compute.arrays import Array
-from .base import (
-    Kernel,
-    Pairs,
-    farthest,
-    median_row,
-    rows_of,
-    same_for_all,
-)
+from . import base
 
 
-class DirectKernel(Kernel):
+class DirectKernel(base.Kernel):
     """A kernel whose tiles are filled pair by pair."""
 
     seconds = (2.5e-9, 9e-11)
@@ -31,11 +24,11 @@ class DirectKernel(Kernel):
         """What to subtract from every row first, or None."""
         return None
 
-    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
+    def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> base.Pairs:
         return DirectPairs(self, X, Z, dtype)
 
 
-class DirectPairs(Pairs):
+class DirectPairs(base.Pairs):
     """Tiles filled by loops."""
 
     def __init__(self, kernel, X, Z, dtype):
@@ -43,8 +36,8 @@ class DirectPairs(Pairs):
         self.origin = kernel.origin(self.Z)
 
     def tile(self, i, j, out):
-        left = rows_of(self.X, i, self.dtype, self.origin)
-        self.kernel.fill(left, rows_of(self.Z, j, self.dtype, self.origin), out)
+        left = base.rows_of(self.X, i, self.dtype, self.origin)
+        self.kernel.fill(left, base.rows_of(self.Z, j, self.dtype, self.origin), out)
         return out
 
     def tile_bytes(self, side):
@@ -73,7 +66,7 @@ class Laplacian(DirectKernel):
         return 1.0 / distance
 
     #: About the middle of the rows distances stay, and single precision has less to hold.
-    origin = staticmethod(median_row)
+    origin = staticmethod(base.median_row)
 
     def growth(self, X: Array) -> float:
         """The largest gamma |x|_1: differences from the origin are rounded before distances.
@@ -84,7 +77,7 @@ class Laplacian(DirectKernel):
 
     def argument(self, X: Array) -> float:
         """gamma |x|_1 of the row farthest from the origin."""
-        return self.gamma * farthest(X, self.origin(X), lambda rows: abs(rows).sum(axis=1))
+        return self.gamma * base.farthest(X, self.origin(X), lambda rows: abs(rows).sum(axis=1))
 
     def fill(self, X: Array, Z: Array, out: Array) -> None:
         add_coordinates("l1_distances", lambda x, z: abs(x - z), X, Z, out)
@@ -107,7 +100,7 @@ class Laplacian(DirectKernel):
         return 2 * self.gamma / (self.gamma**2 + (2 * np.pi * f) ** 2) if d == 1 else None
 
     def diag(self, X: Array) -> Array:
-        return same_for_all(X, 1.0)
+        return base.same_for_all(X, 1.0)
 
 
 class AdditiveChi2(DirectKernel):
@@ -151,7 +144,7 @@ class AdditiveChi2(DirectKernel):
         return 2 * float(X.sum(axis=1).max())
 
     def diag(self, X: Array) -> Array:
-        return same_for_all(X, 0.0)
+        return base.same_for_all(X, 0.0)
 
 
 class Chi2(AdditiveChi2):
@@ -168,7 +161,7 @@ class Chi2(AdditiveChi2):
     def __init__(self, gamma: float | None = None):
         self.gamma = gamma
 
-    def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
+    def resolve(self, X: Array, rng: np.random.Generator | None = None) -> base.Kernel:
         """A copy with gamma as a number."""
         resolved = super().resolve(X, rng)
         resolved.gamma = 1.0 if self.gamma is None else self.gamma
@@ -190,7 +183,7 @@ class Chi2(AdditiveChi2):
         return 0.0
 
     def diag(self, X: Array) -> Array:
-        return same_for_all(X, 1.0)
+        return base.same_for_all(X, 1.0)
 
 
 def add_coordinates(compiled, term, X, Z, out):

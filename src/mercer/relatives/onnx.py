@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .. import kernels
 from .._packages import needed
 from .._whole_file import whole_file
 from ..bases import ColumnBasis, FeatureBasis, FourierBasis, PointBasis
@@ -18,18 +19,6 @@ from ..bases.fourier import BOX_ROUNDING
 from ..bases.random_features import Fourier, TensorSketch
 from ..compute import is_sparse, to_numpy
 from ..exceptions import ModelFileError
-from ..kernels import (
-    RBF,
-    Chi2,
-    Cosine,
-    Kernel,
-    Laplacian,
-    Linear,
-    Matern,
-    Polynomial,
-    RationalQuadratic,
-    Sigmoid,
-)
 
 # Operators as of these versions: read by every onnxruntime since 1.12.
 OPSET, IR_VERSION = 17, 8
@@ -108,10 +97,10 @@ def project(graph, X, basis, W) -> str:
 
 def inner_products(graph, X, Z, kernel) -> str:
     """gamma X Z' + coef0; a linear kernel may have a center."""
-    if isinstance(kernel, Linear) and kernel.center is not None:
+    if isinstance(kernel, kernels.Linear) and kernel.center is not None:
         X, Z = graph.sub(X, kernel.center.astype(graph.dtype)), Z - kernel.center
     K = graph.mat_mul(X, Z.T * kernel._scale)
-    return K if isinstance(kernel, Linear | Cosine) else graph.add(K, kernel.coef0)
+    return K if isinstance(kernel, kernels.Linear | kernels.Cosine) else graph.add(K, kernel.coef0)
 
 
 def cosine(graph, X, Z, kernel) -> str:
@@ -304,14 +293,16 @@ class Graph:
         return model
 
 
-KERNEL_ROWS: dict[type[Kernel], Callable[[Any, str, np.ndarray, Any], str]] = {
-    Linear: inner_products,
-    Polynomial: lambda graph, *of: graph.pow(inner_products(graph, *of), float(of[-1].degree)),
-    Sigmoid: lambda graph, *of: graph.tanh(inner_products(graph, *of)),
-    Cosine: cosine,
-    RBF: lambda graph, *of: graph.exp(exponents(graph, *of)),
-    Matern: matern,
-    RationalQuadratic: rational_quadratic,
-    Laplacian: laplacian,
-    Chi2: chi2,
+KERNEL_ROWS: dict[type[kernels.Kernel], Callable[[Any, str, np.ndarray, Any], str]] = {
+    kernels.Linear: inner_products,
+    kernels.Polynomial: lambda graph, *of: graph.pow(
+        inner_products(graph, *of), float(of[-1].degree)
+    ),
+    kernels.Sigmoid: lambda graph, *of: graph.tanh(inner_products(graph, *of)),
+    kernels.Cosine: cosine,
+    kernels.RBF: lambda graph, *of: graph.exp(exponents(graph, *of)),
+    kernels.Matern: matern,
+    kernels.RationalQuadratic: rational_quadratic,
+    kernels.Laplacian: laplacian,
+    kernels.Chi2: chi2,
 }

@@ -14,21 +14,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from .. import estimators
 from ..compute import to_numpy
-from ..estimators import (
-    ClassicalMDS,
-    DiffusionMap,
-    HebbianKernelPCA,
-    KernelCCA,
-    KernelPCA,
-    KernelPCASearch,
-    NoveltyDetector,
-    PatchDenoiser,
-    SpectralClustering,
-    SpectralEmbedding,
-    StreamingKernelPCA,
-    SupervisedKernelPCA,
-)
 from ..estimators._spectral import NEIGHBORS
 from ..estimators.search import Selection
 from ..exceptions import ModelFileError
@@ -166,7 +153,7 @@ def check_anchors(model) -> None:
 COLUMNS = {"n_features_in_": Instance(int, d=lambda d: d)}
 NAMES = {"feature_names_in_": Annotated[Any, "d text", Instance(np.ndarray, names=tuple)]}
 # The fit of an estimator within another, which has its columns.
-INNER = Instance(KernelPCA, d=lambda model: model.n_features_in_)
+INNER = Instance(estimators.KernelPCA, d=lambda model: model.n_features_in_)
 EXPANSION = {
     **COLUMNS,
     "kernel_": Kernel,
@@ -266,22 +253,22 @@ DISTANCES = {
     "_anchors": "a d real sparse",
 }
 DETECTOR = {**COLUMNS, "model_": INNER, "kept_": "k int", "offset_": FINITE}
-DENOISER = {"model_": (KernelPCA, None), "noise_": FINITE, "n_channels_": (WHOLE, None)}
+DENOISER = {"model_": (estimators.KernelPCA, None), "noise_": FINITE, "n_channels_": (WHOLE, None)}
 SEARCH = {**COLUMNS, "best_estimator_": INNER, "best_params_": dict, "selection_": Selection}
 EMBEDDING = MAP | {"embedding_": "n k"}
 
 _LIST = [
-    Model(KernelPCA, EXPANSION, SAMPLE, finish=restore_points),
-    Model(SupervisedKernelPCA, EXPANSION | TARGET, SAMPLE, finish=restore_points),
-    Model(KernelCCA, VIEWS, NAMES | {"_dtype": is_float}),
-    Model(HebbianKernelPCA, EXPANSION | SEEN, SAMPLE | PASSES, finish=restore_points),
-    Model(StreamingKernelPCA, EXPANSION | STREAM, SAMPLE, finish=restore_stream),
-    Model(NoveltyDetector, DETECTOR, NAMES | ENCODING),
-    Model(PatchDenoiser, DENOISER, {}, finish=check_patches),
-    Model(KernelPCASearch, SEARCH, NAMES),
-    Model(SpectralClustering, MAP | CLUSTERS, SAMPLE | GRAPH, finish=restore_map),
-    Model(SpectralEmbedding, EMBEDDING, SAMPLE | GRAPH, finish=restore_map),
-    Model(DiffusionMap, EMBEDDING, SAMPLE | GRAPH, finish=restore_map),
-    Model(ClassicalMDS, SCALING, DISTANCES, keeps_distances, check_anchors),
+    Model(estimators.KernelPCA, EXPANSION, SAMPLE, finish=restore_points),
+    Model(estimators.SupervisedKernelPCA, EXPANSION | TARGET, SAMPLE, finish=restore_points),
+    Model(estimators.KernelCCA, VIEWS, NAMES | {"_dtype": is_float}),
+    Model(estimators.HebbianKernelPCA, EXPANSION | SEEN, SAMPLE | PASSES, finish=restore_points),
+    Model(estimators.StreamingKernelPCA, EXPANSION | STREAM, SAMPLE, finish=restore_stream),
+    Model(estimators.NoveltyDetector, DETECTOR, NAMES | ENCODING),
+    Model(estimators.PatchDenoiser, DENOISER, {}, finish=check_patches),
+    Model(estimators.KernelPCASearch, SEARCH, NAMES),
+    Model(estimators.SpectralClustering, MAP | CLUSTERS, SAMPLE | GRAPH, finish=restore_map),
+    Model(estimators.SpectralEmbedding, EMBEDDING, SAMPLE | GRAPH, finish=restore_map),
+    Model(estimators.DiffusionMap, EMBEDDING, SAMPLE | GRAPH, finish=restore_map),
+    Model(estimators.ClassicalMDS, SCALING, DISTANCES, keeps_distances, check_anchors),
 ]
 MODELS: dict[str, Model] = {model.cls.__name__: model for model in _LIST}

@@ -10,19 +10,10 @@ from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, placement_of
 from ..compute.linalg import self_product
 from ..kernels import Kernel
-from .base import (
-    Distinct,
-    Selector,
-    as_indices,
-    column_squares,
-    distinct_rows,
-    residual_floor,
-    row_tiles,
-    solve_lower,
-)
+from . import base
 
 
-class RPCholesky(Selector):
+class RPCholesky(base.Selector):
     """Pivots drawn with probability proportional to their residual, R_ii / tr R.
 
     Needs no pool and no full matrix: the choice when all n rows should be candidates, or when
@@ -52,7 +43,7 @@ class RPCholesky(Selector):
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw `size` pivots; O(n size^2) flops, n size kernel values and as much memory."""
-        factor, distinct = PartialCholesky.of_kernel(kernel, X, size), Distinct(X)
+        factor, distinct = PartialCholesky.of_kernel(kernel, X, size), base.Distinct(X)
         pivots: list[int] = []
         while len(pivots) < min(size, X.shape[0]) and factor.residual.any():
             # Few atoms: large blocks are mostly rejected. Many: GEMM wants at least a few dozen
@@ -68,7 +59,7 @@ class RPCholesky(Selector):
             elif b:
                 factor.extend(chosen[:b], C[:b, :b])
             pivots.extend(p for p in chosen[:b] if distinct.admit(p))
-        return as_indices(pivots)
+        return base.as_indices(pivots)
 
     def _thin(self, factor, X, proposals, rng):
         """Pivots to add next, (b,), and the Cholesky factor of R among them, (b, b)."""
@@ -80,7 +71,7 @@ class RPCholesky(Selector):
         share = rng.random(len(proposals)) if self.method == "accelerated" else 0
         thresholds = np.maximum(share * to_numpy(factor.residual[proposals]), floor)
         # Cholesky of H, without pivots not above their threshold and copies of earlier ones.
-        group, b = distinct_rows(X[proposals])[2], len(H)
+        group, b = base.distinct_rows(X[proposals])[2], len(H)
         kept, C = np.zeros(b, dtype=bool), np.zeros((b, b))
         for i in range(b):
             if H[i, i] <= thresholds[i] or np.any(kept & (group == group[i])):
@@ -91,7 +82,7 @@ class RPCholesky(Selector):
         return proposals[kept], C[np.ix_(kept, kept)]
 
 
-class GreedyCholesky(Selector):
+class GreedyCholesky(base.Selector):
     """Pivots of largest residual: complete pivoting, deterministic.
 
     Chases outliers: on noisy data worse than drawing rows at random. For interpolation of
@@ -107,7 +98,7 @@ class GreedyCholesky(Selector):
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` pivots; cost as for `RPCholesky`."""
-        factor, distinct = PartialCholesky.of_kernel(kernel, X, size), Distinct(X)
+        factor, distinct = PartialCholesky.of_kernel(kernel, X, size), base.Distinct(X)
         pivots: list[int] = []
         while len(pivots) < min(size, X.shape[0]) and factor.residual.any():
             pivot = int(factor.residual.argmax())
@@ -116,7 +107,7 @@ class GreedyCholesky(Selector):
                 pivots.append(pivot)
             else:
                 factor.residual[pivot] = 0
-        return as_indices(pivots)
+        return base.as_indices(pivots)
 
 
 def draw(weights, count, rng):
@@ -148,7 +139,7 @@ class PartialCholesky:
         self.L = xp.empty((min(capacity, n), n), dtype=dtype, **placement_of(diagonal))
         self.rank = 0
         self.residual = xp.clip(xp.asarray(diagonal, dtype=xp.float64), 0, None)
-        self.floor = residual_floor(self.residual, dtype)
+        self.floor = base.residual_floor(self.residual, dtype)
 
     @classmethod
     def of_kernel(cls, kernel, X, capacity):
@@ -171,7 +162,7 @@ class PartialCholesky:
         xp, k = array_namespace(self.L), self.rank
         root = xp.sqrt(self.residual[pivot])
         a, pivots = xp.asarray(self.L[:k, pivot], copy=True), np.array([pivot])
-        for rows in row_tiles(self.L, self.L.shape[1]):
+        for rows in base.row_tiles(self.L, self.L.shape[1]):
             row = (self.columns(pivots, rows)[0] - a @ self.L[:k, rows]) / root
             self.L[k, rows] = row
             self._settle(rows, xp.asarray(row, dtype=xp.float64) ** 2)
@@ -183,12 +174,12 @@ class PartialCholesky:
         """Add several pivots at once, C (b, b) being the lower Cholesky factor of their R."""
         k, b = self.rank, len(pivots)
         A = self.L[:k, pivots].T
-        for rows in row_tiles(self.L, self.L.shape[1]):
+        for rows in base.row_tiles(self.L, self.L.shape[1]):
             R = self.columns(pivots, rows)
             R -= A @ self.L[:k, rows]
-            V = solve_lower(C, R)
+            V = base.solve_lower(C, R)
             self.L[k : k + b, rows] = V
-            self._settle(rows, column_squares(V))
+            self._settle(rows, base.column_squares(V))
         self.rank += b
         self.residual[pivots] = 0
 

@@ -15,17 +15,7 @@ from ..compute import array_namespace, on_device_of, steps_on_device, to_numpy
 from ..compute.arrays import Array, dtype_name, placement_of
 from ..kernels import Kernel
 from ..kernels.base import row_squares
-from .base import (
-    Distinct,
-    Selector,
-    as_indices,
-    distinct_rows,
-    gram,
-    host_gram,
-    residual_floor,
-    row_tiles,
-    top_eigenpairs,
-)
+from . import base
 from .cholesky import PartialCholesky
 
 # Atoms between updates of the whole residual, enough for GEMM to run at full speed.
@@ -42,7 +32,7 @@ TIE, FAR_SMALLER = 1e-3, 1e-2
 SMALL_POOL = 5000
 
 
-class FullGreedy(Selector):
+class FullGreedy(base.Selector):
     """The row of largest gain ``|R_:i|^2 / R_ii`` over all rows, every time.
 
     The default second stage: no parameter, no eigenpairs, nested, deterministic. It keeps the
@@ -55,8 +45,8 @@ class FullGreedy(Selector):
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` of the m rows; O(m^2 size) flops, m^2 kernel values and memory."""
-        first, counts, _ = distinct_rows(X)
-        return first[greedy_order(gram(kernel, X[first]), counts, size)]
+        first, counts, _ = base.distinct_rows(X)
+        return first[greedy_order(base.gram(kernel, X[first]), counts, size)]
 
 
 def greedy_order(K, counts, size):
@@ -69,7 +59,11 @@ def greedy_order(K, counts, size):
     """
     # Gains are sums of squares: entries of ordinary size keep them from over- and underflow.
     K /= max(float(K.diagonal().max()), float(np.finfo(dtype_name(K.dtype)).tiny))
-    R, floor, host = K, residual_floor(to_numpy(K.diagonal()), K.dtype), isinstance(K, np.ndarray)
+    R, floor, host = (
+        K,
+        base.residual_floor(to_numpy(K.diagonal()), K.dtype),
+        isinstance(K, np.ndarray),
+    )
     counts = array_namespace(R).asarray(on_device_of(counts, R), dtype=R.dtype)
     on_device = DeviceSteps(counts) if steps_on_device(R) else None
     order: list[int] = []
@@ -101,7 +95,7 @@ def greedy_order(K, counts, size):
             gemm(-1.0, V.T, V, beta=1.0, c=R.T, overwrite_c=True)
         elif len(order) < size:
             R.addmm_(V.T, V, alpha=-1)
-    return as_indices(order)
+    return base.as_indices(order)
 
 
 def take_from_all(R, counts, power, diagonal, floor, limit):
@@ -242,7 +236,7 @@ def best(power, diagonal, free):
     return other if diagonal[first] < FAR_SMALLER * diagonal[other] else first
 
 
-class SubspaceGreedy(Selector):
+class SubspaceGreedy(base.Selector):
     """Group forward selection on kernel PCA targets ("kpca-OLS").
 
     The row that brings the span of the atoms closest to the leading kernel PCA directions.
@@ -278,15 +272,15 @@ class SubspaceGreedy(Selector):
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` of the m rows; eigenpairs of K, then O(m size^2)."""
-        K, (_, _, group) = host_gram(kernel, X), distinct_rows(X)
+        K, (_, _, group) = base.host_gram(kernel, X), base.distinct_rows(X)
         # Inner products of the rows' features with the (weighted) directions, (m, p).
         p = self.n_targets or size
         if self.centered:
             means = K.mean(axis=0)
-            values, U = top_eigenpairs(K - means - means[:, None] + means.mean(), p, rng)
+            values, U = base.top_eigenpairs(K - means - means[:, None] + means.mean(), p, rng)
             E = (K @ (U - U.mean(axis=0))) / np.sqrt(values)
         else:
-            values, U = top_eigenpairs(K, p, rng)
+            values, U = base.top_eigenpairs(K, p, rng)
             E = U * np.sqrt(values)
         E = np.ascontiguousarray(E * np.sqrt(values) if self.weighted else E)
         factor = PartialCholesky.of_matrix(K, size)
@@ -307,10 +301,10 @@ class SubspaceGreedy(Selector):
                 ger(-1.0, E[atom] / root, v, a=E.T, overwrite_a=1)
             order.append(atom)
             free &= group != group[atom]
-        return as_indices(order)
+        return base.as_indices(order)
 
 
-class SparseGreedy(Selector):
+class SparseGreedy(base.Selector):
     """The best of a few random candidates at a time.
 
     59 candidates contain one of the best 5 % with probability 95 %. A cheap stand-in for
@@ -341,10 +335,10 @@ class SparseGreedy(Selector):
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` rows; candidates x n x size kernel values for gain="all"."""
-        n, distinct = X.shape[0], Distinct(X)
+        n, distinct = X.shape[0], base.Distinct(X)
         # Candidates that come back would be computed again, so a small Gram matrix is kept.
         if n <= min(SMALL_POOL, self.candidates * size):
-            factor = PartialCholesky.of_matrix(gram(kernel, X), size)
+            factor = PartialCholesky.of_matrix(base.gram(kernel, X), size)
         else:
             factor = PartialCholesky.of_kernel(kernel, X, size)
         order: list[int] = []
@@ -354,7 +348,7 @@ class SparseGreedy(Selector):
             pool = rng.choice(pool, min(self.candidates, len(pool)), replace=False)
             # Squared norms of the candidates' columns of R.
             L = factor.L[: factor.rank]
-            tiles = row_tiles(L, n) if self.gain == "all" else [pool]
+            tiles = base.row_tiles(L, n) if self.gain == "all" else [pool]
             parts = (factor.columns(pool, rows) - L[:, pool].T @ L[:, rows] for rows in tiles)
             power = to_numpy(sum(row_squares(R) for R in parts))
             residual = to_numpy(factor.residual[pool])
@@ -368,4 +362,4 @@ class SparseGreedy(Selector):
                 order.append(atom)
             free[atom] = False
             free &= to_numpy(factor.residual > 0)
-        return as_indices(order)
+        return base.as_indices(order)

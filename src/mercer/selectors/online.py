@@ -19,23 +19,13 @@ from ..compute import array_namespace, is_sparse, on_device_of, stack_rows, to_n
 from ..compute.arrays import Array, dtype_name
 from ..compute.linalg import self_product
 from ..kernels import Kernel
-from .base import (
-    Selector,
-    as_indices,
-    column_squares,
-    distinct_rows,
-    host_gram,
-    last_eigenpairs,
-    rank_tolerance,
-    row_keys,
-    solve_lower,
-)
+from . import base
 
 # Rows looked at together.
 BLOCK = 1024
 
 
-class Novelty(Selector):
+class Novelty(base.Selector):
     """Rows that are far from the span of the rows kept before them, in one pass.
 
     The only rule that needs each row once, in any order: for streams. As a choice of `size`
@@ -95,7 +85,7 @@ def novel_rows(kernel, X, threshold, size):
         chosen.extend(start + rule.admit(X[start : start + BLOCK], size - len(chosen)))
         if len(chosen) >= size:
             break
-    return as_indices(chosen)
+    return base.as_indices(chosen)
 
 
 def least_threshold(dtype):
@@ -153,16 +143,16 @@ class NoveltyRule:
             return np.empty((0, X.shape[0])), diagonal
         K = self.kernel(self.Z, X)
         xp = array_namespace(K)
-        F = solve_lower(self.C, xp.asarray(K, dtype=xp.float64))
-        return F, diagonal - column_squares(F)
+        F = base.solve_lower(self.C, xp.asarray(K, dtype=xp.float64))
+        return F, diagonal - base.column_squares(F)
 
     def _sequential(self, X, F, floor, limit):
         """Admit rows one by one; indices and the Cholesky factor of their residuals."""
         if not X.shape[0]:
-            return as_indices([]), np.empty((0, 0))
-        H = np.asarray(host_gram(self.kernel, X), dtype=np.float64) - self_product(F)
+            return base.as_indices([]), np.empty((0, 0))
+        H = np.asarray(base.host_gram(self.kernel, X), dtype=np.float64) - self_product(F)
         chosen: list[int] = []
-        V, diagonal, keys = np.empty((0, len(H))), H.diagonal().copy(), row_keys(X)
+        V, diagonal, keys = np.empty((0, len(H))), H.diagonal().copy(), base.row_keys(X)
         for i in range(len(H)):
             if limit is not None and len(chosen) >= limit:
                 break
@@ -173,10 +163,10 @@ class NoveltyRule:
             diagonal -= row**2
             chosen.append(i)
             self._keys.add(keys[i])
-        return as_indices(chosen), np.tril(V[:, chosen].T)
+        return base.as_indices(chosen), np.tril(V[:, chosen].T)
 
 
-class PreimageDictionary(Selector):
+class PreimageDictionary(base.Selector):
     """Pre-images of leading directions, in one pass over the rows, a block at a time.
 
     For streams: no row is kept, only `size` points and a `size` x `size` moment. Behind the
@@ -203,7 +193,7 @@ class PreimageDictionary(Selector):
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """The dictionary after one pass in random order, (size, d); O(n (size + block)^2)."""
-        first, counts, _ = distinct_rows(X)
+        first, counts, _ = base.distinct_rows(X)
         if size >= len(first):
             return X[first]
         order = rng.permutation(len(first))
@@ -249,11 +239,11 @@ class Dictionary:
         G = self._gram(B, B)
         norms = np.maximum(np.diagonal(G), np.finfo(float).tiny)
         S = R.T @ G @ R
-        enough = rank_tolerance(np.float64) * np.trace(S)
+        enough = base.rank_tolerance(np.float64) * np.trace(S)
         Z, P, inverse = B[:0], np.empty((len(S), 0)), np.empty((0, 0))
         while len(Z) < self.size:
             left = S - P @ inverse @ P.T
-            value, q = last_eigenpairs(left, 1)
+            value, q = base.last_eigenpairs(left, 1)
             if not value[0] > enough:
                 break
             q = q[:, 0]
