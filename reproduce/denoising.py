@@ -6,18 +6,28 @@ of the numerics. Every number is printed beside what it is held to.
 
     python reproduce/denoising.py --out results [--quick] [--only usps images ...]
 
-Writes denoising.json and usps.png. Data: see papers_data; images that need
-scikit-image are left out where it is missing.
+Writes denoising.json and usps.png. Data: see papers_data; what needs scikit-image or bm3d is
+left out where they are missing.
 """
 
 import argparse
 import json
 import time
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from _denoising import Report, digits, gaussian, mse, salt_and_pepper, timed, usps_gamma
+from _denoising import (
+    Report,
+    digits,
+    gaussian,
+    mse,
+    salt_and_pepper,
+    timed,
+    usps_gamma,
+    wiener,
+)
 from _image_peers import nonlocal_means, total_variation, wavelets
 from papers_data import load_cloud, load_covtype, load_mocap, load_test_image, load_usps
 from scipy.optimize import minimize
@@ -125,6 +135,7 @@ def usps(report, quick, out):
             for p in [PCA(r, random_state=0).fit(X)]
         )
         report.add(f"USPS {case}: linear PCA, best r = {best[1]}", best[0])
+        report.add(f"USPS {case}: linear PCA, Wiener", mse(wiener(X, noisy), clean))
         for r in (64, 256):
             model = KernelPCA(r, kernel="rbf", gamma=usps_gamma(X)).fit(X)
             for name, preimage, compensate in (
@@ -240,7 +251,23 @@ def denoisers(clean):
         "non-local means": lambda noisy: nonlocal_means(noisy, STD),
         "total variation, best weight": best_variation,
         "wavelets": lambda noisy: wavelets(noisy, STD),
+        **libraries(),
     }
+
+
+def libraries():
+    """Denoisers of libraries that are installed, given the noise."""
+    found = {}
+    if find_spec("skimage"):
+        from skimage.restoration import denoise_nl_means
+
+        settings = {"h": 0.8 * STD, "sigma": STD, "patch_size": 7, "patch_distance": 11}
+        found["scikit-image, non-local means"] = lambda noisy: denoise_nl_means(noisy, **settings)
+    if find_spec("bm3d"):
+        from bm3d import bm3d
+
+        found["BM3D"] = lambda noisy: bm3d(noisy, STD)
+    return found
 
 
 def quadrants(noisy):
