@@ -115,7 +115,7 @@ def test_navigation_lists_every_page():
     listed = [DOCS / "index.md"]
     for path in SITE:
         lines = "".join(TOCTREE.findall(path.read_text())).split("\n")
-        listed += [path.parent / f"{line}.md" for line in lines if re.match(r"[\w/-]+$", line)]
+        listed += [path.parent / f"{line}.md" for line in lines if re.match(r"[\w./-]+$", line)]
     listed.remove(DOCS / "gallery" / "index.md")  # made from examples/GALLERY_HEADER.rst
     assert sorted(path.resolve() for path in listed) == [path.resolve() for path in SITE]
 
