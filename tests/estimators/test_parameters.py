@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import mercer
 from mercer import KernelPCA
-from mercer.estimators._door import Door
-from mercer.estimators._parameters import Interval, StrOptions, checks_of, listed, rules
+from mercer.estimators._door import Door, Interval, StrOptions, checks_of, one_of, rules
 from mercer.exceptions import InvalidParameterError
 
 ROOT = Path(mercer.__file__).parent
@@ -62,7 +61,7 @@ def test_intervals_mean_what_they_mean_in_scikit_learn(value, ends, closed, kind
         return  # it has no integers up to infinity included
     ours = Interval(kind, *ends, closed=closed)
     assert ours.allows(value) == theirs.is_satisfied_by(value)
-    assert str(ours) == str(theirs)
+    assert ours.words == str(theirs)
 
 
 def allowed(constraint, value):
@@ -91,7 +90,7 @@ def test_the_message_lists_all_that_is_allowed():
 
 
 def test_lists_of_words():
-    assert [listed(list(words)) for words in ("a", "ab", "abc")] == ["a", "a or b", "a, b or c"]
+    assert [one_of(list(words)) for words in ("a", "ab", "abc")] == ["a", "a or b", "a, b or c"]
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -162,7 +162,7 @@ def test_passes_over_blocks_go_on(name, as_kind, tmp_path, hours_pass):
 
 
 def test_rows_that_were_summed_are_not_summed_again(tmp_path, monkeypatch, hours_pass):
-    from mercer.fitting.functions import MomentsOf
+    from mercer.fitting.moments import MomentsOf
 
     np.save(tmp_path / "x.npy", X)
     settings = {"basis": Landmarks(points=X[:40]), "eigen_solver": "auto", "memory": LITTLE}

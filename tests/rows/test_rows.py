@@ -23,7 +23,7 @@ from mercer import (
 )
 from mercer.bases import Landmarks, RandomFeatures, choose_whitening
 from mercer.compute import LocalEngine
-from mercer.fitting.functions import MomentsOf
+from mercer.fitting.moments import MomentsOf
 from mercer.kernels import RBF
 from mercer.rows import ArrayRows, BlockRows, DaskRows, errors_of, scores_of
 from mercer.rows.base import count_rows

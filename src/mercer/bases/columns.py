@@ -7,7 +7,7 @@ import numpy as np
 
 from ..compute import TiledEngine, array_namespace, is_sparse
 from ..compute.arrays import Array, dtype_in
-from ..kernels import Cosine, Kernel, Linear
+from ..kernels import Kernel
 from ..kernels.base import rows_of
 from .base import Basis, BasisRecipe
 
@@ -38,17 +38,12 @@ class Columns(BasisRecipe):
         self, kernel: Kernel, X: Array, engine: Any, rng: Any, n_components: int | None = None
     ) -> "ColumnBasis":
         """The columns of X; raises where the kernel is no inner product of rows."""
-        if not has_columns(kernel):
+        if not kernel.is_inner_product:
             raise ValueError(
                 f"basis='columns' writes directions in the columns of the data, which serves the "
                 f"linear and the cosine kernel, and the kernel is {kernel!r}. Use basis='auto'."
             )
         return ColumnBasis(kernel, X.shape[1], engine)
-
-
-def has_columns(kernel: Any) -> bool:
-    """Whether the kernel is an inner product of rows, or of rows of unit length."""
-    return isinstance(kernel, Linear | Cosine)
 
 
 class ColumnBasis(Basis):

@@ -9,7 +9,9 @@ fault is and what to do.
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, lru_cache, partial, wraps
+from inspect import signature
 from numbers import Integral, Real
+from operator import ge, gt, le, lt
 from os import PathLike
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -30,7 +32,7 @@ from ..fitting.costs import client_vectors
 from ..fitting.task import FitTask
 from ..kernels import KERNELS, Kernel, Precomputed
 from ..kernels import Callable as CallableKernel
-from ..preimage import choose_preimage
+from ..preimage import PREIMAGES, Preimage, choose_preimage
 from ..progress import PassBar
 from ..rows import ArrayRows, BlockRows, DaskRows, Rows, is_dask, is_source
 from ..rows.base import count_rows
@@ -39,12 +41,12 @@ from ..rows.dask import is_number
 from ..solvers import SOLVERS, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
 from ._output import summary_html
-from ._parameters import MOST_JOBS, Interval, StrOptions, checks_of
-from ._parameters import listed as one_of
 from ._sklearn import BaseEstimator
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
+# Threads that no machine has: libraries below us fail on more.
+MOST_JOBS = 10_000
 # Rows checked at a time when a file on disk is too large to check at once.
 CHECK_ROWS = 65536
 # Sums of a kernel's values that float64 holds, and the smallest value with all its digits.
@@ -67,6 +69,109 @@ PRIVATE_RESULTS = {
 }
 
 
+class Rule:
+    """Values that a parameter may have, and words for them.
+
+    An estimator lists for each parameter what it may be, in scikit-learn's words: an `Interval`,
+    `StrOptions`, a class, None, ``callable``, ``"boolean"``, ``"verbose"``, ``"array-like"`` or
+    ``"random_state"``. scikit-learn has such checks for its own estimators only: its module is
+    private and may change with any release, so these are ours.
+    """
+
+    def __init__(self, words: str, allows: Callable[[Any], bool]):
+        self.words, self.allows = words, allows
+
+
+class Interval(Rule):
+    """Numbers of one type between two bounds; None for no bound, and NaN is never between them.
+
+    Parameters
+    ----------
+    kind : numbers.Integral or numbers.Real
+    left, right : number or None
+    closed : "left", "right", "both" or "neither"
+        Which bounds belong to the interval. An open infinite bound leaves infinity out.
+    """
+
+    def __init__(self, kind: Any, left: Any, right: Any, closed: str = "neither"):
+        above = ge if closed in ("left", "both") else gt
+        below = le if closed in ("right", "both") else lt
+        low, high = -np.inf if left is None else left, np.inf if right is None else right
+        number, name = (int, "an int") if kind is Integral else (float, "a float")
+        ends = [str(end if np.isinf(end) else number(end)) for end in (low, high)]
+        opening, closing = "[" if above is ge else "(", "]" if below is le else ")"
+        super().__init__(
+            f"{name} in the range {opening}{', '.join(ends)}{closing}",
+            lambda x: isinstance(x, kind) and bool(above(x, low) and below(x, high)),
+        )
+
+
+class StrOptions(Rule):
+    """One of a set of strings."""
+
+    def __init__(self, options: set[str]):
+        words = f"a str among {{{', '.join(map(repr, sorted(options)))}}}"
+        super().__init__(words, lambda value: isinstance(value, str) and value in options)
+
+
+def instance(kind: Any, words: str) -> Rule:
+    """An object of a class, or of one of some."""
+    return Rule(words, lambda value: isinstance(value, kind))
+
+
+def holds_several(value) -> bool:
+    """Whether the value has a length or a shape, and is no scalar and no string."""
+    several = any(hasattr(value, name) for name in ("__len__", "shape", "__array__"))
+    return several and not np.isscalar(value)
+
+
+BOOLEAN = instance(bool | np.bool_, "a bool")
+NONE = instance(type(None), "None")
+POSITIVE, AT_LEAST_1 = Interval(Real, 0, None), Interval(Integral, 1, None, closed="left")
+NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+WORDS: dict[Any, list[Rule]] = {
+    None: [NONE],
+    callable: [Rule("a callable", callable)],
+    "array-like": [Rule("an array-like", holds_several)],
+    "boolean": [BOOLEAN],
+    "random_state": [
+        Interval(Integral, 0, 2**32 - 1, closed="both"),
+        instance(np.random.RandomState, "a numpy.random.RandomState"),
+        NONE,
+    ],
+    "verbose": [Interval(Integral, 0, None, closed="left"), BOOLEAN],
+}
+
+
+def rules(constraint) -> list[Rule]:
+    """What a constraint allows."""
+    if isinstance(constraint, Rule):
+        return [constraint]
+    if isinstance(constraint, type):
+        article = "an" if constraint.__name__[0].lower() in "aeiou" else "a"
+        return [instance(constraint, f"{article} {constraint.__name__}")]
+    return WORDS[constraint]
+
+
+@cache
+def checks_of(kind: Any) -> list[tuple[str, Any, list[Rule]]]:
+    """Name, default and rules of every parameter that is checked.
+
+    Kept for each class: to look them up takes longer than to fit some rows.
+    """
+    parameters, known = signature(kind.__init__).parameters, kind._parameter_constraints
+    return [
+        (name, parameters[name].default, [rule for one in known[name] for rule in rules(one)])
+        for name in known
+        if name in parameters
+    ]
+
+
+def one_of(words: list[str]) -> str:
+    """Words with commas, and "or" before the last."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
 class Door(BaseEstimator):
     """Checked parameters and rows, the kernel with numbers, the engine and the generator of a fit.
 
@@ -77,14 +182,23 @@ class Door(BaseEstimator):
     # A parameter that is not listed is not checked here.
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
-        "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"median", "mean"}), None],
-        "degree": [Interval(Real, 0, None, closed="left")],
+        "n_components": [AT_LEAST_1],
+        "gamma": [NOT_NEGATIVE, StrOptions({"median", "mean"}), None],
+        "degree": [NOT_NEGATIVE],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "kernel_params": [dict, None],
         "random_state": ["random_state"],
         "n_jobs": [None, Interval(Integral, -MOST_JOBS, MOST_JOBS, closed="both")],
-        "memory": [Interval(Real, 0, None, closed="neither"), str, None],
+        "memory": [POSITIVE, str, None],
         "verbose": ["verbose"],
+        "copy_X": ["boolean"],
+        "center": ["boolean"],
+        "callback": [callable, None],
+        "checkpoint": [str, PathLike, None],
+        "basis": [StrOptions({"auto", *BASES}), BasisRecipe],
+        "eigen_solver": [StrOptions({"auto", *SOLVERS}), Solver],
+        "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage],
+        "tol": [NOT_NEGATIVE],
     }
 
     n_components: Any
@@ -101,6 +215,8 @@ class Door(BaseEstimator):
     copy_X = False
     #: Rows that a fit needs at least.
     _least_rows = 2
+    #: Whether it takes sparse rows, and whether it needs y.
+    _sparse, _needs_target = True, False
     fit_inverse_transform = False
     verbose: int = 0
     callback: Any = None
@@ -143,7 +259,7 @@ class Door(BaseEstimator):
             if value is not default and not any(rule.allows(value) for rule in allowed):
                 raise InvalidParameterError(
                     f"The {name!r} parameter of {type(self).__name__} must be "
-                    f"{one_of([str(rule) for rule in allowed])}. Got {value!r} instead.",
+                    f"{one_of([rule.words for rule in allowed])}. Got {value!r} instead.",
                     parameter=name,
                 )
 
@@ -483,13 +599,13 @@ class Door(BaseEstimator):
 
     def _takes_sparse(self) -> bool:
         """A learned inverse transform gives dense rows, so it needs dense ones."""
-        return not self.fit_inverse_transform
+        return self._sparse and not self.fit_inverse_transform
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        if self.kernel is not None:
-            tags.input_tags.sparse = self._takes_sparse()
-            tags.input_tags.pairwise = self._is_precomputed()
+        tags.input_tags.sparse = self._takes_sparse()
+        tags.input_tags.pairwise = self._is_precomputed()
+        tags.target_tags.required = tags.target_tags.multi_output = self._needs_target
         return tags
 
     @property

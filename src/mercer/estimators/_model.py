@@ -16,8 +16,7 @@ from ..compute import array_namespace, is_sparse, on_device_of, restore, to_nump
 from ..compute.arrays import Array
 from ..compute.linalg import peak_signs
 from ..exceptions import tell
-from ..fitting.expansion import KernelExpansion
-from ..fitting.functions import errors_of, scores_of
+from ..fitting.expansion import KernelExpansion, errors_of, scores_of
 from ..fitting.sampling import sampled_numbers
 from ..fitting.task import MODEL_ROWS
 from ..kernels import RBF, Kernel, Linear
@@ -27,7 +26,6 @@ from ..rows import ArrayRows, DaskRows, OfExpansion, Rows, float_type, in_type, 
 from ._door import Door
 from ._inverse import Inverse, checked_scores
 from ._output import contained
-from ._parameters import Interval
 from ._sklearn import TransformerMixin
 
 # Of the rows that a model keeps, those whose scores say which sign a component gets, and those that
@@ -87,14 +85,6 @@ class Scores:
 
 class KernelModel(Scores, TransformerMixin, Door):
     """Scores, errors and pre-images of every method that ends in a kernel expansion."""
-
-    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "copy_X": ["boolean"],
-        "center": ["boolean"],
-        "callback": [callable, None],
-        "checkpoint": [str, PathLike, None],
-    }
 
     def reconstruction_error(self, X: Array) -> Array:
         """Squared feature-space distance of every row to its reconstruction, (n,).
@@ -348,9 +338,6 @@ class KernelModel(Scores, TransformerMixin, Door):
         from ..relatives.onnx import export_onnx
 
         export_onnx(self, path, dtype=dtype)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "expansion_" in vars(self)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the scores: the class in small letters, and a number."""

@@ -1,7 +1,6 @@
 """What spectral methods share: affinities by name, their eigenproblem, functions of new rows."""
 
 from copy import copy
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,8 +21,7 @@ from ..solvers import SOLVERS, Eigenpairs, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
 from ..spectral.graph import GraphArpack, NeighborGraph
 from ..spectral.problems import spectral_problem
-from ._door import Door, check_gram
-from ._parameters import Interval, StrOptions
+from ._door import AT_LEAST_1, NOT_NEGATIVE, Door, StrOptions, check_gram
 
 # Rows up to which "auto" is the exact method: seconds on two cores. Beyond, landmarks take as
 # long as k-means, and the exact method grows with the square.
@@ -51,9 +49,9 @@ class SpectralInput(Door):
 
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "affinity": [StrOptions({*KERNELS, *NEIGHBORS}), callable, Kernel],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "eigen_solver": [StrOptions({"auto", *SOLVERS}), Solver, None],
-        "eigen_tol": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "n_neighbors": [AT_LEAST_1],
+        "eigen_solver": [*Door._parameter_constraints["eigen_solver"], None],
+        "eigen_tol": [NOT_NEGATIVE, StrOptions({"auto"})],
     }
 
     affinity: Any

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BASES, Basis, BasisRecipe, ColumnBasis, Columns, FourierGrid, Landmarks
 from ..bases.base import check_moments, moment_bytes
-from ..bases.columns import has_columns
 from ..compute import TiledEngine, is_sparse, make_engine, restore, to_numpy
 from ..compute.arrays import Array
 from ..compute.linalg import peak_signs
@@ -23,9 +21,14 @@ from ..progress import PassBar
 from ..relatives.correlation import canonical_pairs, expansion_of
 from ..relatives.joint import ViewColumns, with_columns
 from ..rows import ArrayRows, BlockRows, scores_of
-from ._door import Door, all_or_nothing, checked_array
+from ._door import (
+    NOT_NEGATIVE,
+    Door,
+    StrOptions,
+    all_or_nothing,
+    checked_array,
+)
 from ._output import contained
-from ._parameters import Interval, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .supervised import table_of
 
@@ -151,13 +154,12 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
     """
 
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
         "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel],
         "kernel_y": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel, None],
-        "regularization": [Interval(Real, 0, None, closed="left")],
-        "gamma_y": [Interval(Real, 0, None, closed="left"), StrOptions({"median", "mean"}), None],
-        "basis": [StrOptions({"auto", *BASES}), BasisRecipe],
+        "regularization": [NOT_NEGATIVE],
+        "gamma_y": Door._parameter_constraints["gamma"],
     }
+    _needs_target = True
 
     n_components: int = 2
     _: KW_ONLY
@@ -234,7 +236,11 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
 
         Of rows that were not in the fit they tell what both views share.
         """
-        S, T = (np.asarray(to_numpy(part), dtype=float) for part in self._both(X, y))
+        check_is_fitted(self)
+        first = self._open(X, reset=False).map(scores_of(self.expansion_))
+        second = self.expansion_y_.scores(self._other_view(y, reset=False))
+        check_count(first.shape[0], second.shape[0])
+        S, T = (np.asarray(to_numpy(part), dtype=float) for part in (first, second))
         S, T = S - S.mean(axis=0), T - T.mean(axis=0)
         sizes = np.sqrt(np.sum(S**2, axis=0) * np.sum(T**2, axis=0))
         return np.sum(S * T, axis=0) / np.where(sizes > 0, sizes, 1.0)
@@ -242,14 +248,6 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
     def score(self, X: Array, y: Any) -> float:
         """The mean correlation of given rows over the pairs of directions."""
         return float(self.correlations(X, y).mean())
-
-    def _both(self, X, y) -> tuple[Any, Any]:
-        """Scores of as many rows of both views."""
-        check_is_fitted(self)
-        S = self._open(X, reset=False).map(scores_of(self.expansion_))
-        T = self.expansion_y_.scores(self._other_view(y, reset=False))
-        check_count(S.shape[0], T.shape[0])
-        return S, T
 
     def _other_view(self, y: Any, *, reset: bool) -> Any:
         """The rows of y, checked."""
@@ -303,7 +301,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
             return recipe
         if recipe == "fourier":
             raise ValueError(NO_GRID)
-        if recipe == "auto" and has_columns(kernel) and (n is None or d <= n):
+        if recipe == "auto" and kernel.is_inner_product and (n is None or d <= n):
             return Columns()
         if recipe == "points" or (recipe == "auto" and few):
             return Landmarks(points=whole())
@@ -312,15 +310,6 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
     @property
     def _n_features_out(self) -> int:
         return self.correlations_.shape[0]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "expansion_" in vars(self)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        return tags
 
 
 NO_GRID = (

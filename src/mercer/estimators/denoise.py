@@ -1,7 +1,7 @@
 """Image denoising by kernel PCA of patches."""
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,10 +18,9 @@ from ..compute.numbers import check_meaning, reason
 from ..kernels import KERNELS, Kernel, Linear
 from ..kernels.base import typical_distance
 from ..kernels.stationary import StationaryKernel
-from ..preimage import PREIMAGES, Preimage
-from ..solvers import SOLVERS, Solver
-from ._door import Door
-from ._parameters import Interval, StrOptions
+from ..preimage import Preimage
+from ..solvers import Solver
+from ._door import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, Door, Interval, StrOptions
 from .kernel_pca import KernelPCA
 
 # Default width in median distances of the patches, components, and training patches: of
@@ -112,19 +111,16 @@ class PatchDenoiser(Door):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
+    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "patch_size": [Interval(Integral, 2, None, closed="left")],
-        "stride": [Interval(Integral, 1, None, closed="left")],
+        "stride": [AT_LEAST_1],
         "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), Kernel],
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "threshold": [Interval(Real, 0, None, closed="left"), None],
-        "noise": [Interval(Real, 0, None, closed="left"), None],
+        "gamma": [POSITIVE, None],
+        "n_components": [AT_LEAST_1, None],
+        "threshold": [NOT_NEGATIVE, None],
+        "noise": [NOT_NEGATIVE, None],
         "demean": ["boolean"],
         "n_patches": [Interval(Integral, 2, None, closed="left"), None],
-        "eigen_solver": [StrOptions({"auto", *SOLVERS}), Solver],
-        "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage],
-        "random_state": ["random_state"],
     }
 
     patch_size: int = 7
@@ -214,8 +210,7 @@ class PatchDenoiser(Door):
         total /= count if image.ndim == 2 else count[:, :, None]
         return restore(total.astype(image.dtype, copy=False), original)
 
-    def _takes_sparse(self) -> bool:
-        return False
+    _sparse = False
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,8 +15,7 @@ from ..exceptions import tell
 from ..kernels import Kernel
 from ..relatives.embedding import diffusion_problem, powers
 from ..solvers import Solver
-from ._door import all_or_nothing
-from ._parameters import Interval, StrOptions
+from ._door import AT_LEAST_1, NOT_NEGATIVE, StrOptions, all_or_nothing
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ._spectral import NEIGHBORS, SpectralInput
 
@@ -30,8 +28,7 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
     """Coordinates of rows, new ones too: all functions but the first, which is constant."""
 
     _parameter_constraints: ClassVar[dict] = SpectralInput._parameter_constraints | {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
+        "n_neighbors": [AT_LEAST_1, None],
         "basis": [StrOptions({"auto", "points", "landmarks"}), BasisRecipe],
     }
 
@@ -298,8 +295,8 @@ class DiffusionMap(GraphEmbedding):
     """
 
     _parameter_constraints: ClassVar[dict] = GraphEmbedding._parameter_constraints | {
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "t": [Interval(Real, 0, None, closed="left")],
+        "alpha": [NOT_NEGATIVE],
+        "t": [NOT_NEGATIVE],
     }
     _title = "diffusion map"
 

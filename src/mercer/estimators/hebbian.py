@@ -27,9 +27,20 @@ from ..rows.array import in_type
 from ..selectors import Novelty
 from ..solvers import canonical
 from ..stream.dictionary import threshold_of
-from ._door import all_or_nothing, become, check_gram, in_one_place, unfitted, valid_rows
+from ._door import (
+    AT_LEAST_1,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Interval,
+    StrOptions,
+    all_or_nothing,
+    become,
+    check_gram,
+    in_one_place,
+    unfitted,
+    valid_rows,
+)
 from ._model import INDEFINITE, KernelModel
-from ._parameters import Interval, StrOptions
 
 # Vectors of length n that a run holds at its peak for every direction it carries, the result
 # and the products with the kernel matrix among them.
@@ -155,17 +166,16 @@ class HebbianKernelPCA(KernelModel):
 
     _parameter_constraints: ClassVar[dict] = KernelModel._parameter_constraints | {
         "gain": [StrOptions(set(hebbian.GAINS)), hebbian.ConstantGain, hebbian.AutoGain],
-        "eta0": [Interval(Real, 0, None, closed="neither"), None],
-        "mu": [Interval(Real, 0, None, closed="left"), None],
+        "eta0": [POSITIVE, None],
+        "mu": [NOT_NEGATIVE, None],
         "xi": [Interval(Real, 0, 1, closed="both")],
         "rho0": [Interval(Real, None, None, closed="neither")],
         "eigenvalue_estimate": [StrOptions({"outputs", "running"})],
-        "scale": [Interval(Real, 0, None, closed="neither"), None],
-        "n_passes": [Interval(Integral, 1, None, closed="left")],
+        "scale": [POSITIVE, None],
+        "n_passes": [AT_LEAST_1],
         "oversampling": [Interval(Integral, 0, None, closed="left"), None],
-        "block": [Interval(Integral, 1, None, closed="left")],
+        "block": [AT_LEAST_1],
         "readout": [StrOptions(set(hebbian.READOUTS))],
-        "tol": [Interval(Real, 0, None, closed="left")],
         "track_excess": ["boolean"],
         "forgetting": [Interval(Real, 0, 1, closed="right")],
         "budget": [Interval(Integral, 2, None, closed="left"), None],

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..bases import BASES, AllPoints, BasisRecipe, Columns
+from ..bases import AllPoints, BasisRecipe, Columns
 from ..bases.fourier import MOST_COLUMNS
 from ..compute import format_bytes, is_sparse, make_engine, restore
 from ..compute.arrays import Array
@@ -17,14 +17,13 @@ from ..fitting.costs import fourier
 from ..fitting.sampling import sampled_numbers
 from ..fitting.task import MODEL_ROWS, build_problem
 from ..kernels import KERNELS, Kernel, Precomputed
-from ..preimage import PREIMAGES, Preimage
+from ..preimage import Preimage
 from ..rows import is_dask
 from ..rows.dask import lazy_like
-from ..solvers import SOLVERS, Solver
-from ._door import all_or_nothing
+from ..solvers import Solver
+from ._door import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions, all_or_nothing
 from ._model import KernelModel
 from ._output import contained
-from ._parameters import Interval, StrOptions
 
 # Rows that `plan` measures speeds on.
 SHOWN_ROWS = 512
@@ -210,20 +209,12 @@ class KernelPCA(KernelModel):
     """
 
     _parameter_constraints: ClassVar[dict] = KernelModel._parameter_constraints | {
-        "n_components": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="neither"),
-            None,
-        ],
-        "alpha": [Interval(Real, 0, None, closed="left")],
+        "n_components": [AT_LEAST_1, Interval(Real, 0, 1), None],
+        "alpha": [NOT_NEGATIVE],
         "fit_inverse_transform": ["boolean"],
-        "eigen_solver": [StrOptions({"auto", *SOLVERS}), Solver],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "max_iter": [AT_LEAST_1, None],
         "iterated_power": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
         "remove_zero_eig": ["boolean"],
-        "basis": [StrOptions({"auto", *BASES}), BasisRecipe],
-        "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage],
     }
 
     n_components: int | float | None = None

@@ -15,7 +15,10 @@ from ..mds import scaling
 from ..operators import MatrixDistance
 from ..progress import PassBar
 from ._door import (
+    AT_LEAST_1,
     Door,
+    Interval,
+    StrOptions,
     all_or_nothing,
     check_file,
     checked_array,
@@ -23,7 +26,6 @@ from ._door import (
     seed_from,
     valid_rows,
 )
-from ._parameters import MOST_JOBS, Interval, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 # Negative eigenvalues below this share of the sum of |l| are rounding.
@@ -148,26 +150,14 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     #: Whether X held distances to the landmarks alone; earlier model files do not say.
     _rectangular = False
 
-    _parameter_constraints: ClassVar[dict] = {
-        "n_components": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="neither"),
-        ],
+    _sparse = False
+    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
+        "n_components": [AT_LEAST_1, Interval(Real, 0, 1)],
         "dissimilarity": [str, callable],
         "metric": [str, callable, None],
         "metric_params": [dict, None],
-        "landmarks": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="neither"),
-            "array-like",
-            None,
-        ],
+        "landmarks": [AT_LEAST_1, Interval(Real, 0, 1), "array-like", None],
         "correction": [StrOptions({"lingoes", "cailliez"}), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "memory": [Interval(Real, 0, None, closed="neither"), str, None],
-        "n_jobs": [None, Interval(Integral, -MOST_JOBS, MOST_JOBS, closed="both")],
-        "verbose": ["verbose"],
     }
 
     n_components: float = 2
@@ -373,8 +363,3 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     def _n_features_out(self):
         """Columns of the embedding."""
         return self.embedding_.shape[1]
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._is_precomputed()
-        return tags

@@ -15,8 +15,16 @@ from ..compute import parse_bytes, restore, to_numpy
 from ..compute.arrays import Array, is_on_device
 from ..exceptions import tell
 from ..kernels import KERNELS, Kernel
-from ._door import Door, all_or_nothing, check_tensor, in_one_place, valid_rows
-from ._parameters import Interval, StrOptions
+from ._door import (
+    AT_LEAST_1,
+    Door,
+    Interval,
+    StrOptions,
+    all_or_nothing,
+    check_tensor,
+    in_one_place,
+    valid_rows,
+)
 from ._sklearn import OutlierMixin
 from .kernel_pca import KernelPCA
 
@@ -98,19 +106,13 @@ class NoveltyDetector(OutlierMixin, Door):
     array([ 1, -1])
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **{name: KernelPCA._parameter_constraints[name] for name in ("degree", "coef0")},
-        "n_components": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="neither"),
-            None,
-        ],
+    _sparse = False
+    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
+        "n_components": [AT_LEAST_1, Interval(Real, 0, 1), None],
         "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel],
-        "gamma": KernelPCA._parameter_constraints["gamma"],
-        "false_alarms": [Interval(Real, 0, 1, closed="neither")],
+        "false_alarms": [Interval(Real, 0, 1)],
         "outliers": [Interval(Real, 0, 0.5, closed="left"), None],
-        "holdout": [Interval(Real, 0, 1, closed="neither")],
-        "random_state": ["random_state"],
+        "holdout": [Interval(Real, 0, 1)],
     }
 
     n_components: int | float | None = None
@@ -168,9 +170,6 @@ class NoveltyDetector(OutlierMixin, Door):
         """1 for normal rows and -1 for novel ones, (n,)."""
         novel = to_numpy(self.decision_function(X)) < 0
         return restore(np.where(novel, -1, 1), X)
-
-    def _takes_sparse(self) -> bool:
-        return False
 
     def _rows(self, X, *, reset):
         if is_on_device(X) and self.device != "cpu":

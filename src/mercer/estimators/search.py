@@ -9,7 +9,7 @@ and predicted instead.
 
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Real
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -24,8 +24,15 @@ from ..exceptions import tell
 from ..kernels import KERNELS, Kernel, Laplacian
 from ..preimage import FixedPoint, choose_preimage
 from ..preimage.base import total_std
-from ._door import Door, all_or_nothing, in_one_place, valid_rows
-from ._parameters import Interval, StrOptions
+from ._door import (
+    AT_LEAST_1,
+    POSITIVE,
+    Door,
+    StrOptions,
+    all_or_nothing,
+    in_one_place,
+    valid_rows,
+)
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .kernel_pca import KernelPCA
 from .novelty import split
@@ -168,14 +175,14 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
+    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), Kernel],
-        "noise": [Interval(Real, 0, None, closed="neither"), StrOptions({"hidden"}), None],
+        "noise": [POSITIVE, StrOptions({"hidden"}), None],
         "widths": ["array-like", None],
-        "n_components": ["array-like", Interval(Integral, 1, None, closed="left"), None],
+        "n_components": ["array-like", AT_LEAST_1, None],
         "model": [KernelPCA, None],
-        "random_state": ["random_state"],
     }
+    _sparse = False
 
     kernel: str | Kernel = "rbf"
     _: KW_ONLY
@@ -298,9 +305,6 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     @property
     def _n_features_out(self):
         return self.best_estimator_._n_features_out
-
-    def _takes_sparse(self) -> bool:
-        return False
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,8 +14,7 @@ from ..exceptions import tell
 from ..kernels import Kernel
 from ..solvers import Solver
 from ..spectral.assigning import ASSIGNING, directions
-from ._door import all_or_nothing
-from ._parameters import Interval, StrOptions
+from ._door import AT_LEAST_1, StrOptions, all_or_nothing
 from ._sklearn import ClusterMixin
 from ._spectral import NEIGHBORS, SpectralInput
 
@@ -159,12 +157,11 @@ class SpectralClustering(ClusterMixin, SpectralInput):
     """
 
     _parameter_constraints: ClassVar[dict] = SpectralInput._parameter_constraints | {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_clusters": [AT_LEAST_1],
+        "n_components": [AT_LEAST_1, None],
         "basis": [StrOptions({"auto", "points", "landmarks", "fourier"}), BasisRecipe],
         "assign_labels": [StrOptions(set(ASSIGNING))],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "n_init": [AT_LEAST_1],
     }
     _title = "spectral clustering"
 

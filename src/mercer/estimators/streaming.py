@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import chain, islice
-from numbers import Integral, Real
+from numbers import Real
 from os import PathLike
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self
@@ -24,7 +24,7 @@ from ..fitting.partial_sums import pack, unpack
 from ..fitting.sampling import RowSample
 from ..fitting.task import MODEL_ROWS
 from ..kernels import Kernel
-from ..preimage import PREIMAGES, Preimage
+from ..preimage import Preimage
 from ..rows import ArrayRows, BlockRows, DaskRows, is_dask, is_source
 from ..rows.array import float_type, in_type
 from ..selectors import Novelty
@@ -32,9 +32,17 @@ from ..stream.components import components_of, new_reference
 from ..stream.dictionary import GrowingDictionary, threshold_of
 from ..stream.moments import FixedSpan, FourierStream, Stream, Totals, as_float, transition
 from ..stream.state import BatchRecord, State, follow, record
-from ._door import become, checked_weights, in_main_memory, named_rows, unfitted
+from ._door import (
+    AT_LEAST_1,
+    Interval,
+    StrOptions,
+    become,
+    checked_weights,
+    in_main_memory,
+    named_rows,
+    unfitted,
+)
 from ._model import INDEFINITE, NO_VARIANCE, ZERO_VARIANCE, KernelModel
-from ._parameters import Interval, StrOptions
 
 # Batches that `history_` remembers: an endless stream must not fill the memory.
 HISTORY = 1000
@@ -152,10 +160,9 @@ class StreamingKernelPCA(KernelModel):
 
     _parameter_constraints: ClassVar[dict] = KernelModel._parameter_constraints | {
         "basis": [StrOptions({"dictionary", "features", "fourier"}), BasisRecipe],
-        "budget": [Interval(Integral, 1, None, closed="left")],
+        "budget": [AT_LEAST_1],
         "novelty": [Interval(Real, 0, 1, closed="left"), Novelty],
         "forgetting": [Interval(Real, 0, 1, closed="right")],
-        "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage],
     }
 
     n_components: int = 10

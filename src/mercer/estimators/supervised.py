@@ -22,11 +22,12 @@ from ..rows import in_type
 from ._door import (
     LARGEST_SUM,
     SMALLEST_VALUE,
+    Interval,
+    StrOptions,
     all_or_nothing,
     check_gram,
     checked_array,
 )
-from ._parameters import Interval, StrOptions
 from .kernel_pca import KernelPCA
 
 # Copies of target features while they are made, and the share of the budget that they may take.
@@ -146,6 +147,7 @@ class SupervisedKernelPCA(KernelPCA):
         "target": [StrOptions({"auto", "delta", *KERNELS}), Kernel],
         "unsupervised": [Interval(Real, 0, 1, closed="both")],
     }
+    _needs_target = True
 
     # Parameters of `KernelPCA` that are not for a target.
     alpha: ClassVar = 1.0  # type: ignore[misc]
@@ -253,12 +255,6 @@ class SupervisedKernelPCA(KernelPCA):
 
     def _limit(self, problem) -> str:
         return super()._limit(problem) if self.unsupervised else "the rank of the target kernel"
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        return tags
 
 
 def target_of(kernel: Any, y: Any, memory: Any = None) -> tuple[Any, np.ndarray]:

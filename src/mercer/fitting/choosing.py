@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import bases, solvers
 from .._tables import html_table, text_table
-from ..bases.columns import has_columns
 from ..bases.fourier import MOST_COLUMNS, row_range
 from ..bases.points import DRAFT_SPREAD
 from ..compute import TiledEngine, format_bytes, is_sparse
@@ -198,10 +197,6 @@ def after_words(size: int, memory: int, sparse: bool) -> str:
     )
 
 
-def _extent(X) -> np.ndarray:
-    return np.diff(row_range(X), axis=1)[:, 0]
-
-
 def workload(n, d, r, tol, kernel, engine: TiledEngine, single=True) -> costs.Workload:
     """The size of a fit, with what engine and kernel say of it."""
     fused, rank = engine.fuses(kernel), kernel.rank(d)
@@ -218,8 +213,8 @@ def decide(task: "FitTask", listing: bool = False) -> Plan:
     """
     X, work, kernel, extent = task.array, work_of(task), task.kernel, None
     every = task.n_components is None
-    if work.d <= MOST_COLUMNS and X is not None and not (is_sparse(X) or every):
-        extent = partial(_extent, X) if task.grid_serves else None
+    if task.grid_serves and work.d <= MOST_COLUMNS and not (X is None or is_sparse(X) or every):
+        extent = lambda: np.diff(row_range(X), axis=1)[:, 0]  # noqa: E731
     found = decided(work, kernel, task.engine, extent, every, task.only_points, listing)
     if X is None and not task.refusal:
         return _on_cluster(found)
@@ -276,7 +271,7 @@ def decided(
         found = replace(
             found, estimates=found.estimates + tuple(e(work, speeds) for e in costs.OTHERS)
         )
-    if has_columns(kernel) and here:
+    if kernel.is_inner_product and here:
         wanted = replace(work, r=min(work.r, work.d)) if every else work
         found = found.with_estimate(costs.columns(wanted, kernel, speeds), takes_columns)
     slow = found.chosen.seconds >= SECONDS_SAVED or not found.chosen.fits

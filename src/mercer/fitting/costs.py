@@ -15,7 +15,6 @@ from scipy.linalg import eigh
 
 from .._packages import has
 from ..bases import RandomFeatures
-from ..bases.columns import has_columns
 from ..bases.fourier import most_frequencies, why_not
 from ..bases.fourier_grid import choose_spacing, predicted_count, predicted_radius, room_beyond
 from ..compute import TiledEngine, is_sparse
@@ -443,7 +442,7 @@ def columns(work: Workload, kernel: Any, speeds: Speeds) -> Estimate:
     seconds = (products + reading) / work.threads + small.seconds
     # Moments of every thread, three that are made of their sum, and rows that are read at once.
     size = 8 * (d * d * (work.threads + 3) + min(n, 2048) * d + 3 * n * r)
-    serves = has_columns(kernel) and work.r <= d < n and size <= work.memory
+    serves = kernel.is_inner_product and work.r <= d < n and size <= work.memory
     note = "exact, one pass over the rows, PCA of their columns"
     if not serves:
         note = "for linear and cosine kernels of fewer columns than rows"

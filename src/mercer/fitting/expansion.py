@@ -9,14 +9,16 @@ with a fitted model follows from P = project(X, F):
     squared error         k(x, x) - 2 t.P + t M t',  t = [1, s]
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
 from ..bases import Basis, GramBasis
-from ..compute import array_namespace, on_device_of
+from ..compute import TiledEngine, array_namespace, on_device_of
 from ..compute.arrays import dtype_name
+from .moments import RowFunction
 
 
 @dataclass(frozen=True)
@@ -77,3 +79,42 @@ class KernelExpansion:
         inner = xp.sum(t * P, axis=1)
         square = xp.sum((t @ M) * t, axis=1)
         return xp.clip(self.basis.norms(X) - 2 * inner + square, 0.0, None)
+
+
+@dataclass(frozen=True)
+class OfExpansion(RowFunction):
+    """A verb of an expansion, as a function of blocks of rows.
+
+    Attributes
+    ----------
+    expansion : KernelExpansion
+    verb : callable
+        ``verb(expansion, rows)``.
+    tail : tuple of int
+        The shape of one row's result.
+    title : str
+        What progress says is being made.
+    """
+
+    expansion: KernelExpansion
+    verb: Callable
+    tail: tuple[int, ...]
+    title: str
+
+    def __call__(self, rows, first):
+        self.expansion.basis.kernel.check(rows)
+        return self.verb(self.expansion, rows)
+
+    def moved(self, engine: TiledEngine) -> Any:
+        basis = self.expansion.basis.moved(engine)
+        return replace(self, expansion=replace(self.expansion, basis=basis))
+
+
+def scores_of(expansion: KernelExpansion) -> OfExpansion:
+    """Coordinates of rows along the directions."""
+    return OfExpansion(expansion, KernelExpansion.scores, (expansion.n_components,), "scores")
+
+
+def errors_of(expansion: KernelExpansion) -> OfExpansion:
+    """Squared distances of rows to their reconstructions."""
+    return OfExpansion(expansion, KernelExpansion.squared_errors, (), "errors")

@@ -1,74 +1,16 @@
 """Row functions: called on blocks of rows where the rows are; their results add with ``+``."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..bases import FourierBasis, Whitening
+from ..bases import FourierBasis
 from ..bases.fourier import row_range
-from ..compute import TiledEngine, stack_rows, to_numpy
+from ..compute import stack_rows, to_numpy
 from ..kernels.base import wide_row_squares
-from .expansion import KernelExpansion
-from .moments import Moments, row_moments, whitened
+from .moments import RowFunction, WeightedFunction
 from .sampling import RowSample
-
-
-class RowFunction(ABC):
-    """A picklable function of a block of rows."""
-
-    #: How often each row counts, (n,), where that matters.
-    weights: np.ndarray | None = None
-
-    @abstractmethod
-    def __call__(self, rows, first: int) -> Any:
-        """Its value for the rows number first, first + 1, ..."""
-
-    def moved(self, engine: TiledEngine) -> "RowFunction":
-        """The same function where another engine works."""
-        return self
-
-    def weighing(self, weights: np.ndarray | None, start: int = 0) -> "RowFunction":
-        """The same with the weights of rows number start, start + 1, ..., where it has any."""
-        return self
-
-
-@dataclass(frozen=True)
-class WeightedFunction(RowFunction):
-    """A function of weighted rows; `weights` are those of rows number start, start + 1, ..."""
-
-    basis: Any
-    weights: np.ndarray | None = field(default=None, kw_only=True)
-    start: int = field(default=0, kw_only=True)
-
-    def moved(self, engine):
-        return replace(self, basis=self.basis.moved(engine))
-
-    def weighing(self, weights, start=0):
-        return replace(self, weights=weights, start=start)
-
-    def weights_of(self, rows, first: int):
-        """The weights of the rows number first, first + 1, ...; None where there are none."""
-        if self.weights is None:
-            return None
-        return self.weights[first - self.start : first - self.start + rows.shape[0]]
-
-
-@dataclass(frozen=True)
-class MomentsOf(WeightedFunction):
-    """Moments of rows against a basis; `finished` makes those of coordinates of their sum."""
-
-    whitening: Whitening
-
-    def __call__(self, rows, first):
-        self.basis.kernel.check(rows)
-        return row_moments(self.basis, self.whitening, rows, self.weights_of(rows, first))
-
-    def finished(self, found: Moments) -> Moments:
-        """The moments of coordinates from the sum over all blocks."""
-        return whitened(self.basis, self.whitening, found)
 
 
 @dataclass(frozen=True)
@@ -117,45 +59,6 @@ class Together(RowFunction):
 
     def weighing(self, weights, start=0):
         return Together(tuple(function.weighing(weights, start) for function in self.functions))
-
-
-@dataclass(frozen=True)
-class OfExpansion(RowFunction):
-    """A verb of an expansion, as a function of blocks of rows.
-
-    Attributes
-    ----------
-    expansion : KernelExpansion
-    verb : callable
-        ``verb(expansion, rows)``.
-    tail : tuple of int
-        The shape of one row's result.
-    title : str
-        What progress says is being made.
-    """
-
-    expansion: KernelExpansion
-    verb: Callable
-    tail: tuple[int, ...]
-    title: str
-
-    def __call__(self, rows, first):
-        self.expansion.basis.kernel.check(rows)
-        return self.verb(self.expansion, rows)
-
-    def moved(self, engine: TiledEngine) -> Any:
-        basis = self.expansion.basis.moved(engine)
-        return replace(self, expansion=replace(self.expansion, basis=basis))
-
-
-def scores_of(expansion: KernelExpansion) -> OfExpansion:
-    """Coordinates of rows along the directions."""
-    return OfExpansion(expansion, KernelExpansion.scores, (expansion.n_components,), "scores")
-
-
-def errors_of(expansion: KernelExpansion) -> OfExpansion:
-    """Squared distances of rows to their reconstructions."""
-    return OfExpansion(expansion, KernelExpansion.squared_errors, (), "errors")
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ The moments of two sets of rows give those of their union (Chan, Golub & LeVeque
 files read in blocks, batches of a stream, threads and clusters are all the same sum.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from typing import Annotated, Any
@@ -13,12 +14,52 @@ from typing import Annotated, Any
 import numpy as np
 
 from ..bases import Basis, Whitening
-from ..compute import array_namespace, on_device_of, to_numpy
+from ..compute import TiledEngine, array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, placement_of
 from ..compute.linalg import self_product
 
 # Blocks of rows whose products add up in place before their moments are merged.
 MERGED_BLOCKS = 8
+
+
+class RowFunction(ABC):
+    """A picklable function of a block of rows."""
+
+    #: How often each row counts, (n,), where that matters.
+    weights: np.ndarray | None = None
+
+    @abstractmethod
+    def __call__(self, rows, first: int) -> Any:
+        """Its value for the rows number first, first + 1, ..."""
+
+    def moved(self, engine: TiledEngine) -> "RowFunction":
+        """The same function where another engine works."""
+        return self
+
+    def weighing(self, weights: np.ndarray | None, start: int = 0) -> "RowFunction":
+        """The same with the weights of rows number start, start + 1, ..., where it has any."""
+        return self
+
+
+@dataclass(frozen=True)
+class WeightedFunction(RowFunction):
+    """A function of weighted rows; `weights` are those of rows number start, start + 1, ..."""
+
+    basis: Any
+    weights: np.ndarray | None = field(default=None, kw_only=True)
+    start: int = field(default=0, kw_only=True)
+
+    def moved(self, engine):
+        return replace(self, basis=self.basis.moved(engine))
+
+    def weighing(self, weights, start=0):
+        return replace(self, weights=weights, start=start)
+
+    def weights_of(self, rows, first: int):
+        """The weights of the rows number first, first + 1, ...; None where there are none."""
+        if self.weights is None:
+            return None
+        return self.weights[first - self.start : first - self.start + rows.shape[0]]
 
 
 @dataclass(frozen=True)
@@ -221,3 +262,18 @@ def whitened(basis: Basis, whitening: Whitening, moments: Moments) -> Moments:
     if late is None:
         return moments
     return moments.moved(basis.engine.asarray).mapped(late).to_host()
+
+
+@dataclass(frozen=True)
+class MomentsOf(WeightedFunction):
+    """Moments of rows against a basis; `finished` makes those of coordinates of their sum."""
+
+    whitening: Whitening
+
+    def __call__(self, rows, first):
+        self.basis.kernel.check(rows)
+        return row_moments(self.basis, self.whitening, rows, self.weights_of(rows, first))
+
+    def finished(self, found: Moments) -> Moments:
+        """The moments of coordinates from the sum over all blocks."""
+        return whitened(self.basis, self.whitening, found)

@@ -17,7 +17,8 @@ from ..exceptions import tell
 from ..kernels import Kernel
 from .checkpoint import Checkpoint
 from .choosing import Plan, decide, recipe_of
-from .functions import MomentsOf, RangeOf, SurveyOf, Together, TrigonometricOf
+from .functions import RangeOf, SurveyOf, Together, TrigonometricOf
+from .moments import MomentsOf
 from .problems import ColumnProblem, FourierProblem, GramProblem, Problem, ReducedProblem
 from .remainder import ALL_ROWS, SAMPLE_ROWS, multiplies, sample_size
 from .sampling import sampled_numbers

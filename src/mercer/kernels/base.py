@@ -40,6 +40,8 @@ class Kernel(BaseEstimator, ABC):
     #: Whether "median" and "mean" name a distance, of this metric, that gamma can be taken from.
     measures_distance = False
     metric = "euclidean"
+    #: Whether it is an inner product of rows, or of rows of unit length: `Columns` serve it.
+    is_inner_product = False
     #: What makes numbers of tables with more than numbers, for a kernel that can compare them: a
     #: class whose ``of(X)`` is an encoding of the training rows, or None where they need none.
     encoder: Any = None

@@ -82,6 +82,8 @@ class Linear(DotProductKernel):
         to rows far from the origin. `KernelPCA` sets it where it matters.
     """
 
+    is_inner_product = True
+
     def __init__(self, center: Any = None):
         self.center = center
 
@@ -227,6 +229,8 @@ class Sigmoid(DotProductKernel):
 
 class Cosine(DotProductKernel):
     """``x . z / (|x| |z|)``, zero for a zero row."""
+
+    is_inner_product = True
 
     def embed(self, X: Array) -> Array:
         """Rows of unit length."""

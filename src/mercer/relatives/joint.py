@@ -13,8 +13,7 @@ import numpy as np
 
 from ..bases import Basis, ColumnBasis
 from ..bases.base import check_moments
-from ..fitting.functions import MomentsOf
-from ..fitting.moments import Moments, row_moments, whitened
+from ..fitting.moments import Moments, MomentsOf, row_moments, whitened
 from ..fitting.task import FitTask
 
 

@@ -17,7 +17,8 @@ A new kind (Spark, Ray) is one file and one line of `Door._open`.
 """
 
 from ..compute.arrays import is_dask
-from ..fitting.functions import OfExpansion, RowFunction, errors_of, scores_of
+from ..fitting.expansion import OfExpansion, errors_of, scores_of
+from ..fitting.moments import RowFunction
 from .array import ArrayRows, float_type, in_type
 from .base import Rows
 from .blocks import BlockRows, is_source

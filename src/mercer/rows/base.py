@@ -10,7 +10,9 @@ from ..bases import GramBasis
 from ..compute import TiledEngine
 from ..compute.arrays import Array
 from ..fitting.checkpoint import Checkpoint
-from ..fitting.functions import CountOf, OfExpansion, PickOf, RowFunction, SurveyOf
+from ..fitting.expansion import OfExpansion
+from ..fitting.functions import CountOf, PickOf, SurveyOf
+from ..fitting.moments import RowFunction
 from ..kernels import Kernel
 
 

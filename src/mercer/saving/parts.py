@@ -16,7 +16,6 @@ import numpy as np
 
 from .. import bases, kernels, preimage, selectors, solvers
 from ..bases import ColumnBasis, FeatureBasis, FourierBasis, PointBasis, PrecomputedBasis
-from ..bases.columns import has_columns
 from ..bases.fourier_grid import Frequencies
 from ..bases.random_features import Fourier, TensorSketch
 from ..compute import is_sparse
@@ -257,7 +256,7 @@ BASES = [
     ),
     part(FourierBasis, kernel=Kernel, frequencies=Frequencies, tol=FINITE),
     part(Frequencies, fits_box),
-    part(ColumnBasis, lambda basis: has_columns(basis.kernel), kernel=Kernel, size=WHOLE),
+    part(ColumnBasis, lambda basis: basis.kernel.is_inner_product, kernel=Kernel, size=WHOLE),
 ]
 DISTANCES = [
     part(EuclideanDistance, build=lambda origin: EuclideanDistance(origin[None]), origin="d"),
