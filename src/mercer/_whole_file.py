@@ -35,10 +35,7 @@ def whole_file(path, overwrite=True, parameter="path") -> Iterator[BinaryIO]:
     check_folder(path, parameter)
     if not overwrite and path.exists():
         raise FileExistsError(f"{path} exists. Choose another name, or pass overwrite=True.")
-    with (
-        ended_by_sigterm(),
-        telling(f"{parameter}='{path}'", path.with_name(f".{path.name}.")),
-    ):
+    with ended_by_sigterm(), telling(f"{parameter}='{path}'", path.with_name(f".{path.name}.")):
         part, file = begin_part(path)
         try:
             with file:

@@ -6,12 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.utils import Bunch
 
-__all__ = [
-    "make_signal_in_noise",
-    "make_three_clusters",
-    "make_unbalanced_clusters",
-    "make_walk",
-]
+__all__ = ["make_signal_in_noise", "make_three_clusters", "make_unbalanced_clusters", "make_walk"]
 
 Rng = np.random.Generator | int | None
 

@@ -6,13 +6,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from .. import (
-    ClassicalMDS,
-    DiffusionMap,
-    PatchDenoiser,
-    SpectralClustering,
-    SpectralEmbedding,
-)
+from .. import ClassicalMDS, DiffusionMap, PatchDenoiser, SpectralClustering, SpectralEmbedding
 from ..bases import Landmarks
 from ..files import read_image
 from ..files.opening import existing

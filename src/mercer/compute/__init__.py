@@ -10,14 +10,7 @@ from .arrays import (
     stack_rows,
     to_numpy,
 )
-from .engine import (
-    LocalEngine,
-    TiledEngine,
-    TileStore,
-    make_engine,
-    row_blocks,
-    steps_on_device,
-)
+from .engine import LocalEngine, TiledEngine, TileStore, make_engine, row_blocks, steps_on_device
 from .fused_tile import ScalarMap
 from .memory import available_memory, format_bytes, parse_bytes
 

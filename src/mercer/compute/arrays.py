@@ -6,7 +6,6 @@ they came from.
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -124,11 +123,13 @@ def dtype_in(xp, dtype):
     return dtype if xp is np else getattr(xp, dtype_name(dtype))
 
 
-@cache
 def dtype_name(dtype) -> str:
     """The NumPy name of a floating type of any library."""
+    # By its text: types of one library warn where they are compared with those of another, as a
+    # cache of them would.
+    text = str(dtype)
     for name in ("float64", "float32", "float16"):
-        if name in str(dtype):
+        if name in text:
             return name
     raise TypeError(f"{dtype} is not a floating type that kernels are computed in.")
 

@@ -183,18 +183,7 @@ def _choose(
 
 @triton.jit(do_not_specialize=["step", "limit", "m"])
 def _update(
-    rows,
-    V,
-    counts,
-    places,
-    power,
-    diagonal,
-    chosen,
-    norm,
-    step,
-    limit,
-    m,
-    BLOCK: tl.constexpr,
+    rows, V, counts, places, power, diagonal, chosen, norm, step, limit, m, BLOCK: tl.constexpr
 ):
     """One row of R without the last pivot, its gain and its diagonal."""
     if tl.load(chosen + limit) < 0:

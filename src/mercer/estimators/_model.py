@@ -146,12 +146,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         return choose_preimage(self.preimage, self.expansion_.basis)
 
     def denoise(
-        self,
-        X: Array,
-        *,
-        compensate: bool = True,
-        noise: float | None = None,
-        clip: bool = False,
+        self, X: Array, *, compensate: bool = True, noise: float | None = None, clip: bool = False
     ) -> Array:
         """Rows of X projected onto the components and brought back.
 

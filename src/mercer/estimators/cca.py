@@ -21,13 +21,7 @@ from ..progress import PassBar
 from ..relatives.correlation import canonical_pairs, expansion_of
 from ..relatives.joint import ViewColumns, with_columns
 from ..rows import ArrayRows, BlockRows, scores_of
-from ._door import (
-    NOT_NEGATIVE,
-    Door,
-    StrOptions,
-    all_or_nothing,
-    checked_array,
-)
+from ._door import NOT_NEGATIVE, Door, StrOptions, all_or_nothing, checked_array
 from ._output import contained
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .supervised import table_of

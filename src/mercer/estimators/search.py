@@ -24,15 +24,7 @@ from ..exceptions import tell
 from ..kernels import KERNELS, Kernel, Laplacian
 from ..preimage import FixedPoint, choose_preimage
 from ..preimage.base import total_std
-from ._door import (
-    AT_LEAST_1,
-    POSITIVE,
-    Door,
-    StrOptions,
-    all_or_nothing,
-    in_one_place,
-    valid_rows,
-)
+from ._door import AT_LEAST_1, POSITIVE, Door, StrOptions, all_or_nothing, in_one_place, valid_rows
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .kernel_pca import KernelPCA
 from .novelty import split

@@ -21,10 +21,7 @@ from .base import RowSource, as_rows, float_of
 
 # What reading a damaged archive raises.
 DAMAGED = (OSError, EOFError, BadZipFile, zlib.error, NotImplementedError, RuntimeError)
-HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 # Members of an archive of `scipy.sparse.save_npz`.
 SPARSE_PARTS = {"format", "shape", "data"}
 

@@ -41,10 +41,7 @@ class CanonicalPairs:
 
 
 def canonical_pairs(
-    joint: JointMoments,
-    r: int,
-    regularization: float,
-    noises: tuple[float, float] = (0.0, 0.0),
+    joint: JointMoments, r: int, regularization: float, noises: tuple[float, float] = (0.0, 0.0)
 ) -> CanonicalPairs:
     """The leading pairs; c is the regularization times the total variance of a view.
 

@@ -232,13 +232,7 @@ FORGETTING = "(0, 1]"
 MOMENTS = Instance(Moments, k=lambda moments: moments.mean.size)
 BASES = [
     part(PointBasis, kernel=Kernel, points=ROWS, single=bool),
-    part(
-        bases.PointGram,
-        kernel=Kernel,
-        points=ROWS,
-        single=bool,
-        dtype=is_float,
-    ),
+    part(bases.PointGram, kernel=Kernel, points=ROWS, single=bool, dtype=is_float),
     part(ChunkGram, read=chunk_points, tag="PointGram"),
     part(PrecomputedBasis, build=partial(without_matrix, PrecomputedBasis), size=WHOLE),
     part(bases.HollowMatrix, build=partial(without_matrix, bases.HollowMatrix), size=WHOLE),
@@ -361,12 +355,5 @@ RECIPES: tuple[type, ...] = (
 #: Every part by the name of its class.
 PARTS: dict[str, Part] = {
     part.cls.__name__: part
-    for part in [
-        *map(recipe, RECIPES),
-        *map(part, RECORDS),
-        *BASES,
-        *DISTANCES,
-        *STREAMS,
-        *RESULTS,
-    ]
+    for part in [*map(recipe, RECIPES), *map(part, RECORDS), *BASES, *DISTANCES, *STREAMS, *RESULTS]
 }

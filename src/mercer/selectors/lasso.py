@@ -19,14 +19,7 @@ import numpy as np
 
 from ..compute.arrays import Array
 from ..kernels import Kernel
-from .base import (
-    Selector,
-    as_indices,
-    bisect_to_size,
-    distinct_rows,
-    host_gram,
-    top_eigenpairs,
-)
+from .base import Selector, as_indices, bisect_to_size, distinct_rows, host_gram, top_eigenpairs
 from .lars import FeatureAtoms, ScoreAtoms, group_lars, lasso_path
 
 # Corners of a lasso path followed for each atom asked for; drops make more corners than atoms.

@@ -16,14 +16,7 @@ from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array
 from ..compute.linalg import cholesky
 from ..kernels import Kernel
-from .base import (
-    Selector,
-    column_squares,
-    first_distinct,
-    host_gram,
-    row_tiles,
-    solve_lower,
-)
+from .base import Selector, column_squares, first_distinct, host_gram, row_tiles, solve_lower
 from .cholesky import RPCholesky
 from .greedy import FullGreedy
 
