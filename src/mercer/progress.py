@@ -2,8 +2,10 @@
 
 import io
 import math
+import sys
 import time
 from collections.abc import Callable
+from threading import Event, Thread
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -14,6 +16,8 @@ from .solvers import PassState
 
 # Passes foreseen before the first residual is known.
 FIRST_GUESS = 6
+# Seconds of a fit that nobody should wait for unawares, and between lines where no bar is drawn.
+LONG, EVERY = 60, 60
 
 
 class PassBar:
@@ -22,21 +26,25 @@ class PassBar:
     Parameters
     ----------
     verbose : int
-        0 for silence, 1 for a progress bar on stderr, or in the notebook.
+        0 for silence, 1 for a progress bar on stderr, or in the notebook, 2 for a line each minute.
     callback : callable or None
         ``callback(state)`` after each pass; True stops the fit.
     passes : int or None
         Passes there will be, where that is known beforehand.
     title : str
         What the bar says is being done.
+    drawn : bool
+        Whether there is a bar at all; passes over blocks show their own.
     """
 
-    def __init__(self, verbose=0, callback=None, passes=None, title="kernel PCA"):
+    def __init__(self, verbose=0, callback=None, passes=None, title="kernel PCA", drawn=True):
         self.title = title
+        self.verbose, self.seconds = verbose, 0.0
         self.callback = callback
         self.stopped = False
         self.passes = passes
-        self._bar = make_bar(TextColumn("{task.fields[state]}")) if verbose else None
+        middle = TextColumn("{task.fields[state]}")
+        self._bar = make_bar(middle, lines=verbose == 2) if verbose and drawn else None
         self._task = TaskID(0)  # of no meaning until there is a bar
         self._done = 0
         self._first: tuple[float, float] | None = None
@@ -63,6 +71,16 @@ class PassBar:
         if bar is None:
             return None
         return lambda done, total: bar.update(self._task, completed=self._done + done / total)
+
+    def foresee(self, seconds: float, words: str) -> None:
+        """A fit is about to take so long: said once, to whoever watches, from a minute on."""
+        if not seconds > LONG:  # nor where it is not known
+            return
+        if not self.seconds and (self.verbose or sys.stderr.isatty()):
+            print(words, file=sys.stderr)
+        self.seconds = seconds
+        if self._bar is not None:
+            self._bar.update(self._task, foreseen=seconds)
 
     def report(self, state: PassState) -> bool:
         """A pass is done; True if the callback asks to stop."""
@@ -94,7 +112,7 @@ class RowBar:
     Parameters
     ----------
     verbose : int
-        0 for silence, 1 for bars.
+        0 for silence, 1 for bars, 2 for a line each minute.
     console : rich Console or None
         Where to draw; None for stderr.
     """
@@ -102,7 +120,7 @@ class RowBar:
     def __init__(self, verbose=0, console=None):
         # A short bar leaves room for the numbers on 80 columns.
         middle = RowsPerSecond(table_column=Column(no_wrap=True))
-        self._bar = make_bar(middle, width=20, console=console) if verbose else None
+        self._bar = make_bar(middle, 20, console, verbose == 2) if verbose else None
 
     def __enter__(self):
         if self._bar is not None:
@@ -126,10 +144,10 @@ class RowBar:
         self._bar.update(task, total=done)
 
 
-def make_bar(middle: ProgressColumn, width: int = 40, console: Console | None = None) -> Progress:
-    """A bar for where the program runs: a terminal, a file or a notebook."""
+def make_bar(middle: ProgressColumn, width=40, console=None, lines=False) -> Progress:
+    """A bar for where the program runs: a terminal, a notebook, or `lines` of a log."""
     console = console or Console(stderr=True)
-    kind = NotebookProgress if console.is_jupyter else Progress
+    kind = LineProgress if lines else NotebookProgress if console.is_jupyter else Progress
     left = (TimeElapsedColumn(), TextColumn("left"), TimeLeft())
     what = TextColumn("{task.description}")
     return kind(what, BarColumn(bar_width=width), middle, *left, console=console)
@@ -148,7 +166,7 @@ class TimeLeft(ProgressColumn):
     """The time left: the least that was ever foreseen, so that it never grows.
 
     How many passes a fit takes is known only as it goes. While that is a guess (the field
-    ``guess`` of a task is true) no time is shown.
+    ``guess`` of a task is true) what was foreseen before the fit is shown, if anything was.
     """
 
     max_refresh = 0.5
@@ -160,14 +178,32 @@ class TimeLeft(ProgressColumn):
     def render(self, task):
         if task.finished:
             return Text("0:00")
-        if task.fields.get("guess") or not task.total or not task.completed or not task.elapsed:
+        before = task.fields.get("foreseen", 0) - (task.elapsed or 0)
+        if task.fields.get("guess") and before > 0:
+            foreseen = before
+        elif task.fields.get("guess") or not task.total or not task.completed or not task.elapsed:
             return Text("-:--")
-        # At the mean speed so far: rich forgets its own when a total changes.
-        foreseen = task.elapsed * (task.total - task.completed) / task.completed
+        else:  # at the mean speed so far: rich forgets its own when a total changes
+            foreseen = task.elapsed * (task.total - task.completed) / task.completed
         least = self._least[task.id] = min(foreseen, self._least.get(task.id, foreseen))
         minutes, seconds = divmod(int(least), 60)
         hours, minutes = divmod(minutes, 60)
         return Text(f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}")
+
+
+class LineProgress(Progress):
+    """rich's bar as a line each minute, for logs; nothing of what is done sooner."""
+
+    def start(self) -> None:
+        self._over = Event()
+        Thread(target=self._speak, daemon=True).start()
+
+    def _speak(self) -> None:
+        while not self._over.wait(EVERY):
+            self.console.print(self.get_renderable())
+
+    def stop(self) -> None:
+        self._over.set()
 
 
 class NotebookProgress(Progress):

@@ -25,6 +25,7 @@ from mercer.fitting.choosing import (
 from mercer.fitting.costs import Speeds, Workload, features, landmarks
 from mercer.kernels import RBF, Polynomial
 from mercer.operators import DenseOperator
+from mercer.progress import PassBar
 from mercer.solvers import SOLVERS, Arpack, BlockKrylov, Dense
 from mercer.solvers.base import NoConvergence
 
@@ -295,16 +296,16 @@ def test_no_cliff(residual, slow):
     near = residual == 1e-8
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        pairs, done = follow(plan, problem, engine, generator(0), lambda state: False)
+        pairs, done = follow(plan, problem, engine, generator(0), PassBar())
     assert done.method == (plan.method if near and slow else "dense")
     assert pairs.converged != (near and slow)
     assert len(said) == (slow and not near)
     assert all("LAPACK on the whole matrix follows" in str(w.message) for w in said)
     if residual is None:
         with pytest.raises(NoConvergence):
-            follow(asked, problem, engine, generator(0), lambda state: False)
+            follow(asked, problem, engine, generator(0), PassBar())
     else:
-        assert follow(asked, problem, engine, generator(0), lambda state: False)[1] is asked
+        assert follow(asked, problem, engine, generator(0), PassBar())[1] is asked
 
 
 @pytest.mark.parametrize("n", [10**8, 10**9, 10**10])

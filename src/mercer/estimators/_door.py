@@ -411,7 +411,7 @@ class Door(BaseEstimator):
                 "not in memory. Leave it out: inverse_transform works without it."
             )
         # Passes over blocks show progress of their own.
-        bar = PassBar(0 if isinstance(rows, BlockRows) else self.verbose, self.callback)
+        bar = PassBar(self.verbose, self.callback, drawn=not isinstance(rows, BlockRows))
         with self._open_checkpoint(rows, weights) as kept, bar as progress:
             device = None if isinstance(rows, DaskRows) else self.device
             engine = make_engine(

@@ -71,7 +71,7 @@ class SpectralInput(Door):
             engine = self._make_engine(X, on_tiles=progress.tiles)
             X = engine.place(X)
             problem = self._problem(self._build_basis(X, engine, rng, r), X)
-            pairs = self._solve(problem, X, r, float(tol), engine, rng, progress.report)
+            pairs = self._solve(problem, X, r, float(tol), engine, rng, progress)
         warn_of_width(self.kernel_, X)
         warn_unconverged(pairs, float(tol))
         map_, V = problem.assemble(pairs, X)
@@ -200,7 +200,7 @@ class SpectralInput(Door):
             X, memory=self.memory, device=where, threads=self.n_jobs, on_tiles=on_tiles
         )
 
-    def _solve(self, problem, X, r, tol, engine, rng, report) -> Eigenpairs:
+    def _solve(self, problem, X, r, tol, engine, rng, progress) -> Eigenpairs:
         """The leading eigenpairs, once the degrees are known to be positive."""
         r, basis = min(r, problem.size), problem.basis
         tol = max(tol, DRAFT_FLOOR if self._dtype == np.float32 else 0.0)
@@ -224,7 +224,7 @@ class SpectralInput(Door):
         )
         rows = None if basis.spans_data else X.shape[0]
         with np.errstate(invalid="ignore"):
-            pairs, self.plan_ = solve_planned(problem, work, rng, engine, report, solver, rows)
+            pairs, self.plan_ = solve_planned(problem, work, rng, engine, progress, solver, rows)
         if problem.least_degree < 0:
             raise ValueError(
                 f"The affinities of a row sum to {problem.least_degree:.3g}, and they "

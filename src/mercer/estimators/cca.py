@@ -190,7 +190,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         array = rows.array if isinstance(rows, ArrayRows) else None
         Y = self._other_view(y, reset=True)
         rng = self._make_rng()
-        with PassBar(0 if isinstance(rows, BlockRows) else self.verbose) as progress:
+        with PassBar(self.verbose, drawn=not isinstance(rows, BlockRows)) as progress:
             engine = make_engine(memory=self.memory, threads=self.n_jobs, on_tiles=progress.tiles)
             basis, whitener = self._basis_of(Y, engine, rng)
             named = self._named_kernel(rows.shape[1])

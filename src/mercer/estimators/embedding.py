@@ -182,7 +182,7 @@ class SpectralEmbedding(GraphEmbedding):
         Threads; None for all cores.
 
     verbose : int, default=0
-        1 shows a progress bar.
+        1 shows a progress bar, 2 a line each minute for logs.
 
     Attributes
     ----------

@@ -15,7 +15,10 @@ from ..bases.points import DRAFT_SPREAD
 from ..compute import format_bytes, is_sparse, match_sparsity, restore, to_numpy
 from ..compute.arrays import Array, is_foreign
 from ..exceptions import tell
+from ..fitting import costs
 from ..fitting.certificate import Certificate
+from ..fitting.choosing import format_seconds, workload
+from ..fitting.costs import Speeds
 from ..fitting.expansion import KernelExpansion
 from ..fitting.problems import GramProblem, has_negative
 from ..kernels import Kernel
@@ -240,6 +243,13 @@ class HebbianKernelPCA(KernelModel):
         engine, bar = self._make_engine(X), PassBar(self.verbose, self.callback, 1 + self.n_passes)
         with self._open_checkpoint(rows) as kept, bar as progress:
             rng = self._make_rng(kept)
+            work = workload(
+                X.shape[0], X.shape[1], self.n_components, self.tol, self.kernel_, engine
+            )
+            speeds = Speeds.typical(work.d, work.device, self.kernel_)
+            seconds = costs.hebbian(work, speeds, self.n_passes).seconds
+            words = f"{self.n_passes} passes, about {format_seconds(seconds)}."
+            progress.foresee(seconds, f'{words} KernelPCA(basis="landmarks") is far faster.')
             problem = self._problem(engine.place(X), engine, kept)
             with engine.single_blas():
                 pairs, self.history_ = self._passes(problem, engine, progress, rng)

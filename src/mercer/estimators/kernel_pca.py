@@ -129,7 +129,7 @@ class KernelPCA(KernelModel):
         On a device `memory` is a budget of its memory. Needs the extra ``torch``.
 
     verbose : int, default=0
-        1 shows a progress bar.
+        1 shows a progress bar, 2 a line each minute for logs.
 
     callback : callable or None, default=None
         ``callback(state)`` after each pass, with ``n_passes``, ``values``, ``residual`` and

@@ -83,7 +83,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         Threads; None for all cores.
 
     verbose : int, default=0
-        1 shows a progress bar.
+        1 shows a progress bar, 2 a line each minute for logs.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         with PassBar(self.verbose, title="scaling") as progress:
             threads = None if self.n_jobs is None or self.n_jobs < 0 else self.n_jobs
             engine = LocalEngine(parse_bytes(self.memory), threads, progress.tiles)
-            settings = (p, self.tol, self.correction, engine, rng, progress.report)
+            settings = (p, self.tol, self.correction, engine, rng, progress)
             task = scaling.Task(distance, points, anchors, index, *settings)
             if not given_number:
                 p = scaling.dimensions_for(task, float(self.n_components))

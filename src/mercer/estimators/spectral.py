@@ -92,7 +92,7 @@ class SpectralClustering(ClusterMixin, SpectralInput):
         passes are in single precision.
 
     verbose : int, default=0
-        1 shows a progress bar.
+        1 shows a progress bar, 2 a line each minute for logs.
 
     Attributes
     ----------

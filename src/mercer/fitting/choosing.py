@@ -133,10 +133,8 @@ class Plan:
         best = min(quick, key=lambda e: e.seconds, default=None)
         # From a minute on, an approximation that is five times faster is worth a word.
         if best is not None and seconds > 60 and best.seconds * 5 < seconds:
-            told += (
-                f" {best.method} would take about {format_seconds(best.seconds)} and says how far "
-                "from exact it is."
-            )
+            error = best.certified or "and says how far from exact it is"
+            told += f" {best.method} would take about {format_seconds(best.seconds)} {error}."
         return told
 
     def __repr__(self) -> str:
@@ -351,11 +349,9 @@ def solve(problem: Any, task: "FitTask") -> tuple[solvers.Eigenpairs, Plan]:
     r: int = FIRST_COMPONENTS if share else asked or problem.size  # type: ignore[assignment]
     while True:
         r = min(r, problem.size)
-        plan = plan_of(problem, r, task).capped(task.max_iter)
+        plan = task.advised(plan_of(problem, r, task).capped(task.max_iter))
         stoppable = task.progress.callback is not None
-        pairs, plan = follow(
-            plan, problem, task.engine, task.rng, task.progress.report, not stoppable
-        )
+        pairs, plan = follow(plan, problem, task.engine, task.rng, task.progress, not stoppable)
         pairs = solvers.canonical(pairs, "f" if task.single else "d", problem.slack)
         if share is None or r == problem.size or pairs.values.sum() >= share * problem.total:
             break
@@ -528,7 +524,7 @@ class Eigenproblem:
         return False
 
 
-def solve_planned(problem, work: costs.Workload, rng, engine, report, solver="auto", rows=None):
+def solve_planned(problem, work: costs.Workload, rng, engine, progress, solver="auto", rows=None):
     """Eigenpairs of ``problem.operator`` by the cheapest solver, and the plan that chose it.
 
     Parameters
@@ -540,10 +536,10 @@ def solve_planned(problem, work: costs.Workload, rng, engine, report, solver="au
         Rows of the data, where the eigenproblem is smaller.
     """
     basis = "points" if rows is None else "landmarks"
-    return follow(choose(work, solver, basis, rows), problem, engine, rng, report)
+    return follow(choose(work, solver, basis, rows), problem, engine, rng, progress)
 
 
-def follow(plan: Plan, problem, engine, rng, report, may_fall_back=True):
+def follow(plan: Plan, problem, engine, rng, progress, may_fall_back=True):
     """Eigenpairs by the plan's solver, and the plan as it was carried out.
 
     An iterative solver that has not converged gives way to LAPACK where that was left to us
@@ -555,6 +551,7 @@ def follow(plan: Plan, problem, engine, rng, report, may_fall_back=True):
     solver, work, lapack = plan.solver, plan.workload, plan.fallback()
     if problem.is_zero():
         return solvers.no_variance(problem.size, work.r), plan
+    progress.foresee(plan.chosen.seconds, plan.advice)
     problem.operator.reserve(plan.chosen.vectors)
     operator, unit = in_ordinary_units(problem.operator)
     # LAPACK on matrices up to this size is faster with one BLAS thread: several wait for
@@ -562,7 +559,7 @@ def follow(plan: Plan, problem, engine, rng, report, may_fall_back=True):
     many = isinstance(solver, solvers.Dense) and problem.size > 1500
     try:
         with nullcontext() if many else engine.single_blas():
-            pairs = solver.solve(operator, work.r, rng, work.tol, report).scaled(unit)
+            pairs = solver.solve(operator, work.r, rng, work.tol, progress.report).scaled(unit)
     except NoConvergence:
         if lapack is None:
             raise
@@ -581,7 +578,7 @@ def follow(plan: Plan, problem, engine, rng, report, may_fall_back=True):
         )
     reason = f"dense: {plan.method} {reached}"
     plan = replace(plan, chosen=lapack, reason=reason, left_to_us=False)
-    return follow(plan, problem, engine, rng, report)
+    return follow(plan, problem, engine, rng, progress)
 
 
 def residual_share(pairs) -> float:

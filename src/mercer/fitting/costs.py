@@ -114,6 +114,8 @@ class Estimate:
         Whether its certificate allows for an error beyond rounding and tolerance.
     vectors : int
         Of these bytes those of vectors and of a matrix that is formed, which tiles leave alone.
+    certified : str
+        How far from exact it was found to be, where it was tried.
     """
 
     method: str
@@ -125,6 +127,7 @@ class Estimate:
     note: str = ""
     approximate: bool = False
     vectors: int = 0
+    certified: str = ""
 
 
 @dataclass(frozen=True)
@@ -342,10 +345,10 @@ def power_block(work: Workload, block: int) -> int:
     return 1 if block == 1 else max(2, min(block, work.memory // (2 * 3 * 8 * work.n)))
 
 
-def hebbian(work: Workload, speeds: Speeds) -> Estimate:
-    """Ten passes over whole rows, a start and a read-out."""
+def hebbian(work: Workload, speeds: Speeds, passes: int = HEBBIAN_PASSES) -> Estimate:
+    """Passes over whole rows, a start and a read-out."""
     n, q = work.n, work.r + SPARE
-    values = (HEBBIAN_PASSES + 1) * n * n
+    values = (passes + 1) * n * n
     seconds = FULL_COST * values * (speeds.evaluate + 3 * q * speeds.multiply) / work.threads
     size = 8 * n * (6 * q + ROW_BLOCK)
     name, fits = "HebbianKernelPCA", size <= work.memory

@@ -1,5 +1,6 @@
 """The task of a fit, and the eigenproblem that is built for it, for all kinds of rows."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,7 +17,8 @@ from ..compute import TiledEngine, format_bytes
 from ..exceptions import tell
 from ..kernels import Kernel
 from .checkpoint import Checkpoint
-from .choosing import Plan, decide, recipe_of
+from .choosing import Plan, decide, format_seconds, measured, recipe_of, solve, work_of
+from .costs import Speeds, landmarks, reduced
 from .functions import RangeOf, SurveyOf, Together, TrigonometricOf
 from .moments import MomentsOf
 from .problems import ColumnProblem, FourierProblem, GramProblem, Problem, ReducedProblem
@@ -30,6 +32,8 @@ MODEL_ROWS = 2000
 ENTRY_BYTES = 26
 # Share of the budget that sampled rows may take.
 ROWS_SHARE = 16
+# Seconds of a fit from which on it is foretold; rows that the speed of this machine is measured on.
+LONG, MEASURED_ROWS = 60, 512
 # What makes a second sample of the same rows independent of the first.
 WITNESS = 0x5DEECE66D
 
@@ -134,6 +138,29 @@ class FitTask:
         room = self.engine.memory // (8 * 8 * self.rows.shape[1])
         return MODEL_ROWS if self.rows.sparse else min(MODEL_ROWS, max(64, room))
 
+    def advised(self, plan: Plan) -> Plan:
+        """The plan; that of a long fit with seconds of this machine and with landmarks beside it.
+
+        Landmarks that would take a hundredth of the time are tried, to say how close they come.
+        """
+        if self.array is None or self.only_points or not plan.chosen.seconds > LONG:
+            return plan
+        here, engine = self.engine.where, self.engine
+        quick = landmarks(plan.workload, Speeds.typical(self.rows.shape[1], here, self.kernel))
+        if here == "cpu":
+            plan = measured(plan, self.kernel, self.pilot[:MEASURED_ROWS], engine)
+        if quick.fits and quick.seconds < plan.chosen.seconds / 100:
+            own = {"rng": np.random.default_rng(0), "progress": type(self.progress)()}
+            own |= {"basis": bases.Landmarks(), "solver": "auto", "asked_basis": "landmarks"}
+            task = replace(self, checkpoint=None, max_iter=None, **own)
+            start = time.perf_counter()
+            problem = build_problem(task, task.basis)
+            found = problem.result(solve(problem, task)[0]).certificate
+            width = found.widest if found.confidence is None else found.likely_widest
+            words = f"with eigenvalues certified to {width:.1e} of the first one"
+            quick = replace(quick, seconds=time.perf_counter() - start, certified=words)
+        return replace(plan, estimates=(*plan.estimates, quick))
+
     def with_pilot(self, make_kernel: Callable[[Any], Kernel]) -> "FitTask":
         """With its pilot, and the kernel with the numbers that ``make_kernel(X)`` gives it."""
         rows, (n, d), basis = self.rows, self.rows.shape, self.basis
@@ -224,6 +251,12 @@ def small_problem(task: FitTask, recipe: bases.BasisRecipe, kernel: Kernel) -> P
         moments, X = function.finished(sums), task.array if type(function) is MomentsOf else None
         given = basis, function.whitening, moments, task.center
         return ColumnProblem(*given, n_rows=n_rows, model_rows=kept, X=X)
+    if task.rows.shape[0] is not None:
+        work = work_of(task)
+        speeds = Speeds.typical(work.d, work.device, kernel)
+        seconds = reduced(work, basis.size, task.solver, recipe, speeds).seconds
+        words = f"{basis.size:,} {basis.noun}, about {format_seconds(seconds)} for {work.n:,} rows."
+        task.progress.foresee(seconds, words)
     whitening = bases.choose_whitening(basis, task.pilot, task.rows.shape[0])
     function = task.moments_of(basis, whitening, weights=weights)
     moments, judges, kept = witnessed(task, function)

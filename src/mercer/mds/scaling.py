@@ -80,7 +80,7 @@ class Task:
     correction: str | None
     engine: LocalEngine
     rng: np.random.Generator
-    report: Any
+    progress: Any
 
     @property
     def n(self) -> int:
@@ -113,7 +113,7 @@ class Task:
         """Leading eigenpairs by the cheapest solver."""
         n, engine, d = operator.shape[0], self.engine, self.points.shape[1]
         work = Workload(n, d, r, engine.memory, engine.threads, float(self.tol))
-        pairs, _ = solve_planned(Eigenproblem(operator), work, self.rng, engine, self.report)
+        pairs, _ = solve_planned(Eigenproblem(operator), work, self.rng, engine, self.progress)
         warn_unconverged(pairs, self.tol)
         return pairs
 
