@@ -5,10 +5,10 @@
     python reproduce/all.py --quick --only shi-table-1 shi-figure-2
     python reproduce/all.py --page             # docs/reproductions.md again from the results
 
-Prints "paper | ours | verdict" as it goes; writes results.json and figures to --out. With
-``--publish`` (what ``make reproduce`` does) these become reproduce/results.json,
-docs/images/reproduce-*.png and docs/reproductions.md. Data: see papers_data; what cannot be
-found is left out and said so.
+Prints "paper | ours | verdict" as it goes; writes results.json, figures and the page to --out.
+With ``--publish`` (what ``make reproduce`` does) these become reproduce/results.json,
+docs/images/reproduce-*.png and docs/reproductions.md; only a full run may. Data: see papers_data;
+what cannot be found is left out and said so.
 """
 
 import argparse
@@ -81,7 +81,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="fewer images, seeds and passes")
     parser.add_argument("--smoke", action="store_true", help="seconds, to see that it runs")
     parser.add_argument("--only", nargs="+", choices=[e.name for e in EXPERIMENTS])
-    parser.add_argument("--out", type=Path, default=Path("results/reproduce"))
+    parser.add_argument("--out", type=Path, help="default: results/reproduce-SIZE")
     parser.add_argument("--publish", action="store_true", help="into docs/ and reproduce/")
     parser.add_argument("--page", action="store_true", help="only make the page again")
     options = parser.parse_args()
@@ -89,16 +89,22 @@ def main():
         PAGE.write_text(page(json.loads(RESULTS.read_text(encoding="utf-8"))), encoding="utf-8")
         return
     size = "smoke" if options.smoke else "quick" if options.quick else "full"
-    options.out.mkdir(parents=True, exist_ok=True)
+    if options.publish and size != "full":
+        parser.error(
+            f"--publish is for full runs, and this one is --{size}. Leave one of them out."
+        )
+    out = options.out or Path(f"results/reproduce-{size}")
+    out.mkdir(parents=True, exist_ok=True)
     chosen = [e for e in EXPERIMENTS if not options.only or e.name in options.only]
     results = {"size": size, "machine": machine(), "experiments": []}
     for experiment in chosen:
-        record = carry_out(experiment, size, options.out)
+        record = carry_out(experiment, size, out)
         show(record)
         results["experiments"].append(asdict(record))
-        write_json(options.out / "results.json", results)
+        write_json(out / "results.json", results)
+        (out / "reproductions.md").write_text(page(results, figures=""), encoding="utf-8")
     if options.publish:
-        publish(merged(results) if options.only else results, options.out)
+        publish(merged(results) if options.only else results, out)
 
 
 if __name__ == "__main__":

@@ -180,7 +180,7 @@ EXPERIMENTS = [
         "hoffmann-novelty",
         "mika",
         "Novelty",
-        "Columns standardized, defaults of every method: nothing is tuned.",
+        "Columns standardized, defaults of every method.",
         novelty,
         data=False,
     ),

@@ -76,13 +76,24 @@ def test_known_exact_identities_hold(tmp_path):
     assert all(finding.verdict == HOLDS for finding in identities("smoke", tmp_path))
 
 
-def test_command(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "reproduce/all.py", "--smoke", "--only", "shi-table-1", "--out", tmp_path],
+def command(*options):
+    return subprocess.run(
+        [sys.executable, "reproduce/all.py", *options],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=120,
     )
+
+
+def test_command(tmp_path):
+    """A short run has a folder of its own, page included, and leaves the published page alone."""
+    published = [FOLDER / "results.json", ROOT / "docs" / "reproductions.md"]
+    before = [path.read_bytes() for path in published]
+    done = command("--smoke", "--only", "shi-table-1", "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     assert "paper 22.558" in done.stdout and (tmp_path / "results.json").exists()
+    assert "A run of seconds" in (tmp_path / "reproductions.md").read_text(encoding="utf-8")
+    refused = command("--quick", "--publish", "--only", "shi-table-1", "--out", tmp_path)
+    assert refused.returncode == 2 and "--publish is for full runs" in refused.stderr
+    assert [path.read_bytes() for path in published] == before
