@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
-from ..compute.arrays import Array, dtype_name
+from ..compute.arrays import Array, dtype_name, some_of
 from ..exceptions import tell
 from ..kernels import Kernel
 from ..selectors import Selector
@@ -280,13 +280,13 @@ def pool_within(
     selector: Selector, X: Array, size: int, rng: np.random.Generator, memory: int
 ) -> Array:
     """The rows to choose from: all, or a uniform sample that the budget lets it choose from."""
-    n, need = X.shape[0], selector.work_bytes(X.shape[0], size)
+    (n, d), need = X.shape, selector.work_bytes(X.shape[0], size, X.shape[1])
     if need <= memory:
         return X
     name = type(selector).__name__
-    room = bisect(range(1, n), memory, key=lambda rows: selector.work_bytes(rows, size))
+    room = bisect(range(1, n), memory, key=lambda rows: selector.work_bytes(rows, size, d))
     if room < size:
-        least = selector.work_bytes(size, size)
+        least = selector.work_bytes(size, size, d)
         raise ValueError(
             f"{name} can choose among {room:,} rows in memory={format_bytes(memory)}, too few for "
             f"{size:,} landmarks. Give at least {format_bytes(least)}, ask for fewer, or take "
@@ -296,4 +296,4 @@ def pool_within(
         f"{name} needs {format_bytes(need)} to choose among {n:,} rows: it chooses among "
         f"{room:,} of them, drawn at random, which memory={format_bytes(memory)} holds."
     )
-    return X[np.sort(rng.choice(n, room, replace=False))]
+    return some_of(X, np.sort(rng.choice(n, room, replace=False)))

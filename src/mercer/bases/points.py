@@ -16,7 +16,7 @@ from ..compute import (
     row_blocks,
     to_numpy,
 )
-from ..compute.arrays import Array, dtype_in, dtype_name
+from ..compute.arrays import Array, SomeRows, block_rows, dtype_in, dtype_name, some_of
 from ..compute.linalg import times_few
 from ..kernels import Hollow, Kernel
 from ..kernels.base import float_dtype, rows_of
@@ -82,7 +82,7 @@ class PointBasis(Basis):
         W = None if W is None else self.engine.asarray(W, dtype)
         # Wide landmarks are prepared a few at a time.
         room = self.engine.memory // (64 * self.engine.threads * 8 * X.shape[1])
-        parts = row_blocks(self.size, self.size if is_sparse(X) else max(64, room))
+        parts = row_blocks(self.size, self.size if is_sparse(X) else max(16, room))
 
         def coordinates(block):
             K = self.engine.empty((len(range(*block.indices(X.shape[0]))), self.size), dtype)
@@ -105,10 +105,7 @@ class PointBasis(Basis):
 
     def kernel_matrix(self) -> Any:
         """k(Z, Z) in double precision, where the work is done."""
-        if is_sparse(self.points):
-            G = self.kernel(self.points.astype(float))
-        else:
-            G = self.kernel(self.engine.asarray(self.points[:], np.float64))
+        G = self.kernel(self.points, dtype=np.float64)
         if not bool(array_namespace(G).isfinite(G).all()):
             raise ValueError(
                 f"{self.kernel!r} gives values that are not finite on these landmarks. Scale the "
@@ -333,22 +330,13 @@ class PointGram(GramBasis, PointBasis):
         return self.engine.fill(some, self.engine.empty(some.shape, some.dtype))
 
     def rows_times(self, index: Array, W: Array) -> Array:
-        """k(Z[index], Z) W, as a sum over blocks of Z so that each is prepared once."""
-        some = self.points[index]
-        pairs = self.kernel.pairs(self.points, some, self._few, store=self.engine.memory // 4)
-        everything = slice(0, some.shape[0])
-
-        def part(block):
-            T = self.engine.empty((block.stop - block.start, some.shape[0]), self._few)
-            return times_few(pairs.tile(block, everything, T).T, W[block])
-
-        return self.engine.sum_rows(part, self.size, self.engine.sum_block)
+        """k(Z[index], Z) W."""
+        some = some_of(self.points, index)
+        return self.engine.pair_rows(self.kernel.pairs(some, self.points, self._few), W)
 
     def minor(self, index: Array) -> Array:
         """k(Z[index], Z[index])."""
-        rows = self.points[index]
-        rows = rows if is_sparse(rows) else to_numpy(rows)
-        return self.kernel(rows.astype(np.dtype(dtype_name(self._few)), copy=False))
+        return to_numpy(self.kernel(some_of(self.points, index), dtype=self._few))
 
     def __getstate__(self):
         # Tiles are large and their store has a lock: a copy starts without either, nor a draft.
@@ -357,5 +345,7 @@ class PointGram(GramBasis, PointBasis):
 
 
 def wide_rows(X: Any) -> Any:
-    """Rows in double precision."""
+    """Rows in double precision; of wide ones blocks that are so."""
+    if isinstance(X, np.ndarray) and X.dtype != np.float64 and X.shape[0] > block_rows(X):
+        return SomeRows(X, np.arange(X.shape[0]), np.float64)
     return rows_of(X, slice(None), dtype_in(np if is_sparse(X) else array_namespace(X), np.float64))

@@ -13,15 +13,17 @@ import numpy as np
 from scipy import fft
 from scipy.stats import norm, qmc
 
-from ..compute import array_namespace, is_sparse, on_device_of
+from ..compute import array_namespace, format_bytes, is_sparse, on_device_of
 from ..compute.arrays import Array, dtype_in, placement_of
 from ..kernels import Kernel
 from ..kernels.base import dense_rows, fits_single, row_squares, rows_of, wide_row_squares
-from .base import Basis, BasisRecipe
-from .points import DRAFT_SPREAD, wide_rows
+from .base import Basis, BasisRecipe, moment_bytes
+from .points import DRAFT_SPREAD
 
 # Angles whose cosines and sines are made at once: the steps between stay in the cache.
 HALVED = 2**14
+# Bytes for each feature and column while frequencies are drawn: five copies of half as many.
+FREQUENCY_BYTES = 20
 # Columns up to which count sketches are made where they are multiplied, by a product with rows.
 FEW_COLUMNS = 64
 
@@ -56,6 +58,13 @@ class RandomFeatures(BasisRecipe):
             degree, scale, constant = terms
             sketch = TensorSketch.draw(degree, scale, constant, d, size, rng)
             return FeatureBasis(kernel, sketch, engine, kernel.spread(X) <= DRAFT_SPREAD)
+        if engine.device is None and FREQUENCY_BYTES * d * size > engine.memory:
+            need = max(FREQUENCY_BYTES * d * size, moment_bytes(size, engine))
+            raise ValueError(
+                f"memory={format_bytes(engine.memory)} cannot hold {size:,} random features of "
+                f"{d:,} columns while they are drawn. Ask for fewer, or use "
+                f"basis='landmarks'. Give at least {format_bytes(need)}, for example memory={need}."
+            )
         frequencies = kernel.frequencies(DRAWS[self.kind](size // 2, d, rng), rng)
         if frequencies is not None:
             # Rounding of an angle is that of its size.
@@ -127,7 +136,9 @@ class FeatureBasis(Basis):
 
         For features of differences of rows: one cosine a pair of features.
         """
-        D = self.engine.asarray(dense_rows(wide_rows(X) - wide_rows(Z)), dtype)
+        wide = array_namespace(X).float64 if not is_sparse(X) else np.float64
+        X, Z = (rows_of(A, slice(None), wide) for A in (X, Z))
+        D = self.engine.asarray(dense_rows(X - Z), dtype)
         return self.kernel.of_differences(D) - self.features.beside(D).of_differences(D)
 
     def _row_floats(self) -> int:

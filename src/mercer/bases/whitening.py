@@ -247,11 +247,11 @@ def worthwhile(basis: PointBasis, G: np.ndarray, X: Array) -> tuple[np.ndarray, 
     """
     L, order, rank, _ = dpstrf(G, tol=rounding_of(G), lower=1)
     order, L = order[:rank] - 1, np.tril(L[:rank, :rank])
-    rows = on_host(X[:: -(-X.shape[0] // JUDGES)])
+    rows = X[:: -(-X.shape[0] // JUDGES)]
     if rows.shape[0] < LEAST_JUDGES or not order.size:
         return order, L
     energy = float(basis.kernel.diag(rows).sum())
-    K = np.asarray(basis.kernel(rows, on_host(basis.points)))[:, order]
+    K = to_numpy(basis.kernel(rows, basis.points, np.float64))[:, order]
     B = solve_triangular(L, K.T, lower=True, check_finite=False)
     lost = energy - np.cumsum(np.einsum("ij,ij->i", B, B))
     p = 1 + int(np.argmax(lost <= max(float(lost[-1]), 0.0) + LEFT_OUT * energy))

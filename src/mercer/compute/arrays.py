@@ -18,6 +18,10 @@ from scipy import sparse
 Array: TypeAlias = Any
 
 
+# Entries of rows that are copied at once where no budget is at hand, and rows at the least.
+BLOCK_ENTRIES, FEWEST_ROWS = 2**17, 16
+
+
 class BlocksOnDemand:
     """Rows whose blocks are arrays of `namespace` that are made when they are asked for.
 
@@ -33,6 +37,38 @@ class BlocksOnDemand:
     X: Any
     namespace: Any = np
     device: Any = None
+    ndim = 2
+
+
+class SomeRows(BlocksOnDemand):
+    """Rows of a NumPy array by their numbers, copied in one precision a block at a time."""
+
+    def __init__(self, X: Any, index: Any, dtype: Any = None):
+        self.X, self.index, self.dtype = X, index, np.dtype(X.dtype if dtype is None else dtype)
+        self.shape = (len(index), X.shape[1])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self.X[self.index[rows]].astype(self.dtype, copy=False)
+
+
+def block_rows(X: Array) -> int:
+    """Rows of X whose copy is small beside any budget; a few of very wide ones."""
+    return max(FEWEST_ROWS, BLOCK_ENTRIES // X.shape[-1])
+
+
+def some_of(X: Array, index: Any) -> Any:
+    """A slice of X or the rows of these numbers; of wide ones no copy is made before their use."""
+    if isinstance(X, SomeRows):
+        return SomeRows(X.X, X.index[index], X.dtype)
+    few = isinstance(index, slice) or len(index) <= block_rows(X)
+    if few or not isinstance(X, np.ndarray):
+        return X[index]
+    if len(index) == X.shape[0] and np.array_equal(index, np.arange(len(index))):
+        return X
+    return SomeRows(X, index)
 
 
 def array_namespace(X: Array) -> Any:

@@ -8,8 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import bases
 from ..bases.fourier import row_range, why_not
-from ..bases.whitening import on_host
-from ..compute import format_bytes, is_sparse, make_engine, restore
+from ..compute import format_bytes, is_sparse, make_engine, restore, to_numpy
 from ..compute.arrays import Array
 from ..exceptions import tell
 from ..fitting.choosing import automatic_grid, solve_planned, warn_unconverged
@@ -33,7 +32,7 @@ NEIGHBORS = {"nearest_neighbors": False, "precomputed_nearest_neighbors": True}
 GRID_PASSES, LANDMARK_SECONDS = 3, 5e-5
 # Rows on which the width of a kernel is judged, the affinity with all others below which most rows
 # are alone, and the affinity above which two rows are alike.
-WIDTH_ROWS, ALONE, ALIKE = 1000, 1e-2, 1 - 1e-7
+WIDTH_ROWS, ALONE, ALIKE = 500, 1e-2, 1 - 1e-7
 # Bytes that a graph was seen to take for each neighbor of a row, what finds and solves it included.
 GRAPH_BYTES = 80
 # Columns up to which there are grids.
@@ -252,8 +251,8 @@ def warn_of_width(kernel: Kernel, X: Array) -> None:
     """
     if not kernel.measures_distance:
         return
-    rows = on_host(thinned(X, WIDTH_ROWS), dense=True)
-    K, more = np.asarray(kernel(rows)), (X.shape[0] - 1) / max(len(rows) - 1, 1)
+    rows = thinned(X, WIDTH_ROWS)
+    K, more = to_numpy(kernel(rows, dtype=np.float64)), (X.shape[0] - 1) / max(rows.shape[0] - 1, 1)
     others = float(np.median(K.sum(axis=1) - K.diagonal())) * more
     narrow, alike = others < ALONE, ALIKE < float(K.min(initial=1.0)) < 1
     if narrow or alike:

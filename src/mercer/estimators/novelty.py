@@ -38,6 +38,8 @@ TRIMMED = 0.1
 TOGETHER = 0.7
 # Rows on which it is found out which are typical, bytes for a pair of them, and rounds at most.
 TRIAL_ROWS, TRIAL_BYTES, CONCENTRATIONS = 2000, 32, 6
+# Copies of rows to which a trial, and a block whose errors are judged, take no more than a budget.
+ROW_COPIES = 16
 
 
 @dataclass(eq=False, repr=False)
@@ -150,9 +152,9 @@ class NoveltyDetector(OutlierMixin, Door):
         rng = check_random_state(self.random_state)
         needed = (1 - self.false_alarms) / (self.false_alarms * len(X))
         kept, held = split(len(X), max(self.holdout, min(needed, 0.5)), rng)
-        self.kept_ = kept[self._typical(X[kept], X[held], rng)]
+        self.kept_ = kept[self._typical(X, kept, held, rng)]
         self.model_ = self._model(len(self.kept_), rng).fit(X[self.kept_])
-        errors = np.sort(to_numpy(self.model_.reconstruction_error(X[held])))
+        errors = np.sort(errors_at(self.model_, X, held))
         normal = len(errors) - int((self.outliers or 0) * len(errors))
         self.offset_ = -float(errors[:normal][order_statistic(normal, self.false_alarms)])
         return self
@@ -178,18 +180,20 @@ class NoveltyDetector(OutlierMixin, Door):
         least = {"ensure_min_samples": 3} if reset else {}
         return valid_rows(self, X, reset=reset, dtype=[np.float64, np.float32], **least)
 
-    def _typical(self, X, held, rng):
-        """Rows of X to learn from: all but the share that is hardest to explain.
+    def _typical(self, X, rows, held, rng):
+        """Which rows of X to learn from: all but the share that is hardest to explain.
 
         Concentration as in robust covariances (Rousseeuw & Van Driessen 1999): components of the
         half that is nearest to the mean of feature space, then of the rows that these explain
         best, until the rows stay the same; on a sample, whose components judge the others.
         """
         share = TRIMMED if self.outliers is None else self.outliers
-        if not int(share * len(X)):
-            return np.arange(len(X))
-        most = max(4, min(TRIAL_ROWS, isqrt(parse_bytes(self.memory) // TRIAL_BYTES)))
-        sample = X[np.sort(rng.permutation(len(X))[:most])]
+        n, memory = len(rows), parse_bytes(self.memory)
+        if not int(share * n):
+            return np.arange(n)
+        wide = memory // (8 * ROW_COPIES * X.shape[1])
+        most = max(4, min(TRIAL_ROWS, isqrt(memory // TRIAL_BYTES), wide))
+        sample = X[rows[np.sort(rng.permutation(n)[:most])]]
         count = len(sample) - int(share * len(sample))
         # Squared distances to the mean of feature space, less its own squared length.
         kernel = self._model(2, rng)._make_kernel(sample)
@@ -200,16 +204,17 @@ class NoveltyDetector(OutlierMixin, Door):
             before, chosen = chosen, least(model.reconstruction_error(sample), count)
             if np.array_equal(before, chosen):
                 break
-        errors = to_numpy(model.reconstruction_error(X))
-        typical = least(errors, len(X) - int(share * len(X)))
+        errors = errors_at(model, X, rows)
+        typical = least(errors, n - int(share * n))
         if self.outliers is not None:
             return typical
         # What few errors exceed unless they are of another kind (Tukey 1977).
-        low, high = np.quantile(to_numpy(model.reconstruction_error(held)), [0.25, 0.75])
+        low, high = np.quantile(errors_at(model, X, held), [0.25, 0.75])
         others = np.setdiff1d(np.flatnonzero(errors > high + 1.5 * (high - low)), typical)
         # Scattered rows do no harm and may be normal; only those that keep together are learned.
-        apart = len(others) > 2 and is_cluster(model.kernel_, X[others[:most]], X[typical[:most]])
-        return np.setdiff1d(np.arange(len(X)), others) if apart else np.arange(len(X))
+        some, most_typical = (X[rows[index[:most]]] for index in (others, typical))
+        apart = len(others) > 2 and is_cluster(model.kernel_, some, most_typical)
+        return np.setdiff1d(np.arange(n), others) if apart else np.arange(n)
 
     def _model(self, n, rng) -> KernelPCA:
         r = self.n_components
@@ -241,6 +246,13 @@ def split(n, share, rng):
     held = int(np.clip(round(share * n), 1, n - 2))
     order = rng.permutation(n)
     return np.sort(order[held:]), np.sort(order[:held])
+
+
+def errors_at(model, X, index):
+    """The errors of some rows of X, which are copied a part of the budget at a time."""
+    step = max(64, parse_bytes(model.memory) // (8 * ROW_COPIES * X.shape[1]))
+    blocks = (X[index[i : i + step]] for i in range(0, len(index), step))
+    return np.concatenate([to_numpy(model.reconstruction_error(block)) for block in blocks])
 
 
 def order_statistic(m: int, share: float) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
+from ..bases.points import wide_rows
 from ..compute import is_sparse, make_engine, match_sparsity, restore, to_numpy
 from ..compute.arrays import Array, is_on_device
 from ..compute.engine import device_index
@@ -22,7 +23,7 @@ from ..exceptions import tell
 from ..files import is_arrow
 from ..fitting.partial_sums import pack, unpack
 from ..fitting.sampling import RowSample
-from ..fitting.task import MODEL_ROWS
+from ..fitting.task import model_rows
 from ..kernels import Kernel
 from ..preimage import Preimage
 from ..rows import ArrayRows, BlockRows, DaskRows, is_dask, is_source
@@ -390,7 +391,7 @@ class StreamingKernelPCA(KernelModel):
         else:
             named = {"features": RandomFeatures(self.budget), "fourier": FourierGrid()}
             recipe = named[self.basis] if isinstance(self.basis, str) else self.basis
-            basis = recipe.build(kernel, as_float(X), engine, rng, self.n_components)
+            basis = recipe.build(kernel, wide_rows(X), engine, rng, self.n_components)
             if basis.spans_data:
                 raise ValueError(
                     f"basis={self.basis!r} keeps every row, and a stream has no end of them. Use "
@@ -402,7 +403,7 @@ class StreamingKernelPCA(KernelModel):
         # Rows of streams that are merged must be drawn apart, whatever their random_state.
         row = X[:1].toarray() if is_sparse(X) else to_numpy(X[:1])
         own = crc32(np.ascontiguousarray(row).tobytes())
-        sample = RowSample(MODEL_ROWS, int(rng.integers(2**32)) ^ own)
+        sample = RowSample(model_rows(X, engine.memory), int(rng.integers(2**32)) ^ own)
         return State(kind.start(span, float(self.forgetting)), sample, None)
 
     def _renewed(self) -> State:

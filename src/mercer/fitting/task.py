@@ -13,7 +13,7 @@ from scipy import sparse
 
 from .. import bases
 from ..bases.base import check_moments
-from ..compute import TiledEngine, format_bytes
+from ..compute import TiledEngine, format_bytes, is_sparse
 from ..exceptions import tell
 from ..kernels import Kernel
 from .checkpoint import Checkpoint
@@ -132,12 +132,6 @@ class FitTask:
         """The number of components, where it is asked for as such."""
         return int(self.n_components) if isinstance(self.n_components, Integral) else None
 
-    @property
-    def model_size(self) -> int:
-        """Rows for the model to keep: an eighth of the budget at most, where they are wide."""
-        room = self.engine.memory // (8 * 8 * self.rows.shape[1])
-        return MODEL_ROWS if self.rows.sparse else min(MODEL_ROWS, max(64, room))
-
     def advised(self, plan: Plan) -> Plan:
         """The plan; that of a long fit with seconds of this machine and with landmarks beside it.
 
@@ -175,7 +169,7 @@ class FitTask:
             size = min(max(wanted, MODEL_ROWS), self._pilot_room(basis, d))
             seen = rows.sum(SurveyOf(size, self.seed), **looking)
             pilot = seen.pilot
-            most = self.model_size
+            most = model_rows(pilot, self.engine.memory)
             kept = seen.sample.leading(most).rows if size >= most else None
         else:
             blank = np.zeros((2, d), rows.dtype)
@@ -199,6 +193,12 @@ class FitTask:
                 f"{format_bytes(need)}, or ask for fewer."
             )
         return room
+
+
+def model_rows(X: Any, memory: int) -> int:
+    """Rows such as X for a model to keep: an eighth of the budget at most, where they are wide."""
+    room = memory // (8 * 8 * X.shape[1])
+    return MODEL_ROWS if is_sparse(X) else min(MODEL_ROWS, max(64, room))
 
 
 def build_problem(task: FitTask, recipe: bases.BasisRecipe) -> Problem:
@@ -295,11 +295,11 @@ def witnessed(task: FitTask, function: MomentsOf) -> tuple[Any, Any, Any]:
 
 def one_pass(task: FitTask, *functions: Any) -> tuple[tuple, Any]:
     """The sums of row functions over all rows, and rows for the model to keep."""
-    kept = task.model_rows
+    kept, size = task.model_rows, model_rows(task.pilot, task.engine.memory)
     if task.array is not None:
-        kept = task.rows.sample(task.model_size, task.seed)
+        kept = task.rows.sample(size, task.seed)
     if kept is None:
-        functions = (*functions, SurveyOf(task.model_size, task.seed))
+        functions = (*functions, SurveyOf(size, task.seed))
     function = functions[0] if len(functions) == 1 else Together(functions)
     found = task.rows.sum(function, "summing moments", checkpoint=task.checkpoint)
     parts = (found,) if len(functions) == 1 else found.parts

@@ -13,7 +13,15 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 
 from ..compute import ScalarMap, array_namespace, is_sparse, to_numpy
-from ..compute.arrays import Array, BlocksOnDemand, dtype_in, itemsize, placement_of
+from ..compute.arrays import (
+    Array,
+    BlocksOnDemand,
+    block_rows,
+    dtype_in,
+    itemsize,
+    placement_of,
+    some_of,
+)
 
 # Rows on which the median or mean distance is taken: half a million pairs settle
 # either to a third digit.
@@ -22,8 +30,9 @@ WIDTH_SAMPLE = 1000
 SPREAD_SAMPLE = 256
 # Rows looked at or converted at once, and rows prepared at once, which stay in the cache.
 WIDE_ROWS, EMBED_ROWS = 65536, 512
-# Entries of rows that are copied at once, and rows that are at the least.
-SAMPLE_ENTRIES, FEWEST_ROWS = 2**20, 64
+# Entries of a tile that is made at once where no budget is at hand, and of the rows on which a
+# distance is taken.
+TILE_ENTRIES, WIDTH_ENTRIES = 2**18, 2**22
 
 
 class Kernel(BaseEstimator, ABC):
@@ -50,19 +59,21 @@ class Kernel(BaseEstimator, ABC):
     #: Whether parameters follow from the least and largest values of all rows, which no sample has.
     needs_range = False
 
-    def __call__(self, X, Z=None):
-        """The kernel matrix between the rows of X (n, d) and of Z (m, d)."""
-        pairs = self.pairs(X, Z)
+    def __call__(self, X, Z=None, dtype=None):
+        """The kernel matrix between the rows of X (n, d) and of Z (m, d), in their precision."""
+        pairs = self.pairs(X, Z, dtype)
         n, m = pairs.shape
         xp = array_namespace(X) if not is_sparse(X) else np
         out = xp.empty((n, m), dtype=pairs.dtype, **placement_of(X))
-        # Rows are prepared in copies: of wide ones a few at a time.
-        step = max(FEWEST_ROWS, SAMPLE_ENTRIES // X.shape[1])
-        if is_sparse(X) or max(n, m) <= step:
+        # Rows are prepared in copies, wide ones a few at a time, and so is what a tile needs.
+        most = EMBED_ROWS if is_sparse(X) else block_rows(X)
+        height = max(1, min(n, most, max(EMBED_ROWS, TILE_ENTRIES // max(m, 1))))
+        width = max(1, min(m, most, TILE_ENTRIES // height))
+        if height >= n and width >= m:
             return pairs.tile(slice(0, n), slice(0, m), out)
-        for i in range(0, n, step):
-            for j in range(0, m, step):
-                rows, columns = slice(i, min(i + step, n)), slice(j, min(j + step, m))
+        for i in range(0, n, height):
+            for j in range(0, m, width):
+                rows, columns = slice(i, min(i + height, n)), slice(j, min(j + width, m))
                 out[rows, columns] = pairs.tile(rows, columns, out[rows, columns])
         return out
 
@@ -234,8 +245,6 @@ class Pairs(ABC):
 
 class DenseBlocks(BlocksOnDemand):
     """Sparse rows whose blocks are dense, for products with dense ones."""
-
-    namespace, ndim = np, 2
 
     def __init__(self, X):
         self.X, self.shape, self.dtype = X, X.shape, X.dtype
@@ -464,7 +473,7 @@ def median_row(X: Array) -> Any:
 def farthest(X, origin, sizes) -> float:
     """The largest of ``sizes(rows - origin)``, (n,), over all rows."""
     far, step = 0.0, EMBED_ROWS if is_sparse(X) or isinstance(X, np.ndarray) else WIDE_ROWS
-    step = step if is_sparse(X) else min(step, max(FEWEST_ROWS, SAMPLE_ENTRIES // X.shape[1]))
+    step = step if is_sparse(X) else min(step, block_rows(X))
     with np.errstate(over="ignore"):
         for start in range(0, X.shape[0], step):
             rows = X[start : start + step]
@@ -481,24 +490,32 @@ def fits_single(X) -> bool:
 
 def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float:
     """The median or mean distance between rows, on at most 1,000; on fewer that are very wide."""
-    from scipy.spatial.distance import pdist
+    from scipy.spatial.distance import cdist, pdist
 
     if kind not in ("median", "mean"):
         raise ValueError(f"gamma={kind!r} is unknown. Give a number, None, 'median' or 'mean'.")
     if X.shape[0] < 2:
         return 0.0
     rng = np.random.default_rng(0) if rng is None else rng
-    sample, most = X, min(WIDTH_SAMPLE, max(FEWEST_ROWS, 4 * SAMPLE_ENTRIES // X.shape[1]))
+    sample, most = X, min(WIDTH_SAMPLE, max(64, WIDTH_ENTRIES // X.shape[1]))
     if X.shape[0] > most:
-        sample = X[np.sort(rng.choice(X.shape[0], most, replace=False))]
-    # Blocks that come from elsewhere are brought here by indexing.
-    sample = sample.toarray() if is_sparse(sample) else to_numpy(sample[:])
-    sample = np.array(sample, dtype=float)
+        sample = some_of(X, np.sort(rng.choice(X.shape[0], most, replace=False)))
+    n, step = sample.shape[0], min(128, block_rows(X))
     # Squares of what is huge or tiny would leave the range of float64.
-    unit = float(np.abs(sample).max(initial=0))
+    unit = max(float(abs(sample[i : i + step]).max()) for i in range(0, n, step))
     unit = 1.0 if unit == 0 or 1e-100 < unit < 1e100 else unit
-    sample /= unit
-    distances = pdist(sample, metric)
+
+    def scaled(i):
+        # Blocks that come from elsewhere are brought here by indexing.
+        rows = sample[i : i + step]
+        return np.array(rows.toarray() if is_sparse(rows) else to_numpy(rows), dtype=float) / unit
+
+    parts = []
+    for i in range(0, n, step):
+        rows = scaled(i)
+        parts.append(pdist(rows, metric))
+        parts += (cdist(rows, scaled(j), metric).ravel() for j in range(i + step, n, step))
+    distances = np.concatenate(parts)
     if kind == "mean":
         return unit * float(distances.mean())
     return unit * float(np.median(distances, overwrite_input=True))
@@ -510,9 +527,7 @@ def centering_spread(kernel, X) -> float:
     Large where all rows share most of their kernel, as in wide Gaussians and in linear
     kernels far from the origin.
     """
-    rows = X[:: -(-X.shape[0] // SPREAD_SAMPLE)]
-    rows = rows.astype(float) if is_sparse(rows) else np.asarray(to_numpy(rows), dtype=float)
-    K = kernel(rows)
+    K = to_numpy(kernel(X[:: -(-X.shape[0] // SPREAD_SAMPLE)], dtype=np.float64))
     size = float(np.linalg.norm(K))
     K = K - K.mean(axis=0)
     K -= K.mean(axis=1)[:, None]

@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse, on_device_of, to_numpy
-from ..compute.arrays import Array, BlocksOnDemand
+from ..compute.arrays import Array, BlocksOnDemand, block_rows
 from .base import (
-    FEWEST_ROWS,
-    SAMPLE_ENTRIES,
     FactoredKernel,
     Kernel,
     centering_spread,
@@ -93,8 +91,9 @@ class Linear(DotProductKernel):
     def diag(self, X: Array) -> Array:
         if self.center is None:
             return super().diag(X)
-        xp = array_namespace(X)
-        return wide_row_squares(xp.asarray(X, dtype=xp.float64) - self.origin(X))
+        xp, origin, step = array_namespace(X), self.origin(X), block_rows(X)
+        blocks = (slice(i, i + step) for i in range(0, X.shape[0], step))
+        return xp.concat([row_squares(rows_of(X, block, xp.float64, origin)) for block in blocks])
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         """z, less the center: the same for every x."""
@@ -105,8 +104,9 @@ class Linear(DotProductKernel):
     def direction(self, Z: Array, W: Array) -> Array:
         """The sum of w_i (z_i - c), some rows at a time, (d, b)."""
         V = np.zeros((Z.shape[1], W.shape[1]))
-        for start in range(0, Z.shape[0], 1024):
-            block = slice(start, start + 1024)
+        step = block_rows(Z)
+        for start in range(0, Z.shape[0], step):
+            block = slice(start, start + step)
             V += rows_of(Z, block, np.float64, self.origin(Z)).T @ W[block]
         return V
 
@@ -115,7 +115,7 @@ class Linear(DotProductKernel):
         # A single row is its own mean, from which nothing is seen of it.
         if is_sparse(X) or self.center is not None or X.shape[0] < 2:
             return self
-        most = min(4096, max(FEWEST_ROWS, SAMPLE_ENTRIES // X.shape[1]))
+        most = min(4096, block_rows(X))
         sample = np.array(to_numpy(X[:: -(-X.shape[0] // most)]), dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             mean = sample.mean(axis=0)
@@ -298,7 +298,7 @@ def largest_entries(X):
     if is_sparse(X):
         return abs(X).max(axis=1).toarray().ravel()
     xp = array_namespace(X)
-    return xp.max(xp.abs(X), axis=1)
+    return xp.maximum(xp.max(X, axis=1), -xp.min(X, axis=1))
 
 
 def power(T, degree):

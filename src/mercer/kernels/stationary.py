@@ -63,7 +63,9 @@ class StationaryKernel(FactoredKernel):
         """[sqrt(2 gamma) z, 1, -gamma |z|^2]."""
         d = E.shape[1] - 2
         if is_sparse(E):
-            return E[:, [*range(d), d + 1, d]]
+            columns = E.indices.copy()
+            columns[E.indices == d], columns[E.indices == d + 1] = d + 1, d
+            return type(E)((E.data, columns, E.indptr), shape=E.shape)
         turned = array_namespace(E).asarray(E, copy=True)
         turned[:, d], turned[:, d + 1] = E[:, d + 1], E[:, d]
         return turned

@@ -7,16 +7,20 @@ Rows may live on a device. What has one number or more for every row is then com
 order of choice, random numbers and matrices of the size of the choice belong to main memory.
 """
 
+from hashlib import blake2b
+
 import numpy as np
 from scipy.linalg import eigh, get_blas_funcs
 from sklearn.base import BaseEstimator
 
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
-from ..compute.arrays import Array, dtype_name
+from ..compute.arrays import Array, block_rows, dtype_name, some_of
 from ..kernels import Kernel
 
 # Rows worked on at once: a tile of a hundred columns stays in the cache, and a device wants more.
 TILE, DEVICE_TILE = 4096, 65536
+# Bytes of a row from which a digest tells it from others.
+LONG_ROW = 128
 # Up to this size a dense eigensolver beats iterations on a block.
 DENSE_EIGENPAIRS = 2500
 
@@ -47,8 +51,8 @@ class Selector(BaseEstimator):
     #: Bytes at its peak for each row and landmark.
     atom_bytes: int = 0
 
-    def work_bytes(self, n: int, size: int) -> int:
-        """Bytes at its peak when it chooses among n rows; grows with n."""
+    def work_bytes(self, n: int, size: int, d: int = 0) -> int:
+        """Bytes at its peak when it chooses among n rows of d columns; grows with n."""
         return self.pair_bytes * n**2 + self.atom_bytes * n * size
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
@@ -66,7 +70,14 @@ def row_keys(rows):
         parts = zip(np.split(rows.indices, cuts), np.split(rows.data, cuts), strict=True)
         return [(index.tobytes(), value.tobytes()) for index, value in parts]
     # Adding zero turns -0.0 into 0.0, whose bytes differ though the numbers are equal.
-    return [row.tobytes() for row in np.ascontiguousarray(to_numpy(rows) + 0)]
+    step = block_rows(rows)
+    blocks = (to_numpy(rows[i : i + step]) + 0 for i in range(0, rows.shape[0], step))
+    return [_key(row.tobytes()) for block in blocks for row in np.ascontiguousarray(block)]
+
+
+def _key(row):
+    """The bytes of a row, or a digest of many."""
+    return row if len(row) <= LONG_ROW else blake2b(row, digest_size=16).digest()
 
 
 class Distinct:
@@ -78,7 +89,7 @@ class Distinct:
 
     def fresh(self, indices):
         """Which of these rows differ from all admitted ones, as a mask."""
-        keys = row_keys(self.X[indices])
+        keys = row_keys(some_of(self.X, indices))
         return np.array([key not in self._keys for key in keys], dtype=bool)
 
     def admit(self, index):
@@ -97,7 +108,7 @@ def first_distinct(X, order, size):
     # Stops early, so that a small sample of many rows never looks at all of them.
     for start in range(0, len(order), max(size, 256)):
         block = order[start : start + max(size, 256)]
-        for index, key in zip(block, row_keys(X[block]), strict=True):
+        for index, key in zip(block, row_keys(some_of(X, block)), strict=True):
             if len(chosen) == size:
                 return as_indices(chosen)
             if key not in seen:

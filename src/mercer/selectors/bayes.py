@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve, get_blas_funcs, solve_triangular
 
-from ..compute.arrays import Array
+from ..compute.arrays import Array, some_of
 from ..compute.linalg import cholesky, self_product
 from ..kernels import Kernel
 from .base import Selector, bisect_to_size, distinct_rows, host_gram, rank_tolerance
@@ -63,7 +63,7 @@ class SparseBayes(Selector):
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` of the m rows, largest weight first; O(m^2) for each change of weight."""
         first, counts, _ = distinct_rows(X)
-        model = self.fit(host_gram(kernel, X[first]), counts, size)
+        model = self.fit(host_gram(kernel, some_of(X, first)), counts, size)
         order = np.argsort(-model.weights, kind="stable")
         return first[order[: min(size, np.count_nonzero(model.weights))]]
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..compute import array_namespace, on_device_of, to_numpy
-from ..compute.arrays import Array
+from ..compute.arrays import Array, some_of
 from ..kernels import Kernel
 from .base import Distinct, Selector, as_indices, distinct_rows, row_tiles
 
@@ -32,6 +32,10 @@ class KMeans(Selector):
     def __init__(self, snap: bool = False, sample: int = 20000):
         self.snap = snap
         self.sample = sample
+
+    def work_bytes(self, n: int, size: int, d: int = 0) -> int:
+        """The sample, its distinct rows, and the copy and the distances of Lloyd's algorithm."""
+        return min(n, max(self.sample, size)) * (32 * d + 16 * size)
 
     @property
     def returns_points(self) -> bool:  # type: ignore[override]
@@ -85,7 +89,7 @@ class FarthestPoint(Selector):
             gap[z] = 0
             if distinct.admit(z):
                 tiles, row = row_tiles(X, X.shape[0]), X[[z]]
-                column = xp.concat([kernel(X[tile], row)[:, 0] for tile in tiles])
+                column = xp.concat([kernel(some_of(X, tile), row)[:, 0] for tile in tiles])
                 gap = xp.clip(diagonal + diagonal[z] - 2 * column, 0, gap)
                 order.append(z)
             z = int(xp.argmax(gap))

@@ -7,7 +7,7 @@ Only n k entries of K are ever formed; memory is the factor, k x n, where the ro
 import numpy as np
 
 from ..compute import array_namespace, on_device_of, to_numpy
-from ..compute.arrays import Array, placement_of
+from ..compute.arrays import Array, placement_of, some_of
 from ..compute.linalg import self_product
 from ..kernels import Kernel
 from . import base
@@ -145,7 +145,7 @@ class PartialCholesky:
     def of_kernel(cls, kernel, X, capacity):
         """Columns computed from the rows of X when they are asked for."""
         dtype, diagonal = kernel(X[:1], X[:1]).dtype, on_device_of(kernel.diag(X), X)
-        return cls(lambda p, rows: kernel(X[p], X[rows]), diagonal, capacity, dtype)
+        return cls(lambda p, rows: kernel(X[p], some_of(X, rows)), diagonal, capacity, dtype)
 
     @classmethod
     def of_matrix(cls, K, capacity):

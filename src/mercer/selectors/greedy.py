@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import get_blas_funcs
 
 from ..compute import array_namespace, on_device_of, steps_on_device, to_numpy
-from ..compute.arrays import Array, dtype_name, placement_of
+from ..compute.arrays import Array, dtype_name, placement_of, some_of
 from ..kernels import Kernel
 from ..kernels.base import row_squares
 from . import base
@@ -46,7 +46,7 @@ class FullGreedy(base.Selector):
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` of the m rows; O(m^2 size) flops, m^2 kernel values and memory."""
         first, counts, _ = base.distinct_rows(X)
-        return first[greedy_order(base.gram(kernel, X[first]), counts, size)]
+        return first[greedy_order(base.gram(kernel, some_of(X, first)), counts, size)]
 
 
 def greedy_order(K, counts, size):
@@ -328,7 +328,7 @@ class SparseGreedy(base.Selector):
         self.candidates = candidates
         self.gain = gain
 
-    def work_bytes(self, n: int, size: int) -> int:
+    def work_bytes(self, n: int, size: int, d: int = 0) -> int:
         """The factor, and the kernel between all rows where they are few or with a tile of them."""
         kept = min(n, SMALL_POOL, self.candidates * size)
         return 12 * n * size + 10 * kept**2

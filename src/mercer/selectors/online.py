@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from ..compute import array_namespace, is_sparse, on_device_of, stack_rows, to_numpy
-from ..compute.arrays import Array, dtype_name
+from ..compute.arrays import Array, dtype_name, some_of
 from ..compute.linalg import self_product
 from ..kernels import Kernel
 from . import base
@@ -53,9 +53,10 @@ class Novelty(base.Selector):
         """A threshold found for one size is not that of another."""
         return self.threshold is not None
 
-    def work_bytes(self, n: int, size: int) -> int:
-        """The kernel between the rows of a block, twice, and that with the landmarks."""
-        return 17 * min(n, BLOCK) ** 2 + 24 * min(n, BLOCK) * size + 16 * size**2
+    def work_bytes(self, n: int, size: int, d: int = 0) -> int:
+        """The kernel between the rows of a block, twice, that with the landmarks, and these."""
+        block = min(n, BLOCK)
+        return 17 * block**2 + 24 * block * size + 16 * size**2 + 16 * size * d
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Pass over the rows in the order given; O(n size) kernel values a pass."""
@@ -82,7 +83,8 @@ def novel_rows(kernel, X, threshold, size):
     rule = NoveltyRule(kernel, threshold)
     chosen: list[int] = []
     for start in range(0, X.shape[0], BLOCK):
-        chosen.extend(start + rule.admit(X[start : start + BLOCK], size - len(chosen)))
+        block = some_of(X, slice(start, start + BLOCK))
+        chosen.extend(start + rule.admit(block, size - len(chosen)))
         if len(chosen) >= size:
             break
     return base.as_indices(chosen)
@@ -122,7 +124,7 @@ class NoveltyRule:
         # Residuals only fall as atoms are added, so the rest of the block is settled.
         open_rows = np.flatnonzero(to_numpy(residual) > floor)
         F = to_numpy(F[:, open_rows])
-        local, C = self._sequential(X[open_rows], F, floor[open_rows], limit)
+        local, C = self._sequential(some_of(X, open_rows), F, floor[open_rows], limit)
         admitted = open_rows[local]
         if len(admitted):
             m, b, rows = len(self.C), len(C), X[admitted]
@@ -190,6 +192,10 @@ class PreimageDictionary(base.Selector):
 
     def __init__(self, block: int = 100):
         self.block = block
+
+    def work_bytes(self, n: int, size: int, d: int = 0) -> int:
+        """The rows that join and the points, in copies of them that every pre-image starts from."""
+        return 48 * d * (2 * size + max(self.block, size))
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """The dictionary after one pass in random order, (size, d); O(n (size + block)^2)."""

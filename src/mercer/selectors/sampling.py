@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import eigvalsh
 
 from ..compute import array_namespace, on_device_of, to_numpy
-from ..compute.arrays import Array
+from ..compute.arrays import Array, some_of
 from ..compute.linalg import cholesky
 from ..kernels import Kernel
 from .base import Selector, column_squares, first_distinct, host_gram, row_tiles, solve_lower
@@ -81,15 +81,15 @@ class TwoStage(Selector):
     def independent(self) -> bool:  # type: ignore[override]
         return self.stages[1].independent
 
-    def work_bytes(self, n: int, size: int) -> int:
+    def work_bytes(self, n: int, size: int, d: int = 0) -> int:
         (first, second), pool = self.stages, min(n, self._pool(size))
-        return max(first.work_bytes(n, pool), second.work_bytes(pool, size))
+        return max(first.work_bytes(n, pool, d), second.work_bytes(pool, size, d))
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose at most `size` landmarks among a pool of the rows of X."""
         first, second = self.stages
         pool = first.select(kernel, X, self._pool(size), rng)
-        candidates = pool if first.returns_points else X[pool]
+        candidates = pool if first.returns_points else some_of(X, pool)
         chosen = second.select(kernel, candidates, size, rng)
         return chosen if second.returns_points else pool[chosen]
 
@@ -222,7 +222,7 @@ class RidgeLeverage(Selector):
 def leverage(kernel, X, rows, sample, weights, size):
     """Approximate ridge leverage of `rows` from a weighted sample."""
     sample, keep = np.unique(sample, return_index=True)
-    weights, Z = weights[keep], X[sample]
+    weights, Z = weights[keep], some_of(X, sample)
     G = np.asarray(host_gram(kernel, Z), dtype=np.float64)
     # The ridge is the mean size of the eigenvalues that the sample can tell from its own noise:
     # `size` rows drawn by leverage resolve about size / (4 log size) directions, so the tail starts
@@ -237,7 +237,7 @@ def leverage(kernel, X, rows, sample, weights, size):
     C = cholesky(G + np.diag(ridge / weights**2), lower=True, check_finite=False)
     scores = []
     for tile in row_tiles(X, len(rows)):
-        block = X[rows[tile]]
+        block = some_of(X, rows[tile])
         K = kernel(Z, block)
         xp = array_namespace(K)
         V = solve_lower(C, xp.asarray(K, dtype=xp.float64))
