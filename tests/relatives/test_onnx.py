@@ -73,6 +73,7 @@ def check(model, path, rows=NEW, kind=np.asarray):
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.filterwarnings("ignore:Sigmoid.* is indefinite on these data")
 def test_landmarks(kernel, tmp_path):
     basis = Landmarks(30, Uniform())
     check(KernelPCA(4, kernel=kernel, basis=basis, random_state=0).fit(X), tmp_path / "a.onnx")

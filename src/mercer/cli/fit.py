@@ -36,7 +36,9 @@ def fit(args: Namespace) -> Result:
         table = InputTable(args)
         X, scaling = training_rows(table, method)
         columns = table.columns
-    y = None if args.target is None else as_target(table.kept()[args.target])
+    y = None if args.target is None else table.kept()[args.target]
+    if y is not None and y.dtype.kind == "f" and bool(np.all(y == np.round(y))):
+        y = y.astype(np.int64)  # whole numbers are labels
     model = make_model(args, method)
     if args.checkpoint:
         model.set_params(checkpoint=args.checkpoint)
@@ -102,15 +104,6 @@ def training_rows(table: InputTable, method: str) -> tuple[Any, Scaling]:
         warn_of_scales(args, first, table.columns)
     scaling = Scaling.fitted(table.blocks() if rows is table.source else [rows], args.scale)
     return scaling.apply(rows), scaling
-
-
-def as_target(column: np.ndarray) -> np.ndarray:
-    """The column that components are to depend on.
-
-    Tables of text hold all numbers as floats, and labels have no decimals.
-    """
-    whole = column.dtype.kind == "f" and bool(np.all(column == np.round(column)))
-    return column.astype(np.int64) if whole else column
 
 
 def settle_method(args: Namespace) -> str:

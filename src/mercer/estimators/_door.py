@@ -423,27 +423,29 @@ class Door(BaseEstimator):
             )
             if array is not None:
                 rows = ArrayRows(array, rows.original, self.memory, engine)
-            single = self._dtype == np.float32
+            solver, single = self._solver(), self._dtype == np.float32
+            ends = self.tol == 0 and isinstance(solver, Solver) and solver.ends_by_passes
+            asked = self.fit_inverse_transform or self.eigen_solver != "auto"
             task = FitTask(
                 rows,
                 array,
                 self._named_kernel(rows.shape[1]),
                 basis,
-                self._solver(),
+                solver,
                 self.n_components,
                 engine,
                 self._make_rng(kept),
                 progress,
                 weights,
                 self.center,
-                self._tol(single),
+                0.0 if ends else max(float(self.tol), DRAFT_FLOOR if single else 0.0),
                 self.max_iter,
                 single,
                 self.remove_zero_eig,
                 kept,
                 check_basis=self._check_preimage,
                 asked_basis=self.basis,
-                only_points=self._only_points(),
+                only_points=asked or self._is_precomputed(),
                 grid_serves=self._serves_grid and self.preimage in ("auto", "ridge"),
                 refusal=refusal,
                 **more,
@@ -508,23 +510,11 @@ class Door(BaseEstimator):
         if not isinstance(self.preimage, str) or self.preimage != "auto":
             choose_preimage(self.preimage, basis)
 
-    def _only_points(self) -> bool:
-        """Whether "auto" takes nothing but all points, which what is asked for needs."""
-        asked = self.fit_inverse_transform or self.eigen_solver != "auto"
-        return asked or self._is_precomputed()
-
     def _solver(self) -> Any:
         """The solver asked for, with this estimator's settings where it is asked for by name."""
         asked = self.eigen_solver
         given = {"iterated_power": self.iterated_power} if asked == "randomized" else {}
         return SOLVERS[asked](**given) if isinstance(asked, str) and asked != "auto" else asked
-
-    def _tol(self, single: bool) -> float:
-        """The residual to reach: single-precision data deserve no more than their own."""
-        solver = self._solver()
-        if self.tol == 0 and isinstance(solver, Solver) and solver.ends_by_passes:
-            return 0.0
-        return max(float(self.tol), DRAFT_FLOOR if single else 0.0)
 
     def _open_checkpoint(
         self, rows: Rows, weights=None

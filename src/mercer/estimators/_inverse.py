@@ -1,5 +1,6 @@
 """Back to rows: pre-images of scores and denoising, for one expansion and some of its rows."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..exceptions import tell
 from ..fitting.expansion import KernelExpansion
 from ..kernels import RBF, Linear, Precomputed
 from ..kernels.dot_product import largest_entry
-from ..preimage import Compensation, Preimage, choose_preimage
+from ..preimage import Compensation, choose_preimage
 from ..preimage.base import some_rows
 from ..preimage.compensation import USUAL_ROWS, undo_factors
 from ..rows import DaskRows, is_dask
@@ -56,11 +57,8 @@ class Inverse:
         self.given, self.preimage = expansion, preimage
         self.expansion = expansion.here()
         self.rows = rows_to_learn_from(self.expansion.basis, known)
-        self._learned: dict[str, Any] = {}
-
-    def recipe(self, denoising: bool) -> Preimage:
-        """The method, which "auto" leaves to what is asked for."""
-        return choose_preimage(self.preimage, self.expansion.basis, denoising)
+        check_range(self.rows)
+        self._fitted: dict[bool, Any] = {}
 
     def serves(self, expansion: KernelExpansion, preimage: Any) -> bool:
         """Whether it has learned from this expansion by this method."""
@@ -68,15 +66,13 @@ class Inverse:
 
     def find(self, S, denoising: bool, near=None):
         """Pre-images of scores, with a warning where some were not found to tolerance."""
-        self._remembered("checked", lambda: check_range(self.rows))
         if near is not None:
             check_range(near)
-        preimage = self._remembered(
-            "denoising" if denoising else "inverse",
-            lambda: self.recipe(denoising).fit(self.expansion, self.rows, denoising),
-        )
+        if denoising not in self._fitted:
+            recipe = choose_preimage(self.preimage, self.expansion.basis, denoising)
+            self._fitted[denoising] = recipe.fit(self.expansion, self.rows, denoising)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = preimage(S, near)
+            found = self._fitted[denoising](S, near)
         if not bool(array_namespace(found.points).isfinite(found.points).all()):
             raise ValueError(
                 "The pre-images of these scores are no finite numbers. Pass scores of the size "
@@ -96,7 +92,7 @@ class Inverse:
         """Scores with those far outside the training rows' brought back to the nearest within."""
         if isinstance(self.expansion.basis.kernel, Linear):
             return S  # every score is that of a row
-        low, high = self._remembered("reach", self._reach)
+        low, high = self._reach
         xp = array_namespace(S)
         low, high = on_device_of(low, S), on_device_of(high, S)
         outside = int(xp.sum(xp.any((low > S) | (high < S), axis=1)))
@@ -108,6 +104,7 @@ class Inverse:
         )
         return xp.minimum(xp.maximum(S, low), high)
 
+    @cached_property
     def _reach(self):
         """Least and largest scores that are taken as they are, (r,) each."""
         S = to_numpy(self.expansion.scores(some_rows(self.rows, RANGE_ROWS))).astype(float)
@@ -117,11 +114,12 @@ class Inverse:
 
     def clipped(self, Z):
         """Rows with every entry within the range of its column in the training rows."""
-        low, high = self._remembered("range", self._range)
+        low, high = self._range
         xp = array_namespace(Z)
         low, high = (xp.asarray(on_device_of(A, Z), dtype=Z.dtype) for A in (low, high))
         return xp.minimum(xp.maximum(Z, low), high)
 
+    @cached_property
     def _range(self):
         X = to_numpy(self.rows[:])
         return X.min(axis=0), X.max(axis=0)
@@ -133,11 +131,11 @@ class Inverse:
         best share of Z is |e|^2 / (|e|^2 + |b|^2).
         """
         energy = noise**2 * X.shape[1]
-        missed = self._remembered("missed", self._missed)
-        share = energy / (energy + missed) if energy else 0.0
+        share = energy / (energy + self._missed) if energy else 0.0
         xp = array_namespace(Z)
         return xp.asarray(on_device_of(X, Z), dtype=Z.dtype) * (1 - share) + share * Z
 
+    @cached_property
     def _missed(self) -> float:
         """Mean squared distance of training rows to their own pre-images."""
         X = some_rows(self.rows, MISSED_ROWS)
@@ -147,13 +145,11 @@ class Inverse:
     def energies(self, X):
         """Estimated squared norm of the noise of each row, (n,)."""
         check_range(X)
-        self._remembered("checked", lambda: check_range(self.rows))
-        engine = self.expansion.basis.engine
-        return self._compensation().energies(X, engine)
+        return self._compensation.energies(X, self.expansion.basis.engine)
 
+    @cached_property
     def _compensation(self) -> Compensation:
-        engine = self.expansion.basis.engine
-        return self._remembered("compensation", lambda: Compensation.of(self.rows, engine))
+        return Compensation.of(self.rows, self.expansion.basis.engine)
 
     def warn_of_little_noise(self, energies, d: int) -> None:
         """Say so where rows seem to have some noise, and denoising leaves more than that.
@@ -162,7 +158,7 @@ class Inverse:
         these rows do. Of few rows, or of an estimate within its own error, nothing can be said:
         rows may be clean, or as noisy as those of the fit.
         """
-        n, undo, engine = len(energies), self._compensation(), self.expansion.basis.engine
+        n, undo, engine = len(energies), self._compensation, self.expansion.basis.engine
         energy = float(np.median(to_numpy(energies)))
         error = MEDIAN_ERROR * undo.spread * (1 / n + 1 / min(len(undo.rows), USUAL_ROWS)) ** 0.5
         if n < JUDGED_ROWS or energy <= SURE * error:
@@ -193,24 +189,18 @@ class Inverse:
         estimates for each row, made here where they are None.
         """
         check_range(X)
-        self._remembered("checked", lambda: check_range(self.rows))
         expansion, kernel = self.expansion, self.expansion.basis.kernel
         if not compensate or not isinstance(kernel, RBF):
             return expansion.scores(X)
-        basis = expansion.basis
-        products = basis.project(X, expansion.frame[:, 1:])
+        products = expansion.basis.project(X, expansion.frame[:, 1:])
         if noise is None:
             energies = self.energies(X) if energies is None else energies
             products = undo_factors(kernel.gamma * energies)[:, None] * products
         else:
-            energy = np.array(noise**2 * X.shape[1])
-            products = float(undo_factors(kernel.gamma * energy)) * products
+            products = (
+                float(undo_factors(kernel.gamma * np.array(noise**2 * X.shape[1]))) * products
+            )
         return products - on_device_of(expansion.metric[0, 1:], products)
-
-    def _remembered(self, key: str, make):
-        if key not in self._learned:
-            self._learned[key] = make()
-        return self._learned[key]
 
 
 def check_range(rows) -> None:
@@ -231,20 +221,16 @@ def rows_to_learn_from(basis, known):
             "computed from the data."
         )
     rows = basis.points if known is None or is_dask(known) else known
-    rows = some_of_cluster(rows, basis.engine) if is_dask(rows) else rows
+    if is_dask(rows):
+        rows, memory = DaskRows(rows, basis.engine.memory), basis.engine.memory
+        room = memory // (SAMPLE_SHARE * 8 * max(rows.shape[1], 1))
+        rows = rows.sample(max(LEAST_ROWS, min(CLUSTER_ROWS, room)), 0)
     if is_sparse(rows):
         raise NotFittedError(
             "Pre-images are dense rows, and this model was fitted to sparse ones. Fit to "
             "X.toarray(), or to a dense reduction of X."
         )
     return rows
-
-
-def some_of_cluster(array: Any, engine: Any) -> Any:
-    """Uniform rows of a Dask array, brought here: as many as methods look at, within the budget."""
-    rows = DaskRows(array, engine.memory)
-    room = engine.memory // (SAMPLE_SHARE * 8 * max(rows.shape[1], 1))
-    return rows.sample(max(LEAST_ROWS, min(CLUSTER_ROWS, room)), 0)
 
 
 def checked_scores(X, r: int | None = None):

@@ -44,11 +44,3 @@ else:
         OutlierMixin,
         TransformerMixin,
     )
-
-__all__ = [
-    "BaseEstimator",
-    "ClassNamePrefixFeaturesOutMixin",
-    "ClusterMixin",
-    "OutlierMixin",
-    "TransformerMixin",
-]

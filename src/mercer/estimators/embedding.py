@@ -1,7 +1,7 @@
 """Laplacian eigenmaps and diffusion maps as scikit-learn estimators, with a place for new rows."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -69,7 +69,9 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
         original, X = X, self._checked(X)
         map_, V, values = self._solved(X, self.n_components + 1)
         signs = peak_signs(V[:, 1:])
-        self._keep(map_.without_first(signs), values[1:], original)
+        later = {"values": map_.values[1:]} if "values" in vars(map_) else {}
+        map_ = replace(map_, weights=map_.weights[:, 1:] * signs, **later)
+        self._keep(map_, values[1:], original)
         self.embedding_ = restore(V[:, 1:] * signs * self._scale(), original)
         pieces = int(np.sum(values > 1 - APART))
         if pieces > 1:

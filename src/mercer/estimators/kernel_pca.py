@@ -416,7 +416,7 @@ def _plan_of_shape(shape, n_components, kernel, memory, device, tol, n_jobs) -> 
     if d <= MOST_COLUMNS:
         grid = fourier(work, kernel, np.ones(d), engine)
         note = f"{grid.note}; for data in the unit cube" if grid.fits else grid.note
-        found = found.with_estimate(replace(grid, note=note), lambda grid, exact: False)
+        found = found.with_estimate(replace(grid, note=note), False)
     return _with_rivals(choosing.measured(found, kernel, sample, engine) if here else found)
 
 

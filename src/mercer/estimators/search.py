@@ -211,7 +211,13 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         trial = Trial.of(self.noise, X[kept], X[held], rng)
         tried = self._try(model, trial)
         self.selection_ = Selection(*tried.table(), trial.error(trial.damaged), trial.criterion)
-        self._warn()
+        best, nothing = self.selection_.best_error, self.selection_.reference
+        if best >= nothing:
+            tell(
+                f"The best of all that was tried leaves an error of {best:.3g}, and doing nothing "
+                f"one of {nothing:.3g}: for noise as small as this kernel PCA loses more than it "
+                "removes. Name the noise that you expect, or leave the rows as they are."
+            )
         r, gamma = self.selection_.best_n_components, self.selection_.best_gamma
         width = {} if np.isnan(gamma) else {"gamma": gamma}
         self.best_params_: dict[str, float] = {"n_components": r} | width
@@ -251,16 +257,6 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         if self.n_components is None:
             tried.look_between()
         return tried
-
-    def _warn(self):
-        """Say so where doing nothing would have been better."""
-        best, nothing = self.selection_.best_error, self.selection_.reference
-        if best >= nothing:
-            tell(
-                f"The best of all that was tried leaves an error of {best:.3g}, and doing nothing "
-                f"one of {nothing:.3g}: for noise as small as this kernel PCA loses more than it "
-                "removes. Name the noise that you expect, or leave the rows as they are."
-            )
 
     def transform(self, X: Array) -> Array:
         """Scores by the best model, (n, n_components)."""

@@ -294,22 +294,39 @@ class StreamingKernelPCA(KernelModel):
                 state = model._begin(X, engine, self._make_rng(kept))
             before, start = state.stream.totals, 0
             if known and number == known["batch"]:
-                state, before, history = unpacked(log, state, engine)
-                start = known["row"]
+                learned, totals, lines = unpack(log.header["state"], log.arrays)
+                state, before = state.resumed(learned, engine), Totals(*totals)
+                start, history = known["row"], [BatchRecord(*line) for line in lines]
             if not X.shape[0] or number < known.get("batch", 0):
                 continue
             way = follow(state, X, counts, engine, self.n_components, self.center, start)
             for row, state in way:
                 if log is not None and log.due:
-                    log.write(*packed(number, row, state, before, history))
+                    arrays: list = []
+                    lines = [tuple(line) for line in history[-HISTORY:]]
+                    facts = pack((state.learned(), before, lines), arrays)
+                    log.write({"batch": number, "row": row, "state": facts}, arrays)
             history.append(record(before, state.stream.totals, self.forgetting ** X.shape[0]))
         if state is None:
             raise ValueError("There were no batches to learn from. Give at least one with rows.")
         if X is None:
             return self
-        check_span(state.stream)
+        if not state.stream.span.size:
+            if not np.isfinite(state.stream.totals.energy):
+                raise ValueError(
+                    f"{state.stream.span.kernel!r} gives values that are not finite on these data. "
+                    "Scale the data or change the kernel's parameters."
+                )
+            raise ValueError(
+                "No row so far has k(x, x) above 0, as zero rows have none in a linear kernel: "
+                "there is no direction to begin with. Start with a batch that has other rows, or "
+                "choose another kernel."
+            )
         if whole:
-            state = model._signed(state, engine)
+            settings = self.n_components, self.center, engine, state.reference
+            found = new_reference(state.stream, *settings)
+            signs = peak_signs(found.scores(state.sample.rows))
+            state = replace(state, reference=found.stretched(signs))
         # The kept rows judge the certificate of rows that count alike, which with forgetting they
         # do not; too much after every batch.
         judged = whole and sample_weight is None and self.forgetting == 1
@@ -416,13 +433,6 @@ class StreamingKernelPCA(KernelModel):
         stream = replace(stream, span=span, forgetting=float(self.forgetting))
         return replace(self._state, stream=stream)
 
-    def _signed(self, state, engine) -> State:
-        """With the signs of `KernelPCA`, which do not depend on the order of the rows."""
-        stream, r = state.stream, self.n_components
-        found = new_reference(stream, r, self.center, engine, state.reference)
-        signed = found.stretched(peak_signs(found.scores(state.sample.rows)))
-        return replace(state, reference=signed)
-
     def _adopt_stream(self, state, history, engine, X, source=None, judged=False):
         """Set the fitted attributes; `judged` spends a look at the kept rows on the certificate."""
         sample, seen, before = state.sample, state.stream.totals, vars(self).get("certificate_")
@@ -508,32 +518,3 @@ def opened(X, model) -> tuple[Any, Callable[[], list]]:
         rows = BlockRows(X, model.memory, verbose=model.verbose)
         return (named_rows(batch, rows.names, X) for batch in rows.blocks()), rows.identity
     return [X], lambda: ArrayRows(X.tocsr() if is_sparse(X) else np.asarray(to_numpy(X))).identity()
-
-
-def packed(number: int, row: int, state: State, before: Totals, history: list) -> tuple[dict, list]:
-    """A stream that has come to a row of a batch, for a checkpoint; `before` is of that batch."""
-    arrays: list = []
-    lines = [tuple(line) for line in history[-HISTORY:]]
-    facts = pack((state.learned(), before, lines), arrays)
-    return {"batch": number, "row": row, "state": facts}, arrays
-
-
-def unpacked(log, state: State, engine) -> tuple[State, Totals, list]:
-    """The state, the totals before its batch and the history that `packed` was given."""
-    learned, before, lines = unpack(log.header["state"], log.arrays)
-    return state.resumed(learned, engine), Totals(*before), [BatchRecord(*line) for line in lines]
-
-
-def check_span(stream) -> None:
-    """Raise ValueError where the rows have given a stream no direction to begin with."""
-    if stream.span.size:
-        return
-    if not np.isfinite(stream.totals.energy):
-        raise ValueError(
-            f"{stream.span.kernel!r} gives values that are not finite on these data. Scale the "
-            "data or change the kernel's parameters."
-        )
-    raise ValueError(
-        "No row so far has k(x, x) above 0, as zero rows have none in a linear kernel: there is no "
-        "direction to begin with. Start with a batch that has other rows, or choose another kernel."
-    )

@@ -177,28 +177,24 @@ class RowSource(ABC):
                 )
         else:
             columns = [wanted] if isinstance(wanted, str) else [str(column) for column in wanted]
-            self._check_wanted(kinds, columns)
+            if not columns:
+                raise ValueError("columns is empty. Name at least one, or leave it out for all.")
+            for column in columns:
+                if column not in kinds:
+                    raise ValueError(
+                        f"{self.name} has no column {column!r}; its columns are "
+                        f"{listed(map(repr, kinds))}. Name some of these."
+                    )
+                if kinds[column] not in (None, COUNTER):
+                    raise ValueError(
+                        f"{self.name}: column {column!r} is not made of numbers ({kinds[column]}). "
+                        "Leave it out."
+                    )
+            if len(set(columns)) < len(columns):
+                raise ValueError(f"columns={columns} names a column twice. Name each once.")
         self.columns, self.n_columns = columns, len(columns)
         taken = set(columns)
         self.reasons = {c: why or "not asked for" for c, why in kinds.items() if c not in taken}
-
-    def _check_wanted(self, kinds: dict[str, str | None], columns: list[str]) -> None:
-        """Raise ValueError unless all these are different columns of numbers."""
-        if not columns:
-            raise ValueError("columns is empty. Name at least one column, or leave it out for all.")
-        for column in columns:
-            if column not in kinds:
-                raise ValueError(
-                    f"{self.name} has no column {column!r}; its columns are "
-                    f"{listed(map(repr, kinds))}. Name some of these."
-                )
-            if kinds[column] not in (None, COUNTER):
-                raise ValueError(
-                    f"{self.name}: column {column!r} is not made of numbers ({kinds[column]}). "
-                    "Leave it out."
-                )
-        if len(set(columns)) < len(columns):
-            raise ValueError(f"columns={columns} names a column twice. Name each once.")
 
 
 def listed(items) -> str:

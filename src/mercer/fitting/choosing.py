@@ -102,12 +102,10 @@ class Plan:
         dense = self.estimate("dense") or replace(self.chosen, solver=solvers.Dense())
         return dense if dense.fits and dense is not self.chosen else None
 
-    def with_estimate(
-        self, estimate: costs.Estimate, takes: Callable[[costs.Estimate, costs.Estimate], bool]
-    ) -> "Plan":
+    def with_estimate(self, estimate: costs.Estimate, taken: bool) -> "Plan":
         """The plan with one more estimate, in place of the chosen one where ``takes`` says so."""
         plan = replace(self, estimates=(*self.estimates, estimate))
-        if not takes(estimate, self.chosen):
+        if not taken:
             return plan
         return replace(plan, chosen=estimate, reason=_why(estimate, [self.chosen, estimate]))
 
@@ -271,30 +269,21 @@ def decided(
         )
     if kernel.is_inner_product and here:
         wanted = replace(work, r=min(work.r, work.d)) if every else work
-        found = found.with_estimate(costs.columns(wanted, kernel, speeds), takes_columns)
-    slow = found.chosen.seconds >= SECONDS_SAVED or not found.chosen.fits
+        exact, primal = found.chosen, costs.columns(wanted, kernel, speeds)
+        # A little faster is not enough: square data were seen to be slower.
+        faster = 1.15 * primal.seconds < exact.seconds or not exact.fits
+        found = found.with_estimate(primal, primal.fits and faster)
+    exact = found.chosen
+    slow = exact.seconds >= SECONDS_SAVED or not exact.fits
     if extent is not None and here and (slow or listing):
         grid = costs.fourier(work, kernel, extent(), engine)
-        found = found.with_estimate(grid, takes_fourier)
+        enough = exact.seconds >= max(TIMES_FASTER * grid.seconds, SECONDS_SAVED + grid.seconds)
+        found = found.with_estimate(grid, grid.fits and (enough or not exact.fits))
     if found.chosen.fits or only_points:
         return found
     # No exact method fits. At equal size landmarks are closer than features, and say how close.
     small = costs.landmarks(work, speeds)
     return replace(found, chosen=small, reason=NONE) if small.fits else found
-
-
-def takes_columns(primal: costs.Estimate, exact: costs.Estimate) -> bool:
-    """Whether "auto" takes the columns in place of all points."""
-    # A little faster is not enough: square data were seen to be slower.
-    return primal.fits and (1.15 * primal.seconds < exact.seconds or not exact.fits)
-
-
-def takes_fourier(grid: costs.Estimate, exact: costs.Estimate) -> bool:
-    """Whether "auto" prefers the Fourier grid to the best method on all points."""
-    if not exact.fits:
-        return grid.fits
-    saved = exact.seconds - grid.seconds
-    return grid.fits and saved >= SECONDS_SAVED and exact.seconds >= TIMES_FASTER * grid.seconds
 
 
 def choose_basis(task: "FitTask") -> bases.BasisRecipe:
@@ -508,7 +497,7 @@ def check_budget(plan: Plan) -> None:
     )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Eigenproblem:
     """An operator alone."""
 

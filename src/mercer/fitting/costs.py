@@ -202,7 +202,7 @@ def dense(work: Workload, speeds: Speeds, subset: bool | None = None) -> Estimat
     copies = whole if every else some
     size, vectors = size + copies, vectors + copies
     # LAPACK scales poorly over threads: what they save is not counted.
-    seconds += speeds.decompose * (all_pairs(n) if every else some_pairs(n, r))
+    seconds += speeds.decompose * (2.3 * n**3 + 750 * n**2 if every else some_pairs(n, r))
     note, fits = "every component at once", size <= work.memory
     return Estimate("dense", Dense(subset), n * n / 2, size, seconds, fits, note, vectors=vectors)
 
@@ -243,11 +243,6 @@ def formed(work: Workload, speeds: Speeds) -> tuple[int, int, float]:
     seconds = (FULL_COST * speeds.evaluate / 2 + 4 * speeds.read) * n * n / work.threads
     prepared = min(16 * n * row, work.memory // 10) + least_tile(work)
     return vectors + prepared + 300_000, vectors, FIT_SECONDS + seconds
-
-
-def all_pairs(n: int) -> float:
-    """Steps of LAPACK for all eigenpairs, by divide and conquer."""
-    return 2.3 * n**3 + 750 * n**2
 
 
 def some_pairs(n: int, r: int) -> float:

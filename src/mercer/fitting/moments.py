@@ -178,6 +178,11 @@ class Moments:
             energy=self.energy * factor,
         )
 
+    def padded(self, more: int) -> "Moments":
+        """The same with coordinates that are zero."""
+        mean, scatter = (np.pad(A, (0, more)) for A in (self.mean, self.scatter))
+        return replace(self, mean=mean, scatter=scatter)
+
     def mapped(self, W) -> "Moments":
         """The moments of the rows y W, for W of shape (m, k)."""
         W = on_device_of(W, self.scatter)

@@ -24,6 +24,7 @@ from ..solvers._linalg import column_norms, inner, qr
 from ..solvers.base import FULL_FLOOR, Eigenpairs, PassState, Report, Solver, silent
 from .gains import GainUnit, make_gain
 from .readout import READOUTS, nystroem_values, orthonormal, rotate
+from .rule import lengths_of
 
 SAMPLE = 512  # rows for the norm of K': a few percent of it on every kernel tried
 
@@ -152,8 +153,7 @@ class _Run:
     def __init__(self, gram, gain, unit, r, block, A, S, V, Z):
         self.gram, self.gain, self.unit, self.r, self.block = gram, gain, unit, r, block
         self.rule = gain.rule(A, S, unit)
-        lengths = np.maximum(column_norms(A.T), np.finfo(dtype_name(A.dtype)).tiny)
-        self.eigenvalues = column_norms(S.T) / lengths
+        self.eigenvalues = column_norms(S.T) / lengths_of(A)
         self.V, self.Z, self.outputs = V, Z, orthonormal(S.T)
         # Of each pass: gains, eigenvalues, residuals, change and excess, as in `History`.
         self.records: list[tuple] = []

@@ -64,8 +64,7 @@ class RunningEigenvalues:
 
     def values(self, A: Array) -> np.ndarray:
         """Equation 13 for the rows of A, whose outputs are the ones carried."""
-        lengths = np.maximum(column_norms(A.T), np.finfo(dtype_name(A.dtype)).tiny)
-        return column_norms(self.S.T) / lengths
+        return column_norms(self.S.T) / lengths_of(A)
 
 
 class HebbianRule:
@@ -309,6 +308,11 @@ def whiten(G, dtype):
         if norm > least * abs(G[i, i]):
             L[i] = v / norm**0.5
     return L
+
+
+def lengths_of(A) -> np.ndarray:
+    """Lengths of the rows of A, none of which is zero."""
+    return np.maximum(column_norms(A.T), np.finfo(dtype_name(A.dtype)).tiny)
 
 
 def _combine(T, A, D, index):

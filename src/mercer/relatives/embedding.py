@@ -14,7 +14,7 @@ diffusion distances. For any row x the factor q(x)^{-alpha} is above and below a
 which is psi_i at x_i. The diagonal of K stays: a walk may rest.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -70,10 +70,6 @@ class DiffusionFunctions:
         stepped = np.divide(P[:, :k], below[:, None], out=np.zeros((len(P), k)), where=good)
         return stepped * inverse(self.values)
 
-    def without_first(self, signs) -> "DiffusionFunctions":
-        """Without the first function, which is constant, and with signs for the others."""
-        return replace(self, weights=self.weights[:, 1:] * signs, values=self.values[1:])
-
 
 class DiffusionProblem(AffinityProblem):
     """All points: S = s K s, with the densities and degrees from one product each."""
@@ -82,7 +78,7 @@ class DiffusionProblem(AffinityProblem):
         self.basis, self.alpha = basis, alpha
         n = basis.size
         sums = to_numpy(basis.gram(basis.engine.zeros((n, 1)) + 1.0))[:, 0]
-        self._least = float(sums.min())
+        self.least_degree = float(sums.min())
         self.thinned = nonzero_degrees(sums) ** -alpha
         if alpha:
             sums = to_numpy(basis.gram(basis.engine.asarray(self.thinned[:, None])))[:, 0]
@@ -97,10 +93,6 @@ class DiffusionProblem(AffinityProblem):
             return NormalizedGram(self.basis, degrees)
         G = G.multiply(self.thinned).multiply(self.thinned[:, None]).tocsr()
         return NormalizedGram(PrecomputedBasis(G, self.basis.engine), self.degrees)
-
-    @property
-    def least_degree(self) -> float:
-        return self._least
 
     def assemble(self, pairs: Eigenpairs, X) -> tuple[DiffusionFunctions, np.ndarray]:
         psi = to_numpy(pairs.vectors) * np.sqrt(self.degrees.sum() / self.degrees)[:, None]

@@ -227,14 +227,13 @@ class Attribution:
         heads = ["component", *(f"{i + 1}." for i in range(shown))]
         rows = [["all", *(f"{name} {value:.3g}" for name, value in self.top(None, count))]]
         for j, name in enumerate(self.components):
-            cells = [self._cell(i, j) for i in self.order(j)[:count]]
-            rows.append([name, *cells])
+            top, direction = self.order(j)[:count], self.direction[:, j]
+            signs = (
+                "+" if direction[i] > 0.5 else "-" if direction[i] < -0.5 else "±" for i in top
+            )
+            named = zip(top, signs, strict=True)
+            rows.append([name, *(f"{self.columns[i]} {s}{self.size[i, j]:.3g}" for i, s in named)])
         return heads, rows
-
-    def _cell(self, i: int, j: int) -> str:
-        d = self.direction[i, j]
-        sign = "+" if d > 0.5 else "-" if d < -0.5 else "±"
-        return f"{self.columns[i]} {sign}{self.size[i, j]:.3g}"
 
     def _title(self) -> str:
         return f"Columns that drive the components, over {self.n_rows:,} rows"

@@ -15,7 +15,7 @@ counts with -a(x) above and below, since a(x) + l (s(x) - a(x)) may be zero: v_i
 not continuous where another row becomes the nearest.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from ..bases.base import check_moments
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..compute.linalg import self_product
+from ..fitting.choosing import Eigenproblem
 from ..kernels.base import row_squares
 from ..operators import DenseOperator, NormalizedGram, ToeplitzCovariance
 from ..solvers import Eigenpairs
@@ -66,10 +67,6 @@ class PointMap:
     weights: Annotated[np.ndarray, "m k"]
     values: Annotated[np.ndarray, "k"]
     own: Annotated[np.ndarray, "m"]
-
-    def without_first(self, signs) -> "PointMap":
-        """Without the first function, which is constant, and with signs for the others."""
-        return replace(self, weights=self.weights[:, 1:] * signs, values=self.values[1:])
 
     def functions(self, X) -> np.ndarray:
         """v(x) of every row of X, (n, k)."""
@@ -127,10 +124,6 @@ class ReducedMap:
     weights: Annotated[np.ndarray, "m k"]
     total: Annotated[np.ndarray, "m"]
 
-    def without_first(self, signs) -> "ReducedMap":
-        """Without the first function, which is constant, and with signs for the others."""
-        return replace(self, weights=self.weights[:, 1:] * signs)
-
     def functions(self, X) -> np.ndarray:
         """v(x) of every row of X, (n, k)."""
         sums = to_numpy(self.basis.project(X, np.column_stack([self.weights, self.total])))
@@ -138,29 +131,12 @@ class ReducedMap:
         return sums[:, :-1] / floored(sums[:, -1], own)[:, None]
 
 
-class AffinityProblem:
-    """An eigenproblem of affinities: an `operator` in a `basis`, and what its eigenpairs become."""
+class AffinityProblem(Eigenproblem):
+    """An eigenproblem of affinities in a basis; `assemble` says what its eigenpairs become."""
 
     basis: Any
-    operator: Any
-
-    @property
-    def size(self) -> int:
-        """Number of eigenpairs there can be."""
-        return self.operator.shape[0]
-
-    @property
-    def least_degree(self) -> float:
-        """The smallest sum of the affinities of a row."""
-        return 0.0
-
-    def is_zero(self) -> bool:
-        """Never: equal rows have affinities too."""
-        return False
-
-    def assemble(self, pairs: Eigenpairs, X: Array) -> tuple[Any, np.ndarray]:
-        """The functions of any row, and their values at the training rows X, (n, k)."""
-        raise NotImplementedError
+    #: The smallest sum of a row's affinities.
+    least_degree: float = 0.0
 
 
 class NormalizedProblem(AffinityProblem):
@@ -170,7 +146,7 @@ class NormalizedProblem(AffinityProblem):
         self.basis, self.operator = basis, NormalizedGram(basis)
 
     @property
-    def least_degree(self) -> float:
+    def least_degree(self) -> float:  # type: ignore[override]
         return self.operator.least_degree
 
     def assemble(self, pairs: Eigenpairs, X: Array) -> tuple[PointMap, np.ndarray]:

@@ -178,7 +178,7 @@ class Stream:
             start += stream.count - before.count
         if start == n:
             return stream
-        weights = counts[start:] * stream._fading(n - start)
+        weights = counts[start:] * fading(self.forgetting, n - start)
 
         def moments(block):
             return stream._moments(X[start:][block], weights[block])
@@ -233,7 +233,7 @@ class Stream:
         Y[:, m:][np.arange(n)[:, None] < joined] = 0.0
         old = self._faded(n, span.size)
         norms = np.asarray(span.kernel.diag(X), dtype=float)
-        weights = counts * self._fading(n)
+        weights = counts * fading(self.forgetting, n)
         if not joined.size:
             return replace(old, since=old.since + weighted_moments(Y, norms, weights))
         lost = weights * np.maximum(norms - np.einsum("ij,ij->i", Y, Y), 0.0)
@@ -253,7 +253,7 @@ class Stream:
         """The stream with the blocks of X before the first that has a row to join, in parallel."""
 
         def judged(block):
-            weights = counts[block] * self._fading(len(counts[block]))
+            weights = counts[block] * fading(self.forgetting, len(counts[block]))
             return [(block, self._moments(X[block], weights, unless_news=True))]
 
         stream, found = self, engine.sum_rows(judged, X.shape[0], rows)
@@ -277,19 +277,9 @@ class Stream:
         factor, more = self.forgetting**n, size - len(self.missed)
         early, since = self.early.scaled(factor), self.since.scaled(factor)
         if more:
-            early, since = (
-                replace(
-                    part, mean=np.pad(part.mean, (0, more)), scatter=np.pad(part.scatter, (0, more))
-                )
-                for part in (early, since)
-            )
-        return replace(
-            self, early=early, since=since, missed=factor * self.missed, count=self.count + n
-        )
-
-    def _fading(self, n):
-        """Weights of n rows relative to the last."""
-        return self.forgetting ** np.arange(n - 1, -1, -1, dtype=float)
+            early, since = (part.padded(more) for part in (early, since))
+        missed = factor * self.missed
+        return replace(self, early=early, since=since, missed=missed, count=self.count + n)
 
 
 @dataclass(frozen=True)
@@ -332,8 +322,7 @@ class FourierStream:
         n, basis = X.shape[0], self.span.vectors.moved(engine)
         weights = counts
         if self.forgetting != 1.0:
-            fading = self.forgetting ** np.arange(n - 1, -1, -1, dtype=float)
-            weights = fading if counts is None else counts * fading
+            weights = (1.0 if counts is None else counts) * fading(self.forgetting, n)
         sums = self.sums.scaled(self.forgetting**n) + basis.moments(X, weights)
         return replace(self, sums=sums, count=self.count + n)
 
@@ -343,6 +332,11 @@ class FourierStream:
 
     def without_faded(self) -> None:
         """A grid keeps all of its frequencies."""
+
+
+def fading(forgetting: float, n: int) -> np.ndarray:
+    """Weights of n rows relative to the last one."""
+    return forgetting ** np.arange(n - 1, -1, -1, dtype=float)
 
 
 def block_rows(span, columns: int, engine) -> int:
