@@ -3,8 +3,8 @@
 Python blocks of a page run one after the other in one namespace. What a page does not show but
 its blocks need stands in a comment, ``<!-- python`` to ``-->``, and runs in its place. A block
 whose first line is ``# skip: reason`` is not run, one with ``# needs: module`` only where that is
-installed. A ``text`` block right after a Python block is what that prints; ``...`` stands for what
-differs from run to run.
+installed. A ``text`` block right after a Python block is what that prints, and a ``console`` block
+what the commands after ``$`` print; ``...`` stands for what differs from run to run.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ import io
 import pkgutil
 import re
 import runpy
+import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +22,7 @@ from pathlib import Path
 import pytest
 
 import mercer
+from mercer.cli import main
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -41,6 +43,7 @@ CODE = re.compile(
     r"^```python\n(.*?)^```[ \t]*$|^<!-- python\n(.*?)^-->$", re.MULTILINE | re.DOTALL
 )
 PRINTED = re.compile(r"\n*```text\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+CONSOLE = re.compile(r"^```console\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 LINK = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^()\s]+)\)")
 REFERENCE = re.compile(r"\]\(#(mercer[\w.]*)\)")
@@ -189,6 +192,36 @@ def test_blocks_run(path, folder):
         if expected is not None:
             same = doctest.OutputChecker().check_output(expected, printed, SAME)
             assert same, f"{name_of(path)}, line {line} prints:\n{printed}"
+
+
+def transcripts(path):
+    """Commands of the console blocks of a page, each with what it prints there."""
+    for block in CONSOLE.findall(path.read_text()):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            yield part.split("\n", 1)
+
+
+@pytest.mark.parametrize("path", [p for p in PAGES if "```console" in p.read_text()], ids=name_of)
+@pytest.mark.filterwarnings("default")
+def test_commands_print_what_stands_there(path, folder):
+    run_command(["demo"])
+    for command, expected in transcripts(path):
+        program, *words = shlex.split(command)
+        if program == "cat":
+            (folder / words[0]).write_text(expected)
+            continue
+        printed = run_command(words)
+        same = doctest.OutputChecker().check_output(expected, printed, SAME)
+        assert same, f"{name_of(path)}: {command}\nprints:\n{printed}"
+
+
+def run_command(words):
+    """Both streams of a command, in the order of writing."""
+    out = io.StringIO()
+    streams = contextlib.redirect_stdout(out), contextlib.redirect_stderr(out)
+    with streams[0], streams[1], contextlib.suppress(SystemExit):
+        main(words)
+    return out.getvalue()
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

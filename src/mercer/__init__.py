@@ -1,4 +1,4 @@
-"""mercer: kernel PCA that scales, with a certificate of error on every result."""
+"""mercer: kernel PCA that scales, with a certificate of its error."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

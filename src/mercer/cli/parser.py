@@ -25,7 +25,7 @@ from .failures import UsageError
 
 DASH = "-"
 SHELLS = ("bash", "zsh", "tcsh")
-DESCRIPTION = "Kernel PCA that scales, with a certificate of error on every result."
+DESCRIPTION = "Kernel PCA that scales, with a certificate of its error."
 EPILOG = """\
 Results go to stdout, messages to stderr. Exit codes: 0 success, 1 the job failed, 2 wrong usage,
 130 interrupted. Every command has a --help with an example.
