@@ -11,3 +11,20 @@ from .search import KernelPCASearch, select
 from .spectral import SpectralClustering
 from .streaming import StreamingKernelPCA
 from .supervised import SupervisedKernelPCA
+
+__all__ = [
+    "ClassicalMDS",
+    "DiffusionMap",
+    "HebbianKernelPCA",
+    "KernelCCA",
+    "KernelPCA",
+    "KernelPCASearch",
+    "NoveltyDetector",
+    "PatchDenoiser",
+    "SpectralClustering",
+    "SpectralEmbedding",
+    "StreamingKernelPCA",
+    "SupervisedKernelPCA",
+    "embedding_init",
+    "select",
+]
