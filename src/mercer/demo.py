@@ -111,7 +111,7 @@ def write_files(model, X, digit, folder: Path) -> None:
     from sklearn.datasets import load_sample_image
     from sklearn.metrics import pairwise_distances
 
-    from .cli.models import TableModel
+    from .cli.models import TableModel, component_names
     from .cli.outputs import matrix_columns, write_columns
     from .report import write_report
 
@@ -121,7 +121,7 @@ def write_files(model, X, digit, folder: Path) -> None:
     write_report(model, X, folder / FILES["report"], columns=pixels, title=title, **look)
     TableModel(model, pixels).save(folder / FILES["model"])
     write_columns(folder / FILES["table"], matrix_columns(X, pixels) | {"digit": digit})
-    scores = matrix_columns(model.transform(X), list(model.get_feature_names_out()))
+    scores = matrix_columns(model.transform(X), component_names(model))
     write_columns(folder / FILES["scores"], scores)
     # Distances between the ten mean digits, by name.
     names = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]

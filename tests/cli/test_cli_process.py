@@ -61,7 +61,7 @@ def test_a_reader_that_leaves_is_no_failure(tmp_path):
         job.stdout.close()
         err = job.stderr.read()
     assert err == "" and job.returncode == 0
-    assert first == "kernelpca0,kernelpca1\n"
+    assert first == "component1,component2\n"
 
 
 @needs_posix

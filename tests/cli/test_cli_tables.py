@@ -129,7 +129,7 @@ def test_names_go_into_the_scores(form, frame, run, capsys):
     out = f"s.{form}"
     run("transform", "m.mercer", "t.csv", "--id", "name", "--keep", "species,length", "-o", out)
     table = pd.read_csv(out) if form == "csv" else pd.read_parquet(out)
-    assert list(table.columns) == ["name", "species", "length", "kernelpca0", "kernelpca1"]
+    assert list(table.columns) == ["name", "species", "length", "component1", "component2"]
     assert list(table["name"]) == list(frame["name"])
     np.testing.assert_allclose(table["length"], frame["length"])
     run("inverse", "m.mercer", out, "--keep", "name", "-o", "back.csv")
@@ -243,3 +243,45 @@ def test_no_table_is_a_defect(rows, ragged, delimiter, options, scale, tmp_path,
         assert main(["transform", str(model), str(table), *kept]) == 0, capsys.readouterr().err
         scores = capsys.readouterr().out.splitlines()
         assert 2 <= len(scores) <= len(rows) + 2 + sum(cell.count("\n") for r in rows for cell in r)
+
+
+@pytest.mark.parametrize("how", ["as said", "as seen", "thousands"])
+def test_a_model_remembers_how_its_table_is_written(how, frame, run):
+    """What fit was told of the text, transform need not be told again."""
+    frame["length"] *= 1e4
+    frame["species"] = "größe"
+    frame.to_csv("points.csv", index=False)
+    options = {"as said": ["--decimal", ",", "--encoding", "latin-1"], "as seen": []}
+    options["thousands"] = ["--thousands", "."]
+    encoding = "latin-1" if how == "as said" else "utf-8"
+    if how == "thousands":
+        swap = str.maketrans(",.", ".,")
+        frame["length"] = [f"{x:,.12f}".translate(swap) for x in frame["length"]]
+    frame.to_csv("euro.csv", index=False, sep=";", decimal=",", encoding=encoding)
+    for name, said in [("euro.csv", options[how]), ("points.csv", [])]:
+        run("fit", name, *said, "--scale", "standard", "-r", 2, "-o", f"{name}.mercer")
+        run("transform", f"{name}.mercer", name, "-o", f"{name}.scores.csv")
+    found, wanted = (read_table(f"{name}.scores.csv").X for name in ("euro.csv", "points.csv"))
+    np.testing.assert_allclose(found, wanted, atol=1e-8)
+
+
+def test_clusters_color_a_report_and_are_saved(frame, run):
+    import mercer
+
+    frame.to_csv("t.csv", index=False)
+    run("fit", "t.csv", "-r", 2, "-o", "m.mercer")
+    run("cluster", "t.csv", "-k", 3, "--id", "name", "-o", "c.csv", "--save", "c.mercer")
+    model = mercer.load("c.mercer")
+    np.testing.assert_array_equal(pd.read_csv("c.csv")["cluster"], model.labels_)
+    run("cluster", "t.csv", "-k", 3, "-o", "d.csv", "--save", "c.mercer", code=1)
+    assert not Path("d.csv").exists()
+    run("embed", "t.csv", "-r", 2, "-o", "e.csv", "--save", "e.mercer")
+    assert mercer.load("e.mercer").embedding_.shape == (N, 2)
+    run("report", "m.mercer", "t.csv", "--color", "c.csv", "-o", "one.html")
+    frame["cluster"] = model.labels_
+    frame.to_csv("both.csv", index=False)
+    run("fit", "both.csv", "--drop", "cluster", "-r", 2, "-o", "n.mercer")
+    run("report", "n.mercer", "both.csv", "--color", "cluster", "-o", "two.html")
+    pages = [Path(name).read_text() for name in ("one.html", "two.html")]
+    assert all("cluster" in page for page in pages)
+    assert "flower, 3" not in pages[0]

@@ -253,9 +253,9 @@ def test_excel_and_feather(tmp_path, csv_reader):
         "Unnamed: 0": "row numbers without a name",
         "day": "dates",
         "name": "text",
-        "b": "'?' in row 3",
+        "b": "'?' in line 3",
     }
-    assert "'b' is left out" in source.notes[0]
+    assert any("'b' is left out" in note for note in source.notes)
     assert_array_equal(open_source(tmp_path / "x.xlsx", name="second").read()[:, 0], frame["a"])
     with pytest.raises(ValueError, match="cannot be read as an Excel file"):
         open_source(tmp_path / "x.xlsx", name="third")
@@ -264,3 +264,86 @@ def test_excel_and_feather(tmp_path, csv_reader):
     (tmp_path / "y.feather").write_text("hello")
     with pytest.raises(ValueError, match="Feather or Arrow file"):
         open_source(tmp_path / "y.feather")
+
+
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+@pytest.mark.parametrize("seed", range(3))
+def test_decimal_commas_are_seen_and_said(seed, delimiter, header, table):
+    X = generator(seed).standard_normal((30, 3))
+    rows = [delimiter.join(repr(float(x)).replace(".", ",") for x in row) for row in X]
+    source = table(lines(*([delimiter.join("abc")] if header else []), *rows))
+    assert_array_equal(source.read(), X)
+    assert any("decimal comma" in note for note in source.notes)
+    with_points = [row.replace(",", ".") for row in rows]
+    source = table(lines(*with_points), name="points.csv")
+    assert_array_equal(source.read(), X)
+    assert not any("decimal" in note for note in source.notes)
+
+
+def test_commas_that_may_set_thousands_apart_are_not_guessed(table):
+    body = [f"{i},5{i}0;{i}" for i in range(1, 10)]
+    source = table(lines("a;b", *body))
+    assert source.columns == ["b"] and any("thousands=','" in note for note in source.notes)
+    asked = table(lines("a;b", *body), format=TextFormat(thousands=","))
+    assert_array_equal(asked.read()[:, 0], [1000 * i + 500 + 10 * i for i in range(1, 10)])
+
+
+@pytest.mark.parametrize("marks", [".,", ",.", " ,", "'."], ids=repr)
+def test_thousands_apart(marks, table):
+    """In groups of three digits only: what else has the mark is no number."""
+    thousands, point = marks
+    X = (generator(3).standard_normal((25, 2)) * 10.0 ** np.array([4, 8])).round(2)
+    swap = str.maketrans({",": thousands, ".": point})
+    rows = [";".join(f"{x:,.2f}".translate(swap) for x in row) for row in X]
+    form = TextFormat(thousands=thousands, decimal=point)
+    assert_array_equal(table(lines("a;b", *rows), format=form).read(), X)
+    rows[4] = f"1{thousands}5{thousands}0;1"
+    with pytest.raises(ValueError, match=r"1.5.0. in line 6"):
+        table(lines("a;b", *rows), format=form, columns=["a", "b"]).read()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_table_has_the_same_columns_as_text_and_as_a_sheet(seed, tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("openpyxl")
+    rng, n = generator(seed), 30
+    numbers = rng.standard_normal(n)
+    frame = pd.DataFrame(
+        {
+            "x": numbers,
+            "typed": [str(x) for x in numbers],
+            "whole": rng.integers(0, 9, n),
+            "truth": rng.random(n) > 0.5,
+            "day": pd.date_range("2024-01-01", periods=n),
+            "word": rng.choice(["u", "v"], n),
+            "holes": np.where(rng.random(n) < 0.2, np.nan, numbers),
+            "mark": ["?" if i == 7 else i for i in range(n)],
+            "empty": [None] * n,
+        }
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_excel(tmp_path / "t.xlsx", index=False)
+    text, sheet = (open_source(tmp_path / name) for name in ("t.csv", "t.xlsx"))
+    assert sheet.columns == text.columns and sheet.reasons == text.reasons
+    assert sheet.columns == ["x", "typed", "whole", "truth", "holes"] and sheet.n_rows == n
+    rows, wanted = (FillMissing(source).read() for source in (sheet, text))
+    np.testing.assert_allclose(rows, wanted, rtol=1e-14)  # a sheet holds 16 digits
+    assert [note.split(": ", 1)[1] for note in sheet.notes] == [
+        note.split(": ", 1)[1] for note in text.notes
+    ]
+    assert all(note.startswith("t.xlsx: ") for note in sheet.notes)
+
+
+def test_images_in_folders_of_classes(tmp_path):
+    from PIL import Image
+
+    images = generator(5).integers(0, 255, (6, 4, 5)).astype(np.uint8)
+    for i, image in enumerate(images):
+        folder = tmp_path / "pictures" / ("cats" if i < 4 else "dogs")
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(folder / f"{i}.png")
+    found = read_table(tmp_path / "pictures")
+    assert_array_equal(found.X, images.reshape(6, -1) / 255)
+    assert list(found.others["folder"]) == ["cats"] * 4 + ["dogs"] * 2
+    assert "folder" not in read_table(tmp_path / "pictures" / "cats").others

@@ -1,5 +1,8 @@
 """The Gower kernel: mixed tables against a dense oracle, definiteness, frames, saving, command."""
 
+import json
+import warnings
+
 import numpy as np
 import oracle
 import pytest
@@ -184,7 +187,6 @@ def test_what_cannot_be_is_said():
         (lambda: model.transform(X.assign(age=np.inf)), "'age' contains infinity"),
         (lambda: model.inverse_transform(scores), "no pre-images"),
         (lambda: model.denoise(X), "no pre-images"),
-        (lambda: model.attribute(X), "no gradient"),
         (lambda: model.fit(X.assign(day=pd.Timestamp("2020-01-01"))), "neither numbers nor"),
         (lambda: model.fit(X.assign(gone=np.nan)), "'gone' is empty"),
         (lambda: KernelPCA(2, kernel=Gower(ranges=1.0)).fit(X), "Leave ranges out"),
@@ -216,7 +218,7 @@ def test_command(tmp_path, monkeypatch, capsys):
     KernelPCA(2, kernel="gower").fit(frame(30)).save("mixed.mercer")
     assert main(["transform", "mixed.mercer", "rows.csv", "-o", "s.npy"]) != 0
     assert "which the model was fitted" in capsys.readouterr().err
-    assert main(["explain", "mixed.mercer", "rows.csv"]) != 0
+    assert main(["significance", "mixed.mercer", "rows.csv"]) != 0
     assert "this command can make no use" in capsys.readouterr().err
 
 
@@ -283,7 +285,7 @@ def test_reports_of_mixed_frames(colors, tmp_path, monkeypatch):
     table = frame(50, 3, 0.1)[["age", "children", "town"]].assign(size=np.arange(50) / 7)
     model = KernelPCA(2, kernel="gower").fit(table)
     page = write_report(model, table, "page.html", colors=colors)
-    assert "no gradient with respect to a category" in page.read_text()
+    assert "columns that drive the components" in page.read_text()
     table.to_csv("rows.csv", index=False)
     assert main(["fit", "rows.csv", "--kernel", "gower", "-o", "m.mercer"]) == 0
     options = [] if colors is None else ["--color", colors]
@@ -406,3 +408,40 @@ def test_a_category_is_the_same_however_it_is_written(name, draw):
     ):
         other = model.transform(table(["yes", "no"]))
     assert not np.allclose(other, expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_columns_with_categories_are_explained_by_exchange(seed, tmp_path, monkeypatch, capsys):
+    """The column that makes the groups drives the first component; a constant one nothing."""
+    rng, n = np.random.default_rng(seed), 120
+    town = rng.choice(["Ulm", "Bonn"], n)
+    table = pd.DataFrame(
+        {
+            "age": rng.normal(size=n),
+            "town": town,
+            "same": "x",
+            "park": np.where(town == "Ulm", "a", "b"),
+        }
+    )
+    table.loc[3, "age"] = np.nan
+    model = KernelPCA(2, kernel="gower").fit(table)
+    found = model.attribute()
+    assert found.columns == ("age", "town", "same", "park") and found.n_rows == n
+    assert set(found.order(0)[:2]) == {1, 3} and found.size[2].max() < 1e-12
+    assert (found.direction == 0).all() and (found.size >= 0).all()
+    monkeypatch.chdir(tmp_path)
+    table.to_csv("rows.csv", index=False)
+    assert main(["fit", "rows.csv", "--kernel", "gower", "-o", "m.mercer"]) == 0
+    capsys.readouterr()
+    assert main(["explain", "m.mercer", "rows.csv", "--json"]) == 0
+    top = json.loads(capsys.readouterr().out)["top"][0]["columns"]
+    assert set(list(top)[:2]) == {"town", "park"}
+
+
+@pytest.mark.parametrize("n, warned", [(30, True), (5, False)])
+def test_a_column_that_names_the_rows_is_no_silent_category(n, warned):
+    table = frame(n, 1).assign(name=[f"row {i}" for i in range(n)])
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        KernelPCA(2, kernel="gower").fit(table)
+    assert any("'name' is another category in every row" in str(w.message) for w in heard) is warned

@@ -61,7 +61,7 @@ OPTIONS = {
     "n_jobs": "--threads",
     "name": "--array",
 }
-SAME = "tol memory device encoding decimal header missing checkpoint"
+SAME = "tol memory device encoding decimal thousands header missing checkpoint"
 OPTIONS |= {name: f"--{name}" for name in SAME.split()}
 # Values that have another name here; a basis of all points is the exact method.
 VALUES = {"--header True": "--header", "--header False": "--no-header"}

@@ -15,7 +15,7 @@ from ..files.layout import COMPRESSED
 from ..rows.blocks import WHOLE_SHARE
 from ..selectors import SELECTORS
 from .failures import JobError, UsageError
-from .models import TableModel
+from .models import TEXT, TableModel
 from .outputs import Result, verbosity
 from .parser import BASES, KERNELS, SOLVERS, did_you_mean, methods
 from .tables import InputTable, Scaling, mixed_table, warn_of_scales
@@ -49,7 +49,8 @@ def fit(args: Namespace) -> Result:
     if args.strict and not model.certificate_.converged:
         raise JobError("Not converged, and --strict was given. Raise --passes or --tol.")
     fill = table.source.means if isinstance(table.source, FillMissing) else None
-    TableModel(model, columns, scaling, table.image_shape, fill).save(args.draft)
+    text = {name: vars(args)[name] for name in TEXT}
+    TableModel(model, columns, scaling, table.image_shape, fill, text).save(args.draft)
     rows = X.n_rows if isinstance(X, RowSource) else X.shape[0]
     return fit_result(args, model, method, rows, scaling)
 

@@ -11,7 +11,7 @@ from ..bases import Landmarks
 from ..files import read_image
 from ..files.opening import existing
 from .fit import budget, width
-from .outputs import Result, beside, deliver, matrix_columns
+from .outputs import Result, beside, check_free, deliver, matrix_columns
 from .tables import InputTable, mixed_table, scaled_table
 
 # Gray levels of an image file, the unit in which people speak of noise.
@@ -32,7 +32,7 @@ def cluster(args: Namespace) -> Result:
     ]
     facts = {"rows": rows, "clusters": args.clusters, "sizes": sizes, "eigenvalues": values}
     columns = beside(table.kept(), {"cluster": model.labels_})
-    return deliver(args, columns, facts, summary)
+    return saved(args, model, deliver(args, columns, facts, summary))
 
 
 def embed(args: Namespace) -> Result:
@@ -50,7 +50,7 @@ def embed(args: Namespace) -> Result:
     ]
     facts = {"rows": rows, "components": args.components, "eigenvalues": values}
     columns = beside(table.kept(), coordinates(model))
-    return deliver(args, columns, facts, summary)
+    return saved(args, model, deliver(args, columns, facts, summary))
 
 
 def mds(args: Namespace) -> Result:
@@ -122,8 +122,17 @@ def denoise(args: Namespace) -> Result:
     return Result(facts, said)
 
 
+def saved(args: Namespace, model, result: Result) -> Result:
+    """The result, once the model is saved where that is asked for."""
+    if args.save is not None:
+        model.save(args.save, overwrite=args.force)
+    return result
+
+
 def affinity_rows(args: Namespace) -> tuple[InputTable, Any]:
     """DATA with its rows as the estimators take them, texts too where the Gower kernel does."""
+    if args.save is not None:
+        check_free(args.save, args.force)
     mixed = mixed_table(args) if args.neighbors is None else None
     return mixed or scaled_table(args)
 

@@ -21,6 +21,9 @@ from .outputs import Columns, Result, deliver_blocks, verbosity, write_columns
 from .parser import did_you_mean
 from .tables import InputTable, Scaling
 
+# Options of a table's text that a model remembers.
+TEXT = ("encoding", "decimal", "thousands", "comment", "header")
+
 
 @dataclass(frozen=True)
 class TableModel:
@@ -40,6 +43,8 @@ class TableModel:
         Shape of the images that its rows are.
     fill : array of shape (d,) or None
         What stands for missing values of each column; None where there must be none.
+    text : dict
+        How the text of the table was said to be written, by the names of `TEXT`.
     """
 
     model: Any
@@ -47,6 +52,7 @@ class TableModel:
     scaling: Scaling = field(default_factory=Scaling)
     image_shape: tuple[int, ...] | None = None
     fill: np.ndarray | None = None
+    text: dict[str, Any] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
         """Write a model file."""
@@ -57,6 +63,7 @@ class TableModel:
             "size": self.scaling.size,
             "image_shape": self.image_shape,
             "fill": self.fill,
+            "text": self.text,
         }
         save(self.model, path, extra=extra)
 
@@ -83,10 +90,14 @@ class TableModel:
         names = model.__dict__.pop("feature_names_in_", None)
         columns = None if names is None else [str(name) for name in names]
         named = extra.get("columns") or columns
-        return cls(model, named, scaling, extra.get("image_shape"), extra.get("fill"))
+        more = extra.get("image_shape"), extra.get("fill"), extra.get("text") or {}
+        return cls(model, named, scaling, *more)
 
     def open(self, args: Namespace) -> InputTable:
-        """DATA, with the columns that the model was fitted to."""
+        """DATA, written as the training table was, with the columns of that."""
+        for name, value in self.text.items():
+            if vars(args)[name] is None:
+                vars(args)[name] = value
         texts = self.texts()
         if texts is not None:
             numbers = [name for name in self.model._encoding.names if name not in texts]
@@ -127,6 +138,9 @@ def check_extra(extra: dict, width: int, path: str) -> None:
     names, shape = extra.get("columns"), extra.get("image_shape")
     good = names is None or (len(names) == width and all(isinstance(n, str) for n in names))
     good &= shape is None or prod(shape) == width
+    text = extra.get("text") or {}
+    good &= isinstance(text, dict) and set(text) <= set(TEXT)
+    good = good and all(value is None or isinstance(value, str | bool) for value in text.values())
     vectors = ["shift", "size"] if extra.get("scale", "none") != "none" else []
     vectors += ["fill"] if extra.get("fill") is not None else []
     for vector in (np.asarray(extra.get(name), dtype=float) for name in vectors):
@@ -173,7 +187,8 @@ def inverse(args: Namespace) -> Result:
 
 
 def component_names(model) -> list[str]:
-    return [str(name) for name in model.get_feature_names_out()]
+    """Names of the scores in a table, with the numbers from 1 that reports and pictures have."""
+    return [f"component{i}" for i in range(1, model.expansion_.n_components + 1)]
 
 
 def describe(args: Namespace) -> Result:
@@ -200,12 +215,13 @@ def describe(args: Namespace) -> Result:
 
 
 def explain(args: Namespace) -> Result:
-    """Average the gradients of the scores over rows, in the units of the model."""
-    prepared = TableModel.load(args.model)
-    table = prepared.open(args)
-    rows = prepared.scaling.apply(table.source)
+    """Average the gradients of the scores over rows, or exchange columns that have none."""
+    prepared = TableModel.load(args.model, mixed=True)
+    table, texts = prepared.open(args), prepared.texts()
+    rows = prepared.scaling.apply(table.source) if texts is None else table.mixed(texts)
     found = prepared.model.attribute(rows, max_rows=args.rows)
-    if prepared.columns is not None:
+    found = replace(found, components=tuple(component_names(prepared.model)))
+    if prepared.columns is not None and texts is None:
         found = replace(found, columns=tuple(prepared.columns))
     if args.draft is not None:
         sizes = {name: found.size[:, j] for j, name in enumerate(found.components)}
@@ -269,9 +285,24 @@ def color_of(args: Namespace, columns: list[str], others: Columns):
     if args.color is None or args.color in columns:
         return args.color
     if Path(args.color).suffix in (".csv", ".parquet"):
-        labels = read_table(args.color)
-        return next(iter(labels.others.values()), labels.X[:, 0])
+        return column_of_file(args, {*columns, *others})
     known = [*columns, *others]
     named = f"are {listed(known)}" if known else "have no names; give a .csv file with one"
     near = did_you_mean(args.color, known)
     raise JobError(f"{args.data} has no column {args.color!r}.{near} Its columns {named}.")
+
+
+def column_of_file(args: Namespace, known: set[str]) -> np.ndarray:
+    """The first column of a file that the table does not have, and that does not name the rows."""
+    labels = read_table(args.color)
+    numbers = zip(labels.names or [args.color], labels.X.T, strict=False)
+    found = labels.others | dict(numbers)
+    news = [name for name in found if name not in known] or list(found)
+    named = {name for name in news if found[name].dtype.kind in "UO" and is_unique(found[name])}
+    args.color = next((name for name in news if name not in named), news[0])
+    return found[args.color]
+
+
+def is_unique(column: np.ndarray) -> bool:
+    """Whether every row has another value."""
+    return len(column) > 1 and len(set(column.tolist())) == len(column)

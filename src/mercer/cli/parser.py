@@ -214,8 +214,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "missing values: error (default), drop the row, or the mean of the column",
         choices=("error", "drop", "mean"),
     ),
-    "--encoding": value("NAME", "default: utf-8", default="utf-8"),
-    "--decimal": value("C", "decimal point: . or ,", default=".", choices=(".", ",")),
+    "--encoding": value("NAME", "default: that of the model, else utf-8"),
+    "--decimal": value("C", "decimal point: . or , (default: look at it)", choices=(".", ",")),
+    "--thousands": value("C", "sets three digits apart, such as . in 1.234,5 (default: nothing)"),
     "--comment": value("C", "leave out lines that start so (default: # if few do)"),
     "--header": {
         "action": BooleanOptionalAction,
@@ -285,7 +286,7 @@ class Options:
         """A table, which of its columns to use, and how its text is written."""
         self.parser.add_argument("data", metavar=metavar, help=what, **more)
         self.group("columns of the table", "--columns --drop --id --array --missing")
-        self.group("text of the table", "--encoding --decimal --comment --header")
+        self.group("text of the table", "--encoding --decimal --thousands --comment --header")
         return self
 
     def model(self, what: str = "file of mercer fit") -> "Options":
@@ -294,6 +295,10 @@ class Options:
 
     def number(self, name: str, least: int, default: int, what: str, metavar="N") -> "Options":
         return self.add(name, metavar, f"{what} (default: {default})", whole(least), default)
+
+    def saved(self) -> "Options":
+        """Where the fitted estimator goes beside the result."""
+        return self.add("--save", "FILE", "model file as well, .mercer", path_with(".mercer"))
 
     def affinity(self) -> None:
         """How near rows are to each other: a kernel, or the nearest neighbors; and landmarks."""
@@ -446,7 +451,7 @@ def significance(options: Options) -> None:
 )
 def report(options: Options) -> None:
     options.model().data()
-    what = "column to color rows by, or a .csv or .parquet file with one, such as labels"
+    what = "column to color rows by, or a .csv or .parquet file with one, as of mercer cluster"
     options.add("--color", "NAME", what).add("--title", "TEXT", "heading of the page")
     shape = checked(sides, lambda found: len(found) in (2, 3), "HEIGHTxWIDTH, such as 28x28")
     what = "rows are images of this size (of a folder of images it is known)"
@@ -499,7 +504,7 @@ def cluster(options: Options) -> None:
         "from eigenvectors to clusters (default: kmeans)",
         ("kmeans", "discretize", "cluster_qr"),
     )
-    options.add("--labels", None, what, default="kmeans", choices=kinds).affinity()
+    options.add("--labels", None, what, default="kmeans", choices=kinds).saved().affinity()
     options.output("labels: .npy, .csv or .parquet; stdout if not given")
 
 
@@ -515,7 +520,7 @@ def embed(options: Options) -> None:
     what = "with --diffusion: how much of the density is taken out, 0 to 1 (default: 0.5)"
     options.add("--alpha", None, what, float, 0.5)
     options.add("--steps", None, "with --diffusion: steps of the walk (default: 1)", float, 1)
-    options.affinity()
+    options.saved().affinity()
     options.output("coordinates: .npy, .csv or .parquet; stdout if not given")
 
 

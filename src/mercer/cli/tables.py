@@ -92,8 +92,9 @@ class InputTable:
         """The rows with the columns that are asked for, missing values as they are."""
         args = self.args
         form = files.TextFormat(
-            encoding=args.encoding,
+            encoding=args.encoding or "utf-8",
             decimal=args.decimal,
+            thousands=args.thousands or "",
             comment=args.comment,
             header=args.header,
             marks=self.policy != "error",

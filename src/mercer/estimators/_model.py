@@ -195,7 +195,8 @@ class KernelModel(Scores, TransformerMixin, Door):
         """Which columns drive which component: gradients of the scores, averaged over rows.
 
         In closed form, for every kernel that has a gradient and every basis (KPCA-IG; Briscik,
-        Dillies & Dejean 2023), in one pass and within the budget.
+        Dillies & Dejean 2023), in one pass and within the budget. Columns of a table with
+        categories are exchanged between rows instead, one after the other.
 
         Parameters
         ----------
@@ -217,12 +218,15 @@ class KernelModel(Scores, TransformerMixin, Door):
                 "A precomputed kernel knows no columns, so that none can drive its components. "
                 "Fit with a kernel that is computed from the data."
             )
-        self._check_numbers("there is no gradient with respect to a category")
         if max_rows is not None and not (isinstance(max_rows, Integral) and max_rows > 0):
             raise ValueError(f"max_rows={max_rows!r} must be a whole number above 0, or None.")
         rows = self._rows_or_own(X)
         if max_rows is not None:
             rows = ArrayRows(rows.sample(int(max_rows), 0), memory=self.memory)
+        if self._encoding is not None:
+            sums = explaining.permuted_sums(self.expansion_, rows.as_array("attribute"))
+            names, units = self._encoding.names, np.ones(self.n_features_in_)
+            return explaining.Attribution.of(sums, units, names, self.get_feature_names_out())
         room = self.expansion_.basis.engine.memory // (32 * self.n_features_in_)
         own, w = self._some_own(max(2, min(SCALE_ROWS, room)), 0)
         mean = np.average(own, axis=0, weights=w)

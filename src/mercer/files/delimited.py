@@ -11,7 +11,7 @@ import numpy as np
 from .._packages import has, needed
 from .arrow import stacked
 from .base import RowSource
-from .layout import MARKS, Lines, TextFormat, open_lines, read_layout
+from .layout import MARKS, Lines, TextFormat, open_lines, read_layout, settled
 
 # Bytes of text that pyarrow parses at a time, for each row wanted, at least and at most.
 CELL_BYTES, LEAST_BYTES, MOST_BYTES = 12, 2**16, 2**28
@@ -33,11 +33,13 @@ class CSVSource(RowSource):
         of numbers in the first hundred rows.
     format : TextFormat
         What cannot be seen from the text.
+    name : str or None
+        What messages call it; None for the name of the file.
     """
 
-    def __init__(self, path: Path, columns=None, format: TextFormat | None = None):
-        self.path, self.name = path, path.name
-        self.format = format or TextFormat()
+    def __init__(self, path: Path, columns=None, format: TextFormat | None = None, name=None):
+        self.path, self.name = path, name or path.name
+        self.format, found = settled(path, format or TextFormat())
         self.layout = read_layout(path, self.format)
         known = self.layout.columns
         self._take_columns({name: column.why for name, column in known.items()}, columns)
@@ -47,11 +49,14 @@ class CSVSource(RowSource):
         self.columns = self.picked if self.layout.header else None
         told = [known[name].if_used for name in self.picked]
         told += [known[name].if_left for name in self.left_out] if columns is None else []
-        self.notes = tuple(f"{self.name}: {note}" for note in [*self.layout.notes, *told] if note)
+        self.notes = tuple(
+            f"{self.name}: {note}" for note in [*found, *self.layout.notes, *told] if note
+        )
 
     def chunks(self, rows):
-        """Blocks of lines. pyarrow knows no comments."""
-        fast = rows >= LEAST_ROWS and self.layout.comment is None and has("pyarrow")
+        """Blocks of lines. pyarrow knows no comments, and no thousands apart."""
+        plain = self.layout.comment is None and not self.format.thousands
+        fast = rows >= LEAST_ROWS and plain and has("pyarrow")
         return self._by_pyarrow(rows) if fast else self._by_csv(rows)
 
     def others(self, names=None):

@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import IO
@@ -39,6 +39,8 @@ MARKS = {"?", "-", "--", ".", "..", "*"}
 TRUTH = {"true": 1.0, "false": 0.0}
 # Share of cells that are numbers in a column of numbers with a few faults; with less it is text.
 MOSTLY = 0.5
+# A number with a comma in it, and one whose comma may set thousands apart.
+COMMA, GROUPED = re.compile(r"[-+]?\d*,\d+(e[-+]?\d+)?", re.I), re.compile(r"[-+]?\d{1,3}(,\d{3})+")
 DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ]\d{1,2}:\d{2}.*)?")
 
 
@@ -50,8 +52,10 @@ class TextFormat:
     ----------
     encoding : str
         As Python names it, such as ``"utf-8"``, ``"latin-1"`` or ``"utf-16"``.
-    decimal : str
-        The decimal point, ``"."`` or ``","``.
+    decimal : str or None
+        The decimal point, ``"."`` or ``","``; None to look, where the delimiter is no comma.
+    thousands : str
+        What may set three digits apart in a number, such as ``"."`` in ``1.234,5``; empty for none.
     comment : str or None
         Lines that start with this are left out; None for ``"#"`` where few lines start so.
     header : bool or None
@@ -61,7 +65,8 @@ class TextFormat:
     """
 
     encoding: str = "utf-8"
-    decimal: str = "."
+    decimal: str | None = None
+    thousands: str = ""
     comment: str | None = None
     header: bool | None = None
     marks: bool = False
@@ -84,10 +89,13 @@ class TextFormat:
         """A cell as a number: NaN where it holds nothing, None where it is something else."""
         if self.is_missing(cell):
             return float("nan")
-        if "_" in cell or (self.decimal != "." and "." in cell):
+        if self.thousands:
+            cell = re.sub(rf"(?<=\d){re.escape(self.thousands)}(?=\d{{3}}(?!\d))", "", cell)
+        point = self.decimal or "."
+        if "_" in cell or (point != "." and "." in cell):
             return None  # Python alone reads 1_000
         try:
-            return float(cell.replace(self.decimal, "."))
+            return float(cell.replace(point, "."))
         except ValueError:
             return None
 
@@ -207,6 +215,30 @@ def bare_suffix(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
+def settled(path: Path, format: TextFormat) -> tuple[TextFormat, tuple[str, ...]]:
+    """The format with its decimal point, and a note where that was found to be a comma.
+
+    It is one where cells between other delimiters have commas and none has a point. Commas that
+    may all set thousands apart prove nothing.
+    """
+    if format.decimal is not None or format.thousands:
+        other = "," if format.thousands == "." else "."
+        return replace(format, decimal=format.decimal or other), ()
+    with open_lines(path, format, format.comment or COMMENT) as lines:
+        head = list(islice((line.strip() for line in lines if line.strip()), HEAD_ROWS + 1))
+    first = head[0] if head else ""
+    mark = "\t" if bare_suffix(path) == ".tsv" else max(";\t|", key=first.count)
+    cells = (
+        [cell.strip(' "') for line in head for cell in line.split(mark)] if mark in first else []
+    )
+    commas = [cell for cell in cells if COMMA.fullmatch(cell)]
+    point = any("." in cell and format.number(cell) is not None for cell in cells)
+    if point or all(GROUPED.fullmatch(cell) for cell in commas):
+        return replace(format, decimal="."), ()
+    note = f"Numbers such as {commas[0]} have a decimal comma. If it is none, give decimal='.'."
+    return replace(format, decimal=","), (note,)
+
+
 def read_layout(path: Path, format: TextFormat) -> Layout:
     """The layout of a text table, from its first rows."""
     comment, delimiter = find_delimiter(path, format)
@@ -273,7 +305,7 @@ def find_delimiter(path: Path, format: TextFormat) -> tuple[str | None, str]:
         first = next(others, "")
     if bare_suffix(path) == ".tsv":
         return comment, "\t"
-    known = DELIMITERS.replace(format.decimal, "")
+    known = DELIMITERS.replace(format.decimal or ".", "")
     count = {mark: first.count(mark) if mark != " " else 0.5 * (" " in first) for mark in known}
     return comment, max(known, key=count.__getitem__)
 
@@ -370,7 +402,7 @@ def look_at(
             why = f"{bad!r} in line {lines[faults[0]]}"
             advice = "Correct that line to use the column."
             if with_comma:
-                advice = "If the comma is the decimal point, give decimal=','; else take it out."
+                advice = "Give decimal=',' if the comma is the decimal point, else thousands=','."
             elif bad in MARKS:
                 advice = "If that is a missing value, give missing='drop' or missing='mean'."
             left = f"Column {name!r} is left out: {why}. {advice}"

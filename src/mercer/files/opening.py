@@ -18,7 +18,7 @@ from .tables import SheetSource
 
 #: Text tables, compressed (``.gz``) or not.
 TEXTS = (".csv", ".tsv", ".txt")
-#: Readers of tables with sheets: ``reader(path, columns, name)``.
+#: Readers of tables with sheets: ``reader(path, columns, name, format)``.
 BOOKS: dict[str, Callable[..., RowSource]] = dict.fromkeys((".xlsx", ".xls", ".ods"), SheetSource)
 #: Readers of other tables, by suffix: ``reader(path, columns)``.
 TABLES: dict[str, Callable[..., RowSource]] = {
@@ -106,7 +106,7 @@ def open_path(path: Path, columns, name, format) -> RowSource:
             raise ValueError(f"columns are for tables, and {path.name} has no column names.")
         return ARRAYS[suffix](path, name)
     if suffix in BOOKS:
-        return BOOKS[suffix](path, columns, name)
+        return BOOKS[suffix](path, columns, name, format)
     if name is not None:
         raise ValueError(f"name= is for archives, and {path.name} is a table.")
     if bare_suffix(path) in TEXTS:

@@ -1,14 +1,18 @@
 """What is read whole into memory: sheets of Excel files, images, and small files of any kind."""
 
-from dataclasses import dataclass, field
+import shutil
+import weakref
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
 
 from .._packages import needed
-from .base import COUNTER, RowSource
+from .delimited import CSVSource
+from .layout import TextFormat
 
 IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".pgm", ".ppm", ".webp"}
 
@@ -23,7 +27,8 @@ class Table:
     names : list of str or None
         Names of its columns, where the file has them.
     others : dict of str to array of shape (n,)
-        Columns that are not numbers, or were not asked for; of images their file names.
+        Columns that are not numbers, or were not asked for; of images their file names, and the
+        folder of each where there are several.
     image_shape : tuple of int or None
         Of the images that the rows are, (height, width) or (height, width, 3).
     """
@@ -40,7 +45,8 @@ def read_table(path: str | PathLike[str], columns: Any = None, name: Any = None)
     Parameters
     ----------
     path : str or Path
-        Any file that `open_source` takes, an image, or a folder of images of one size.
+        Any file that `open_source` takes, an image, or a folder of images of one size, or of
+        folders of them, such as one a class.
     columns : list of str or None
         Columns of a table that are the data; None for all that are numbers.
     name : str or None
@@ -75,15 +81,20 @@ def read_table(path: str | PathLike[str], columns: Any = None, name: Any = None)
                 f"{file.name} is {w} x {h} pixels and {files[0].name} is {width} x {height}. All "
                 "images of a folder need one size."
             )
-    names = np.array([file.name for file in files])
-    return Table(np.array(images).reshape(len(files), -1), None, {"file": names}, images[0].shape)
+    others = {"file": np.array([file.name for file in files])}
+    if files[0].parent != Path(path) != files[0]:
+        others["folder"] = np.array([file.parent.name for file in files])
+    return Table(np.array(images).reshape(len(files), -1), None, others, images[0].shape)
 
 
 def image_files(path: str | PathLike[str]) -> list[Path]:
-    """The image that a path is, or those of a folder in the order of their names; else none."""
+    """The image that a path is, those of a folder by name, or those of its folders; else none."""
     path = Path(path)
-    found = sorted(path.iterdir()) if path.is_dir() else [path]
-    return [file for file in found if file.suffix.lower() in IMAGES and file.is_file()]
+    for found in (path.iterdir(), path.glob("*/*")) if path.is_dir() else ([path],):
+        images = [file for file in found if file.suffix.lower() in IMAGES and file.is_file()]
+        if images:
+            return sorted(images)
+    return []
 
 
 def read_image(path: str | PathLike[str], color: bool | None = None) -> np.ndarray:
@@ -123,8 +134,10 @@ def _has_color(image) -> bool:
     return image.mode in ("P", "RGB", "RGBA", "CMYK", "YCbCr", "LAB", "HSV")
 
 
-class SheetSource(RowSource):
-    """A sheet of an Excel file, as pandas reads it.
+class SheetSource(CSVSource):
+    """A sheet of an Excel file, read as the text table that it would be saved as.
+
+    So the same table has the same columns in either form.
 
     Parameters
     ----------
@@ -133,59 +146,24 @@ class SheetSource(RowSource):
         None for all columns of numbers.
     name : str or None
         Of the sheet; None for the first one.
+    format : TextFormat or None
+        Of cells that are text.
     """
 
-    def __init__(self, path: Path, columns=None, name: str | None = None):
+    def __init__(self, path: Path, columns=None, name=None, format: TextFormat | None = None):
         pandas = needed("pandas", "excel", path.name)
         if path.suffix.lower() == ".xlsx":
             needed("openpyxl", "excel", path.name)
         try:
-            frame = pandas.read_excel(path, sheet_name=0 if name is None else name)
+            sheet = 0 if name is None else name
+            frame = pandas.read_excel(path, sheet_name=sheet, header=None, dtype=object)
         except (ValueError, OSError, KeyError) as error:
             raise ValueError(f"{path.name} cannot be read as an Excel file: {error}") from error
-        if frame.empty:
-            raise ValueError(f"{path.name} has no rows. Add at least one.")
-        frame.columns = [str(column) for column in frame.columns]
-        if not frame.columns.is_unique:
-            raise ValueError(
-                f"{path.name}: two columns have the same name in {list(frame.columns)}. Rename one."
-            )
-        self.frame, self.name, self.n_rows = frame, path.name, len(frame)
-        self._take_columns({c: why_no_number(frame[c]) for c in frame.columns}, columns)
-        if columns is None:
-            # Columns of mostly numbers that are left out for a few cells.
-            told = ((column, why) for column, why in self.reasons.items() if " in row " in why)
-            self.notes = tuple(f"{path.name}: Column {c!r} is left out: {why}." for c, why in told)
-
-    def chunks(self, rows):
-        """Slices of rows."""
-        numbers = self.frame[self.columns]
-        for start in range(0, len(self.frame), rows):
-            yield numbers.iloc[start : start + rows].to_numpy(dtype=float, na_value=np.nan)
-
-    def others(self, names=None):
-        """Columns of any kind."""
-        names = self.left_out if names is None else names
-        return {name: self.frame[name].to_numpy() for name in names}
-
-
-def why_no_number(column) -> str | None:
-    """Why a column of a frame is not read as numbers; None if it is."""
-    pandas = needed("pandas", "excel")
-    if column.isna().all():
-        return "empty"
-    if pandas.api.types.is_numeric_dtype(column):
-        numbers = column.to_numpy()
-        counts = numbers[0] in (0, 1) and np.array_equal(
-            numbers, numbers[0] + np.arange(len(column))
-        )
-        return COUNTER if counts and str(column.name).startswith("Unnamed: ") else None
-    if pandas.api.types.is_datetime64_any_dtype(column):
-        return "dates"
-    known = column.dropna()
-    numbers = pandas.to_numeric(known, errors="coerce")
-    fault = known[numbers.isna()]
-    if len(fault) and numbers.notna().mean() > 0.5:
-        # Row 1 of a sheet is the header, and pandas counts from 0.
-        return f"{str(fault.iloc[0])!r} in row {int(fault.index[0]) + 2}"
-    return "text"
+        folder = mkdtemp(prefix="mercer-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        text = Path(folder, f"{path.name}.tsv")
+        frame.to_csv(text, sep="\t", index=False, header=False, encoding="utf-8")
+        # Cells that hold numbers have points.
+        plain = replace(format or TextFormat(), encoding="utf-8", decimal=".")
+        super().__init__(text, columns, plain, path.name)
+        self.n_rows = len(frame) - self.layout.header

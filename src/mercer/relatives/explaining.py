@@ -97,6 +97,23 @@ def gradient_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
     return engine.sum_rows(of_block, n, int(np.clip(room, 1, engine.stream_block)))
 
 
+def permuted_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
+    """The same of changes: what scores change by where a column is that of another row.
+
+    For columns that no gradient is known of, such as categories; these have no direction.
+    """
+    X, rng = np.array(X, dtype=float), np.random.default_rng(0)
+    S, changes = to_numpy(expansion.scores(X)), []
+    for j in range(X.shape[1]):
+        own = X[:, j].copy()
+        X[:, j] = rng.permutation(own)
+        changes.append(to_numpy(expansion.scores(X)) - S)
+        X[:, j] = own
+    size = np.array([np.abs(change).sum(axis=0) for change in changes])
+    length = np.array([np.linalg.norm(change, axis=1).sum() for change in changes])
+    return GradientSums(float(len(X)), np.zeros_like(size), size, length)
+
+
 def gradients(basis: Basis, X: Any, W: Any) -> Any:
     """Gradients of the inner products with sums W of basis vectors with respect to X, (n, d, b).
 
@@ -166,7 +183,8 @@ class Attribution:
         Names of the r components.
     size : array of shape (d, r)
         Mean over the rows of the size of the gradient, times the standard deviation of the
-        column: what a score changes by when the column does by one standard deviation.
+        column: what a score changes by when the column does by one standard deviation. Of a table
+        with categories, what it changes by when the column is that of another row.
     direction : array of shape (d, r)
         The same with signs, which cancel where a component rises with a column in one place
         and falls in another: from -1 (falls everywhere) to 1 (rises everywhere) of `size`.
@@ -175,7 +193,7 @@ class Attribution:
         of KPCA-IG.
     scale : array of shape (d,)
         Standard deviations of the columns in the training rows; ``size / scale[:, None]`` are
-        gradients for one unit.
+        gradients for one unit. Of a table with categories all are 1.
     n_rows : int
     """
 
@@ -226,13 +244,14 @@ class Attribution:
         shown = min(count, len(self.columns))
         heads = ["component", *(f"{i + 1}." for i in range(shown))]
         rows = [["all", *(f"{name} {value:.3g}" for name, value in self.top(None, count))]]
-        for j, name in enumerate(self.components):
+        for j in range(len(self.components)):
             top, direction = self.order(j)[:count], self.direction[:, j]
             signs = (
                 "+" if direction[i] > 0.5 else "-" if direction[i] < -0.5 else "±" for i in top
             )
             named = zip(top, signs, strict=True)
-            rows.append([name, *(f"{self.columns[i]} {s}{self.size[i, j]:.3g}" for i, s in named)])
+            cells = (f"{self.columns[i]} {s}{self.size[i, j]:.3g}" for i, s in named)
+            rows.append([str(j + 1), *cells])
         return heads, rows
 
     def _title(self) -> str:

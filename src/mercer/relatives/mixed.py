@@ -23,11 +23,13 @@ from sklearn.base import clone
 
 from ..compute import array_namespace, is_sparse, to_numpy
 from ..compute.arrays import Array
-from ..exceptions import tell
+from ..exceptions import TableWarning, tell
 from ..kernels import KERNELS, DirectKernel, Kernel, Pairs
 from ..kernels.base import WIDE_ROWS, farthest, median_row, same_for_all
 from ..kernels.coordinate import contiguous
 
+# Rows from which on a text that never comes twice is taken for a name.
+NAMED_ROWS = 10
 # Where new numbers far outside the range go, 1 or more from all training rows' numbers, and what
 # stands for missing entries and for categories that were not in the training rows.
 LOWEST, HIGHEST, MISSING, UNKNOWN = -1.0, 2.0, -3.0, -1.0
@@ -259,6 +261,12 @@ def learned(column: Any, name: str) -> tuple[tuple[str, ...] | None, float, floa
     """Categories, or least number and range of a column."""
     if not is_number(column):
         labels = tuple(sorted({label for label in labels_of(column, name) if label is not None}))
+        if len(labels) == len(column) >= NAMED_ROWS:
+            tell(
+                f"Column {name!r} is another category in every row, which only makes all rows less "
+                "alike. If it names the rows, leave it out (with the command: --id).",
+                TableWarning,
+            )
         if labels:
             return labels, 0.0, 1.0
     elif not np.isnan(numbers := numbers_of(column, name)).all():
