@@ -417,7 +417,7 @@ def test_refine_gains_digits_by_corrections():
     rest = np.empty((N, 0))
     R = A.draft @ U[:, :4] - U[:, :4] * values[:4]
     rough = Ritz(values[:10], U, R, (rest, rest))
-    pairs = refine(A, rough, 1e-9, Sizes(10, 10, 80), rng, watch).pairs(watch)
+    pairs = refine(A, 0, rough, 1e-9, Sizes(10, 10, 80), rng, watch).pairs(watch)
     assert pairs.converged and pairs.residuals.max() <= 1e-9
     check_eigenpairs(pairs, A.A, 4)
 

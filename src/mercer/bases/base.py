@@ -190,6 +190,10 @@ class GramBasis(Basis):
         """Let go of work arrays; they come back when needed."""
         return
 
+    def sums(self) -> tuple[float, Any] | None:
+        """The sum of the squares of all entries of G and its row sums, once a product met them."""
+        return None
+
     def is_constant(self) -> bool:
         """Whether all basis vectors are known to be equal."""
         return False

@@ -218,7 +218,7 @@ class PointGram(GramBasis, PointBasis):
     def store(self) -> Any:
         """Room for kept tiles: what the budget leaves beside everything else."""
         if not self.keeps:
-            return None
+            return TileStore()
         side, threads = self.engine.tiling(self.pairs)
         # The other precision has tiles in flight and prepared rows as well.
         others = 2 * threads * self.pairs.tile_bytes(side) + 3 * self.pairs.kept_bytes
@@ -289,6 +289,9 @@ class PointGram(GramBasis, PointBasis):
     def gram(self, W: Array) -> Array:
         """k(Z, Z) W, each tile above the diagonal used for both sides."""
         return self.kept_product(W, lambda: self.engine.pair_rows(self.pairs, W, self.store))
+
+    def sums(self) -> tuple[float, Any] | None:
+        return self.store.sums
 
     def rounded(self, W: Array) -> Array:
         """W in the type that the tiles of the engine multiply with."""

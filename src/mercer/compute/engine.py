@@ -14,19 +14,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from functools import partial
-from operator import iadd
 from typing import Any
 
 import numpy as np
 from array_api_compat import is_torch_array
 
 from .._packages import needed
-from .arrays import Array, is_on_device, itemsize, to_numpy
+from .arrays import Array, array_namespace, is_on_device, itemsize, to_numpy
 from .linalg import eigh, one_thread, times_few
 from .memory import format_bytes, parse_bytes
 
 # Entries of a matrix below which a thread, and mirroring half of it, cost more than the work.
 ALONE = 512**2
+# Rows of a tile that are summed at once, in the cache.
+SUMMED_ROWS = 64
 # Blocks of rows of a matrix that is mirrored, more of them where many threads share its tiles.
 MIRROR_PARTS = 4
 # What tiles overflow to is seen by whoever sums them.
@@ -41,6 +42,9 @@ class TileStore:
 
     def __init__(self, room: int = 0, empty: Callable = np.empty):
         self.room = room
+        #: Sum of the squares of all entries and sums of rows, in double precision, once a product
+        #: has met them; None until then.
+        self.sums: tuple[float, Array] | None = None
         self._empty = empty
         self._tiles: dict[tuple[int, int], Any] = {}
         self._lock = threading.Lock()
@@ -217,6 +221,11 @@ class TiledEngine:
         blocks = row_blocks(n, side)
         tiles = [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]
         total, turns = self.zeros((n, b)), Turns()
+        square, sums = [], np.zeros(n)
+
+        def add(block, part, numbers):
+            total[block] += part
+            sums[block] += numbers
 
         def work(tiles):
             scratch = self.empty((side, side), pairs.dtype)
@@ -230,13 +239,17 @@ class TiledEngine:
                     T = pairs.tile(rows, columns, out)
                     if kept is not None:
                         store.keep((i, j), T)
+                own, across, down = tile_sums(T) if store.sums is None else (0.0, 0.0, 0.0)
+                square.append((1 if i == j else 2) * own)
                 # Block k takes part in the tiles (0, k), (1, k), ..., (k, k), (k, k + 1), ...
-                turns.add(i, j, partial(iadd, total[rows], times_few(T, V[columns])))
+                turns.add(i, j, partial(add, rows, times_few(T, V[columns]), across))
                 if i != j:
-                    turns.add(j, i, partial(iadd, total[columns], times_few(T.T, V[rows])))
+                    turns.add(j, i, partial(add, columns, times_few(T.T, V[rows]), down))
 
         with self._shared(tiles, work, threads, turns) as mine:
             work(mine)
+        if store.sums is None:
+            store.sums = math.fsum(square), sums
         return total
 
     def _rectangular(self, pairs, V, side, threads):
@@ -465,6 +478,23 @@ def reported(tasks, waiting, ends: int, on_tiles: Callable):
     for task in tasks:
         yield task
         on_tiles(total - max(0, len(waiting) - ends), total)
+
+
+def tile_sums(T: Array) -> tuple[float, np.ndarray, np.ndarray]:
+    """The sum of the squares of all entries, and sums of rows and of columns, in double."""
+    if not isinstance(T, np.ndarray):
+        xp = array_namespace(T)
+        W = xp.astype(T, xp.float64)
+        return float(xp.sum(W * W)), to_numpy(xp.sum(W, axis=1)), to_numpy(xp.sum(W, axis=0))
+    square, rows, columns = 0.0, np.empty(T.shape[0]), np.zeros(T.shape[1])
+    wide, ones = np.empty((SUMMED_ROWS, T.shape[1])), np.ones(max(T.shape[1], SUMMED_ROWS))
+    for i in range(0, T.shape[0], SUMMED_ROWS):
+        some = wide[: T.shape[0] - i]
+        some[...] = T[i : i + SUMMED_ROWS]
+        square += float(np.vdot(some, some))
+        rows[i : i + SUMMED_ROWS] = some @ ones[: T.shape[1]]
+        columns += ones[: len(some)] @ some
+    return square, rows, columns
 
 
 def row_blocks(n: int, rows: int) -> list[slice]:

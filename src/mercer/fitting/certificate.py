@@ -6,10 +6,14 @@ from typing import Annotated, Literal
 import numpy as np
 
 from .._tables import html_table, text_table
+from ..solvers.base import Rounding
 from .remainder import Remainder
 
 # Eigenvalues below minus this share of the largest are no rounding.
 INDEFINITE_SHARE = 1e-5
+# Width of the interval of an eigenvalue, as a share of the first, from which on it is not proven to
+# be the one of its number.
+PROVEN_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,7 @@ class Certificate:
     kind : "bound" or "estimate"
         Whether the intervals hold for certain, rounding included, or are estimates.
     eigenvalue_lower, eigenvalue_upper : arrays of shape (r,)
-        Each interval holds a true eigenvalue; for landmarks and streams the one of its number.
+        The i-th interval holds the i-th exact eigenvalue.
     residuals : array of shape (r,) or None
         ``|K'u - l u|`` of every pair.
     captured_variance : (float, float)
@@ -33,6 +37,11 @@ class Certificate:
     indefinite : bool
         Whether negative eigenvalues were met: the kernel is then no inner product, and
         shares of variance lose their meaning.
+    n_proven : int
+        How many components are proven to be the leading ones: none was missed before them.
+    score_error : array of shape (r,) or None
+        Root mean square error of the scores of the training rows, as a share of their own root
+        mean square, at most; nan where a component may be mixed with others.
     confidence : float or None
         Probability at which the likely intervals hold, all of them at once; None where there are
         none.
@@ -49,6 +58,8 @@ class Certificate:
     converged: bool
     n_passes: Annotated[int, "[0, inf)"] = 1
     indefinite: bool = False
+    n_proven: Annotated[int, "[0, inf)"] = 0
+    score_error: Annotated[np.ndarray | None, "r wide or None"] = None
     confidence: Annotated[float, "[0, 1]"] | None = None
     likely_lower: Annotated[np.ndarray | None, "r wide or None"] = None
     likely_upper: Annotated[np.ndarray | None, "r wide or None"] = None
@@ -119,49 +130,109 @@ class Certificate:
         return html_table([], rows, caption="Certificate")
 
 
-def residual_certificate(
-    pairs, total: float, rounding: float = 0.0, uncertain: float = 0.0, definite: bool = False
+def certify(
+    pairs,
+    size: int,
+    total: float,
+    rounding: tuple[Rounding, ...],
+    *,
+    uncertain: float = 0.0,
+    definite: bool = False,
+    above: float = 0.0,
+    below: float = 0.0,
 ) -> Certificate:
-    """The certificate of an exact method: every eigenvalue within its residual of a true one.
+    """The certificate of an exact method.
 
     Parameters
     ----------
     pairs : Eigenpairs
         In order, rounding clipped.
+    size : int
+        Of the matrix.
     total : float
         The trace.
-    rounding : float
-        Largest change of the matrix, in norm, by rounding of its entries and products.
+    rounding : tuple of Rounding
+        Of the operator, and of its drafts where these are evidence.
     uncertain : float
-        How far the trace may be from the true one, beside that.
+        How far the trace may be from the true one, beside rounding.
     definite : bool
         Whether only rounding can make an eigenvalue negative.
+    above, below : float
+        What eigenvalues of the matrix are at most too large, and too small, by.
     """
-    values, known = pairs.values, pairs.bounded
+    values, slack = pairs.values, rounding[0].matrix
     floor = -INDEFINITE_SHARE * float(np.max(values, initial=0.0))
     if definite:
-        floor -= rounding
+        floor -= slack
     indefinite = bool(pairs.least is not None and pairs.least < floor)
-    around = pairs.residuals + rounding
-    lower, upper = values - around, values + around
+    around = pairs.residuals + slack
+    known = bool(pairs.evidence) and pairs.bounded
+    if known:
+        lower, upper = proven_ends(pairs, size, total, rounding, uncertain, definite)
+    else:
+        lower, upper = values - around, np.append(values + around, np.inf)
+    lower, upper = lower - above, upper + below
+    lower, upper[:-1] = np.minimum(lower, values), np.maximum(upper[:-1], values)
+    narrow = np.maximum(2 * around, PROVEN_SHARE * np.max(np.abs(values), initial=0.0))
+    proven = leading(upper[:-1] - lower <= narrow + above + below) if known else 0
     if not indefinite:
         lower = np.maximum(lower, 0.0)
-    error = rounding + uncertain
-    held, least = (upper, lower) if known else (values + rounding, values - rounding)
+    error = slack + uncertain + above + below
     # Along a direction K'u / sqrt(l) rows have the variance |K'u|^2 / l = l + |residual|^2 / l.
     beyond = np.where(values > 0, around * (around / np.where(values > 0, values, 1.0)), 0.0)
-    held = held + beyond * known
-    share = shares(float(least.sum()), float(held.sum()), total - error, total + error)
+    least, most = values - around, values + around + beyond
+    if not known:
+        least, most = values - slack, values + slack
+    share = shares(float(least.sum()), float(most.sum()), total - error, total + error)
     return Certificate(
         "bound" if known else "estimate",
         lower,
-        upper,
-        pairs.residuals if known else None,
+        upper[:-1],
+        pairs.residuals if pairs.bounded else None,
         share,
         pairs.converged,
         pairs.n_passes,
         indefinite,
+        n_proven=proven,
+        score_error=score_errors(values, around + above + below, lower, upper, slack),
     )
+
+
+def proven_ends(pairs, size, total, rounding, uncertain, definite) -> tuple:
+    """Ends between which the first r eigenvalues lie, each as that of its number, and r + 1.
+
+    Every precision narrows what the one before it says.
+    """
+    r = pairs.values.size
+    lower, upper = np.full(r, -np.inf), np.full(r + 1, np.inf)
+    coarse = None
+    for seen in pairs.evidence:
+        slack = rounding[seen.level]
+        around, k = slack.matrix + seen.doubt, min(r, seen.values.size)
+        rests = seen.rests(size, total + uncertain, definite, slack, coarse)
+        coarse = seen.ends(rests, r + 8) + around
+        lower[:k] = np.maximum(lower[:k], seen.values[:k] - around)
+        upper = np.minimum(upper, np.append(coarse, np.full(r + 1, coarse[-1]))[: r + 1])
+    return lower, upper
+
+
+def score_errors(values, around, lower, upper, slack: float) -> np.ndarray:
+    """Root mean square error of the scores of the training rows, as a share of their own.
+
+    The sine of the angle between a direction and the true one is at most the residual over the
+    distance to all other eigenvalues (Davis and Kahan); nan where nothing separates them.
+    """
+    gap = np.minimum(np.append(np.inf, lower[:-1])[: values.size] - values, values - upper[1:])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sine = np.where(gap > 0, around / gap, np.inf)
+        stretch = np.sqrt(upper[:-1] / lower) - 1
+        error = np.sqrt(2) * sine + stretch + slack / values
+    return np.where((sine < 1) & (error < 1), error, np.nan)
+
+
+def leading(proven) -> int:
+    """How many are true before the first that is not."""
+    return int(np.logical_and.accumulate(proven).sum())
 
 
 def projection_certificate(
@@ -228,27 +299,6 @@ def projection_certificate(
         pairs.converged,
         indefinite=indefinite,
         **likely,
-    )
-
-
-def series_certificate(pairs, total: float, above: float, below: float) -> Certificate:
-    """The certificate of a kernel that is replaced by a series close to it everywhere.
-
-    Parameters
-    ----------
-    pairs : Eigenpairs
-    total : float
-        Trace of the centered Gram matrix.
-    above, below : float
-        What eigenvalues of the series are at most too large, and too small, by.
-    """
-    values = pairs.values
-    lower = np.maximum(values - pairs.residuals - above, 0.0)
-    upper = values + pairs.residuals + below
-    slack = above + below
-    share = shares(float(lower.sum()), float(upper.sum()), total - slack, total + slack)
-    return Certificate(
-        "bound", lower, upper, pairs.residuals, share, pairs.converged, pairs.n_passes
     )
 
 

@@ -15,16 +15,16 @@ import numpy as np
 from ..bases import Basis, FourierBasis, GramBasis, TrigonometricMoments, Whitening
 from ..bases.whitening import on_host
 from ..compute import match_sparsity, on_device_of, stack_rows, to_numpy
-from ..compute.arrays import Array
+from ..compute.arrays import Array, dtype_name
 from ..compute.linalg import peak_signs, self_product
 from ..operators import CenteredGram, DenseOperator, ToeplitzCovariance
 from ..solvers import Eigenpairs
+from ..solvers.base import Rounding
 from .certificate import (
     INDEFINITE_SHARE,
     Certificate,
+    certify,
     projection_certificate,
-    residual_certificate,
-    series_certificate,
 )
 from .expansion import KernelExpansion
 from .moments import Moments
@@ -164,7 +164,7 @@ class GramProblem(Problem):
 
     @cached_property
     def total(self) -> float:  # type: ignore[override]
-        return self.operator.trace()
+        return float(self.operator.diagonal().sum())
 
     @property
     def scale(self) -> float:  # type: ignore[override]
@@ -178,9 +178,17 @@ class GramProblem(Problem):
         Entries of a definite kernel have a rounding of at most c sqrt(k_ii k_jj), so that the
         matrix of all of them has a norm of at most c tr K.
         """
-        sums = EPS * (SUM_ROUNDING * np.sqrt(self.count) + ENTRY_ROUNDING)
+        return self._rounding(self.basis).matrix
+
+    def _rounding(self, basis: GramBasis) -> Rounding:
+        """What rounding in the precision of a basis may change."""
+        eps, size = float(np.finfo(dtype_name(basis.dtype)).eps), self._size()
+        # Sums over tiles are in double precision.
+        length = self.count if basis.dtype == np.float64 else min(self.count, 1024)
+        sums = eps * (SUM_ROUNDING * np.sqrt(length) + ENTRY_ROUNDING)
         weighted = 1 if self.weights is None else WEIGHTED_ROUNDING
-        return weighted * (self.basis.rounding() + sums) * self._size()
+        matrix = weighted * (basis.rounding() + sums) * size
+        return Rounding(matrix, weighted * eps * size, 4 * EPS * size**2)
 
     def _size(self) -> float:
         """The sum of k(x, x), or of typical entries where these may be larger."""
@@ -200,12 +208,26 @@ class GramProblem(Problem):
             V = pairs.vectors / on_device_of(self.operator.weights**0.5, pairs.vectors)[:, None]
             pairs = replace(pairs, vectors=V * on_device_of(peak_signs(to_numpy(V)), V))
         pairs = self._with_least(pairs)
-        certificate = residual_certificate(
-            pairs, self.total, self.slack, self.uncertain, self.basis.kernel.definite
+        certificate = certify(
+            pairs,
+            self.size,
+            self.total,
+            self.roundings(pairs),
+            uncertain=self.uncertain,
+            definite=self.basis.kernel.definite,
         )
         expansion = self.expand(pairs)
         self.basis.release()
         return Result(expansion, certificate, pairs, vectors=pairs.vectors)
+
+    def roundings(self, pairs: Eigenpairs) -> tuple[Rounding, ...]:
+        """What rounding may change, in every precision that the pairs have evidence of."""
+        used: Any = self.basis if self.kept is None else self.kept
+        found = [self._rounding(used)]
+        while len(found) <= max((seen.level for seen in pairs.evidence), default=0):
+            used = used.draft
+            found.append(self._rounding(used))
+        return tuple(found)
 
     def expand(self, pairs: Eigenpairs) -> KernelExpansion:
         """The mean and the directions with weights `vectors` over the roots of `values`."""
@@ -414,7 +436,7 @@ class ColumnProblem(ReducedProblem):
         top = float(np.max(pairs.values, initial=0.0))
         growth = np.sqrt(top / np.where(pairs.values > 0, pairs.values, top or 1.0))
         rounded = replace(pairs, residuals=pairs.residuals + self.rounding * self.total * growth)
-        return residual_certificate(rounded, self.total)
+        return certify(rounded, self.size, self.total, (Rounding(),), definite=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -469,9 +491,9 @@ class FourierProblem(Problem):
 
     def result(self, pairs: Eigenpairs) -> Result:
         grid, n, slack = self.basis.frequencies, self.sums.count, self.slack
-        certificate = series_certificate(
-            pairs, self.total, n * grid.alias + slack, n * (grid.cut + grid.alias / 2) + slack
-        )
+        rounding = Rounding(slack, slack, EPS * self.scale**2)
+        off = {"above": n * grid.alias, "below": n * (grid.cut + grid.alias / 2)}
+        certificate = certify(pairs, self.size, self.total, (rounding,), definite=True, **off)
         return Result(self.expand(pairs), certificate, pairs)
 
 

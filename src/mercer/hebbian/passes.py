@@ -129,7 +129,7 @@ def hebbian_eigenpairs(
     # The start comes before anything else is asked of the operator, which learns its row
     # means from the first product.
     begin = _start(gram, gain, q, scale, start, rng)
-    variance = gram.trace() / n
+    variance = float(gram.diagonal().sum()) / n
     if not variance > 0:  # the residuals say whether the matrix is zero
         U = gram.vectors(np.eye(n, r))
         return Eigenpairs(np.zeros(r), U, column_norms(gram @ U)), _history([], q, r)

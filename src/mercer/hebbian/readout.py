@@ -64,7 +64,7 @@ def nystroem_pairs(gram, V, Z, r, n_passes=0):
     outside = column_norms(U - V @ (V.T @ U))
     # Both factors are differences: rounding must not make a bound of zero.
     rounding = 10 * np.finfo(dtype_name(Z.dtype)).eps
-    rest = max(gram.trace() - float(values.sum()), 0.0)
+    rest = max(float(gram.diagonal().sum()) - float(values.sum()), 0.0)
     bounds = rest * outside + rounding * max(float(values[0]), 0.0)
     least = None
     if not gram.definite:  # what Nystroem leaves out of an indefinite matrix bounds nothing

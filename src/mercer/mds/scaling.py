@@ -379,7 +379,7 @@ def estimated_spectrum(operator, pairs: Eigenpairs, rng) -> Spectrum:
     values = np.where(values < -noise * abs(float(pairs.values[0])), values, 0.0)
     weights = np.square(Y[:PROBES].T @ B).sum(axis=1) / PROBES
     negative = float(weights @ np.maximum(-values, 0.0))
-    total = float(operator.trace())
+    total = float(operator.diagonal().sum())
     return Spectrum(total, total + 2 * negative, float(values[-1]), exact=False)
 
 
@@ -400,7 +400,7 @@ def corrected(task: Task, D=None):
         constant, mean = -eigvalsh(double_centered(D))[0], np.mean(np.square(D))
     else:
         operator = tiled(task, task.distance)
-        constant, mean = -least_eigenvalue(task, operator), 2 * operator.trace() / task.n
+        constant, mean = -least_eigenvalue(task, operator), 2 * float(operator.diagonal().mean())
     constant, same = max(float(constant), 0.0), SAME_POINT * float(np.sqrt(mean))
     return LiftedDistance(task.distance, task.correction, constant, same), constant
 

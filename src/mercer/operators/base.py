@@ -1,6 +1,7 @@
 """The contract of a symmetric operator, one held in memory, multiples, and starts from a sample."""
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -72,9 +73,9 @@ class SymmetricOperator(ABC):
         n = self.shape[0]
         return np.array([float(self.rows(slice(i, i + 1))[0, i]) for i in range(n)])
 
-    def trace(self) -> float:
-        """The sum of all eigenvalues."""
-        return float(self.diagonal().sum())
+    def square(self) -> float | None:
+        """The sum of the squares of all eigenvalues, where products have met all entries."""
+        return None
 
     def magnitude(self) -> float:
         """The size of its entries, about; 1 where they are known to be harmless."""
@@ -114,6 +115,9 @@ class DenseOperator(SymmetricOperator):
     def diagonal(self) -> Array:
         return self.A.diagonal()
 
+    def square(self) -> float | None:
+        return float((self.A * self.A).sum())
+
     def magnitude(self) -> float:
         # No entry of a definite matrix exceeds the largest of its diagonal.
         return float(abs(self.A.diagonal()).max()) if self.shape[0] else 1.0
@@ -140,8 +144,8 @@ class Multiple(SymmetricOperator):
 
     # The start is random: that of A may overflow, or leads to the wrong end of its spectrum.
 
-    @property
-    def draft(self) -> Any:
+    @cached_property
+    def draft(self) -> Any:  # type: ignore[override]
         draft = self.operator.draft
         return None if draft is None else Multiple(draft, self.factor)
 
@@ -153,6 +157,10 @@ class Multiple(SymmetricOperator):
 
     def diagonal(self) -> Array:
         return self.operator.diagonal() * self.factor
+
+    def square(self) -> float | None:
+        found = self.operator.square()
+        return None if found is None else found * self.factor**2
 
     def reserve(self, size: int) -> None:
         self.operator.reserve(size)

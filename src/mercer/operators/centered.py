@@ -164,6 +164,16 @@ class CenteredGram(SymmetricOperator):
             d = d - 2 * means + self._mean(means)
         return d if self.weights is None else self._roots(d) ** 2 * d
 
+    def square(self) -> float | None:
+        """That of the entries, less that of the means; not known of weighted rows."""
+        found = self.basis.sums()
+        if found is None or self.weights is not None:
+            return None
+        square, sums = found
+        if not self.center:
+            return square
+        return square - 2 * float(np.vdot(sums, sums)) / sums.size + float(sums.mean()) ** 2
+
     def magnitude(self) -> float:
         # Before centering.
         d = abs(self.basis.diagonal())

@@ -18,12 +18,13 @@ from ..bases import Landmarks
 from ..compute import array_namespace, make_engine, on_device_of, to_numpy
 from ..compute.arrays import Array
 from ..compute.linalg import eigh, peak_signs, self_product, thin_svd
-from ..fitting.certificate import Certificate, projection_certificate, residual_certificate, shares
+from ..fitting.certificate import Certificate, certify, projection_certificate, shares
 from ..fitting.problems import ColumnProblem, GramProblem, Problem, ReducedProblem, Result
 from ..kernels import Kernel
 from ..operators import DenseOperator, SymmetricOperator
 from ..selectors import GreedyCholesky
 from ..solvers import Eigenpairs
+from ..solvers.base import Rounding
 
 # Singular values of target features below this share of the largest are rounding.
 RANK_SHARE = 1e-10
@@ -263,7 +264,10 @@ class SupervisedGram(Supervised):
             # Some directions of the target are all that a few components were searched in.
             pairs = replace(pairs, least=float(np.linalg.eigvalsh(self.small)[0]))
         uncertain = self.norm * self.inner.uncertain
-        certificate = residual_certificate(pairs, self.total, self.slack, uncertain, definite)
+        rounding = tuple(part.scaled(self.norm) for part in self.inner.roundings(pairs))
+        certificate = certify(
+            pairs, self.size, self.total, rounding, uncertain=uncertain, definite=definite
+        )
         found = self.inner.expand(pairs), certificate, pairs, pairs.vectors
         self.inner.basis.release()
         return SupervisedResult(*found, variances=variances)
@@ -298,7 +302,8 @@ class SupervisedReduced(Supervised):
         inner = self.inner
         if isinstance(inner, ColumnProblem):
             rounding = self.norm * inner.rounding * inner.total
-            return residual_certificate(pairs, self.total, rounding, definite=True)
+            known = (Rounding(rounding, rounding, rounding * self.total),)
+            return certify(pairs, self.size, self.total, known, definite=True)
         remainder = None if inner.remainder is None else inner.remainder.scaled(self.norm)
         lost = self.norm * inner.lost
         found = projection_certificate(

@@ -14,6 +14,139 @@ from sklearn.base import BaseEstimator, clone
 from ..compute import on_device_of
 from ..compute.linalg import peak_signs
 from ..operators import SymmetricOperator
+from ._linalg import inner
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """What rounding may change in a matrix and in products with it.
+
+    Attributes
+    ----------
+    matrix : float
+        The matrix, in norm.
+    product : float
+        A product with a unit vector.
+    square : float
+        The sum of the squares of all entries.
+    """
+
+    matrix: float = 0.0
+    product: float = 0.0
+    square: float = 0.0
+
+    def scaled(self, unit: float) -> "Rounding":
+        """The same of the matrix times a number."""
+        return Rounding(self.matrix * unit, self.product * unit, self.square * unit**2)
+
+
+NO_ROUNDING = Rounding()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the products with an orthonormal basis Q say about all eigenvalues of a matrix A.
+
+    With T = Q'AQ, R = A Q - Q T, and no eigenvalue of A orthogonal to Q above gamma, A has at most
+    as many eigenvalues above mu > gamma as T + R'R / (mu - gamma) has: by Schur's complement and
+    Sylvester's law of inertia. Those of T are lower ends (Cauchy).
+
+    Attributes
+    ----------
+    values : array of shape (k,)
+        Ritz values, largest first: T is diagonal.
+    RR : array of shape (k, k)
+        R'R.
+    square : float or None
+        The sum of the squares of all eigenvalues of A.
+    rest : float or None
+        A value for gamma, where it is known.
+    level : int
+        0 where A is the operator itself, 1 for its draft, 2 for the draft of that.
+    doubt : float
+        What the values may be off by, beside rounding.
+    """
+
+    values: np.ndarray
+    RR: np.ndarray
+    square: float | None = None
+    rest: float | None = None
+    level: int = 0
+    doubt: float = 0.0
+
+    def scaled(self, unit: float) -> "Evidence":
+        """The same of A times a number."""
+        square = None if self.square is None else self.square * unit**2
+        rest = None if self.rest is None else self.rest * unit
+        values, RR, doubt = self.values * unit, self.RR * unit**2, self.doubt * unit
+        return replace(self, values=values, RR=RR, square=square, rest=rest, doubt=doubt)
+
+    def rests(
+        self,
+        size: int,
+        total: float,
+        definite: bool,
+        slack: Rounding = NO_ROUNDING,
+        coarse: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Gamma for the first 1, 2, ... k vectors of the basis alone: the least of some bounds.
+
+        Parameters
+        ----------
+        size, total : int, float
+            Number of all eigenvalues, and their sum.
+        definite : bool
+            Whether only rounding makes any of them negative.
+        slack : Rounding
+        coarse : array or None
+            Upper ends of leading eigenvalues that are known already.
+        """
+        k = np.arange(1, self.values.size + 1)
+        rest, off = total - np.cumsum(self.values), (k + 1) * slack.matrix
+        found = np.full(k.size, np.inf)
+        if self.rest is not None or k.size >= size:
+            found[-1] = self.values[-1] if self.rest is None else self.rest
+        if definite:
+            found = np.minimum(found, np.maximum(rest + off, 0.0))
+        if self.square is not None:
+            # Of m numbers with this sum and sum of squares (Wolkowicz and Styan 1980).
+            m, norm = np.maximum(size - k, 1), np.sqrt(np.cumsum(self.values**2))
+            square = self.square - norm**2 - 2 * np.cumsum(np.diag(self.RR))
+            square = square + slack.square + 4 * slack.product * norm
+            spread = square - m * np.maximum(np.abs(rest) - off, 0.0) ** 2 / m**2
+            spread = np.sqrt(np.maximum(spread, 0.0) * (m - 1) / m)
+            found = np.minimum(found, (rest + off) / m + spread)
+        if coarse is not None:
+            # Ky Fan: a basis and one more vector hold no more than the leading eigenvalues do.
+            most = np.append(coarse, np.full(k.size + 1, coarse[-1]))[: k.size + 1].cumsum()[1:]
+            doubt = k * (slack.matrix + self.doubt)
+            found = np.minimum(found, most - np.cumsum(self.values) + doubt)
+        return found
+
+    def ends(self, rests: np.ndarray, wanted: int) -> np.ndarray:
+        """Upper ends of the first k + 1 eigenvalues of A, by gamma for each part of the basis.
+
+        Those of the first `wanted` are as narrow as may be.
+        """
+        k, values = self.values.size, self.values
+        ends, first, parts = np.full(k + 1, np.inf), 0, []
+        while first < min(wanted, k):
+            # The part that leaves the least serves all that it has.
+            first += 1 + int(np.argmin(rests[first:]))
+            parts.append(first)
+        for i in np.unique(np.linspace(0, len(parts) - 1, PARTS).astype(int)) if parts else ():
+            size = parts[i]
+            gamma, theta, RR = float(rests[size - 1]), values[:size], self.RR[:size, :size]
+            ends[size:] = np.minimum(ends[size:], gamma)
+            norm, clear = np.sqrt(max(float(np.trace(RR)), 0.0)), theta[:wanted] - gamma
+            ends[:size] = np.minimum(ends[:size], np.maximum(theta, gamma) + norm)
+            if clear[0] > 0:
+                # Values of mu - gamma, from those for the first down to that for the last.
+                last = max(float(np.min(clear[clear > 0])), clear[0] / 256)
+                for reach in np.geomspace(clear[0], last, RUNGS if size < 100 else 2) / 2:
+                    raised = np.linalg.eigvalsh(np.diag(theta) + RR / reach)[::-1]
+                    ends[:size] = np.minimum(ends[:size], np.maximum(raised, gamma + reach))
+        return np.minimum.accumulate(ends)
 
 
 @dataclass(frozen=True)
@@ -40,6 +173,8 @@ class Eigenpairs:
         it have directions U L^{-1/2} that are orthonormal only in the limit.
     searched : bool
         Whether `least` comes from a search of the whole matrix for negative eigenvalues.
+    evidence : tuple of Evidence
+        What is known of all eigenvalues, from the coarsest precision to the finest.
     """
 
     values: np.ndarray
@@ -51,6 +186,7 @@ class Eigenpairs:
     bounded: bool = True
     ritz: bool = True
     searched: bool = False
+    evidence: tuple[Evidence, ...] = ()
 
     def scaled(self, unit: float) -> "Eigenpairs":
         """The pairs of the operator times a number."""
@@ -58,7 +194,8 @@ class Eigenpairs:
             return self
         least = None if self.least is None else self.least * unit
         values, residuals = self.values * unit, self.residuals * unit
-        return replace(self, values=values, residuals=residuals, least=least)
+        seen = tuple(e.scaled(unit) for e in self.evidence)
+        return replace(self, values=values, residuals=residuals, least=least, evidence=seen)
 
     def leading(self, count: int) -> "Eigenpairs":
         """The first `count` pairs."""
@@ -68,6 +205,12 @@ class Eigenpairs:
             vectors=self.vectors[:, :count],
             residuals=self.residuals[:count],
         )
+
+
+def ritz_evidence(values, U, AU, square: float | None = None, level: int = 0) -> Evidence:
+    """What Ritz pairs and the products A U say."""
+    R = AU - U * on_device_of(values, U)
+    return Evidence(values, inner(R, R), square, level=level)
 
 
 class NoConvergence(ValueError):
@@ -107,6 +250,8 @@ def silent(state: PassState) -> bool:
 # Residuals, as shares of the largest eigenvalue, below which float64 passes gain nothing
 # for eigenvalues (their error is the square): what tol=0 asks for.
 FULL_FLOOR = 1e-9
+# Parts of a basis, and values of mu for each, that upper ends are looked for with at most.
+PARTS, RUNGS = 4, 4
 
 
 class Solver(BaseEstimator, ABC):

@@ -34,7 +34,7 @@ from ._linalg import (
     tall,
     times,
 )
-from .base import FULL_FLOOR, Eigenpairs, PassState, Report, Solver, silent
+from .base import FULL_FLOOR, Eigenpairs, Evidence, PassState, Report, Solver, silent
 from .peers import Dense
 
 # Residuals, as shares of the largest eigenvalue, below which single-precision passes stop gaining.
@@ -57,7 +57,11 @@ MAX_PASSES = 100
 # Rows of the largest vectors' entries, whose rounding is measured: outliers hold most of it.
 LARGEST_ROWS = 64
 # Others on which it is sampled, and the safety factor on the sampled estimate.
-ROUNDING_ROWS, ROUNDING_FACTOR = 256, 2.0
+ROUNDING_ROWS, ROUNDING_FACTOR = 1024, 2.0
+# Standard deviations of what such a sample says of an eigenvalue that it may be off by.
+SHIFT_FACTOR = 6.0
+# Rows up to which all of the product is made in full precision in place of a sample.
+WHOLE_ROWS = 8192
 # Times what the draft was seen to change other vectors by that it may change corrections by; 4.6
 # was met once in 30,000 drawn problems, and elsewhere less than 2.
 DOUBT_FACTOR = 8.0
@@ -117,15 +121,17 @@ class BlockKrylov(Solver):
         draft = operator.draft or operator
         # Passes with a draft gain nothing below its floor.
         floor = FULL_FLOOR if operator.draft is None else DRAFT_FLOOR
-        ritz = search(draft, max(watch.tol, floor), sizes, rng, watch)
+        level = int(operator.draft is not None)
+        ritz = search(draft, level, max(watch.tol, floor), sizes, rng, watch)
         enough = ritz.values.size >= n_components
         if watch.spent and enough and operator.draft is None:
             return ritz.pairs(watch)
-        if operator.draft and enough and (watch.tol >= DRAFT_FLOOR or watch.spent):
+        rough = n > WHOLE_ROWS and watch.tol >= DRAFT_FLOOR
+        if operator.draft and enough and (rough or watch.spent):
             pairs = with_rounding(operator, ritz, rng, watch)
             if pairs.converged or watch.over:
                 return pairs
-        ritz = refine(operator, ritz, watch.tol, sizes, rng, watch, DOUBT_FACTOR)
+        ritz = refine(operator, 0, ritz, watch.tol, sizes, rng, watch, DOUBT_FACTOR)
         if ritz.doubt and not operator.even:
             return with_rounding(operator, ritz, rng, watch)
         return ritz.pairs(watch)
@@ -181,6 +187,7 @@ class Ritz:
             converged=bool(np.max(residuals) <= watch.tol * top(self.values)),
             n_passes=watch.n_passes,
             least=watch.least,
+            evidence=watch.evidence,
         )
 
 
@@ -189,6 +196,7 @@ class Watch:
 
     def __init__(self, wanted, max_passes, tol, report):
         self.wanted, self.max_passes, self.tol, self.report = wanted, max_passes, tol, report
+        self._seen: dict[int, Evidence] = {}
         self.n_passes = 0
         self.stopped = False
         self.least = 0.0
@@ -201,6 +209,15 @@ class Watch:
         state = PassState(self.n_passes, values[: self.wanted].copy(), residual, self.tol)
         self.stopped |= bool(self.report(state))
         return residual
+
+    def see(self, A, level, values, RR) -> None:
+        """Note what the products with a basis say about A, the operator or a draft of it."""
+        self._seen[level] = Evidence(values, RR, A.square(), level=level)
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """What was noted last of each precision."""
+        return tuple(self._seen[level] for level in sorted(self._seen, reverse=True))
 
     @property
     def spent(self) -> bool:
@@ -218,16 +235,16 @@ def top(values) -> float:
     return max(float(np.max(np.abs(values))), np.finfo(float).tiny)
 
 
-def search(A, tol, sizes, rng, watch) -> Ritz:
+def search(A, level, tol, sizes, rng, watch) -> Ritz:
     """Ritz pairs of A to a residual of about `tol`: on its draft first, where it has one."""
     goal = DRAFT_GOAL * tol
     if A.draft is None:
-        return krylov(A, A.start(sizes.block, rng), sizes, goal, watch)
-    ritz = search(A.draft, max(tol, COARSE_FLOOR), sizes, rng, watch)
-    return refine(A, ritz, goal, sizes, rng, watch)
+        return krylov(A, level, A.start(sizes.block, rng), sizes, goal, watch)
+    ritz = search(A.draft, level + 1, max(tol, COARSE_FLOOR), sizes, rng, watch)
+    return refine(A, level, ritz, goal, sizes, rng, watch)
 
 
-def krylov(A, V, sizes, goal, watch) -> Ritz:
+def krylov(A, level, V, sizes, goal, watch) -> Ritz:
     """Ritz pairs of A, as many as are carried, whose wanted residuals are below `goal`.
 
     Where the spectrum is flat, small residuals come before the leading pairs are met, so the
@@ -250,7 +267,9 @@ def krylov(A, V, sizes, goal, watch) -> Ritz:
         moved = float(np.max(np.abs(leading - before))) / top(leading) if same else np.inf
         before = leading
         if (q >= sizes.carried and max(residual, moved) <= goal) or watch.over:
-            return ritz_pairs(Q[:, :q], values, Y, times(V, B @ Y[new, : sizes.kept]), sizes, watch)
+            outside = B @ Y[new]
+            watch.see(A, level, values, outside.T @ outside)
+            return ritz_pairs(Q[:, :q], values, Y, times(V, outside[:, : sizes.kept]), sizes, watch)
         if q + b > sizes.columns:
             # Restart from the leading Ritz vectors, on which T is diagonal.
             kept = min(sizes.carried, q)
@@ -287,11 +306,17 @@ def with_rounding(operator, ritz, rng, watch) -> Eigenpairs:
     product = to_numpy(operator.rows_times(index, U))
     some = to_numpy(U[index])
     change = product - some * values - to_numpy(ritz.R[index])
-    shift = weights @ (some * change)
+    shift = weights @ (some * change) / (weights @ some**2)
     trust = np.where(weights > 1, ROUNDING_FACTOR**2, 1.0)
     residuals = column_norms(ritz.R) + np.sqrt((trust * weights) @ change**2)
     converged = bool(np.max(residuals) <= watch.tol * top(ritz.values))
-    return Eigenpairs(values + shift, U, residuals, converged, watch.n_passes, watch.least)
+    spread = np.sqrt((weights * (weights - 1)) @ (some * (change - some * shift)) ** 2)
+    RR = np.eye(r) * float(residuals @ residuals)
+    seen = Evidence(values + shift, RR, doubt=SHIFT_FACTOR * float(np.max(spread)))
+    evidence = (*watch.evidence, seen)
+    return Eigenpairs(
+        values + shift, U, residuals, converged, watch.n_passes, watch.least, evidence=evidence
+    )
 
 
 def rounding_rows(U, rng):
@@ -308,7 +333,7 @@ def rounding_rows(U, rng):
     return index[places], weights[places]
 
 
-def refine(A, ritz, goal, sizes, rng, watch, caution=1.0) -> Ritz:
+def refine(A, level, ritz, goal, sizes, rng, watch, caution=1.0) -> Ritz:
     """Ritz pairs of A from those of its draft: one product with A, and corrections by the draft.
 
     Repeated where a correction is too large for `caution` times the draft's rounding of it not to
@@ -330,6 +355,7 @@ def refine(A, ritz, goal, sizes, rng, watch, caution=1.0) -> Ritz:
             AU = A @ U
         values, U, AU = rayleigh_ritz(U, AU)
         R = AU - U * on_device_of(values, U)
+        watch.see(A, level, values, inner(R, R))
         residual = watch(values, column_norms(R[:, :r]))
         stuck = residual > previous / 2
         if residual <= goal or watch.over or (stuck and draft is A):

@@ -29,7 +29,7 @@ from ..compute.linalg import self_product
 from ..operators import SymmetricOperator
 from ..operators.base import padded
 from ._linalg import column_norms, inner, qr, small_eigh, times
-from .base import FULL_FLOOR, Eigenpairs, PassState, Report, Solver, silent
+from .base import FULL_FLOOR, Eigenpairs, PassState, Report, Solver, ritz_evidence, silent
 
 FETCH = 128  # rows fetched at once where they are used one at a time
 MOST_PRODUCTS = 100  # a spectrum that needs more is one for block Krylov
@@ -111,7 +111,8 @@ class GramPower(Solver):
             Z = operator @ V
             values, Q = small_eigh(inner(V, Z))
             V, Z, done = times(V, Q), times(Z, Q), done + 1
-            residuals = column_norms(Z - V * on_device_of(values, V))
+            seen = ritz_evidence(values, V, Z, operator.square())
+            residuals = np.sqrt(np.diag(seen.RR))
             share = float(residuals[:r].max()) / max(float(values[0]), TINY)
             stop = report(PassState(done, values[:r].copy(), share, tol))
             if share <= tol or stop or done >= (self.max_passes or np.inf):
@@ -126,6 +127,7 @@ class GramPower(Solver):
             converged=share <= max(tol, FULL_FLOOR),
             n_passes=done,
             least=float(values[-1]),
+            evidence=(seen,),
         )
 
     def _recursion(self, operator, r, rng, tol, report):

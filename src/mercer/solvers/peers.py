@@ -1,6 +1,5 @@
 """The solvers that scikit-learn names, on operators: LAPACK, ARPACK, randomized and LOBPCG."""
 
-import math
 import warnings
 from functools import partial
 from typing import Any
@@ -13,15 +12,17 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.linalg import cholesky, leading_eigh
 from ..operators import SymmetricOperator
-from ._linalg import column_norms, inner, qr, rayleigh_ritz, small_eigh, times
+from ._linalg import column_norms, qr, rayleigh_ritz, small_eigh
 from .base import (
     FULL_FLOOR,
     NEGATIVE_SHARE,
     Eigenpairs,
+    Evidence,
     NoConvergence,
     Report,
     Solver,
     reported,
+    ritz_evidence,
     silent,
 )
 
@@ -33,6 +34,8 @@ BESIDE = 5
 # Steps of Lanczos beside what ARPACK has found, eight of which found all of 69 misses, and the
 # share of the largest eigenvalue by which they must exceed the last value found.
 PROBES, MISSED = 8, 1e-10
+# Before them, of so many components, a block of some vectors more than components.
+SPARE, MANY = 16, 10
 # Restarts after which the pairs that ARPACK has are taken out and it begins anew.
 RESTARTS = 300
 
@@ -80,22 +83,30 @@ class Dense(Solver):
                 )
             # By columns, as LAPACK reads it: it works on the lower triangle, leaves the upper one.
             A, diagonal = A.T, A.diagonal().copy()
-            every = r == n or (finds_all(n, r) if self.subset is None else not self.subset)
-            values, U = leading_eigh(A, n if every else r)
+            every = r >= n - 1 or (finds_all(n, r) if self.subset is None else not self.subset)
+            # One more than is wanted: how large the next is.
+            values, U = leading_eigh(A, n if every else r + 1)
             if values.size < r:
                 # LAPACK's choice for a few pairs loses some where all are equal to rounding.
                 values, U = leading_eigh(operator.to_dense().T, n)
-            least, values, U = float(values[-1]), values[:r], U[:, :r]
+            least, U = float(values[-1]), U[:, :r]
             # LAPACK's own bound on the residuals, a modest multiple of n eps |A|.
             residuals = np.full(r, n * np.finfo(float).eps * np.max(np.abs(values)))
             if not every:
                 A.flat[:: n + 1] = diagonal
                 if r <= n // (FEW if definite else 4):
-                    residuals = column_norms(dsymm(1.0, A, U) - U * values)
+                    residuals = column_norms(dsymm(1.0, A, U) - U * values[:r])
                 if not definite:
                     least = min(least, negative_bound(A, values[0]))
-        found = {"least": least, "searched": not definite, "converged": True}
+        found: dict = {"least": least, "searched": not definite, "converged": True}
+        found["evidence"] = (lapack_evidence(values[: r + 1], n),)
         return reported(report, tol, values[:r], U, residuals, 1, **found)
+
+
+def lapack_evidence(values, n: int) -> Evidence:
+    """What LAPACK says: each value is that of its number, to n eps |A|."""
+    rounding = n * np.finfo(float).eps * float(np.max(np.abs(values), initial=0.0))
+    return Evidence(values, rounding**2 * np.eye(values.size), rest=float(values[-1]) + rounding)
 
 
 def finds_all(n: int, r: int) -> bool:
@@ -182,26 +193,35 @@ class Arpack(Solver):
 
         r, goal = n_components, 0.0 if self.to_rounding else tol
         values, U = self._search(counted, np.zeros(0), np.zeros((n, 0)), r, rng, goal)
+        total = float(matrix.diagonal().sum()) if formed else 0.0
+        square = float(np.vdot(matrix.T, matrix.T)) if formed else operator.square()
+        # A block beside them can prove that none is missed; of few it would take as long as they.
+        worth = formed and r >= MANY
         for _ in range(r + 2):
-            top = np.max(np.abs(values), initial=0.0)
+            Q, AQ, proven, top = U, block(U), False, np.max(np.abs(values), initial=0.0)
+            least, AU = np.min(values, initial=top), AQ
+            if worth and values.size == r:
+                Q, AQ = widened(block, Q, AQ, r + SPARE, 3, rng)
+                seen = basis_evidence(Q, AQ, square)
+                proven = bool(seen.rests(n, total, operator.definite)[r - 1 :].min() < least)
+            if not proven:
+                Q, AQ = widened(lambda V: counted(V[:, 0])[:, None], Q, AQ, 1, PROBES, rng)
+                seen = basis_evidence(Q, AQ, square)
             # A matrix of low rank has fewer than r that ARPACK finds.
-            others, W = probe(counted, U, rng)
-            missed = r - values.size
-            missed += int(np.sum(others > np.min(values, initial=top) + max(goal, MISSED) * top))
+            beyond = least + max(goal, MISSED) * top
+            missed = r - values.size + int(np.sum(seen.values > beyond) - np.sum(values > beyond))
             if not missed:
                 break
             _, more = self._search(counted, values, U, missed, rng, goal)
             # Of few rows the first are all there are, and what was found twice has no factor.
-            V, _ = qr(np.column_stack([U, W, more])[:, :n])
+            V, _ = qr(np.column_stack([Q, more])[:, :n])
             values, U, _ = rayleigh_ritz(V, block(V))
             values, U = values[:r], U[:, :r]
-        AU = block(U)
         residuals = column_norms(AU - U * values)
         searched = formed and not operator.definite
         least = negative_bound(matrix, values[0]) if searched else None
-        return reported(
-            report, tol, values, U, residuals, count + 1, least=least, searched=searched
-        )
+        found = {"least": least, "searched": searched, "evidence": (seen,)}
+        return reported(report, tol, values, U, residuals, count + 1, **found)
 
     def _search(self, product, values, U, k: int, rng, goal: float):
         """Up to k leading pairs beside the known ones, which are moved below all others."""
@@ -233,24 +253,34 @@ def lanczos_size(n: int, k: int) -> int:
     return min(n, max(28, 2 * k + 1))
 
 
-def probe(product, U, rng) -> tuple[np.ndarray, np.ndarray]:
-    """Ritz values of some steps of Lanczos orthogonal to U, and their basis.
+def widened(product, Q, AQ, width: int, steps: int, rng) -> tuple[np.ndarray, np.ndarray]:
+    """Some steps of block Lanczos orthogonal to Q, from a start of their own: Q and A Q with them.
 
-    One vector at a time meets the copies of a multiple eigenvalue through rounding alone. What
-    `U` lacks is the largest there is beside it, and a start of its own finds it.
+    One vector at a time meets the copies of a multiple eigenvalue through rounding alone. What `Q`
+    lacks is the largest there is beside it, and another start finds it.
     """
-    n, r = U.shape
-    steps = min(PROBES, n - r)
-    Q, v = np.empty((n, r + steps), order="F"), rng.uniform(-1, 1, n)
-    Q[:, :r], T = U, np.zeros((steps, steps))
-    for j in range(steps):
-        known, new = Q[:, : r + j], Q[:, r + j]
-        v -= known @ (known.T @ v)
-        v -= known @ (known.T @ v)
-        new[:] = v / (math.sqrt(v @ v) or 1.0)
-        v = product(new)
-        T[: j + 1, j] = T[j, : j + 1] = v @ Q[:, r : r + j + 1]
-    return small_eigh(T)[0], Q[:, r:]
+    n, k = Q.shape
+    size = k + min(n - k, width * steps)
+    wide, products = np.empty((n, size), order="F"), np.empty((n, size), order="F")
+    wide[:, :k], products[:, :k] = Q, AQ
+    V = rng.uniform(-1, 1, (n, width))
+    for first in range(k, size, width):
+        known, new = wide[:, :first], slice(first, min(first + width, size))
+        V = V[:, : new.stop - new.start]
+        for _ in range(2):
+            V = V - known @ (known.T @ V)
+            V = V / np.linalg.norm(V) if width == 1 else np.linalg.qr(V)[0]
+        wide[:, new] = V
+        products[:, new] = V = product(V)
+    return wide, products
+
+
+def basis_evidence(Q, AQ, square: float | None) -> Evidence:
+    """What the products A Q with an orthonormal Q say."""
+    values, Y = small_eigh(Q.T @ AQ)
+    AQ = AQ @ Y
+    RR = AQ.T @ AQ - np.diag(values**2)
+    return Evidence(values, RR + np.eye(len(RR)) * np.finfo(float).eps * values[0] ** 2, square)
 
 
 class Randomized(Solver):
@@ -298,8 +328,8 @@ class Randomized(Solver):
         V, _ = qr(operator.vectors(V))
         for _ in range(passes - 1):
             V, _ = qr(operator @ V)
-        values, U, residuals, least = best_in_span(operator, V, n_components, by_modulus=True)
-        return reported(report, tol, values, U, residuals, passes, least=least)
+        values, U, residuals, found = best_in_span(operator, V, n_components, by_modulus=True)
+        return reported(report, tol, values, U, residuals, passes, **found)
 
 
 class Lobpcg(Solver):
@@ -354,17 +384,17 @@ class Lobpcg(Solver):
             steps = self.max_iter - BESIDE
             _, U = lobpcg(A, start, tol=goal / np.sqrt(n), maxiter=steps, largest=True)
         V, _ = qr(operator.vectors(U))
-        values, U, residuals, least = best_in_span(operator, V, n_components)
-        return reported(report, tol, values, U, residuals, count + 1, least=least)
+        values, U, residuals, found = best_in_span(operator, V, n_components)
+        return reported(report, tol, values, U, residuals, count + 1, **found)
 
 
 def best_in_span(operator, V, n_components: int, by_modulus: bool = False) -> tuple:
-    """Ritz values, vectors and residuals in the span of an orthonormal V, and the least value."""
-    AV = operator @ V
-    values, Q = small_eigh(inner(V, AV))
+    """Ritz values, vectors and residuals in the span of an orthonormal V, and what they show."""
+    values, V, AV = rayleigh_ritz(V, operator @ V)
+    seen = ritz_evidence(values, V, AV, operator.square())
     kept = np.arange(n_components)
     if by_modulus:
         kept = np.sort(np.argsort(-np.abs(values), kind="stable")[:n_components])
-    chosen, Q = values[kept], Q[:, kept]
-    residuals = column_norms(times(AV, Q) - times(V, Q * chosen))
-    return chosen, times(V, Q), residuals, float(values[-1])
+    residuals = np.sqrt(np.diag(seen.RR))[kept]
+    found = {"least": float(values[-1]), "evidence": (seen,)}
+    return values[kept], V[:, on_device_of(kept, V)], residuals, found
