@@ -171,22 +171,26 @@ class GramProblem(Problem):
         own = abs(self.basis.diagonal())
         return float((own if self.weights is None else to_numpy(own) * self.weights).sum())
 
-    @cached_property
+    @property
     def slack(self) -> float:  # type: ignore[override]
-        """What rounding may change H K H by, in norm.
+        return self._own_rounding.matrix
+
+    @cached_property
+    def _own_rounding(self) -> Rounding:
+        """What rounding may change in H K H.
 
         Entries of a definite kernel have a rounding of at most c sqrt(k_ii k_jj), so that the
         matrix of all of them has a norm of at most c tr K.
         """
-        return self._rounding(self.basis).matrix
+        return self._rounding(self.basis)
 
     def _rounding(self, basis: GramBasis) -> Rounding:
         """What rounding in the precision of a basis may change."""
         eps, size = float(np.finfo(dtype_name(basis.dtype)).eps), self._size()
-        # Sums over tiles are in double precision.
-        length = self.count if basis.dtype == np.float64 else min(self.count, 1024)
-        sums = eps * (SUM_ROUNDING * np.sqrt(length) + ENTRY_ROUNDING)
+        # Products in single precision are no part of the matrix that they are evidence of.
+        length = self.count if basis.dtype == np.float64 else 1
         weighted = 1 if self.weights is None else WEIGHTED_ROUNDING
+        sums = eps * (SUM_ROUNDING * length**0.5 + ENTRY_ROUNDING)
         matrix = weighted * (basis.rounding() + sums) * size
         return Rounding(matrix, weighted * eps * size, 4 * EPS * size**2)
 
@@ -223,7 +227,7 @@ class GramProblem(Problem):
     def roundings(self, pairs: Eigenpairs) -> tuple[Rounding, ...]:
         """What rounding may change, in every precision that the pairs have evidence of."""
         used: Any = self.basis if self.kept is None else self.kept
-        found = [self._rounding(used)]
+        found = [self._own_rounding]
         while len(found) <= max((seen.level for seen in pairs.evidence), default=0):
             used = used.draft
             found.append(self._rounding(used))

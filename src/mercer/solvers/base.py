@@ -134,18 +134,18 @@ class Evidence:
             # The part that leaves the least serves all that it has.
             first += 1 + int(np.argmin(rests[first:]))
             parts.append(first)
-        for i in np.unique(np.linspace(0, len(parts) - 1, PARTS).astype(int)) if parts else ():
-            size = parts[i]
+        for size in parts[:: -(-len(parts) // PARTS) or 1][: PARTS - 1] + parts[-1:]:
             gamma, theta, RR = float(rests[size - 1]), values[:size], self.RR[:size, :size]
             ends[size:] = np.minimum(ends[size:], gamma)
-            norm, clear = np.sqrt(max(float(np.trace(RR)), 0.0)), theta[:wanted] - gamma
+            norm, clear = max(float(RR.trace()), 0.0) ** 0.5, theta[:wanted] - gamma
             ends[:size] = np.minimum(ends[:size], np.maximum(theta, gamma) + norm)
-            if clear[0] > 0:
-                # Values of mu - gamma, from those for the first down to that for the last.
-                last = max(float(np.min(clear[clear > 0])), clear[0] / 256)
-                for reach in np.geomspace(clear[0], last, RUNGS if size < 100 else 2) / 2:
-                    raised = np.linalg.eigvalsh(np.diag(theta) + RR / reach)[::-1]
-                    ends[:size] = np.minimum(ends[:size], np.maximum(raised, gamma + reach))
+            # Values of mu - gamma, from that for the first down to that for the last.
+            reach, T = float(clear[0]) / 2, np.diag(theta)
+            least = max(float(np.min(clear[clear > 0], initial=np.inf)) / 8, reach / 256)
+            while reach > least and norm > 0:
+                raised = np.linalg.eigvalsh(T + RR / reach)[::-1]
+                ends[:size] = np.minimum(ends[:size], np.maximum(raised, gamma + reach))
+                reach /= 4 if size < 100 else 16
         return np.minimum.accumulate(ends)
 
 
@@ -250,8 +250,8 @@ def silent(state: PassState) -> bool:
 # Residuals, as shares of the largest eigenvalue, below which float64 passes gain nothing
 # for eigenvalues (their error is the square): what tol=0 asks for.
 FULL_FLOOR = 1e-9
-# Parts of a basis, and values of mu for each, that upper ends are looked for with at most.
-PARTS, RUNGS = 4, 4
+# Parts of a basis at most that upper ends are looked for with.
+PARTS = 4
 
 
 class Solver(BaseEstimator, ABC):
