@@ -3,6 +3,8 @@
 import os
 import re
 import sys
+import time
+from functools import lru_cache
 
 # The share of free memory that a fit may take when the user names no budget: the
 # rest is left to the data the user still holds and to other programs.
@@ -48,6 +50,12 @@ def rounded_down(count: int) -> int:
 
 def available_memory() -> int:
     """Bytes free now, the limits of a container and of the shell (``ulimit -v``) included."""
+    return _available(int(4 * time.monotonic()))
+
+
+@lru_cache(maxsize=1)
+def _available(quarter: int) -> int:
+    """The same in this quarter of a second: small fits would take longer to ask than to plan."""
     # Among the first lines: every fit asks, and to read all of them takes longer.
     known = _read("/proc/meminfo", after=b"MemAvailable:")
     if known is not None:

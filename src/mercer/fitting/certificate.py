@@ -178,12 +178,15 @@ def certify(
     if not indefinite:
         lower = np.maximum(lower, 0.0)
     error = slack + uncertain + above + below
-    # Along a direction K'u / sqrt(l) rows have the variance |K'u|^2 / l = l + |residual|^2 / l.
-    beyond = np.where(values > 0, around * (around / np.where(values > 0, values, 1.0)), 0.0)
-    least, most = values - around, values + around + beyond
-    if not known:
-        least, most = values - slack, values + slack
-    share = shares(float(least.sum()), float(most.sum()), total - error, total + error)
+    held, off = float(values.sum()), slack * values.size
+    if known:
+        # Along a direction K'u / sqrt(l) rows have the variance |K'u|^2 / l = l + |residual|^2 / l.
+        off = float(around.sum())
+        some = values > 0
+        most = held + off + float((around[some] ** 2 / values[some]).sum())
+    else:
+        most = held + off
+    share = shares(held - off, most, total - error, total + error)
     return Certificate(
         "bound" if known else "estimate",
         lower,
@@ -222,17 +225,17 @@ def score_errors(values, around, lower, upper, slack: float) -> np.ndarray:
     The sine of the angle between a direction and the true one is at most the residual over the
     distance to all other eigenvalues (Davis and Kahan); nan where nothing separates them.
     """
-    gap = np.minimum(np.append(np.inf, lower[:-1])[: values.size] - values, values - upper[1:])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        sine = np.where(gap > 0, around / gap, np.inf)
-        stretch = np.sqrt(upper[:-1] / lower) - 1
-        error = np.sqrt(2) * sine + stretch + slack / values
+    tiny = np.finfo(float).tiny
+    gap = np.maximum(values - upper[1:], tiny)
+    gap[1:] = np.minimum(gap[1:], np.maximum(lower[:-1] - values[1:], tiny))
+    sine, safe = around / gap, np.maximum(lower, tiny)
+    error = 2**0.5 * sine + np.sqrt(upper[:-1] / safe) - 1 + slack / safe
     return np.where((sine < 1) & (error < 1), error, np.nan)
 
 
 def leading(proven) -> int:
     """How many are true before the first that is not."""
-    return int(np.logical_and.accumulate(proven).sum())
+    return int(np.argmin(np.append(proven, False)))
 
 
 def projection_certificate(

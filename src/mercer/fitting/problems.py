@@ -166,7 +166,7 @@ class GramProblem(Problem):
     def total(self) -> float:  # type: ignore[override]
         return float(self.operator.diagonal().sum())
 
-    @property
+    @cached_property
     def scale(self) -> float:  # type: ignore[override]
         own = abs(self.basis.diagonal())
         return float((own if self.weights is None else to_numpy(own) * self.weights).sum())

@@ -162,7 +162,7 @@ def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
     AV, k = to_numpy(operator @ V), Q.shape[1]
     QAV = Q.T @ AV
     T, R = (QAV[:, :k] + QAV[:, :k].T) / 2, AV - Q @ QAV
-    beyond = A.trace() - unit * float(np.trace(T))
+    beyond = float(A.diagonal().sum()) - unit * float(np.trace(T))
     if not features:
         # What the span has beyond these components, and what it leaves out.
         left = problem.lost if problem.remainder is None else problem.remainder.sure

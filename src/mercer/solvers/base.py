@@ -55,8 +55,8 @@ class Evidence:
     ----------
     values : array of shape (k,)
         Ritz values, largest first: T is diagonal.
-    RR : array of shape (k, k)
-        R'R.
+    RR : array of shape (k, k) or None
+        R'R; None where it is zero but for the doubt.
     square : float or None
         The sum of the squares of all eigenvalues of A.
     rest : float or None
@@ -68,7 +68,7 @@ class Evidence:
     """
 
     values: np.ndarray
-    RR: np.ndarray
+    RR: np.ndarray | None = None
     square: float | None = None
     rest: float | None = None
     level: int = 0
@@ -78,7 +78,8 @@ class Evidence:
         """The same of A times a number."""
         square = None if self.square is None else self.square * unit**2
         rest = None if self.rest is None else self.rest * unit
-        values, RR, doubt = self.values * unit, self.RR * unit**2, self.doubt * unit
+        RR = None if self.RR is None else self.RR * unit**2
+        values, doubt = self.values * unit, self.doubt * unit
         return replace(self, values=values, RR=RR, square=square, rest=rest, doubt=doubt)
 
     def rests(
@@ -101,6 +102,8 @@ class Evidence:
         coarse : array or None
             Upper ends of leading eigenvalues that are known already.
         """
+        if self.RR is None and self.rest is not None:
+            return np.full(self.values.size, self.rest)
         k = np.arange(1, self.values.size + 1)
         rest, off = total - np.cumsum(self.values), (k + 1) * slack.matrix
         found = np.full(k.size, np.inf)
@@ -111,7 +114,8 @@ class Evidence:
         if self.square is not None:
             # Of m numbers with this sum and sum of squares (Wolkowicz and Styan 1980).
             m, norm = np.maximum(size - k, 1), np.sqrt(np.cumsum(self.values**2))
-            square = self.square - norm**2 - 2 * np.cumsum(np.diag(self.RR))
+            RR = np.zeros(k.size) if self.RR is None else np.diag(self.RR)
+            square = self.square - norm**2 - 2 * np.cumsum(RR)
             square = square + slack.square + 4 * slack.product * norm
             spread = square - m * np.maximum(np.abs(rest) - off, 0.0) ** 2 / m**2
             spread = np.sqrt(np.maximum(spread, 0.0) * (m - 1) / m)
@@ -129,6 +133,8 @@ class Evidence:
         Those of the first `wanted` are as narrow as may be.
         """
         k, values = self.values.size, self.values
+        if self.RR is None:
+            return np.append(values, rests[-1:])
         ends, first, parts = np.full(k + 1, np.inf), 0, []
         while first < min(wanted, k):
             # The part that leaves the least serves all that it has.
@@ -139,13 +145,16 @@ class Evidence:
             ends[size:] = np.minimum(ends[size:], gamma)
             norm, clear = max(float(RR.trace()), 0.0) ** 0.5, theta[:wanted] - gamma
             ends[:size] = np.minimum(ends[:size], np.maximum(theta, gamma) + norm)
+            if not (clear[0] > 0 and norm > 0):
+                continue
             # Values of mu - gamma, from that for the first down to that for the last.
-            reach, T = float(clear[0]) / 2, np.diag(theta)
-            least = max(float(np.min(clear[clear > 0], initial=np.inf)) / 8, reach / 256)
-            while reach > least and norm > 0:
+            T, top = np.diag(theta), float(clear[0])
+            share = max(float(clear[clear > 0].min()) / top, 1 / 256)
+            steps = 3 if len(parts) > 1 and size < 100 else 1
+            for step in range(steps + 1 if share < 0.5 else 1):
+                reach = top / 2 * share ** (step / steps)
                 raised = np.linalg.eigvalsh(T + RR / reach)[::-1]
                 ends[:size] = np.minimum(ends[:size], np.maximum(raised, gamma + reach))
-                reach /= 4 if size < 100 else 16
         return np.minimum.accumulate(ends)
 
 

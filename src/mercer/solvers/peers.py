@@ -34,8 +34,8 @@ BESIDE = 5
 # Steps of Lanczos beside what ARPACK has found, eight of which found all of 69 misses, and the
 # share of the largest eigenvalue by which they must exceed the last value found.
 PROBES, MISSED = 8, 1e-10
-# Before them, of so many components, a block of some vectors more than components.
-SPARE, MANY = 16, 10
+# Before them, of so many components and rows, a block of some vectors more than components.
+SPARE, MANY, MANY_ROWS = 16, 10, 800
 # Restarts after which the pairs that ARPACK has are taken out and it begins anew.
 RESTARTS = 300
 
@@ -106,7 +106,7 @@ class Dense(Solver):
 def lapack_evidence(values, n: int) -> Evidence:
     """What LAPACK says: each value is that of its number, to n eps |A|."""
     rounding = n * np.finfo(float).eps * float(np.max(np.abs(values), initial=0.0))
-    return Evidence(values, rounding**2 * np.eye(values.size), rest=float(values[-1]) + rounding)
+    return Evidence(values, rest=float(values[-1]), doubt=rounding)
 
 
 def finds_all(n: int, r: int) -> bool:
@@ -196,9 +196,9 @@ class Arpack(Solver):
         total = float(matrix.diagonal().sum()) if formed else 0.0
         square = float(np.vdot(matrix.T, matrix.T)) if formed else operator.square()
         # A block beside them can prove that none is missed; of few it would take as long as they.
-        worth = formed and r >= MANY
+        worth = formed and r >= MANY and n >= MANY_ROWS
         for _ in range(r + 2):
-            Q, AQ, proven, top = U, block(U), False, np.max(np.abs(values), initial=0.0)
+            Q, AQ, proven, top = U, block(U), False, float(np.max(np.abs(values), initial=0.0))
             least, AU = np.min(values, initial=top), AQ
             if worth and values.size == r:
                 Q, AQ = widened(block, Q, AQ, r + SPARE, 3, rng)
