@@ -1,13 +1,18 @@
 """The certificate: how far a result can be from exact kernel PCA."""
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from scipy.special import gammaincinv
 
 from .._tables import html_table, text_table
-from ..solvers.base import Rounding
-from .remainder import Remainder
+from ..compute import to_numpy
+from ..compute.linalg import leading_eigh, self_product
+from ..operators import in_ordinary_units
+from ..solvers._linalg import small_eigh
+from ..solvers.base import NO_ROUNDING, Evidence, Rounding
+from .remainder import FAILURE, PROBES, SINGLE_ENTRY, SINGLE_LOST, SPARE, Remainder
 
 # Eigenvalues below minus this share of the largest are no rounding.
 INDEFINITE_SHARE = 1e-5
@@ -210,12 +215,10 @@ def proven_ends(pairs, size, total, rounding, uncertain, definite) -> tuple:
     lower, upper = np.full(r, -np.inf), np.full(r + 1, np.inf)
     coarse = None
     for seen in pairs.evidence:
-        slack = rounding[seen.level]
-        around, k = slack.matrix + seen.doubt, min(r, seen.values.size)
-        rests = seen.rests(size, total + uncertain, definite, slack, coarse)
-        coarse = seen.ends(rests, r + 8) + around
-        lower[:k] = np.maximum(lower[:k], seen.values[:k] - around)
-        upper = np.minimum(upper, np.append(coarse, np.full(r + 1, coarse[-1]))[: r + 1])
+        slack, k = rounding[seen.level], min(r, seen.values.size)
+        least, coarse = seen.between(size, total + uncertain, definite, slack, coarse, r + 8)
+        lower[:k] = np.maximum(lower[:k], least[:k])
+        upper = np.minimum(upper, first(coarse, r + 1))
     return lower, upper
 
 
@@ -233,6 +236,11 @@ def score_errors(values, around, lower, upper, slack: float) -> np.ndarray:
     return np.where((sine < 1) & (error < 1), error, np.nan)
 
 
+def first(ends, count: int) -> np.ndarray:
+    """Upper ends of the first eigenvalues: those beyond the last known are no larger than it."""
+    return np.append(ends, np.full(count, ends[-1]))[:count]
+
+
 def leading(proven) -> int:
     """How many are true before the first that is not."""
     return int(np.argmin(np.append(proven, False)))
@@ -240,6 +248,7 @@ def leading(proven) -> int:
 
 def projection_certificate(
     pairs,
+    size: int,
     total: float,
     lost: float,
     slack: float = 0.0,
@@ -257,6 +266,8 @@ def projection_certificate(
     Parameters
     ----------
     pairs : Eigenpairs
+    size : int
+        Of the small problem.
     total : float
         Trace of the centered Gram matrix, or at most |E| more.
     lost : float
@@ -273,19 +284,19 @@ def projection_certificate(
     sure = lost if remainder is None else min(lost, remainder.sure)
     # Of the small problem: rounding, and values that were set to zero.
     slack = slack + float(np.max(pairs.residuals, initial=0.0))
+    found = np.append(values, np.inf)
+    if pairs.evidence:
+        _, ends = proven_ends(pairs, size, total - lost, (NO_ROUNDING,), 0.0, True)
+        found = np.maximum(ends, np.append(values, 0.0))
     lower = np.maximum(values - slack, 0.0)
-    upper = raised(values, sure, lost) + slack
-    likely: dict = {}
+    upper, around, likely = raised(found, sure, lost) + slack, sure, {}
     if remainder is not None and np.isfinite(remainder.likely):
-        beyond = remainder.likely
-        low, high = values - beyond, values + beyond
+        around = remainder.likely
+        low, high = values - around, found + around
         if remainder.definite:
-            low, high = values, raised(values, min(beyond, lost), lost)
-        likely = {
-            "confidence": remainder.confidence,
-            "likely_lower": np.maximum(low - slack, 0.0),
-            "likely_upper": high + slack,
-        }
+            low, high = values, raised(found, min(around, lost), lost)
+        likely = {"confidence": remainder.confidence, "likely_lower": np.maximum(low - slack, 0.0)}
+        likely["likely_upper"] = high + slack
     if not certain and likely:
         # Nothing better is known.
         lower, upper = likely["likely_lower"], likely["likely_upper"]
@@ -293,15 +304,84 @@ def projection_certificate(
     if not certain:
         held = float(values.sum())
     share = shares(held, float(values.sum()) + slack * len(values), total - gap, total + slack)
+    narrow = likely.get("likely_lower", lower), likely.get("likely_upper", upper)
+    error = score_errors(values, np.full(values.size, around + slack), *narrow, slack)
+    if likely:
+        likely["likely_upper"] = likely["likely_upper"][:-1]
     return Certificate(
         "bound" if certain else "estimate",
         lower,
-        upper,
+        upper[: values.size],
         None,
         share,
         pairs.converged,
         indefinite=indefinite,
+        n_proven=leading(np.isfinite(error)),
+        score_error=error,
         **likely,
+    )
+
+
+def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
+    """The certificate of a `ReducedProblem`, with intervals from a product with the exact matrix A.
+
+    The scores found are the basis Q of the `Evidence`. What is left, C = (I - QQ')A(I - QQ'), is
+    bounded for certain, and at a confidence by random vectors: for the top eigenvector w of C and
+    G of independent normal numbers, |C|^2 |G'w|^2 is at most the largest eigenvalue of (CG)'CG,
+    and |G'w|^2 is chi-squared.
+    """
+    exact, values, r = problem.exact, pairs.values, len(pairs.values)
+    A, features = exact.operator, not problem.basis.exact_norms
+    slack = 2 * exact.slack
+    if A.draft is not None and (features or problem.lost > SINGLE_LOST * problem.scale):
+        A, slack = A.draft, slack + 4 * SINGLE_ENTRY * exact.scale
+    operator, unit = in_ordinary_units(A)
+    B = np.asfortranarray(to_numpy(problem.operator.to_dense()))
+    found, U = leading_eigh(B, min(r + SPARE, len(B)))
+    S = to_numpy(problem.expand(replace(pairs, values=found, vectors=U)).scores(exact.basis.points))
+    S = S[:, found > 0]
+    Q, _ = np.linalg.qr(S if A.weights is None else np.sqrt(A.weights)[:, None] * S)
+    G = np.random.default_rng([problem.seed, 1]).standard_normal((len(Q), PROBES))
+    V = operator.vectors(np.hstack([Q, G - Q @ (Q.T @ G)]))
+    AV, k = to_numpy(operator @ V), Q.shape[1]
+    QAV = Q.T @ AV
+    theta, Y = small_eigh(QAV[:, :k])
+    R, total = AV - Q @ QAV, float(A.diagonal().sum())
+    seen = Evidence(theta, Y.T @ self_product(R[:, :k]) @ Y, operator.square())
+    noise = Rounding(slack, slack, 2e-8 * exact.scale).scaled(1 / unit)
+    sure = seen.rests(len(Q), total / unit, True, noise)
+    if not features:
+        # What the span has beyond these components, and what it leaves out.
+        left = problem.lost if problem.remainder is None else problem.remainder.sure
+        rest = (found[-1] if len(found) < len(B) else 0.0) + problem.slack
+        sure[-1] = min(sure[-1], (rest + max(left, 0.0) + slack) / unit)
+    likely, probed = sure.copy(), np.linalg.norm(R[:, k:], 2)
+    probed = probed / np.sqrt(2 * gammaincinv(PROBES / 2, FAILURE)) + noise.matrix
+    likely[-1:] = np.minimum(likely[-1:], probed)
+    known = np.append(values, 0.0)
+    sure, likely = (
+        np.maximum(unit * first(seen.ends(g, r + 8), r + 1) + slack, known) for g in (sure, likely)
+    )
+    # What was found stays within its interval.
+    lower = np.pad(theta[:r], (0, max(r - k, 0))) * unit - slack
+    lower = np.maximum(np.minimum(values, lower), 0.0)
+    if certificate.kind == "bound":
+        lower = np.maximum(lower, certificate.eigenvalue_lower)
+        sure[:-1] = np.minimum(sure[:-1], certificate.eigenvalue_upper)
+        likely = np.minimum(likely, sure)
+    # The scores found are nearly eigenvectors of A: their residuals.
+    lengths = unit * np.linalg.norm(AV[:, : min(r, k)] - Q[:, :r] * (values[:k] / unit), axis=0)
+    around = np.append(lengths, np.full(r - lengths.size, np.inf)) + slack
+    error = score_errors(values, around, lower, likely, slack)
+    return replace(
+        certificate,
+        eigenvalue_lower=lower,
+        eigenvalue_upper=(sure if certificate.kind == "bound" else likely)[:-1],
+        n_proven=leading(np.isfinite(error)),
+        score_error=error,
+        confidence=1.0 if np.array_equal(sure, likely) else 1.0 - FAILURE,
+        likely_lower=lower,
+        likely_upper=likely[:-1],
     )
 
 

@@ -253,7 +253,7 @@ def some_pairs(n: int, r: int) -> float:
 def small_problem(work: Workload, speeds: Speeds, size: int) -> Estimate:
     """The eigenproblem of a matrix of this size that is there already, such as moments."""
     work, speeds = replace(work, n=size, r=min(work.r, size)), replace(speeds, evaluate=0.0)
-    return min((dense(work, speeds), arpack(work, speeds)), key=lambda e: (not e.fits, e.seconds))
+    return dense(work, speeds)
 
 
 def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:

@@ -24,11 +24,12 @@ from .certificate import (
     INDEFINITE_SHARE,
     Certificate,
     certify,
+    narrowed,
     projection_certificate,
 )
 from .expansion import KernelExpansion
 from .moments import Moments
-from .remainder import SINGLE_ENTRY, Remainder, judge, narrowed
+from .remainder import SINGLE_ENTRY, Remainder, judge
 
 # Rounding of an entry of the kernel matrix beside that of its inner product, and of sums over n
 # rows over sqrt(n), in units of eps.
@@ -192,7 +193,7 @@ class GramProblem(Problem):
         weighted = 1 if self.weights is None else WEIGHTED_ROUNDING
         sums = eps * (SUM_ROUNDING * length**0.5 + ENTRY_ROUNDING)
         matrix = weighted * (basis.rounding() + sums) * size
-        return Rounding(matrix, weighted * eps * size, 4 * EPS * size**2)
+        return Rounding(matrix, weighted * eps * size, 2 * EPS**0.5 * size)
 
     def _size(self) -> float:
         """The sum of k(x, x), or of typical entries where these may be larger."""
@@ -382,7 +383,7 @@ class ReducedProblem(Problem):
     def certificate(self, pairs: Eigenpairs) -> Certificate:
         """What the span leaves out, rounding, and the sampled rows or a product with all."""
         found = projection_certificate(
-            pairs, self.total, self.lost, self.slack, self.remainder, *self.judgment()
+            pairs, self.size, self.total, self.lost, self.slack, self.remainder, *self.judgment()
         )
         return found if self.exact is None else narrowed(found, self, pairs)
 
@@ -495,7 +496,7 @@ class FourierProblem(Problem):
 
     def result(self, pairs: Eigenpairs) -> Result:
         grid, n, slack = self.basis.frequencies, self.sums.count, self.slack
-        rounding = Rounding(slack, slack, EPS * self.scale**2)
+        rounding = Rounding(slack, slack, EPS**0.5 * self.scale)
         off = {"above": n * grid.alias, "below": n * (grid.cut + grid.alias / 2)}
         certificate = certify(pairs, self.size, self.total, (rounding,), definite=True, **off)
         return Result(self.expand(pairs), certificate, pairs)

@@ -16,14 +16,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaincinv
 
 from ..bases import FeatureBasis
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import dtype_name
-from ..compute.linalg import leading_eigh, self_product
 from ..kernels.base import row_squares
-from ..operators import in_ordinary_units
 
 # Chance that a likely interval is wrong.
 FAILURE = 1e-6
@@ -55,8 +52,6 @@ WITNESS_SHARE, PAIR_WIDTH = 8, 2 * BLOCK
 # Components beyond those kept that a product with K takes: where the last ones kept have close
 # neighbors, these would else be among what is only bounded. And random vectors, which bound it.
 SPARE, PROBES = 16, 32
-# Upper ends tried for all components, distances from what is bounded that fall by a ratio.
-STEPS, RATIO = 48, 1.3
 # Work of a product that nobody waits for (0.15 s), its share of the fit's beyond
 # that, and what an entry of K costs beside its inner product; in multiplications.
 LEAST_WORK, WORK_SHARE, ENTRY_WORK = 1.2e10, 2, 40
@@ -132,76 +127,9 @@ def judge(problem: Any) -> Remainder | None:
 def multiplies(n: int, d: int, size: int, r: int, memory: int) -> bool:
     """Whether one product with the kernel matrix costs little beside a fit of `size` vectors."""
     columns = r + SPARE + PROBES
-    work = n * n * (d + 2 * columns + ENTRY_WORK) + 10 * STEPS * columns**3
-    fit, held = n * size * (2 * d + size + ENTRY_WORK), 8 * columns * (6 * n + STEPS * columns)
+    work = n * n * (d + 2 * columns + ENTRY_WORK)
+    fit, held = n * size * (2 * d + size + ENTRY_WORK), 8 * columns * 6 * n
     return work <= max(LEAST_WORK, fit / WORK_SHARE) and 4 * held <= memory
-
-
-def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
-    """The certificate of a `ReducedProblem`, with intervals from a product with the exact matrix A.
-
-    With Q an orthonormal basis of the scores found, T = Q'AQ, R = AQ - QT, and g at least the
-    largest eigenvalue of C = (I - QQ')A(I - QQ'), eigenvalues of T are at most those of A, and A
-    has no more eigenvalues above m > g than T + R'R / (m - g) (Schur complement, Sylvester).
-    For the top eigenvector w of C and G of independent normal numbers, |C|^2 |G'w|^2 is at most
-    the largest eigenvalue of (CG)'CG, and |G'w|^2 is chi-squared.
-    """
-    exact, values, r = problem.exact, pairs.values, len(pairs.values)
-    A, features = exact.operator, not problem.basis.exact_norms
-    slack = 2 * exact.slack
-    if A.draft is not None and (features or problem.lost > SINGLE_LOST * problem.scale):
-        A, slack = A.draft, slack + 4 * SINGLE_ENTRY * exact.scale
-    operator, unit = in_ordinary_units(A)
-    B = np.asfortranarray(to_numpy(problem.operator.to_dense()))
-    found, U = leading_eigh(B, min(r + SPARE, len(B)))
-    S = to_numpy(problem.expand(replace(pairs, values=found, vectors=U)).scores(exact.basis.points))
-    S = S[:, found > 0]
-    Q, _ = np.linalg.qr(S if A.weights is None else np.sqrt(A.weights)[:, None] * S)
-    G = np.random.default_rng([problem.seed, 1]).standard_normal((len(Q), PROBES))
-    V = operator.vectors(np.hstack([Q, G - Q @ (Q.T @ G)]))
-    AV, k = to_numpy(operator @ V), Q.shape[1]
-    QAV = Q.T @ AV
-    T, R = (QAV[:, :k] + QAV[:, :k].T) / 2, AV - Q @ QAV
-    beyond = float(A.diagonal().sum()) - unit * float(np.trace(T))
-    if not features:
-        # What the span has beyond these components, and what it leaves out.
-        left = problem.lost if problem.remainder is None else problem.remainder.sure
-        rest = (found[-1] if len(found) < len(B) else 0.0) + problem.slack
-        beyond = min(beyond, rest + max(left, 0.0))
-    probed = unit * np.linalg.norm(R[:, k:], 2) / np.sqrt(2 * gammaincinv(PROBES / 2, FAILURE))
-    squares = self_product(R[:, :k])
-    sure, likely = (
-        np.maximum(values, unit * upper_ends(T, squares, (g + slack) / unit, r) + slack)
-        for g in (max(beyond, 0.0), min(max(beyond, 0.0), probed))
-    )
-    # What was found stays within its interval.
-    lower = np.pad(np.linalg.eigvalsh(T)[::-1][:r], (0, max(r - k, 0))) * unit - slack
-    lower = np.maximum(np.minimum(values, lower), 0.0)
-    if certificate.kind == "bound":
-        lower = np.maximum(lower, certificate.eigenvalue_lower)
-        sure = np.minimum(sure, certificate.eigenvalue_upper)
-        likely = np.minimum(likely, sure)
-    return replace(
-        certificate,
-        eigenvalue_lower=lower,
-        eigenvalue_upper=sure if certificate.kind == "bound" else likely,
-        confidence=1.0 if np.array_equal(sure, likely) else 1.0 - FAILURE,
-        likely_lower=lower,
-        likely_upper=likely,
-    )
-
-
-def upper_ends(T: np.ndarray, squares: np.ndarray, g: float, r: int) -> np.ndarray:
-    """Upper ends of the r largest eigenvalues, see `narrowed`.
-
-    The i-th is at most m, or at most the i-th of T + squares / (m - g), for every m > g.
-    """
-    root = float(np.sqrt(np.linalg.norm(squares, 2)))
-    most = max(float(np.linalg.eigvalsh(T).max(initial=g)) - g, 0.0) + root
-    steps = max(most, np.finfo(float).tiny) * RATIO ** -np.arange(STEPS)
-    sums = np.linalg.eigvalsh(T + squares / steps[:, None, None])[:, ::-1][:, :r]
-    sums = np.pad(sums, ((0, 0), (0, r - sums.shape[1])), constant_values=g)
-    return np.maximum(g + steps[:, None], sums).min(axis=0)
 
 
 def landmark_remainder(

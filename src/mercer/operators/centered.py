@@ -167,7 +167,7 @@ class CenteredGram(SymmetricOperator):
     def square(self) -> float | None:
         """That of the entries, less that of the means; not known of weighted rows."""
         found = self.basis.sums()
-        if found is None or self.weights is not None:
+        if found is None or self.weights is not None or not np.isfinite(found[0]):
             return None
         square, sums = found
         if not self.center:

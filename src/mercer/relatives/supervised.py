@@ -302,12 +302,12 @@ class SupervisedReduced(Supervised):
         inner = self.inner
         if isinstance(inner, ColumnProblem):
             rounding = self.norm * inner.rounding * inner.total
-            known = (Rounding(rounding, rounding, rounding * self.total),)
+            known = (Rounding(rounding, rounding, (rounding * self.total) ** 0.5),)
             return certify(pairs, self.size, self.total, known, definite=True)
         remainder = None if inner.remainder is None else inner.remainder.scaled(self.norm)
         lost = self.norm * inner.lost
         found = projection_certificate(
-            pairs, self.total, lost, self.slack, remainder, *inner.judgment()
+            pairs, self.size, self.total, lost, self.slack, remainder, *inner.judgment()
         )
         # Unlike the energy of rows, what is lost of the dependence is only known up to a bound.
         held = float(pairs.values.sum())

@@ -27,17 +27,17 @@ class Rounding:
         The matrix, in norm.
     product : float
         A product with a unit vector.
-    square : float
-        The sum of the squares of all entries.
+    root : float
+        The sum of the squares of all entries: the root of that.
     """
 
     matrix: float = 0.0
     product: float = 0.0
-    square: float = 0.0
+    root: float = 0.0
 
     def scaled(self, unit: float) -> "Rounding":
         """The same of the matrix times a number."""
-        return Rounding(self.matrix * unit, self.product * unit, self.square * unit**2)
+        return Rounding(self.matrix * unit, self.product * unit, self.root * unit)
 
 
 NO_ROUNDING = Rounding()
@@ -65,6 +65,8 @@ class Evidence:
         0 where A is the operator itself, 1 for its draft, 2 for the draft of that.
     doubt : float
         What the values may be off by, beside rounding.
+    unit : float
+        What all these are shares of; squares may be no ordinary numbers otherwise.
     """
 
     values: np.ndarray
@@ -73,14 +75,22 @@ class Evidence:
     rest: float | None = None
     level: int = 0
     doubt: float = 0.0
+    unit: float = 1.0
 
-    def scaled(self, unit: float) -> "Evidence":
-        """The same of A times a number."""
-        square = None if self.square is None else self.square * unit**2
-        rest = None if self.rest is None else self.rest * unit
-        RR = None if self.RR is None else self.RR * unit**2
-        values, doubt = self.values * unit, self.doubt * unit
-        return replace(self, values=values, RR=RR, square=square, rest=rest, doubt=doubt)
+    def between(
+        self,
+        size: int,
+        total: float,
+        definite: bool,
+        slack: Rounding,
+        coarse: np.ndarray | None,
+        wanted: int,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Lower ends of the first k eigenvalues of A and upper ends of k + 1; see `rests`."""
+        unit, around = self.unit, slack.matrix + self.unit * self.doubt
+        known = None if coarse is None else coarse / unit
+        rests = self.rests(size, total / unit, definite, slack.scaled(1 / unit), known)
+        return unit * self.values - around, unit * self.ends(rests, wanted) + around
 
     def rests(
         self,
@@ -116,7 +126,7 @@ class Evidence:
             m, norm = np.maximum(size - k, 1), np.sqrt(np.cumsum(self.values**2))
             RR = np.zeros(k.size) if self.RR is None else np.diag(self.RR)
             square = self.square - norm**2 - 2 * np.cumsum(RR)
-            square = square + slack.square + 4 * slack.product * norm
+            square = square + slack.root**2 + 4 * slack.product * norm
             spread = square - m * np.maximum(np.abs(rest) - off, 0.0) ** 2 / m**2
             spread = np.sqrt(np.maximum(spread, 0.0) * (m - 1) / m)
             found = np.minimum(found, (rest + off) / m + spread)
@@ -203,7 +213,7 @@ class Eigenpairs:
             return self
         least = None if self.least is None else self.least * unit
         values, residuals = self.values * unit, self.residuals * unit
-        seen = tuple(e.scaled(unit) for e in self.evidence)
+        seen = tuple(replace(e, unit=e.unit * unit) for e in self.evidence)
         return replace(self, values=values, residuals=residuals, least=least, evidence=seen)
 
     def leading(self, count: int) -> "Eigenpairs":
