@@ -11,8 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer import KernelPCA
 from mercer._tables import html_table, text_table
 from mercer.bases import Landmarks, RandomFeatures
-from mercer.fitting.certificate import Certificate, residual_certificate
+from mercer.fitting.certificate import Certificate, certify
 from mercer.solvers import BlockKrylov, Eigenpairs
+from mercer.solvers.base import NO_ROUNDING
 
 
 def blobs(n=300, d=5):
@@ -102,7 +103,7 @@ def test_indefinite_is_noted_though_few_components_are_wanted(solver):
 def test_indefinite_is_noted_when_met():
     K = np.diag(np.r_[3.0, 2.0, -2.5, np.zeros(9)])
     pairs = Eigenpairs(np.array([3.0, 2.0]), np.eye(12)[:, :2], np.zeros(2), least=-2.5)
-    certificate = residual_certificate(pairs, np.trace(K))
+    certificate = certify(pairs, 12, np.trace(K), (NO_ROUNDING,))
     assert certificate.indefinite and "indefinite" in repr(certificate)
     assert "negative eigenvalues" in certificate._repr_html_()
 
@@ -171,12 +172,11 @@ def test_text_table_aligns():
 
 def test_certificate_of_nothing():
     empty = Eigenpairs(np.empty(0), np.empty((5, 0)), np.empty(0))
-    certificate = residual_certificate(empty, total=0.0)
+    certificate = certify(empty, 5, 0.0, (NO_ROUNDING,))
     assert repr(certificate) and certificate.relative_residual is None
     assert certificate.captured_variance == (0.0, 0.0)
-    zero = residual_certificate(
-        Eigenpairs(np.zeros(2), np.eye(5)[:, :2], np.zeros(2), least=-1e-17), total=0.0
-    )
+    pairs = Eigenpairs(np.zeros(2), np.eye(5)[:, :2], np.zeros(2), least=-1e-17)
+    zero = certify(pairs, 5, 0.0, (NO_ROUNDING,))
     assert zero.relative_residual == 0.0
 
 

@@ -120,10 +120,31 @@ class Certificate:
             if wide := int(np.sum(upper > 2 * lower)):
                 text = f"{wide} of {len(upper)}: they limit the error, usually far less"
                 lines.append(("wider than their eigenvalue", text))
+        lines += self._leading() if self.score_error is not None else []
         lines.append(("converged", "yes" if self.converged else "no"))
         lines.append(("passes over the kernel", str(self.n_passes)))
         if self.indefinite:
             lines.append(("warning", "the kernel is indefinite: negative eigenvalues were met"))
+        return lines
+
+    def _leading(self) -> list[tuple[str, str]]:
+        """How many components are proven, and how far their scores can be off."""
+        r, proven, known = self.eigenvalue_lower.size, self.n_proven, np.isfinite(self.score_error)
+        if not r:
+            return []
+        count = f"the first {proven} of {r} are proven to be" if proven else "none is proven to be"
+        told = f"{count} the leading ones; a narrower tolerance or more components may prove more"
+        if proven == r:
+            told = f"all {r} are the leading ones" if r > 1 else "it is the leading one"
+        lines = [("proven", told)]
+        if known.any():
+            most = float(np.max(self.score_error[known]))
+            lines.append(("scores", f"right to {most:.1e} of their size"))
+        for first, last in mixed(known):
+            names = f"{first} to {last}" if last > first else f"{first}"
+            whom = "each other" if last > first else "others"
+            whom += " and later ones" if last == r and last > first else ""
+            lines.append(("may be mixed", f"component {names} with {whom}"))
         return lines
 
     def __repr__(self) -> str:
@@ -145,6 +166,7 @@ def certify(
     definite: bool = False,
     above: float = 0.0,
     below: float = 0.0,
+    projection: float | None = None,
 ) -> Certificate:
     """The certificate of an exact method.
 
@@ -164,6 +186,8 @@ def certify(
         Whether only rounding can make an eigenvalue negative.
     above, below : float
         What eigenvalues of the matrix are at most too large, and too small, by.
+    projection : float or None
+        What rounding changes in the matrix where scores are made; None as in the fit.
     """
     values, slack = pairs.values, rounding[0].matrix
     floor = -INDEFINITE_SHARE * float(np.max(values, initial=0.0))
@@ -202,7 +226,7 @@ def certify(
         pairs.n_passes,
         indefinite,
         n_proven=proven,
-        score_error=score_errors(values, around + above + below, lower, upper, slack),
+        score_error=score_errors(values, around + above + below, lower, upper, projection or slack),
     )
 
 
@@ -226,14 +250,21 @@ def score_errors(values, around, lower, upper, slack: float) -> np.ndarray:
     """Root mean square error of the scores of the training rows, as a share of their own.
 
     The sine of the angle between a direction and the true one is at most the residual over the
-    distance to all other eigenvalues (Davis and Kahan); nan where nothing separates them.
+    distance to all other eigenvalues (Davis and Kahan), and scores K'u / sqrt(l) have the residual
+    over l beside; nan where nothing separates them.
     """
     tiny = np.finfo(float).tiny
     gap = np.maximum(values - upper[1:], tiny)
     gap[1:] = np.minimum(gap[1:], np.maximum(lower[:-1] - values[1:], tiny))
     sine, safe = around / gap, np.maximum(lower, tiny)
-    error = 2**0.5 * sine + np.sqrt(upper[:-1] / safe) - 1 + slack / safe
+    error = 2**0.5 * sine + np.sqrt(upper[:-1] / safe) - 1 + (around + slack) / safe
     return np.where((sine < 1) & (error < 1), error, np.nan)
+
+
+def mixed(known) -> list[tuple[int, int]]:
+    """First and last number, from 1, of each run of components that nothing separates."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[True], known, [True]]).astype(int)))
+    return [(int(a) + 1, int(b)) for a, b in edges.reshape(-1, 2)]
 
 
 def first(ends, count: int) -> np.ndarray:
@@ -340,6 +371,8 @@ def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
     found, U = leading_eigh(B, min(r + SPARE, len(B)))
     S = to_numpy(problem.expand(replace(pairs, values=found, vectors=U)).scores(exact.basis.points))
     S = S[:, found > 0]
+    if not S.shape[1]:
+        return certificate
     Q, _ = np.linalg.qr(S if A.weights is None else np.sqrt(A.weights)[:, None] * S)
     G = np.random.default_rng([problem.seed, 1]).standard_normal((len(Q), PROBES))
     V = operator.vectors(np.hstack([Q, G - Q @ (Q.T @ G)]))

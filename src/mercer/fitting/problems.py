@@ -220,10 +220,17 @@ class GramProblem(Problem):
             self.roundings(pairs),
             uncertain=self.uncertain,
             definite=self.basis.kernel.definite,
+            projection=self._projection(),
         )
         expansion = self.expand(pairs)
         self.basis.release()
         return Result(expansion, certificate, pairs, vectors=pairs.vectors)
+
+    def _projection(self) -> float:
+        """What rounding changes where rows are projected: those in single precision in theirs."""
+        points = self.basis.points
+        used = np.float64 if points is None else self.basis.precision(points)
+        return float(np.finfo(used).eps) / EPS * self.slack
 
     def roundings(self, pairs: Eigenpairs) -> tuple[Rounding, ...]:
         """What rounding may change, in every precision that the pairs have evidence of."""

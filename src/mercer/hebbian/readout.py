@@ -12,13 +12,15 @@ a bound on the residuals that needs no further product. On USPS digits after ten
 "auto" (r = 16) the excess error is 2e-4 from A and 3e-6 from Nystroem.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.linalg import qr
 
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import dtype_name
 from ..solvers._linalg import column_norms, inner, small_eigh, times
-from ..solvers.base import Eigenpairs
+from ..solvers.base import Eigenpairs, ritz_evidence
 
 RANK = {"f": 1e-5, "d": 1e-13}  # eigenvalues of V'Z below this share of the largest are rounding
 
@@ -50,8 +52,9 @@ def ritz(gram, run, r):
     run.let_go()
     values, U, Z = rotate(V, gram @ V)
     del V
-    residuals = column_norms(Z - U * on_device_of(values, U))
-    return Eigenpairs(values[:r], U[:, :r], residuals[:r], n_passes=1, least=float(values[-1]))
+    seen = ritz_evidence(values, U, Z, gram.square())
+    residuals, least = np.sqrt(np.diag(seen.RR))[:r], float(values[-1])
+    return Eigenpairs(values[:r], U[:, :r], residuals, n_passes=1, least=least, evidence=(seen,))
 
 
 READOUTS = {"free": free, "carried": carried, "nystroem": nystroem, "ritz": ritz}
@@ -69,7 +72,11 @@ def nystroem_pairs(gram, V, Z, r, n_passes=0):
     least = None
     if not gram.definite:  # what Nystroem leaves out of an indefinite matrix bounds nothing
         bounds, least = distances(V, Z, values[:r])
-    return Eigenpairs(values[:r], U, bounds, True, n_passes, least, gram.definite, ritz=False)
+    seen = ritz_evidence(*rotate(V, Z), gram.square())
+    top = float(np.abs(seen.values).max())
+    RR = seen.RR + np.eye(len(seen.values)) * (rounding * top) ** 2
+    pairs = Eigenpairs(values[:r], U, bounds, True, n_passes, least, gram.definite, ritz=False)
+    return replace(pairs, evidence=(replace(seen, RR=RR, doubt=rounding * top),))
 
 
 def distances(V, Z, values):

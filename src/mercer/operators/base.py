@@ -158,10 +158,6 @@ class Multiple(SymmetricOperator):
     def diagonal(self) -> Array:
         return self.operator.diagonal() * self.factor
 
-    def square(self) -> float | None:
-        found = self.operator.square()
-        return None if found is None else found * self.factor**2
-
     def reserve(self, size: int) -> None:
         self.operator.reserve(size)
 

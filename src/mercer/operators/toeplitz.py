@@ -129,6 +129,21 @@ class ToeplitzCovariance(SymmetricOperator):
         squares = self.amplitudes**2 * np.concatenate([[n], (n + twice) / 2, (n - twice) / 2])
         return squares - n * self.mean**2 if self.center else squares
 
+    def square(self) -> float:
+        """Before centering the sum of the squared kernel over all pairs of rows: by its series."""
+        M, middle = len(self.index), (np.array(self.moments.sums.shape) - 1) // 4
+        weights = np.zeros(2 * middle + 1)
+        weights[tuple(middle)] = self.amplitudes[0] ** 2
+        for J in (self.index, -self.index):
+            weights[tuple((middle + J).T)] = self.amplitudes[1 : 1 + M] ** 2 / 2
+        shape = self.moments.sums.shape
+        squared = irfftn(rfftn(weights, s=shape) ** 2, s=shape)
+        found = float((squared * np.abs(self.moments.sums) ** 2).sum())
+        if not self.center:
+            return found
+        n, m = self.moments.count, self.mean
+        return found - 2 * n * float(m @ (self @ m[:, None])[:, 0]) - n**2 * float(m @ m) ** 2
+
     def start(self, k: int, rng: np.random.Generator) -> Array:
         """Eigenvectors of the matrix of the first features, zero elsewhere."""
         M = len(self.index)

@@ -343,7 +343,8 @@ def reported(
 
 def no_variance(n: int, r: int) -> Eigenpairs:
     """The pairs of a zero operator."""
-    return Eigenpairs(np.zeros(r), np.eye(n, r), np.zeros(r), n_passes=0)
+    nothing = Evidence(np.zeros(r), rest=0.0)
+    return Eigenpairs(np.zeros(r), np.eye(n, r), np.zeros(r), n_passes=0, evidence=(nothing,))
 
 
 # Negative eigenvalues above this share of the largest are rounding of a zero, smaller

@@ -196,7 +196,7 @@ class Watch:
 
     def __init__(self, wanted, max_passes, tol, report):
         self.wanted, self.max_passes, self.tol, self.report = wanted, max_passes, tol, report
-        self._seen: dict[int, Evidence] = {}
+        self._seen: dict[tuple[int, bool], Evidence] = {}
         self.n_passes = 0
         self.stopped = False
         self.least = 0.0
@@ -210,14 +210,14 @@ class Watch:
         self.stopped |= bool(self.report(state))
         return residual
 
-    def see(self, A, level, values, RR) -> None:
+    def see(self, A, level, values, RR, refined=False) -> None:
         """Note what the products with a basis say about A, the operator or a draft of it."""
-        self._seen[level] = Evidence(values, RR, A.square(), level=level)
+        self._seen[-level, refined] = Evidence(values, RR, A.square(), level=level)
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """What was noted last of each precision."""
-        return tuple(self._seen[level] for level in sorted(self._seen, reverse=True))
+        """What was noted last of each precision, whole bases before the few vectors refined."""
+        return tuple(self._seen[key] for key in sorted(self._seen))
 
     @property
     def spent(self) -> bool:
@@ -355,7 +355,7 @@ def refine(A, level, ritz, goal, sizes, rng, watch, caution=1.0) -> Ritz:
             AU = A @ U
         values, U, AU = rayleigh_ritz(U, AU)
         R = AU - U * on_device_of(values, U)
-        watch.see(A, level, values, inner(R, R))
+        watch.see(A, level, values, inner(R, R), refined=True)
         residual = watch(values, column_norms(R[:, :r]))
         stuck = residual > previous / 2
         if residual <= goal or watch.over or (stuck and draft is A):

@@ -28,7 +28,7 @@ from ..compute.arrays import dtype_name
 from ..compute.linalg import self_product
 from ..operators import SymmetricOperator
 from ..operators.base import padded
-from ._linalg import column_norms, inner, qr, small_eigh, times
+from ._linalg import column_norms, inner, qr, rayleigh_ritz, small_eigh, times
 from .base import FULL_FLOOR, Eigenpairs, PassState, Report, Solver, ritz_evidence, silent
 
 FETCH = 128  # rows fetched at once where they are used one at a time
@@ -150,9 +150,12 @@ class GramPower(Solver):
         if done == self.max_passes:
             unknown = np.zeros(r)
             return Eigenpairs(values, U, unknown, False, done, bounded=False, ritz=False)
-        residuals = column_norms(operator @ U - U * on_device_of(values, U))
+        AU = operator @ U
+        residuals = column_norms(AU - U * on_device_of(values, U))
         share = float(residuals.max()) / max(float(values[0]), TINY)
-        return Eigenpairs(values, U, residuals, share <= max(tol, FULL_FLOOR), done + 1, ritz=False)
+        seen = ritz_evidence(*rayleigh_ritz(U, AU), operator.square())
+        found = {"converged": share <= max(tol, FULL_FLOOR), "evidence": (seen,)}
+        return Eigenpairs(values, U, residuals, n_passes=done + 1, ritz=False, **found)
 
     def _pass(self, operator, U, L, seen, r, order):
         n, amnesic, progress = operator.shape[0], self.amnesic or 0.0, operator.progress()
