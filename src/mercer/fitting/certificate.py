@@ -129,7 +129,8 @@ class Certificate:
 
     def _leading(self) -> list[tuple[str, str]]:
         """How many components are proven, and how far their scores can be off."""
-        r, proven, known = self.eigenvalue_lower.size, self.n_proven, np.isfinite(self.score_error)
+        r, proven, error = self.eigenvalue_lower.size, self.n_proven, np.asarray(self.score_error)
+        known = np.isfinite(error)
         if not r:
             return []
         count = f"the first {proven} of {r} are proven to be" if proven else "none is proven to be"
@@ -138,7 +139,7 @@ class Certificate:
             told = f"all {r} are the leading ones" if r > 1 else "it is the leading one"
         lines = [("proven", told)]
         if known.any():
-            most = float(np.max(self.score_error[known]))
+            most = float(np.max(error[known]))
             lines.append(("scores", f"right to {most:.1e} of their size"))
         for first, last in mixed(known):
             names = f"{first} to {last}" if last > first else f"{first}"
@@ -253,10 +254,10 @@ def score_errors(values, around, lower, upper, slack: float) -> np.ndarray:
     distance to all other eigenvalues (Davis and Kahan), and scores K'u / sqrt(l) have the residual
     over l beside; nan where nothing separates them.
     """
-    tiny = np.finfo(float).tiny
-    gap = np.maximum(values - upper[1:], tiny)
-    gap[1:] = np.minimum(gap[1:], np.maximum(lower[:-1] - values[1:], tiny))
-    sine, safe = around / gap, np.maximum(lower, tiny)
+    least = np.maximum(around, np.finfo(float).tiny)
+    gap = values - upper[1:]
+    gap[1:] = np.minimum(gap[1:], lower[:-1] - values[1:])
+    sine, safe = least / np.maximum(gap, least), np.maximum(lower, least)
     error = 2**0.5 * sine + np.sqrt(upper[:-1] / safe) - 1 + (around + slack) / safe
     return np.where((sine < 1) & (error < 1), error, np.nan)
 

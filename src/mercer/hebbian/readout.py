@@ -13,6 +13,7 @@ a bound on the residuals that needs no further product. On USPS digits after ten
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import qr
@@ -73,10 +74,10 @@ def nystroem_pairs(gram, V, Z, r, n_passes=0):
     if not gram.definite:  # what Nystroem leaves out of an indefinite matrix bounds nothing
         bounds, least = distances(V, Z, values[:r])
     seen = ritz_evidence(*rotate(V, Z), gram.square())
-    top = float(np.abs(seen.values).max())
-    RR = seen.RR + np.eye(len(seen.values)) * (rounding * top) ** 2
+    off = float(rounding * np.abs(seen.values).max())
+    RR = seen.RR + np.eye(len(seen.values)) * off**2
     pairs = Eigenpairs(values[:r], U, bounds, True, n_passes, least, gram.definite, ritz=False)
-    return replace(pairs, evidence=(replace(seen, RR=RR, doubt=rounding * top),))
+    return replace(pairs, evidence=(replace(seen, RR=RR, doubt=off),))
 
 
 def distances(V, Z, values):
@@ -115,7 +116,7 @@ def scores(Z, values, M):
     return times(Z, M * inverse)
 
 
-def rotate(V, Z):
+def rotate(V, Z) -> tuple[Any, Any, Any]:
     """Ritz values, vectors U = V Q and K'U = Z Q for orthonormal V with Z = K' V."""
     values, Q = small_eigh(np.asarray(inner(V, Z), dtype=np.float64))
     return values, times(V, Q), times(Z, Q)

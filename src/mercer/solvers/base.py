@@ -6,7 +6,7 @@ Ordering, clipping and signing happen here and nowhere else.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -70,7 +70,7 @@ class Evidence:
     """
 
     values: np.ndarray
-    RR: np.ndarray | None = None
+    RR: Any = None
     square: float | None = None
     rest: float | None = None
     level: int = 0

@@ -153,7 +153,8 @@ class GramPower(Solver):
         AU = operator @ U
         residuals = column_norms(AU - U * on_device_of(values, U))
         share = float(residuals.max()) / max(float(values[0]), TINY)
-        seen = ritz_evidence(*rayleigh_ritz(U, AU), operator.square())
+        ritz, Q, AQ = rayleigh_ritz(U, AU)
+        seen = ritz_evidence(ritz, Q, AQ, operator.square())
         found = {"converged": share <= max(tol, FULL_FLOOR), "evidence": (seen,)}
         return Eigenpairs(values, U, residuals, n_passes=done + 1, ritz=False, **found)
 
