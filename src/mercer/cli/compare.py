@@ -85,7 +85,11 @@ def compare(args: Namespace) -> Result:
     found = [measure(args, method, X) for method in args.methods]
     exact = next((one for one in found if one["method"] in EXACT and one["converged"]), None)
     for one in found:
-        one["difference"] = difference(one, exact)
+        one["difference"] = None
+        if exact is not None and one is not exact:
+            pairs = zip(one["eigenvalues"], exact["eigenvalues"], strict=False)
+            largest = max(abs(float(a - b)) for a, b in pairs)
+            one["difference"] = largest / float(exact["eigenvalues"][0])
     if args.draft is not None:
         draw(found, args.draft)
     facts = {"rows": X.shape[0], "columns": X.shape[1], "methods": found}
@@ -144,14 +148,6 @@ def measure(args: Namespace, method: str, X) -> dict:
         "eigenvalue_lower": lower,
         "eigenvalue_upper": upper,
     }
-
-
-def difference(one: dict, exact: dict | None) -> float | None:
-    """The largest difference of an eigenvalue from an exact method's, over the first one."""
-    if exact is None or one is exact:
-        return None
-    pairs = zip(one["eigenvalues"], exact["eigenvalues"], strict=False)
-    return max(abs(float(a - b)) for a, b in pairs) / float(exact["eigenvalues"][0])
 
 
 def draw(found: list[dict], path: Path) -> None:

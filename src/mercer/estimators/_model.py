@@ -1,6 +1,7 @@
 """A fitted model: scores, errors and pre-images of every method that ends in an expansion."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -20,7 +21,7 @@ from ..fitting.expansion import KernelExpansion, errors_of, scores_of
 from ..fitting.sampling import sampled_numbers
 from ..fitting.task import MODEL_ROWS
 from ..kernels import RBF, Kernel, Linear
-from ..preimage import Preimage, choose_preimage, ridge_inverse
+from ..preimage import Preimage, choose_preimage
 from ..relatives import explaining
 from ..rows import ArrayRows, DaskRows, OfExpansion, Rows, float_type, in_type, is_dask
 from ._door import Door
@@ -83,8 +84,22 @@ class Scores:
         return contained(self, rows.map(function), X)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelModel(Scores, TransformerMixin, Door):
     """Scores, errors and pre-images of every method that ends in a kernel expansion."""
+
+    kernel: str | Kernel | Callable[..., Any] = "linear"
+    gamma: float | str | None = None
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    center: bool = True
+    memory: int | str | None = None
+    device: Any = None
+    verbose: int = 0
+    checkpoint: str | PathLike[str] | None = None
 
     def reconstruction_error(self, X: Array) -> Array:
         """Squared feature-space distance of every row to its reconstruction, (n,).
@@ -131,7 +146,15 @@ class KernelModel(Scores, TransformerMixin, Door):
         """
         check_is_fitted(self)
         if self.fit_inverse_transform:
-            return restore(self._learned_inverse(checked_scores(X)), X)
+            S, facts = checked_scores(X), vars(self)
+            if "X_transformed_fit_" not in facts:
+                raise NotFittedError(
+                    "fit_inverse_transform=True was set after the fit, and nothing was learned for "
+                    "it. Fit again, or set it to False: preimage= needs no fit."
+                )
+            centers = facts["X_transformed_fit_"]
+            K = self._score_kernel()(on_device_of(S, centers), centers)
+            return restore(K @ on_device_of(facts["dual_coef_"], K), X)
         S = checked_scores(X, self.expansion_.n_components)
         wide = self.expansion_.basis.engine.asarray(S, np.float64)
         inverse = self._inverse()
@@ -398,31 +421,9 @@ class KernelModel(Scores, TransformerMixin, Door):
     def _training_scores(self):
         return self.eigenvectors_ * self.eigenvalues_**0.5
 
-    def _learned_inverse(self, S):
-        """scikit-learn's inverse transform of scores S."""
-        if "X_transformed_fit_" not in vars(self):
-            raise NotFittedError(
-                "fit_inverse_transform=True was set after the fit, and nothing was learned for it. "
-                "Fit again, or set it to False: preimage= needs no fit."
-            )
-        centers = self.X_transformed_fit_
-        K = self._score_kernel()(on_device_of(S, centers), centers)
-        return K @ on_device_of(self.dual_coef_, K)
-
     def _score_kernel(self) -> Kernel:
         """The kernel between scores, to which the center of the rows does not belong."""
         return Linear() if isinstance(self.kernel_, Linear) else self.kernel_
-
-    def _learn_inverse(self, task):
-        """scikit-learn's inverse transform: a ridge regression of the rows on their scores."""
-        spans = self.expansion_.basis.spans_data
-        S = self._training_scores() if spans else self.expansion_.scores(task.array)
-        # The matrix, its factor and a copy.
-        here = task.engine.device is None or 24 * S.shape[0] ** 2 > task.engine.memory
-        S = to_numpy(S) if here else task.engine.asarray(S)
-        alpha = self.alpha if task.weights is None else self.alpha / task.weights
-        B = ridge_inverse(self._score_kernel(), S, task.array, alpha)
-        self.dual_coef_, self.X_transformed_fit_ = (restore(A, task.rows.original) for A in (B, S))
 
     def _computes_on_devices(self, reset):
         """In a fit by the parameter `device`; later, where the fitted basis is."""

@@ -13,8 +13,9 @@ from ..compute.arrays import Array, is_foreign
 from ..compute.linalg import peak_signs
 from ..exceptions import tell
 from ..kernels import Kernel
-from ..relatives.embedding import diffusion_problem, powers
+from ..relatives.embedding import DiffusionProblem, ReducedDiffusionProblem
 from ..solvers import Solver
+from ..spectral.problems import ZERO
 from ._door import AT_LEAST_1, NOT_NEGATIVE, StrOptions, all_or_nothing
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ._spectral import NEIGHBORS, SpectralInput
@@ -309,14 +310,17 @@ class DiffusionMap(GraphEmbedding):
     gamma: float | str | None = "median"
 
     def _problem(self, basis, X):
-        return diffusion_problem(basis, X, float(self.alpha))
+        if basis.spans_data:
+            return DiffusionProblem(basis, float(self.alpha))
+        return ReducedDiffusionProblem(basis, X, float(self.alpha))
 
     def _hollow(self) -> bool:
         # A walk may stay where it is.
         return False
 
     def _scale(self):
-        return powers(self.map_.values, self.t)
+        sizes = np.abs(self.map_.values)
+        return np.where(sizes > ZERO, sizes**self.t, 0.0)
 
 
 def embedding_init(

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
-from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,7 +20,6 @@ from ..fitting.choosing import format_seconds, workload
 from ..fitting.costs import Speeds
 from ..fitting.expansion import KernelExpansion
 from ..fitting.problems import GramProblem, has_negative
-from ..kernels import Kernel
 from ..metrics import excess_reconstruction_error, minimal_reconstruction_error
 from ..operators import in_ordinary_units
 from ..progress import PassBar
@@ -187,11 +185,6 @@ class HebbianKernelPCA(KernelModel):
 
     n_components: int = 10
     _: KW_ONLY
-    kernel: str | Kernel | Callable[..., Any] = "linear"
-    gamma: float | str | None = None
-    degree: float = 3
-    coef0: float = 1
-    kernel_params: dict[str, Any] | None = None
     gain: Any = "auto"
     eta0: float | None = None
     mu: float | None = None
@@ -208,15 +201,8 @@ class HebbianKernelPCA(KernelModel):
     forgetting: float = 1.0
     budget: int | None = None
     novelty: Any = None
-    random_state: int | np.random.RandomState | None = None
     copy_X: bool = True
-    n_jobs: int | None = None
-    center: bool = True
-    memory: int | str | None = None
-    device: Any = None
-    verbose: int = 0
     callback: Callable[..., Any] | None = None
-    checkpoint: str | PathLike[str] | None = None
 
     @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:

@@ -3,21 +3,20 @@
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
-from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ..bases import AllPoints, BasisRecipe, Columns
 from ..bases.fourier import MOST_COLUMNS
-from ..compute import format_bytes, is_sparse, make_engine, restore
+from ..compute import format_bytes, is_sparse, make_engine, restore, to_numpy
 from ..compute.arrays import Array
 from ..fitting import choosing
 from ..fitting.costs import fourier
 from ..fitting.sampling import sampled_numbers
 from ..fitting.task import MODEL_ROWS, build_problem
 from ..kernels import KERNELS, Kernel, Precomputed
-from ..preimage import Preimage
+from ..preimage import Preimage, ridge_inverse
 from ..rows import is_dask
 from ..rows.dask import lazy_like
 from ..solvers import Solver
@@ -219,11 +218,6 @@ class KernelPCA(KernelModel):
 
     n_components: int | float | None = None
     _: KW_ONLY
-    kernel: str | Kernel | Callable[..., Any] = "linear"
-    gamma: float | str | None = None
-    degree: float = 3
-    coef0: float = 1
-    kernel_params: dict[str, Any] | None = None
     alpha: float = 1.0
     fit_inverse_transform: bool = False
     eigen_solver: str | Solver = "auto"
@@ -231,17 +225,10 @@ class KernelPCA(KernelModel):
     max_iter: int | None = None
     iterated_power: int | str = "auto"
     remove_zero_eig: bool = False
-    random_state: int | np.random.RandomState | None = None
     copy_X: bool = True
-    n_jobs: int | None = None
     basis: str | BasisRecipe = "auto"
     preimage: str | Preimage = "auto"
-    center: bool = True
-    memory: int | str | None = None
-    device: Any = None
-    verbose: int = 0
     callback: Callable[..., Any] | None = None
-    checkpoint: str | PathLike[str] | None = None
 
     @all_or_nothing
     def fit(self, X: Array, y: Any = None, sample_weight: Any = None) -> Self:
@@ -293,8 +280,16 @@ class KernelPCA(KernelModel):
             most = n if problem.basis.spans_data else MODEL_ROWS
             self._weights = task.weights[sampled_numbers(n, most, task.seed)]
         choosing.warn_of_result(problem, result, self.plan_, task, self._limit(problem))
-        if self.fit_inverse_transform:
-            self._learn_inverse(task)
+        if self.fit_inverse_transform:  # as scikit-learn's: a ridge regression on the scores
+            spans, engine = self.expansion_.basis.spans_data, task.engine
+            S = self._training_scores() if spans else self.expansion_.scores(task.array)
+            # The matrix, its factor and a copy.
+            here = engine.device is None or 24 * S.shape[0] ** 2 > engine.memory
+            S = to_numpy(S) if here else engine.asarray(S)
+            alpha = self.alpha if task.weights is None else self.alpha / task.weights
+            B = ridge_inverse(self._score_kernel(), S, task.array, alpha)
+            like = task.rows.original
+            self.dual_coef_, self.X_transformed_fit_ = restore(B, like), restore(S, like)
 
     def _limit(self, problem) -> str:
         """What there are no more components than."""

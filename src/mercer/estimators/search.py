@@ -198,7 +198,14 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         self
         """
         self._validate_params()
-        X = self._checked(X)
+        X = in_one_place(X, None, "KernelPCASearch")
+        encoder = (self.model or KernelPCA())._encoder()
+        if encoder is not None and encoder.of(X) is not None:
+            raise ValueError(
+                "KernelPCASearch compares rows with their pre-images, and categories and missing "
+                "entries have none. Pass columns of numbers."
+            )
+        X = valid_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=4)
         rng = check_random_state(self.random_state)
         kept, held = split(len(X), min(HOLDOUT, MOST_HELD / len(X)), rng)
         model = clone(self.model or KernelPCA()).set_params(gamma=None)
@@ -224,17 +231,6 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         kernel = tried.kernels[tried.best[0]]
         self.best_estimator_ = model.set_params(kernel=kernel, n_components=r).fit(X)
         return self
-
-    def _checked(self, X):
-        """The rows of X in one place, which must have pre-images."""
-        X = in_one_place(X, None, "KernelPCASearch")
-        encoder = (self.model or KernelPCA())._encoder()
-        if encoder is not None and encoder.of(X) is not None:
-            raise ValueError(
-                "KernelPCASearch compares rows with their pre-images, and categories and missing "
-                "entries have none. Pass columns of numbers."
-            )
-        return valid_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=4)
 
     def _try(self, model: KernelPCA, trial: "Trial") -> "Tried":
         """Try what was asked for, and what lies around the best of it where that is left to us."""

@@ -5,7 +5,6 @@ from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import chain, islice
 from numbers import Real
-from os import PathLike
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 from zlib import crc32
@@ -24,7 +23,6 @@ from ..files import is_arrow
 from ..fitting.partial_sums import pack, unpack
 from ..fitting.sampling import RowSample
 from ..fitting.task import model_rows
-from ..kernels import Kernel
 from ..preimage import Preimage
 from ..rows import ArrayRows, BlockRows, DaskRows, is_dask, is_source
 from ..rows.array import float_type, in_type
@@ -168,23 +166,11 @@ class StreamingKernelPCA(KernelModel):
 
     n_components: int = 10
     _: KW_ONLY
-    kernel: str | Kernel | Callable[..., Any] = "linear"
-    gamma: float | str | None = None
-    degree: float = 3
-    coef0: float = 1
-    kernel_params: dict[str, Any] | None = None
     basis: str | BasisRecipe = "dictionary"
     budget: int = 500
     novelty: Any = 0.001
     forgetting: float = 1.0
-    random_state: int | np.random.RandomState | None = None
-    n_jobs: int | None = None
     preimage: str | Preimage = "auto"
-    center: bool = True
-    memory: int | str | None = None
-    verbose: int = 0
-    device: Any = None
-    checkpoint: str | PathLike[str] | None = None
 
     def fit(self, X: Array, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from the start, from an array or from batches.
@@ -271,21 +257,45 @@ class StreamingKernelPCA(KernelModel):
     def _learn(self, batches, afresh, sample_weight=None, kept=None, whole=False):
         """Learn from batches; the model changes as a whole, after the last of them."""
         self._validate_params()
-        self._check_settings()
+        if self._is_precomputed():
+            raise ValueError(
+                "A stream needs rows, and a precomputed kernel has none. Give a kernel by name, or "
+                "use KernelPCA for a matrix."
+            )
+        if self.basis in ("dictionary", "features") and self.budget < self.n_components:
+            raise ValueError(
+                f"budget={self.budget} cannot give n_components={self.n_components}. Give a "
+                "larger budget, or ask for fewer components."
+            )
+        novelty, encoder = threshold_of(self.novelty, example=0.001), self._encoder()
         batches = iter(batches)
         first = list(islice(batches, 1))
         engine = self._engine_for(first[0] if first else None, afresh)
         if kept is not None and engine.device is not None:
             raise ValueError("checkpoint= is for streams in main memory. Give device='cpu'.")
         model = unfitted(self) if afresh else copy(self)
-        state, history = (None, []) if afresh else (self._renewed(), list(self.history_))
-        log = None if kept is None else kept.next_stage("loop")
+        state, history = (None, []) if afresh else (self._state, list(self.history_))
+        if state is not None:  # with the settings of now
+            stream, span = state.stream, state.stream.span
+            if isinstance(span, GrowingDictionary):
+                now: dict[str, Any] = {"novelty": novelty, "budget": self.budget}
+                span = span if now.items() <= vars(span).items() else replace(span, **now)
+            stream = replace(stream, span=span, forgetting=float(self.forgetting))
+            state = replace(state, stream=stream)
+        log: Any = None if kept is None else kept.next_stage("loop")
         known = {} if log is None else log.header
         source = X = None
         for number, source in enumerate(chain(first, batches)):
             if state is not None and np.shape(source)[:1] == (0,):
                 continue
-            X = model._check_batch(source, state is None, engine)
+            if encoder is not None and encoder.of(source) is not None:
+                raise ValueError(
+                    "A stream learns batch by batch, and the categories that kernel="
+                    f"{self.kernel!r} compares are those of all rows. Use "
+                    "KernelPCA(basis='landmarks'), or pass codes for categories."
+                )
+            X = model._check(source, state is None)
+            X = X if engine.device is None else engine.place(X)
             counts = checked_weights(sample_weight, X.shape[0], least=0)
             if counts is not None and not counts.all():
                 some = np.flatnonzero(counts)
@@ -367,32 +377,6 @@ class StreamingKernelPCA(KernelModel):
         """Rows checked for the model, sparse or dense as it is."""
         return match_sparsity(super()._check(X, reset), vars(self).get("X_sample_"))
 
-    def _check_batch(self, X, first, engine):
-        """A batch of finite floats: on the device of the engine, or as NumPy's or SciPy's."""
-        encoder = self._encoder()
-        if encoder is not None and encoder.of(X) is not None:
-            raise ValueError(
-                f"A stream learns batch by batch, and the categories that kernel={self.kernel!r} "
-                "compares are those of all rows. Use KernelPCA(basis='landmarks'), or pass codes "
-                "for categories."
-            )
-        X = self._check(X, first)
-        return X if engine.device is None else engine.place(X)
-
-    def _check_settings(self):
-        if self._is_precomputed():
-            raise ValueError(
-                "A stream needs rows, and a precomputed kernel has none. Give a kernel by name, or "
-                "use KernelPCA for a matrix."
-            )
-        sized = self.basis in ("dictionary", "features")
-        if sized and self.budget < self.n_components:
-            raise ValueError(
-                f"budget={self.budget} cannot give n_components={self.n_components}. Give a "
-                "larger budget, or ask for fewer components."
-            )
-        threshold_of(self.novelty, example=0.001)
-
     def _begin(self, X, engine, rng) -> State:
         """The state before the first row: the kernel and the span are settled."""
         if not X.shape[0]:
@@ -422,16 +406,6 @@ class StreamingKernelPCA(KernelModel):
         own = crc32(np.ascontiguousarray(row).tobytes())
         sample = RowSample(model_rows(X, engine.memory), int(rng.integers(2**32)) ^ own)
         return State(kind.start(span, float(self.forgetting)), sample, None)
-
-    def _renewed(self) -> State:
-        """The state of the model, under the parameters as they are now."""
-        stream, span = self._state.stream, self._state.stream.span
-        if isinstance(span, GrowingDictionary):
-            now = threshold_of(self.novelty, example=0.001), self.budget
-            if (span.novelty, span.budget) != now:
-                span = replace(span, novelty=now[0], budget=now[1])
-        stream = replace(stream, span=span, forgetting=float(self.forgetting))
-        return replace(self._state, stream=stream)
 
     def _adopt_stream(self, state, history, engine, X, source=None, judged=False):
         """Set the fitted attributes; `judged` spends a look at the kept rows on the certificate."""

@@ -312,7 +312,17 @@ class FillMissing(TreatedSource):
     def __init__(self, source: RowSource, means: Any = None):
         super().__init__(source)
         self.filled = 0
-        self.means = column_means(source) if means is None else np.asarray(means, dtype=float)
+        if means is None:
+            total, count = np.zeros(source.n_columns), np.zeros(source.n_columns)
+            for piece in source.pieces(READ_ROWS):
+                total += np.nansum(piece, axis=0, dtype=float)
+                count += (~np.isnan(piece)).sum(axis=0)
+            if not count.all():
+                empty = int(np.argmin(count))
+                label = repr(source.columns[empty]) if source.columns else str(empty)
+                raise ValueError(f"{source.name}: column {label} has no values. Leave it out.")
+            means = total / count
+        self.means = np.asarray(means, dtype=float)
 
     def chunks(self, rows: int) -> Any:
         """The source's pieces, filled."""
@@ -321,16 +331,3 @@ class FillMissing(TreatedSource):
             missing = np.isnan(piece)
             self.filled += int(missing.sum())
             yield np.where(missing, self.means, piece)
-
-
-def column_means(source: RowSource) -> np.ndarray:
-    """Means of the columns without what is missing, in one reading."""
-    total, count = np.zeros(source.n_columns), np.zeros(source.n_columns)
-    for piece in source.pieces(READ_ROWS):
-        total += np.nansum(piece, axis=0, dtype=float)
-        count += (~np.isnan(piece)).sum(axis=0)
-    if not count.all():
-        empty = int(np.argmin(count))
-        label = repr(source.columns[empty]) if source.columns else str(empty)
-        raise ValueError(f"{source.name}: column {label} has no values at all. Leave it out.")
-    return total / count

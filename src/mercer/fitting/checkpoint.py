@@ -18,6 +18,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from time import monotonic
@@ -83,7 +84,9 @@ class Checkpoint(AbstractContextManager):
         with self._lock:
             if kind is not None or self.unfinished:
                 return
-            for file in self._files():
+            names = [f"{kind}-*{ENDING}" for kind in KINDS] + [f".{kind}-*.part" for kind in KINDS]
+            found = chain.from_iterable(map(self.folder.glob, names))
+            for file in (*found, *self._begun(), self.folder / ABOUT):
                 file.unlink(missing_ok=True)
             if os.name == "nt":  # where nobody removes an open file
                 self._lock.close()
@@ -159,13 +162,6 @@ class Checkpoint(AbstractContextManager):
         self._done[kind] += 1
         return self.folder / f"{kind}-{number}{ENDING}"
 
-    def _files(self) -> Iterator[Path]:
-        for kind in KINDS:
-            yield from self.folder.glob(f"{kind}-*{ENDING}")
-            yield from self.folder.glob(f".{kind}-*.part")
-        yield from self._begun()
-        yield self.folder / ABOUT
-
     def _begun(self) -> Iterator[Path]:
         """What a fit leaves that is killed while it begins."""
         return self.folder.glob(f".{ABOUT}.*.part")
@@ -174,11 +170,13 @@ class Checkpoint(AbstractContextManager):
         from safetensors.numpy import save
 
         tensors = {f"{i}": np.asarray(array, order="C") for i, array in enumerate(arrays)}
+        flags = [array.flags for array in arrays]
+        columns = [i for i, f in enumerate(flags) if f.f_contiguous and not f.c_contiguous]
         metadata = {
             "header": json.dumps(header),
             "checksum": digest(tensors.values()),
             # Products of matrices round as their columns or rows lie in memory.
-            "by_columns": json.dumps([i for i, array in enumerate(arrays) if by_columns(array)]),
+            "by_columns": json.dumps(columns),
         }
         with self._writing(file) as part:
             part.write(save(tensors, metadata))
@@ -254,11 +252,6 @@ class Stage(Progress):
     def write(self, header: dict, arrays: list) -> None:
         """Put a state in the place of the one before."""
         self.checkpoint._write(self.file, header, arrays)
-
-
-def by_columns(array: np.ndarray) -> bool:
-    """Whether the columns of an array are in one piece, and its rows are not."""
-    return array.flags.f_contiguous and not array.flags.c_contiguous
 
 
 def digest(arrays: Iterable[np.ndarray]) -> str:

@@ -150,8 +150,3 @@ class PickOf(RowFunction):
         local = self.index - first
         places = np.flatnonzero((local >= 0) & (local < rows.shape[0]))
         return ((places, rows[local[places]]),) if places.size else ()
-
-    def in_order(self, found: tuple) -> Any:
-        """The rows of all blocks in the order asked for."""
-        places = np.concatenate([places for places, _ in found])
-        return stack_rows([rows for _, rows in found])[np.argsort(places, kind="stable")]

@@ -215,10 +215,6 @@ class _Run:
         excess = None if measure is None else measure(rule.A[: self.r])
         return gains, values, residuals, float(np.linalg.norm(turned, 2)), excess
 
-    def let_go(self):
-        """Forget the vectors carried, once they are read."""
-        self.V = self.Z = self.outputs = None
-
     def _note(self, progress: Progress, rng, over: bool, begun: tuple | None = None) -> None:
         """Write the state after a pass, or that of the pass that is `begun`, to the checkpoint."""
         if isinstance(progress, Stage):

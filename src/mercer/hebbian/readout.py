@@ -50,7 +50,7 @@ def nystroem(gram, run, r):
 def ritz(gram, run, r):
     """Rayleigh-Ritz in the span of the carried Nystroem vectors (1 product), exact residuals."""
     V = orthonormal(scores(run.Z, *nystroem_values(run.V, run.Z)))
-    run.let_go()
+    run.V = run.Z = run.outputs = None  # room for the product
     values, U, Z = rotate(V, gram @ V)
     del V
     seen = ritz_evidence(values, U, Z, gram.square())

@@ -93,10 +93,7 @@ class HebbianRule:
     memory: tuple[str, ...] = ("A", "cap", "brake")
 
     def __init__(self, A: Array, cap: float = 1.0, running: RunningEigenvalues | None = None):
-        self.A = A
-        self.cap = cap
-        self.brake = 1.0
-        self.running = running
+        self.A, self.cap, self.brake, self.running = A, cap, 1.0, running
 
     @property
     def factors(self) -> Array:

@@ -25,7 +25,7 @@ from ..compute.linalg import self_product
 from ..operators import DenseOperator, NormalizedGram
 from ..operators.normalized import nonzero_degrees
 from ..solvers import Eigenpairs
-from ..spectral.problems import TINY, ZERO, AffinityProblem, column_sums, inverse
+from ..spectral.problems import TINY, AffinityProblem, column_sums, inverse
 
 
 @dataclass(frozen=True)
@@ -149,15 +149,3 @@ class ReducedDiffusionProblem(AffinityProblem):
         )
         map_ = DiffusionFunctions(self.basis, W, total, pairs.values, ones, self.alpha)
         return map_, map_.functions(X)
-
-
-def diffusion_problem(basis, X, alpha: float):
-    """The walk's eigenproblem in a basis: n x n for all points, else m x m."""
-    if basis.spans_data:
-        return DiffusionProblem(basis, alpha)
-    return ReducedDiffusionProblem(basis, X, alpha)
-
-
-def powers(values, t: float) -> np.ndarray:
-    """|l|^t, of which diffusion distances are made, and 0 where l is zero, (k,)."""
-    return np.where(np.abs(values) > ZERO, np.abs(values) ** t, 0.0)

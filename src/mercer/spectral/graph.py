@@ -64,24 +64,22 @@ class NeighborGraph:
         X holds rows, or their distances to the training rows. A training row has the affinities
         that it had in the fit.
         """
+        n = self.radii.size
         if self.points is None:
-            return self._of_distances(sorted_distances(X))
+            X, search = sorted_distances(X), NearestNeighbors(metric="precomputed")
+            # The search reads no more than the number of training rows: strides of zero.
+            search.fit(np.broadcast_to(0.0, (n, n)))
+            C = neighbor_matrix(search.kneighbors(X, self.n_neighbors)[1], n)
+            if not is_sparse(X):
+                return sparse.csr_matrix(0.5 * (C + (self.radii >= X)))
+            near = sparse.coo_matrix(X)
+            kept = near.data <= self.radii[near.col]
+            R = sparse.csr_matrix((np.ones(kept.sum()), (near.row[kept], near.col[kept])), X.shape)
+            return sparse.csr_matrix(0.5 * (C + R))
         search = NearestNeighbors(n_neighbors=self.n_neighbors, n_jobs=n_jobs).fit(self.points)
-        step = max(1, BLOCK_ENTRIES // self.radii.size)
+        step = max(1, BLOCK_ENTRIES // n)
         blocks = (X[i : i + step] for i in range(0, X.shape[0], step))
         return sparse.vstack([self._block(block, search) for block in blocks], format="csr")
-
-    def _of_distances(self, X):
-        n = self.radii.size
-        search = NearestNeighbors(n_neighbors=self.n_neighbors, metric="precomputed")
-        # The search reads no more than the number of training rows: strides of zero, one number.
-        C = neighbor_matrix(search.fit(np.broadcast_to(0.0, (n, n))).kneighbors(X)[1], n)
-        if not is_sparse(X):
-            return sparse.csr_matrix(0.5 * (C + (self.radii >= X)))
-        near = sparse.coo_matrix(X)
-        kept = near.data <= self.radii[near.col]
-        R = sparse.csr_matrix((np.ones(kept.sum()), (near.row[kept], near.col[kept])), X.shape)
-        return sparse.csr_matrix(0.5 * (C + R))
 
     def _block(self, X, search):
         index = search.kneighbors(X, return_distance=False)
