@@ -1,7 +1,6 @@
 """Image denoising by kernel PCA of patches."""
 
 from dataclasses import KW_ONLY, dataclass
-from itertools import product
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -197,9 +196,7 @@ class PatchDenoiser(Door):
         if self.model_ is None:
             return restore(image.copy(), original)
         size = self.patch_size
-        last = [side - size for side in image.shape[:2]]
-        # The last ones end with the image, whatever the stride.
-        rows, columns = (np.unique([*range(0, end + 1, self.stride), end]) for end in last)
+        rows, columns = (positions(side, size, self.stride) for side in image.shape[:2])
         total = np.zeros(image.shape)
         count = np.zeros(image.shape[:2])
         # Patches in work at once: themselves, their means, scores and what comes back.
@@ -209,11 +206,7 @@ class PatchDenoiser(Door):
         for start in range(0, len(rows), step):
             some = rows[start : start + step]
             P = self._clean(patches_at(image, size, some, columns))
-            P = P.reshape(len(some), len(columns), size, size, *total.shape[2:])
-            for i, j in product(range(size), repeat=2):
-                where = np.ix_(some + i, columns + j)
-                total[where] += P[:, :, i, j]
-                count[where] += 1
+            add_patches(total, count, P, size, some, columns)
         total /= count if image.ndim == 2 else count[:, :, None]
         return restore(total.astype(image.dtype, copy=False), original)
 
@@ -305,6 +298,12 @@ class PatchDenoiser(Door):
         return image
 
 
+def positions(side: int, size: int, stride: int) -> np.ndarray:
+    """First pixels of patches that cover a side of the image, its end included."""
+    last = side - size
+    return np.unique(np.append(np.arange(0, last + 1, stride), last))
+
+
 def patches_at(image, size, rows, columns) -> np.ndarray:
     """Patches (q, size * size * channels), those of the first row first."""
     windows = np.lib.stride_tricks.sliding_window_view(image, (size, size), axis=(0, 1))
@@ -325,6 +324,16 @@ def draw_patches(images, size, count, rng) -> np.ndarray:
         some = np.moveaxis(some, 1, -1) if image.ndim == 3 else some
         drawn.append(some.reshape(len(chosen), -1))
     return np.concatenate(drawn)
+
+
+def add_patches(total, count, P, size, rows, columns) -> None:
+    """Add patches to where they came from, and one to the count of their pixels."""
+    P = P.reshape(len(rows), len(columns), size, size, *total.shape[2:])
+    for i in range(size):
+        for j in range(size):
+            where = np.ix_(rows + i, columns + j)
+            total[where] += P[:, :, i, j]
+            count[where] += 1
 
 
 def estimate_noise(image) -> float:
