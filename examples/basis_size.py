@@ -44,3 +44,5 @@ ax.set(xlabel="size of the basis", ylabel="variance missed")
 ax.set_xticks(SIZES, [str(m) for m in SIZES])
 ax.minorticks_off()
 ax.legend(frameon=False)
+
+plt.show()

@@ -7,6 +7,7 @@ So noise is added to rows that were held out, and what counts is how well they c
 """
 
 import numpy as np
+from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits
 
 from mercer import KernelPCASearch, plot
@@ -30,3 +31,5 @@ fresh = X[600:1200]
 noisy = fresh + np.random.default_rng(1).normal(0, NOISE, fresh.shape)
 left = np.mean((search.denoise(noisy) - fresh) ** 2) / NOISE**2
 print(f"noise left in fresh digits: {100 * left:.0f} % of its energy")
+
+plt.show()

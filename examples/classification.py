@@ -62,3 +62,5 @@ for i, (name, found) in enumerate(errors.items()):
     ax.plot([np.mean(found)] * 2, [i - 0.3, i + 0.3], color=color, lw=2)
 ax.set_yticks(range(len(errors)), list(errors))
 ax.set(xlabel="errors, %", xlim=(0, None))
+
+plt.show()

@@ -32,3 +32,5 @@ for ax, (name, (points, labels, true)) in zip(axes, found.items(), strict=True):
     ax.set(title=f"{name}, {score:.2f}", xlabel="", ylabel="", xticks=[], yticks=[])
     ax.set_aspect("equal")
     print(f"{name}: adjusted Rand index {score:.3f}")
+
+plt.show()

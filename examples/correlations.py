@@ -41,3 +41,5 @@ axes[0].legend()
 axes[1].scatter(S[:, 0], T[:, 0], c=digit[test], cmap="tab10", s=8)
 axes[1].set(xlabel="left halves", ylabel="right halves", title="new rows, colored by digit")
 print(f"regularization {best:g}: {model.correlations(left[test], right[test]).round(3)}")
+
+plt.show()

@@ -8,6 +8,7 @@ noise.
 """
 
 import numpy as np
+from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
@@ -45,3 +46,5 @@ print(f"kernel PCA:             {100 * noise_left(kernel):.0f} %")
 
 shown = [int(np.flatnonzero(digit == k)[0]) for k in range(10)]
 plot.denoised(noisy[shown], kernel[shown], clean[shown], images=(8, 8))
+
+plt.show()

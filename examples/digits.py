@@ -56,3 +56,5 @@ with tempfile.TemporaryDirectory() as folder:
     few.save(Path(folder) / "digits.mercer")
     again = mercer.load(Path(folder) / "digits.mercer")
 print("the same after loading:", np.array_equal(again.transform(X), few.transform(X)))
+
+plt.show()

@@ -39,3 +39,5 @@ for component, ax in enumerate(axes):
 real = model.significance(X, random_state=0)
 print(real)
 plot.spectrum(model, significance=real)
+
+plt.show()

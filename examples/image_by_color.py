@@ -59,3 +59,5 @@ for ax, k in zip(below.subplots(1, 6), order, strict=True):
     ax.imshow(np.where(here, photograph, 1.0))
     ax.set_title(f"{counts[k] / len(labels):.0%}", fontsize="small")
     ax.axis("off")
+
+plt.show()

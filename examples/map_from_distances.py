@@ -9,6 +9,7 @@ how much of them it shows.
 
 import numpy as np
 from matplotlib import pyplot as plt
+from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 from sklearn.datasets import load_digits
 from sklearn.metrics import pairwise_distances
 
@@ -25,10 +26,13 @@ print(model.summary())
 
 some = np.random.default_rng(0).choice(len(X), 300, replace=False)
 placed = model.transform(pairwise_distances(X[some], means, metric="manhattan"))
-figure, ax = plt.subplots(figsize=(6.5, 5), layout="constrained")
-for k in range(10):
-    own = placed[digit[some] == k]
-    ax.scatter(own[:, 0], own[:, 1], s=25, marker=f"${k}$", color="0.65", linewidths=0.3)
-    ax.text(*model.embedding_[k], str(k), fontsize=20, weight="bold", ha="center", va="center")
+figure, ax = plt.subplots(figsize=(7, 5.4), layout="constrained")
+ax.scatter(*placed.T, s=14, c=digit[some], cmap="tab10", alpha=0.6, linewidths=0)
+for place, image, k in zip(model.embedding_, means, range(10), strict=True):
+    picture = OffsetImage(image.reshape(8, 8), zoom=2.8, cmap="gray_r")
+    edge = {"edgecolor": plt.get_cmap("tab10")(k), "linewidth": 2.5}
+    ax.add_artist(AnnotationBbox(picture, place, pad=0.15, bboxprops=edge))
 ax.set(xlabel="dimension 1", ylabel="dimension 2", aspect="equal")
-ax.set_title("ten mean digits, and 300 digits placed afterwards", fontsize="medium")
+ax.set_title("ten mean digits by their distances, and 300 digits placed afterwards")
+
+plt.show()

@@ -49,3 +49,5 @@ for k, ax in enumerate(axes[1:]):
     ax.set_title(f"component {k + 1}", fontsize="medium")
 for ax in axes:
     ax.set(xticks=[], yticks=[], aspect="equal")
+
+plt.show()

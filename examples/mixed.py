@@ -52,3 +52,5 @@ print(mixed.certificate_)
 
 row = pd.DataFrame({"bill": [48.0], "mass": [5000.0], "island": ["Anvers"], "sex": ["male"]})
 print("scores of a new row:", np.asarray(mixed.transform(row)).round(3))
+
+plt.show()

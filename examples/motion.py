@@ -68,3 +68,5 @@ figure, ax = plt.subplots(figsize=(4.5, 4), layout="constrained")
 ax.plot(scores[:, 0], scores[:, 1], lw=0.6, color="0.6")
 ax.scatter(scores[:, 0], scores[:, 1], c=np.arange(len(scores)), s=9, cmap="viridis")
 ax.set(xlabel="component 1", ylabel="component 2")
+
+plt.show()

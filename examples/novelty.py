@@ -38,3 +38,5 @@ ax.contourf(side, side, height, levels=12, cmap="Greys_r")
 ax.contour(side, side, height, levels=[0], colors="tab:orange", linewidths=2)
 ax.scatter(normal[:, 0], normal[:, 1], s=4, color="tab:blue")
 ax.set(title="within the line: normal", xticks=[], yticks=[], aspect="equal")
+
+plt.show()

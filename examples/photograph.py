@@ -32,3 +32,5 @@ for ax, (name, image) in zip(axes.flat, images.items(), strict=True):
     ax.set_title(title, fontsize="medium")
     ax.axis("off")
     print(title)
+
+plt.show()

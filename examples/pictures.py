@@ -7,6 +7,7 @@ and return the axes for whatever you would like to add.
 """
 
 import numpy as np
+from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits
 
 from mercer import HebbianKernelPCA, KernelPCA, plot
@@ -59,3 +60,5 @@ new = [half + int(np.flatnonzero(digit[half:] == k)[0]) for k in range(10)]
 noisy = X[new] + np.random.default_rng(0).normal(0, 4.0, (10, 64))
 model = KernelPCA(128, kernel="rbf", gamma=0.001).fit(X[:half])
 plot.denoised(noisy, model.denoise(noisy), X[new], images=(8, 8))
+
+plt.show()

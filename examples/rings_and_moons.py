@@ -61,3 +61,5 @@ plot.contours(KernelPCA(3, kernel="rbf", gamma=gamma).fit(X), X)
 
 X, _, gamma = data["moons"]
 plot.contours(KernelPCA(3, kernel="rbf", gamma=gamma).fit(X), X)
+
+plt.show()

@@ -7,6 +7,7 @@ few components of many rows; Gram power and the Hebbian rule are the methods of 
 slower.
 """
 
+from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits
 
 from mercer import HebbianKernelPCA, KernelPCA, plot
@@ -25,3 +26,5 @@ for name, states in (("block Krylov", krylov), ("Gram power", power)):
 
 # %%
 # The rules of the Hebbian family are compared with each other in :doc:`pictures`.
+
+plt.show()

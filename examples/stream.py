@@ -59,3 +59,5 @@ for name, forgetting, style in (
 ax.axvline(850, color="tab:orange", lw=1)
 ax.set(xlabel="rows seen", ylabel="share not explained", ylim=(0, None))
 ax.legend(frameon=False)
+
+plt.show()

@@ -44,3 +44,5 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
 right = LinearDiscriminantAnalysis().fit(X[train], y[train]).score(X[test], y[test])
 print(f"linear discriminant: {right:.0%}")
 print(f"HSIC of the training rows and their classes: {models['supervised'].hsic_:.4f}")
+
+plt.show()

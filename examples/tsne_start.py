@@ -25,3 +25,5 @@ figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 for ax, (name, points) in zip(axes, {"scores": start, "t-SNE": Y}.items(), strict=True):
     ax.scatter(*points.T, c=digit, s=8, cmap="tab10")
     ax.set(title=name, xticks=[], yticks=[])
+
+plt.show()

@@ -29,3 +29,5 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
     ax.scatter(*Z.T, c=new_place, s=50, marker="x", cmap="viridis")
     ax.set(title=name, xticks=[], yticks=[])
     print(f"{name}: eigenvalues {model.eigenvalues_.round(4)}")
+
+plt.show()

@@ -50,3 +50,5 @@ for ax, (name, model) in zip(
     ax.contour(*side, S, levels=12, colors="0.3", linewidths=0.8)
     ax.scatter(*survey.T, s=3, color="tab:blue")
     ax.set(title=name, xticks=[], yticks=[])
+
+plt.show()

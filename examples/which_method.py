@@ -49,3 +49,5 @@ ax.legend(frameon=False)
 # What the landmarks of the last fit lose:
 
 print(model.certificate_)
+
+plt.show()

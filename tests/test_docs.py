@@ -225,12 +225,14 @@ def run_command(words):
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_examples_run(path, folder):
+def test_examples_run(path, folder, monkeypatch):
+    shown: list = []
+    monkeypatch.setattr(plt, "show", lambda: shown.append(len(plt.get_fignums())))
     for module in re.findall(r"^# needs: (\w+)", path.read_text(), re.M):
         pytest.importorskip(module)
     runpy.run_path(str(path), run_name="__main__")
     drawn = len(plt.get_fignums())
-    assert drawn, f"{path.name} has drawn nothing"
+    assert drawn and shown[-1:] == [drawn], f"{path.name} has drawn nothing, or does not show it"
     for page in SITE:
         for name, number in GALLERY_PICTURE.findall(page.read_text()):
             assert name != path.stem or int(number) <= drawn, f"{name_of(page)}: {name} {number}"

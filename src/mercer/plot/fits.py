@@ -247,9 +247,9 @@ def attribution(
             ax.barh(place, widths, color="0.75", ec="0.2", hatch=hatch, label=label)
     ax.set_yticks(range(len(order)), [found.columns[i] for i in order])
     ax.invert_yaxis()
-    ax.set_xlabel("change of the score for one standard deviation")
+    ax.set_xlabel("change of the score per standard deviation", loc="right")
     name = "all components" if component is None else found.components[component]
     ax.set_title(f"What drives {name}", fontsize="medium")
     if component is not None:
-        ax.legend(fontsize="small", framealpha=0.6, title="with the column it")
+        ax.legend(fontsize="small", loc="lower right", title="with the column it")
     return ax
