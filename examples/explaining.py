@@ -27,7 +27,7 @@ print(found)
 # %%
 # The same as bars, for the first two components.
 
-figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(12, 4), layout="constrained")
 for component, ax in enumerate(axes):
     plot.attribution(found, component, count=8, ax=ax)
 

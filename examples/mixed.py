@@ -48,9 +48,11 @@ for ax, (title, S) in zip(
 print(mixed.certificate_)
 
 # %%
-# A row with a category that nobody has seen is placed by its other columns.
+# A row with a category that nobody has seen is placed by its other columns: here the first of two.
 
-row = pd.DataFrame({"bill": [48.0], "mass": [5000.0], "island": ["Anvers"], "sex": ["male"]})
-print("scores of a new row:", np.asarray(mixed.transform(row)).round(3))
+rows = pd.DataFrame(
+    {"bill": 48.0, "mass": 5000.0, "island": ["Anvers", "Biscoe"], "sex": "male"}, index=[0, 1]
+)
+print("scores of new rows:", np.asarray(mixed.transform(rows)).round(3))
 
 plt.show()
