@@ -8,7 +8,6 @@ is on its page.
 import re
 from functools import cache
 from importlib import import_module
-from inspect import ismodule
 from pathlib import Path
 
 import mercer
@@ -36,12 +35,7 @@ def expand(argument: str) -> dict[str, list[str]]:
         return parts_of(argument, found)
     if not hasattr(found, "__path__") and not hasattr(found, "__all__"):
         return {argument: []}
-    # A package without a list has the names that it imports from its modules.
-    names = [
-        name
-        for name in getattr(found, "__all__", vars(found))
-        if not name.startswith("_") and not ismodule(getattr(found, name))
-    ]
+    names = [name for name in found.__all__ if not name.startswith("_")]
     registries = [getattr(found, name) for name in names if is_registry(found, name)]
     taken = [part for registry in registries for part in registry.values()]
     free = [
