@@ -513,7 +513,7 @@ def test_selectors_keep_to_the_budget(name):
     assert used < 1.3 * memory + 500_000, f"{used / 1e6:.1f} MB"
     assert any("drawn at random" in str(one.message) for one in told)
     with pytest.raises(ValueError, match=f"{name} can choose among 19 rows.*too few for 20"):
-        pool_within(selector, X, 20, generator(1), selector.work_bytes(20, 20) - 1)
+        pool_within(selector, X, 20, generator(1), 4 * selector.work_bytes(20, 20) // 3 - 4)
 
 
 @pytest.mark.filterwarnings("ignore")

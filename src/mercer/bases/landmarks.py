@@ -24,6 +24,8 @@ from .points import DRAFT_SPREAD, PointBasis, wide_rows
 PER_COMPONENT, LEAST = 10, 200
 # First size tried, and growth of it, when an error is asked for.
 FIRST_SIZE, GROWTH = 64, 2
+# Bytes of tiles and rows that a selector needs beside what it says.
+TILE_BYTES = 4 * 10**6
 # Landmarks that a sample must serve when their number follows from an error.
 GROWN = 2000
 
@@ -281,12 +283,15 @@ def pool_within(
 ) -> Array:
     """The rows to choose from: all, or a uniform sample that the budget lets it choose from."""
     (n, d), need = X.shape, selector.work_bytes(X.shape[0], size, X.shape[1])
-    if need <= memory:
+    # Beside it a few tiles of the kernel and blocks of rows are made.
+    room = memory - min(memory // 4, TILE_BYTES)
+    if need <= room:
         return X
     name = type(selector).__name__
-    room = bisect(range(1, n), memory, key=lambda rows: selector.work_bytes(rows, size, d))
+    room = bisect(range(1, n), room, key=lambda rows: selector.work_bytes(rows, size, d))
     if room < size:
         least = selector.work_bytes(size, size, d)
+        least += min(least // 3 + 1, TILE_BYTES)
         raise ValueError(
             f"{name} can choose among {room:,} rows in memory={format_bytes(memory)}, too few for "
             f"{size:,} landmarks. Give at least {format_bytes(least)}, ask for fewer, or take "

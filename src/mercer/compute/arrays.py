@@ -20,6 +20,8 @@ Array: TypeAlias = Any
 
 # Entries of rows that are copied at once where no budget is at hand, and rows at the least.
 BLOCK_ENTRIES, FEWEST_ROWS = 2**17, 16
+# Rows looked at or converted at once where they are at hand.
+WIDE_ROWS = 65536
 
 
 class BlocksOnDemand:
@@ -57,6 +59,12 @@ class SomeRows(BlocksOnDemand):
 def block_rows(X: Array) -> int:
     """Rows of X whose copy is small beside any budget; a few of very wide ones."""
     return max(FEWEST_ROWS, BLOCK_ENTRIES // X.shape[-1])
+
+
+def blocks_of(X: Array) -> Any:
+    """The rows of X in blocks that are small where making them is a copy."""
+    step = block_rows(X) if isinstance(X, SomeRows) else WIDE_ROWS
+    return (X[i : i + step] for i in range(0, X.shape[0], step))
 
 
 def some_of(X: Array, index: Any) -> Any:

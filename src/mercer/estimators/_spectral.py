@@ -34,7 +34,7 @@ GRID_PASSES, LANDMARK_SECONDS = 3, 5e-5
 # are alone, and the affinity above which two rows are alike.
 WIDTH_ROWS, ALONE, ALIKE = 500, 1e-2, 1 - 1e-7
 # Bytes that a graph was seen to take for each neighbor of a row, what finds and solves it included.
-GRAPH_BYTES = 80
+GRAPH_BYTES = 88
 # Columns up to which there are grids.
 MOST_COLUMNS = 3
 

@@ -14,9 +14,11 @@ from sklearn.base import BaseEstimator, clone
 
 from ..compute import ScalarMap, array_namespace, is_sparse, to_numpy
 from ..compute.arrays import (
+    WIDE_ROWS,
     Array,
     BlocksOnDemand,
     block_rows,
+    blocks_of,
     dtype_in,
     itemsize,
     placement_of,
@@ -28,8 +30,8 @@ from ..compute.arrays import (
 WIDTH_SAMPLE = 1000
 # Rows from which the cancellation in a centered matrix is judged.
 SPREAD_SAMPLE = 256
-# Rows looked at or converted at once, and rows prepared at once, which stay in the cache.
-WIDE_ROWS, EMBED_ROWS = 65536, 512
+# Rows prepared at once, which stay in the cache.
+EMBED_ROWS = 512
 # Entries of a tile that is made at once where no budget is at hand, and of the rows on which a
 # distance is taken.
 TILE_ENTRIES, WIDTH_ENTRIES = 2**18, 2**22
@@ -66,7 +68,8 @@ class Kernel(BaseEstimator, ABC):
         xp = array_namespace(X) if not is_sparse(X) else np
         out = xp.empty((n, m), dtype=pairs.dtype, **placement_of(X))
         # Rows are prepared in copies, wide ones a few at a time, and so is what a tile needs.
-        most = EMBED_ROWS if is_sparse(X) else block_rows(X)
+        lean = is_sparse(X) and isinstance(self, FactoredKernel)
+        most = EMBED_ROWS if lean else block_rows(X)
         height = max(1, min(n, most, max(EMBED_ROWS, TILE_ENTRIES // max(m, 1))))
         width = max(1, min(m, most, TILE_ENTRIES // height))
         if height >= n and width >= m:
@@ -436,8 +439,7 @@ def wide_row_squares(X):
     if isinstance(X, np.ndarray):
         return np.einsum("ij,ij->i", X, X, dtype=np.float64)
     xp = array_namespace(X)
-    blocks = (X[i : i + WIDE_ROWS] for i in range(0, X.shape[0], WIDE_ROWS))
-    return xp.concat([row_squares(xp.astype(block, xp.float64)) for block in blocks])
+    return xp.concat([row_squares(xp.astype(block, xp.float64)) for block in blocks_of(X)])
 
 
 def append_columns(X, *columns):
@@ -483,8 +485,7 @@ def farthest(X, origin, sizes) -> float:
 
 def fits_single(X) -> bool:
     """Whether single precision has room around the largest entry of X, or X is zero."""
-    blocks = (X[i : i + WIDE_ROWS] for i in range(0, X.shape[0], WIDE_ROWS))
-    largest = max(max(float(block.max()), -float(block.min())) for block in blocks)
+    largest = max(max(float(block.max()), -float(block.min())) for block in blocks_of(X))
     return 1e-30 < largest < 1e30 or largest == 0
 
 

@@ -56,9 +56,9 @@ class SquaredDistance(Kernel):
 
     def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
         """With the shift that makes the entries small, from some of the points."""
+        plain = SquaredDistance(self.distance)
         rows = X[:: -(-X.shape[0] // SPREAD_SAMPLE)]
-        shift = float(np.square(self.distance(rows, rows)).mean()) / 2
-        return SquaredDistance(self.distance, shift)
+        return SquaredDistance(self.distance, -float(plain(rows, dtype=np.float64).mean()))
 
     def spread(self, X: Array) -> float:
         return centering_spread(self, X)
@@ -76,8 +76,8 @@ class DistancePairs(Pairs):
         return out
 
     def tile_bytes(self, side):
-        """The tile, the block of distances twice while it is made, and two blocks of rows."""
-        return (self.itemsize + 16) * side * side + 16 * side * self.X.shape[1]
+        """The tile, the block of distances three times while it is made, and blocks of rows."""
+        return (self.itemsize + 24) * side * side + 24 * side * self.X.shape[1]
 
 
 class Hollow(Kernel):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse, on_device_of, to_numpy
-from ..compute.arrays import Array, BlocksOnDemand, block_rows
+from ..compute.arrays import Array, BlocksOnDemand, block_rows, blocks_of
 from .base import (
     FactoredKernel,
     Kernel,
@@ -298,7 +298,8 @@ def largest_entries(X):
     if is_sparse(X):
         return abs(X).max(axis=1).toarray().ravel()
     xp = array_namespace(X)
-    return xp.maximum(xp.max(X, axis=1), -xp.min(X, axis=1))
+    ends = ((xp.max(block, axis=1), -xp.min(block, axis=1)) for block in blocks_of(X))
+    return xp.concat([xp.maximum(*both) for both in ends])
 
 
 def power(T, degree):

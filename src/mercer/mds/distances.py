@@ -36,7 +36,7 @@ class EuclideanDistance:
     """|x - z| by one matrix product a block, about an origin that keeps rounding small."""
 
     def __init__(self, X):
-        self.origin = np.asarray(X[:: -(-X.shape[0] // 4096)], dtype=float).mean(axis=0)
+        self.origin = X[:: -(-X.shape[0] // 4096)].mean(axis=0, dtype=float)
 
     def __call__(self, rows, columns):
         X = rows - self.origin

@@ -18,11 +18,14 @@ import numpy as np
 from scipy.linalg import eigvals, eigvalsh
 from scipy.spatial.distance import cdist
 
+from ..bases.base import moment_bytes
 from ..compute import LocalEngine
+from ..compute.arrays import some_of
 from ..compute.linalg import peak_signs
 from ..fitting.choosing import Eigenproblem, solve_planned, warn_unconverged
 from ..fitting.costs import Workload
 from ..fitting.moments import Moments
+from ..kernels.derived import SquaredDistance
 from ..operators import DenseOperator, DoubleCentered, Multiple
 from ..solvers import BlockKrylov, Eigenpairs
 from ..solvers._linalg import orthonormal_against, small_eigh
@@ -89,8 +92,9 @@ class Task:
 
     @property
     def is_euclidean(self) -> bool:
-        """Whether the points are rows of data, and distances the lengths of their differences."""
-        return self.index is None and isinstance(self.distance, EuclideanDistance)
+        """Whether distances are those of rows of data whose moments the budget holds."""
+        rows = self.index is None and isinstance(self.distance, EuclideanDistance)
+        return rows and moment_bytes(self.points.shape[1], self.engine) <= self.engine.memory
 
     def block_rows(self, width: int) -> int:
         """Rows of `width` numbers that leave every thread inside the budget."""
@@ -438,12 +442,15 @@ def measure_misfit(task: Task, distance, Y) -> tuple[float, float]:
     if task.n > min(ALL_PAIRS_ROWS, width):
         columns = np.sort(task.rng.choice(task.n, min(SAMPLE_COLUMNS, width), replace=False))
         rows = np.sort(task.rng.choice(task.n, min(SAMPLE_ROWS, task.n), replace=False))
-        points, placed = points[columns], Y[columns]
+        points, placed = some_of(points, columns), Y[columns]
         if task.index is None:
-            anchors, Z = anchors[rows], Y[rows]
+            anchors, Z = some_of(anchors, rows), Y[rows]
     if task.index is not None:
         anchors, Z = anchors[:SAMPLE_ROWS], Y[task.index[:SAMPLE_ROWS]]
-    D = np.asarray(distance(points, anchors), dtype=float)
+    # Wide points a few at a time.
+    D = SquaredDistance(distance)(points, anchors, np.float64)
+    D *= -2.0
+    np.sqrt(D, out=D)
     E = cdist(placed, Z)
     E -= D
     stress = math.sqrt(float(np.vdot(E, E)) / max(float(np.vdot(D, D)), TINY))

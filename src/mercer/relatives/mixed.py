@@ -22,10 +22,10 @@ import numpy as np
 from sklearn.base import clone
 
 from ..compute import array_namespace, is_sparse, to_numpy
-from ..compute.arrays import Array
+from ..compute.arrays import Array, blocks_of
 from ..exceptions import TableWarning, tell
 from ..kernels import KERNELS, DirectKernel, Kernel, Pairs
-from ..kernels.base import WIDE_ROWS, farthest, median_row, same_for_all
+from ..kernels.base import farthest, median_row, same_for_all
 from ..kernels.coordinate import contiguous
 
 # Rows from which on a text that never comes twice is taken for a name.
@@ -161,7 +161,7 @@ def column_ranges(X) -> np.ndarray:
     if is_sparse(X):
         low, high = (np.asarray(f(axis=0).toarray(), dtype=float)[0] for f in (X.min, X.max))
         return high - low
-    blocks = (to_numpy(X[i : i + WIDE_ROWS]) for i in range(0, X.shape[0], WIDE_ROWS))
+    blocks = (to_numpy(block) for block in blocks_of(X))
     ends = np.array([(block.min(axis=0), block.max(axis=0)) for block in blocks], dtype=float)
     with np.errstate(over="ignore"):  # `check` sees to it
         return ends[:, 1].max(axis=0) - ends[:, 0].min(axis=0)
