@@ -7,6 +7,7 @@ from .hebbian import HebbianKernelPCA
 from .kernel_pca import KernelPCA
 from .mds import ClassicalMDS
 from .novelty import NoveltyDetector
+from .nystroem import Nystroem
 from .search import KernelPCASearch, select
 from .spectral import SpectralClustering
 from .streaming import StreamingKernelPCA
@@ -20,6 +21,7 @@ __all__ = [
     "KernelPCA",
     "KernelPCASearch",
     "NoveltyDetector",
+    "Nystroem",
     "PatchDenoiser",
     "SpectralClustering",
     "SpectralEmbedding",

@@ -582,7 +582,8 @@ class Door(BaseEstimator):
             # scikit-learn's KernelPCA ignores them for names of its own.
             given |= self.kernel_params or {}
         known = names_of_parameters(kind)
-        return kind(**{name: value for name, value in given.items() if name in known})
+        asked = {name: value for name, value in given.items() if value is not None}
+        return kind(**{name: value for name, value in asked.items() if name in known})
 
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernel, Precomputed) or self.kernel == "precomputed"

@@ -255,6 +255,8 @@ DISTANCES = {
 DETECTOR = {**COLUMNS, "model_": INNER, "kept_": "k int", "offset_": FINITE}
 DENOISER = {"model_": (estimators.KernelPCA, None), "noise_": FINITE, "n_channels_": (WHOLE, None)}
 SEARCH = {**COLUMNS, "best_estimator_": INNER, "best_params_": dict, "selection_": Selection}
+FEATURES = {name: EXPANSION[name] for name in ("n_features_in_", "kernel_", "expansion_")}
+FEATURES |= {"component_indices_": "r int or None"}
 EMBEDDING = MAP | {"embedding_": "n k"}
 
 _LIST = [
@@ -264,6 +266,7 @@ _LIST = [
     Model(estimators.HebbianKernelPCA, EXPANSION | SEEN, SAMPLE | PASSES, finish=restore_points),
     Model(estimators.StreamingKernelPCA, EXPANSION | STREAM, SAMPLE, finish=restore_stream),
     Model(estimators.NoveltyDetector, DETECTOR, NAMES | ENCODING),
+    Model(estimators.Nystroem, FEATURES, NAMES | {"_dtype": is_float}),
     Model(estimators.PatchDenoiser, DENOISER, {}, finish=check_patches),
     Model(estimators.KernelPCASearch, SEARCH, NAMES),
     Model(estimators.SpectralClustering, MAP | CLUSTERS, SAMPLE | GRAPH, finish=restore_map),

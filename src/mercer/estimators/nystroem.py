@@ -1,0 +1,158 @@
+"""Nystroem features: coordinates whose inner products are the kernel, as landmarks know it."""
+
+from dataclasses import KW_ONLY, dataclass
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.linalg import eigh
+
+from ..bases import Landmarks
+from ..compute import is_sparse, to_numpy
+from ..compute.arrays import Array
+from ..fitting.expansion import KernelExpansion
+from ..kernels import Kernel
+from ..selectors import SELECTORS, Selector
+from ._door import Door, Interval, StrOptions, all_or_nothing
+from ._model import Scores
+from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+
+@dataclass(repr=False, eq=False)
+class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
+    """Features whose inner products are those of the kernel, by landmarks.
+
+    A drop-in replacement of `sklearn.kernel_approximation.Nystroem`, whose landmarks are drawn
+    uniformly: chosen ones are closer at the same number. For the same landmarks the features are
+    the same.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable, default="rbf"
+    gamma : float, "median", "mean" or None, default=None
+        None for 1 / n_features.
+    coef0, degree : float or None, default=None
+        Of polynomial and sigmoid kernels; None for 1 and 3.
+    kernel_params : dict or None, default=None
+    n_components : int, default=100
+        Landmarks, and features.
+    random_state : int, RandomState or None, default=None
+    n_jobs : int or None, default=None
+        Threads; None for all cores.
+    selector : Selector, str or None, default=None
+        How landmarks are chosen, see `mercer.selectors`; None takes less time than the rest.
+        ``Uniform()`` draws them as scikit-learn does.
+    memory : int, str or None, default=None
+        Byte budget of the work, such as "2GB".
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        The landmarks.
+    component_indices_ : array of int of shape (n_components,) or None
+        Which training rows they are; None where they are no rows, as those of `KMeans`.
+    normalization_ : array of shape (n_components, n_components)
+        Features are ``k(X, components_) @ normalization_.T``.
+    kernel_ : Kernel
+    expansion_ : KernelExpansion
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Their names, where X has them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from mercer import Nystroem
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> Nystroem(n_components=50, gamma="median", random_state=0).fit_transform(X).shape
+    (1797, 50)
+    """
+
+    _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "degree": [Interval(Real, 0, None, closed="left"), None],
+        "coef0": [Interval(Real, None, None, closed="neither"), None],
+        "selector": [StrOptions(set(SELECTORS)), Selector, None],
+    }
+    _least_rows = 1
+
+    kernel: str | Kernel | Any = "rbf"
+    _: KW_ONLY
+    gamma: float | str | None = None
+    coef0: float | None = None
+    degree: float | None = None
+    kernel_params: dict[str, Any] | None = None
+    n_components: int = 100
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    selector: str | Selector | None = None
+    memory: int | str | None = None
+
+    @all_or_nothing
+    def fit(self, X: Array, y: Any = None) -> Self:
+        """Choose landmarks among the rows of X.
+
+        Parameters
+        ----------
+        X : array-like or sparse CSR matrix of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        X = self._array(X, reset=True)
+        if self._is_precomputed():
+            raise ValueError(
+                "Landmarks are rows, and kernel='precomputed' has none. Use a kernel that is "
+                "computed from the data, or KernelPCA."
+            )
+        self.kernel_, engine = self._make_kernel(X), self._make_engine(X)
+        asked = self.selector
+        selector = SELECTORS[asked]() if isinstance(asked, str) else asked
+        recipe = Landmarks(min(self.n_components, X.shape[0]), selector)
+        basis = recipe.build(self.kernel_, X, engine, self._make_rng())
+        self.component_indices_ = places_of(basis.points, X)
+        values, V = eigh(np.asarray(to_numpy(self.kernel_(basis.points)), dtype=float))
+        # Below that an eigenvalue is rounding, and its direction would be noise.
+        kept = values > len(values) * np.finfo(X.dtype).eps * values[-1]
+        N = (V[:, kept] / np.sqrt(values[kept])) @ V[:, kept].T
+        # Nothing is centered: a mean of zero, and one direction for each feature.
+        frame = np.column_stack([np.zeros(len(N)), N]).astype(X.dtype)
+        self.expansion_ = KernelExpansion(basis, frame, np.diag([0.0, *np.ones(len(N))]))
+        return self
+
+    def fit_transform(self, X: Array, y: Any = None) -> Array:
+        """Fit to X and return its features, (n_samples, n_components)."""
+        return self.fit(X, y).transform(X)
+
+    @property
+    def components_(self) -> Any:
+        """The landmarks."""
+        return self.expansion_.basis.points
+
+    @property
+    def normalization_(self) -> np.ndarray:
+        """What makes features of kernel values; symmetric."""
+        return self.expansion_.frame[:, 1:]
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.expansion_.n_components
+
+
+def places_of(points: Any, X: Any) -> np.ndarray | None:
+    """The rows of X that points are, or None where one is no row."""
+    where = {key: i for i, key in reversed(list(enumerate(keys(X))))}
+    found = [where.get(key) for key in keys(points)]
+    return None if None in found else np.array(found)
+
+
+def keys(X: Any) -> list:
+    """The rows of X as what can be looked up."""
+    X = to_numpy(X)
+    if not is_sparse(X):
+        return [row.tobytes() for row in X]
+    ends = pairwise(X.indptr)
+    return [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in ends]
