@@ -24,7 +24,7 @@ ROOT = Path(mercer.__file__).parent
 # Lower a ceiling when you take code away; raise none.
 CEILINGS = {
     "lines of code": 23_354,
-    "modules": 172,
+    "modules": 171,
     "functions": 2_403,
     "modules with at most one importer": 42,
     "getattr and hasattr": 33,
@@ -33,11 +33,11 @@ CEILINGS = {
     "members of Rows": 12,
     "members of Basis": 16,
     "members of SymmetricOperator": 14,
-    "files walked by a fit": 25,
+    "files walked by a fit": 24,
     "own frames on the deepest stack of a fit": 12,
     "files walked by a landmark fit": 31,
-    "files walked by transform": 13,
-    "files walked by partial_fit": 25,
+    "files walked by transform": 12,
+    "files walked by partial_fit": 24,
 }
 CORE = (
     "bases compute files fitting hebbian kernels operators preimage rows selectors solvers stream"
