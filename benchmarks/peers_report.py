@@ -7,7 +7,6 @@ No number on these pages is typed by hand; a test makes them again and compares.
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -15,7 +14,6 @@ ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "peers.json"
 PAGE, README = ROOT / "docs" / "results.md", ROOT / "README.md"
 FIGURE = ROOT / "docs" / "images" / "peers.png"
-REPRODUCED = ROOT / "reproduce" / "results.json"
 START, END = "<!-- peers: made by benchmarks/peers.py -->", "<!-- end of peers -->"
 OURS = "mercer"
 # A result no worse than this is taken to be as good as ours for a comparison of speed.
@@ -35,13 +33,8 @@ BUSY = 0.3
 def write(results: dict) -> None:
     """Everything that is made from the results."""
     draw(results, FIGURE)
-    PAGE.write_text(page(results, reproduced()), encoding="utf-8")
+    PAGE.write_text(page(results), encoding="utf-8")
     README.write_text(readme(README.read_text(encoding="utf-8"), results), encoding="utf-8")
-
-
-def reproduced() -> dict | None:
-    """The results of the reproductions, where there are some."""
-    return json.loads(REPRODUCED.read_text(encoding="utf-8")) if REPRODUCED.exists() else None
 
 
 def readme(text: str, results: dict) -> str:
@@ -70,7 +63,7 @@ def short_table(results: dict) -> list[str]:
     return lines
 
 
-def page(results: dict, reproductions: dict | None) -> str:
+def page(results: dict) -> str:
     """docs/results.md."""
     lines = [
         "<!-- made by benchmarks/peers.py from benchmarks/peers.json: do not edit -->",
@@ -90,7 +83,11 @@ def page(results: dict, reproductions: dict | None) -> str:
         lines += [f"## {task[0].upper()}{task[1:]}", ""]
         lines += tables(results, task)
     lines += ["## Where others are better", "", *losses(results), ""]
-    lines += other_losses(reproductions)
+    lines += [
+        "Beside other ways to the same end: [denoising](denoising.md#measurements),",
+        "[outliers](reproductions.md#novelty), [maps](comparison.md).",
+        "",
+    ]
     lines += ["## Not measured", ""]
     absent = [f"- {name}: {why}." for name, why in results["absent"].items()]
     lines += absent or ["Every peer on the list was installed."]
@@ -159,18 +156,6 @@ def _worse(cell, ours) -> bool:
     if "accuracy" not in cell or "accuracy" not in ours:
         return False
     return not cell["accuracy"] <= max(EXACT, 1.1 * ours["accuracy"])
-
-
-def other_losses(reproductions: dict | None) -> list[str]:
-    """What the reproductions say of other ways to the same end."""
-    if reproductions is None:
-        return []
-    lines = ["Beyond speed, from the [reproductions](reproductions.md):", ""]
-    for record in reproductions["experiments"]:
-        if record["source"] == "mika":
-            for finding in record["findings"]:
-                lines.append(f"- {finding['claim']}: {finding['ours']} ({finding['verdict']}).")
-    return [*lines, ""]
 
 
 def machine(results: dict) -> list[str]:

@@ -74,7 +74,7 @@ def ranking(claim, runs_, passes):
     """The finding that each rule is better than the one before it."""
     last = [runs_[name][-1] for name in RULES]
     held = all(a > b for a, b in pairwise(last))
-    order = "KHA, KHA/t, KHA/et, KHA-SMD, each better than the one before"
+    order = "KHA < KHA/t < KHA/et < KHA-SMD"
     ours = f"after {passes} passes {numbers(last, '.1e')}"
     return Finding(claim, order, ours, judged(held), runs_)
 
