@@ -107,6 +107,17 @@ def test_references_are_documented_names(path):
     assert "][mercer." not in prose(path), f"{name_of(path)}: write [text](#mercer.name)"
 
 
+def test_numbers_told_twice_agree():
+    """What a page says in passing is what the table of measurements has."""
+    gpu = (DOCS / "gpu.md").read_text()
+    measured = re.search(r"1,000,000 x 54 \| ([\d.]+) \|", gpu)
+    told = re.findall(
+        r"a million rows (?:takes|in) ([\d.]+) s on (?:an|one) H200",
+        gpu + (ROOT / "README.md").read_text(),
+    )
+    assert len(told) == 2 and set(told) == {f"{float(measured[1]):.1f}"}
+
+
 def test_every_picture_is_used():
     used = {link for path in SITE for link in LINK.findall(path.read_text())}
     pictures = {picture.name for picture in (DOCS / "images").iterdir()}
