@@ -8,6 +8,7 @@ from scipy.sparse import diags
 
 from ..compute import TiledEngine, array_namespace, is_sparse, to_numpy
 from ..compute.arrays import Array, is_foreign
+from ..compute.engine import row_blocks, tile_sums
 from ..kernels import Precomputed
 from .base import GramBasis
 
@@ -57,6 +58,17 @@ class PrecomputedBasis(GramBasis):
 
     def diagonal(self) -> Array:
         return np.zeros(self.size) if self.hollow else self._own()
+
+    def sums(self) -> tuple[float, Any]:
+        if is_sparse(self.G):
+            square, rows = float(np.sum(self.G.data**2)), np.asarray(self.G.sum(axis=1)).ravel()
+        else:
+            blocks = row_blocks(self.size, self.engine.stream_block)
+            parts = [tile_sums(self.G[block]) for block in blocks]
+            square = sum(part[0] for part in parts)
+            rows = np.concatenate([part[1] for part in parts])
+        own = to_numpy(self._own()) * self.hollow
+        return square - float(own @ own), rows - own
 
     def own_affinities(self) -> Array:
         return self._own() if self.hollow else np.zeros(self.size)

@@ -217,6 +217,7 @@ def certify(
     else:
         most = held + off
     share = shares(held - off, most, total - error, total + error)
+    off_scores = score_errors(values, around + above + below, lower, upper, projection or slack)
     return Certificate(
         "bound" if known else "estimate",
         lower,
@@ -227,7 +228,7 @@ def certify(
         pairs.n_passes,
         indefinite,
         n_proven=proven,
-        score_error=score_errors(values, around + above + below, lower, upper, projection or slack),
+        score_error=off_scores if known else None,
     )
 
 
@@ -287,6 +288,7 @@ def projection_certificate(
     remainder: Remainder | None = None,
     certain: bool = True,
     indefinite: bool = False,
+    projection: float = 0.0,
 ) -> Certificate:
     """The certificate of a method that works in a subspace of feature space.
 
@@ -311,6 +313,8 @@ def projection_certificate(
         False where the subspace's inner products are themselves approximations, as those of
         random features are, or the kernel is indefinite: the same numbers are then estimates.
     indefinite : bool
+    projection : float
+        What rounding changes where scores are made.
     """
     values, lost = pairs.values, max(lost, 0.0)
     sure = lost if remainder is None else min(lost, remainder.sure)
@@ -337,7 +341,10 @@ def projection_certificate(
         held = float(values.sum())
     share = shares(held, float(values.sum()) + slack * len(values), total - gap, total + slack)
     narrow = likely.get("likely_lower", lower), likely.get("likely_upper", upper)
-    error = score_errors(values, np.full(values.size, around + slack), *narrow, slack)
+    error = None
+    if certain or likely:
+        off = np.full(values.size, around + slack)
+        error = score_errors(values, off, *narrow, max(slack, projection))
     if likely:
         likely["likely_upper"] = likely["likely_upper"][:-1]
     return Certificate(
@@ -348,7 +355,7 @@ def projection_certificate(
         share,
         pairs.converged,
         indefinite=indefinite,
-        n_proven=leading(np.isfinite(error)),
+        n_proven=0 if error is None else leading(np.isfinite(error)),
         score_error=error,
         **likely,
     )
@@ -406,7 +413,7 @@ def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
     # The scores found are nearly eigenvectors of A: their residuals.
     lengths = unit * np.linalg.norm(AV[:, : min(r, k)] - Q[:, :r] * (values[:k] / unit), axis=0)
     around = np.append(lengths, np.full(r - lengths.size, np.inf)) + slack
-    error = score_errors(values, around, lower, likely, slack)
+    error = score_errors(values, around, lower, likely, max(slack, problem.projection))
     return replace(
         certificate,
         eigenvalue_lower=lower,

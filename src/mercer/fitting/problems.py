@@ -374,6 +374,13 @@ class ReducedProblem(Problem):
         # More energy in the span than there is: rounding was worse than that.
         return max(slack, 2 * (self.moments.projected_energy - energy))
 
+    @property
+    def projection(self) -> float:
+        """What rounding changes where rows are projected: those in single precision in theirs."""
+        rows = self.basis.points if self.model_rows is None else self.model_rows
+        used = np.float64 if rows is None else self.basis.precision(rows)
+        return float(np.finfo(used).eps) / EPS * self.basis.rounding() * self.scale
+
     @cached_property
     def remainder(self) -> Remainder | None:
         """What rows of the sample leave outside the span, or their features get wrong."""
@@ -390,7 +397,14 @@ class ReducedProblem(Problem):
     def certificate(self, pairs: Eigenpairs) -> Certificate:
         """What the span leaves out, rounding, and the sampled rows or a product with all."""
         found = projection_certificate(
-            pairs, self.size, self.total, self.lost, self.slack, self.remainder, *self.judgment()
+            pairs,
+            self.size,
+            self.total,
+            self.lost,
+            self.slack,
+            self.remainder,
+            *self.judgment(),
+            self.projection,
         )
         return found if self.exact is None else narrowed(found, self, pairs)
 
