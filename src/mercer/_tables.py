@@ -1,10 +1,17 @@
-"""Tables as text and as HTML, for reprs."""
+"""Tables as text and as HTML, for reprs; and numbers with the digits that people read."""
 
+import re
 from html import escape
 
 # Notebooks align cells to the right, which suits no text. No colors: those of the page are
 # readable, light or dark.
 LEFT = "style='text-align:left;padding-right:1em'"
+
+
+def short(text: str) -> str:
+    """A text on one line, its fractions to three digits: ``RBF(gamma=0.000209)``."""
+    fraction = r"(?<![\w.])\d+\.\d+(e[-+]?\d+)?"
+    return re.sub(fraction, lambda number: f"{float(number[0]):.3g}", " ".join(text.split()))
 
 
 def text_table(heads: list[str], rows: list[list[str]]) -> str:

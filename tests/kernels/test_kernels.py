@@ -345,3 +345,10 @@ def test_a_tile_of_rows_with_themselves_is_any_tile(cls, d, dtype):
     np.testing.assert_allclose(
         own, other.tile(whole, whole, np.empty_like(own)), atol=300 * np.finfo(dtype).eps
     )
+
+
+@pytest.mark.parametrize("value", [0.00020912345678, 1 / 3, 12345.678901, 2.0, 1e-17])
+def test_numbers_are_short_for_people_and_whole_for_programs(value):
+    kernel = RBF(gamma=value)
+    assert str(kernel) == f"{kernel}" == f"RBF(gamma={value:.3g})"
+    assert eval(repr(kernel), {"RBF": RBF}).gamma == value

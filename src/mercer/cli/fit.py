@@ -72,7 +72,7 @@ def fit_result(args: Namespace, model, method: str, rows: int | None, scaling: S
     size = "rows unknown" if rows is None else f"{rows:,} rows"
     said = [
         ("table", f"{size}, {facts['columns']} columns, scaling: {scaling.kind}"),
-        ("kernel", facts["kernel"]),
+        ("kernel", model.kernel_),
         ("method", facts["method"]),
     ]
     if args.target is not None:

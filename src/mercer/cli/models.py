@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._tables import text_table
+from .._tables import short, text_table
 from ..compute import format_bytes
 from ..estimators._model import KernelModel
 from ..files import open_source, read_table
@@ -206,7 +206,7 @@ def describe(args: Namespace) -> Result:
         ("estimator", header.estimator),
         ("file", f"{format_bytes(header.size)}, {version}, checksum right"),
         ("table", table),
-        ("kernel", known.get("kernel")),
+        ("kernel", known.get("kernel") and short(known["kernel"])),
         ("basis", known.get("basis")),
         *((name, text) for name, text in known.get("certificate", [])),
     ]

@@ -41,11 +41,6 @@ def summary_html(model) -> str:
     return html_table([], rows, caption="Fitted") if rows else ""
 
 
-def kernel_text(kernel) -> str:
-    """A kernel on one line."""
-    return " ".join(repr(kernel).split())
-
-
 def basis_text(basis) -> str:
     """What the directions are written in, and how many of these there are."""
     if basis.spans_data:
@@ -55,7 +50,7 @@ def basis_text(basis) -> str:
 
 # Fitted attributes worth a line, with its title and its text.
 FACTS = (
-    ("kernel_", "kernel", kernel_text),
+    ("kernel_", "kernel", str),
     ("expansion_", "basis", lambda expansion: basis_text(expansion.basis)),
     ("plan_", "method", lambda plan: plan.method),
     ("significance_", "above noise", lambda found: found.words()),

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 
+from .._tables import short
 from ..compute import ScalarMap, array_namespace, is_sparse, to_numpy
 from ..compute.arrays import (
     WIDE_ROWS,
@@ -60,6 +61,10 @@ class Kernel(BaseEstimator, ABC):
     per_column: tuple[str, ...] = ()
     #: Whether parameters follow from the least and largest values of all rows, which no sample has.
     needs_range = False
+
+    def __str__(self) -> str:
+        """For people; `repr` has all digits."""
+        return short(repr(self))
 
     def __call__(self, X, Z=None, dtype=None):
         """The kernel matrix between the rows of X (n, d) and of Z (m, d), in their precision."""

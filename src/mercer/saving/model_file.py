@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimators._output import basis_text, kernel_text
+from ..estimators._output import basis_text
 from ..kernels import Kernel
 from .archive import (
     FORMAT_VERSION,
@@ -225,7 +225,7 @@ def summarize(model) -> dict[str, Any]:
     if "n_features_in_" in facts:
         summary["columns"] = int(inner.n_features_in_)
     if isinstance(facts.get("kernel_"), Kernel):
-        summary["kernel"] = kernel_text(inner.kernel_)
+        summary["kernel"] = " ".join(repr(inner.kernel_).split())
     if "expansion_" in facts:
         summary["basis"] = basis_text(inner.expansion_.basis)
         summary["components"] = int(inner.expansion_.n_components)
