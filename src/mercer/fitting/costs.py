@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -499,8 +500,8 @@ def fits_client(size: int, memory: int) -> bool:
 METHODS: tuple[Callable[[Workload, Speeds], Estimate], ...] = (
     dense,
     arpack,
-    lambda work, speeds: krylov(work, speeds, kept=True),
-    lambda work, speeds: krylov(work, speeds, kept=False),
+    partial(krylov, kept=True),
+    partial(krylov, kept=False),
 )
 #: Methods that a user may ask for, listed by `plan` for comparison.
 OTHERS: tuple[Callable[[Workload, Speeds], Estimate], ...] = (
