@@ -196,7 +196,8 @@ def match_sparsity(X: Array, template: Array) -> Array:
 
 def itemsize(dtype) -> int:
     """Bytes of one number of a floating type of any library."""
-    return np.dtype(dtype_name(dtype)).itemsize
+    of_numpy = isinstance(dtype, np.dtype | type)
+    return np.dtype(dtype if of_numpy else dtype_name(dtype)).itemsize
 
 
 def inplace(function: Callable[..., Any], T: Array) -> Array:
