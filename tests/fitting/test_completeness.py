@@ -1,0 +1,135 @@
+"""None was missed: intervals by number, how many components are proven, and errors of scores."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from contracts import generator
+from mercer import KernelPCA
+from mercer.operators import DenseOperator
+from mercer.solvers import BlockKrylov
+from mercer.solvers.base import Evidence
+
+
+def mean_distance_gamma(X):
+    return 1 / (2 * np.mean([np.linalg.norm(X[:200] - x, axis=1).mean() for x in X[:200]]) ** 2)
+
+
+def exact_pairs(X, gamma):
+    D = ((X[:, None] - X[None]) ** 2).sum(axis=-1)
+    K = np.exp(-gamma * D)
+    K -= K.mean(axis=0)
+    values, U = np.linalg.eigh(K - K.mean(axis=1)[:, None])
+    return values[::-1], U[:, ::-1]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_evidence_bounds_every_eigenvalue_of_any_matrix(seed):
+    """Also of indefinite ones, and with a basis that says little."""
+    rng = generator(seed)
+    n, k = int(rng.integers(5, 60)), int(rng.integers(1, 12))
+    k, decay = min(k, n), rng.uniform(0.5, 1.0)
+    values = decay ** np.arange(n) * rng.choice([-1.0, 1.0], n, p=[0.2, 0.8])
+    V, _ = np.linalg.qr(rng.standard_normal((n, n)))
+    A = (V * values) @ V.T
+    # A basis near the leading eigenvectors, or anywhere.
+    start = V[:, np.argsort(-values)[:k]] + rng.choice([1e-6, 1e-2, 10.0]) * rng.normal(size=(n, k))
+    Q, _ = np.linalg.qr(start)
+    theta, Y = np.linalg.eigh(Q.T @ A @ Q)
+    theta, Q = theta[::-1], Q @ Y[:, ::-1]
+    R = A @ Q - Q * theta
+    true = np.sort(values)[::-1]
+    seen = Evidence(theta, R.T @ R, float(np.sum(values**2)))
+    ends = seen.ends(seen.rests(n, float(values.sum()), False), k)
+    assert np.all(theta <= true[:k] + 1e-12)
+    assert np.all(true[: k + 1] <= ends[: len(true)] + 1e-12)
+
+
+@pytest.mark.parametrize("options", [{}, {"tol": 1e-6}, {"eigen_solver": "krylov"}])
+def test_all_components_of_ordinary_data_are_proven(options):
+    X = load_digits().data
+    model = KernelPCA(16, kernel="rbf", gamma=mean_distance_gamma(X), random_state=0, **options)
+    certificate = model.fit(X).certificate_
+    width = certificate.eigenvalue_upper - certificate.eigenvalue_lower
+    assert certificate.n_proven == 16
+    assert np.max(width) < 1e-7 * certificate.eigenvalue_upper[0]
+    assert "all 16 are the leading ones" in repr(certificate)
+    values, U = exact_pairs(X, mean_distance_gamma(X))
+    assert np.all(certificate.eigenvalue_lower <= values[:16] + 1e-9)
+    assert np.all(values[:16] <= certificate.eigenvalue_upper + 1e-9)
+    scores = model.transform(X)
+    for i in range(16):
+        true = U[:, i] * np.sqrt(values[i])
+        off = min(np.linalg.norm(scores[:, i] - true), np.linalg.norm(scores[:, i] + true))
+        assert off <= (certificate.score_error[i] + 1e-9) * np.linalg.norm(true)
+
+
+class Blind(DenseOperator):
+    """Starts orthogonal to its first eigenvector, which no product then leads to."""
+
+    def __init__(self, A, lead):
+        super().__init__(A)
+        self.lead = lead
+
+    def start(self, k, rng):
+        V = rng.standard_normal((self.shape[0], k))
+        return V - np.outer(self.lead, self.lead @ V)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_a_start_cannot_see_is_not_claimed(seed):
+    rng = generator(seed)
+    values = np.r_[3.0, 0.9 ** np.arange(199)]
+    V, _ = np.linalg.qr(rng.standard_normal((200, 200)))
+    A = (V * values) @ V.T
+    pairs = BlockKrylov(block=6).solve(Blind((A + A.T) / 2, V[:, 0]), 4, rng)
+    for seen in pairs.evidence:
+        ends = seen.ends(seen.rests(200, float(values.sum()), True), 4)
+        assert np.all(values[:4] <= ends[:4] + 1e-9)
+    found = abs(pairs.values[0] - 3.0) < 1e-6
+    rests = [seen.rests(200, float(values.sum()), True).min() for seen in pairs.evidence]
+    assert found or min(rests) > pairs.values[0]
+
+
+def clusters(rng):
+    return np.repeat(100 * rng.standard_normal((40, 3)), 8, axis=0)
+
+
+def ring(rng):
+    angles = 2 * np.pi * np.arange(301) / 301
+    return np.column_stack([np.cos(angles), np.sin(angles)])
+
+
+@pytest.mark.parametrize("data", [clusters, ring])
+@pytest.mark.parametrize("solver", ["auto", BlockKrylov(block=2, oversampling=1)])
+@pytest.mark.filterwarnings("ignore")
+def test_copies_are_found_or_not_claimed(data, solver):
+    for seed in range(4):
+        X = data(generator(seed))
+        options = {"kernel": "rbf", "gamma": 0.5, "eigen_solver": solver, "random_state": seed}
+        model = KernelPCA(12, **options).fit(X)
+        certificate, (values, _) = model.certificate_, exact_pairs(X, 0.5)
+        proven = certificate.n_proven
+        gap = np.abs(model.eigenvalues_[:proven] - values[:proven])
+        assert np.all(gap <= 2e-6 * values[0])
+        assert np.all(values[:12] <= certificate.eigenvalue_upper + 1e-9)
+
+
+def test_components_that_may_be_mixed_are_named():
+    X = ring(None)
+    certificate = KernelPCA(4, kernel="rbf", gamma=0.5).fit(X).certificate_
+    assert np.isnan(certificate.score_error).all() and certificate.n_proven == 4
+    assert "with each other" in repr(certificate)
+
+
+@pytest.mark.parametrize("basis", ["landmarks", "features"])
+def test_scores_of_approximations_are_right_to_what_is_stated(basis):
+    for seed in range(5):
+        X = generator(seed).standard_normal((400, 3)) * [3, 2, 1]
+        model = KernelPCA(3, kernel="rbf", gamma=0.02, basis=basis, random_state=seed).fit(X)
+        values, U = exact_pairs(X, 0.02)
+        scores, stated = model.transform(X), model.certificate_.score_error
+        for i in np.flatnonzero(np.isfinite(stated)):
+            true = U[:, i] * np.sqrt(values[i])
+            off = min(np.linalg.norm(scores[:, i] - true), np.linalg.norm(scores[:, i] + true))
+            assert off <= (stated[i] + 1e-9) * np.linalg.norm(true)
