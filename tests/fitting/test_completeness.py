@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from contracts import generator
 from sklearn.datasets import load_digits
 
-from contracts import generator
 from mercer import KernelPCA
 from mercer.operators import DenseOperator
 from mercer.solvers import BlockKrylov
