@@ -1,0 +1,183 @@
+"""Run an unchanged scikit-learn program with the estimators of mercer.
+
+``python -m mercer.accel script.py`` and, in a notebook, ``%load_ext mercer.accel`` put subclasses
+of scikit-learn's KernelPCA, Nystroem, SpectralClustering, SpectralEmbedding and ClassicalMDS in
+their place, which fit here and fall back to scikit-learn for what is not served. At the end a
+table says what was replaced, how long it took and what the certificates say. What that saved is
+said only where scikit-learn was run as well, with ``--compare``: a time that was not measured is
+none.
+
+scikit-learn's MDS minimizes a stress by iteration, which nothing here does; its classical start
+(``init="classical_mds"``) is replaced.
+"""
+
+import atexit
+import runpy
+import sys
+import time
+from importlib import import_module
+from operator import attrgetter, methodcaller
+from typing import Any
+
+import numpy as np
+
+from . import estimators
+from ._tables import text_table
+
+# scikit-learn's estimators by the package that has them.
+PEERS = {
+    "KernelPCA": "sklearn.decomposition",
+    "Nystroem": "sklearn.kernel_approximation",
+    "SpectralClustering": "sklearn.cluster",
+    "SpectralEmbedding": "sklearn.manifold",
+    "ClassicalMDS": "sklearn.manifold",  # of scikit-learn 1.8 and later
+}
+HEADS = ["estimator", "rows", "seconds", "scikit-learn", "certificate"]
+DONE: list[list[str]] = []
+COMPARES: list[bool] = []
+
+
+class Replaced:
+    """What a subclass of one of scikit-learn's estimators does in its place.
+
+    Attributes
+    ----------
+    fitted_here : estimator
+        Of mercer; or of scikit-learn, where mercer refused.
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Fit here, or by scikit-learn where that refuses."""
+        kind: Any = type(self)
+        name, (_, _, peer, *_) = kind.__name__, kind.__mro__
+        given = self.get_params(deep=False)  # type: ignore[attr-defined]
+        count = f"{np.shape(X)[0]:,}"
+        try:
+            found, seconds = timed(served(name, given), X)
+        except (ValueError, TypeError) as refusal:
+            found, seconds = timed(peer(**given), X)
+            DONE.append([name, count, "", f"{seconds:.3g}", f"refused here: {refusal}"[:100]])
+        else:
+            other = f"{timed(peer(**given), X)[1]:.3g}" if COMPARES else "not run"
+            known = vars(found).get("certificate_")
+            words = [] if known is None else [f"{key} {text}" for key, text in known.summary()[2:4]]
+            DONE.append([name, count, f"{seconds:.3g}", other, "; ".join(words) or "none"])
+        kept = {key: value for key, value in vars(self).items() if not key.endswith("_")}
+        fitted = {key: value for key, value in vars(found).items() if key.endswith("_")}
+        self.__dict__ = kept | fitted | {"fitted_here": found}
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "fitted_here" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return attrgetter(name)(self.fitted_here)
+
+
+def served(name: str, given: dict[str, Any]) -> Any:
+    """Our estimator of that name with scikit-learn's parameters."""
+    if name == "ClassicalMDS":
+        given = given | {"dissimilarity": given["metric"], "metric": None}
+    if name == "SpectralEmbedding" and callable(given["affinity"]):
+        raise ValueError("affinity is a function of all rows at once")
+    return vars(estimators)[name](**given)
+
+
+def timed(estimator: Any, X: Any) -> tuple[Any, float]:
+    """The estimator, fitted, and the seconds that it took."""
+    start = time.perf_counter()
+    return estimator.fit(X), time.perf_counter() - start
+
+
+def either(name: str) -> Any:
+    """A method of what was fitted."""
+
+    def method(self, *args: Any, **more: Any) -> Any:
+        return methodcaller(name, *args, **more)(self.fitted_here)
+
+    method.__name__ = name
+    return method
+
+
+def fit_transform(self: Any, X: Any, y: Any = None) -> Any:
+    """Fit, and the scores or coordinates of X."""
+    self.fit(X)
+    return self.embedding_ if "embedding_" in vars(self) else self.transform(X)
+
+
+def fit_predict(self: Any, X: Any, y: Any = None) -> Any:
+    """Fit, and the clusters of X."""
+    return self.fit(X).labels_
+
+
+def replaced(name: str, peer: Any) -> type:
+    """The subclass of a class of scikit-learn."""
+    own: dict[str, Any] = {"__module__": __name__, "__doc__": peer.__doc__, "fit": Replaced.fit}
+    own |= {key: either(key) for key in ("transform", "inverse_transform") if key in dir(peer)}
+    for function in (fit_transform, fit_predict):
+        if function.__name__ in dir(peer):
+            own[function.__name__] = function
+    return type(name, (Replaced, peer), {"__init__": peer.__init__} | own)
+
+
+def swap(name: str, old: type, new: type) -> None:
+    """Put one class in the place of another in all modules of scikit-learn that have it."""
+    for module in [*sys.modules.values()]:
+        if module.__name__.startswith("sklearn") and vars(module).get(name) is old:
+            setattr(module, name, new)
+
+
+def install() -> None:
+    """Put the replacements where programs import scikit-learn's estimators from."""
+    for name, package in PEERS.items():
+        peer = vars(import_module(package)).get(name)
+        if peer is not None and not issubclass(peer, Replaced):
+            globals()[name] = replaced(name, peer)
+            swap(name, peer, globals()[name])
+    atexit.register(report)
+
+
+def uninstall() -> None:
+    """Give scikit-learn its own estimators back."""
+    for name, package in PEERS.items():
+        ours = vars(import_module(package)).get(name)
+        if ours is not None and issubclass(ours, Replaced):
+            swap(name, ours, ours.__mro__[2])
+    atexit.unregister(report)
+
+
+def report() -> None:
+    """Say on stderr what was replaced; once."""
+    if DONE:
+        print(f"mercer.accel: what ran here\n{text_table(HEADS, DONE)}", file=sys.stderr)
+        if not COMPARES:
+            how = "--compare runs scikit-learn too, and times it"
+            print(f"What that saved is not known: {how}.", file=sys.stderr)
+    DONE.clear()
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """For ``%load_ext mercer.accel``."""
+    install()
+
+
+def unload_ipython_extension(ipython: Any) -> None:
+    """For ``%unload_ext mercer.accel``, which reports."""
+    report()
+    uninstall()
+
+
+def main(words: list[str]) -> None:
+    """Run a script: ``[--compare] script.py [its arguments]``."""
+    if words[:1] == ["--compare"]:
+        words = words[1:]
+        COMPARES.append(True)
+    if not words or words[0].startswith("-"):
+        raise SystemExit("usage: python -m mercer.accel [--compare] script.py [arguments]")
+    sys.argv = words
+    install()
+    runpy.run_path(words[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    # The classes must live in the module of this name, or pickles of them could not be read.
+    import_module("mercer.accel").main(sys.argv[1:])
