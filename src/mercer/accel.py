@@ -79,7 +79,7 @@ def served(name: str, given: dict[str, Any]) -> Any:
         given = given | {"dissimilarity": given["metric"], "metric": None}
     if name == "SpectralEmbedding" and callable(given["affinity"]):
         raise ValueError("affinity is a function of all rows at once")
-    return vars(estimators)[name](**given)
+    return attrgetter(name)(estimators)(**given)
 
 
 def timed(estimator: Any, X: Any) -> tuple[Any, float]:
