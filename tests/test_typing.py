@@ -6,11 +6,16 @@ import os
 import pkgutil
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import pytest
 
 import mercer
+from mercer import KernelPCA
+from mercer.bases import BASES
+from mercer.preimage import PREIMAGES
+from mercer.solvers import SOLVERS
 
 SOURCES = Path(mercer.__file__).parents[1]
 
@@ -33,6 +38,8 @@ reveal_type(model)
 WRONG = """
 KernelPCA(n_components="many")
 KernelPCA(kernal="rbf")
+KernelPCA(basis="landmark")
+KernelPCA(eigen_solver="lanczos")
 RBF(gamma=[1.0])
 BlockKrylov(oversampling="few")
 plan(X).mehtod
@@ -64,6 +71,15 @@ def test_mypy_finds_our_types_in_a_users_script(check):
     first = RIGHT.count("\n") + 2
     errors = [int(line.split(":")[1]) for line in said.splitlines() if ": error:" in line]
     assert errors == [*range(first, first + WRONG.count("\n") - 1)], said
+
+
+@pytest.mark.parametrize("name", ["basis", "eigen_solver", "preimage"])
+def test_types_of_options_are_those_that_are_allowed(name):
+    """A name that joins a registry joins its type."""
+    kind = typing.get_type_hints(KernelPCA)[name]
+    (known,) = (part for part in typing.get_args(kind) if typing.get_origin(part) is typing.Literal)
+    registries = {"basis": BASES, "eigen_solver": SOLVERS, "preimage": PREIMAGES}
+    assert set(typing.get_args(known)) == {"auto", *registries[name]}
 
 
 def test_the_package_says_that_it_is_typed():

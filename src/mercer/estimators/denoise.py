@@ -21,7 +21,7 @@ from ..kernels.stationary import StationaryKernel
 from ..preimage import Preimage
 from ..solvers import Solver
 from ._door import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, Door, Interval, StrOptions
-from .kernel_pca import KernelPCA
+from .kernel_pca import KernelPCA, PreimageName, SolverName
 
 # Default width in median distances of the patches, components, and training patches: of
 # kernels, and of the linear one, which is cheap.
@@ -133,8 +133,8 @@ class PatchDenoiser(Door):
     noise: float | None = None
     demean: bool = True
     n_patches: int | None = None
-    eigen_solver: str | Solver = "auto"
-    preimage: str | Preimage = "auto"
+    eigen_solver: SolverName | Solver = "auto"
+    preimage: PreimageName | Preimage = "auto"
     memory: int | str | None = None
     n_jobs: int | None = None
     random_state: int | np.random.RandomState | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -26,6 +26,12 @@ from ._output import contained
 
 # Rows that `plan` measures speeds on.
 SHOWN_ROWS = 512
+
+
+# Names of the registries as types; a test compares them.
+BasisName = Literal["auto", "points", "landmarks", "features", "fourier", "columns"]
+SolverName = Literal["auto", "dense", "arpack", "randomized", "lobpcg", "krylov", "gram-power"]
+PreimageName = Literal["auto", "fixed-point", "distance", "ridge"]
 
 
 @dataclass(eq=False, repr=False)
@@ -220,14 +226,14 @@ class KernelPCA(KernelModel):
     _: KW_ONLY
     alpha: float = 1.0
     fit_inverse_transform: bool = False
-    eigen_solver: str | Solver = "auto"
+    eigen_solver: SolverName | Solver = "auto"
     tol: float = 0
     max_iter: int | None = None
-    iterated_power: int | str = "auto"
+    iterated_power: int | Literal["auto"] = "auto"
     remove_zero_eig: bool = False
     copy_X: bool = True
-    basis: str | BasisRecipe = "auto"
-    preimage: str | Preimage = "auto"
+    basis: BasisName | BasisRecipe = "auto"
+    preimage: PreimageName | Preimage = "auto"
     callback: Callable[..., Any] | None = None
 
     @all_or_nothing

@@ -26,7 +26,7 @@ from ._door import (
     valid_rows,
 )
 from ._sklearn import OutlierMixin
-from .kernel_pca import KernelPCA
+from .kernel_pca import BasisName, KernelPCA
 
 # Components of normal rows at most, and rows for each of them at least.
 COMPONENTS, ROWS_PER_COMPONENT = 40, 4
@@ -124,7 +124,7 @@ class NoveltyDetector(OutlierMixin, Door):
     degree: float = 3
     coef0: float = 1
     kernel_params: dict[str, Any] | None = None
-    basis: str | BasisRecipe = "auto"
+    basis: BasisName | BasisRecipe = "auto"
     false_alarms: float = 0.05
     outliers: float | None = None
     holdout: float = 0.2
