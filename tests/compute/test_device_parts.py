@@ -145,7 +145,7 @@ def test_callable_kernels_choose_landmarks_too():
     ],
     ids=lambda recipe: type(recipe.points).__name__ + repr(recipe.size),
 )
-@pytest.mark.parametrize("memory", [10**9, 40_000])
+@pytest.mark.parametrize("memory", [10**9, 50_000])
 def test_landmarks_lie_beside_the_rows(recipe, memory):
     X, kernel = rows(3000), KERNELS[0]
     expected = recipe.build(kernel, X, LocalEngine(10**8, 1), np.random.default_rng(0))

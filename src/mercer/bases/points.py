@@ -171,10 +171,12 @@ class PointGram(GramBasis, PointBasis):
     ----------
     keeps : bool
         Whether tiles are kept from one product to the next while they fit the budget.
+    summed : bool
+        Whether the first product sums all entries and their squares.
     """
 
     noun = "points"
-    keeps = True
+    keeps = summed = True
     #: The engine with all of the budget, while some of it is reserved.
     _whole: TiledEngine | None = None
 
@@ -200,8 +202,9 @@ class PointGram(GramBasis, PointBasis):
         self.engine.tiling(self.kernel.pairs(self.points, dtype=self.dtype))
         draft = PointGram(self.kernel, self.points, self.engine, dtype=cheaper)
         draft.keeps, draft.checkpoint = self.keeps, self.checkpoint
-        # It is read once or twice, and tiles are made as fast as memory for them is found.
-        self.keeps = False
+        # It is read once or twice, and tiles are made as fast as memory for them is found; what
+        # all entries sum to is the draft's to say, unless products are few.
+        self.summed, self.keeps = not self.keeps, False
         return draft
 
     @property
@@ -218,7 +221,7 @@ class PointGram(GramBasis, PointBasis):
     def store(self) -> Any:
         """Room for kept tiles: what the budget leaves beside everything else."""
         if not self.keeps:
-            return TileStore()
+            return TileStore(summed=self.summed)
         side, threads = self.engine.tiling(self.pairs)
         # The other precision has tiles in flight and prepared rows as well.
         others = 2 * threads * self.pairs.tile_bytes(side) + 3 * self.pairs.kept_bytes

@@ -40,8 +40,8 @@ class TileStore:
     A store outlives no fit: the Gram matrix it belongs to drops it with itself.
     """
 
-    def __init__(self, room: int = 0, empty: Callable = np.empty):
-        self.room = room
+    def __init__(self, room: int = 0, empty: Callable = np.empty, summed: bool = True):
+        self.room, self.summed = room, summed
         #: Sum of the squares of all entries and sums of rows, in double precision, once a product
         #: has met them; None until then.
         self.sums: tuple[float, Array] | None = None
@@ -221,7 +221,7 @@ class TiledEngine:
         blocks = row_blocks(n, side)
         tiles = [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]
         total, turns = self.zeros((n, b)), Turns()
-        square, sums = [], np.zeros(n)
+        square, sums, summing = [], np.zeros(n), store.summed and store.sums is None
 
         def add(block, part, numbers):
             total[block] += part
@@ -239,7 +239,7 @@ class TiledEngine:
                     T = pairs.tile(rows, columns, out)
                     if kept is not None:
                         store.keep((i, j), T)
-                own, across, down = tile_sums(T) if store.sums is None else (0.0, 0.0, 0.0)
+                own, across, down = tile_sums(T) if summing else (0.0, 0.0, 0.0)
                 square.append((1 if i == j else 2) * own)
                 # Block k takes part in the tiles (0, k), (1, k), ..., (k, k), (k, k + 1), ...
                 turns.add(i, j, partial(add, rows, times_few(T, V[columns]), across))
@@ -248,7 +248,7 @@ class TiledEngine:
 
         with self._shared(tiles, work, threads, turns) as mine:
             work(mine)
-        if store.sums is None:
+        if summing:
             store.sums = math.fsum(square), sums
         return total
 
@@ -483,9 +483,12 @@ def reported(tasks, waiting, ends: int, on_tiles: Callable):
 def tile_sums(T: Array) -> tuple[float, np.ndarray, np.ndarray]:
     """The sum of the squares of all entries, and sums of rows and of columns, in double."""
     if not isinstance(T, np.ndarray):
-        xp = array_namespace(T)
-        W = xp.astype(T, xp.float64)
-        return float(xp.sum(W * W)), to_numpy(xp.sum(W, axis=1)), to_numpy(xp.sum(W, axis=0))
+        xp, parts = array_namespace(T), []
+        for i in range(0, T.shape[0], 4 * SUMMED_ROWS):
+            W = xp.astype(T[i : i + 4 * SUMMED_ROWS], xp.float64)
+            parts.append((xp.sum(W, axis=1), xp.sum(W, axis=0), xp.sum(W * W)))
+        across, down, square = zip(*parts, strict=True)
+        return float(sum(square)), to_numpy(xp.concat(across)), to_numpy(sum(down))
     square, rows, columns = 0.0, np.empty(T.shape[0]), np.zeros(T.shape[1])
     wide, ones = np.empty((SUMMED_ROWS, T.shape[1])), np.ones(max(T.shape[1], SUMMED_ROWS))
     for i in range(0, T.shape[0], SUMMED_ROWS):

@@ -139,13 +139,12 @@ class Certificate:
             told = f"all {r} are the leading ones" if r > 1 else "it is the leading one"
         lines = [("proven", told)]
         if known.any():
-            most = float(np.max(error[known]))
-            lines.append(("scores", f"right to {most:.1e} of their size"))
-        for first, last in mixed(known):
-            names = f"{first} to {last}" if last > first else f"{first}"
-            whom = "each other" if last > first else "others"
-            whom += " and later ones" if last == r and last > first else ""
-            lines.append(("may be mixed", f"component {names} with {whom}"))
+            some = "" if known.all() else f" for {int(known.sum())} of them"
+            share = f"{float(np.max(error[known])):.1e} of their size"
+            lines.append(("scores", f"right to {share}{some}"))
+        for first, last in mixed(known[:proven]):
+            whom = f"{first} to {last} with each other" if last > first else f"{first} with others"
+            lines.append(("may be mixed", f"component {whom}"))
         return lines
 
     def __repr__(self) -> str:
