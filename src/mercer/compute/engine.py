@@ -27,7 +27,7 @@ from .memory import format_bytes, parse_bytes
 # Entries of a matrix below which a thread, and mirroring half of it, cost more than the work.
 ALONE = 512**2
 # Rows of a tile that are summed at once, in the cache.
-SUMMED_ROWS = 64
+SUMMED_ROWS = 32
 # Blocks of rows of a matrix that is mirrored, more of them where many threads share its tiles.
 MIRROR_PARTS = 4
 # What tiles overflow to is seen by whoever sums them.
@@ -485,7 +485,7 @@ def tile_sums(T: Array) -> tuple[float, np.ndarray, np.ndarray]:
     if not isinstance(T, np.ndarray):
         xp, parts = array_namespace(T), []
         for i in range(0, T.shape[0], 4 * SUMMED_ROWS):
-            W = xp.astype(T[i : i + 4 * SUMMED_ROWS], xp.float64)
+            W = xp.astype(T[i : i + 4 * SUMMED_ROWS, :], xp.float64)
             parts.append((xp.sum(W, axis=1), xp.sum(W, axis=0), xp.sum(W * W)))
         across, down, square = zip(*parts, strict=True)
         return float(sum(square)), to_numpy(xp.concat(across)), to_numpy(sum(down))

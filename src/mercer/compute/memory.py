@@ -6,6 +6,9 @@ import sys
 import time
 from functools import lru_cache
 
+if sys.platform != "win32":
+    import resource
+
 # The share of free memory that a fit may take when the user names no budget: the
 # rest is left to the data the user still holds and to other programs.
 FREE_SHARE = 0.5
@@ -25,7 +28,8 @@ def parse_bytes(memory: int | str | None) -> int:
     same fit has the same plan a moment later.
     """
     if memory is None:
-        return rounded_down(int(FREE_SHARE * available_memory()))
+        limit = None if sys.platform == "win32" else resource.getrlimit(resource.RLIMIT_AS)[0]
+        return rounded_down(int(FREE_SHARE * _recently_free(int(4 * time.monotonic()), limit)))
     if isinstance(memory, str):
         match = _PATTERN.fullmatch(memory)
         units = _UNITS | _BINARY
@@ -48,14 +52,14 @@ def rounded_down(count: int) -> int:
     return count >> rest << rest
 
 
+@lru_cache(maxsize=1)
+def _recently_free(quarter: int, limit: int | None) -> int:
+    """What is free in this quarter of a second: to ask takes longer than a small fit plans."""
+    return available_memory()
+
+
 def available_memory() -> int:
     """Bytes free now, the limits of a container and of the shell (``ulimit -v``) included."""
-    return _available(int(4 * time.monotonic()))
-
-
-@lru_cache(maxsize=1)
-def _available(quarter: int) -> int:
-    """The same in this quarter of a second: small fits would take longer to ask than to plan."""
     # Among the first lines: every fit asks, and to read all of them takes longer.
     known = _read("/proc/meminfo", after=b"MemAvailable:")
     if known is not None:
@@ -66,8 +70,6 @@ def _available(quarter: int) -> int:
         # A guess for systems that do not say what is free, macOS among them.
         free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     if sys.platform != "win32":
-        import resource
-
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
         if limit != resource.RLIM_INFINITY:
             used = (_read("/proc/self/statm") or 0) * resource.getpagesize()

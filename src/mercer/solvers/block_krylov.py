@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..compute import array_namespace, on_device_of, to_numpy
+from ..compute.linalg import self_product
 from ..operators import SymmetricOperator
 from ..operators.base import padded
 from ._linalg import (
@@ -268,7 +269,7 @@ def krylov(A, level, V, sizes, goal, watch) -> Ritz:
         before = leading
         if (q >= sizes.carried and max(residual, moved) <= goal) or watch.over:
             outside = B @ Y[new]
-            watch.see(A, level, values, outside.T @ outside)
+            watch.see(A, level, values, self_product(outside))
             return ritz_pairs(Q[:, :q], values, Y, times(V, outside[:, : sizes.kept]), sizes, watch)
         if q + b > sizes.columns:
             # Restart from the leading Ritz vectors, on which T is diagonal.

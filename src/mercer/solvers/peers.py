@@ -12,7 +12,7 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.linalg import cholesky, leading_eigh
 from ..operators import SymmetricOperator
-from ._linalg import column_norms, qr, rayleigh_ritz, small_eigh
+from ._linalg import column_norms, inner, qr, rayleigh_ritz, small_eigh, times
 from .base import (
     FULL_FLOOR,
     NEGATIVE_SHARE,
@@ -390,7 +390,9 @@ class Lobpcg(Solver):
 
 def best_in_span(operator, V, n_components: int, by_modulus: bool = False) -> tuple:
     """Ritz values, vectors and residuals in the span of an orthonormal V, and what they show."""
-    values, V, AV = rayleigh_ritz(V, operator @ V)
+    AV = operator @ V
+    values, Q = small_eigh(inner(V, AV))
+    V, AV = times(V, Q), times(AV, Q)
     seen = ritz_evidence(values, V, AV, operator.square())
     kept = np.arange(n_components)
     if by_modulus:
