@@ -88,6 +88,7 @@ def own_error(problem, model, exact):
     error = np.maximum(values - certificate.eigenvalue_lower, 0)
     if problem.estimator in ("exact", "columns"):
         error = np.maximum(error, certificate.eigenvalue_upper - values)
+        error = np.maximum(error, 0.0 if certificate.residuals is None else certificate.residuals)
     return error + exact.slack
 
 

@@ -21,6 +21,7 @@ from ..compute.arrays import (
     block_rows,
     blocks_of,
     dtype_in,
+    is_foreign,
     itemsize,
     placement_of,
     some_of,
@@ -518,12 +519,13 @@ def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float
         rows = sample[i : i + step]
         return np.array(rows.toarray() if is_sparse(rows) else to_numpy(rows), dtype=float) / unit
 
-    parts = []
+    distances, done = np.empty(n * (n - 1) // 2), 0
     for i in range(0, n, step):
         rows = scaled(i)
-        parts.append(pdist(rows, metric))
-        parts += (cdist(rows, scaled(j), metric).ravel() for j in range(i + step, n, step))
-    distances = np.concatenate(parts)
+        for j in range(i, n, step):
+            part = pdist(rows, metric) if i == j else cdist(rows, scaled(j), metric).ravel()
+            distances[done : done + part.size] = part
+            done += part.size
     if kind == "mean":
         return unit * float(distances.mean())
     return unit * float(np.median(distances, overwrite_input=True))
