@@ -147,6 +147,8 @@ def test_callable_kernels_choose_landmarks_too():
 )
 @pytest.mark.parametrize("memory", [10**9, 50_000])
 def test_landmarks_lie_beside_the_rows(recipe, memory):
+    if memory < 10**9 and isinstance(recipe.selector, KMeans):
+        pytest.skip("it would choose among fewer rows")
     X, kernel = rows(3000), KERNELS[0]
     expected = recipe.build(kernel, X, LocalEngine(10**8, 1), np.random.default_rng(0))
     basis = recipe.build(kernel, X, engine(memory), np.random.default_rng(0))

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..bases.whitening import on_host
 from ..compute import array_namespace, is_sparse, on_device_of, restore, to_numpy
-from ..compute.arrays import Array
+from ..compute.arrays import Array, is_on_device
 from ..compute.linalg import peak_signs
 from ..exceptions import tell
 from ..fitting.expansion import KernelExpansion, errors_of, scores_of
@@ -153,6 +153,7 @@ class KernelModel(Scores, TransformerMixin, Door):
                     "it. Fit again, or set it to False: preimage= needs no fit."
                 )
             centers = facts["X_transformed_fit_"]
+            centers = centers if is_on_device(centers) else to_numpy(centers)
             K = self._score_kernel()(on_device_of(S, centers), centers)
             return restore(K @ on_device_of(facts["dual_coef_"], K), X)
         S = checked_scores(X, self.expansion_.n_components)

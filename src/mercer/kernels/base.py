@@ -21,7 +21,6 @@ from ..compute.arrays import (
     block_rows,
     blocks_of,
     dtype_in,
-    is_foreign,
     itemsize,
     placement_of,
     some_of,
@@ -471,12 +470,11 @@ def median_row(X: Array) -> Any:
     if is_sparse(X):
         return None
     xp = array_namespace(X)
-    some = slice(None, None, -(-X.shape[0] // 32))
-    sample = xp.asarray(X[some, :] if is_foreign(X) else X[some], dtype=xp.float64)
+    sample = xp.asarray(X[:: -(-X.shape[0] // 32)], dtype=xp.float64)
     half = sample.shape[0] // 2
     ordered = np.partition(sample, half, axis=0) if xp is np else xp.sort(sample, axis=0)
     # In the data's own precision the difference is exact enough and keeps its type.
-    return xp.asarray(ordered[half], dtype=xp.float32 if X.dtype == xp.float32 else xp.float64)
+    return xp.asarray(ordered[half, :], dtype=xp.float32 if X.dtype == xp.float32 else xp.float64)
 
 
 def farthest(X, origin, sizes) -> float:
@@ -485,8 +483,7 @@ def farthest(X, origin, sizes) -> float:
     step = step if is_sparse(X) else min(step, block_rows(X))
     with np.errstate(over="ignore"):
         for start in range(0, X.shape[0], step):
-            some = slice(start, start + step)
-            rows = X[some, :] if is_foreign(X) else X[some]
+            rows = X[start : start + step]
             far = max(far, float(sizes(rows if origin is None else rows - origin).max()))
     return far
 

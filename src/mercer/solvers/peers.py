@@ -10,7 +10,7 @@ from scipy.linalg.blas import dgemm, dsymm, dsymv
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh, lobpcg
 
 from ..compute import array_namespace, on_device_of, to_numpy
-from ..compute.linalg import cholesky, leading_eigh
+from ..compute.linalg import cholesky, leading_eigh, self_product
 from ..operators import SymmetricOperator
 from ._linalg import column_norms, inner, qr, rayleigh_ritz, small_eigh, times
 from .base import (
@@ -279,7 +279,7 @@ def basis_evidence(Q, AQ, square: float | None) -> Evidence:
     """What the products A Q with an orthonormal Q say."""
     values, Y = small_eigh(Q.T @ AQ)
     AQ = AQ @ Y
-    RR = AQ.T @ AQ - np.diag(values**2)
+    RR = self_product(AQ) - np.diag(values**2)
     return Evidence(values, RR + np.eye(len(RR)) * np.finfo(float).eps * values[0] ** 2, square)
 
 
