@@ -487,8 +487,9 @@ def tile_sums(T: Array) -> tuple[float, np.ndarray, np.ndarray]:
         for i in range(0, T.shape[0], 4 * SUMMED_ROWS):
             W = xp.astype(T[i : i + 4 * SUMMED_ROWS, :], xp.float64)
             parts.append((xp.sum(W, axis=1), xp.sum(W, axis=0), xp.sum(W * W)))
-        across, down, square = zip(*parts, strict=True)
-        return float(sum(square)), to_numpy(xp.concat(across)), to_numpy(sum(down))
+        across = to_numpy(xp.concat([part[0] for part in parts]))
+        down: Any = sum(part[1] for part in parts)
+        return float(sum(part[2] for part in parts)), across, to_numpy(down)
     square, rows, columns = 0.0, np.empty(T.shape[0]), np.zeros(T.shape[1])
     wide, ones = np.empty((SUMMED_ROWS, T.shape[1])), np.ones(max(T.shape[1], SUMMED_ROWS))
     for i in range(0, T.shape[0], SUMMED_ROWS):
