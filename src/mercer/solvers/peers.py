@@ -30,7 +30,7 @@ from .base import (
 # time of LAPACK for a fifth of them. Of more, LAPACK's own bound is stated.
 FEW = 16
 # Products of LOBPCG beside its steps: of the norm, the start, the end, and for the residuals.
-BESIDE = 5
+EXTRA = 5
 # Steps of Lanczos beside what ARPACK has found, eight of which found all of 69 misses, and the
 # share of the largest eigenvalue by which they must exceed the last value found.
 PROBES, MISSED = 8, 1e-10
@@ -227,9 +227,9 @@ class Arpack(Solver):
         """Up to k leading pairs beside the known ones, which are moved below all others."""
         n, restarts = U.shape[0], self.max_iter or RESTARTS
         away, start = 2 * np.max(np.abs(values), initial=0.0), rng.uniform(-1, 1, n)
-        beside = (lambda v: product(v) - away * (U @ (U.T @ v))) if values.size else product
-        A = LinearOperator((n, n), beside, dtype=float)
-        A.matvec = beside  # without a check of each product, which takes as long as a small one
+        rest = (lambda v: product(v) - away * (U @ (U.T @ v))) if values.size else product
+        A = LinearOperator((n, n), rest, dtype=float)
+        A.matvec = rest  # without a check of each product, which takes as long as a small one
         try:
             more, V = eigsh(
                 A, k, which="LA", tol=goal, maxiter=restarts, v0=start, ncv=lanczos_size(n, k)
@@ -366,7 +366,7 @@ class Lobpcg(Solver):
         n, k = operator.shape[0], n_components + self.oversampling
         if 5 * k > n:  # as SciPy does for blocks so wide
             return Dense().solve(operator, n_components, rng, tol, report)
-        if self.max_iter <= BESIDE:
+        if self.max_iter <= EXTRA:
             few = Randomized(self.max_iter, self.oversampling, self.max_iter)
             return few.solve(operator, n_components, rng, tol, report)
         count = 0
@@ -381,7 +381,7 @@ class Lobpcg(Solver):
         goal = max(tol, FULL_FLOOR) * float(np.linalg.norm(product(start[:, :1]), 2))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the residuals say it
-            steps = self.max_iter - BESIDE
+            steps = self.max_iter - EXTRA
             _, U = lobpcg(A, start, tol=goal / np.sqrt(n), maxiter=steps, largest=True)
         V, _ = qr(operator.vectors(U))
         values, U, residuals, found = best_in_span(operator, V, n_components)
