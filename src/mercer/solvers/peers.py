@@ -266,11 +266,12 @@ def widened(product, Q, AQ, width: int, steps: int, rng) -> tuple[np.ndarray, np
     V = rng.uniform(-1, 1, (n, width))
     for first in range(k, size, width):
         known, new = wide[:, :first], slice(first, min(first + width, size))
-        # A product that leads nowhere new leaves chance.
         V = V[:, : new.stop - new.start]
-        V = V + 1e-14 * (float(np.abs(V).max()) or 1.0) * rng.uniform(-1, 1, V.shape)
-        for _ in range(3):
-            V = V - known @ (known.T @ V)
+        for _ in range(2):
+            length, V = np.linalg.norm(V), V - known @ (known.T @ V)
+            if not np.linalg.norm(V) > 1e-10 * length:  # a product that leads nowhere new
+                V = rng.uniform(-1, 1, V.shape)
+                V = V - known @ (known.T @ V)
             V = V / np.linalg.norm(V) if width == 1 else np.linalg.qr(V)[0]
         wide[:, new] = V
         products[:, new] = V = product(V)
