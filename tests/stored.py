@@ -17,6 +17,7 @@ from mercer import (
     KernelPCA,
     KernelPCASearch,
     NoveltyDetector,
+    Nystroem,
     PatchDenoiser,
     SpectralClustering,
     SpectralEmbedding,
@@ -57,6 +58,7 @@ WAYS = {
     "embedding": lambda: SpectralEmbedding(2, n_neighbors=6, random_state=0).fit(X),
     "diffusion": lambda: DiffusionMap(2, random_state=0).fit(X),
     "novelty": lambda: NoveltyDetector(3, random_state=0).fit(X),
+    "nystroem": lambda: Nystroem(n_components=6, gamma=1.0, random_state=0).fit(X),
     "search": lambda: KernelPCASearch(
         widths=(1.0,), n_components=[2], noise=0.8, random_state=0
     ).fit(X),
