@@ -74,6 +74,10 @@ class StoredGram(DenseOperator):
         super().__init__(K)
         self.K, self.dtype = K, K.dtype
 
+    def trace(self):
+        """The sum of all eigenvalues."""
+        return float(np.trace(self.K))
+
     def start(self, k, rng):
         """Nystroem from a few hundred rows."""
         index = rng.permutation(len(self.K))[: max(300, 2 * k)]
