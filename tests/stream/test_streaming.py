@@ -576,9 +576,11 @@ def test_memory_does_not_grow(basis):
     m, memory = 60, 2 * 10**6
     X = generator(7).standard_normal((6000, 8))
     one = model(basis=basis, budget=m, memory=memory, n_jobs=2, gamma=0.05).fit(X[:1500])
-    small, large = (peak_bytes(lambda n=n: clone(one).fit(X[:n])) for n in (2500, 6000))
     sample = 2 * 8 * 2000 * (8 + 4)  # the rows kept for pre-images, old and new
-    assert large <= memory + sample + 400_000
+    assert peak_bytes(lambda: clone(one).fit(X)) <= memory + sample + 400_000
+    # With two threads the peak depends on which blocks meet; with one it is the same every time.
+    one.set_params(n_jobs=1)
+    small, large = (peak_bytes(lambda n=n: clone(one).fit(X[:n])) for n in (2500, 6000))
     assert large <= small + 10 * 8 * 3500, "a few numbers a row for weights and keys at most"
     assert 8 * 6000 * m > large or basis == "features"
 
