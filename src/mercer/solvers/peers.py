@@ -12,7 +12,16 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.linalg import cholesky, leading_eigh, self_product
 from ..operators import SymmetricOperator
-from ._linalg import column_norms, inner, qr, rayleigh_ritz, small_eigh, times
+from ._linalg import (
+    LEAST_KEPT,
+    column_norms,
+    inner,
+    orthonormal_against,
+    qr,
+    rayleigh_ritz,
+    small_eigh,
+    times,
+)
 from .base import (
     FULL_FLOOR,
     NEGATIVE_SHARE,
@@ -267,15 +276,22 @@ def widened(product, Q, AQ, width: int, steps: int, rng) -> tuple[np.ndarray, np
     for first in range(k, size, width):
         known, new = wide[:, :first], slice(first, min(first + width, size))
         V = V[:, : new.stop - new.start]
-        for _ in range(2):
-            length, V = np.linalg.norm(V), V - known @ (known.T @ V)
-            if not np.linalg.norm(V) > 1e-10 * length:  # a product that leads nowhere new
-                V = rng.uniform(-1, 1, V.shape)
-                V = V - known @ (known.T @ V)
-            V = V / np.linalg.norm(V) if width == 1 else np.linalg.qr(V)[0]
+        V = beside(known, V, rng) if width == 1 else orthonormal_against(V, known)[0]
         wide[:, new] = V
         products[:, new] = V = product(V)
     return wide, products
+
+
+def beside(Q, v, rng):
+    """The unit vector along v, (n, 1), orthogonal to Q; a random one where nothing of v is left."""
+    for _ in range(4):
+        before, v = float(np.vdot(v, v)), v - Q @ (Q.T @ v)
+        after = float(np.vdot(v, v))
+        if not after > 1e-20 * before:
+            v = rng.uniform(-1, 1, v.shape)
+        elif after > LEAST_KEPT**2 * before:  # else what is left is rounding in part
+            break
+    return v / np.linalg.norm(v)
 
 
 def basis_evidence(Q, AQ, square: float | None) -> Evidence:
@@ -283,7 +299,7 @@ def basis_evidence(Q, AQ, square: float | None) -> Evidence:
     values, Y = small_eigh(Q.T @ AQ)
     AQ = AQ @ Y
     RR = self_product(AQ) - np.diag(values**2)
-    return Evidence(values, RR + np.eye(len(RR)) * np.finfo(float).eps * values[0] ** 2, square)
+    return Evidence(values, RR + np.eye(len(RR)) * np.finfo(float).eps * np.max(values**2), square)
 
 
 class Randomized(Solver):
