@@ -25,7 +25,7 @@ from .linalg import eigh, one_thread, times_few
 from .memory import format_bytes, parse_bytes
 
 # Entries of a matrix below which a thread, and mirroring half of it, cost more than the work.
-ALONE = 512**2
+ALONE = 700**2
 # Rows of a tile that are summed at once, in the cache.
 SUMMED_ROWS = 32
 # Blocks of rows of a matrix that is mirrored, more of them where many threads share its tiles.

@@ -47,6 +47,9 @@ PROBES, MISSED = 8, 1e-10
 SPARE, MANY, MANY_ROWS = 16, 10, 800
 # Restarts after which the pairs that ARPACK has are taken out and it begins anew.
 RESTARTS = 300
+# Residual, as a share of its eigenvalue, to which a pair is found where no tolerance is given: a
+# fifth fewer products than to rounding, and the error of the eigenvalue is the square of it.
+CLOSE = 1e-12
 
 
 class Dense(Solver):
@@ -200,7 +203,7 @@ class Arpack(Solver):
         def block(V):
             return dgemm(1.0, matrix, V) if formed else to_numpy(operator @ operator.vectors(V))
 
-        r, goal = n_components, 0.0 if self.to_rounding else tol
+        r, goal = n_components, 0.0 if self.to_rounding else max(tol, CLOSE)
         values, U = self._search(counted, np.zeros(0), np.zeros((n, 0)), r, rng, goal)
         total = float(matrix.diagonal().sum()) if formed else 0.0
         square = float(np.vdot(matrix.T, matrix.T)) if formed else operator.square()
@@ -258,8 +261,8 @@ class Arpack(Solver):
 
 
 def lanczos_size(n: int, k: int) -> int:
-    """Vectors that ARPACK keeps for k pairs: SciPy's 20 take a fourth more products for few."""
-    return min(n, max(28, 2 * k + 1))
+    """Vectors that ARPACK keeps for k pairs: SciPy's 20 take more products for few."""
+    return min(n, max(24, 2 * k + 1))
 
 
 def widened(product, Q, AQ, width: int, steps: int, rng) -> tuple[np.ndarray, np.ndarray]:
