@@ -252,7 +252,8 @@ EXPERIMENTS = [
         "shi-figure-2",
         "shi",
         "Figure 2: inner products with the eigenvectors",
-        "How n counts over passes is not said; it runs on.",
+        "How n counts over passes is not said; it runs on. The cost is O(passes r n²) and the "
+        "memory O(r n), not O(passes r n) and O(n).",
         figure_2,
         data=False,
     ),
@@ -267,9 +268,9 @@ EXPERIMENTS = [
         "shi-table-2",
         "shi",
         "Table 2: 1-NN error of 64 components",
-        "Rows of gray values in [0, 1] scaled to unit length: of the scalings tried the nearest "
-        "to the printed numbers, so a plausible one and not a proven one. Amnesic parameter 4, "
-        "two passes.",
+        "Rows of unit length: of the scalings tried the nearest to the printed numbers. Amnesic "
+        "parameter 4, two passes. `transform` gives proper components, `unit_features` those of "
+        "the paper.",
         table_2,
     ),
 ]
