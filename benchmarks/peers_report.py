@@ -70,8 +70,8 @@ def page(results: dict) -> str:
         "# Speed against other libraries",
         "",
         "Every library that does the same and could be installed, each in a process of its own, on "
-        "the same rows. `make peers` measures it again. *MB*: peak memory beyond the data. *Error*: "
-        "largest relative error of the 16 eigenvalues.",
+        "the same rows. `make peers` measures it again. *MB*: peak memory beyond the data. "
+        "*Error*: largest relative error of the 16 eigenvalues.",
         "",
         _conditions(results),
         "",
