@@ -194,6 +194,10 @@ class GramBasis(Basis):
         """The sum of the squares of all entries of G and its row sums, once a product met them."""
         return None
 
+    def weigh(self, roots: Array) -> None:
+        """Let `sums` be of rows and columns times these numbers, (m,), from the next product on."""
+        return
+
     def is_constant(self) -> bool:
         """Whether all basis vectors are known to be equal."""
         return False

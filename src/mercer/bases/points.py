@@ -298,6 +298,9 @@ class PointGram(GramBasis, PointBasis):
     def sums(self) -> tuple[float, Any] | None:
         return self.store.sums
 
+    def weigh(self, roots: Array) -> None:
+        self.store.roots, self.store.sums = roots, None
+
     def rounded(self, W: Array) -> Array:
         """W in the type that the tiles of the engine multiply with."""
         return self.engine.rounded(W, self.dtype, self.kernel)

@@ -32,7 +32,7 @@ def cluster(args: Namespace) -> Result:
     ]
     facts = {"rows": rows, "clusters": args.clusters, "sizes": sizes, "eigenvalues": values}
     columns = beside(table.kept(), {"cluster": model.labels_})
-    return saved(args, model, deliver(args, columns, facts, summary))
+    return delivered(args, model, columns, facts, summary)
 
 
 def embed(args: Namespace) -> Result:
@@ -49,8 +49,7 @@ def embed(args: Namespace) -> Result:
         ("eigenvalues", f"{rounded(values)} (1 is a piece apart)"),
     ]
     facts = {"rows": rows, "components": args.components, "eigenvalues": values}
-    columns = beside(table.kept(), coordinates(model))
-    return saved(args, model, deliver(args, columns, facts, summary))
+    return delivered(args, model, beside(table.kept(), coordinates(model)), facts, summary)
 
 
 def mds(args: Namespace) -> Result:
@@ -86,7 +85,7 @@ def mds(args: Namespace) -> Result:
         others = table.others().items()
         named = {name: column for name, column in others if column.dtype.kind in "UO"}
         table.left_out |= dict.fromkeys(named, "kept")
-    return deliver(args, named | coordinates(model), facts, summary)
+    return delivered(args, model, named | coordinates(model), facts, summary)
 
 
 def denoise(args: Namespace) -> Result:
@@ -122,9 +121,13 @@ def denoise(args: Namespace) -> Result:
     return Result(facts, said)
 
 
-def saved(args: Namespace, model, result: Result) -> Result:
-    """The result, once the model is saved where that is asked for."""
-    if args.save is not None:
+def delivered(args: Namespace, model, columns, facts: dict, said: list) -> Result:
+    """The columns and what is said of them; the model is saved where that is asked for."""
+    known = model.certificate_
+    result = deliver(
+        args, columns, facts | {"certificate": known.to_dict()}, said + known.summary()
+    )
+    if vars(args).get("save") is not None:
         model.save(args.save, overwrite=args.force)
     return result
 

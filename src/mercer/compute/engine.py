@@ -45,6 +45,8 @@ class TileStore:
         #: Sum of the squares of all entries and sums of rows, in double precision, once a product
         #: has met them; None until then.
         self.sums: tuple[float, Array] | None = None
+        #: What rows and columns are multiplied by before they are summed, (n,), or None.
+        self.roots: Array = None
         self._empty = empty
         self._tiles: dict[tuple[int, int], Any] = {}
         self._lock = threading.Lock()
@@ -239,7 +241,10 @@ class TiledEngine:
                     T = pairs.tile(rows, columns, out)
                     if kept is not None:
                         store.keep((i, j), T)
-                own, across, down = tile_sums(T) if summing else (0.0, 0.0, 0.0)
+                sides = (None, None)
+                if store.roots is not None:
+                    sides = store.roots[rows], store.roots[columns]
+                own, across, down = tile_sums(T, *sides) if summing else (0.0, 0.0, 0.0)
                 square.append((1 if i == j else 2) * own)
                 # Block k takes part in the tiles (0, k), (1, k), ..., (k, k), (k, k + 1), ...
                 turns.add(i, j, partial(add, rows, times_few(T, V[columns]), across))
@@ -480,12 +485,18 @@ def reported(tasks, waiting, ends: int, on_tiles: Callable):
         on_tiles(total - max(0, len(waiting) - ends), total)
 
 
-def tile_sums(T: Array) -> tuple[float, np.ndarray, np.ndarray]:
-    """The sum of the squares of all entries, and sums of rows and of columns, in double."""
+def tile_sums(
+    T: Array, left: Array = None, right: Array = None
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """The sum of the squares of all entries, and sums of rows and of columns, in double.
+
+    Of rows times `left` and columns times `right`, where these are given.
+    """
     if not isinstance(T, np.ndarray):
         xp, parts = array_namespace(T), []
         for i in range(0, T.shape[0], 4 * SUMMED_ROWS):
             W = xp.astype(T[i : i + 4 * SUMMED_ROWS, :], xp.float64)
+            W = W if left is None else left[i : i + 4 * SUMMED_ROWS, None] * W * right
             parts.append((xp.sum(W, axis=1), xp.sum(W, axis=0), xp.sum(W * W)))
         across = to_numpy(xp.concat([part[0] for part in parts]))
         down: Any = sum(part[1] for part in parts)
@@ -495,6 +506,9 @@ def tile_sums(T: Array) -> tuple[float, np.ndarray, np.ndarray]:
     for i in range(0, T.shape[0], SUMMED_ROWS):
         some = wide[: T.shape[0] - i]
         some[...] = T[i : i + SUMMED_ROWS]
+        if left is not None:
+            some *= right
+            some *= left[i : i + SUMMED_ROWS, None]
         square += float(np.vdot(some, some))
         rows[i : i + SUMMED_ROWS] = some @ ones[: T.shape[1]]
         columns += ones[: len(some)] @ some

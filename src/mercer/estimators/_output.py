@@ -35,10 +35,16 @@ def summary_html(model) -> str:
     """A table of what a fitted model is and how good, escaped; nothing for one not fitted."""
     facts = vars(model)
     rows = [[title, text(facts[name])] for name, title, text in FACTS if name in facts]
-    if "certificate_" in facts:
-        known = facts["certificate_"].summary()
-        rows += [["certificate" if name == "kind" else name, text] for name, text in known]
+    known = getattr(model, "certificate_", None)
+    if known is not None:
+        told = known.summary()
+        rows += [["certificate" if name == "kind" else name, text] for name, text in told]
     return html_table([], rows, caption="Fitted") if rows else ""
+
+
+def certificate_of(name: str) -> property:
+    """`certificate_` of an estimator that keeps a fitted model under this name."""
+    return property(lambda self: getattr(self, name).certificate_, doc="That of the model within.")
 
 
 def basis_text(basis) -> str:

@@ -63,7 +63,10 @@ class SpectralInput(Door):
     _title = "spectral"
 
     def _solved(self, X, r: int) -> tuple[Any, np.ndarray, np.ndarray]:
-        """The functions of the leading r eigenpairs, their values at the rows, and eigenvalues."""
+        """The functions of the leading r eigenpairs, their values at the rows, and eigenvalues.
+
+        Sets `certificate_`.
+        """
         rng, tol = self._make_rng(), self.tol if self.eigen_tol == "auto" else self.eigen_tol
         self.kernel_ = self._make_kernel(X)
         with PassBar(self.verbose, title=self._title) as progress:
@@ -74,6 +77,7 @@ class SpectralInput(Door):
         warn_of_width(self.kernel_, X)
         warn_unconverged(pairs, float(tol))
         map_, V = problem.assemble(pairs, X)
+        self.certificate_ = problem.certificate(pairs, V, self._power())
         if problem.basis.spans_data:
             problem.basis.release()
         return map_, V, pairs.values
@@ -81,6 +85,10 @@ class SpectralInput(Door):
     def _problem(self, basis, X) -> Any:
         """The eigenproblem in a basis."""
         return spectral_problem(basis, X)
+
+    def _power(self) -> float:
+        """Of the eigenvalue that functions are multiplied by."""
+        return 0.0
 
     def _neighbors_of(self, n: int) -> int:
         """Neighbors of a row in a graph of n."""

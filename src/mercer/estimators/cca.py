@@ -18,7 +18,7 @@ from ..fitting.moments import Moments
 from ..fitting.task import FitTask, build_problem
 from ..kernels import KERNELS, Kernel
 from ..progress import PassBar
-from ..relatives.correlation import canonical_pairs, expansion_of
+from ..relatives.correlation import canonical_pairs, certified, expansion_of
 from ..relatives.joint import ViewColumns, with_columns
 from ..rows import ArrayRows, BlockRows, scores_of
 from ._door import NOT_NEGATIVE, Door, StrOptions, all_or_nothing, checked_array
@@ -114,7 +114,11 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
 
     expansion_, expansion_y_ : KernelExpansion
         Means and directions of both views over their bases; scores of the training rows have
-        variance 1. There is no certificate.
+        variance 1.
+
+    certificate_ : Certificate
+        Intervals of the regularized correlations: those of all functions of the rows, and not of
+        the span of a basis alone. Wide where a basis leaves out more than the regularization.
 
     kernel_, kernel_y_ : Kernel
         The kernels with numbers for their parameters.
@@ -207,6 +211,14 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         check_finite(joint.other, self.kernel_y_)
         noises = rounding_of(joint, problem.basis), rounding_of(joint.other, basis)
         pairs = canonical_pairs(joint, self.n_components, float(self.regularization), noises)
+        energy = float(to_numpy(self.kernel_y_.diag(Y)).sum(dtype=float))
+        views = ((joint, problem.basis, joint.energy), (joint.other, basis, energy))
+        penalties = [self.regularization * float(np.trace(view[0].scatter)) for view in views]
+        certain = (
+            all(b.kernel.definite and b.exact_norms for _, b, _ in views) and min(penalties) > 0
+        )
+        left_out = [outside(*view, n) for view, n in zip(views, noises, strict=True)]
+        self.certificate_ = certified(pairs, left_out, penalties, certain)
         first = expansion_of(problem.basis, problem.whitening.weights, joint, pairs.first)
         second = expansion_of(basis, whitener, joint.other, pairs.second)
         # As of kernel PCA: the largest score of a training row is positive.
@@ -332,6 +344,15 @@ def rounding_of(moments: Moments, basis: Basis) -> float:
     if isinstance(basis, ColumnBasis):
         return eps**2 * mean
     return eps * (mean + float(np.trace(moments.scatter)) / moments.count)
+
+
+def outside(moments: Moments, basis: Basis, energy: float, noise: float) -> float:
+    """The norm of what a basis leaves out of the kernel matrix of a view at most, with rounding."""
+    n, size = moments.count, moments.mean.size
+    held = float(np.trace(moments.scatter)) + n * float(np.sum(moments.mean**2))
+    lost = 0.0 if isinstance(basis, ColumnBasis) else 2 * abs(energy - held)
+    rounding = max(basis.rounding(), np.finfo(float).eps) * (size + n**0.5)
+    return lost + n * noise + rounding * max(energy, held)
 
 
 def check_count(n: int, other: int) -> None:

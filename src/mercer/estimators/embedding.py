@@ -73,6 +73,7 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
         later = {"values": map_.values[1:]} if "values" in vars(map_) else {}
         map_ = replace(map_, weights=map_.weights[:, 1:] * signs, **later)
         self._keep(map_, values[1:], original)
+        self.certificate_ = self.certificate_.without_first()
         self.embedding_ = restore(V[:, 1:] * signs * self._scale(), original)
         pieces = int(np.sum(values > 1 - APART))
         if pieces > 1:
@@ -195,6 +196,9 @@ class SpectralEmbedding(GraphEmbedding):
     eigenvalues_ : array of shape (n_components,)
         Of the normalized affinities, largest first, without the first, which is 1.
 
+    certificate_ : Certificate
+        What is known of the error of `eigenvalues_` and `embedding_`. With landmarks an estimate.
+
     affinity_matrix_ : array or sparse matrix of shape (n_samples, n_samples)
         The affinities; those of a kernel are made when they are asked for.
 
@@ -277,7 +281,7 @@ class DiffusionMap(GraphEmbedding):
     eigenvalues_ : array of shape (n_components,)
         Of the walk, largest first, without the first, which is 1.
 
-    affinity_matrix_, landmarks_, plan_, kernel_, n_features_in_, feature_names_in_
+    certificate_, affinity_matrix_, landmarks_, plan_, kernel_, n_features_in_, feature_names_in_
         As in `mercer.SpectralEmbedding`.
 
     References
@@ -317,6 +321,9 @@ class DiffusionMap(GraphEmbedding):
     def _hollow(self) -> bool:
         # A walk may stay where it is.
         return False
+
+    def _power(self) -> float:
+        return float(self.t)
 
     def _scale(self):
         sizes = np.abs(self.map_.values)

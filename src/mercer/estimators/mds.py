@@ -117,6 +117,9 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         The same numbers, and whether they are exact (up to 1,000 points, and for Euclidean
         data) or estimated.
 
+    certificate_ : Certificate
+        What is known of the error of eigenvalues and coordinates; with landmarks an estimate.
+
     correction_constant_ : float
         The constant that was added.
 
@@ -253,6 +256,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
                 f"{self.least_eigenvalue_:.4g} or {share:.1%} of the first"
             )
         constant = f"{self.correction}, {self.correction_constant_:.4g}"
+        known = vars(self).get("certificate_")  # earlier model files have none
         return "\n".join(
             [
                 f"Classical MDS of {n:,} points in {p} dimensions",
@@ -262,6 +266,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
                 f"stress-1              {self.stress_:.4g}",
                 f"strain                {self.strain_:.4g}",
                 f"additive constant     {constant if self.correction else 'none'}",
+                *(f"{name:22}{text}" for name, text in (known.summary() if known else ())),
             ]
         )
 
@@ -326,7 +331,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         self.goodness_of_fit_ = coordinates.spectrum.goodness_of_fit(coordinates.values)
         self.least_eigenvalue_ = coordinates.spectrum.least
         self.negative_share_ = coordinates.spectrum.negative_share
-        self.correction_constant_ = coordinates.constant
+        self.correction_constant_, self.certificate_ = coordinates.constant, coordinates.certificate
         fit = scaling.measure_misfit(task, coordinates.distance, coordinates.embedding)
         self.strain_, self.stress_ = fit
         self._distance, self._anchors = coordinates.distance, task.anchors

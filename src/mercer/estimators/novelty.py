@@ -25,6 +25,7 @@ from ._door import (
     in_one_place,
     valid_rows,
 )
+from ._output import certificate_of
 from ._sklearn import OutlierMixin
 from .kernel_pca import BasisName, KernelPCA
 
@@ -86,6 +87,9 @@ class NoveltyDetector(OutlierMixin, Door):
 
     Attributes
     ----------
+    certificate_ : Certificate
+        That of `model_`.
+
     model_ : KernelPCA
         Fitted to the rows neither held out nor left out.
 
@@ -108,6 +112,7 @@ class NoveltyDetector(OutlierMixin, Door):
     array([ 1, -1])
     """
 
+    certificate_ = certificate_of("model_")
     _sparse = False
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "n_components": [AT_LEAST_1, Interval(Real, 0, 1), None],

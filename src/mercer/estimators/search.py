@@ -25,6 +25,7 @@ from ..kernels import KERNELS, Kernel, Laplacian
 from ..preimage import FixedPoint, choose_preimage
 from ..preimage.base import total_std
 from ._door import AT_LEAST_1, POSITIVE, Door, StrOptions, all_or_nothing, in_one_place, valid_rows
+from ._output import certificate_of
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .kernel_pca import KernelPCA
 from .novelty import split
@@ -151,6 +152,9 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     best_estimator_ : KernelPCA
         Fitted to all rows with the best parameters.
 
+    certificate_ : Certificate
+        That of `best_estimator_`.
+
     best_params_ : dict
         Its ``gamma`` (where the kernel has a width) and ``n_components``.
 
@@ -174,6 +178,7 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         "n_components": ["array-like", AT_LEAST_1, None],
         "model": [KernelPCA, None],
     }
+    certificate_ = certificate_of("best_estimator_")
     _sparse = False
 
     kernel: str | Kernel = "rbf"

@@ -110,6 +110,10 @@ class SpectralClustering(ClusterMixin, SpectralInput):
         Of the normalized affinity matrix, largest first. As many are near 1 as there are
         well-separated clusters.
 
+    certificate_ : Certificate
+        What is known of the eigenvalues, and `score_error` of the functions behind `embedding_`,
+        eigenvectors over the roots of the degrees. With landmarks an estimate.
+
     landmarks_ : array of shape (m, n_features)
         The landmarks, where there are any.
 

@@ -33,8 +33,9 @@ class Certificate:
         The i-th interval holds the i-th exact eigenvalue.
     residuals : array of shape (r,) or None
         ``|K'u - l u|`` of every pair.
-    captured_variance : (float, float)
-        The share of the total variance that the kept components are known to hold.
+    captured_variance : (float, float) or None
+        The share of the total variance that the kept components are known to hold; None where
+        eigenvalues are no variances, as those of affinities and correlations.
     converged : bool
         Whether the residuals reached the tolerance asked for.
     n_passes : int
@@ -59,7 +60,9 @@ class Certificate:
     eigenvalue_lower: Annotated[np.ndarray, "r wide"]
     eigenvalue_upper: Annotated[np.ndarray, "r wide"]
     residuals: Annotated[np.ndarray | None, "r wide or None"]
-    captured_variance: tuple[Annotated[float, "(-inf, inf)"], Annotated[float, "(-inf, inf)"]]
+    captured_variance: (
+        tuple[Annotated[float, "(-inf, inf)"], Annotated[float, "(-inf, inf)"]] | None
+    )
     converged: bool
     n_passes: Annotated[int, "[0, inf)"] = 1
     indefinite: bool = False
@@ -101,13 +104,11 @@ class Certificate:
 
     def summary(self) -> list[tuple[str, str]]:
         """The statements of the certificate, as pairs of a name and a text."""
-        low, high = self.captured_variance
         words = {"bound": "certified bounds", "estimate": "estimates, not bounds"}
-        lines = [
-            ("kind", words[self.kind]),
-            ("components", str(self.eigenvalue_lower.size)),
-            ("captured variance", _interval(100 * low, 100 * high) + " %"),
-        ]
+        lines = [("kind", words[self.kind]), ("components", str(self.eigenvalue_lower.size))]
+        if self.captured_variance is not None:
+            low, high = (100 * share for share in self.captured_variance)
+            lines.append(("captured variance", _interval(low, high) + " %"))
         if self.residuals is not None and self.residuals.size:
             share = f"{self.relative_residual:.1e} of the first eigenvalue"
             lines.append(("largest residual", share))
@@ -126,6 +127,13 @@ class Certificate:
         if self.indefinite:
             lines.append(("warning", "the kernel is indefinite: negative eigenvalues were met"))
         return lines
+
+    def without_first(self) -> "Certificate":
+        """That of all components but the first."""
+        arrays: dict[str, Any] = {
+            k: v[1:] for k, v in vars(self).items() if isinstance(v, np.ndarray)
+        }
+        return replace(self, **arrays, n_proven=max(self.n_proven - 1, 0))
 
     def _leading(self) -> list[tuple[str, str]]:
         """How many components are proven, and how far their scores can be off."""
@@ -167,6 +175,7 @@ def certify(
     above: float = 0.0,
     below: float = 0.0,
     projection: float | None = None,
+    errors: Any = None,
 ) -> Certificate:
     """The certificate of an exact method.
 
@@ -188,6 +197,8 @@ def certify(
         What eigenvalues of the matrix are at most too large, and too small, by.
     projection : float or None
         What rounding changes in the matrix where scores are made; None as in the fit.
+    errors : callable or None
+        Errors of what the vectors become, in place of `score_errors`.
     """
     values, slack = pairs.values, rounding[0].matrix
     floor = -INDEFINITE_SHARE * float(np.max(values, initial=0.0))
@@ -204,7 +215,7 @@ def certify(
     lower, upper[:-1] = np.minimum(lower, values), np.maximum(upper[:-1], values)
     narrow = np.maximum(2 * around, PROVEN_SHARE * np.max(np.abs(values), initial=0.0))
     proven = leading(upper[:-1] - lower <= narrow + above + below) if known else 0
-    if not indefinite:
+    if definite and not indefinite:
         lower = np.maximum(lower, 0.0)
     error = slack + uncertain + above + below
     held, off = float(values.sum()), slack * values.size
@@ -216,7 +227,8 @@ def certify(
     else:
         most = held + off
     share = shares(held - off, most, total - error, total + error)
-    off_scores = score_errors(values, around + above + below, lower, upper, projection or slack)
+    around = around + above + below
+    off_scores = (errors or score_errors)(values, around, lower, upper, projection or slack)
     return Certificate(
         "bound" if known else "estimate",
         lower,
@@ -250,16 +262,24 @@ def proven_ends(pairs, size, total, rounding, uncertain, definite) -> tuple:
 def score_errors(values, around, lower, upper, slack: float) -> np.ndarray:
     """Root mean square error of the scores of the training rows, as a share of their own.
 
-    The sine of the angle between a direction and the true one is at most the residual over the
-    distance to all other eigenvalues (Davis and Kahan), and scores K'u / sqrt(l) have the residual
-    over l beside; nan where nothing separates them.
+    Scores K'u / sqrt(l) are off by the angle, and have the residual over l beside.
+    """
+    safe = np.maximum(lower, np.maximum(around, np.finfo(float).tiny))
+    error = 2**0.5 * sines(values, around, lower, upper)
+    error = error + np.sqrt(np.maximum(upper[:-1], 0.0) / safe) - 1 + (around + slack) / safe
+    return np.where(error < 1, error, np.nan)
+
+
+def sines(values, around, lower, upper) -> np.ndarray:
+    """Of the angle between each vector and the true one; nan where nothing separates them.
+
+    At most the residual over the distance to all other eigenvalues (Davis and Kahan).
     """
     least = np.maximum(around, np.finfo(float).tiny)
     gap = values - upper[1:]
     gap[1:] = np.minimum(gap[1:], lower[:-1] - values[1:])
-    sine, safe = least / np.maximum(gap, least), np.maximum(lower, least)
-    error = 2**0.5 * sine + np.sqrt(upper[:-1] / safe) - 1 + (around + slack) / safe
-    return np.where((sine < 1) & (error < 1), error, np.nan)
+    sine = least / np.maximum(gap, least)
+    return np.where(sine < 1, sine, np.nan)
 
 
 def mixed(known) -> list[tuple[int, int]]:

@@ -183,17 +183,7 @@ class GramProblem(Problem):
         Entries of a definite kernel have a rounding of at most c sqrt(k_ii k_jj), so that the
         matrix of all of them has a norm of at most c tr K.
         """
-        return self._rounding(self.basis)
-
-    def _rounding(self, basis: GramBasis) -> Rounding:
-        """What rounding in the precision of a basis may change."""
-        eps, size = float(np.finfo(dtype_name(basis.dtype)).eps), self._size()
-        # Products in single precision are no part of the matrix that they are evidence of.
-        length = self.count if basis.dtype == np.float64 else 1
-        weighted = 1 if self.weights is None else WEIGHTED_ROUNDING
-        sums = eps * (SUM_ROUNDING * length**0.5 + ENTRY_ROUNDING)
-        matrix = weighted * (basis.rounding() + sums) * size
-        return Rounding(matrix, weighted * eps * size, 2 * EPS**0.5 * size)
+        return self.roundings()[0]
 
     def _size(self) -> float:
         """The sum of k(x, x), or of typical entries where these may be larger."""
@@ -232,14 +222,10 @@ class GramProblem(Problem):
         used = np.float64 if points is None else self.basis.precision(points)
         return float(np.finfo(used).eps) / EPS * self.slack
 
-    def roundings(self, pairs: Eigenpairs) -> tuple[Rounding, ...]:
+    def roundings(self, pairs: Eigenpairs | None = None) -> tuple[Rounding, ...]:
         """What rounding may change, in every precision that the pairs have evidence of."""
-        used: Any = self.basis if self.kept is None else self.kept
-        found = [self._own_rounding]
-        while len(found) <= max((seen.level for seen in pairs.evidence), default=0):
-            used = used.draft
-            found.append(self._rounding(used))
-        return tuple(found)
+        size = self._size() * (1 if self.weights is None else WEIGHTED_ROUNDING)
+        return roundings_of(self.basis, size, () if pairs is None else pairs.evidence)
 
     def expand(self, pairs: Eigenpairs) -> KernelExpansion:
         """The mean and the directions with weights `vectors` over the roots of `values`."""
@@ -521,6 +507,23 @@ class FourierProblem(Problem):
         off = {"above": n * grid.alias, "below": n * (grid.cut + grid.alias / 2)}
         certificate = certify(pairs, self.size, self.total, (rounding,), definite=True, **off)
         return Result(self.expand(pairs), certificate, pairs)
+
+
+def roundings_of(basis: GramBasis, size: float, evidence: tuple = ()) -> tuple[Rounding, ...]:
+    """What rounding may change in a matrix, in every precision that there is evidence of.
+
+    `size` is what the relative rounding of its entries is a share of.
+    """
+    found: list[Rounding] = []
+    used: Any = basis
+    while len(found) <= max((seen.level for seen in evidence), default=0):
+        eps = float(np.finfo(dtype_name(used.dtype)).eps)
+        # Products in single precision are no part of the matrix that they are evidence of.
+        length = basis.size if used.dtype == np.float64 else 1
+        sums = eps * (SUM_ROUNDING * length**0.5 + ENTRY_ROUNDING)
+        found.append(Rounding((used.rounding() + sums) * size, eps * size, 2 * EPS**0.5 * size))
+        used = used.draft
+    return tuple(found)
 
 
 def thinned(rows: Any, most: int = LEAST_ROWS) -> Any:

@@ -112,6 +112,12 @@ class Hollow(Kernel):
     def spread(self, X: Array) -> float:
         return self.kernel.spread(X)
 
+    def growth(self, X: Array) -> float:
+        return self.kernel.growth(X)
+
+    def entry_size(self, X: Array) -> float:
+        return self.kernel.entry_size(X)
+
     @property
     def live_tiles(self) -> int:  # type: ignore[override]
         return self.kernel.live_tiles

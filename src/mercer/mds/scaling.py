@@ -22,13 +22,16 @@ from ..bases.base import moment_bytes
 from ..compute import LocalEngine
 from ..compute.arrays import some_of
 from ..compute.linalg import peak_signs
+from ..fitting.certificate import Certificate, certify
 from ..fitting.choosing import Eigenproblem, solve_planned, warn_unconverged
 from ..fitting.costs import Workload
 from ..fitting.moments import Moments
+from ..fitting.problems import EPS, roundings_of
 from ..kernels.derived import SquaredDistance
 from ..operators import DenseOperator, DoubleCentered, Multiple
 from ..solvers import BlockKrylov, Eigenpairs
 from ..solvers._linalg import orthonormal_against, small_eigh
+from ..solvers.base import NO_ROUNDING, Rounding
 from .distances import EuclideanDistance, LiftedDistance, check_landmark_block
 
 # Eigenvalues below this share of the largest are rounding and have no coordinate.
@@ -206,6 +209,7 @@ class Coordinates:
     values: np.ndarray
     spectrum: Spectrum
     distance: Any
+    certificate: Certificate
     constant: float = 0.0
 
 
@@ -258,7 +262,21 @@ def euclidean_coordinates(task: Task) -> Coordinates:
     signs, total = peak_signs(Y), float(np.trace(operator.A))
     map_ = replace(map_, rotation=map_.rotation * signs)
     spectrum = Spectrum(total, total, 0.0)
-    return Coordinates(map_, Y * signs, widened(values, p), spectrum, task.distance)
+    # Rows are rounded as they are, and added up about their mean.
+    far = np.sqrt(n * float(moments.mean @ moments.mean) / max(total, TINY))
+    rounding = EPS * (d + 4 * float(np.clip(far, n**0.5, 1 / EPS))) * total
+    known = (Rounding(rounding, rounding, (rounding * total) ** 0.5),)
+    found = certified(pairs, p, operator.shape[0], total, known, definite=True)
+    return Coordinates(map_, Y * signs, widened(values, p), spectrum, task.distance, found)
+
+
+def certified(pairs: Eigenpairs, p: int, *of_matrix: Any, **known: Any) -> Certificate:
+    """The certificate of p coordinates, whose eigenvalues are not negative."""
+    values, residuals = positive_part(pairs.values), pairs.residuals
+    residuals = widened(residuals + np.abs(values - pairs.values), p)
+    return certify(
+        replace(pairs, values=widened(values, p), residuals=residuals), *of_matrix, **known
+    )
 
 
 def smaller_gram(task: Task, moments: Moments) -> DenseOperator:
@@ -300,7 +318,14 @@ def tiled_coordinates(task: Task) -> Coordinates:
     Y -= offset
     signs = peak_signs(Y)
     map_ = DistanceMap(A * signs, offset * signs)
-    return Coordinates(map_, Y * signs, values, spectrum, distance, constant)
+    # No row of the matrix of |d^2 / 2| has a larger sum, nor has its norm, of which rounding is a
+    # share.
+    shift = float(operator.basis.kernel.shift)
+    size = n * (float(np.max(shift - operator.row_means)) + abs(shift))
+    known = roundings_of(operator.basis, size, pairs.evidence)
+    uncertain, total = operator.means_rounding * size, float(operator.diagonal().sum())
+    found = certified(pairs, p, n, total, known, uncertain=uncertain)
+    return Coordinates(map_, Y * signs, values, spectrum, distance, found, constant)
 
 
 def landmark_coordinates(task: Task) -> Coordinates:
@@ -340,7 +365,10 @@ def landmark_coordinates(task: Task) -> Coordinates:
     factor = float(np.trace(moments.scatter)) / max(used, TINY)
     total, absolute = factor * spectrum.total, factor * spectrum.absolute
     spectrum = Spectrum(total, absolute, factor * spectrum.least, exact=False)
-    return Coordinates(map_, Y * signs, values, spectrum, distance, constant)
+    # Nothing bounds what distances between other points are.
+    pairs = Eigenpairs(values, Q, np.zeros(p), bounded=False)
+    found = certified(pairs, p, n, float(np.trace(moments.scatter)), (NO_ROUNDING,))
+    return Coordinates(map_, Y * signs, values, spectrum, distance, found, constant)
 
 
 def landmark_map(D, p: int) -> tuple[DistanceMap, Spectrum]:

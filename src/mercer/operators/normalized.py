@@ -62,9 +62,14 @@ class NormalizedGram(SymmetricOperator):
         return self._degrees
 
     @property
+    def is_coarse(self) -> bool:
+        """Whether no product in double precision was made, and degrees are those of the draft."""
+        return self._degrees is None and self.draft is not None
+
+    @property
     def known_degrees(self) -> Array:
         """The degrees without a product in double precision: those of the draft will do."""
-        if self._degrees is None and self.draft is not None:
+        if self.is_coarse:
             self.least_degree = self.draft.least_degree
             return self.draft.degrees
         return self.degrees
@@ -86,6 +91,10 @@ class NormalizedGram(SymmetricOperator):
     def rows(self, index: Array) -> Array:
         scale = self.scale
         return scale[index, None] * self.basis.rows(index) * scale
+
+    def square(self) -> float | None:
+        found = None if self._degrees is None else self.basis.sums()
+        return None if found is None or not np.isfinite(found[0]) else found[0]
 
     def diagonal(self) -> Array:
         return self.basis.diagonal() / self.degrees
@@ -125,7 +134,9 @@ class NormalizedGram(SymmetricOperator):
 
     def _taken(self, sums):
         self.least_degree = float(sums.min())
-        return nonzero_degrees(sums)
+        degrees = nonzero_degrees(sums)
+        self.basis.weigh(degrees**-0.5)
+        return degrees
 
 
 def nonzero_degrees(sums) -> Array:

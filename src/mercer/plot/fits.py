@@ -59,9 +59,10 @@ def spectrum(
             ax.yaxis.set_minor_formatter(NullFormatter())
     ax.set_xlabel("component")
     ax.set_ylabel("eigenvalue")
-    low_share, high_share = (100 * share for share in certificate.captured_variance)
-    ends = dict.fromkeys(f"{share:.1f}" for share in (low_share, high_share))
-    title = f"{' to '.join(ends)} % of the variance"
+    title = f"{values.size} components"
+    if certificate.captured_variance is not None:
+        ends = dict.fromkeys(f"{100 * share:.1f}" for share in certificate.captured_variance)
+        title = f"{' to '.join(ends)} % of the variance"
     if significance is not None:
         count = min(len(significance.eigenvalues), values.size)
         # A sample was looked at: its first eigenvalue stands for the model's.

@@ -10,11 +10,13 @@ In orthonormal coordinates x and y of the spans these are the singular vectors o
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..bases import Basis
 from ..compute.linalg import eigh, self_product, thin_svd
+from ..fitting.certificate import PROVEN_SHARE, Certificate, leading
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
 from .joint import JointMoments
@@ -58,6 +60,31 @@ def canonical_pairs(
     A, B = unit_variance(Rx @ U[:, :r], Sx), unit_variance(Ry @ Vt[:r].T, Sy)
     found = np.einsum("ij,ij->j", A, C @ B)
     return CanonicalPairs(A, B, np.clip(found, -1.0, 1.0), np.clip(s[:r], 0.0, 1.0))
+
+
+def certified(pairs: CanonicalPairs, left_out, regularized, certain: bool) -> Certificate:
+    """Intervals of the regularized correlations, by what bases leave out of both kernel matrices.
+
+    They are the singular values of Tx^1/2 Ty^1/2 with T = K (K + n c I)^-1 for the centered kernel
+    matrix of each view; so the i-th eigenvalue of Tx^1/2 Ty Tx^1/2 changes by no more than both T
+    do, and these by |E| / n c for K - E, and by a fourth of the share by which c is too small.
+
+    Parameters
+    ----------
+    left_out : pair of floats
+        |E| at most, rounding included.
+    regularized : pair of floats
+        n c.
+    certain : bool
+        Whether E >= 0 and that is a bound.
+    """
+    share = sum(2 * e / c if c > 0 else np.inf for e, c in zip(left_out, regularized, strict=True))
+    squares = pairs.regularized**2
+    lower = np.sqrt(np.clip(squares - share, 0.0, 1.0))
+    upper = np.sqrt(np.clip(squares + share, 0.0, 1.0))
+    kind: Any = "bound" if certain else "estimate"
+    proven = leading(upper - lower <= PROVEN_SHARE) if certain else 0
+    return Certificate(kind, lower, upper, None, None, True, n_proven=proven)
 
 
 def inverse_root(S: np.ndarray, regularization: float, noise: float = 0.0) -> np.ndarray:

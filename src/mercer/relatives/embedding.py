@@ -25,7 +25,7 @@ from ..compute.linalg import self_product
 from ..operators import DenseOperator, NormalizedGram
 from ..operators.normalized import nonzero_degrees
 from ..solvers import Eigenpairs
-from ..spectral.problems import TINY, AffinityProblem, column_sums, inverse
+from ..spectral.problems import TINY, AffinityProblem, AllAffinities, column_sums, inverse
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class DiffusionFunctions:
         return stepped * inverse(self.values)
 
 
-class DiffusionProblem(AffinityProblem):
+class DiffusionProblem(AllAffinities):
     """All points: S = s K s, with the densities and degrees from one product each."""
 
     def __init__(self, basis, alpha: float):
@@ -83,7 +83,10 @@ class DiffusionProblem(AffinityProblem):
         if alpha:
             sums = to_numpy(basis.gram(basis.engine.asarray(self.thinned[:, None])))[:, 0]
         self.degrees = self.thinned * nonzero_degrees(sums)
-        self.operator = self._normalized()
+        self.operator, self.rounds = self._normalized(), 1 + 2 * alpha
+
+    def row_scale(self) -> np.ndarray:
+        return np.sqrt(self.degrees.sum() / self.degrees)
 
     def _normalized(self) -> NormalizedGram:
         """S; of a sparse graph with the densities in its entries, so that its degrees are d."""
@@ -95,7 +98,7 @@ class DiffusionProblem(AffinityProblem):
         return NormalizedGram(PrecomputedBasis(G, self.basis.engine), self.degrees)
 
     def assemble(self, pairs: Eigenpairs, X) -> tuple[DiffusionFunctions, np.ndarray]:
-        psi = to_numpy(pairs.vectors) * np.sqrt(self.degrees.sum() / self.degrees)[:, None]
+        psi = to_numpy(pairs.vectors) * self.row_scale()[:, None]
         weights = self.thinned[:, None] * psi
         return DiffusionFunctions(self.basis, weights, self.thinned, pairs.values), psi
 

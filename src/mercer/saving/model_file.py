@@ -233,8 +233,9 @@ def summarize(model) -> dict[str, Any]:
         if name in facts:
             summary[name[:-1]] = [float(value) for value in facts[name][:LISTED]]
     if "certificate_" in facts:
-        low, high = inner.certificate_.captured_variance
-        summary["captured_variance"] = [float(low), float(high)]
+        share = inner.certificate_.captured_variance
+        if share is not None:
+            summary["captured_variance"] = [float(end) for end in share]
         summary["certificate"] = [list(pair) for pair in inner.certificate_.summary()]
     if "plan_" in facts:
         summary["plan"] = repr(inner.plan_)

@@ -258,20 +258,27 @@ SEARCH = {**COLUMNS, "best_estimator_": INNER, "best_params_": dict, "selection_
 FEATURES = {name: EXPANSION[name] for name in ("n_features_in_", "kernel_", "expansion_")}
 FEATURES |= {"component_indices_": "r int or None"}
 EMBEDDING = MAP | {"embedding_": "n k"}
+# Earlier files have none.
+STATED = {"certificate_": Instance(Certificate, k=lambda found: found.eigenvalue_lower.size)}
+
+SCALED = {"certificate_": Instance(Certificate, p=lambda found: found.eigenvalue_lower.size)}
+JOINT = {"certificate_": EXPANSION["certificate_"]}
 
 _LIST = [
     Model(estimators.KernelPCA, EXPANSION, SAMPLE, finish=restore_points),
     Model(estimators.SupervisedKernelPCA, EXPANSION | TARGET, SAMPLE, finish=restore_points),
-    Model(estimators.KernelCCA, VIEWS, NAMES | {"_dtype": is_float}),
+    Model(estimators.KernelCCA, VIEWS, NAMES | JOINT | {"_dtype": is_float}),
     Model(estimators.HebbianKernelPCA, EXPANSION | SEEN, SAMPLE | PASSES, finish=restore_points),
     Model(estimators.StreamingKernelPCA, EXPANSION | STREAM, SAMPLE, finish=restore_stream),
     Model(estimators.NoveltyDetector, DETECTOR, NAMES | ENCODING),
     Model(estimators.Nystroem, FEATURES, NAMES | {"_dtype": is_float}),
     Model(estimators.PatchDenoiser, DENOISER, {}, finish=check_patches),
     Model(estimators.KernelPCASearch, SEARCH, NAMES),
-    Model(estimators.SpectralClustering, MAP | CLUSTERS, SAMPLE | GRAPH, finish=restore_map),
-    Model(estimators.SpectralEmbedding, EMBEDDING, SAMPLE | GRAPH, finish=restore_map),
-    Model(estimators.DiffusionMap, EMBEDDING, SAMPLE | GRAPH, finish=restore_map),
-    Model(estimators.ClassicalMDS, SCALING, DISTANCES, keeps_distances, check_anchors),
+    Model(
+        estimators.SpectralClustering, MAP | CLUSTERS, SAMPLE | GRAPH | STATED, finish=restore_map
+    ),
+    Model(estimators.SpectralEmbedding, EMBEDDING, SAMPLE | GRAPH | STATED, finish=restore_map),
+    Model(estimators.DiffusionMap, EMBEDDING, SAMPLE | GRAPH | STATED, finish=restore_map),
+    Model(estimators.ClassicalMDS, SCALING, DISTANCES | SCALED, keeps_distances, check_anchors),
 ]
 MODELS: dict[str, Model] = {model.cls.__name__: model for model in _LIST}

@@ -18,8 +18,8 @@ from ..compute import is_sparse
 from ..compute.arrays import Array
 from ..operators import NormalizedGram, SymmetricOperator
 from ..solvers import Arpack, Dense, Eigenpairs, Solver
-from ..solvers._linalg import column_norms
-from ..solvers.base import Report, silent
+from ..solvers._linalg import qr, rayleigh_ritz
+from ..solvers.base import Report, ritz_evidence, silent
 
 # Distances made at once for new rows.
 BLOCK_ENTRIES = 2**22
@@ -142,14 +142,17 @@ class GraphArpack(Solver):
             return Dense().solve(operator, n_components, rng, tol, report)
         P = piece_vectors(operator)[:, :n_components]
         k, U = P.shape[1], P.toarray()
-        if k == n_components:
-            return Eigenpairs(np.ones(k), U, column_norms(operator @ U - U))
-        pairs = Arpack(self.max_iter, form=False).solve(
-            Deflated(operator, P), n_components - k, rng, tol, report
-        )
-        U, values = np.hstack([U, pairs.vectors]), np.concatenate([np.ones(k), pairs.values])
-        residuals = column_norms(operator @ U - U * values)
-        return replace(pairs, values=values, vectors=U, residuals=residuals)
+        values, pairs = np.ones(k), Eigenpairs(np.ones(k), U, np.zeros(k))
+        if k < n_components:
+            pairs = Arpack(self.max_iter, form=False).solve(
+                Deflated(operator, P), n_components - k, rng, tol, report
+            )
+            V, _ = qr(pairs.vectors - P @ (P.T @ pairs.vectors))
+            more, V, _ = rayleigh_ritz(V, operator @ V)
+            U, values = np.hstack([U, V]), np.concatenate([values, more])
+        seen = ritz_evidence(values, U, operator @ U, operator.square())
+        residuals = np.sqrt(np.diag(seen.RR))
+        return replace(pairs, values=values, vectors=U, residuals=residuals, evidence=(seen,))
 
 
 class Deflated(SymmetricOperator):

@@ -15,7 +15,8 @@ counts with -a(x) above and below, since a(x) + l (s(x) - a(x)) may be zero: v_i
 not continuous where another row becomes the nearest.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -27,16 +28,22 @@ from ..bases.base import check_moments
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..compute.linalg import self_product
+from ..fitting.certificate import PROVEN_SHARE, Certificate, certify, leading, sines
 from ..fitting.choosing import Eigenproblem
+from ..fitting.problems import EPS, FFT_ROUNDING, roundings_of
+from ..kernels import Hollow
 from ..kernels.base import row_squares
 from ..operators import DenseOperator, NormalizedGram, ToeplitzCovariance
 from ..solvers import Eigenpairs
+from ..solvers.base import NO_ROUNDING, Rounding
 
 # Eigenvalues of S, whose largest is 1, that say nothing more about any cluster.
 ZERO = 1e-12
 TINY = float(np.finfo(float).tiny)
 # Share of a direction's energy that is ties to other rows, below which they are rounding.
 ISOLATED = {"float64": 1e-9, "float32": 1e-4}
+# Degrees below which single precision, or any, has lost digits of affinities.
+FAINT, FAINTEST = 1e-20, 1e-280
 # Eigenvalues of the reduced matrix, at most 1, below which directions can be no leading ones.
 SMALL = {"float64": 1e-10, "float32": 1e-5}
 
@@ -138,8 +145,74 @@ class AffinityProblem(Eigenproblem):
     #: The smallest sum of a row's affinities.
     least_degree: float = 0.0
 
+    def certificate(self, pairs: Eigenpairs, V: np.ndarray, power: float = 0.0) -> Certificate:
+        """What is known of the eigenvalues, and of V, the functions at the rows, times l^power.
 
-class NormalizedProblem(AffinityProblem):
+        Here of the eigenproblem in a span: what this leaves out of degrees is not bounded.
+        """
+        known = replace(pairs, evidence=())
+        return self._stated(certify(known, self.size, 0.0, (NO_ROUNDING,)))
+
+    def _stated(self, found: Certificate, most: float = np.inf) -> Certificate:
+        """Without what makes sense for variances alone; no eigenvalue is more than `most`."""
+        lower, upper = found.eigenvalue_lower, found.eigenvalue_upper
+        upper = np.maximum(np.minimum(upper, most), lower)
+        known = leading(upper - lower <= PROVEN_SHARE) if found.kind == "bound" else 0
+        return replace(
+            found,
+            eigenvalue_upper=upper,
+            captured_variance=None,
+            indefinite=False,
+            n_proven=max(known, found.n_proven),
+        )
+
+
+class AllAffinities(AffinityProblem):
+    """The eigenproblem of a normalized n x n matrix of affinities."""
+
+    operator: NormalizedGram
+    #: What the rounding of degrees counts for.
+    rounds: float = 1.0
+
+    def certificate(self, pairs: Eigenpairs, V: np.ndarray, power: float = 0.0) -> Certificate:
+        """Never false for affinities of one sign: right to a share, their sums and S are so too."""
+        operator, basis, coarse = self.operator, self.operator.basis, self.operator.is_coarse
+        degrees = to_numpy(operator.known_degrees).astype(float)
+        kernel = basis.kernel.kernel if isinstance(basis.kernel, Hollow) else basis.kernel
+        given, positive, size = basis.points is None, are_positive(basis, kernel), 2 * self.rounds
+        if not positive:
+            own = to_numpy(basis.own_affinities()) + to_numpy(basis.diagonal())
+            norm, roots = float((own / degrees).sum()), np.sqrt(own)
+            size = norm * (1 + self.rounds * float((roots * roots.sum() / degrees).max()))
+        seen: tuple = pairs.evidence if positive or kernel.definite else ()
+        if not given and self.least_degree < FAINT:
+            lost = coarse or self.least_degree < FAINTEST
+            seen = () if lost else tuple(e for e in seen if e.level == 0)
+        roundings = [*roundings_of(basis, size, seen)]
+        # Degrees in single precision are those of another matrix.
+        draft: Any = basis.draft
+        doubt = roundings_of(draft, size)[0].matrix if coarse else 0.0
+        root = 2 * (EPS * self.size) ** 0.5 * size
+        roundings = [replace(r, matrix=r.matrix + doubt, root=root) for r in roundings]
+        total = float((to_numpy(basis.diagonal()) / degrees).sum())
+        stretch = float(self.row_scale().max()) / np.linalg.norm(V, axis=0)
+        found = certify(
+            replace(pairs, evidence=seen),
+            self.size,
+            total,
+            tuple(roundings),
+            uncertain=roundings[-1].matrix * total,
+            definite=operator.definite,
+            errors=partial(function_errors, stretch=stretch, power=power),
+        )
+        return self._stated(found, 1.0 if positive else np.inf)
+
+    def row_scale(self) -> np.ndarray:
+        """What the entries of eigenvectors are multiplied by to be functions of rows, (n,)."""
+        return to_numpy(self.operator.known_degrees).astype(float) ** -0.5
+
+
+class NormalizedProblem(AllAffinities):
     """All points: the eigenproblem of D^{-1/2} K D^{-1/2} itself."""
 
     def __init__(self, basis):
@@ -201,7 +274,12 @@ class FourierNormalizedProblem(AffinityProblem):
         self.total = sums.count * ToeplitzCovariance(grid.index, basis.amplitudes, sums).mean
         degrees = to_numpy(basis.project(X, self.total[:, None]))[:, 0]
         # A row has its own affinity; what is less is the rounding of the transforms.
-        weighted = basis.moments(X, 1 / np.maximum(degrees, basis.top))
+        degrees = np.maximum(degrees, basis.top)
+        weighted = basis.moments(X, 1 / degrees)
+        self.sums, self.degrees = weighted, degrees
+        # What cut frequencies, aliases and errors of the sums change in the kernel matrix, each
+        # entry and each degree.
+        self.off = len(degrees) * (grid.alias + grid.cut) + 3 * sums.error * basis.top
         threads = basis.engine.threads
         self.operator = ToeplitzCovariance(grid.index, basis.amplitudes, weighted, False, threads)
 
@@ -209,6 +287,41 @@ class FourierNormalizedProblem(AffinityProblem):
         weights = pairs.vectors * np.sqrt(inverse(np.maximum(pairs.values, 0)))
         map_ = ReducedMap(self.basis, weights, self.total)
         return map_, map_.functions(X)
+
+    def certificate(self, pairs: Eigenpairs, V: np.ndarray, power: float = 0.0) -> Certificate:
+        """By how much the kernel of the grid can be off, and with it degrees, which are 1 or more.
+
+        Of functions no error is stated.
+        """
+        scale = float(self.sums.count) * self.basis.top
+        steps = np.log2(np.prod(self.sums.sums.shape)) + 1
+        slack = 3 * self.sums.error * self.basis.top + FFT_ROUNDING * steps * scale
+        off = 2 * self.off * float((1 / self.degrees).max())
+        rounding = (Rounding(slack, slack, EPS**0.5 * scale),)
+        known = certify(pairs, self.size, scale, rounding, definite=True, above=off, below=off)
+        return self._stated(replace(known, score_error=None), 1.0)
+
+
+def are_positive(basis, kernel) -> bool:
+    """Whether no affinity is negative: of the data given, or of the kernel of a distance."""
+    if basis.points is not None:
+        return kernel.measures_distance
+    G = basis.G.data if is_sparse(basis.G) else basis.G
+    return bool(G.shape[0] == 0 or G.min() >= 0)
+
+
+def function_errors(values, around, lower, upper, slack, stretch, power) -> np.ndarray:
+    """Root mean square error of functions at the rows, as a share of their own: see `score_errors`.
+
+    Where entries of eigenvectors are multiplied by `stretch` at most, in units of the functions,
+    and these by l^power.
+    """
+    error = 2**0.5 * stretch * sines(values, around, lower, upper)
+    error = error / np.maximum(1 - error, TINY) + slack
+    if power:
+        safe = np.maximum(lower, np.maximum(around, TINY))
+        error = error + (np.maximum(upper[:-1], 0.0) / safe) ** power - 1
+    return np.where((error >= 0) & (error < 1), error, np.nan)
 
 
 def normalized_scatters(basis, whitener, X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
