@@ -3,10 +3,14 @@
 import numpy as np
 import pytest
 from contracts import generator
+from scipy.sparse import csr_matrix
 from sklearn.datasets import load_digits
 
 from mercer import KernelPCA
-from mercer.operators import DenseOperator
+from mercer.bases import PointGram, PrecomputedBasis
+from mercer.compute import LocalEngine
+from mercer.kernels import RBF
+from mercer.operators import CenteredGram, DenseOperator
 from mercer.solvers import BlockKrylov
 from mercer.solvers.base import Evidence
 
@@ -15,12 +19,78 @@ def mean_distance_gamma(X):
     return 1 / (2 * np.mean([np.linalg.norm(X[:200] - x, axis=1).mean() for x in X[:200]]) ** 2)
 
 
-def exact_pairs(X, gamma):
-    D = ((X[:, None] - X[None]) ** 2).sum(axis=-1)
-    K = np.exp(-gamma * D)
-    K -= K.mean(axis=0)
-    values, U = np.linalg.eigh(K - K.mean(axis=1)[:, None])
+def exact_pairs(X, gamma, weights=None, center=True):
+    """Of rows that count as often as their weights say."""
+    norms = (X * X).sum(axis=1)
+    K = np.exp(-gamma * np.maximum(norms[:, None] + norms - 2 * X @ X.T, 0))
+    w = np.ones(len(X)) if weights is None else weights
+    if center:
+        K -= w @ K / w.sum()
+        K -= (K @ w / w.sum())[:, None]
+    K = np.sqrt(w)[:, None] * K * np.sqrt(w)
+    values, U = np.linalg.eigh((K + K.T) / 2)
     return values[::-1], U[:, ::-1]
+
+
+def uneven_rows(seed, n, d=5):
+    rng = generator(seed, n)
+    scales = rng.permutation(np.linspace(1.5, 0.2, d))
+    return rng.standard_normal((n, d)) * scales + rng.standard_normal(d)
+
+
+def check_all_proven(certificate, values, narrow=1e-7):
+    """All components are proven, within narrow intervals that hold what LAPACK finds."""
+    r, slack = len(certificate.eigenvalue_lower), 1e-13 * len(values) * values[0]
+    assert certificate.n_proven == r
+    width = certificate.eigenvalue_upper - certificate.eigenvalue_lower
+    assert np.max(width) < narrow * values[0]
+    assert np.all(certificate.eigenvalue_lower <= values[:r] + slack)
+    assert np.all(values[:r] <= certificate.eigenvalue_upper + slack)
+
+
+@pytest.mark.parametrize("spread", [1.0, 3.0])
+@pytest.mark.parametrize("solver", ["krylov", "gram-power", "randomized"])
+@pytest.mark.parametrize("center", [True, False])
+def test_weighted_components_are_proven(solver, center, spread):
+    """With weights up to thousands of times apart, and a tolerance that passes can reach."""
+    for seed in range(3):
+        X = uneven_rows(seed, 700)
+        weights = 10.0 ** generator(seed, 1).uniform(-spread / 2, spread / 2, len(X))
+        options = {"kernel": "rbf", "gamma": 0.2, "center": center, "random_state": seed}
+        if solver == "gram-power":
+            options["tol"] = 1e-7
+        model = KernelPCA(6, eigen_solver=solver, **options).fit(X, sample_weight=weights)
+        check_all_proven(model.certificate_, exact_pairs(X, 0.2, weights, center)[0])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("center", [True, False])
+def test_sum_of_squares_is_that_of_all_eigenvalues(center, weighted):
+    """In every precision and for a given matrix, sparse or not."""
+    X = uneven_rows(0, 900)
+    weights = generator(2).uniform(0.1, 5.0, len(X)) if weighted else None
+    kernel, engine = RBF(0.2), LocalEngine(10**8, 2)
+    K, (values, _) = kernel(X), exact_pairs(X, 0.2, weights, center)
+    bases = [PointGram(kernel, X, engine), PointGram(kernel, X, engine, dtype=np.float32)]
+    bases += [PrecomputedBasis(K, engine), PrecomputedBasis(csr_matrix(K), engine)]
+    for basis, close in zip(bases, (1e-12, 1e-6, 1e-12, 1e-12), strict=True):
+        operator = CenteredGram(basis, center, weights)
+        operator @ np.ones((len(X), 3))
+        assert operator.square() == pytest.approx(float(values @ values), rel=close)
+
+
+@pytest.mark.parametrize("tol", [1e-6, 1e-4])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_components_beyond_the_rows_of_a_whole_product_are_proven(tol, weighted):
+    """Where rounding is sampled, and the product in double precision is some rows of it."""
+    for seed in range(2):
+        X, copies = uneven_rows(seed, 920), 9
+        weights = generator(seed).choice([0.5, 1.0, 3.0], len(X)) if weighted else np.ones(len(X))
+        model = KernelPCA(16, kernel="rbf", gamma=0.2, eigen_solver="krylov", tol=tol)
+        given = {"sample_weight": np.tile(weights, copies)} if weighted else {}
+        model.set_params(random_state=seed).fit(np.tile(X, (copies, 1)), **given)
+        values = copies * exact_pairs(X, 0.2, weights)[0]
+        check_all_proven(model.certificate_, values, 2e-6)
 
 
 @pytest.mark.parametrize("seed", range(30))

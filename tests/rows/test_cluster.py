@@ -27,7 +27,7 @@ from mercer.compute import LocalEngine
 from mercer.compute.arrays import is_dask
 from mercer.exceptions import MercerWarning
 from mercer.fitting.functions import SurveyOf
-from mercer.kernels import RBF, Laplacian, Polynomial
+from mercer.kernels import RBF, Laplacian, Matern, Polynomial
 from mercer.metrics import subspace_error
 from mercer.rows import ArrayRows, BlockRows, DaskRows
 from mercer.rows.chunk_gram import ChunkGram
@@ -109,6 +109,28 @@ def test_exact_for_every_kind_of_kernel(kernel, center):
     assert there.gamma_ == here.gamma_
     assert subspace_error(here.eigenvectors_, there.eigenvectors_) < 1e-6
     assert there.certificate_.relative_residual < 1e-8
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kernel", [RBF(0.2), Laplacian(0.1), Matern(0.2, 1.5)])
+def test_none_is_missed_as_in_one_place(kernel, weighted):
+    """Sums of squares are made within the tasks: intervals are by number, and hold the truth."""
+    for seed in range(3):
+        X = rows(900, key=seed)
+        w = generator(seed).uniform(0.2, 5.0, len(X)) if weighted else np.ones(len(X))
+        given = {"sample_weight": w} if weighted else {}
+        options = {"kernel": kernel, "gamma": None, "eigen_solver": "krylov", "n_components": 6}
+        here = model("points", **options).fit(X, **given).certificate_
+        there = model("points", **options).fit(chunked(X, (300, 0, 31, 410, 1, 158)), **given)
+        found = there.certificate_
+        assert found.n_proven == here.n_proven == 6
+        K = kernel(X)
+        K = K - w @ K / w.sum()
+        K = np.sqrt(w)[:, None] * (K - (K @ w / w.sum())[:, None]) * np.sqrt(w)
+        values = np.linalg.eigvalsh((K + K.T) / 2)[::-1]
+        assert np.all(found.eigenvalue_lower <= values[:6] + 1e-11 * values[0])
+        assert np.all(values[:6] <= found.eigenvalue_upper + 1e-11 * values[0])
+        assert found.widest < 1e-8
 
 
 def test_scores_are_lazy_and_keep_the_chunks():

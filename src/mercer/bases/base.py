@@ -150,6 +150,8 @@ class GramBasis(Basis):
     dtype: Any = np.float64
     #: Where products are kept for a fit that may be killed, or None.
     checkpoint: Checkpoint | None = None
+    #: Weights of the rows, which `sums` are taken with; None where nobody asks for them.
+    weights: np.ndarray | None = None
 
     @property
     def at_hand(self) -> bool:
@@ -191,12 +193,8 @@ class GramBasis(Basis):
         return
 
     def sums(self) -> tuple[float, Any] | None:
-        """The sum of the squares of all entries of G and its row sums, once a product met them."""
+        """Sums of w_i w_j G_ij^2 and, for every row, of w_j G_ij, once a product has met them."""
         return None
-
-    def weigh(self, roots: Array) -> None:
-        """Let `sums` be of rows and columns times these numbers, (m,), from the next product on."""
-        return
 
     def is_constant(self) -> bool:
         """Whether all basis vectors are known to be equal."""

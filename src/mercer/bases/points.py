@@ -221,7 +221,7 @@ class PointGram(GramBasis, PointBasis):
     def store(self) -> Any:
         """Room for kept tiles: what the budget leaves beside everything else."""
         if not self.keeps:
-            return TileStore(summed=self.summed)
+            return TileStore()
         side, threads = self.engine.tiling(self.pairs)
         # The other precision has tiles in flight and prepared rows as well.
         others = 2 * threads * self.pairs.tile_bytes(side) + 3 * self.pairs.kept_bytes
@@ -293,13 +293,11 @@ class PointGram(GramBasis, PointBasis):
 
     def gram(self, W: Array) -> Array:
         """k(Z, Z) W, each tile above the diagonal used for both sides."""
+        self.store.weights = self.weights if self.summed else None
         return self.kept_product(W, lambda: self.engine.pair_rows(self.pairs, W, self.store))
 
     def sums(self) -> tuple[float, Any] | None:
         return self.store.sums
-
-    def weigh(self, roots: Array) -> None:
-        self.store.roots, self.store.sums = roots, None
 
     def rounded(self, W: Array) -> Array:
         """W in the type that the tiles of the engine multiply with."""
@@ -351,7 +349,7 @@ class PointGram(GramBasis, PointBasis):
 
     def __getstate__(self):
         # Tiles are large and their store has a lock: a copy starts without either, nor a draft.
-        left = ("pairs", "store", "checkpoint")
+        left = ("pairs", "store", "checkpoint", "weights")
         return {k: v for k, v in vars(self).items() if k not in left} | {"draft": None}
 
 

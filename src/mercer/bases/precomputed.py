@@ -22,8 +22,6 @@ class PrecomputedBasis(GramBasis):
     noun = "rows of a kernel matrix"
     #: Whether there are zeros in place of the diagonal.
     hollow = False
-    #: What `sums` multiplies rows and columns by, or None.
-    roots: Any = None
 
     def __init__(self, G: Array, engine: TiledEngine):
         self.G, self.engine = G, engine
@@ -62,21 +60,16 @@ class PrecomputedBasis(GramBasis):
         return np.zeros(self.size) if self.hollow else self._own()
 
     def sums(self) -> tuple[float, Any]:
-        own, w = to_numpy(self._own()) * self.hollow, self.roots
-        own = own if w is None else own * to_numpy(w) ** 2
+        w = np.ones(self.size) if self.weights is None else self.weights
         if is_sparse(self.G):
-            G = self.G if w is None else self.G.multiply(w).multiply(w[:, None]).tocsr()
-            square, rows = float(np.sum(G.data**2)), np.asarray(G.sum(axis=1)).ravel()
+            square, rows = w @ (self.G.multiply(self.G) @ w), self.G @ w
         else:
-            blocks = row_blocks(self.size, self.engine.stream_block)
-            sides = [(None, None) if w is None else (w[block], w) for block in blocks]
-            parts = [tile_sums(self.G[b], *pair) for b, pair in zip(blocks, sides, strict=True)]
+            there, blocks = self.engine.asarray(w), row_blocks(self.size, self.engine.stream_block)
+            parts = [tile_sums(self.G[block], there[block], there) for block in blocks]
             square = sum(part[0] for part in parts)
-            rows = np.concatenate([part[1] for part in parts])
-        return square - float(own @ own), rows - own
-
-    def weigh(self, roots: Array) -> None:
-        self.roots = roots
+            rows = np.concatenate([to_numpy(part[1]) for part in parts])
+        own = w * to_numpy(self._own()) * self.hollow
+        return float(square - own @ own), rows - own
 
     def own_affinities(self) -> Array:
         return self._own() if self.hollow else np.zeros(self.size)

@@ -27,7 +27,7 @@ from .memory import format_bytes, parse_bytes
 # Entries of a matrix below which a thread, and mirroring half of it, cost more than the work.
 ALONE = 700**2
 # Rows of a tile that are summed at once, in the cache.
-SUMMED_ROWS = 32
+SUMMED_ROWS = 64
 # Blocks of rows of a matrix that is mirrored, more of them where many threads share its tiles.
 MIRROR_PARTS = 4
 # What tiles overflow to is seen by whoever sums them.
@@ -37,16 +37,14 @@ QUIET: Any = {"over": "ignore", "invalid": "ignore"}
 class TileStore:
     """Tiles kept from one product to the next, first come first kept, within `room` bytes.
 
-    A store outlives no fit: the Gram matrix it belongs to drops it with itself.
+    A store outlives no fit: the Gram matrix it belongs to drops it with itself. With `weights` of
+    the rows, w, the first product sums all entries.
     """
 
-    def __init__(self, room: int = 0, empty: Callable = np.empty, summed: bool = True):
-        self.room, self.summed = room, summed
-        #: Sum of the squares of all entries and sums of rows, in double precision, once a product
-        #: has met them; None until then.
+    def __init__(self, room: int = 0, empty: Callable = np.empty, weights: Array = None):
+        self.room, self.weights = room, weights
+        #: Sums of w_i w_j K_ij^2 and, for every row, of w_j K_ij, once a product has met them.
         self.sums: tuple[float, Array] | None = None
-        #: What rows and columns are multiplied by before they are summed, (n,), or None.
-        self.roots: Array = None
         self._empty = empty
         self._tiles: dict[tuple[int, int], Any] = {}
         self._lock = threading.Lock()
@@ -223,7 +221,8 @@ class TiledEngine:
         blocks = row_blocks(n, side)
         tiles = [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]
         total, turns = self.zeros((n, b)), Turns()
-        square, sums, summing = [], np.zeros(n), store.summed and store.sums is None
+        square, sums, summing = [], self.zeros(n), store.weights is not None and store.sums is None
+        w: Any = self.asarray(store.weights) if summing else None
 
         def add(block, part, numbers):
             total[block] += part
@@ -241,10 +240,9 @@ class TiledEngine:
                     T = pairs.tile(rows, columns, out)
                     if kept is not None:
                         store.keep((i, j), T)
-                sides = (None, None)
-                if store.roots is not None:
-                    sides = store.roots[rows], store.roots[columns]
-                own, across, down = tile_sums(T, *sides) if summing else (0.0, 0.0, 0.0)
+                own, across, down = 0.0, 0.0, 0.0
+                if summing:
+                    own, across, down = tile_sums(T, w[rows], w[columns])
                 square.append((1 if i == j else 2) * own)
                 # Block k takes part in the tiles (0, k), (1, k), ..., (k, k), (k, k + 1), ...
                 turns.add(i, j, partial(add, rows, times_few(T, V[columns]), across))
@@ -254,7 +252,7 @@ class TiledEngine:
         with self._shared(tiles, work, threads, turns) as mine:
             work(mine)
         if summing:
-            store.sums = math.fsum(square), sums
+            store.sums = math.fsum(square), to_numpy(sums)
         return total
 
     def _rectangular(self, pairs, V, side, threads):
@@ -485,34 +483,17 @@ def reported(tasks, waiting, ends: int, on_tiles: Callable):
         on_tiles(total - max(0, len(waiting) - ends), total)
 
 
-def tile_sums(
-    T: Array, left: Array = None, right: Array = None
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """The sum of the squares of all entries, and sums of rows and of columns, in double.
-
-    Of rows times `left` and columns times `right`, where these are given.
-    """
-    if not isinstance(T, np.ndarray):
-        xp, parts = array_namespace(T), []
-        for i in range(0, T.shape[0], 4 * SUMMED_ROWS):
-            W = xp.astype(T[i : i + 4 * SUMMED_ROWS, :], xp.float64)
-            W = W if left is None else left[i : i + 4 * SUMMED_ROWS, None] * W * right
-            parts.append((xp.sum(W, axis=1), xp.sum(W, axis=0), xp.sum(W * W)))
-        across = to_numpy(xp.concat([part[0] for part in parts]))
-        down: Any = sum(part[1] for part in parts)
-        return float(sum(part[2] for part in parts)), across, to_numpy(down)
-    square, rows, columns = 0.0, np.empty(T.shape[0]), np.zeros(T.shape[1])
-    wide, ones = np.empty((SUMMED_ROWS, T.shape[1])), np.ones(max(T.shape[1], SUMMED_ROWS))
+def tile_sums(T: Array, left: Array, right: Array) -> tuple[float, Array, Array]:
+    """Sums over T, in double: of a_i T_ij^2 b_j, and over rows and columns of T b and a T."""
+    xp, rows, columns, square = array_namespace(T), [], 0.0, 0.0
     for i in range(0, T.shape[0], SUMMED_ROWS):
-        some = wide[: T.shape[0] - i]
-        some[...] = T[i : i + SUMMED_ROWS]
-        if left is not None:
-            some *= right
-            some *= left[i : i + SUMMED_ROWS, None]
-        square += float(np.vdot(some, some))
-        rows[i : i + SUMMED_ROWS] = some @ ones[: T.shape[1]]
-        columns += ones[: len(some)] @ some
-    return square, rows, columns
+        some = xp.asarray(T[i : i + SUMMED_ROWS, :], dtype=xp.float64, copy=True)
+        part = left[i : i + SUMMED_ROWS]
+        rows.append(some @ right)
+        columns = columns + part @ some
+        some *= some
+        square = square + part @ (some @ right)
+    return float(square), xp.concat(rows), columns
 
 
 def row_blocks(n: int, rows: int) -> list[slice]:

@@ -47,6 +47,7 @@ class CenteredGram(SymmetricOperator):
 
     def __init__(self, basis: GramBasis, center: bool = True, weights: np.ndarray | None = None):
         self.basis, self.center, self.weights = basis, center, weights
+        basis.weights = np.ones(basis.size) if weights is None else weights
         self.shape = (basis.size, basis.size)
         self.weight = float(basis.size) if weights is None else float(weights.sum())
         self.definite, self.even = basis.kernel.definite, weights is None
@@ -165,14 +166,14 @@ class CenteredGram(SymmetricOperator):
         return d if self.weights is None else self._roots(d) ** 2 * d
 
     def square(self) -> float | None:
-        """That of the entries, less that of the means; not known of weighted rows."""
-        found = self.basis.sums()
-        if found is None or self.weights is not None or not np.isfinite(found[0]):
+        """That of the entries of D^1/2 G D^1/2, less what D^1/2 1 over its length has of it."""
+        found, w = self.basis.sums(), self.basis.weights
+        if found is None or not np.isfinite(found[0]):
             return None
         square, sums = found
         if not self.center:
             return square
-        return square - 2 * float(np.vdot(sums, sums)) / sums.size + float(sums.mean()) ** 2
+        return square - 2 * float(w @ sums**2) / self.weight + float(w @ sums / self.weight) ** 2
 
     def magnitude(self) -> float:
         # Before centering.

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..bases import GramBasis
-from ..compute import array_namespace
+from ..compute import array_namespace, to_numpy
 from ..compute.arrays import Array
 from ..kernels import Hollow
 from .base import SymmetricOperator, padded, sample_weights, start_sample
@@ -135,7 +135,7 @@ class NormalizedGram(SymmetricOperator):
     def _taken(self, sums):
         self.least_degree = float(sums.min())
         degrees = nonzero_degrees(sums)
-        self.basis.weigh(degrees**-0.5)
+        self.basis.weights = to_numpy(1 / degrees)
         return degrees
 
 

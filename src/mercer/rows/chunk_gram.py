@@ -13,8 +13,8 @@ import numpy as np
 
 from ..bases.base import GramBasis
 from ..bases.points import PointGram
-from ..compute import is_sparse, match_sparsity, to_numpy
-from ..compute.engine import row_blocks
+from ..compute import is_sparse, match_sparsity, stack_rows, to_numpy
+from ..compute.engine import TileStore, row_blocks, tile_sums
 from ..compute.linalg import times_few
 from ..fitting.choosing import after_words
 from ..fitting.costs import fits_client
@@ -23,6 +23,9 @@ from .tasks import constant, delayed, empty_like, filled, run, take_rows, tree_s
 
 # New rows that are sent to all chunks at a time.
 SENT_ROWS = 65536
+# Rows of all chunks beside which rounding within one is judged; squared distances between rows of
+# two chunks are at most four times those from the middle of one.
+SEEN_ROWS, GROWTH_MARGIN = 256, 4.0
 
 
 class ChunkGram(GramBasis):
@@ -47,6 +50,7 @@ class ChunkGram(GramBasis):
     """
 
     draft: "ChunkGram | None" = None
+    _sums: tuple[float, Any] | None = None
 
     def __init__(self, kernel, points, engine, workers, *, held=None, bytes=None, single=True):
         self.kernel, self.engine, self.workers = kernel, engine, workers
@@ -92,6 +96,7 @@ class ChunkGram(GramBasis):
     def release(self):
         """Forget the draft, the persisted chunks and the checkpoint."""
         self.draft, self._held, self.checkpoint = None, self.points, None
+        self.weights = self._sums = None
 
     def gram(self, W):
         """k(Z, Z) W, each pair of chunks used for both sides."""
@@ -101,15 +106,23 @@ class ChunkGram(GramBasis):
         parts = filled(self._held)
         make = self.workers.engine(len(parts) * (len(parts) + 1) // 2)
         own, cross = delayed(own_product), delayed(cross_products, nout=2)
-        V = self._pieces(W, parts)
+        V, weights = self._pieces(W, parts), self.weights if self._sums is None else None
+        w = [constant(None if weights is None else weights[rows]) for rows, _ in parts]
         sums: list[list] = [[] for _ in parts]
         for i, (_, Z) in enumerate(parts):
-            sums[i].append(own(self.kernel, Z, V[i], self.dtype, make))
+            sums[i].append(own(self.kernel, Z, V[i], w[i], self.dtype, make))
             for j in range(i + 1, len(parts)):
-                both = cross(self.kernel, Z, parts[j][1], V[i], V[j], self.dtype, make)
+                both = cross(self.kernel, Z, parts[j][1], V[i], V[j], w[i], w[j], self.dtype, make)
                 for k, part in zip((i, j), both, strict=True):
                     sums[k].append(part)
-        return np.vstack(run([tree_sum(part) for part in sums]))
+        total = np.vstack(run([tree_sum(part) for part in sums]))
+        if weights is None:
+            return total
+        self._sums = float(weights @ total[:, -1]), total[:, -2].copy()
+        return total[:, :-2]
+
+    def sums(self):
+        return self._sums
 
     def columns(self, index, W):
         """k(Z, Z[index]) W."""
@@ -194,6 +207,13 @@ class ChunkGram(GramBasis):
         first, same = constant(take_rows(self._held, [0])), delayed(np.array_equiv)
         return all(run([same(Z, first) for _, Z in filled(self._held)]))
 
+    def rounding(self):
+        """As of `PointBasis`, for any two chunks: each with some rows of all, and a margin."""
+        some = constant(take_rows(self._held, np.arange(0, self.size, -(-self.size // SEEN_ROWS))))
+        growth, eps = delayed(growth_beside), float(np.finfo(self.dtype).eps)
+        found = max(run([growth(self.kernel, Z, some) for _, Z in filled(self._held)]))
+        return eps * (self.points.shape[1] + 2) * GROWTH_MARGIN * found
+
     def norms(self, X):
         """k(x, x)."""
         return self.kernel.diag(X)
@@ -213,32 +233,59 @@ class ChunkGram(GramBasis):
         raise NotImplementedError("All points of a cluster are decomposed as a Gram matrix.")
 
 
-def own_product(kernel, Z, V, dtype, make):
-    """k(Z, Z) V within a chunk."""
-    engine = make()
-    return to_numpy(engine.pair_rows(kernel.pairs(engine.place(Z), dtype=dtype), V))
+def own_product(kernel, Z, V, w, dtype, make):
+    """k(Z, Z) V within a chunk.
+
+    With weights w there are two more columns: sums of w_j K_ij over j, and numbers that sum, times
+    w, to all w_i w_j K_ij^2.
+    """
+    engine, store = make(), TileStore(weights=w)
+    KV = to_numpy(engine.pair_rows(kernel.pairs(engine.place(Z), dtype=dtype), V, store))
+    if w is None or store.sums is None:
+        return KV if w is None else unsummed(KV)
+    square, rows = store.sums
+    return np.column_stack([KV, rows, np.full(len(w), square / w.sum())])
 
 
-def cross_products(kernel, X, Z, U, V, dtype, make):
-    """k(X, Z) V and k(X, Z)' U between two chunks, every tile made once."""
+def growth_beside(kernel, Z, some):
+    """What rounding grows by among the rows of a chunk and some others."""
+    return kernel.growth(stack_rows([Z, some]))
+
+
+def unsummed(KV):
+    """A product by a fused tile, which leaves the sums of a cluster unknown."""
+    return np.pad(KV, ((0, 0), (0, 2)), constant_values=np.nan)
+
+
+def cross_products(kernel, X, Z, U, V, u, v, dtype, make):
+    """k(X, Z) V and k(X, Z)' U between two chunks, every tile made once; see `own_product`."""
     engine = make()
     if engine.fuses(kernel):
         # A fused tile is not kept for the other side, and still faster made twice.
         left = row_products(kernel, X, Z, V, dtype, make)
-        return left, row_products(kernel, Z, X, U, dtype, make)
+        right = row_products(kernel, Z, X, U, dtype, make)
+        return (left, right) if u is None else (unsummed(left), unsummed(right))
     pairs = kernel.pairs(engine.place(X), engine.place(Z), dtype=dtype)
     side, _ = engine.tiling(pairs)
     columns = row_blocks(pairs.shape[1], side)
-    U, V = (engine.asarray(A, pairs.dtype) for A in (U, V))
-    left = engine.zeros((pairs.shape[0], V.shape[1]))
+    (U, V), b = (engine.asarray(A, pairs.dtype) for A in (U, V)), U.shape[1]
+    u, v = (None if w is None else engine.asarray(w) for w in (u, v))
+    more = 0 if u is None else 2
+    left = engine.zeros((pairs.shape[0], b + more))
 
     def strip(rows):
         scratch = engine.empty((side, side), pairs.dtype)
-        right = engine.zeros((pairs.shape[1], U.shape[1]))
+        right = engine.zeros((pairs.shape[1], b + more))
         for j in columns:
             T = pairs.tile(rows, j, scratch[: rows.stop - rows.start, : j.stop - j.start])
-            left[rows] += times_few(T, V[j])
-            right[j] += times_few(T.T, U[rows])
+            left[rows, :b] += times_few(T, V[j])
+            right[j, :b] += times_few(T.T, U[rows])
+            if more:
+                square, across, down = tile_sums(T, u[rows], v[j])
+                left[rows, b] += across
+                left[rows, b + 1] += square / u[rows].sum()
+                right[j, b] += down
+                right[j, b + 1] += square / v[j].sum()
         return right
 
     right = engine.sum_rows(strip, pairs.shape[0], side)

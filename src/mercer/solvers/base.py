@@ -86,11 +86,27 @@ class Evidence:
         coarse: np.ndarray | None,
         wanted: int,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Lower ends of the first k eigenvalues of A and upper ends of k + 1; see `rests`."""
-        unit, around = self.unit, slack.matrix + self.unit * self.doubt
-        known = None if coarse is None else coarse / unit
-        rests = self.rests(size, total / unit, definite, slack.scaled(1 / unit), known)
-        return unit * self.values - around, unit * self.ends(rests, wanted) + around
+        """Lower ends of the first k eigenvalues of A and upper ends of k + 1; see `rests`.
+
+        `coarse` are upper ends of leading eigenvalues that are known already. With at most m
+        eigenvalues above rho, and the first m Ritz values above it, the m leading eigenvalues are
+        at most those of T + (T - rho)^{-1/2} R'R (T - rho)^{-1/2} (Lehmann 1949).
+        """
+        unit, values, k = self.unit, self.values, self.values.size
+        around = slack.matrix + unit * self.doubt
+        rests = self.rests(size, total / unit, definite, slack.scaled(1 / unit))
+        ends, known = self.ends(rests, wanted), np.full(k + 1, np.inf)
+        if coarse is not None:
+            known = np.append(coarse, np.full(k + 1, coarse[-1]))[: k + 1]
+            rho = (known[1:] + around) / unit
+            apart = np.flatnonzero(values > rho)
+            for m in serving((rho - values)[: apart[-1] + 1], wanted) if apart.size else ():
+                clear = np.sqrt(np.maximum(values[:m] - rho[m - 1], 0.0))
+                if self.RR is not None and clear[-1] > 0:
+                    raised = np.diag(values[:m]) + self.RR[:m, :m] / np.outer(clear, clear)
+                    ends[:m] = np.minimum(ends[:m], np.linalg.eigvalsh(raised)[::-1])
+        upper = np.minimum.accumulate(np.minimum(unit * ends + around, known))
+        return unit * values - around, upper
 
     def rests(
         self,
@@ -98,7 +114,6 @@ class Evidence:
         total: float,
         definite: bool,
         slack: Rounding = NO_ROUNDING,
-        coarse: np.ndarray | None = None,
     ) -> np.ndarray:
         """Gamma for the first 1, 2, ... k vectors of the basis alone: the least of some bounds.
 
@@ -109,8 +124,6 @@ class Evidence:
         definite : bool
             Whether only rounding makes any of them negative.
         slack : Rounding
-        coarse : array or None
-            Upper ends of leading eigenvalues that are known already.
         """
         if self.RR is None and self.rest is not None:
             return np.full(self.values.size, self.rest)
@@ -130,11 +143,6 @@ class Evidence:
             spread = square - m * np.maximum(np.abs(rest) - off, 0.0) ** 2 / m**2
             spread = np.sqrt(np.maximum(spread, 0.0) * (m - 1) / m)
             found = np.minimum(found, (rest + off) / m + spread)
-        if coarse is not None:
-            # Ky Fan: a basis and one more vector hold no more than the leading eigenvalues do.
-            most = np.append(coarse, np.full(k.size + 1, coarse[-1]))[: k.size + 1].cumsum()[1:]
-            doubt = k * (slack.matrix + self.doubt)
-            found = np.minimum(found, most - np.cumsum(self.values) + doubt)
         return found
 
     def ends(self, rests: np.ndarray, wanted: int) -> np.ndarray:
@@ -145,12 +153,8 @@ class Evidence:
         k, values = self.values.size, self.values
         if self.RR is None:
             return np.append(values, rests[-1:])
-        ends, first, parts = np.full(k + 1, np.inf), 0, []
-        while first < min(wanted, k):
-            # The part that leaves the least serves all that it has.
-            first += 1 + int(np.argmin(rests[first:]))
-            parts.append(first)
-        for size in parts[:: -(-len(parts) // PARTS) or 1][: PARTS - 1] + parts[-1:]:
+        ends, parts = np.full(k + 1, np.inf), serving(rests, wanted)
+        for size in parts:
             gamma, theta, RR = float(rests[size - 1]), values[:size], self.RR[:size, :size]
             ends[size:] = np.minimum(ends[size:], gamma)
             norm, clear = max(float(RR.trace()), 0.0) ** 0.5, theta[:wanted] - gamma
@@ -166,6 +170,15 @@ class Evidence:
                 raised = np.linalg.eigvalsh(T + RR / reach)[::-1]
                 ends[:size] = np.minimum(ends[:size], np.maximum(raised, gamma + reach))
         return np.minimum.accumulate(ends)
+
+
+def serving(left: np.ndarray, wanted: int) -> list[int]:
+    """Sizes of a few parts of a basis: one that leaves the least serves all that it has."""
+    parts, size = [], 0
+    while size < min(wanted, left.size):
+        size += 1 + int(np.argmin(left[size:]))
+        parts.append(size)
+    return parts[:: -(-len(parts) // PARTS) or 1][: PARTS - 1] + parts[-1:]
 
 
 @dataclass(frozen=True)

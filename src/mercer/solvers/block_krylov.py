@@ -154,13 +154,13 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Ritz:
-    """Ritz pairs and the residual vectors of those that are wanted.
+    """Ritz pairs, those that are wanted and a few more, and their residual vectors.
 
     Attributes
     ----------
     values : array of shape (k,)
     vectors : array of shape (n, k)
-    R : array of shape (n, r)
+    R : array of shape (n, k)
         ``A U - U L``.
     further : tuple of arrays of shape (n, z)
         The next Ritz vectors Z and A Z: no result, but corrections converge faster beside them.
@@ -174,13 +174,15 @@ class Ritz:
     further: tuple
     doubt: float = 0.0
 
-    def largest(self, caution: float) -> float:
-        """Largest residual plus `caution` times the doubt, as a share of the first value."""
-        return (float(np.max(column_norms(self.R))) + caution * self.doubt) / top(self.values)
+    def largest(self, r: int, caution: float) -> float:
+        """Largest of r residuals plus `caution` times the doubt, as a share of the first value."""
+        worst = float(np.max(column_norms(self.R[:, :r])))
+        return (worst + caution * self.doubt) / top(self.values)
 
     def pairs(self, watch) -> Eigenpairs:
         """The pairs that were asked for."""
-        r, residuals = watch.wanted, column_norms(self.R) + DOUBT_FACTOR * self.doubt
+        r = watch.wanted
+        residuals = column_norms(self.R[:, :r]) + DOUBT_FACTOR * self.doubt
         return Eigenpairs(
             self.values[:r],
             self.vectors[:, :r],
@@ -290,7 +292,7 @@ def ritz_pairs(P, values, Y, left, sizes, watch, doubt=0.0) -> Ritz:
     k, kept = min(sizes.carried, watch.wanted + FULL_SPARE), left.shape[1]
     Z = times(P, Y[:, k:kept])
     further = Z, Z * on_device_of(values[k:kept], Z) + left[:, k:]
-    return Ritz(values[:k], times(P, Y[:, :k]), left[:, : watch.wanted], further, doubt)
+    return Ritz(values[:k], times(P, Y[:, :k]), left[:, :k], further, doubt)
 
 
 def with_rounding(operator, ritz, rng, watch) -> Eigenpairs:
@@ -301,22 +303,29 @@ def with_rounding(operator, ritz, rng, watch) -> Eigenpairs:
     is mostly bias, so the estimate of u'E u takes the larger part of it out of the eigenvalues
     (on covtype 4e-7 became 5e-8), and the norms of E u are added to the draft's residuals.
     """
-    r = watch.wanted
-    U, values = ritz.vectors[:, :r], ritz.values[:r]
-    index, weights = rounding_rows(U, rng)
+    r, U, values = watch.wanted, ritz.vectors, ritz.values
+    index, weights = rounding_rows(U[:, :r], rng)
     product = to_numpy(operator.rows_times(index, U))
     some = to_numpy(U[index])
     change = product - some * values - to_numpy(ritz.R[index])
     shift = weights @ (some * change) / (weights @ some**2)
     trust = np.where(weights > 1, ROUNDING_FACTOR**2, 1.0)
     residuals = column_norms(ritz.R) + np.sqrt((trust * weights) @ change**2)
-    converged = bool(np.max(residuals) <= watch.tol * top(ritz.values))
+    converged = bool(np.max(residuals[:r]) <= watch.tol * top(values))
     spread = np.sqrt((weights * (weights - 1)) @ (some * (change - some * shift)) ** 2)
-    RR = np.eye(r) * float(residuals @ residuals)
-    seen = Evidence(values + shift, RR, doubt=SHIFT_FACTOR * float(np.max(spread)))
-    evidence = (*watch.evidence, seen)
+    # R'R is at most k times the diagonal of it. The further pairs need not be in order.
+    order = np.argsort(-(values + shift), kind="stable")
+    RR = np.diag(len(values) * residuals[order] ** 2)
+    seen = Evidence((values + shift)[order], RR, doubt=SHIFT_FACTOR * float(np.max(spread)))
+    found, evidence = (values + shift)[:r], (*watch.evidence, seen)
     return Eigenpairs(
-        values + shift, U, residuals, converged, watch.n_passes, watch.least, evidence=evidence
+        found,
+        U[:, :r],
+        residuals[:r],
+        converged,
+        watch.n_passes,
+        watch.least,
+        evidence=evidence,
     )
 
 
@@ -365,10 +374,10 @@ def refine(A, level, ritz, goal, sizes, rng, watch, caution=1.0) -> Ritz:
             draft, rounding, further = A, 0.0, (U[:, :0], U[:, :0])
         previous = residual
         found = corrected(draft, U, values, R, further, rounding, goal, sizes, watch)
-        if found.largest(caution) <= goal or watch.over:
+        if found.largest(r, caution) <= goal or watch.over:
             return found
         U, further = found.vectors, found.further
-    return Ritz(values, U, R[:, :r], further)
+    return Ritz(values, U, R, further)
 
 
 def corrected(draft, U, values, R, further, rounding, goal, sizes, watch) -> Ritz:
