@@ -186,7 +186,8 @@ def test_reports_take_them(kind, table, tmp_path):
     rows = KINDS[kind](table.slice(0, 60), tmp_path)
     model = KernelPCA(2, kernel="rbf", gamma=0.3).fit(rows)
     page = write_report(model, rows, tmp_path / "r.html", colors="day").read_text()
-    assert '"columns":["a","b","c"]' in page and '"groups":["1970-01-01"]' in page
+    for name, kind in [("a", "number"), ("b", "number"), ("c", "number"), ("day", "date")]:
+        assert f'"name":"{name}","kind":"{kind}"' in page
 
 
 def test_missing_values_and_kinds():

@@ -253,12 +253,13 @@ def test_everything_can_be_reached_by_tab(visit):
             visit.page.evaluate("document.activeElement.id || document.activeElement.className")
         )
     chosen = [name for name in order if name]
-    assert chosen[:8] == [
+    assert chosen[:9] == [
         "skip",
         "axis-x",
         "axis-y",
         "axis-z",
         "color",
+        "labels",
         "zoom-in",
         "zoom-out",
         "reset",

@@ -13,6 +13,7 @@ from inspect import signature
 from numbers import Integral, Real
 from operator import ge, gt, le, lt
 from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -249,6 +250,30 @@ class Door(BaseEstimator):
         from ..saving import save
 
         save(self, path, overwrite=overwrite)
+
+    def report(self, X: Any, path: str | PathLike[str] | None = None, **options: Any) -> Any:
+        """An interactive page of the model and rows, shown in place by notebooks.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, path or other rows of (n, n_features)
+        path : str, path or None, default=None
+            A file to write the page to as well.
+        **options
+            Colors, further columns, images and so on, as of `mercer.report.Report`.
+
+        Returns
+        -------
+        mercer.report.Report
+        """
+        from ..report import Report, check_folder
+
+        if path is not None:
+            check_folder(Path(path))
+        made = Report(self, X, **options)
+        if path is not None:
+            made.save(path)
+        return made
 
     def _validate_params(self) -> None:
         """Raise InvalidParameterError for a parameter that none of its constraints allows."""

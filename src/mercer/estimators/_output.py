@@ -31,14 +31,20 @@ def contained(model, S, X):
     return pandas.DataFrame(S, index=index, columns=names())
 
 
-def summary_html(model) -> str:
-    """A table of what a fitted model is and how good, escaped; nothing for one not fitted."""
+def summary_rows(model) -> list[list[str]]:
+    """What a fitted model is and how good, as names and texts; none of one not fitted."""
     facts = vars(model)
     rows = [[title, text(facts[name])] for name, title, text in FACTS if name in facts]
     known = getattr(model, "certificate_", None)
     if known is not None:
         told = known.summary()
         rows += [["certificate" if name == "kind" else name, text] for name, text in told]
+    return rows
+
+
+def summary_html(model) -> str:
+    """The same as a table, escaped."""
+    rows = summary_rows(model)
     return html_table([], rows, caption="Fitted") if rows else ""
 
 
@@ -61,6 +67,7 @@ FACTS = (
     ("plan_", "method", lambda plan: plan.method),
     ("significance_", "above noise", lambda found: found.words()),
     ("embedding_", "points and dimensions", lambda Y: " x ".join(map(str, Y.shape))),
+    ("correlations_", "correlations", lambda found: " ".join(f"{one:.4g}" for one in found[:10])),
     ("offset_", "novel from an error of", lambda offset: f"{-offset:.4g}"),
     ("noise_", "noise", lambda noise: f"{noise:.4g}"),
     ("stress_", "stress-1", lambda stress: f"{stress:.4g}"),

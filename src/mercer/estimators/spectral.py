@@ -15,12 +15,14 @@ from ..kernels import Kernel
 from ..solvers import Solver
 from ..spectral.assigning import ASSIGNING, directions
 from ._door import AT_LEAST_1, StrOptions, all_or_nothing
-from ._sklearn import ClusterMixin
+from ._sklearn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from ._spectral import NEIGHBORS, SpectralInput
 
 
 @dataclass(eq=False, repr=False)
-class SpectralClustering(ClusterMixin, SpectralInput):
+class SpectralClustering(
+    ClusterMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralInput
+):
     """Clusters from the leading eigenvectors of the normalized affinity matrix.
 
     Ng, Jordan & Weiss: the k leading eigenvectors of D^{-1/2} K D^{-1/2}, rows scaled to unit
@@ -242,6 +244,25 @@ class SpectralClustering(ClusterMixin, SpectralInput):
         """
         original, X = X, self._array(X, reset=False)
         return restore(self.assignment_.labels(self._functions(X)), original)
+
+    def transform(self, X: Array) -> Array:
+        """The leading eigenvectors at the rows of X, of unit length, as in `embedding_`.
+
+        Parameters
+        ----------
+        X : array-like, sparse CSR matrix or memmap of shape (n, n_features)
+            As of `predict`.
+
+        Returns
+        -------
+        array of shape (n, n_components)
+        """
+        original, X = X, self._array(X, reset=False)
+        return restore(directions(self._functions(X)), original)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_.shape[1]
 
     def _check_clusters(self, X):
         n = X.shape[0]

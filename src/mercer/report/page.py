@@ -18,13 +18,17 @@ from textwrap import shorten
 
 import numpy as np
 
+from ..estimators._output import summary_rows
 from ..fitting.certificate import confidence_text
 from ..plot.axes import dense
 from .charts import bar_chart, convergence_chart, spectrum_chart
-from .content import Content, Walks
+from .content import Column, Content, Walks
 
 # In the order in which they need each other.
-SCRIPTS = "arrays paint density view grid selecting scatter gestures rows walk exporting main"
+SCRIPTS = (
+    "arrays fields paint density view grid selecting scatter gestures rows walk histograms "
+    "exporting main"
+)
 # Columns drawn as bars, and components whose columns are listed.
 BARS, COMPONENTS_EXPLAINED = 12, 32
 # Components drawn and listed in the spectrum.
@@ -32,6 +36,10 @@ SPECTRUM = 60
 # Longest side of a thumbnail, and bytes of all of them before compression.
 SIDE = 64
 BYTES = 16_000_000
+# Whole numbers up to this are exact in single precision.
+EXACT = 2**24
+# Of zlib: more takes several times as long for a few percent less.
+LEVEL = 2
 # What a text must not contain inside a script element, written as JSON allows it.
 HARMLESS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
@@ -41,7 +49,16 @@ def render(content: Content) -> str:
     style = asset("page.css")
     scripts = "\n".join(asset(f"{name}.js") for name in SCRIPTS.split())
     script = "(() => {\n'use strict';\n" + scripts + "})();\n"
-    first = f"{content.columns[0]} > 1" if content.columns else "component 1 > 0.2"
+    first = next((one.name for one in content.columns if one.kind == "number"), "component 1")
+    certified = "certificate_" in vars(content.inner)
+    sections = [
+        section("Rows unlike the others", outliers(content)),
+        section("Columns that drive the components", attribution(content)),
+        section("Spectrum", spectrum(content)),
+        section("Certificate" if certified else "Parameters", facts(content)),
+        section("Convergence", convergence(content)),
+        section("Plan", plan(content.inner), "whole"),
+    ]
     return Template(asset("page.html")).substitute(
         policy=policy(script, style),
         style=style,
@@ -49,16 +66,18 @@ def render(content: Content) -> str:
         data=script_json(page_data(content)),
         title=escape(content.title),
         lead=f"<p>{escape(content.lead)}</p>",
-        search=escape(f"7, a group, {first}"),
+        search=escape(f"7, a group, {first} > 1 and ..."),
         summary="".join(f"<p>{escape(text)}</p>" for text in content.sentences),
-        spectrum=spectrum_section(content),
-        convergence=convergence_section(content),
         walk=walk_note(content),
-        outliers=outlier_table(content),
-        attribution=attribution_section(content),
-        certificate=certificate_tables(content.model),
-        plan=plan_section(content.model),
+        sections="\n".join(sections),
     )
+
+
+def section(title: str, body: str, kind: str = "") -> str:
+    """A part of the page with a heading; nothing where there is nothing to show."""
+    if not body:
+        return ""
+    return f'<section aria-label="{title}" class="{kind}"><h2>{title}</h2>{body}</section>'
 
 
 def asset(name: str) -> str:
@@ -78,24 +97,25 @@ def policy(script: str, style: str) -> str:
 
 def page_data(content: Content) -> dict:
     """What the scripts need, arrays packed."""
-    coloring, shape, walks = content.coloring, content.shape, content.walks
+    shape, walks = content.shape, content.walks
+    off = [] if content.score_errors is None else content.score_errors.tolist()
     data: dict = {
         "count": int(content.index.size),
         "components": content.scores.shape[1],
         "index": pack(content.index, "i4"),
         # One component after the other: an axis is then one stretch of memory.
         "scores": pack(content.scores.T, "f4"),
+        "scoreErrors": [value if math.isfinite(value) else None for value in off],
         "errors": None if content.errors is None else pack(content.errors, "f4"),
         "names": content.row_names,
-        "columns": content.columns,
-        "values": pack(content.values, "f4"),
-        "coloring": None,
+        "columns": [
+            {"name": one.name, "kind": one.kind, "groups": one.groups, "values": pack_column(one)}
+            for one in content.columns
+        ],
+        "colored": None if content.colored is None else content.columns.index(content.colored),
         "images": None,
         "walk": None,
     }
-    if coloring is not None:
-        values = pack(coloring.values, "f4" if coloring.groups is None else "u2")
-        data["coloring"] = {"name": coloring.name, "groups": coloring.groups, "values": values}
     low, high = 0.0, 1.0
     if content.rows is not None and shape is not None:
         # The values that become black and white.
@@ -115,17 +135,29 @@ def page_data(content: Content) -> dict:
     return data
 
 
+def pack_column(column: Column) -> dict:
+    """The values of a column, in the fewest bytes that tell them apart."""
+    if column.kind == "group":
+        return pack(column.values, "i4")
+    # Single precision has no digits for dates, nor for large whole numbers such as those of orders.
+    values = column.values[np.isfinite(column.values)]
+    exact = column.kind == "date" or bool(
+        np.any((abs(values) > EXACT) & (values == values.round()))
+    )
+    return pack(column.values, "f8" if exact else "f4")
+
+
 def pack(array, kind: str) -> dict:
     """An array as base64 of a zlib stream of little-endian numbers.
 
     Parameters
     ----------
     array : array
-    kind : "f4", "i4", "u2" or "u1"
+    kind : "f8", "f4", "i4" or "u1"
         Type of the numbers in the page.
     """
     flat = np.ascontiguousarray(array, dtype=f"<{kind}")
-    return {"kind": kind, "data": base64.b64encode(zlib.compress(flat.tobytes(), 6)).decode()}
+    return {"kind": kind, "data": base64.b64encode(zlib.compress(flat, LEVEL)).decode()}
 
 
 def script_json(value) -> str:
@@ -157,29 +189,32 @@ def thumbnails(rows, shape, low: float, high: float) -> np.ndarray:
     return to_bytes(pixels, low, high)
 
 
-def spectrum_section(content: Content) -> str:
+def spectrum(content: Content) -> str:
     """The chart of the eigenvalues, the same numbers as a table, and which stand above noise."""
-    model, found = content.model, content.significance
-    values, certificate = dense(model.eigenvalues_)[:SPECTRUM], model.certificate_
-    lower = dense(certificate.eigenvalue_lower)[:SPECTRUM]
-    upper = dense(certificate.eigenvalue_upper)[:SPECTRUM]
-    shares = 100 * dense(model.explained_variance_ratio_)[:SPECTRUM]
-    numbered = enumerate(zip(values, lower, upper, shares, strict=True), 1)
-    rows = [
-        [str(k), f"{value:.6g}", f"{low:.6g}", f"{high:.6g}", f"{share:.3g} %"]
-        for k, (value, low, high, share) in numbered
-    ]
-    heads = ["component", "eigenvalue", "at least", "at most", "share of variance"]
-    if certificate.confidence is not None and certificate.confidence < 1:
+    known, found = vars(content.inner), content.significance
+    if "eigenvalues_" not in known:
+        return ""
+    values, certificate = dense(known["eigenvalues_"]), known.get("certificate_")
+    heads, told = ["component", "eigenvalue"], [f"{value:.6g}" for value in values]
+    columns, text = [told], "<p>Eigenvalues as dots.</p>"
+    lower = upper = values
+    if certificate is not None:
+        lower, upper = dense(certificate.eigenvalue_lower), dense(certificate.eigenvalue_upper)
+        heads += ["at least", "at most"]
+        columns += [[f"{end:.6g}" for end in ends] for ends in (lower, upper)]
+        bound = certificate.kind == "bound"
+        bars = "hold the true ones" if bound else "are estimates of their error"
+        text = f"<p>Eigenvalues as dots; the bars, where they are wide enough to see, {bars}.</p>"
+    if "explained_variance_ratio_" in known:
+        heads.append("share of variance")
+        columns.append([f"{100 * s:.3g} %" for s in dense(known["explained_variance_ratio_"])])
+    if certificate is not None and (certificate.confidence or 1) < 1:
         heads.append(f"at most, with confidence {confidence_text(certificate.confidence)}")
-        for row, high in zip(rows, dense(certificate.likely_upper)[:SPECTRUM], strict=True):
-            row.append(f"{high:.6g}")
-    count = dense(model.eigenvalues_).size
-    more = f"<p>The first {SPECTRUM} of {count}.</p>" if count > SPECTRUM else ""
-    bars = "hold the true ones" if certificate.kind == "bound" else "are estimates of their error"
-    text = (
-        f"<p>Eigenvalues as dots; the bars, where they are wide enough to see, {bars}.</p>"
-        f"{spectrum_chart(values, lower, upper)}{more}"
+        columns.append([f"{high:.6g}" for high in dense(certificate.likely_upper)])
+    rows = [[str(k), *row] for k, row in enumerate(zip(*columns, strict=True), 1)][:SPECTRUM]
+    more = f"<p>The first {SPECTRUM} of {values.size}.</p>" if values.size > SPECTRUM else ""
+    text += (
+        f"{spectrum_chart(values[:SPECTRUM], lower[:SPECTRUM], upper[:SPECTRUM])}{more}"
         f"<details><summary>The numbers</summary>{table(heads, rows)}</details>"
     )
     if found is not None:
@@ -190,47 +225,53 @@ def spectrum_section(content: Content) -> str:
     return text
 
 
-def convergence_section(content: Content) -> str:
+def convergence(content: Content) -> str:
     """The chart of the passes, where they were recorded."""
     if content.history is None:
         return ""
     label, named = content.history
-    return (
-        '<section aria-labelledby="convergence-title"><h2 id="convergence-title">Convergence</h2>'
-        f"<p>The {escape(label)} after each pass.</p>{convergence_chart(named, label)}</section>"
-    )
+    return f"<p>The {escape(label)} after each pass.</p>{convergence_chart(named, label)}"
 
 
 def walk_note(content: Content) -> str:
     """What there is to say of the pre-images."""
     if isinstance(content.walks, str):
-        return f"<p>There is no walk: {escape(content.walks)}</p>"
-    note = escape(content.walks.note)
+        return f"<h2>What a component means</h2><p>There is no walk: {escape(content.walks)}</p>"
+    note = escape(content.walks.note) if content.walks else ""
     return f'<p class="help">{note}</p>' if note else ""
 
 
-def outlier_table(content: Content) -> str:
+def outliers(content: Content) -> str:
     """Rows with the largest errors, each with a button that the scripts listen to."""
+    colored = content.colored
     if content.errors is None:
+        if content.walks is None:
+            return ""
         return "<p>A precomputed kernel does not say k(x, x), so that errors are not known.</p>"
-    heads = ["row", "error", "over the median", content.coloring.name if content.coloring else ""]
+    heads = ["row", "error", "over the median", colored.name if colored else ""]
     median = max(float(np.median(content.errors)), np.finfo(float).tiny)
     body = []
     for place in content.outliers:
         error = float(content.errors[place])
-        group = content.coloring.text(int(place)) if content.coloring else ""
+        group = colored.text(int(place)) if colored else ""
         name = int(content.index[place])
         body.append(
             f'<tr data-place="{int(place)}"><td><button type="button" aria-pressed="false" '
             f'aria-label="Show row {name}">{name}</button></td>'
             f"<td>{error:.4g}</td><td>{error / median:.3g} x</td><td>{escape(group)}</td></tr>"
         )
-    return table(heads, [], "".join(body))
+    return (
+        "<p>The components explain these rows worst: they lie farthest from what the components "
+        "can rebuild. Choose a row to see it in the scatter.</p>"
+        f'<div id="outliers">{table(heads, [], "".join(body))}</div>'
+    )
 
 
-def attribution_section(content: Content) -> str:
+def attribution(content: Content) -> str:
     """Bars of the columns that drive all components, and a table for each of them."""
     found = content.attribution
+    if found is None:
+        return ""
     if isinstance(found, str):
         return f"<p>It is not known: {escape(found)}</p>"
     if content.shape is not None:
@@ -245,9 +286,14 @@ def attribution_section(content: Content) -> str:
     )
 
 
-def certificate_tables(model) -> str:
-    """The certificate, and the parameters of the fit."""
-    lines = table(["", ""], [list(line) for line in model.certificate_.summary()])
+def facts(content: Content) -> str:
+    """What was fitted, the certificate, and the parameters of the fit."""
+    model, inner = content.model, content.inner
+    known = summary_rows(model)
+    known += [row for row in summary_rows(inner) if row not in known]
+    if content.left_out:
+        known.append(["columns too many to be shown", f"{content.left_out:,}, the last ones"])
+    lines = table(["", ""], known) if known else ""
     defaults = type(model)().get_params(deep=False)
     given = {name: repr(value) for name, value in model.get_params(deep=False).items()}
     changed = {name: text for name, text in given.items() if text != repr(defaults[name])}
@@ -257,15 +303,10 @@ def certificate_tables(model) -> str:
     return f"{lines}<h3>Parameters that are not defaults</h3>{table(['parameter', 'value'], rows)}"
 
 
-def plan_section(model) -> str:
+def plan(model) -> str:
     """The methods that were weighed, where there is a plan."""
-    plan = vars(model).get("plan_")
-    if plan is None:
-        return ""
-    return (
-        '<section aria-labelledby="plan-title" class="whole"><h2 id="plan-title">Plan</h2>'
-        f"<p>{escape(plan.reason)}</p>{table(*plan.table())}</section>"
-    )
+    found = vars(model).get("plan_")
+    return "" if found is None else f"<p>{escape(found.reason)}</p>{table(*found.table())}"
 
 
 def table(heads, rows, body: str = "") -> str:

@@ -12,43 +12,55 @@ from ..plot.axes import dense
 EPONYMS = {"RBF": "Gaussian", "Laplacian": "Laplacian", "Matern": "Matérn", "Gower": "Gower"}
 
 
-def lead(model, shown: int) -> str:
+def name_words(model) -> str:
+    """What an estimator is called: Kernel PCA, Diffusion Map."""
+    return " ".join(re.findall("[A-Z]+(?![a-z])|[A-Z][a-z]+", type(model).__name__))
+
+
+def lead(model, r: int, shown: int) -> str:
     """What is seen, for readers who never saw the code."""
-    shares = 100 * dense(model.explained_variance_ratio_)
-    r = shares.size
-    held = (
-        f"the first two hold {shares[:2].sum():.3g} % of the differences"
-        if r > 1
-        else f"it holds {shares[0]:.3g} % of the differences"
-    )
-    return (
+    text = (
         f"Every point is a row: {_count(shown, 'row')}, described by {_count(r, 'component')}. "
-        f"Rows that are alike lie near each other, and change gradually along a component; {held} "
-        "between rows."
-    ).replace(" %", "\u00a0%")
-
-
-def sentences(model, rows: int, shown: int) -> list[str]:
-    """The summary, a paragraph each: what was fitted, how much it holds, how sure that is."""
-    shares = 100 * dense(model.explained_variance_ratio_)
-    what = (
-        f"Kernel PCA with {_count(shares.size, 'component')} and a "
-        f"{kernel_words(model.kernel_)}, {basis_words(model)}."
+        "Rows that are alike lie near each other, and change gradually along a component"
     )
+    if (shares := _shares(model)) is not None:
+        held = "the first two hold" if r > 1 else "it holds"
+        text += f"; {held} {shares[:2].sum():.3g} % of the differences between rows"
+    return f"{text}.".replace(" %", "\u00a0%")
+
+
+def _shares(model) -> np.ndarray | None:
+    """Percents of the variance, where the components have any."""
+    found = vars(model).get("explained_variance_ratio_")
+    return None if found is None else 100 * dense(found)
+
+
+def sentences(model, inner, r: int, rows: int, shown: int) -> list[str]:
+    """The summary, a paragraph each: what was fitted, how much it holds, how sure that is."""
+    known, shares = vars(inner), _shares(inner)
+    what = f"{name_words(model)} with {_count(r, 'component')}"
+    if "kernel_" in known:
+        what += f" and a {kernel_words(inner.kernel_)}"
+    if "expansion_" in known:
+        what += f", {basis_words(inner)}"
     if shown < rows:
         what += (
-            f" Of the {rows:,} rows given, {shown:,} are shown: a random sample and those with the "
-            "largest errors."
+            f". Of the {rows:,} rows given, {shown:,} are shown: a random sample and those with "
+            "the largest errors."
         )
     else:
-        what += f" {_count(rows, 'row')} shown."
-    second = f", the second {shares[1]:.3g} %" if shares.size > 1 else ""
-    much = (
-        f"Together the components hold {shares.sum():.3g} % of the variance in feature space; "
-        f"the first alone {shares[0]:.3g} %{second}."
-    )
+        what += f". {_count(rows, 'row')} shown."
+    told = [what]
+    if shares is not None:
+        second = f", the second {shares[1]:.3g} %" if shares.size > 1 else ""
+        told.append(
+            f"Together the components hold {shares.sum():.3g} % of the variance in feature space; "
+            f"the first alone {shares[0]:.3g} %{second}."
+        )
+    if "certificate_" in known and shares is not None:
+        told.append(_how_sure(inner))
     # A number stays on the line of its percent sign.
-    return [text.replace(" %", "\u00a0%") for text in (what, much, _how_sure(model))]
+    return [text.replace(" %", "\u00a0%") for text in told]
 
 
 def kernel_words(kernel) -> str:

@@ -1,6 +1,6 @@
 /* Arrays as the file holds them: base64 of a zlib stream of little-endian numbers. */
 
-const KINDS = { f4: Float32Array, i4: Int32Array, u2: Uint16Array, u1: Uint8Array };
+const KINDS = { f8: Float64Array, f4: Float32Array, i4: Int32Array, u1: Uint8Array };
 
 async function unpack(packed) {
   const text = atob(packed.data);
@@ -14,7 +14,7 @@ async function unpack(packed) {
 async function unpackAll(value) {
   if (value === null || typeof value !== "object") return value;
   if (value.kind in KINDS && "data" in value) return unpack(value);
-  if (Array.isArray(value)) return value;
+  if (Array.isArray(value)) return typeof value[0] === "object" ? Promise.all(value.map(unpackAll)) : value;
   const entries = Object.entries(value).map(async ([key, part]) => [key, await unpackAll(part)]);
   return Object.fromEntries(await Promise.all(entries));
 }
@@ -30,8 +30,9 @@ function extent(values) {
   return low <= high ? [low, high] : [0, 1];
 }
 
-/** A number to six digits, without zeros that say nothing. */
+/** A number to six digits, without zeros that say nothing; a whole one with all of its own. */
 function shortNumber(value) {
+  if (Number.isInteger(value) && Math.abs(value) < 1e15) return String(value);
   return Number.isFinite(value) ? String(Number(value.toPrecision(6))) : "none";
 }
 

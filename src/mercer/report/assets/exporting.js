@@ -27,22 +27,13 @@ function csvCell(value) {
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Rows at the given places: numbers, names, groups, errors, values and scores. */
-function rowsAsCSV(data, places) {
-  const { coloring, columns, components } = data;
-  const fields = [["row", (i) => data.index[i]]];
-  if (data.names) fields.push(["name", (i) => data.names[i]]);
-  if (coloring && !columns.includes(coloring.name)) {
-    const group = (i) => coloring.groups[coloring.values[i]] ?? "";
-    fields.push([coloring.name, coloring.groups ? group : (i) => coloring.values[i]]);
-  }
-  if (data.errors) fields.push(["reconstruction error", (i) => data.errors[i]]);
-  columns.forEach((name, k) => fields.push([name, (i) => data.values[i * columns.length + k]]));
-  for (let k = 0; k < components; k++) {
-    fields.push([`component ${k + 1}`, (i) => data.scores[k * data.count + i]]);
-  }
-  const lines = [fields.map(([name]) => csvCell(name)).join(",")];
-  for (const i of places) lines.push(fields.map(([, of]) => csvCell(of(i))).join(","));
+/** Rows at the given places: numbers, names and all fields. */
+function rowsAsCSV(data, fields, places) {
+  const columns = [["row", (i) => data.index[i]]];
+  if (data.names) columns.push(["name", (i) => data.names[i]]);
+  for (const field of fields.all) columns.push([field.name, (i) => field.cell(i)]);
+  const lines = [columns.map(([name]) => csvCell(name)).join(",")];
+  for (const i of places) lines.push(columns.map(([, of]) => csvCell(of(i))).join(","));
   return `${lines.join("\n")}\n`;
 }
 
@@ -71,7 +62,8 @@ function scatterAsSVG(scatter) {
   for (const i of view.order()) {
     const [x, y, code] = [view.px[i], view.py[i], paint.code[i]];
     if (hidden.has(code) || x < left || x > right || y < top || y > bottom) continue;
-    const pale = scatter.marked && !scatter.marked[i] ? ` opacity="${PALE}"` : "";
+    const { mask } = scatter.selection;
+    const pale = mask && !mask[i] ? ` opacity="${PALE}"` : "";
     parts.push(`<use href="#s${paint.shapes[code]}" x="${x.toFixed(1)}" y="${y.toFixed(1)}" fill="rgb(${paint.colors[code]})"${pale}/>`);
   }
   return `<svg xmlns="${SVG}" viewBox="0 0 ${canvas.width} ${canvas.height}" font-family="sans-serif" font-size="${13 * ratio}" fill-opacity="${OPACITY}" fill-rule="evenodd"><defs>${shapes.join("")}</defs>${parts.join("")}</svg>`;

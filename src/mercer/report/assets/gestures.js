@@ -116,7 +116,7 @@ class Gestures {
 
   escape() {
     this.selection.choose(null);
-    this.selection.mark(null);
+    this.selection.clear();
   }
 
   arrow([dx, dy], shift) {

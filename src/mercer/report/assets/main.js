@@ -10,19 +10,6 @@ function fillSelect(select, options) {
   }));
 }
 
-/** What points can be colored by: name and source, `null` for nothing. */
-function colorSources(data) {
-  const sources = [["nothing", null]];
-  if (data.coloring) sources.push([data.coloring.name, data.coloring]);
-  if (data.errors) sources.push(["reconstruction error", { groups: null, values: data.errors }]);
-  data.columns.forEach((name, k) => {
-    if (data.coloring?.name === name) return;
-    const values = Float32Array.from(data.index, (_, i) => data.values[i * data.columns.length + k]);
-    sources.push([name, { groups: null, values }]);
-  });
-  return sources;
-}
-
 function connectAxes(data, scatter) {
   const selects = ["x", "y", "z"].map((name) => byId(`axis-${name}`));
   const components = Array.from({ length: data.components }, (_, k) => [k, `component ${k + 1}`]);
@@ -41,13 +28,18 @@ function connectAxes(data, scatter) {
   change();
 }
 
-function connectColors(data, scatter) {
-  const sources = colorSources(data);
+function connectColors(data, fields, scatter) {
+  const sources = [...fields.columns, ...fields.errors];
   const select = byId("color");
-  fillSelect(select, sources.map(([name], k) => [k, name]));
-  select.value = data.coloring ? 1 : 0;
-  const change = () => scatter.setColor(sources[select.value][1]);
+  fillSelect(select, [["", "nothing"], ...sources.map(({ name }, k) => [k, name])]);
+  select.value = data.colored ?? "";
+  const change = () => {
+    const field = sources[select.value] ?? null;
+    byId("labels-choice").hidden = field?.kind !== "group";
+    scatter.setColor(field);
+  };
   select.addEventListener("change", change);
+  byId("labels").addEventListener("change", (event) => scatter.showLabels(event.target.checked));
   scatter.onPaint = (paint) => showLegend(byId("legend"), scatter, paint);
   change();
 }
@@ -56,8 +48,8 @@ function connectColors(data, scatter) {
 function showLegend(box, scatter, paint) {
   const { source } = scatter;
   if (source === null) return box.replaceChildren();
-  if (source.groups) {
-    const names = [...source.groups];
+  if (paint.names) {
+    const names = [...paint.names];
     if (paint.code.includes(names.length)) names.push("none");
     return box.replaceChildren(...names.map((name, code) => {
       const button = element("button");
@@ -72,8 +64,8 @@ function showLegend(box, scatter, paint) {
       return button;
     }));
   }
-  const [low, high] = extent(source.values);
-  const ends = [low, high].map((end) => element("span", String(Number(end.toPrecision(3)))));
+  const round = (end) => (source.kind === "number" ? String(Number(end.toPrecision(3))) : source.words(end));
+  const ends = extent(source.values).map((end) => element("span", round(end)));
   box.replaceChildren(ends[0], ramp(paint), ends[1]);
 }
 
@@ -122,39 +114,51 @@ function showAxis(component) {
 }
 
 /** Sets of rows: drawn around, searched for, counted, let go. */
-function connectSets(data, scatter, gestures, selection) {
-  const search = new Search(data);
-  const lasso = byId("lasso");
+function connectSets(data, fields, scatter, gestures, selection) {
+  const search = new Search(data, fields);
+  const [lasso, box, found] = [byId("lasso"), byId("search"), byId("found")];
   lasso.addEventListener("click", () => {
     gestures.setLasso(!gestures.lassoing);
     lasso.setAttribute("aria-pressed", String(gestures.lassoing));
   });
-  byId("search").addEventListener("input", () => {
-    selection.mark(search.find(byId("search").value), "search");
-  });
-  byId("search").addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || !selection.marked?.length) return;
-    selection.choose(selection.marked[0]);
+  const look = () => {
+    let [mask, trouble] = [null, ""];
+    try {
+      mask = search.find(box.value);
+    } catch (error) {
+      if (!(error instanceof NotUnderstood)) throw error;
+      trouble = error.message;
+    }
+    selection.mark(mask, "search");
+    found.classList.toggle("wrong", Boolean(trouble));
+    box.setAttribute("aria-invalid", String(Boolean(trouble)));
+    if (trouble) found.textContent = `Not understood: ${trouble}`;
+  };
+  box.addEventListener("input", look);
+  box.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !selection.mask || !selection.count) return;
+    selection.choose(selection.mask.indexOf(1));
     scatter.reveal(selection.place);
   });
-  byId("clear").addEventListener("click", () => selection.mark(null));
+  byId("clear").addEventListener("click", () => selection.clear());
   selection.whenMarked.push((by) => {
-    if (by !== "search") byId("search").value = "";
-    const { marked } = selection;
-    byId("clear").hidden = !marked;
-    byId("found").textContent = marked ? `${marked.length} of ${data.count} rows selected` : "";
-    byId("export-csv").textContent = marked ? `CSV of ${marked.length}` : "CSV";
+    if (by === "lasso" || by === null) box.value = "";
+    const { mask, count } = selection;
+    found.classList.remove("wrong");
+    byId("clear").hidden = !mask;
+    found.textContent = mask ? `${count} of ${data.count} rows selected` : "";
+    byId("export-csv").textContent = mask ? `CSV of ${count}` : "CSV";
   });
 }
 
-function connectExports(data, scatter, selection) {
+function connectExports(data, fields, scatter, selection) {
   const label = (id, text) => byId(id).setAttribute("aria-label", text);
   label("export-csv", "Save the rows selected, or all shown, as CSV");
   label("export-png", "Save the picture as PNG");
   label("export-svg", "Save the picture as SVG");
   byId("export-csv").addEventListener("click", () => {
-    const places = selection.marked ?? data.index.keys();
-    save("rows.csv", new Blob([rowsAsCSV(data, places)], { type: "text/csv" }));
+    const text = rowsAsCSV(data, fields, selection.places());
+    save("rows.csv", new Blob([text], { type: "text/csv" }));
   });
   byId("export-png").addEventListener("click", () => {
     scatter.canvas.toBlob((blob) => save("scatter.png", blob));
@@ -182,7 +186,7 @@ function connectRows(texts, scatter, selection) {
   const tooltip = () => showTooltip(byId("tooltip"), texts, scatter, selection);
   const chosen = () => {
     const i = selection.place;
-    showDetails(byId("details"), texts, selection);
+    showDetails(byId("details"), texts, selection, scatter);
     byId("announce").textContent = i === null ? "" : texts.spoken(i, scatter.view.axes);
   };
   scatter.onDraw = tooltip;
@@ -204,17 +208,19 @@ function connectImages(data, scatter) {
 
 async function main() {
   const data = await unpackAll(JSON.parse(byId("data").textContent));
-  const selection = new Selection();
-  const texts = new RowTexts(data);
+  const fields = makeFields(data);
+  const selection = new Selection(data.count);
+  const texts = new RowTexts(data, fields);
   const scatter = new Scatter(data, byId("plot"), selection);
   const gestures = new Gestures(scatter, selection);
   connectAxes(data, scatter);
-  connectColors(data, scatter);
+  connectColors(data, fields, scatter);
   connectImages(data, scatter);
   connectDensity(data, scatter);
   connectWalk(data, scatter);
-  connectSets(data, scatter, gestures, selection);
-  connectExports(data, scatter, selection);
+  connectSets(data, fields, scatter, gestures, selection);
+  connectHistograms(fields, selection);
+  connectExports(data, fields, scatter, selection);
   markWideTables();
   connectOutliers(byId("outliers"), selection, scatter);
   byId("zoom-in").addEventListener("click", () => scatter.zoom(1.25));

@@ -20,6 +20,8 @@ const SCALE_STEPS = 256;
 const OPACITY = 0.8;
 // Darker colors than this are less than three times as bright as the ground at night.
 const DARKEST = 0.16;
+// As many groups as colors and shapes tell apart; the smallest of more share the last place.
+const MOST_GROUPS = 60;
 // Share of that for points that are not selected where others are.
 const PALE = 0.2;
 
@@ -89,18 +91,30 @@ function coverage(inside, x, y, radius) {
 }
 
 /**
- * How every point is painted: `code[i]` chooses among `colors` and `shapes`.
+ * How every point is painted: `code[i]` chooses among `colors` and `shapes`; groups have `names`.
  * The last code is that of points without a value, which are grey rings.
  */
-function makePaint(source, count) {
+function makePaint(field, count) {
   const theme = darkMode() ? "dark" : "light";
   const missing = darkMode() ? [130, 130, 130] : [150, 150, 150];
-  const { code, colors, shapes } = source?.groups
-    ? groupPaint(source, theme)
-    : source
-      ? scalePaint(source, theme)
+  const { code, colors, shapes, names } = field?.kind === "group"
+    ? groupPaint(field, theme)
+    : field
+      ? scalePaint(field, theme)
       : plainPaint(count, theme);
-  return { code, colors: [...colors, missing], shapes: [...shapes, 6] };
+  return { code, colors: [...colors, missing], shapes: [...shapes, 6], names };
+}
+
+/** Which of at most so many names each group has: those of few rows share the last one. */
+function groupRanks({ groups, values }, most) {
+  if (groups.length <= most) return { of: groups.map((_, k) => k), names: [...groups] };
+  const counts = new Uint32Array(groups.length);
+  for (const value of values) if (value >= 0) counts[value]++;
+  const order = [...groups.keys()].sort((a, b) => counts[b] - counts[a] || a - b);
+  const of = new Array(groups.length).fill(most - 1);
+  order.slice(0, most - 1).forEach((group, rank) => { of[group] = rank; });
+  const left = groups.length - most + 1;
+  return { of, names: [...order.slice(0, most - 1).map((k) => groups[k]), `${left} other groups`] };
 }
 
 /** A color of a group; at night dark ones are mixed with white until they stand out. */
@@ -120,11 +134,15 @@ function plainPaint(count, theme) {
   return { code: new Uint16Array(count), colors: [rgb(PLAIN_COLOR[theme])], shapes: [0] };
 }
 
-function groupPaint({ groups, values }, theme) {
+function groupPaint(field, theme) {
+  const { of, names } = groupRanks(field, MOST_GROUPS);
+  const rest = field.groups.length > MOST_GROUPS ? MOST_GROUPS - 1 : -1;
+  const grey = theme === "dark" ? [100, 100, 100] : [185, 185, 185];
   return {
-    code: values.map((value) => Math.min(value, groups.length)),
-    colors: groups.map((_, k) => groupColor(k, theme)),
-    shapes: groups.map((_, k) => k % SHAPES.length),
+    code: Uint16Array.from(field.values, (value) => (value < 0 ? names.length : of[value])),
+    colors: names.map((_, k) => (k === rest ? grey : groupColor(k, theme))),
+    shapes: names.map((_, k) => (k === rest ? 0 : k % SHAPES.length)),
+    names,
   };
 }
 
@@ -140,25 +158,31 @@ function scalePaint({ values }, theme) {
   };
 }
 
+/** One for every code that is not shown. */
+function hiddenCodes(paint, hidden) {
+  return Uint8Array.from(paint.colors, (_, code) => (hidden.has(code) ? 1 : 0));
+}
+
 /**
  * Blend stamps at the given places into pixels; places outside the frame are left out, and the
  * frame lies so far inside the image that no stamp reaches over its edge. Where some points are
- * marked, the others are pale and beneath them.
+ * marked, the others are pale and beneath them. Of many points each `stride`-th is drawn.
  */
-function stampAll(image, order, px, py, paint, stamps, hidden, frame, marked = null) {
+function stampAll(image, order, px, py, paint, stamps, hidden, frame, marked = null, stride = 1) {
   const pixels = new Uint32Array(image.data.buffer);
   const { width } = image;
+  const off = hiddenCodes(paint, hidden);
   const offsets = stamps.map(({ dx, dy }) => Int32Array.from(dx, (x, p) => dy[p] * width + x));
   const pale = marked ? stamps.map(({ alpha }) => alpha.map((a) => a * PALE)) : null;
   for (const layer of marked ? [0, 1] : [null]) {
-    for (let k = 0; k < order.length; k++) {
+    for (let k = 0; k < order.length; k += stride) {
       const i = order[k];
       if (layer !== null && marked[i] !== layer) continue;
       const code = paint.code[i];
       const x = Math.round(px[i]);
       const y = Math.round(py[i]);
       if (!(x >= frame.left && x <= frame.right && y >= frame.top && y <= frame.bottom)) continue;
-      if (hidden.has(code)) continue;
+      if (off[code]) continue;
       const shape = paint.shapes[code];
       const alpha = layer === 0 ? pale[shape] : stamps[shape].alpha;
       blend(pixels, y * width + x, paint.colors[code], offsets[shape], alpha);

@@ -1,36 +1,8 @@
 /* Rows as people read them: tooltip, details, thumbnails, the table of outliers. */
 
 const TOOLTIP_COLUMNS = 6;
+const NEAREST = 8;
 const HINT = "Point at a row to see it; click or tap to keep it here.";
-
-/** The point chosen, the one under the pointer and those selected, with those who want to know. */
-class Selection {
-  constructor() {
-    this.place = null;
-    this.hovered = null;
-    this.marked = null;
-    this.whenMarked = [];
-    this.whenChosen = [];
-    this.whenHovered = [];
-  }
-
-  choose(place) {
-    this.place = place;
-    for (const listener of this.whenChosen) listener();
-    this.hover(null);
-  }
-
-  /** Select many rows by their places, or none by null; `by` says what did it. */
-  mark(places, by = null) {
-    this.marked = places;
-    for (const listener of this.whenMarked) listener(by);
-  }
-
-  hover(place) {
-    this.hovered = place;
-    for (const listener of this.whenHovered) listener();
-  }
-}
 
 /** An element with text, which is never read as markup. */
 function element(name, text = "", className = "") {
@@ -76,8 +48,10 @@ function picture(canvas, size, label) {
 }
 
 class RowTexts {
-  constructor(data) {
+  constructor(data, fields) {
     this.data = data;
+    this.fields = fields;
+    this.colored = data.colored === null ? null : fields.columns[data.colored];
   }
 
   name(i) {
@@ -85,25 +59,10 @@ class RowTexts {
     return names ? `row ${index[i]}: ${names[i]}` : `row ${index[i]}`;
   }
 
-  group(i) {
-    const { coloring, columns } = this.data;
-    if (!coloring || columns.includes(coloring.name)) return [];
-    const value = coloring.values[i];
-    return [[coloring.name, coloring.groups ? coloring.groups[value] ?? "none" : shortNumber(value)]];
-  }
-
-  columns(i, most) {
-    const { columns, values } = this.data;
-    return columns.slice(0, most).map((name, k) => [name, shortNumber(values[i * columns.length + k])]);
-  }
-
-  scores(i, components) {
-    const { scores, count } = this.data;
-    return components.map((k) => [`component ${k + 1}`, shortNumber(scores[k * count + i])]);
-  }
-
-  error(i) {
-    return this.data.errors ? [["reconstruction error", shortNumber(this.data.errors[i])]] : [];
+  /** What the points are colored by at first, then the other columns. */
+  columns() {
+    const { columns } = this.fields;
+    return this.colored ? [this.colored, ...columns.filter((one) => one !== this.colored)] : columns;
   }
 
   thumbnail(i, size) {
@@ -114,13 +73,17 @@ class RowTexts {
 
   /** What fits a tooltip. */
   brief(i, axes) {
-    return [...this.group(i), ...this.scores(i, axes), ...this.columns(i, TOOLTIP_COLUMNS)];
+    const scores = axes.map((k) => this.fields.components[k]);
+    return this.pairs(i, [...scores, ...this.columns().slice(0, TOOLTIP_COLUMNS)]);
   }
 
   /** All that is known. */
   full(i) {
-    const components = Array.from({ length: this.data.components }, (_, k) => k);
-    return [...this.group(i), ...this.error(i), ...this.columns(i), ...this.scores(i, components)];
+    return this.pairs(i, [...this.fields.errors, ...this.columns(), ...this.fields.components]);
+  }
+
+  pairs(i, fields) {
+    return fields.map((field) => [field.name, field.text(i)]);
   }
 
   /** One line for those who listen. */
@@ -135,7 +98,7 @@ function showTooltip(box, texts, scatter, selection) {
   const i = selection.hovered ?? selection.place;
   box.hidden = i === null;
   if (i === null) return;
-  const more = texts.data.columns.length - TOOLTIP_COLUMNS;
+  const more = texts.fields.columns.length - TOOLTIP_COLUMNS;
   const pairs = texts.brief(i, scatter.view.axes);
   const parts = [element("strong", texts.name(i)), ...texts.thumbnail(i, 84), valueList(pairs)];
   if (more > 0) parts.push(element("small", `and ${more} more`));
@@ -147,19 +110,33 @@ function showTooltip(box, texts, scatter, selection) {
   box.style.top = `${Math.max(0, Math.min(y + 12, stage.clientHeight - box.offsetHeight))}px`;
 }
 
-/** All that is known of the chosen row. */
-function showDetails(box, texts, selection) {
+/** All that is known of the chosen row, and the rows nearest to it. */
+function showDetails(box, texts, selection, scatter) {
   const i = selection.place;
   if (i === null) return box.replaceChildren(element("p", HINT));
+  const near = element("div", "", "nearest");
+  near.append(element("h3", "Nearest rows"));
+  for (const [j, far] of nearestRows(texts.data, i, NEAREST)) {
+    const button = element("button", texts.name(j));
+    button.type = "button";
+    button.title = `distance ${shortNumber(Number(far.toPrecision(3)))}`;
+    button.addEventListener("click", () => {
+      selection.choose(j);
+      scatter.reveal(j);
+    });
+    near.append(button);
+  }
   box.replaceChildren(
     element("strong", `Chosen: ${texts.name(i)}`),
     ...texts.thumbnail(i, 140),
     valueList(texts.full(i)),
+    near,
   );
 }
 
 /** The buttons of the table choose points, and show which is chosen. */
 function connectOutliers(table, selection, scatter) {
+  if (!table) return;
   const rows = [...table.querySelectorAll("tr[data-place]")];
   for (const row of rows) {
     row.addEventListener("click", () => {

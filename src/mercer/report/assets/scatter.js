@@ -6,6 +6,8 @@ const SLOW_FRAME = 12;
 const REST = 180;
 // Images are so many pixels apart at least.
 const IMAGE_SIDE = 34;
+// Names of groups on the map at most.
+const MOST_LABELS = 40;
 
 class Scatter {
   constructor(data, canvas, selection) {
@@ -20,10 +22,12 @@ class Scatter {
     this.withDensity = data.count > MANY;
     this.trail = null;
     this.outline = null;
+    this.withLabels = true;
+    this.stride = 1;
     new ResizeObserver(() => this.resize()).observe(canvas);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.repaint());
     selection.whenChosen.push(() => this.request());
-    selection.whenMarked.push(() => this.mark());
+    selection.whenMarked.push(() => this.request());
   }
 
   setAxes(x, y, z) {
@@ -39,6 +43,7 @@ class Scatter {
 
   repaint() {
     this.paint = makePaint(this.source, this.data.count);
+    this.groupPlaces = new Map();
     this.onPaint?.(this.paint);
     this.request();
   }
@@ -61,22 +66,14 @@ class Scatter {
     this.request();
   }
 
-  /** One for every point that is selected, or null where none is. */
-  mark() {
-    const { marked } = this.selection;
-    this.marked = marked ? new Uint8Array(this.data.count) : null;
-    for (const i of marked ?? []) this.marked[i] = 1;
-    this.request();
-  }
-
-  /** The points inside a line on the page. */
+  /** One for every point inside a line on the page. */
   within(outline) {
     const polygon = outline.map(([x, y]) => [x * this.ratio, y * this.ratio]);
-    const found = [];
+    const found = new Uint8Array(this.data.count);
     for (const i of this.index().points) {
-      if (inside(polygon, this.view.px[i], this.view.py[i])) found.push(i);
+      if (inside(polygon, this.view.px[i], this.view.py[i])) found[i] = 1;
     }
-    return found.sort((a, b) => a - b);
+    return found;
   }
 
   resize(finest = 2) {
@@ -93,7 +90,8 @@ class Scatter {
       top: edge * this.ratio,
       bottom: this.canvas.height - bottom * this.ratio,
     });
-    this.radius = (this.data.count > MANY ? 2.3 : 3.6) * this.ratio;
+    const { count } = this.data;
+    this.radius = (count > 10 * MANY ? 1.5 : count > MANY ? 2.3 : 3.6) * this.ratio;
     this.stamps = SHAPES.map((_, k) => makeStamp(k, this.radius));
     this.request();
   }
@@ -106,12 +104,19 @@ class Scatter {
     });
   }
 
-  /** Draw because the view moves: at once, if need be coarser for the time being. */
+  /** Draw because the view moves: at once, if need be coarser and fewer for the time being. */
   hurry() {
-    if (this.drawTime > SLOW_FRAME && this.ratio > 1) this.resize(1);
+    if (this.drawTime > SLOW_FRAME) {
+      if (this.ratio > 1) this.resize(1);
+      else if (this.data.count > 10 * MANY) {
+        this.stride = Math.min(16, Math.ceil((this.stride * this.drawTime) / SLOW_FRAME));
+      }
+    }
     clearTimeout(this.rest);
     this.rest = setTimeout(() => {
+      this.stride = 1;
       if (this.ratio < Math.min(devicePixelRatio || 1, 2)) this.resize();
+      else this.request();
     }, REST);
     this.request();
   }
@@ -131,6 +136,8 @@ class Scatter {
     this.drawPoints();
     if (this.withImages) this.drawImages();
     if (view.solid) this.drawCube(true);
+    else this.drawWhiskers();
+    if (this.withLabels) this.drawLabels();
     this.drawTrail();
     this.drawSelected();
     this.drawOutline();
@@ -138,19 +145,97 @@ class Scatter {
     this.onDraw?.();
   }
 
-  /** Points one by one, or their density; selected ones are always points. */
+  /** Points one by one, or their density; those that are not selected are pale. */
   drawPoints() {
-    const { context, canvas, view, paint, hidden } = this;
+    const { context, canvas, view, paint, hidden, ratio, stride } = this;
     const image = context.getImageData(0, 0, canvas.width, canvas.height);
-    const [order, px, py] = [view.order(), view.px, view.py];
-    if (this.withDensity) shadeAll(image, order, px, py, paint, hidden, view.frame, this.ratio);
-    if (!this.withDensity) {
-      stampAll(image, order, px, py, paint, this.stamps, hidden, view.frame, this.marked);
-    } else if (this.marked) {
-      const some = order.filter((i) => this.marked[i]);
-      stampAll(image, some, px, py, paint, this.stamps, hidden, view.frame);
+    const [order, px, py, { mask }] = [view.order(), view.px, view.py, this.selection];
+    if (this.withDensity) {
+      shadeAll(image, order, px, py, paint, hidden, view.frame, ratio, mask, stride);
+    } else {
+      stampAll(image, order, px, py, paint, this.stamps, hidden, view.frame, mask, stride);
     }
     context.putImageData(image, 0, 0);
+  }
+
+  /** How far scores along both axes can be off, where that is known and can be seen. */
+  drawWhiskers() {
+    const { context, view, ratio } = this;
+    const { left, right, top, bottom } = view.frame;
+    const cap = 4 * ratio;
+    context.lineWidth = 2 * ratio;
+    this.whiskers = view.axes.map((k, a) => {
+      const error = this.data.scoreErrors[k] ?? 0;
+      return Math.abs(view.pixelOf(a, error) - view.pixelOf(a, 0));
+    });
+    // What the page says of itself, for tests and for those who look into it.
+    this.canvas.dataset.whiskers = this.whiskers.map((half) => (half / ratio).toFixed(2)).join(" ");
+    const [across, up] = this.whiskers.map((half) => (half < ratio / 2 ? 0 : half));
+    if (across) {
+      const [x, y] = [Math.max(left + across, right - across - 2 * cap), bottom - 3 * cap];
+      this.line(x - across, y, x + across, y, "--mark");
+      for (const end of [-across, across]) this.line(x + end, y - cap, x + end, y + cap, "--mark");
+    }
+    if (up) {
+      const [x, y] = [left + 3 * cap, Math.min(bottom - up, top + up + 2 * cap)];
+      this.line(x, y - up, x, y + up, "--mark");
+      for (const end of [-up, up]) this.line(x - cap, y + end, x + cap, y + end, "--mark");
+    }
+  }
+
+  /** The names of groups in the middle of their points, the largest first, where there is room. */
+  drawLabels() {
+    const { context, view, paint, ratio } = this;
+    if (!paint.names) return;
+    const { left, right, top, bottom } = view.frame;
+    const places = view.axes.map((k) => this.groupMiddles(k));
+    const taken = [];
+    context.font = `600 ${13 * ratio}px system-ui, sans-serif`;
+    this.shownLabels = [];
+    for (const code of this.largestGroups()) {
+      if (this.hidden.has(code)) continue;
+      const name = paint.names[code].length > 24 ? `${paint.names[code].slice(0, 23)}\u2026` : paint.names[code];
+      const scores = Object.fromEntries(view.axes.map((k, a) => [k, places[a][code]]));
+      const [x, y] = view.placeScores(scores);
+      const [wide, high] = [context.measureText(name).width / 2 + 3 * ratio, 9 * ratio];
+      const crowded = taken.some((other) =>
+        Math.abs(other.x - x) < other.wide + wide && Math.abs(other.y - y) < 2 * high);
+      if (crowded || x - wide < left || x + wide > right || y - high < top || y > bottom) continue;
+      taken.push({ x, y, wide });
+      this.shownLabels.push(name);
+      this.text(name, x, y + 4 * ratio, "center");
+    }
+    this.canvas.dataset.labels = JSON.stringify(this.shownLabels);
+  }
+
+  /** Codes of the groups that get a label, those of most points first. */
+  largestGroups() {
+    if (!this.groupPlaces.has("order")) {
+      const counts = new Uint32Array(this.paint.colors.length);
+      for (const code of this.paint.code) counts[code]++;
+      const codes = this.paint.names.map((_, code) => code).filter((code) => counts[code]);
+      codes.sort((a, b) => counts[b] - counts[a]);
+      this.groupPlaces.set("order", codes.slice(0, MOST_LABELS));
+    }
+    return this.groupPlaces.get("order");
+  }
+
+  /** The median of a component in every group, of a sample where points are many. */
+  groupMiddles(k) {
+    if (!this.groupPlaces.has(k)) {
+      const scores = this.view.component(k);
+      const of = this.paint.colors.map(() => []);
+      const step = Math.ceil(scores.length / 50_000);
+      for (let i = 0; i < scores.length; i += step) of[this.paint.code[i]].push(scores[i]);
+      const middles = of.map((some) => some.sort((a, b) => a - b)[some.length >> 1]);
+      this.groupPlaces.set(k, middles);
+    }
+    return this.groupPlaces.get(k);
+  }
+
+  showLabels(shown) {
+    this.withLabels = shown;
+    this.request();
   }
 
   /** Round scores along both axes: axis, score, pixel. */
