@@ -281,7 +281,9 @@ def test_models_of_the_library_serve(X, run, capsys):
     run("transform", "m.mercer", "rows.csv", "-o", "s.npy")
     np.testing.assert_allclose(np.load("s.npy"), model.transform(frame))
     ClassicalMDS().fit(X).save("mds.mercer")
-    assert main(["transform", "mds.mercer", "rows.npy"]) == 1
+    run("transform", "mds.mercer", "rows.npy", "-o", "p.npy")
+    np.testing.assert_allclose(np.load("p.npy"), ClassicalMDS().fit_transform(X), atol=1e-8)
+    assert main(["explain", "mds.mercer", "rows.npy"]) == 1
     assert "holds a ClassicalMDS" in capsys.readouterr().err
     assert run("describe", "mds.mercer")["estimator"] == "ClassicalMDS"
 
@@ -307,7 +309,7 @@ def test_explain_names_the_columns_of_the_table(X, run, capsys):
     run("fit", "rows.csv", "--scale", "standard", "-r", 2, "-o", "m.mercer")
     facts = run("explain", "m.mercer", "rows.csv", "-o", "drive.csv")
     assert facts["columns"] == NAMES and len(facts["size"]) == 2
-    rows = TableModel.load("m.mercer").scaling.apply(X)
+    rows = TableModel.load("m.mercer", "attribute").scaling.apply(X)
     model = load("m.mercer")
     vars(model).pop("feature_names_in_", None)
     np.testing.assert_allclose(facts["overall"], model.attribute(rows).overall, rtol=1e-9)

@@ -1,10 +1,12 @@
 """The command on messy tables: what is used, left out, kept, filled, and where it goes."""
 
+import base64
 import csv
 import gzip
 import io
 import json
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -282,6 +284,79 @@ def test_clusters_color_a_report_and_are_saved(frame, run):
     frame.to_csv("both.csv", index=False)
     run("fit", "both.csv", "--drop", "cluster", "-r", 2, "-o", "n.mercer")
     run("report", "n.mercer", "both.csv", "--color", "cluster", "-o", "two.html")
-    pages = [Path(name).read_text() for name in ("one.html", "two.html")]
-    assert all("cluster" in page for page in pages)
-    assert "flower, 3" not in pages[0]
+    for name in ("one.html", "two.html"):
+        data = page_data(name)
+        assert data["columns"][data["colored"]]["name"] == "cluster"
+
+
+def page_data(path):
+    """What the scripts of a report are given."""
+    text = Path(path).read_text().split('id="data">')[1].split("</script>")[0]
+    return json.loads(text)
+
+
+@pytest.mark.parametrize("scale", ["none", "standard"])
+@pytest.mark.parametrize(
+    "command", [["cluster", "-k", 3], ["embed", "-r", 2], ["embed", "-r", 2, "--diffusion"]]
+)
+def test_saved_models_of_methods_have_reports(command, scale, frame, run):
+    """Rows of the same table get their own places: its scaling is saved with the model."""
+    frame["height"] *= 1000
+    frame.to_csv("t.csv", index=False)
+    options = [] if scale == "standard" else ["--columns", "length,width"]
+    method, *more = command
+    run(method, "t.csv", *more, *options, "--scale", scale, "-o", "o.csv", "--save", "m.mercer")
+    made = pd.read_csv("o.csv")
+    run("report", "m.mercer", "t.csv", "--id", "name", "-o", "r.html")
+    data = page_data("r.html")
+    kinds = {column["name"]: column["kind"] for column in data["columns"]}
+    assert kinds["species"] == "group" and kinds["height"] == "number"
+    assert data["names"] == frame["name"].tolist() and "name" not in kinds
+    run("transform", "m.mercer", "t.csv", "-o", "s.csv")
+    scores = pd.read_csv("s.csv").to_numpy()
+    if method == "cluster":
+        label = data["columns"][data["colored"]]
+        codes = np.frombuffer(zlib.decompress(base64.b64decode(label["values"]["data"])), "<i4")
+        assert [int(label["groups"][code]) for code in codes] == made["cluster"].tolist()
+    else:
+        np.testing.assert_allclose(scores, made.to_numpy(), atol=1e-6)
+
+
+def test_reports_show_what_is_missing(frame, run):
+    """Filled for the model, and missing for people."""
+    frame.loc[3, "width"] = np.nan
+    frame.to_csv("t.csv", index=False)
+    run("fit", "t.csv", "--missing", "mean", "-r", 2, "-o", "m.mercer")
+    run("report", "m.mercer", "t.csv", "-o", "r.html")
+    column = next(one for one in page_data("r.html")["columns"] if one["name"] == "width")
+    stream = zlib.decompress(base64.b64decode(column["values"]["data"]))
+    found = np.frombuffer(stream, f"<{column['values']['kind']}")
+    np.testing.assert_allclose(found, frame["width"], rtol=1e-6)
+    assert np.isnan(found[3])
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+def test_a_table_for_embedding_atlas(rank, frame, run, capsys):
+    """All columns, scores, two places of a map, and for every row those nearest to it."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    frame["since"] = pd.date_range("2024-01-01", periods=N).strftime("%Y-%m-%d")
+    frame.to_csv("t.csv", index=False)
+    run("fit", "t.csv", "-r", rank, "-o", "m.mercer")
+    facts = run("transform", "m.mercer", "t.csv", "--atlas", "a.parquet")
+    found = parquet.read_table("a.parquet").to_pandas()
+    scores = [f"component{k}" for k in range(1, rank + 1)]
+    places = ["projection_x", "projection_y", "neighbors"]
+    assert set(found) == {*frame, *scores, *places} == set(facts["names"])
+    pd.testing.assert_frame_equal(found[list(frame)], frame, check_dtype=False)
+    run("transform", "m.mercer", "t.csv", "-o", "s.csv")
+    S = pd.read_csv("s.csv").to_numpy()
+    np.testing.assert_allclose(found[scores], S, atol=1e-12)
+    np.testing.assert_allclose(found[places[:2]], S[:, [0, min(1, rank - 1)]], atol=1e-12)
+    for i in range(0, N, 7):
+        near, far = found["neighbors"][i]["ids"], np.linalg.norm(S - S[i], axis=1)
+        np.testing.assert_allclose(found["neighbors"][i]["distances"], far[near], atol=1e-7)
+        np.testing.assert_allclose(far[near], np.sort(far)[: len(near)], atol=1e-7)
+        assert i in near[far[near] < 1e-9]
+    run("transform", "m.mercer", "t.csv", "--atlas", "a.parquet", code=1)
+    run("transform", "m.mercer", "t.csv", "--atlas", "b.parquet", "-o", "s2.csv", code=2)
+    assert not Path("b.parquet").exists()

@@ -81,7 +81,7 @@ def option_of(method: str) -> str:
 
 def compare(args: Namespace) -> Result:
     """Fit every method in turn, and measure."""
-    _, X = scaled_table(args)
+    _, X, _ = scaled_table(args)
     found = [measure(args, method, X) for method in args.methods]
     exact = next((one for one in found if one["method"] in EXACT and one["converged"]), None)
     for one in found:

@@ -10,12 +10,12 @@ import numpy as np
 
 from .. import HebbianKernelPCA, KernelPCA, SupervisedKernelPCA
 from ..compute import parse_bytes
-from ..files import FillMissing, RowSource
+from ..files import RowSource
 from ..files.layout import COMPRESSED
 from ..rows.blocks import WHOLE_SHARE
 from ..selectors import SELECTORS
 from .failures import JobError, UsageError
-from .models import TEXT, TableModel
+from .models import TableModel
 from .outputs import Result, verbosity
 from .parser import BASES, KERNELS, SOLVERS, did_you_mean, methods
 from .tables import InputTable, Scaling, mixed_table, warn_of_scales
@@ -31,11 +31,9 @@ def fit(args: Namespace) -> Result:
     mixed = mixed_table(args)
     if mixed is not None:
         (table, X), scaling = mixed, Scaling()
-        columns: list[str] | None = X.columns
     else:
         table = InputTable(args)
         X, scaling = training_rows(table, method)
-        columns = table.columns
     y = None if args.target is None else table.kept()[args.target]
     if y is not None and y.dtype.kind == "f" and bool(np.all(y == np.round(y))):
         y = y.astype(np.int64)  # whole numbers are labels
@@ -48,9 +46,7 @@ def fit(args: Namespace) -> Result:
         model.fit(X, y)
     if args.strict and not model.certificate_.converged:
         raise JobError("Not converged, and --strict was given. Raise --passes or --tol.")
-    fill = table.source.means if isinstance(table.source, FillMissing) else None
-    text = {name: vars(args)[name] for name in TEXT}
-    TableModel(model, columns, scaling, table.image_shape, fill, text).save(args.draft)
+    TableModel.of(table, model, scaling).save(args.draft)
     rows = X.n_rows if isinstance(X, RowSource) else X.shape[0]
     return fit_result(args, model, method, rows, scaling)
 

@@ -11,8 +11,9 @@ from ..bases import Landmarks
 from ..files import read_image
 from ..files.opening import existing
 from .fit import budget, width
+from .models import TableModel
 from .outputs import Result, beside, check_free, deliver, matrix_columns
-from .tables import InputTable, mixed_table, scaled_table
+from .tables import InputTable, Scaling, mixed_table, scaled_table
 
 # Gray levels of an image file, the unit in which people speak of noise.
 WHITE = 255
@@ -20,7 +21,7 @@ WHITE = 255
 
 def cluster(args: Namespace) -> Result:
     """The cluster of every row."""
-    table, X = affinity_rows(args)
+    table, X, scaling = affinity_rows(args)
     settings = affinity(args) | budget(args)
     model = SpectralClustering(args.clusters, assign_labels=args.labels, **settings).fit(X)
     sizes = np.bincount(model.labels_, minlength=args.clusters)
@@ -32,12 +33,13 @@ def cluster(args: Namespace) -> Result:
     ]
     facts = {"rows": rows, "clusters": args.clusters, "sizes": sizes, "eigenvalues": values}
     columns = beside(table.kept(), {"cluster": model.labels_})
-    return delivered(args, model, columns, facts, summary)
+    fitted = TableModel.of(table, model, scaling)
+    return delivered(args, fitted, columns, facts, summary)
 
 
 def embed(args: Namespace) -> Result:
     """Coordinates of every row from a graph of affinities."""
-    table, X = affinity_rows(args)
+    table, X, scaling = affinity_rows(args)
     settings = affinity(args) | budget(args)
     if args.diffusion:
         settings |= {"alpha": args.alpha, "t": args.steps}
@@ -49,7 +51,8 @@ def embed(args: Namespace) -> Result:
         ("eigenvalues", f"{rounded(values)} (1 is a piece apart)"),
     ]
     facts = {"rows": rows, "components": args.components, "eigenvalues": values}
-    return delivered(args, model, beside(table.kept(), coordinates(model)), facts, summary)
+    fitted = TableModel.of(table, model, scaling)
+    return delivered(args, fitted, beside(table.kept(), coordinates(model)), facts, summary)
 
 
 def mds(args: Namespace) -> Result:
@@ -85,7 +88,8 @@ def mds(args: Namespace) -> Result:
         others = table.others().items()
         named = {name: column for name, column in others if column.dtype.kind in "UO"}
         table.left_out |= dict.fromkeys(named, "kept")
-    return delivered(args, model, named | coordinates(model), facts, summary)
+    fitted = TableModel.of(table, model, Scaling())
+    return delivered(args, fitted, named | coordinates(model), facts, summary)
 
 
 def denoise(args: Namespace) -> Result:
@@ -121,23 +125,23 @@ def denoise(args: Namespace) -> Result:
     return Result(facts, said)
 
 
-def delivered(args: Namespace, model, columns, facts: dict, said: list) -> Result:
+def delivered(args: Namespace, fitted: TableModel, columns, facts: dict, said: list) -> Result:
     """The columns and what is said of them; the model is saved where that is asked for."""
-    known = model.certificate_
+    known = fitted.model.certificate_
     result = deliver(
         args, columns, facts | {"certificate": known.to_dict()}, said + known.summary()
     )
     if vars(args).get("save") is not None:
-        model.save(args.save, overwrite=args.force)
+        fitted.save(args.save, overwrite=args.force)
     return result
 
 
-def affinity_rows(args: Namespace) -> tuple[InputTable, Any]:
-    """DATA with its rows as the estimators take them, texts too where the Gower kernel does."""
+def affinity_rows(args: Namespace) -> tuple[InputTable, Any, Scaling]:
+    """DATA, its rows as the estimators take them, texts too for the Gower kernel, and scaling."""
     if args.save is not None:
         check_free(args.save, args.force)
     mixed = mixed_table(args) if args.neighbors is None else None
-    return mixed or scaled_table(args)
+    return scaled_table(args) if mixed is None else (*mixed, Scaling())
 
 
 def affinity(args: Namespace) -> dict[str, Any]:

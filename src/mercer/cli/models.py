@@ -8,21 +8,34 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.neighbors import NearestNeighbors
 
+from .._packages import needed
 from .._tables import short, text_table
 from ..compute import format_bytes
-from ..estimators._model import KernelModel
-from ..files import open_source, read_table
-from ..files.base import listed
+from ..files import FillMissing, open_source, read_table
+from ..files.base import READ_ROWS, listed
+from ..plot.axes import dense
 from ..progress import RowBar
 from ..saving import ModelFileError, load, read_extra, read_header, save
-from .failures import JobError
-from .outputs import Columns, Result, deliver_blocks, verbosity, write_columns
+from .failures import JobError, UsageError
+from .outputs import (
+    Columns,
+    Result,
+    beside,
+    deliver_blocks,
+    matrix_columns,
+    verbosity,
+    whole_file,
+    write_columns,
+)
 from .parser import did_you_mean
 from .tables import InputTable, Scaling
 
 # Options of a table's text that a model remembers.
 TEXT = ("encoding", "decimal", "thousands", "comment", "header")
+# Nearest rows of a row, itself among them, and rows up to which they are found in seconds.
+NEIGHBORS, NEIGHBOR_ROWS = 15, 100_000
 
 
 @dataclass(frozen=True)
@@ -54,7 +67,16 @@ class TableModel:
     fill: np.ndarray | None = None
     text: dict[str, Any] = field(default_factory=dict)
 
-    def save(self, path: Path) -> None:
+    @classmethod
+    def of(cls, table: InputTable, model, scaling: Scaling) -> "TableModel":
+        """A model fitted to a table."""
+        encoding, source = model._encoding, table.source
+        columns = table.columns if encoding is None else list(encoding.names)
+        fill = source.means if isinstance(source, FillMissing) else None
+        text = {name: vars(table.args)[name] for name in TEXT}
+        return cls(model, columns, scaling, table.image_shape, fill, text)
+
+    def save(self, path: Path, overwrite: bool = True) -> None:
         """Write a model file."""
         extra = {
             "columns": self.columns,
@@ -65,19 +87,20 @@ class TableModel:
             "fill": self.fill,
             "text": self.text,
         }
-        save(self.model, path, extra=extra)
+        save(self.model, path, extra=extra, overwrite=overwrite)
 
     @classmethod
-    def load(cls, path: str, mixed: bool = False) -> "TableModel":
+    def load(cls, path: str, method: str, mixed: bool = False) -> "TableModel":
         """Open a model file; one of `model.save` has nothing to prepare.
 
-        `mixed` says whether the command can use one that was fitted to texts.
+        `method` names what the command needs of the model, and `mixed` says whether the command
+        can use one that was fitted to texts.
         """
         model, extra = load(path), read_extra(path)
-        if not isinstance(model, KernelModel):
+        if method not in dir(model) or "n_features_in_" not in vars(model):
             raise ModelFileError(
-                f"{path} holds a {type(model).__name__}, and a kernel PCA is needed. Give a file "
-                "that mercer fit wrote."
+                f"{path} holds a {type(model).__name__}, of which this command can make no use: a "
+                "kernel PCA is needed. Give a file that mercer fit wrote."
             )
         if model._encoding is not None and not mixed:
             raise ModelFileError(
@@ -124,6 +147,22 @@ class TableModel:
             )
         return table
 
+    def whole_table(self, args: Namespace) -> tuple[InputTable, Any, Columns]:
+        """DATA, its rows as the model takes them, and all its columns by name as they stand."""
+        table, texts = self.open(args), self.texts()
+        if texts is not None:
+            rows: Any = table.mixed(texts)
+            return table, rows, {name: rows[name] for name in rows.columns} | table.others()
+        rows, shown, source = table.read(), None, table.source
+        if isinstance(source, FillMissing):  # what was missing is shown as that
+            shown = np.concatenate(list(source.source.pieces(READ_ROWS)))
+        named = (
+            {}
+            if table.columns is None
+            else matrix_columns(dense(rows) if shown is None else shown, table.columns)
+        )
+        return table, rows, named | table.others()
+
     def texts(self) -> list[str] | None:
         """The columns of texts that the model was fitted to; None if it was fitted to numbers."""
         encoding = self.model._encoding
@@ -154,8 +193,10 @@ def check_extra(extra: dict, width: int, path: str) -> None:
 
 def transform(args: Namespace) -> Result:
     """Read rows in blocks, and write their scores as they come."""
+    prepared = TableModel.load(args.model, "transform", mixed=True)
+    if args.atlas is not None:
+        return atlas(args, prepared)
     with RowBar(verbosity(args)) as bar:
-        prepared = TableModel.load(args.model, mixed=True)
         table, texts = prepared.open(args), prepared.texts()
         rows: Iterable = [table.mixed(texts)] if texts is not None else table.blocks()
         shown_rows = bar.over(rows, "scores", table.source.n_rows)
@@ -164,10 +205,37 @@ def transform(args: Namespace) -> Result:
         return deliver_blocks(args, blocks, component_names(model), table.kept())
 
 
+def atlas(args: Namespace, prepared: TableModel) -> Result:
+    """Write the whole table with places on a map and nearest rows, as Embedding Atlas reads it."""
+    pyarrow, parquet = needed("pyarrow", "files"), needed("pyarrow.parquet", "files")
+    if args.output is not None:
+        raise UsageError("Give --output or --atlas: the latter has the scores beside the table.")
+    with whole_file(args.atlas, args.force) as draft:
+        _, rows, columns = prepared.whole_table(args)
+        S = np.asarray(prepared.model.transform(prepared.scaling.apply(rows)), dtype=float)
+        columns = beside(columns, matrix_columns(S, component_names(prepared.model)))
+        places = {"projection_x": S[:, 0], "projection_y": S[:, min(1, S.shape[1] - 1)]}
+        made = pyarrow.table(beside(columns, places))
+        if len(S) <= NEIGHBOR_ROWS:
+            near = NearestNeighbors(n_neighbors=min(NEIGHBORS, len(S))).fit(S).kneighbors(S)
+            made = made.append_column(
+                "neighbors",
+                pyarrow.StructArray.from_arrays(
+                    [pyarrow.array(list(part)) for part in reversed(near)], ["ids", "distances"]
+                ),
+            )
+        parquet.write_table(made, draft)
+    facts = {"rows": len(S), "names": made.column_names, "atlas": str(args.atlas)}
+    near_too = " --neighbors neighbors" if "neighbors" in made.column_names else ""
+    show = f"embedding-atlas {args.atlas} --x projection_x --y projection_y{near_too}"
+    said = [("rows", f"{len(S):,} of {made.num_columns} columns"), ("look at it", show)]
+    return Result(facts, said)
+
+
 def inverse(args: Namespace) -> Result:
     """Read scores in blocks, and write rows as they come."""
     with RowBar(verbosity(args)) as bar:
-        prepared = TableModel.load(args.model)
+        prepared = TableModel.load(args.model, "inverse_transform")
         model, undo = prepared.model, prepared.scaling.undo
         wanted = component_names(model)
         # By name, where the table has them beside what was kept.
@@ -188,7 +256,7 @@ def inverse(args: Namespace) -> Result:
 
 def component_names(model) -> list[str]:
     """Names of the scores in a table, with the numbers from 1 that reports and pictures have."""
-    return [f"component{i}" for i in range(1, model.expansion_.n_components + 1)]
+    return [f"component{i}" for i in range(1, len(model.get_feature_names_out()) + 1)]
 
 
 def describe(args: Namespace) -> Result:
@@ -216,7 +284,7 @@ def describe(args: Namespace) -> Result:
 
 def explain(args: Namespace) -> Result:
     """Average the gradients of the scores over rows, or exchange columns that have none."""
-    prepared = TableModel.load(args.model, mixed=True)
+    prepared = TableModel.load(args.model, "attribute", mixed=True)
     table, texts = prepared.open(args), prepared.texts()
     rows = prepared.scaling.apply(table.source) if texts is None else table.mixed(texts)
     found = prepared.model.attribute(rows, max_rows=args.rows)
@@ -237,7 +305,7 @@ def explain(args: Namespace) -> Result:
 
 def significance(args: Namespace) -> Result:
     """Shuffle columns and draw rows of a sample."""
-    prepared = TableModel.load(args.model)
+    prepared = TableModel.load(args.model, "significance")
     found = prepared.model.significance(
         prepared.scaling.apply(prepared.open(args).source),
         alpha=args.alpha,
@@ -253,42 +321,35 @@ def report(args: Namespace) -> Result:
     """Show a model and the rows of a table as one interactive page."""
     from ..report import write_report
 
-    prepared = TableModel.load(args.model, mixed=True)
-    table, texts = prepared.open(args), prepared.texts()
-    rows: Any = table.read() if texts is None else table.mixed(texts)
-    columns = table.columns if texts is None else rows.columns
-    others = table.others()
-    if texts is not None:
-        others |= {name: rows[name] for name in rows.columns}
-    named = table.others([args.id])[args.id] if args.id else table.files.get("file")
+    prepared = TableModel.load(args.model, "report", mixed=True)
+    table, rows, columns = prepared.whole_table(args)
+    color = args.color if args.color is None or args.color in columns else from_file(args, columns)
+    named = columns.pop(args.id, None) if args.id else table.files.get("file")
     write_report(
         prepared.model,
         rows,
         args.draft,
         scaling=prepared.scaling,
-        columns=columns,
-        colors=color_of(args, columns or [], others),
+        columns=table.columns if prepared.texts() is None else rows.columns,
+        table=columns,
+        colors=color,
         color_name=args.color,
         images=args.image or table.image_shape or prepared.image_shape,
         title=args.title,
         max_points=args.points,
         row_names=None if named is None else list(named),
+        verbose=verbosity(args),
     )
     count = rows.shape[0]
     return Result({"rows": count}, [("rows", f"{count:,}")])
 
 
-def color_of(args: Namespace, columns: list[str], others: Columns):
-    """What to color rows by: a column by its name, or the values of another column or file."""
-    if args.color in others:
-        return others[args.color]
-    if args.color is None or args.color in columns:
-        return args.color
+def from_file(args: Namespace, known: Columns) -> np.ndarray:
+    """Values of another file to color rows by; --color becomes what they are called there."""
     if Path(args.color).suffix in (".csv", ".parquet"):
-        return column_of_file(args, {*columns, *others})
-    known = [*columns, *others]
-    named = f"are {listed(known)}" if known else "have no names; give a .csv file with one"
-    near = did_you_mean(args.color, known)
+        return column_of_file(args, set(known))
+    named = f"are {listed(list(known))}" if known else "have no names; give a .csv file with one"
+    near = did_you_mean(args.color, list(known))
     raise JobError(f"{args.data} has no column {args.color!r}.{near} Its columns {named}.")
 
 

@@ -395,9 +395,12 @@ def fit(options: Options) -> None:
     "cli.models",
     "Compute the scores of rows along the components of a model.",
     f"mercer transform {WITH_MODEL} -o digit-scores.csv",
+    f"mercer transform {WITH_MODEL} --atlas digits-atlas.parquet",
 )
 def transform(options: Options) -> None:
-    options.model().data().add("--keep")
+    options.model("file of mercer fit, or of embed or cluster --save").data().add("--keep")
+    what = "all columns, scores, places and nearest rows for Embedding Atlas: .parquet"
+    options.add("--atlas", "FILE", what, path_with(".parquet"))
     options.output("scores: .npy, .csv or .parquet; stdout if not given")
 
 
@@ -450,12 +453,14 @@ def significance(options: Options) -> None:
     f"mercer report {WITH_MODEL} --color digit -o digits-report.html",
 )
 def report(options: Options) -> None:
-    options.model().data()
+    options.model("file of mercer fit, of --save, or of model.save").data()
     what = "column to color rows by, or a .csv or .parquet file with one, as of mercer cluster"
     options.add("--color", "NAME", what).add("--title", "TEXT", "heading of the page")
     shape = checked(sides, lambda found: len(found) in (2, 3), "HEIGHTxWIDTH, such as 28x28")
     what = "rows are images of this size (of a folder of images it is known)"
-    options.add("--image", "HxW", what, shape).number("--points", 1, 20_000, "at most")
+    options.add("--image", "HxW", what, shape)
+    what = "points at most (default: 200,000, or 20,000 images)"
+    options.add("--points", "N", what, whole(1))
     options.output("page, which ends in .html", path_with(".html"), required=True)
 
 

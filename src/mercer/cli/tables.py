@@ -297,12 +297,13 @@ def mixed_table(args: Namespace) -> tuple[InputTable, MixedTable] | None:
     return table, rows
 
 
-def scaled_table(args: Namespace) -> tuple[InputTable, Any]:
-    """DATA in memory, with its rows scaled as asked for."""
+def scaled_table(args: Namespace) -> tuple[InputTable, Any, Scaling]:
+    """DATA in memory, its rows scaled as asked for, and how."""
     table = InputTable(args)
     X = table.read()
     warn_of_scales(args, X, table.columns)
-    return table, Scaling.fitted([X], args.scale).apply(X)
+    scaling = Scaling.fitted([X], args.scale)
+    return table, scaling.apply(X), scaling
 
 
 def warn_of_scales(args: Namespace, X, columns: list[str] | None) -> None:

@@ -262,7 +262,7 @@ class SpectralClustering(
 
     @property
     def _n_features_out(self) -> int:
-        return self.embedding_.shape[1]
+        return self.eigenvalues_.shape[0]
 
     def _check_clusters(self, X):
         n = X.shape[0]

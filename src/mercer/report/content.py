@@ -3,6 +3,7 @@
 import math
 import re
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from numbers import Real
@@ -221,7 +222,8 @@ def check_points(most) -> None:
 
 def with_others(model, X, columns, table) -> tuple[Any, Any, dict]:
     """The rows with the columns of the model, their names if known, and all other columns."""
-    others = {} if table is None else {str(name): table[name] for name in table}
+    named = {} if table is None else table if isinstance(table, Mapping) else table.columns
+    others = {str(name): table[name] for name in named}
     names = list(vars(model).get("feature_names_in_", ()))
     if is_arrow(X) or isinstance(X, str | PathLike):
         source, X = X, open_source(X)

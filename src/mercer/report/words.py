@@ -57,7 +57,7 @@ def sentences(model, inner, r: int, rows: int, shown: int) -> list[str]:
             f"Together the components hold {shares.sum():.3g} % of the variance in feature space; "
             f"the first alone {shares[0]:.3g} %{second}."
         )
-    if "certificate_" in known and shares is not None:
+    if "certificate_" in known:
         told.append(_how_sure(inner))
     # A number stays on the line of its percent sign.
     return [text.replace(" %", "\u00a0%") for text in told]
@@ -98,13 +98,18 @@ def basis_words(model) -> str:
 
 def _how_sure(model) -> str:
     certificate = model.certificate_
-    # One number where both ends agree to the digits shown.
-    ends = dict.fromkeys(f"{100 * share:.4g}" for share in certificate.captured_variance)
-    held = f"between {' and '.join(ends)}" if len(ends) > 1 else next(iter(ends))
     certain = certificate.kind == "bound"
-    sure = "This is certified" if certain else "This is an estimate, not a bound"
-    text = f"{sure}: the components hold {held} % of the variance"
-    text += _how_far(certificate, model.eigenvalues_) + "."
+    text = "This is certified" if certain else "This is an estimate, not a bound"
+    far = _how_far(certificate)
+    # Of a target, and not of the rows, where components are those that depend on it most.
+    if certificate.captured_variance is not None and "hsic_" not in vars(model):
+        # One number where both ends agree to the digits shown.
+        ends = dict.fromkeys(f"{100 * share:.4g}" for share in certificate.captured_variance)
+        held = f"between {' and '.join(ends)}" if len(ends) > 1 else next(iter(ends))
+        text += f": the components hold {held} % of the variance" + (f", and {far}" if far else "")
+    elif far:
+        text += f": {far}"
+    text += "."
     if not certificate.converged:
         text += " The fit stopped before it reached the tolerance asked for."
     if certificate.indefinite:
@@ -115,20 +120,18 @@ def _how_sure(model) -> str:
     return text
 
 
-def _how_far(certificate, eigenvalues) -> str:
+def _how_far(certificate) -> str:
     """How far from the exact eigenvalues those found can be, as the end of a sentence."""
     text, residual = "", certificate.relative_residual
     if residual is not None:
         text = (
-            ", and each eigenvalue found has a true one no further away than "
+            "each eigenvalue found has a true one no further away than "
             f"{_part(residual)} of the first"
         )
-    elif certificate.kind == "bound":
-        width = float(np.max(dense(certificate.eigenvalue_upper - certificate.eigenvalue_lower)))
-        top = max(float(dense(eigenvalues)[0]), np.finfo(float).tiny)
+    elif certificate.kind == "bound" and certificate.widest is not None:
         text = (
-            ", and no exact eigenvalue lies above the one found by more than "
-            f"{_part(width / top)} of the first"
+            "no exact eigenvalue lies above the one found by more than "
+            f"{_part(certificate.widest)} of the first"
         )
     if certificate.confidence is not None and certificate.confidence < 1:
         text += (
