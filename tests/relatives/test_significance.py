@@ -5,6 +5,7 @@ import pytest
 from contracts import generator, peak_bytes
 from scipy import sparse
 from scipy.stats import binom
+from sklearn.base import clone
 
 from mercer import KernelPCA, StreamingKernelPCA, kernels, load
 from mercer.bases import Landmarks
@@ -215,3 +216,23 @@ def test_weights_do_not_change_the_level():
         found = model.significance(n_permutations=19, n_bootstrap=0, random_state=key)
         real += found.p_values[0] <= 0.05
     assert real <= 9
+
+
+def test_weights_of_streams_count_as_repeated_rows(tmp_path):
+    rng = generator(412)
+    X, w = rng.standard_normal((300, 4)), rng.integers(0, 4, 300)
+    model = StreamingKernelPCA(3, kernel="rbf", gamma=0.3, random_state=0)
+    weighted = clone(model).partial_fit(X[:200], sample_weight=w[:200])
+    weighted.partial_fit(X[200:], sample_weight=w[200:])
+    exact = KernelPCA(3, kernel="rbf", gamma=0.3).fit(X, sample_weight=w)
+    wanted = exact.significance(random_state=0, n_bootstrap=2).eigenvalues
+    weighted.save(tmp_path / "model.mercer")
+    for found in (weighted, load(tmp_path / "model.mercer")):
+        values = found.significance(random_state=0, n_bootstrap=2).eigenvalues
+        np.testing.assert_allclose(values, wanted, rtol=1e-6)
+    # Rows that came without weights count once.
+    mixed = clone(model).partial_fit(X[:200], sample_weight=w[:200]).partial_fit(X[200:])
+    wanted = exact.fit(X, sample_weight=np.append(w[:200], np.ones(100)))
+    wanted = wanted.significance(random_state=0, n_bootstrap=2).eigenvalues
+    values = mixed.significance(random_state=0, n_bootstrap=2).eigenvalues
+    np.testing.assert_allclose(values, wanted, rtol=1e-6)

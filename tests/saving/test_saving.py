@@ -474,3 +474,20 @@ def test_a_loaded_graph_places_rows_along_negative_eigenvalues(tmp_path):
     np.testing.assert_allclose(
         copy_of(model, tmp_path / "a").transform(X), model.transform(X), rtol=1e-9, atol=1e-12
     )
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("entry", [-1e308, 1e200, -1e120])
+@pytest.mark.parametrize("column", [0, 1, -1])
+def test_frames_that_learning_cannot_go_on_from_are_refused(tmp_path, streamed, entry, column):
+    """Refused when they are read, and not by `partial_fit`."""
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    model = mercer.HebbianKernelPCA(2, kernel="rbf", gamma=0.3, random_state=0)
+    model = model.partial_fit(X) if streamed else model.fit(X)
+    model.save(tmp_path / "right.mercer")
+    mercer.load(tmp_path / "right.mercer").partial_fit(X)
+    frame = model._stream.frame if streamed else model.expansion_.frame
+    frame[3, column] = entry
+    model.save(tmp_path / "forged.mercer")
+    with pytest.raises(ModelFileError):
+        mercer.load(tmp_path / "forged.mercer")

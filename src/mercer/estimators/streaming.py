@@ -443,6 +443,7 @@ class StreamingKernelPCA(KernelModel):
             explained_variance_ratio_=out(ratios),
             lost_share_=seen.lost / seen.energy,
             X_sample_=sample.rows,
+            _weights=sample.weights,
             n_samples_seen_=seen.rows,
             history_=history[-HISTORY:],
         )

@@ -29,14 +29,17 @@ class RowSample:
     rows : array or sparse matrix of shape (at most size, d), or None
         In the order they came.
     keys : array
+    weights : array or None
+        How often each of the rows counts, where some count more than others: they are drawn alike.
     """
 
     size: Annotated[int, "[1, inf)"]
     seed: Annotated[int, "[0, inf)"]
     rows: Annotated[Any, "n d sparse or None"] = None
     keys: Annotated[np.ndarray, "k"] = field(default_factory=lambda: np.zeros(0))
+    weights: Annotated[np.ndarray | None, "k or None"] = None
 
-    def add(self, X, first: int, forgetting: float = 1.0) -> "RowSample":
+    def add(self, X, first: int, forgetting: float = 1.0, weights: Any = None) -> "RowSample":
         """The sample with the chance given to rows number first, first + 1, ..."""
         stop, full = first + X.shape[0], len(self.keys) == self.size
         if full and forgetting == 1.0:
@@ -48,22 +51,32 @@ class RowSample:
         if full:
             hopeful = keys < self.keys.max()
             number, keys = number[hopeful], keys[hopeful]
-        return self._smallest(X if len(number) == X.shape[0] else X[number - first], keys)
+        weights = None if weights is None else np.asarray(weights, dtype=float)[number - first]
+        return self._smallest(X if len(number) == X.shape[0] else X[number - first], keys, weights)
 
     def __add__(self, other: "RowSample") -> "RowSample":
         """A sample of both sets of rows, those of `other` after these."""
-        return self if other.rows is None else self._smallest(other.rows, other.keys)
+        if other.rows is None:
+            return self
+        return self._smallest(other.rows, other.keys, other.weights)
 
     def leading(self, size: int) -> "RowSample":
         """The sample of fewer rows: it lies within this one."""
         kept = smallest(self.keys, size)
-        return replace(self, size=size, rows=self.rows[kept], keys=self.keys[kept])
+        w = None if self.weights is None else self.weights[kept]
+        return replace(self, size=size, rows=self.rows[kept], keys=self.keys[kept], weights=w)
 
-    def _smallest(self, X, keys) -> "RowSample":
+    def _smallest(self, X, keys, weights) -> "RowSample":
+        w = None
+        if weights is not None or self.weights is not None:
+            old, new = np.ones(self.keys.size), np.ones(len(keys))
+            old, new = (a if b is None else b for a, b in ((old, self.weights), (new, weights)))
+            w = np.concatenate([old, new])
         keys = np.concatenate([self.keys, keys])
         kept = smallest(keys, self.size)
         rows = X if self.rows is None else stack_rows([self.rows, on_device_of(X, self.rows)])
-        return replace(self, rows=rows[kept], keys=keys[kept])
+        w = w if w is None else w[kept]
+        return replace(self, rows=rows[kept], keys=keys[kept], weights=w)
 
 
 def sampled_numbers(n: int, size: int, seed: int) -> np.ndarray:

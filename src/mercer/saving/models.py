@@ -35,6 +35,8 @@ from ..stream.state import BatchRecord, State
 from .kinds import COUNT, FINITE, WHOLE, Instance
 from .parts import columns_of, is_float
 
+# Entries of unit vectors at most, with a margin for rows of small weights.
+LARGEST_ENTRY = 1e9
 # Parameters that only the running program can have.
 OF_PROGRAM = ("callback", "checkpoint")
 
@@ -89,7 +91,8 @@ def restore_points(model) -> None:
     expansion = model.expansion_
     points = expansion.basis.points
     if expansion.basis.spans_data:
-        U = expansion.frame[:, 1:] * np.sqrt(np.maximum(model.eigenvalues_, 0))
+        with np.errstate(over="ignore"):  # of a forged file
+            U = expansion.frame[:, 1:] * np.sqrt(np.maximum(model.eigenvalues_, 0))
         model.eigenvectors_ = U.astype(model.eigenvalues_.dtype)
     elif points is None and "X_sample_" not in vars(model):
         raise ModelFileError("a basis without points, and no sample of the rows")
@@ -97,9 +100,18 @@ def restore_points(model) -> None:
         name = "X_fit_" if expansion.basis.spans_data else "landmarks_"
         setattr(model, name, to_numpy(points))
     known = vars(model).get("X_fit_" if expansion.basis.spans_data else "X_sample_")
-    weights = vars(model).get("_weights", np.ones(0 if known is None else known.shape[0]))
-    if (known is not None and weights.shape != known.shape[:1]) or not (weights >= 0).all():
+    weights = vars(model).get("_weights")
+    fit = known is None or weights is None or weights.shape == known.shape[:1]
+    if not fit or (weights is not None and not (weights >= 0).all()):
         raise ModelFileError("weights of other rows than those of the model")
+
+
+def restore_hebbian(model) -> None:
+    """`restore_points`, of directions that learning can go on from."""
+    restore_points(model)
+    weights = vars(model).get("eigenvectors_", np.zeros(0)), model.expansion_.frame[:, 0]
+    if not max(np.abs(part).max(initial=0.0) for part in weights) < LARGEST_ENTRY:
+        raise ModelFileError("a frame of directions that are far too long")
 
 
 def check_patches(model) -> None:
@@ -172,7 +184,7 @@ SAMPLE = {
     **ENCODING,
     "plan_": Plan,
     "X_sample_": "s d sparse",
-    "_weights": "w",
+    "_weights": "w or None",
     "dual_coef_": "t d",
     "X_transformed_fit_": "t r",
     "_dtype": is_float,
@@ -268,7 +280,7 @@ _LIST = [
     Model(estimators.KernelPCA, EXPANSION, SAMPLE, finish=restore_points),
     Model(estimators.SupervisedKernelPCA, EXPANSION | TARGET, SAMPLE, finish=restore_points),
     Model(estimators.KernelCCA, VIEWS, NAMES | JOINT | {"_dtype": is_float}),
-    Model(estimators.HebbianKernelPCA, EXPANSION | SEEN, SAMPLE | PASSES, finish=restore_points),
+    Model(estimators.HebbianKernelPCA, EXPANSION | SEEN, SAMPLE | PASSES, finish=restore_hebbian),
     Model(estimators.StreamingKernelPCA, EXPANSION | STREAM, SAMPLE, finish=restore_stream),
     Model(estimators.NoveltyDetector, DETECTOR, NAMES | ENCODING),
     Model(estimators.Nystroem, FEATURES, NAMES | {"_dtype": is_float}),

@@ -221,12 +221,23 @@ def resumed(**given) -> GrowingHebbian:
     return stream
 
 
+def has_unit_directions(stream: GrowingHebbian) -> bool:
+    """Whether no direction is far longer than 1, nor the mean than rows, as in a forged frame."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        longest = np.abs(stream.metric).diagonal() / LONGEST
+        return bool(longest[1:].max(initial=0.0) < 1) and longest[0] <= np.max(
+            stream.kernel.diag(stream.points), initial=0.0
+        )
+
+
 def fits_columns(table: TableEncoding) -> bool:
     """Whether names, labels and ranges that are not negative are of as many columns."""
     same = len(set(table.names)) == len(table.names) == len(table.labels) == table.size.size
     return same and bool((table.size >= 0).all())
 
 
+# Squared length of a direction at most, which learning keeps near 1.
+LONGEST = 100.0
 ROWS = "n d sparse"
 FORGETTING = "(0, 1]"
 MOMENTS = Instance(Moments, k=lambda moments: moments.mean.size)
@@ -305,7 +316,10 @@ STREAMS = [
     part(State, fits_span),
     part(
         GrowingHebbian,
-        lambda stream: stream.variances.size == stream.carried == stream.lost.size - 1,
+        lambda stream: (
+            stream.variances.size == stream.carried == stream.lost.size - 1
+            and has_unit_directions(stream)
+        ),
         build=resumed,
         kernel=Kernel,
         n_components=WHOLE,

@@ -121,8 +121,9 @@ def follow(
         to_reference = rows_to_reference(stream.count, forgetting)
         stop = min(n, start + to_look, start + to_reference)
         some = slice(start, stop)
-        sample = sample.add(X[some], stream.count, forgetting)
-        stream = stream.learn(X[some], engine, None if counts is None else counts[some])
+        own = None if counts is None else counts[some]
+        sample = sample.add(X[some], stream.count, forgetting, own)
+        stream = stream.learn(X[some], engine, own)
         found = stream.without_faded() if stop - start == to_look else None
         if found is not None:
             before, (stream, T) = stream.span, found
