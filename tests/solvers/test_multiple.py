@@ -61,6 +61,23 @@ def test_a_fit_finds_every_copy_or_says_that_it_has_not_converged(data):
             assert not (short and model.certificate_.converged), (seed, solver)
 
 
+def test_arpack_tells_apart_what_is_near_each_other():
+    """Of groups that hardly touch: eigenvalues of 1 but for 1e-3 to 1e-12, and a bulk below."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        groups, d, gamma = int(rng.integers(3, 9)), int(rng.integers(2, 9)), rng.uniform(0.05, 1.0)
+        centers = rng.uniform(-10, 10, (groups, 1, d))
+        X = centers + rng.uniform(0.3, 2.5) * rng.normal(size=(groups, rng.integers(40, 70), d))
+        X = X.reshape(-1, d)
+        K = np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(axis=-1))
+        np.fill_diagonal(K, 0.0)
+        roots = np.sqrt(np.maximum(K.sum(axis=1), 1e-3))
+        A = K / np.outer(roots, roots)
+        pairs = Arpack(form=True).solve(DenseOperator(A), groups, np.random.default_rng(seed))
+        true = np.linalg.eigvalsh(A)[::-1][:groups]
+        assert not (pairs.converged and np.max(true - pairs.values) > 1e-8), seed
+
+
 @pytest.mark.parametrize("solver", [Dense(), Arpack(), Arpack(form=True), BlockKrylov(), Lobpcg()])
 def test_solvers_find_copies_of_a_drawn_spectrum(solver):
     for seed in range(8):

@@ -170,7 +170,6 @@ def certify(
     total: float,
     rounding: tuple[Rounding, ...],
     *,
-    uncertain: float = 0.0,
     definite: bool = False,
     above: float = 0.0,
     below: float = 0.0,
@@ -189,8 +188,6 @@ def certify(
         The trace.
     rounding : tuple of Rounding
         Of the operator, and of its drafts where these are evidence.
-    uncertain : float
-        How far the trace may be from the true one, beside rounding.
     definite : bool
         Whether only rounding can make an eigenvalue negative.
     above, below : float
@@ -208,7 +205,7 @@ def certify(
     around = pairs.residuals + slack
     known = bool(pairs.evidence) and pairs.bounded
     if known:
-        lower, upper = proven_ends(pairs, size, total, rounding, uncertain, definite)
+        lower, upper = proven_ends(pairs, size, total, rounding, definite)
     else:
         lower, upper = values - around, np.append(values + around, np.inf)
     lower, upper = lower - above, upper + below
@@ -217,7 +214,7 @@ def certify(
     proven = leading(upper[:-1] - lower <= narrow + above + below) if known else 0
     if definite and not indefinite:
         lower = np.maximum(lower, 0.0)
-    error = slack + uncertain + above + below
+    error = slack + rounding[0].trace + above + below
     held, off = float(values.sum()), slack * values.size
     if known:
         # Along a direction K'u / sqrt(l) rows have the variance |K'u|^2 / l = l + |residual|^2 / l.
@@ -243,7 +240,7 @@ def certify(
     )
 
 
-def proven_ends(pairs, size, total, rounding, uncertain, definite) -> tuple:
+def proven_ends(pairs, size, total, rounding, definite) -> tuple:
     """Ends between which the first r eigenvalues lie, each as that of its number, and r + 1.
 
     Every precision narrows what the one before it says.
@@ -253,7 +250,7 @@ def proven_ends(pairs, size, total, rounding, uncertain, definite) -> tuple:
     coarse = None
     for seen in pairs.evidence:
         slack, k = rounding[seen.level], min(r, seen.values.size)
-        least, coarse = seen.between(size, total + uncertain, definite, slack, coarse, r + 8)
+        least, coarse = seen.between(size, total, definite, slack, coarse, r + 8)
         lower[:k] = np.maximum(lower[:k], least[:k])
         upper = np.minimum(upper, first(coarse, r + 1))
     return lower, upper
@@ -341,7 +338,7 @@ def projection_certificate(
     slack = slack + float(np.max(pairs.residuals, initial=0.0))
     found = np.append(values, np.inf)
     if pairs.evidence:
-        _, ends = proven_ends(pairs, size, total - lost, (NO_ROUNDING,), 0.0, True)
+        _, ends = proven_ends(pairs, size, total - lost, (NO_ROUNDING,), True)
         found = np.maximum(ends, np.append(values, 0.0))
     lower = np.maximum(values - slack, 0.0)
     upper, around, likely = raised(found, sure, lost) + slack, sure, {}

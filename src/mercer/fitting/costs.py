@@ -226,7 +226,7 @@ def arpack(work: Workload, speeds: Speeds) -> Estimate:
     # matrix of low rank has so many components.
     most = max(1.5 * count, speeds.decompose * some_pairs(n, r) / each)
     restarts = 1 + int(most / max(1, lanczos_size(n, r) - r))
-    solver = Arpack(restarts, form=True)
+    solver = Arpack(restarts, form=True, to_rounding=True)
     fits = few and size <= work.memory and work.device == "cpu"
     name, seconds = "arpack, matrix formed", seconds + count * each
     return Estimate(name, solver, n * n / 2, size, seconds, fits, note, vectors=vectors)

@@ -189,11 +189,6 @@ class GramProblem(Problem):
         """The sum of k(x, x), or of typical entries where these may be larger."""
         return max(self.scale, self.weight * self.basis.entry_size())
 
-    @property
-    def uncertain(self) -> float:
-        """What row means in single precision leave unknown of the trace."""
-        return self.operator.means_rounding * self._size() if self.center else 0.0
-
     def result(self, pairs: Eigenpairs) -> Result:
         """The expansion over all points; vectors as if rows were repeated by their weights.
 
@@ -208,7 +203,6 @@ class GramProblem(Problem):
             self.size,
             self.total,
             self.roundings(pairs),
-            uncertain=self.uncertain,
             definite=self.basis.kernel.definite,
             projection=self._projection(),
         )
@@ -225,7 +219,9 @@ class GramProblem(Problem):
     def roundings(self, pairs: Eigenpairs | None = None) -> tuple[Rounding, ...]:
         """What rounding may change, in every precision that the pairs have evidence of."""
         size = self._size() * (1 if self.weights is None else WEIGHTED_ROUNDING)
-        return roundings_of(self.basis, size, () if pairs is None else pairs.evidence)
+        # Row means in single precision leave some of the trace unknown.
+        means = self.operator.means_rounding * self._size() if self.center else 0.0
+        return roundings_of(self.basis, size, () if pairs is None else pairs.evidence, means)
 
     def expand(self, pairs: Eigenpairs) -> KernelExpansion:
         """The mean and the directions with weights `vectors` over the roots of `values`."""
@@ -509,20 +505,23 @@ class FourierProblem(Problem):
         return Result(self.expand(pairs), certificate, pairs)
 
 
-def roundings_of(basis: GramBasis, size: float, evidence: tuple = ()) -> tuple[Rounding, ...]:
+def roundings_of(
+    basis: GramBasis, size: float, evidence: tuple = (), trace: float = 0.0
+) -> tuple[Rounding, ...]:
     """What rounding may change in a matrix, in every precision that there is evidence of.
 
     `size` is what the relative rounding of its entries is a share of.
     """
     found: list[Rounding] = []
     used: Any = basis
-    while len(found) <= max((seen.level for seen in evidence), default=0):
+    for level in range(1 + max((seen.level for seen in evidence), default=0)):
+        used = used.draft if level else basis
         eps = float(np.finfo(dtype_name(used.dtype)).eps)
         # Products in single precision are no part of the matrix that they are evidence of.
         length = basis.size if used.dtype == np.float64 else 1
         sums = eps * (SUM_ROUNDING * length**0.5 + ENTRY_ROUNDING)
-        found.append(Rounding((used.rounding() + sums) * size, eps * size, 2 * EPS**0.5 * size))
-        used = used.draft
+        matrix = (used.rounding() + sums) * size
+        found.append(Rounding(matrix, eps * size, 2 * EPS**0.5 * size, trace))
     return tuple(found)
 
 

@@ -322,9 +322,8 @@ def tiled_coordinates(task: Task) -> Coordinates:
     # share.
     shift = float(operator.basis.kernel.shift)
     size = n * (float(np.max(shift - operator.row_means)) + abs(shift))
-    known = roundings_of(operator.basis, size, pairs.evidence)
-    uncertain, total = operator.means_rounding * size, float(operator.diagonal().sum())
-    found = certified(pairs, p, n, total, known, uncertain=uncertain)
+    known = roundings_of(operator.basis, size, pairs.evidence, operator.means_rounding * size)
+    found = certified(pairs, p, n, float(operator.diagonal().sum()), known)
     return Coordinates(map_, Y * signs, values, spectrum, distance, found, constant)
 
 

@@ -263,11 +263,8 @@ class SupervisedGram(Supervised):
         if not definite and not self.identity:
             # Some directions of the target are all that a few components were searched in.
             pairs = replace(pairs, least=float(np.linalg.eigvalsh(self.small)[0]))
-        uncertain = self.norm * self.inner.uncertain
         rounding = tuple(part.scaled(self.norm) for part in self.inner.roundings(pairs))
-        certificate = certify(
-            pairs, self.size, self.total, rounding, uncertain=uncertain, definite=definite
-        )
+        certificate = certify(pairs, self.size, self.total, rounding, definite=definite)
         found = self.inner.expand(pairs), certificate, pairs, pairs.vectors
         self.inner.basis.release()
         return SupervisedResult(*found, variances=variances)

@@ -29,15 +29,18 @@ class Rounding:
         A product with a unit vector.
     root : float
         The sum of the squares of all entries: the root of that.
+    trace : float
+        The sum of the diagonal, beside the rounding of the matrix.
     """
 
     matrix: float = 0.0
     product: float = 0.0
     root: float = 0.0
+    trace: float = 0.0
 
     def scaled(self, unit: float) -> "Rounding":
         """The same of the matrix times a number."""
-        return Rounding(self.matrix * unit, self.product * unit, self.root * unit)
+        return Rounding(*(unit * part for part in vars(self).values()))
 
 
 NO_ROUNDING = Rounding()
@@ -128,7 +131,7 @@ class Evidence:
         if self.RR is None and self.rest is not None:
             return np.full(self.values.size, self.rest)
         k = np.arange(1, self.values.size + 1)
-        rest, off = total - np.cumsum(self.values), (k + 1) * slack.matrix
+        rest, off = total - np.cumsum(self.values), (k + 1) * slack.matrix + slack.trace
         found = np.full(k.size, np.inf)
         if self.rest is not None or k.size >= size:
             found[-1] = self.values[-1] if self.rest is None else self.rest

@@ -43,11 +43,14 @@ EXTRA = 5
 # Steps of Lanczos beside what ARPACK has found, eight of which found all of 69 misses, and the
 # share of the largest eigenvalue by which they must exceed the last value found.
 PROBES, MISSED = 8, 1e-10
+# Products, over the vectors that ARPACK keeps, from which on eigenvalues are too near to each other
+# for so few steps: one more component is searched for, which takes about as long as all did.
+SLOW = 5
 # Before them, of so many components and rows, a block of some vectors more than components.
 SPARE, MANY, MANY_ROWS = 16, 10, 800
 # Restarts after which the pairs that ARPACK has are taken out and it begins anew.
 RESTARTS = 300
-# Residual, as a share of its eigenvalue, to which a pair is found where no tolerance is given: a
+# Residual, as a share of its eigenvalue, to which a pair is found where no larger one is given: a
 # fifth fewer products than to rounding, and the error of the eigenvalue is the square of it.
 CLOSE = 1e-12
 
@@ -159,8 +162,8 @@ class Arpack(Solver):
         Whether to form the matrix. None leaves it to the plan, which does where the budget
         allows it.
     to_rounding : bool
-        Go on to rounding whatever the tolerance: it is where copies of a multiple eigenvalue
-        show themselves.
+        Go on to near rounding whatever the tolerance: eigenvalues that are near each other come
+        apart there.
     """
 
     _cap_name = "max_iter"
@@ -203,7 +206,7 @@ class Arpack(Solver):
         def block(V):
             return dgemm(1.0, matrix, V) if formed else to_numpy(operator @ operator.vectors(V))
 
-        r, goal = n_components, 0.0 if self.to_rounding else max(tol, CLOSE)
+        r, goal = n_components, CLOSE if self.to_rounding else max(tol, CLOSE)
         values, U = self._search(counted, np.zeros(0), np.zeros((n, 0)), r, rng, goal)
         total = float(matrix.diagonal().sum()) if formed else 0.0
         square = float(np.vdot(matrix.T, matrix.T)) if formed else operator.square()
@@ -222,18 +225,26 @@ class Arpack(Solver):
             # A matrix of low rank has fewer than r that ARPACK finds.
             beyond = least + max(goal, MISSED) * top
             missed = r - values.size + int(np.sum(seen.values > beyond) - np.sum(values > beyond))
-            if not missed:
+            slow = count > SLOW * lanczos_size(n, r) and not proven
+            if not missed and not slow:
                 break
-            _, more = self._search(counted, values, U, missed, rng, goal)
+            new, more = self._search(counted, values, U, missed or 1, rng, goal)
+            if not missed and not np.max(new) > beyond:
+                break
             # Of few rows the first are all there are, and what was found twice has no factor.
             V, _ = qr(np.column_stack([Q, more])[:, :n])
-            values, U, _ = rayleigh_ritz(V, block(V))
-            values, U = values[:r], U[:, :r]
+            values, U, AU = rayleigh_ritz(V, block(V))
+            # Those that are not yet found are searched for beside these.
+            near = column_norms(AU - U * values) <= max(goal, FULL_FLOOR) * top
+            found = np.flatnonzero(near)[:r]
+            values, U = values[found], U[:, found]
+        if values.size < r:
+            raise NoConvergence(f"ARPACK found {values.size} of {r} components. Use 'krylov'.")
         residuals = column_norms(AU - U * values)
         searched = formed and not operator.definite
         least = negative_bound(matrix, values[0]) if searched else None
-        found = {"least": least, "searched": searched, "evidence": (seen,)}
-        return reported(report, tol, values, U, residuals, count + 1, **found)
+        known = {"least": least, "searched": searched, "evidence": (seen,)}
+        return reported(report, tol, values, U, residuals, count + 1, **known)
 
     def _search(self, product, values, U, k: int, rng, goal: float):
         """Up to k leading pairs beside the known ones, which are moved below all others."""

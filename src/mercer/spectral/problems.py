@@ -188,20 +188,20 @@ class AllAffinities(AffinityProblem):
         if not given and self.least_degree < FAINT:
             lost = coarse or self.least_degree < FAINTEST
             seen = () if lost else tuple(e for e in seen if e.level == 0)
-        roundings = [*roundings_of(basis, size, seen)]
+        roundings: Any = roundings_of(basis, size, seen)
         # Degrees in single precision are those of another matrix.
         draft: Any = basis.draft
         doubt = roundings_of(draft, size)[0].matrix if coarse else 0.0
-        root = 2 * (EPS * self.size) ** 0.5 * size
-        roundings = [replace(r, matrix=r.matrix + doubt, root=root) for r in roundings]
         total = float((to_numpy(basis.diagonal()) / degrees).sum())
+        same = {"root": 2 * (EPS * self.size) ** 0.5 * size}
+        same["trace"] = (roundings[-1].matrix + doubt) * total
+        roundings = [replace(r, matrix=r.matrix + doubt, **same) for r in roundings]
         stretch = float(self.row_scale().max()) / np.linalg.norm(V, axis=0)
         found = certify(
             replace(pairs, evidence=seen),
             self.size,
             total,
             tuple(roundings),
-            uncertain=roundings[-1].matrix * total,
             definite=operator.definite,
             errors=partial(function_errors, stretch=stretch, power=power),
         )
