@@ -7,3 +7,4 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1] / "reproduce"))
 
 import papers_data as papers_data
+from _denoising import wiener as wiener

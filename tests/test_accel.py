@@ -1,5 +1,6 @@
 """An unchanged scikit-learn program runs here, and what was replaced is said."""
 
+import importlib
 import pickle
 import subprocess
 import sys
@@ -83,6 +84,34 @@ def test_what_is_not_served_runs_in_scikit_learn(replaced, capsys):
     accel.report()
     said = capsys.readouterr().err
     assert said.count("refused here") == 2 and "function of all rows" in said
+
+
+def test_a_notebook_loads_and_unloads(capsys):
+    """What %load_ext and %unload_ext do, by IPython itself where there is one."""
+    try:
+        from IPython.core.interactiveshell import InteractiveShell
+
+        manager = InteractiveShell.instance().extension_manager
+        load, unload = manager.load_extension, manager.unload_extension
+    except ImportError:
+
+        def load(name):
+            importlib.import_module(name).load_ipython_extension(object())
+
+        def unload(name):
+            sys.modules[name].unload_ipython_extension(object())
+
+    from sklearn import decomposition
+
+    before = decomposition.KernelPCA
+    load("mercer.accel")
+    try:
+        assert decomposition.KernelPCA is accel.KernelPCA is not before
+        decomposition.KernelPCA(2, kernel="rbf").fit(generator(6).standard_normal((30, 3)))
+    finally:
+        unload("mercer.accel")
+    assert decomposition.KernelPCA is before
+    assert "KernelPCA" in capsys.readouterr().err
 
 
 def test_everything_is_given_back():

@@ -21,7 +21,7 @@ SOURCES = Path(mercer.__file__).parents[1]
 
 RIGHT = """
 import numpy as np
-from mercer import KernelPCA, SpectralClustering, load, plan
+from mercer import KernelPCA, SpectralClustering, SpectralEmbedding, load, plan
 from mercer.bases import Landmarks
 from mercer.kernels import RBF
 from mercer.solvers import BlockKrylov
@@ -33,6 +33,7 @@ model.save("model.mercer")
 labels = SpectralClustering(n_clusters=2).fit_predict(X)
 print(plan(X).method, load("model.mercer"), scores.shape, model.score(X) + 1.0)
 reveal_type(model)
+reveal_type((scores, model.inverse_transform(scores), SpectralEmbedding().fit_transform(X)))
 """
 
 WRONG = """
@@ -68,6 +69,8 @@ def check(tmp_path):
 def test_mypy_finds_our_types_in_a_users_script(check):
     said = check(RIGHT + WRONG)
     assert 'Revealed type is "mercer.estimators.kernel_pca.KernelPCA"' in said
+    # NumPy in, NumPy out: three arrays.
+    assert said.count("numpy.ndarray[") == 3, said
     first = RIGHT.count("\n") + 2
     errors = [int(line.split(":")[1]) for line in said.splitlines() if ": error:" in line]
     assert errors == [*range(first, first + WRONG.count("\n") - 1)], said

@@ -315,6 +315,7 @@ def test_saved_models_of_methods_have_reports(command, scale, frame, run):
     run("transform", "m.mercer", "t.csv", "-o", "s.csv")
     scores = pd.read_csv("s.csv").to_numpy()
     if method == "cluster":
+        assert pd.read_csv("s.csv")["cluster"].tolist() == made["cluster"].tolist()
         label = data["columns"][data["colored"]]
         codes = np.frombuffer(zlib.decompress(base64.b64decode(label["values"]["data"])), "<i4")
         assert [int(label["groups"][code]) for code in codes] == made["cluster"].tolist()

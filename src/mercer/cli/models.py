@@ -201,6 +201,9 @@ def transform(args: Namespace) -> Result:
         rows: Iterable = [table.mixed(texts)] if texts is not None else table.blocks()
         shown_rows = bar.over(rows, "scores", table.source.n_rows)
         model, apply = prepared.model, prepared.scaling.apply
+        if "predict" in dir(model):
+            labels = (model.predict(apply(block))[:, None] for block in shown_rows)
+            return deliver_blocks(args, labels, ["cluster"], table.kept())
         blocks = (model.transform(apply(block)) for block in shown_rows)
         return deliver_blocks(args, blocks, component_names(model), table.kept())
 

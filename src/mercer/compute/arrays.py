@@ -6,7 +6,7 @@ they came from.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from array_api_compat import array_namespace as _namespace
@@ -16,6 +16,8 @@ from scipy import sparse
 
 #: An array of any library, a sparse matrix, or what is sliced like one; shapes are in docstrings.
 Array: TypeAlias = Any
+#: Rows whose answer is an array of their library; type checkers are told of NumPy's.
+Same = TypeVar("Same", Any, np.ndarray)
 
 
 # Entries of rows that are copied at once where no budget is at hand, and rows at the least.

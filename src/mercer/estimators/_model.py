@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..bases.whitening import on_host
 from ..compute import array_namespace, is_sparse, on_device_of, restore, to_numpy
-from ..compute.arrays import Array, is_on_device
+from ..compute.arrays import Array, Same, is_on_device
 from ..compute.linalg import peak_signs
 from ..exceptions import tell
 from ..fitting.expansion import KernelExpansion, errors_of, scores_of
@@ -59,7 +59,7 @@ class Scores:
     _open: Callable[..., Any]
     get_feature_names_out: Callable[..., Any]
 
-    def transform(self, X: Array, out: Any = None) -> Array:
+    def transform(self, X: Same, out: Any = None) -> Same:
         """Scores of the rows of X along the components.
 
         Parameters
@@ -126,7 +126,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         """
         return -float(to_numpy(self.reconstruction_error(X)).mean())
 
-    def inverse_transform(self, X: Array, *, clip: bool = False) -> Array:
+    def inverse_transform(self, X: Same, *, clip: bool = False) -> Same:
         """Rows whose scores are near X, the mean of feature space restored.
 
         With ``fit_inverse_transform=True`` exactly scikit-learn's, by the regression that fit
@@ -170,8 +170,8 @@ class KernelModel(Scores, TransformerMixin, Door):
         return choose_preimage(self.preimage, self.expansion_.basis)
 
     def denoise(
-        self, X: Array, *, compensate: bool = True, noise: float | None = None, clip: bool = False
-    ) -> Array:
+        self, X: Same, *, compensate: bool = True, noise: float | None = None, clip: bool = False
+    ) -> Same:
         """Rows of X projected onto the components and brought back.
 
         Parameters

@@ -9,7 +9,7 @@ from sklearn.utils import check_array, check_random_state
 
 from ..bases import BasisRecipe
 from ..compute import restore, to_numpy
-from ..compute.arrays import Array, is_foreign
+from ..compute.arrays import Array, Same, is_foreign
 from ..compute.linalg import peak_signs
 from ..exceptions import tell
 from ..kernels import Kernel
@@ -84,11 +84,11 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
             )
         return self
 
-    def fit_transform(self, X: Array, y: Any = None) -> Array:
+    def fit_transform(self, X: Same, y: Any = None) -> Same:
         """Embed the rows of X and return their coordinates, (n_samples, n_components)."""
         return self.fit(X, y).embedding_
 
-    def transform(self, X: Array) -> Array:
+    def transform(self, X: Same) -> Same:
         """Coordinates of new rows; those of training rows are `embedding_`.
 
         Parameters

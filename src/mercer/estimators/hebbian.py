@@ -12,7 +12,7 @@ from .. import hebbian
 from ..bases import PointBasis, PointGram, PrecomputedBasis
 from ..bases.points import DRAFT_SPREAD
 from ..compute import format_bytes, is_sparse, match_sparsity, restore, to_numpy
-from ..compute.arrays import Array, is_foreign
+from ..compute.arrays import Array, Same, is_foreign
 from ..exceptions import tell
 from ..fitting import costs
 from ..fitting.certificate import Certificate
@@ -248,7 +248,7 @@ class HebbianKernelPCA(KernelModel):
         self._warn()
         return self
 
-    def fit_transform(self, X: Array, y: Any = None) -> Array:
+    def fit_transform(self, X: Same, y: Any = None) -> Same:
         """Fit to X and return its scores, (n_samples, n_components).
 
         The same as `fit` and `transform`: the scaled eigenvectors are the scores only

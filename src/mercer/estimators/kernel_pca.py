@@ -10,7 +10,7 @@ import numpy as np
 from ..bases import AllPoints, BasisRecipe, Columns
 from ..bases.fourier import MOST_COLUMNS
 from ..compute import format_bytes, is_sparse, make_engine, restore, to_numpy
-from ..compute.arrays import Array
+from ..compute.arrays import Array, Same
 from ..fitting import choosing
 from ..fitting.costs import fourier
 from ..fitting.sampling import sampled_numbers
@@ -264,7 +264,7 @@ class KernelPCA(KernelModel):
             self._finish(problem, problem.result(pairs), task)
         return self
 
-    def fit_transform(self, X: Array, y: Any = None, sample_weight: Any = None) -> Array:
+    def fit_transform(self, X: Same, y: Any = None, sample_weight: Any = None) -> Same:
         """Fit to X and return its scores, (n_samples, n_components).
 
         With all points as the basis this is cheaper than `fit` and `transform`: the scores

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..compute import LocalEngine, parse_bytes
-from ..compute.arrays import Array
+from ..compute.arrays import Array, Same
 from ..exceptions import tell
 from ..mds import distances as given
 from ..mds import scaling
@@ -210,11 +210,11 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         self._warn()
         return self
 
-    def fit_transform(self, X: Array, y: Any = None) -> Array:
+    def fit_transform(self, X: Same, y: Any = None) -> Same:
         """Find the coordinates of the points and return them, (n_samples, n_components)."""
         return self.fit(X, y).embedding_
 
-    def transform(self, X: Array) -> Array:
+    def transform(self, X: Same) -> Same:
         """Coordinates of new points from their distances to the training points (Gower).
 
         Nothing is fitted again, and a training point gets its place in `embedding_`.

@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 
 from ..bases import Landmarks
 from ..compute import is_sparse, to_numpy
-from ..compute.arrays import Array
+from ..compute.arrays import Array, Same
 from ..fitting.expansion import KernelExpansion
 from ..kernels import Kernel
 from ..selectors import SELECTORS, Selector
@@ -123,7 +123,7 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         self.expansion_ = KernelExpansion(basis, frame, np.diag([0.0, *np.ones(len(N))]))
         return self
 
-    def fit_transform(self, X: Array, y: Any = None) -> Array:
+    def fit_transform(self, X: Same, y: Any = None) -> Same:
         """Fit to X and return its features, (n_samples, n_components)."""
         return self.fit(X, y).transform(X)
 

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._tables import html_table, text_table
 from ..bases.fourier import FourierGrid, SharedGrid
-from ..compute.arrays import Array
+from ..compute.arrays import Array, Same
 from ..exceptions import tell
 from ..kernels import KERNELS, Kernel, Laplacian
 from ..preimage import FixedPoint, choose_preimage
@@ -259,15 +259,15 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             tried.look_between()
         return tried
 
-    def transform(self, X: Array) -> Array:
+    def transform(self, X: Same) -> Same:
         """Scores by the best model, (n, n_components)."""
         return self._best().transform(X)
 
-    def inverse_transform(self, X: Array) -> Array:
+    def inverse_transform(self, X: Same) -> Same:
         """Pre-images by the best model, (n, n_features)."""
         return self._best().inverse_transform(X)
 
-    def denoise(self, X: Array) -> Array:
+    def denoise(self, X: Same) -> Same:
         """Rows of X denoised by the best model, (n, n_features); see `KernelPCA.denoise`.
 
         Shrinkage is compensated unless the training rows are noisy themselves; noise of the size

@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 
 from ..bases import BasisRecipe
 from ..compute import restore
-from ..compute.arrays import Array
+from ..compute.arrays import Array, Same
 from ..exceptions import tell
 from ..kernels import Kernel
 from ..solvers import Solver
@@ -245,7 +245,7 @@ class SpectralClustering(
         original, X = X, self._array(X, reset=False)
         return restore(self.assignment_.labels(self._functions(X)), original)
 
-    def transform(self, X: Array) -> Array:
+    def transform(self, X: Same) -> Same:
         """The leading eigenvectors at the rows of X, of unit length, as in `embedding_`.
 
         Parameters

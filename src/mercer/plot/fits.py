@@ -243,9 +243,7 @@ def attribution(
     for kind, hatch in HATCHES.items():
         place = np.flatnonzero(kinds == kind)
         if place.size:
-            label = None if component is None else kind
-            widths = values[order][place]
-            ax.barh(place, widths, color="0.75", ec="0.2", hatch=hatch, label=label)
+            ax.barh(place, values[order][place], color="0.75", ec="0.2", hatch=hatch, label=kind)
     ax.set_yticks(range(len(order)), [found.columns[i] for i in order])
     ax.invert_yaxis()
     ax.set_xlabel("change of the score per standard deviation", loc="right")
@@ -253,4 +251,5 @@ def attribution(
     ax.set_title(f"What drives {name}", fontsize="medium")
     if component is not None:
         ax.legend(fontsize="small", loc="lower right", title="with the column it")
+        ax.margins(x=0.4)  # beside the bars, not over them
     return ax
