@@ -54,7 +54,7 @@ class Histogram {
 
   counts(mask) {
     const counts = new Uint32Array(this.labels.length);
-    for (let i = 0; i < this.bin.length; i++) if (!mask || mask[i]) counts[this.bin[i]]++;
+    for (let i = 0; i < this.bin.length; i++) counts[this.bin[i]] += mask ? mask[i] : 1;
     return counts;
   }
 
@@ -72,8 +72,9 @@ class Histogram {
   }
 
   move(event) {
-    if (this.start === undefined) return;
     const at = this.barAt(event);
+    this.canvas.title = `${this.words([at, at])}: ${this.all[at]} rows`;
+    if (this.start === undefined) return;
     this.dragged ||= at !== this.start;
     if (this.dragged) this.select([Math.min(this.start, at), Math.max(this.start, at)]);
   }
@@ -102,14 +103,17 @@ class Histogram {
   /** Select the rows of bars from one to another, or let go of them. */
   select(brush) {
     this.brush = brush;
-    const mask = brush && this.bin.map((at) => (at >= brush[0] && at <= brush[1] ? 1 : 0));
+    const mask = brush && new Uint8Array(this.bin.length);
+    for (let i = 0; mask && i < mask.length; i++) {
+      mask[i] = this.bin[i] >= brush[0] && this.bin[i] <= brush[1] ? 1 : 0;
+    }
     this.selection.mark(mask, this.field);
   }
 
-  /** What the brush means, in words. */
-  words() {
-    if (!this.brush) return "";
-    const chosen = this.labels.slice(this.brush[0], this.brush[1] + 1);
+  /** What bars from one to another mean, in words. */
+  words(brush) {
+    if (!brush) return "";
+    const chosen = this.labels.slice(brush[0], brush[1] + 1);
     const ranges = chosen.filter((one) => Array.isArray(one));
     const words = chosen.filter((one) => !Array.isArray(one));
     if (ranges.length) {
@@ -143,7 +147,7 @@ class Histogram {
       context.strokeStyle = themeColor("--mark");
       context.strokeRect(from * wide + ratio, ratio, (to + 1 - from) * wide - 2 * ratio, height - 2 * ratio);
     }
-    this.range.textContent = this.words();
+    this.range.textContent = this.words(this.brush);
   }
 }
 
@@ -168,7 +172,13 @@ function connectHistograms(fields, selection) {
     choices();
   });
   choices();
-  const redraw = () => shown.forEach((one) => one.draw());
+  let asked = null;
+  const redraw = () => {
+    asked ??= requestAnimationFrame(() => {
+      asked = null;
+      shown.forEach((one) => one.draw());
+    });
+  };
   selection.whenMarked.push(redraw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 }

@@ -27,7 +27,8 @@ class Scatter {
     new ResizeObserver(() => this.resize()).observe(canvas);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.repaint());
     selection.whenChosen.push(() => this.request());
-    selection.whenMarked.push(() => this.request());
+    // A brush moves like a view does.
+    selection.whenMarked.push((by) => (by instanceof Field ? this.hurry() : this.request()));
   }
 
   setAxes(x, y, z) {

@@ -58,7 +58,11 @@ class Selection {
     for (const other of masks.slice(1)) {
       for (let i = 0; i < this.size; i++) this.mask[i] &= other[i];
     }
-    this.count = this.mask ? this.mask.reduce((sum, one) => sum + one, 0) : this.size;
+    this.count = this.size;
+    if (this.mask) {
+      this.count = 0;
+      for (let i = 0; i < this.size; i++) this.count += this.mask[i];
+    }
     for (const listener of this.whenMarked) listener(by);
   }
 
@@ -194,7 +198,7 @@ class Search {
       return not ? (i) => !field.missing(i) : (i) => field.missing(i);
     }
     const sign = this.take(/^(<=|>=|!=|<>|==|=|<|>)/)[0].replace("<>", "!=").replace("==", "=");
-    const value = this.value(`${field.name} ${sign}`);
+    const value = this.value(`What ${field.name} is compared with`);
     if (!value.quoted && value.text.toLowerCase() === "missing" && ["=", "!="].includes(sign)) {
       return sign === "=" ? (i) => field.missing(i) : (i) => !field.missing(i);
     }
@@ -211,10 +215,8 @@ class Search {
       if (!found) throw new NotUnderstood(`A ${quote[0]} is missing at the end.`);
       return { text: found[2], quoted: true };
     }
-    const [text] = this.take(/^((?!\s+(and|or)\b|\s*\)).)*/is) ?? [""];
-    if (!text.trim() || /^(and|or)$/i.test(text.trim())) {
-      throw new NotUnderstood(`${what} has no value.`.replace("A condition has no value", "A condition is missing"));
-    }
+    const [text] = this.take(/^(?!(and|or)\b)((?!\s+(and|or)\b|\s*\)).)*/is) ?? [""];
+    if (!text.trim()) throw new NotUnderstood(`${what} is missing.`);
     return { text: text.trim(), quoted: false };
   }
 
