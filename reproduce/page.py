@@ -53,17 +53,14 @@ def page(results: dict, figures: str = "images/reproduce-") -> str:
 
 
 def section(record: dict, figures: str) -> str:
-    """An experiment: the reading, the table, the figures."""
+    """An experiment: the reading, the findings, the figures."""
     lines = [f"### {record['title']}\n", f"`{record['name']}` {record['reading']}".rstrip() + "\n"]
     if record["skipped"]:
         lines.append(f"Left out: {record['skipped']}\n")
         return "\n".join(lines)
-    lines += ["| claim | source | here | verdict |", "|---|---|---|---|"]
     for finding in record["findings"]:
-        cells = (
-            finding[name].replace("|", "\\|") for name in ("claim", "paper", "ours", "verdict")
-        )
-        lines.append("| " + " | ".join(cells) + " |")
+        said = f"{finding['claim']}. Source: {finding['paper']}; here: {finding['ours']}"
+        lines.append(f"- **{finding['verdict']}**: {said}")
     lines.append("")
     for figure in record["figures"]:
         lines.append(f"![{record['title'].partition(':')[0]}]({figures}{figure})\n")
