@@ -11,6 +11,7 @@ import contextlib
 import doctest
 import importlib
 import io
+import json
 import pkgutil
 import re
 import runpy
@@ -116,6 +117,24 @@ def test_numbers_told_twice_agree():
         gpu + (ROOT / "README.md").read_text(),
     )
     assert len(told) == 2 and set(told) == {f"{float(measured[1]):.1f}"}
+    text = "".join(path.read_text() for path in PAGES)
+    tasks = re.findall(r"100,000 chunks of 4 rows(?: takes|:) ([\d,]+) tasks", text)
+    assert len(tasks) == 2 and len(set(tasks)) == 1
+
+
+def test_denoised_digits_are_those_of_the_reproduction():
+    records = json.loads((ROOT / "reproduce" / "results.json").read_text())["experiments"]
+    (found,) = (one["findings"] for one in records if one["name"] == "mika-digits")
+    plain, shrunk = (one["values"] for one in found)
+    wanted = {
+        "linear PCA, best number": min(plain["linear"].values()),
+        "linear PCA, all components, Wiener": shrunk["linear"],
+        "kernel PCA, 64 components, fixed point": plain["kernel"],
+        "the same, compensated": plain["compensated"],
+    }
+    page = (DOCS / "denoising.md").read_text()
+    told = {name: re.search(rf"^\| {name}.*? \| ([\d.]+) \|", page, re.M)[1] for name in wanted}
+    assert told == {name: f"{value:.3f}" for name, value in wanted.items()}
 
 
 def test_every_picture_is_used():

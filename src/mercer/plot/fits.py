@@ -235,11 +235,8 @@ def attribution(
     order = found.order(component)[:count]
     values = found.overall if component is None else found.size[:, component]
     ax = ax or new_axes((5.2, 0.8 + 0.28 * len(order)))
-    if component is None:
-        kinds = np.full(len(order), "rises")
-    else:
-        direction = found.direction[order, component]
-        kinds = np.select([direction > ONE_SIGN, direction < -ONE_SIGN], ["rises", "falls"], "both")
+    direction = np.ones(len(order)) if component is None else found.direction[order, component]
+    kinds = np.select([direction > ONE_SIGN, direction < -ONE_SIGN], ["rises", "falls"], "both")
     for kind, hatch in HATCHES.items():
         place = np.flatnonzero(kinds == kind)
         if place.size:
