@@ -1,7 +1,7 @@
 """A fitted model: scores, errors and pre-images of every method that ends in an expansion."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -377,6 +377,11 @@ class KernelModel(Scores, TransformerMixin, Door):
             return restore(in_type(array, rows.dtype), like)
 
         self.kernel_, self.certificate_ = basis.kernel, result.certificate
+        if (error := result.certificate.score_error) is not None:
+            # Scores that underflow in the type of the rows are worth nothing.
+            least = weight**0.5 * float(np.finfo(rows.dtype).tiny / np.finfo(rows.dtype).eps)
+            error = np.where(np.sqrt(pairs.values) > least, error, np.nan)
+            self.certificate_ = replace(result.certificate, score_error=error)
         self.expansion_ = result.expansion
         self.eigenvalues_ = out(pairs.values)
         degrees = weight - 1 if self.center and weight > 1 else weight

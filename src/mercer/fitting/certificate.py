@@ -405,7 +405,7 @@ def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
     theta, Y = small_eigh(QAV[:, :k])
     R, total = AV - Q @ QAV, float(A.diagonal().sum())
     seen = Evidence(theta, Y.T @ self_product(R[:, :k]) @ Y, operator.square())
-    noise = Rounding(slack, slack, 2e-8 * exact.scale).scaled(1 / unit)
+    noise = replace(exact.roundings()[0], matrix=slack, product=slack).scaled(1 / unit)
     sure = seen.rests(len(Q), total / unit, True, noise)
     if not features:
         # What the span has beyond these components, and what it leaves out.

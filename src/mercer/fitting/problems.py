@@ -443,8 +443,10 @@ class ColumnProblem(ReducedProblem):
         # A vector is its scores over sqrt(l), and their rounding is that of the largest.
         top = float(np.max(pairs.values, initial=0.0))
         growth = np.sqrt(top / np.where(pairs.values > 0, pairs.values, top or 1.0))
-        rounded = replace(pairs, residuals=pairs.residuals + self.rounding * self.total * growth)
-        return certify(rounded, self.size, self.total, (Rounding(),), definite=True)
+        off = self.rounding * self.total
+        rounded = replace(pairs, residuals=pairs.residuals + off * growth)
+        known = (Rounding(off, off, (off * self.total) ** 0.5),)
+        return certify(rounded, self.size, self.total, known, definite=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -499,7 +501,7 @@ class FourierProblem(Problem):
 
     def result(self, pairs: Eigenpairs) -> Result:
         grid, n, slack = self.basis.frequencies, self.sums.count, self.slack
-        rounding = Rounding(slack, slack, EPS**0.5 * self.scale)
+        rounding = Rounding(slack, slack, 2 * (slack * self.scale) ** 0.5)
         off = {"above": n * grid.alias, "below": n * (grid.cut + grid.alias / 2)}
         certificate = certify(pairs, self.size, self.total, (rounding,), definite=True, **off)
         return Result(self.expand(pairs), certificate, pairs)
@@ -517,11 +519,12 @@ def roundings_of(
     for level in range(1 + max((seen.level for seen in evidence), default=0)):
         used = used.draft if level else basis
         eps = float(np.finfo(dtype_name(used.dtype)).eps)
-        # Products in single precision are no part of the matrix that they are evidence of.
-        length = basis.size if used.dtype == np.float64 else 1
-        sums = eps * (SUM_ROUNDING * length**0.5 + ENTRY_ROUNDING)
-        matrix = (used.rounding() + sums) * size
-        found.append(Rounding(matrix, eps * size, 2 * EPS**0.5 * size, trace))
+        # Products in single precision are no part of the matrix that they are evidence of, and
+        # squares are of the very tiles that they are made with.
+        entry, double = used.rounding(), used.dtype == np.float64
+        sums = eps * (SUM_ROUNDING * (basis.size if double else 1) ** 0.5 + ENTRY_ROUNDING)
+        root = 2 * ((entry if double else 0.0) + 4 * EPS) ** 0.5 * size
+        found.append(Rounding((entry + sums) * size, eps * size, root, trace))
     return tuple(found)
 
 
