@@ -244,7 +244,7 @@ def attribution(
     ax.set_yticks(range(len(order)), [found.columns[i] for i in order])
     ax.invert_yaxis()
     ax.set_xlabel("change of the score per standard deviation", loc="right")
-    name = "all components" if component is None else found.components[component]
+    name = "all components" if component is None else f"component {component + 1}"
     ax.set_title(f"What drives {name}", fontsize="medium")
     if component is not None:
         ax.legend(fontsize="small", loc="lower right", title="with the column it")
