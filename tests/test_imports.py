@@ -32,11 +32,11 @@ LAYERS = [
 ]
 # Leaves: only estimators and what follows may import them; they import no estimator.
 LEAVES = {"datasets", "metrics"}
-# `model.save` is a method, and what it calls knows all models: imported when it is called. Kernels
-# of relatives join the registry of kernels, which imports them last.
+# `model.save` and `model.report` are methods, and what they call knows all models: imported when it
+# is called. Kernels of relatives join the registry of kernels, which imports them last.
 ON_CALL = {
     "kernels/__init__.py": {"relatives"},
-    "estimators/_door.py": {"saving"},
+    "estimators/_door.py": {"saving", "report"},
     "estimators/_model.py": {"saving"},
 }
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

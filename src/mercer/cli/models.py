@@ -15,7 +15,6 @@ from .._tables import short, text_table
 from ..compute import format_bytes
 from ..files import FillMissing, open_source, read_table
 from ..files.base import READ_ROWS, listed
-from ..plot.axes import dense
 from ..progress import RowBar
 from ..saving import ModelFileError, load, read_extra, read_header, save
 from .failures import JobError, UsageError
@@ -153,15 +152,13 @@ class TableModel:
         if texts is not None:
             rows: Any = table.mixed(texts)
             return table, rows, {name: rows[name] for name in rows.columns} | table.others()
-        rows, shown, source = table.read(), None, table.source
+        rows, source = table.read(), table.source
+        if table.columns is None:
+            return table, rows, table.others()
+        shown = rows
         if isinstance(source, FillMissing):  # what was missing is shown as that
             shown = np.concatenate(list(source.source.pieces(READ_ROWS)))
-        named = (
-            {}
-            if table.columns is None
-            else matrix_columns(dense(rows) if shown is None else shown, table.columns)
-        )
-        return table, rows, named | table.others()
+        return table, rows, matrix_columns(shown, table.columns) | table.others()
 
     def texts(self) -> list[str] | None:
         """The columns of texts that the model was fitted to; None if it was fitted to numbers."""
@@ -327,7 +324,7 @@ def report(args: Namespace) -> Result:
     prepared = TableModel.load(args.model, "report", mixed=True)
     table, rows, columns = prepared.whole_table(args)
     color = args.color if args.color is None or args.color in columns else from_file(args, columns)
-    named = columns.pop(args.id, None) if args.id else table.files.get("file")
+    named = columns.pop(args.id or next(iter(table.files), ""), None)
     write_report(
         prepared.model,
         rows,

@@ -1,25 +1,34 @@
-"""What a report shows, gathered from a model and rows: numbers only, no HTML."""
+"""A report, and what it shows: numbers gathered from a model and rows, no HTML."""
 
 import math
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from numbers import Real
+from html import escape
+from numbers import Integral, Real
 from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
+from rich.progress import TextColumn
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
+from .._whole_file import whole_file
 from ..compute import is_sparse, to_numpy
+from ..estimators._door import Door
 from ..files import RowSource, is_arrow, open_source
 from ..hebbian import History
 from ..plot.axes import dense
 from ..plot.fits import QUANTITIES, curves
 from ..plot.rows import steps_along, walk
-from ..relatives.explaining import Attribution
+from ..progress import make_bar
+from ..relatives.explaining import Attribution, Significance
 from .words import lead, name_words, sentences
 
 # Components among which to choose axes, and rows of the table of outliers.
@@ -29,6 +38,8 @@ OUTLIERS = 20
 IMAGES, ROWS = 20_000, 200_000
 # Values of columns that a page holds: of very many columns the first ones are shown.
 VALUES = 8_000_000
+# Pixels of a report inside a notebook, and what is told of on the way to it.
+HEIGHT, STAGES = 860, 5
 # Rows whose gradients are averaged.
 ATTRIBUTION_ROWS = 300
 # Components to walk along, steps of each, and standard deviations to both sides.
@@ -71,13 +82,57 @@ class Walks:
     note: str
 
 
-class Content:
-    """Everything on the page, gathered and checked; for the parameters see `Report`.
+class Report:
+    """An interactive page of a fitted model and rows; a notebook shows it in place.
 
-    What a model does not have is None, and has no place on the page.
+    The page says in words what was fitted and how sure the numbers are, and shows the rows by
+    any two or three components, the spectrum, the passes where they were recorded, what each
+    component means by a walk of pre-images, and the rows that the components explain worst. Where
+    a model has none of one of these, the page is without.
+
+    The page holds values of the rows it shows: share it only with those who may see them.
+
+    Parameters
+    ----------
+    model : fitted estimator of mercer
+        A model loaded from a file serves as well.
+    X : array-like, sparse matrix, DataFrame, path or Arrow data of shape (n, n_features)
+        Rows to show, those of the fit or others; with a precomputed kernel their kernel with
+        the training rows. Errors are found for all of them. Of a table with names the model takes
+        its columns, and the others are shown.
+    columns : sequence of str or None, default=None
+        Names of the columns; None takes them from a DataFrame or from the fit.
+    table : DataFrame, mapping of str to array-like or None, default=None
+        Further columns of the rows, numbers, texts or dates, of any number of different values
+        and with missing ones: to color by, to search and to save.
+    colors : str, int, array-like of shape (n,) or None, default=None
+        What to color the points by at first: a column by name or number, or a value for every
+        row. Words, truth values and few whole numbers are groups; other numbers are a scale.
+    color_name : str or None, default=None
+        What the values in `colors` are called; None for the name of a Series or column.
+    images : (h, w), (h, w, channels) or None, default=None
+        Shape of a row as an image. Rows are then shown as thumbnails.
+    title : str or None, default=None
+        Heading of the page.
+    max_points : int or None, default=None
+        Points shown at most: the rows with the largest errors and a random sample of the rest.
+        None for 200,000, or 20,000 images.
+    history : history, mapping of str to history, or None, default=None
+        Passes to show, as `mercer.plot.convergence` takes them; None for the model's own.
+    row_names : sequence of str or None, default=None
+        What rows are called, such as the names of image files: shown, searched and exported.
+    significance : Significance or None, default=None
+        Of ``model.significance()``: shown beside the spectrum. None for what the model has kept
+        of the last one.
+    scaling : object with `apply` and `undo`, or None, default=None
+        How rows were scaled before the fit. X is given, and shown, as it was before.
+    verbose : int or None, default=None
+        1 shows what is being done as a bar, 2 as a line each minute; None for what the model has.
 
     Attributes
     ----------
+    html : str
+        The whole page.
     model, inner : fitted estimators
         The one given, and the kernel PCA that it holds if it holds one; else the same.
     lead : str
@@ -114,110 +169,165 @@ class Content:
     attribution : Attribution, str or None
         Columns that drive the components, or why that is not known.
     significance : Significance or None
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import KernelPCA
+    >>> X, species = load_iris(return_X_y=True)
+    >>> model = KernelPCA(3, kernel="rbf", gamma="median").fit(X)
+    >>> report = model.report(X, colors=species)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report.save(folder + "/iris.html").name
+    'iris.html'
     """
 
     def __init__(
         self,
-        model,
-        X,
-        columns,
-        table,
-        colors,
-        color_name,
-        images,
-        title,
-        max_points,
-        history,
-        row_names,
-        significance,
-        scaling,
-        tell,
+        model: Any,
+        X: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        table: Mapping[str, Any] | Any = None,
+        colors: Any = None,
+        color_name: str | None = None,
+        images: Any = None,
+        title: str | None = None,
+        max_points: int | None = None,
+        history: Any = None,
+        row_names: Sequence[str] | None = None,
+        significance: Significance | None = None,
+        scaling: Any = None,
+        verbose: int | None = None,
     ):
-        check_points(max_points)
-        facts = vars(model)
-        self.model = model
-        self.inner = inner = facts.get("best_estimator_") or facts.get("model_") or model
-        X, columns, others = with_others(model, X, columns, table)
-        precomputed, mixed = inner._is_precomputed(), model._encoding is not None
-        given = X if scaling is None else scaling.apply(X)
-        own = given if inner is model else model._encoded(given, False)
-        tell("scores")
-        S = dense(inner.transform(own))
-        if not S.shape[1]:
-            raise ValueError(
-                "The model kept no component, so that there is nothing to show. Fit it to rows "
-                "that are not all equal."
-            )
-        tell("errors")
-        known = offers(inner, "reconstruction_error") and not precomputed
-        errors = dense(inner.reconstruction_error(own)) if known else None
-        if offers(model, "predict"):
-            name, words = LABELS.get(model.__sklearn_tags__().estimator_type, ("label", {}))
-            labels = dense(model.predict(given))
-            others[name] = np.array([words.get(one, str(one)) for one in labels.tolist()])
-            colors = name if colors is None else colors
-        self.names = column_names(model, X, columns)
-        X = X if mixed else plain_rows(X)
-        n, d = X.shape
-        self.shape = check_images(images, d)
-        if row_names is not None and len(row_names) != n:
-            raise ValueError(f"row_names has {len(row_names)} names, and X has {n} rows.")
-        most = int(max_points or (IMAGES if self.shape else ROWS))
-        most_errors = min(OUTLIERS, most)
-        worst = np.arange(0) if errors is None else np.argsort(-errors, kind="stable")[:most_errors]
-        self.index = index = rows_to_show(n, worst, most)
-        rows = None if mixed else X[index]
-        hidden = precomputed or self.shape
-        shown = [] if hidden else self.names[: max(1, VALUES // index.size)]
-        self.left_out = 0 if hidden else d - len(shown)
-        values = {
-            name: dense(X[name])[index] if rows is None else dense(rows[:, [k]]).ravel()
-            for k, name in enumerate(shown)
-        }
-        for name, column in others.items():
-            values[name] = one_each(column, n, f"The column {name!r}")[index]
-        color = color_of(colors, color_name, self.names, X, values, index)
-        self.columns = [Column.of(name, column, name == color) for name, column in values.items()]
-        self.colored = next((one for one in self.columns if one.name == color), None)
-        r = S.shape[1]
-        self.title = title or f"{name_words(model)} of {n:,} rows"
-        self.lead = lead(inner, r, index.size)
-        self.sentences = sentences(model, inner, r, n, index.size)
-        self.scores = S[index, :COMPONENTS]
-        certificate = vars(inner).get("certificate_")
-        self.score_errors = None
-        if certificate is not None and certificate.score_error is not None:
-            sizes = np.sqrt(np.mean(np.square(S, dtype=float), axis=0))
-            self.score_errors = (dense(certificate.score_error) * sizes)[:COMPONENTS]
-        self.errors = None if errors is None else errors[index]
-        self.outliers = np.searchsorted(index, worst)
-        self.rows = dense(rows) if self.shape else None
-        self.row_names = None
-        if row_names is not None:
-            self.row_names = [str(name) for name in np.asarray(row_names)[index]]
-        tell("pre-images")
-        self.walks = take_walks(inner, scaling)
-        self.history = recorded(inner, history)
-        self.significance = significance or vars(inner).get("significance_")
-        self.attribution: Attribution | str | None = None
-        tell("columns that drive components")
-        if offers(inner, "attribute"):
-            try:
-                found = inner.attribute(max_rows=ATTRIBUTION_ROWS)
-                self.attribution = replace(found, columns=tuple(self.names))
-            except ValueError as error:
-                self.attribution = str(error)
+        from .page import render  # which knows reports
+
+        check_model(model)
+        if max_points is not None and not (isinstance(max_points, Integral) and max_points > 0):
+            raise ValueError(f"max_points={max_points!r} must be a whole number of at least 1.")
+        verbose = model.verbose if verbose is None else verbose
+        bar = make_bar(TextColumn("{task.fields[state]}"), 20, lines=verbose == 2)
+        task = bar.add_task("report", total=STAGES, state="")
+
+        def tell(state: str) -> None:
+            bar.update(task, advance=1, state=state)
+
+        with bar if verbose else nullcontext():
+            facts = vars(model)
+            self.model = model
+            self.inner = inner = facts.get("best_estimator_") or facts.get("model_") or model
+            able = dir(inner)
+            X, columns, others = with_others(model, X, columns, table)
+            precomputed, mixed = inner._is_precomputed(), model._encoding is not None
+            given = X if scaling is None else scaling.apply(X)
+            own = given if inner is model else model._encoded(given, False)
+            tell("scores")
+            S = dense(inner.transform(own))
+            if not S.shape[1]:
+                raise ValueError(
+                    "The model kept no component, so that there is nothing to show. Fit it to rows "
+                    "that are not all equal."
+                )
+            tell("errors")
+            known = "reconstruction_error" in able and not precomputed
+            errors = dense(inner.reconstruction_error(own)) if known else None
+            if "predict" in dir(model):
+                name, words = LABELS.get(model.__sklearn_tags__().estimator_type, ("label", {}))
+                labels = dense(model.predict(given))
+                others[name] = np.array([words.get(one, str(one)) for one in labels.tolist()])
+                colors = name if colors is None else colors
+            self.names = column_names(model, X, columns)
+            X = X if mixed else plain_rows(X)
+            n, d = X.shape
+            self.shape = check_images(images, d)
+            if row_names is not None and len(row_names) != n:
+                raise ValueError(f"row_names has {len(row_names)} names, and X has {n} rows.")
+            most = int(max_points or (IMAGES if self.shape else ROWS))
+            order = np.argsort([] if errors is None else -errors, kind="stable")
+            worst = order[: min(OUTLIERS, most)]
+            self.index = index = rows_to_show(n, worst, most)
+            rows = None if mixed else X[index]
+            hidden = precomputed or self.shape
+            shown = [] if hidden else self.names[: max(1, VALUES // index.size)]
+            self.left_out = 0 if hidden else d - len(shown)
+            values = {
+                name: dense(X[name])[index] if rows is None else dense(rows[:, [k]]).ravel()
+                for k, name in enumerate(shown)
+            }
+            for name, column in others.items():
+                values[name] = one_each(column, n, f"The column {name!r}")[index]
+            color = color_of(colors, color_name, self.names, X, values, index)
+            self.columns = [
+                Column.of(name, column, name == color) for name, column in values.items()
+            ]
+            self.colored = next((one for one in self.columns if one.name == color), None)
+            r = S.shape[1]
+            self.title = title or f"{name_words(model)} of {n:,} rows"
+            self.lead = lead(inner, r, index.size)
+            self.sentences = sentences(model, inner, r, n, index.size)
+            self.scores = S[index, :COMPONENTS]
+            certificate = vars(inner).get("certificate_")
+            self.score_errors = None
+            if certificate is not None and certificate.score_error is not None:
+                sizes = np.sqrt(np.mean(np.square(S, dtype=float), axis=0))
+                self.score_errors = (dense(certificate.score_error) * sizes)[:COMPONENTS]
+            self.errors = None if errors is None else errors[index]
+            self.outliers = np.searchsorted(index, worst)
+            self.rows = dense(rows) if self.shape else None
+            self.row_names = None
+            if row_names is not None:
+                self.row_names = [str(name) for name in np.asarray(row_names)[index]]
+            tell("pre-images")
+            self.walks = take_walks(inner, scaling)
+            self.history = recorded(inner, history)
+            self.significance = significance or vars(inner).get("significance_")
+            self.attribution: Attribution | str | None = None
+            tell("columns that drive components")
+            if "attribute" in able:
+                try:
+                    found = inner.attribute(max_rows=ATTRIBUTION_ROWS)
+                    self.attribution = replace(found, columns=tuple(self.names))
+                except ValueError as error:
+                    self.attribution = str(error)
+            tell("page")
+            self.html = render(self)
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the page to a file, whole or not at all, and return its path."""
+        with whole_file(path) as file:
+            # What UTF-8 cannot hold, such as half of a surrogate pair, is named by number.
+            file.write(self.html.encode("utf-8", "xmlcharrefreplace"))
+        return Path(path)
+
+    def _repr_html_(self) -> str:
+        # A frame of its own keeps the page's style and policy apart from the notebook's.
+        return (
+            f'<iframe srcdoc="{escape(self.html)}" width="100%" height="{HEIGHT}" '
+            'sandbox="allow-scripts allow-downloads" frameborder="0"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return f"Report of {len(self.html) / 1e6:.1f} MB; save(path) writes it"
 
 
-def offers(model, method: str) -> bool:
-    """Whether an estimator has a method."""
-    return method in dir(model)
-
-
-def check_points(most) -> None:
-    """Raise ValueError unless so many points can be shown."""
-    if most is not None and (not isinstance(most, int | np.integer) or most < 1):
-        raise ValueError(f"max_points={most!r} must be a whole number of at least 1.")
+def check_model(model) -> None:
+    """Raise TypeError for what has no report, with what to do instead."""
+    if not isinstance(model, BaseEstimator):
+        raise TypeError(f"A report needs a fitted model, and got {model!r}.")
+    if not isinstance(model, Door):
+        raise TypeError(
+            f"A report needs an estimator of mercer, such as mercer.KernelPCA, and got "
+            f"{type(model).__name__}."
+        )
+    check_is_fitted(model)
+    if not model.__sklearn_tags__().input_tags.two_d_array:
+        known = "X_fit_" if "X_fit_" in vars(vars(model)["model_"] or model) else "X_sample_"
+        raise TypeError(
+            f"{type(model).__name__} works on images, which are no rows to show. Show the patches "
+            f"that it has learned from: model.model_.report(model.model_.{known}, images=(7, 7)), "
+            "with the size of a patch."
+        )
 
 
 def with_others(model, X, columns, table) -> tuple[Any, Any, dict]:
@@ -230,7 +340,7 @@ def with_others(model, X, columns, table) -> tuple[Any, Any, dict]:
         if names and X.columns not in (None, names):
             X = open_source(source, columns=names)
         return X, columns or X.columns, X.others() | others
-    known = list(getattr(X, "columns", ()))
+    known = list(X.columns) if "columns" in dir(X) else []
     if names and set(names) < set(known):
         others = {str(name): X[name] for name in known if name not in names} | others
         X = X[names]
@@ -298,7 +408,7 @@ def rows_to_show(n: int, worst, most: int) -> np.ndarray:
 
 def take_walks(model, scaling) -> Walks | str | None:
     """Walks along the leading components, or why the model has no way back to rows."""
-    if not offers(model, "inverse_transform") or "explained_variance_" not in vars(model):
+    if "inverse_transform" not in dir(model) or "explained_variance_" not in vars(model):
         return None
     deviations = np.sqrt(np.maximum(dense(model.explained_variance_).astype(float), 0.0))
     count = min(WALKED, deviations.size, max(1, WALK_NUMBERS // (STEPS * model.n_features_in_)))
@@ -381,7 +491,7 @@ def unwrapped(values: np.ndarray) -> np.ndarray:
         return values
     present = [value for value in values.tolist() if not is_missing(value)]
     if present and all(isinstance(value, Real) and value is not True for value in present):
-        wanted, blank = "f8", np.nan
+        wanted, blank = "f8", cast(Any, np.nan)
     elif present and all(isinstance(one, date) or DATE.fullmatch(str(one)) for one in present):
         wanted, blank = "datetime64[ms]", np.datetime64("NaT")
     else:
@@ -431,4 +541,4 @@ def color_of(colors, name, names, X, values: dict, index) -> str | None:
         )
     if name:
         values[name] = values.pop(colors)
-    return name or colors
+    return str(name or colors)

@@ -22,7 +22,7 @@ from ..estimators._output import summary_rows
 from ..fitting.certificate import confidence_text
 from ..plot.axes import dense
 from .charts import bar_chart, convergence_chart, spectrum_chart
-from .content import Column, Content, Walks
+from .content import Column, Report, Walks
 
 # In the order in which they need each other.
 SCRIPTS = (
@@ -44,7 +44,7 @@ LEVEL = 2
 HARMLESS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
-def render(content: Content) -> str:
+def render(content: Report) -> str:
     """The whole file as a text."""
     style = asset("page.css")
     scripts = "\n".join(asset(f"{name}.js") for name in SCRIPTS.split())
@@ -95,7 +95,7 @@ def policy(script: str, style: str) -> str:
     )
 
 
-def page_data(content: Content) -> dict:
+def page_data(content: Report) -> dict:
     """What the scripts need, arrays packed."""
     shape, walks = content.shape, content.walks
     off = [] if content.score_errors is None else content.score_errors.tolist()
@@ -157,7 +157,7 @@ def pack(array, kind: str) -> dict:
         Type of the numbers in the page.
     """
     flat = np.ascontiguousarray(array, dtype=f"<{kind}")
-    return {"kind": kind, "data": base64.b64encode(zlib.compress(flat, LEVEL)).decode()}
+    return {"kind": kind, "data": base64.b64encode(zlib.compress(flat.data, LEVEL)).decode()}
 
 
 def script_json(value) -> str:
@@ -189,7 +189,7 @@ def thumbnails(rows, shape, low: float, high: float) -> np.ndarray:
     return to_bytes(pixels, low, high)
 
 
-def spectrum(content: Content) -> str:
+def spectrum(content: Report) -> str:
     """The chart of the eigenvalues, the same numbers as a table, and which stand above noise."""
     known, found = vars(content.inner), content.significance
     if "eigenvalues_" not in known:
@@ -225,7 +225,7 @@ def spectrum(content: Content) -> str:
     return text
 
 
-def convergence(content: Content) -> str:
+def convergence(content: Report) -> str:
     """The chart of the passes, where they were recorded."""
     if content.history is None:
         return ""
@@ -233,7 +233,7 @@ def convergence(content: Content) -> str:
     return f"<p>The {escape(label)} after each pass.</p>{convergence_chart(named, label)}"
 
 
-def walk_note(content: Content) -> str:
+def walk_note(content: Report) -> str:
     """What there is to say of the pre-images."""
     if isinstance(content.walks, str):
         return f"<h2>What a component means</h2><p>There is no walk: {escape(content.walks)}</p>"
@@ -241,7 +241,7 @@ def walk_note(content: Content) -> str:
     return f'<p class="help">{note}</p>' if note else ""
 
 
-def outliers(content: Content) -> str:
+def outliers(content: Report) -> str:
     """Rows with the largest errors, each with a button that the scripts listen to."""
     colored = content.colored
     if content.errors is None:
@@ -267,7 +267,7 @@ def outliers(content: Content) -> str:
     )
 
 
-def attribution(content: Content) -> str:
+def attribution(content: Report) -> str:
     """Bars of the columns that drive all components, and a table for each of them."""
     found = content.attribution
     if found is None:
@@ -286,7 +286,7 @@ def attribution(content: Content) -> str:
     )
 
 
-def facts(content: Content) -> str:
+def facts(content: Report) -> str:
     """What was fitted, the certificate, and the parameters of the fit."""
     model, inner = content.model, content.inner
     known = summary_rows(model)
