@@ -31,7 +31,9 @@ from matplotlib import pyplot as plt  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-SITE = sorted(DOCS.rglob("*.md"))
+SITE = sorted(
+    {*DOCS.rglob("*.md")} - {*DOCS.glob("gallery/**/*"), *DOCS.glob("api/generated/**/*")}
+)
 sys.path.append(str(DOCS / "_ext"))
 import names  # noqa: E402
 
@@ -135,6 +137,12 @@ def test_denoised_digits_are_those_of_the_reproduction():
     page = (DOCS / "denoising.md").read_text()
     told = {name: re.search(rf"^\| {name}.*? \| ([\d.]+) \|", page, re.M)[1] for name in wanted}
     assert told == {name: f"{value:.3f}" for name, value in wanted.items()}
+
+
+def test_pages_stay_short():
+    """A page that is read is worth more than one that is complete."""
+    words = sum(len(path.read_text().split()) for path in SITE)
+    assert words <= 30_000, f"{words:,} words: say a thing once, and link to it."
 
 
 def test_every_picture_is_used():
