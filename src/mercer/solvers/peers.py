@@ -46,8 +46,9 @@ PROBES, MISSED = 8, 1e-10
 # Products, over the vectors that ARPACK keeps, from which on eigenvalues are too near to each other
 # for so few steps: one more component is searched for, which takes about as long as all did.
 SLOW = 5
-# Before them, of so many components and rows, a block of some vectors more than components.
-SPARE, MANY, MANY_ROWS = 16, 10, 800
+# Before them a block of some vectors more than components, where scikit-learn takes longer all the
+# same: of so many rows, for many components or for any number.
+SPARE, MANY, MANY_ROWS, ROWS = 16, 10, 800, 1500
 # Restarts after which the pairs that ARPACK has are taken out and it begins anew.
 RESTARTS = 300
 # Residual, as a share of its eigenvalue, to which a pair is found where no larger one is given: a
@@ -211,7 +212,7 @@ class Arpack(Solver):
         total = float(matrix.diagonal().sum()) if formed else 0.0
         square = float(np.vdot(matrix.T, matrix.T)) if formed else operator.square()
         # A block beside them can prove that none is missed; of few it would take as long as they.
-        worth = formed and r >= MANY and n >= MANY_ROWS
+        worth = formed and n >= (MANY_ROWS if r >= MANY else ROWS)
         for _ in range(r + 2):
             Q, AQ, proven, top = U, block(U), False, float(np.max(np.abs(values), initial=0.0))
             least, AU = np.min(values, initial=top), AQ
