@@ -115,3 +115,45 @@ def test_errors_are_one_family():
         KernelPCA().fit([[1, 2], [3]])
     with pytest.raises(MercerError):
         mercer.load(__file__)
+
+
+NARROW = {
+    "KernelPCA": lambda **k: mercer.KernelPCA(3, kernel="rbf", **k),
+    "landmarks": lambda **k: mercer.KernelPCA(3, kernel="rbf", basis=Landmarks(40), **k),
+    "NoveltyDetector": lambda **k: mercer.NoveltyDetector(3, **k),
+    "StreamingKernelPCA": lambda **k: mercer.StreamingKernelPCA(3, kernel="rbf", **k),
+    "HebbianKernelPCA": lambda **k: mercer.HebbianKernelPCA(3, kernel="rbf", **k),
+    "SupervisedKernelPCA": lambda **k: mercer.SupervisedKernelPCA(1, kernel="rbf", **k),
+}
+
+
+@pytest.mark.parametrize("name", NARROW)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_width_that_makes_the_kernel_matrix_the_identity(name, seed):
+    """One warning, which names a width that would do; none with that width, nor with others."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.choice([3, 20, 60]))
+    X = rng.standard_normal((150, d)) * float(rng.choice([0.01, 1.0, 100.0]))
+    y = np.arange(150) % 3
+    measured = mercer.kernels.RBF("median").resolve(X).gamma
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        NARROW[name](gamma=1e4 * measured, random_state=0).fit(X, y)
+    told = [str(one.message) for one in told if "too large" in str(one.message)]
+    assert len(told) == 1
+    assert "gamma='median'" in told[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for factor in (0.1, 1.0, 2.0):
+            NARROW[name](gamma=factor * measured, random_state=0).fit(X, y)
+
+
+def test_a_stream_says_once_that_its_kernel_is_too_narrow():
+    X = np.random.default_rng(0).standard_normal((90, 5))
+    for make in (mercer.StreamingKernelPCA, mercer.HebbianKernelPCA):
+        model = make(2, kernel="rbf", gamma=1e4, random_state=0)
+        with pytest.warns(mercer.exceptions.MercerWarning, match="gamma=10000 is too large"):
+            model.partial_fit(X[:30])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.partial_fit(X[30:60]).partial_fit(X[60:])

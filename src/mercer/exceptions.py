@@ -3,6 +3,7 @@
 import contextlib
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,14 @@ class MercerWarning(UserWarning):
 
 class TableWarning(MercerWarning):
     """A table was read in one of several ways that make sense."""
+
+
+@contextlib.contextmanager
+def trials() -> Iterator[None]:
+    """Fits that only try a width: that it is wrong is no news."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "gamma=", MercerWarning)
+        yield
 
 
 def tell(message: str, category: type[Warning] = MercerWarning) -> None:

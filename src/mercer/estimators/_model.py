@@ -17,6 +17,7 @@ from ..compute import array_namespace, is_sparse, on_device_of, restore, to_nump
 from ..compute.arrays import Array, Same, is_on_device
 from ..compute.linalg import peak_signs
 from ..exceptions import tell
+from ..fitting.choosing import WIDTH_ROWS, warn_of_width
 from ..fitting.expansion import KernelExpansion, errors_of, scores_of
 from ..fitting.sampling import sampled_numbers
 from ..fitting.task import MODEL_ROWS
@@ -32,6 +33,9 @@ from ._sklearn import TransformerMixin
 # Of the rows that a model keeps, those whose scores say which sign a component gets, and those that
 # tell how much a column varies.
 SIGN_ROWS, SCALE_ROWS = 500, 2000
+# The first eigenvalue over the mean of all below which the width of the kernel is looked at, and
+# rows at least.
+FLAT, FEWEST = 4, 10
 # Variance below this share of the kernel's own size is rounding.
 ZERO_VARIANCE = 1e-14
 NO_VARIANCE = (
@@ -408,6 +412,14 @@ class KernelModel(Scores, TransformerMixin, Door):
             tell(INDEFINITE.format(self.kernel_))
         elif problem.total <= ZERO_VARIANCE * problem.scale:
             tell(NO_VARIANCE)
+        self._warn_of_width(problem.count)
+
+    def _warn_of_width(self, count: int) -> None:
+        """Say so where the kernel matrix of so many rows is the identity, or nearly so."""
+        shares = to_numpy(self.explained_variance_ratio_)[:1]
+        if count >= FEWEST and shares.size and 0 < shares[0] * count <= FLAT:
+            rows = on_host(self._rows_or_own(None).sample(WIDTH_ROWS, 0))
+            warn_of_width(self.kernel_, rows, count, alike=False)
 
     def _set_gamma(self, d: int):
         fallback = self.gamma if isinstance(self.gamma, Real) else 1.0 / d

@@ -1,5 +1,7 @@
 """What leaves a fitted model: scores in the container asked for, and its summary in a notebook."""
 
+from operator import attrgetter
+
 from sklearn import get_config
 
 from .._tables import html_table
@@ -35,10 +37,10 @@ def summary_rows(model) -> list[list[str]]:
     """What a fitted model is and how good, as names and texts; none of one not fitted."""
     facts = vars(model)
     rows = [[title, text(facts[name])] for name, title, text in FACTS if name in facts]
-    known = getattr(model, "certificate_", None)
-    if known is not None:
-        told = known.summary()
-        rows += [["certificate" if name == "kind" else name, text] for name, text in told]
+    inner = facts.get("model_") or facts.get("best_estimator_") or model
+    if "certificate_" in vars(inner):
+        known = inner.certificate_.summary()
+        rows += [["certificate" if name == "kind" else name, text] for name, text in known]
     return rows
 
 
@@ -50,7 +52,7 @@ def summary_html(model) -> str:
 
 def certificate_of(name: str) -> property:
     """`certificate_` of an estimator that keeps a fitted model under this name."""
-    return property(lambda self: getattr(self, name).certificate_, doc="That of the model within.")
+    return property(attrgetter(f"{name}.certificate_"), doc="That of the model within.")
 
 
 def basis_text(basis) -> str:

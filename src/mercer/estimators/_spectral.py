@@ -1,6 +1,5 @@
 """What spectral methods share: affinities by name, their eigenproblem, functions of new rows."""
 
-from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,10 +7,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import bases
 from ..bases.fourier import row_range, why_not
-from ..compute import format_bytes, is_sparse, make_engine, restore, to_numpy
+from ..compute import format_bytes, is_sparse, make_engine, restore
 from ..compute.arrays import Array
 from ..exceptions import tell
-from ..fitting.choosing import automatic_grid, solve_planned, warn_unconverged
+from ..fitting.choosing import (
+    WIDTH_ROWS,
+    automatic_grid,
+    solve_planned,
+    warn_of_width,
+    warn_unconverged,
+)
 from ..fitting.costs import Workload, fourier, grid_solver
 from ..fitting.problems import thinned
 from ..kernels import KERNELS, Hollow, Kernel, Precomputed
@@ -30,9 +35,6 @@ NEIGHBORS = {"nearest_neighbors": False, "precomputed_nearest_neighbors": True}
 # Transforms of all rows that a grid takes, in units of that of a fit, and seconds of one core that
 # landmarks take for a row: three passes of what was measured for 500 of them.
 GRID_PASSES, LANDMARK_SECONDS = 3, 5e-5
-# Rows on which the width of a kernel is judged, the affinity with all others below which most rows
-# are alone, and the affinity above which two rows are alike.
-WIDTH_ROWS, ALONE, ALIKE = 500, 1e-2, 1 - 1e-7
 # Bytes that a graph was seen to take for each neighbor of a row, what finds and solves it included.
 GRAPH_BYTES = 88
 # Columns up to which there are grids.
@@ -74,7 +76,7 @@ class SpectralInput(Door):
             X = engine.place(X)
             problem = self._problem(self._build_basis(X, engine, rng, r), X)
             pairs = self._solve(problem, X, r, float(tol), engine, rng, progress)
-        warn_of_width(self.kernel_, X)
+        warn_of_width(self.kernel_, thinned(X, WIDTH_ROWS), X.shape[0])
         warn_unconverged(pairs, float(tol))
         map_, V = problem.assemble(pairs, X)
         self.certificate_ = problem.certificate(pairs, V, self._power())
@@ -250,25 +252,3 @@ class SpectralInput(Door):
         """In a fit by the parameter `device`; later, where the fitted basis is."""
         asked = self.device != "cpu" and not super()._is_precomputed()
         return asked if reset else self.map_.basis.engine.device is not None
-
-
-def warn_of_width(kernel: Kernel, X: Array) -> None:
-    """Say so where affinities tell nothing: most rows are near themselves alone, or all are alike.
-
-    Of many rows some are looked at, whose affinities stand for those with all.
-    """
-    if not kernel.measures_distance:
-        return
-    rows = thinned(X, WIDTH_ROWS)
-    K, more = to_numpy(kernel(rows, dtype=np.float64)), (X.shape[0] - 1) / max(rows.shape[0] - 1, 1)
-    others = float(np.median(K.sum(axis=1) - K.diagonal())) * more
-    narrow, alike = others < ALONE, ALIKE < float(K.min(initial=1.0)) < 1
-    if narrow or alike:
-        measured = copy(kernel)
-        measured.gamma = "median"
-        size, what = ("large", "most have no") if narrow else ("small", "all have the same")
-        tell(
-            f"gamma={kernel.gamma:g} is too {size} for these data: of their rows {what} affinity "
-            "with others, or nearly so, and nothing tells them apart. Give gamma='median', "
-            f"{measured.resolve(rows).gamma:.2g} here, or one near it, or scale the data."
-        )

@@ -411,6 +411,8 @@ class HebbianKernelPCA(KernelModel):
             self.certificate_ = known = replace(known, indefinite=met)
         if known.indefinite:
             tell(INDEFINITE.format(basis.kernel))
+        if first:
+            self._warn_of_width(self.n_samples_seen_)
         return self
 
     def _stream_for(self, rows, first: bool) -> hebbian.GrowingHebbian:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..bases import BasisRecipe, FourierGrid
 from ..compute import parse_bytes, restore, to_numpy
 from ..compute.arrays import Array, is_on_device
-from ..exceptions import tell
+from ..exceptions import tell, trials
 from ..kernels import KERNELS, Kernel
 from ._door import (
     AT_LEAST_1,
@@ -205,7 +205,8 @@ class NoveltyDetector(OutlierMixin, Door):
         distances = kernel.diag(sample) - 2 * kernel(sample).mean(axis=1)
         chosen = least(distances, max(2, len(sample) // 2))
         for _ in range(CONCENTRATIONS):
-            model = self._model(len(chosen), rng).fit(sample[chosen])
+            with trials():
+                model = self._model(len(chosen), rng).fit(sample[chosen])
             before, chosen = chosen, least(model.reconstruction_error(sample), count)
             if np.array_equal(before, chosen):
                 break

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._tables import html_table, text_table
 from ..bases.fourier import FourierGrid, SharedGrid
 from ..compute.arrays import Array, Same
-from ..exceptions import tell
+from ..exceptions import tell, trials
 from ..kernels import KERNELS, Kernel, Laplacian
 from ..preimage import FixedPoint, choose_preimage
 from ..preimage.base import total_std
@@ -340,7 +340,8 @@ class Trial:
 
     def errors(self, model: KernelPCA, ranks: list[int]) -> list[float]:
         """The error at every number of components, from one fit."""
-        model = model.fit(self.X)
+        with trials():
+            model = model.fit(self.X)
         most = model.expansion_.n_components
         return [self.error(self._restored(model, r)) if r <= most else np.nan for r in ranks]
 

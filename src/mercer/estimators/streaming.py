@@ -342,6 +342,8 @@ class StreamingKernelPCA(KernelModel):
         judged = whole and sample_weight is None and self.forgetting == 1
         model._adopt_stream(state, history, engine, X, source, judged)
         model._warn()
+        if afresh:
+            model._warn_of_width(model.n_samples_seen_)
         become(self, model)
         return self
 

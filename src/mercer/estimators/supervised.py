@@ -252,6 +252,7 @@ class SupervisedKernelPCA(KernelPCA):
         self.explained_variance_ = out(result.variances / degrees)
         ratio = np.minimum(result.variances / max(problem.variance, tiny), 1.0)
         self.explained_variance_ratio_ = out(ratio)
+        self._warn_of_width(problem.count)
 
     def _limit(self, problem) -> str:
         return super()._limit(problem) if self.unsupervised else "the rank of the target kernel"

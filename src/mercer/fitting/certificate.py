@@ -35,7 +35,7 @@ class Certificate:
         ``|K'u - l u|`` of every pair.
     captured_variance : (float, float) or None
         The share of the total variance that the kept components are known to hold; None where
-        eigenvalues are no variances, as those of affinities and correlations.
+        eigenvalues are no variances, as those of affinities.
     converged : bool
         Whether the residuals reached the tolerance asked for.
     n_passes : int

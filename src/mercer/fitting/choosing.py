@@ -21,7 +21,7 @@ from .. import bases, solvers
 from .._tables import html_table, text_table
 from ..bases.fourier import MOST_COLUMNS, row_range
 from ..bases.points import DRAFT_SPREAD
-from ..compute import TiledEngine, format_bytes, is_sparse
+from ..compute import TiledEngine, format_bytes, is_sparse, to_numpy
 from ..exceptions import tell
 from ..kernels import Kernel, Precomputed
 from ..operators import in_ordinary_units
@@ -41,6 +41,9 @@ FIRST_COMPONENTS = 16
 TIMES_FASTER, SECONDS_SAVED = 2.5, 2.0
 # Seconds that LAPACK may take in place of another solver without a word.
 SOON = 2.0
+# Rows on which the width of a kernel is judged, the affinity with all others below which most rows
+# are alone, and the affinity above which two rows are alike.
+WIDTH_ROWS, ALONE, ALIKE = 500, 1e-2, 1 - 1e-7
 ONLY = "the only exact method for this within the memory budget"
 NONE = "no exact method fits the memory budget"
 # Methods whose results are near exact at best.
@@ -573,6 +576,27 @@ def follow(plan: Plan, problem, engine, rng, progress, may_fall_back=True):
 def residual_share(pairs) -> float:
     """The largest residual as a share of the first eigenvalue."""
     return float(max(pairs.residuals) / max(abs(pairs.values[0]), 1e-300))
+
+
+def warn_of_width(kernel: Kernel, rows: Any, n: int, alike: bool = True) -> None:
+    """Say so where affinities tell nothing: most rows are near themselves alone, or all are alike.
+
+    Some of n rows are looked at, whose affinities stand for those with all.
+    """
+    if not kernel.measures_distance:
+        return
+    K = to_numpy(kernel(rows, dtype=np.float64))
+    others = float(np.median(K.sum(axis=1) - K.diagonal())) * (n - 1) / max(rows.shape[0] - 1, 1)
+    narrow, alike = others < ALONE, alike and ALIKE < float(K.min(initial=1.0)) < 1
+    if narrow or alike:
+        measured = copy(kernel)
+        measured.gamma = "median"
+        size, what = ("large", "most have no") if narrow else ("small", "all have the same")
+        tell(
+            f"gamma={kernel.gamma:g} is too {size} for these data: of their rows {what} affinity "
+            "with others, or nearly so, and nothing tells them apart. Give gamma='median', "
+            f"{measured.resolve(rows).gamma:.2g} here, or one near it, or scale the data."
+        )
 
 
 def warn_unconverged(pairs, tol):

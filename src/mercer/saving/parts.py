@@ -225,9 +225,9 @@ def has_unit_directions(stream: GrowingHebbian) -> bool:
     """Whether no direction is far longer than 1, nor the mean than rows, as in a forged frame."""
     with np.errstate(over="ignore", invalid="ignore"):
         longest = np.abs(stream.metric).diagonal() / LONGEST
-        return bool(longest[1:].max(initial=0.0) < 1) and longest[0] <= np.max(
-            stream.kernel.diag(stream.points), initial=0.0
-        )
+        kernel: Any = stream.kernel
+        rows = np.max(kernel.diag(stream.points), initial=0.0)
+        return bool(longest[1:].max(initial=0.0) < 1 and longest[0] <= rows)
 
 
 def fits_columns(table: TableEncoding) -> bool:
