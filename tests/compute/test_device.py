@@ -455,6 +455,43 @@ assert np.abs(ours.eigenvalues_ - host.eigenvalues_).max() < 1e-5
 assert np.array_equal(ours.labels_, host.labels_)
 """
 
+SQUARES = """
+import numpy as np, torch
+from mercer import KernelPCA
+from mercer.compute import device, make_engine
+from mercer.compute.engine import TileStore
+from mercer.kernels import RBF, Matern, RationalQuadratic
+device.FUSED_COLUMNS = 0
+engine, n = make_engine(device=torch.device("cpu")), 200
+for seed, kernel in enumerate((RBF(.3), Matern(.2, .5), RationalQuadratic(.2, 1.0))):
+    rng = np.random.default_rng(seed)
+    X = engine.place(rng.normal(size=(n, 3)))
+    for dtype, b in (("float32", 3), ("float16", 3), ("float16", 90)):
+        pairs, store = kernel.pairs(X, dtype=dtype), TileStore(weights=np.ones(n))
+        engine.pair_rows(pairs, rng.normal(size=(n, b)), store)
+        # Of the matrix as it is multiplied.
+        K = engine.pair_rows(pairs, np.eye(n)).numpy()
+        assert abs(store.sums[0] / (K * K).sum() - 1) < 2e-7, (kernel, dtype, b)
+    store = TileStore(weights=np.arange(n) + 1.0)
+    engine.pair_rows(kernel.pairs(X, dtype="float16"), np.ones((n, 1)), store)
+    assert store.sums is None, "of no use to weights"
+for seed in range(3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(400, 4)) * [2, 1.2, .7, .3]
+    if seed == 2:
+        X = np.round(X)  # copies: entries of vectors that are equal are rounded alike
+    K = RBF(.1)(X)
+    K -= K.mean(axis=0)
+    values = np.linalg.eigvalsh(K - K.mean(axis=1)[:, None])[::-1][:4]
+    for tol in (0, 1e-6):
+        model = KernelPCA(4, kernel="rbf", gamma=.1, eigen_solver="krylov", tol=tol,
+                          random_state=seed, device=torch.device("cpu")).fit(X)
+        found = model.certificate_
+        assert found.n_proven == 4 and found.widest < 1e-8, found
+        assert np.all(found.eigenvalue_lower <= values + 1e-10)
+        assert np.all(values <= found.eigenvalue_upper + 1e-10)
+"""
+
 PIVOTS = """
 import numpy as np, torch
 from mercer.compute import steps_on_device
@@ -476,7 +513,9 @@ assert len(np.unique(X[single], axis=0)) == len(single) <= 11
 
 
 @pytest.mark.parametrize(
-    "code", [FUSED, FIT, HOLLOW, PIVOTS], ids=["products", "fits", "hollow", "pivots"]
+    "code",
+    [FUSED, FIT, HOLLOW, SQUARES, PIVOTS],
+    ids=["products", "fits", "hollow", "squares", "pivots"],
 )
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the device runs the kernels themselves")
 def test_fused_tile(code):

@@ -24,7 +24,7 @@ import triton.language as tl
 from .fused_tile import STRIP, Tile
 
 
-def launch(left, right, V, out, side, scalar_map, precision, rows, chunk, first):
+def launch(left, right, V, out, side, scalar_map, precision, rows, chunk, first, squares=None):
     """out[i] += f(left . right') V for some strips of rows; side[j] += f(..)' V[i] if symmetric.
 
     Parameters
@@ -44,24 +44,28 @@ def launch(left, right, V, out, side, scalar_map, precision, rows, chunk, first)
         Columns of one program, a multiple of `STRIP`.
     first : int or None
         The row that the first column is, where columns are rows; None where they are not.
+    squares : tensor of shape (n,), float64, or None
+        For every row the sum over columns of the squares of the entries as they are multiplied, is
+        added to it; those of tiles that serve both sides count twice. Padded ones count.
     """
     D, (m, B) = left[0].shape[1], V[0].shape
-    tile = Tile(D, B, scalar_map, precision, side is not None, V[1] is not None, first is not None)
+    given = (part is not None for part in (side, V[1], first, squares))
+    tile = Tile(D, B, scalar_map, precision, *given)
     # One signature for all, so that there is one launcher.
     halves = V[0], V[0] if V[1] is None else V[1]
     side = out.new_empty(1, dtype=torch.float32) if side is None else side
+    squares = out.new_empty(1) if squares is None else squares
     grid = (rows.stop - rows.start) // tile.shape[0], -(-m // chunk)
     numbers = rows.start, m, chunk, first or 0, D, (*scalar_map.parameters, 0.0)[0], 1.0
-    _strips[grid](*left, *right, *halves, out, side, *numbers, **tile.constants)
+    _strips[grid](*left, *right, *halves, out, side, squares, *numbers, **tile.constants)
 
 
 def compile_tile(tile: Tile) -> None:
     """Compile a tile and what starts it, without a run of it."""
     half = torch.float16 if tile.precision in ("half", "split") else torch.float32
     numbers = 0, STRIP, STRIP, 0, tile.D, 0.5, 1.0
-    kernel = _strips.warmup(
-        *6 * (half,), torch.float64, torch.float32, *numbers, grid=(1, 1), **tile.constants
-    )
+    types = *6 * (half,), torch.float64, torch.float32, torch.float64
+    kernel = _strips.warmup(*types, *numbers, grid=(1, 1), **tile.constants)
     # Asking for it builds the launcher, by a C compiler, and loads the code: a third of a second.
     assert kernel.run is not None
 
@@ -76,6 +80,7 @@ def _strips(
     Vl,
     out,
     side,
+    squares,
     first_row,
     m,
     chunk,
@@ -96,6 +101,7 @@ def _strips(
     SYMMETRIC: tl.constexpr,
     SAME: tl.constexpr,
     HOLLOW: tl.constexpr,
+    SUMMED: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
 ):
@@ -127,6 +133,7 @@ def _strips(
                 t0, t1 = _both(Vl + corner * B + i[:, None] * B, k0, k1, B1)
         total0 = tl.zeros((BM, B0), tl.float32)
         total1 = tl.zeros((BM, max(B1, 16)), tl.float32)
+        square = tl.zeros((BM,), tl.float64)
         for start in range(begin, end, BN):
             place = tl.full((), 0, tl.int64) + start
             z = Rh + place * D + j[None, :] * D
@@ -142,6 +149,11 @@ def _strips(
             if HOLLOW:
                 K = tl.where((row + i)[:, None] == (first + start + j)[None, :], 0.0, K)
             kh, kl = _halves(K, PRECISION)
+            if SUMMED:
+                # In double from tile to tile: longer sums in single precision would round too much.
+                taken = kh.to(tl.float32) if PRECISION == "half" else K
+                twice = tl.where(start >= row + BM, 2.0, 1.0) if SYMMETRIC else 1.0
+                square += (tl.sum(taken * taken, axis=1) * twice).to(tl.float64)
             v = Vh + place * B + j[:, None] * B
             w = Vl + place * B + j[:, None] * B
             v0 = tl.load(v + k0[None, :])
@@ -162,6 +174,8 @@ def _strips(
                 _add_back(target, k0, kht, klt, u0, t0, above, PRECISION, LOW)
                 if B1 > 0:
                     _add_back(target, k1, kht, klt, u1, t1, above, PRECISION, LOW)
+        if SUMMED:
+            tl.atomic_add(squares + corner + i, square, sem="relaxed")
         sums = out + corner * B + i[:, None] * B
         tl.atomic_add(sums + k0[None, :], total0.to(tl.float64), sem="relaxed")
         if B1 > 0:

@@ -141,7 +141,7 @@ class TorchEngine(TiledEngine):
 
     def rounded(self, V, dtype, kernel):
         """V as the fused tile multiplies it fastest, where there is one."""
-        if dtype != np.float32 or not self.fuses(kernel):
+        if dtype == np.float64 or not self.fuses(kernel):
             return V
         from .fused import rounded_vectors
 
@@ -151,7 +151,7 @@ class TorchEngine(TiledEngine):
         few = pairs.shape[1] < FUSED_COLUMNS and pairs.itemsize == 4
         if pairs.itemsize == 8 or few or not self.fuses(pairs.kernel):
             return super().pair_rows(pairs, V, store)
-        from .fused import Preparation, product
+        from .fused import Preparation, product, sums_squares
 
         V, preparation = self.asarray(V), Preparation(pairs, self.device)
         while self._ahead:
@@ -161,7 +161,15 @@ class TorchEngine(TiledEngine):
             columns = preparation.all("columns")
             rows = columns if pairs.symmetric else preparation.all("rows")
             devices = self.devices if n * m >= SHARED_PAIRS else [self.device]
-            return product(rows, columns, V, devices, self.on_tiles)
+            summing = store is not None and store.weights is not None and store.sums is None
+            # Weights would be one load and one product more for every entry.
+            summing = summing and pairs.symmetric and bool((store.weights == 1).all())
+            summing = summing and sums_squares(preparation.map, preparation.precision)
+            squares: list[float] | None = [] if summing else None
+            KV = product(rows, columns, V, devices, self.on_tiles, squares)
+            if squares:
+                store.sums = squares[0], None
+            return KV
         # Blocks of rows against blocks of columns, each prepared when its turn comes.
         block = max(1, int(STREAMED_SHARE * self.memory) // preparation.row_bytes)
         out = self.zeros((n, V.shape[1]))

@@ -43,7 +43,8 @@ class TileStore:
 
     def __init__(self, room: int = 0, empty: Callable = np.empty, weights: Array = None):
         self.room, self.weights = room, weights
-        #: Sums of w_i w_j K_ij^2 and, for every row, of w_j K_ij, once a product has met them.
+        #: Sums of w_i w_j K_ij^2 and, for every row, of w_j K_ij, once a product has met them; a
+        #: fused tile leaves those of rows to the product with a column of ones.
         self.sums: tuple[float, Array] | None = None
         self._empty = empty
         self._tiles: dict[tuple[int, int], Any] = {}
@@ -221,7 +222,11 @@ class TiledEngine:
         blocks = row_blocks(n, side)
         tiles = [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]
         total, turns = self.zeros((n, b)), Turns()
-        square, sums, summing = [], self.zeros(n), store.weights is not None and store.sums is None
+        square, sums, summing = (
+            [],
+            self.zeros((n,)),
+            store.weights is not None and store.sums is None,
+        )
         w: Any = self.asarray(store.weights) if summing else None
 
         def add(block, part, numbers):

@@ -5,9 +5,11 @@ it takes, panels of rows are walked over whose sums are added up in float64, and
 the range of float16.
 """
 
+import math
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from copy import copy
+from typing import Any
 
 import torch
 
@@ -161,6 +163,11 @@ class PreparedRows:
                 self.left[1][block, d] = self.right[1][block, d + 2] = rest
 
 
+def sums_squares(scalar_map, precision: str = "half") -> bool:
+    """Whether a product can sum squares: those of padded rows are known, and those multiplied."""
+    return scalar_map.distance and not scalar_map.hollow and precision in ("half", "split")
+
+
 def prepared_width(d: int, scalar_map) -> int:
     """Columns of prepared rows."""
     return whole_width(d + (NORM_COLUMNS if scalar_map.distance else 0))
@@ -177,22 +184,24 @@ def scaled(rows, origin, scalar_map):
     return rows * scalar_map.scale
 
 
-def product(rows: PreparedRows, columns: PreparedRows, V, devices, on_tiles=None):
+def product(rows: PreparedRows, columns: PreparedRows, V, devices, on_tiles=None, squares=None):
     """The kernel matrix between prepared rows and columns times V, (n, b) in float64.
 
-    Panels of rows are dealt out to the devices; the result is on that of V.
+    Panels of rows are dealt out to the devices; the result is on that of V. The sum of the squares
+    of all entries is added to a list `squares`, where there is one.
     """
     n, b = rows.count, V.shape[1]
     out = torch.empty((n, b), dtype=torch.float64, device=V.device)
     for some in row_blocks(b, WIDEST):
-        out[:, some] = _block_product(rows, columns, V[:, some], devices, on_tiles)
+        out[:, some] = _block_product(rows, columns, V[:, some], devices, on_tiles, squares)
+        squares = None
     return out
 
 
-def _block_product(rows, columns, V, devices, on_tiles):
+def _block_product(rows, columns, V, devices, on_tiles, squares):
     n, b = rows.left[0].shape[0], V.shape[1]
     halves, scale = prepare_vectors(V, columns.right[0].shape[0], whole_width(b), rows.precision)
-    shares = [Share(rows, columns, halves, device) for device in devices]
+    shares = [Share(rows, columns, halves, device, squares is not None) for device in devices]
     panel = max(PANEL // len(shares) // STRIP, 1) * STRIP
     for k, some in enumerate(row_blocks(n, panel)):
         # To and fro, since the panels of a symmetric matrix get smaller.
@@ -203,13 +212,17 @@ def _block_product(rows, columns, V, devices, on_tiles):
     total = shares[0].total
     for other in shares[1:]:
         total += other.total.to(total.device)
+    if squares is not None:
+        # Padded rows are zeros, whose distances from all others come out as zero.
+        found = math.fsum(float(share.squares.sum()) for share in shares)
+        squares.append(found - (n**2 - rows.count**2))
     return total[: rows.count, :b].to(V.device) * scale
 
 
 class Share:
     """What one device does of a product."""
 
-    def __init__(self, rows, columns, halves, device):
+    def __init__(self, rows, columns, halves, device, summed):
         self.device = device
         self.rows = rows.on(device)
         self.columns = self.rows if columns is rows else columns.on(device)
@@ -217,6 +230,7 @@ class Share:
         n, (D, width) = rows.left[0].shape[0], (rows.left[0].shape[1], halves[0].shape[1])
         self.total = torch.zeros((n, width), dtype=torch.float64, device=device)
         self.side = None
+        self.squares: Any = self.total.new_zeros(n) if summed else None
         if columns is rows and uses_symmetry(D, width, rows.precision):
             self.side = torch.zeros((n, width), dtype=torch.float32, device=device)
 
@@ -239,6 +253,7 @@ class Share:
                 panel,
                 chunk,
                 0 if rows is columns else None,
+                self.squares,
             )
             if self.side is not None:
                 self.total += self.side
@@ -252,16 +267,19 @@ def current(device):
 
 def compile_ahead(scalar_map, d: int, columns: int, device) -> list[Future]:
     """The tiles of a fit, compiled by threads while rows are checked, copied and prepared."""
-    precisions = ("half", "split") if scalar_map.bounded else ("tf32", "tf32x3")
+    precisions = [("half", False), ("split", False)]
+    precisions += [("half", True)] if sums_squares(scalar_map) else []
+    if not scalar_map.bounded:
+        precisions = [("tf32", False), ("tf32x3", False)]
     D, width = prepared_width(d, scalar_map), whole_width(min(columns, WIDEST))
 
-    def compile_one(precision):
+    def compile_one(precision, summed):
         symmetric = uses_symmetry(D, width, precision)
         with current(device):
-            compile_tile(Tile(D, width, scalar_map, precision, symmetric, low=False, same=True))
+            compile_tile(Tile(D, width, scalar_map, precision, symmetric, False, True, summed))
 
     pool = ThreadPoolExecutor(len(precisions))
-    waiting = [pool.submit(compile_one, precision) for precision in precisions]
+    waiting = [pool.submit(compile_one, *precision) for precision in precisions]
     pool.shutdown(wait=False)
     return waiting
 

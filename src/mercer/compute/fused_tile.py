@@ -70,6 +70,8 @@ class Tile:
         Whether V comes in two halves.
     same : bool
         Whether columns are the rows.
+    summed : bool
+        Whether squares of the entries are summed.
     """
 
     D: int
@@ -79,6 +81,7 @@ class Tile:
     symmetric: bool
     low: bool
     same: bool
+    summed: bool = False
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -123,6 +126,7 @@ class Tile:
             "SYMMETRIC": self.symmetric,
             "SAME": self.same and self.scalar_map.rough,
             "HOLLOW": self.same and self.scalar_map.hollow,
+            "SUMMED": self.summed,
             "BM": BM,
             "BN": BN,
             "num_warps": warps,

@@ -173,6 +173,8 @@ class CenteredGram(SymmetricOperator):
         square, sums = found
         if not self.center:
             return square
+        if sums is None:
+            sums = self.weight * to_numpy(self._row_means)
         return square - 2 * float(w @ sums**2) / self.weight + float(w @ sums / self.weight) ** 2
 
     def magnitude(self) -> float:

@@ -241,7 +241,7 @@ def own_product(kernel, Z, V, w, dtype, make):
     """
     engine, store = make(), TileStore(weights=w)
     KV = to_numpy(engine.pair_rows(kernel.pairs(engine.place(Z), dtype=dtype), V, store))
-    if w is None or store.sums is None:
+    if w is None or store.sums is None or store.sums[1] is None:
         return KV if w is None else unsummed(KV)
     square, rows = store.sums
     return np.column_stack([KV, rows, np.full(len(w), square / w.sum())])

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..compute import array_namespace, on_device_of, to_numpy
+from ..compute import array_namespace, on_device_of, row_blocks, to_numpy
 from ..compute.linalg import self_product
 from ..operators import SymmetricOperator
 from ..operators.base import padded
@@ -253,7 +253,7 @@ def krylov(A, level, V, sizes, goal, watch) -> Ritz:
     Where the spectrum is flat, small residuals come before the leading pairs are met, so the
     values must have come to rest as well.
     """
-    b, before = V.shape[1], np.zeros(0)
+    b, before, whole = V.shape[1], np.zeros(0), True
     Q = tall(V, sizes.columns)
     T = np.zeros((sizes.columns, sizes.columns))
     Q[:, :b], _ = orthonormal(V)
@@ -271,17 +271,34 @@ def krylov(A, level, V, sizes, goal, watch) -> Ritz:
         before = leading
         if (q >= sizes.carried and max(residual, moved) <= goal) or watch.over:
             outside = B @ Y[new]
-            watch.see(A, level, values, self_product(outside))
+            if level < 2:
+                watch.see(A, level, values, self_product(outside))
+            elif whole:
+                watch.see(A, level, *unrounded(A, Q[:, :q], T[:q, :q], B))
             return ritz_pairs(Q[:, :q], values, Y, times(V, outside[:, : sizes.kept]), sizes, watch)
         if q + b > sizes.columns:
             # Restart from the leading Ritz vectors, on which T is diagonal.
-            kept = min(sizes.carried, q)
+            kept, whole = min(sizes.carried, q), False
             Q[:, :kept] = times(Q[:, :q], Y[:, :kept])
             T[...] = 0.0
             T[np.arange(kept), np.arange(kept)] = values[:kept]
             q = kept
         Q[:, q : q + b] = V
         q += b
+
+
+def unrounded(A, Q, T, B) -> tuple:
+    """Ritz values of A in the span of Q, and R'R, where half precision multiplied rounded vectors.
+
+    With these Q - D the products are A Q - A D, and A D is A Q Q'D but for what A makes of D
+    outside the span, where A is small. T has above its diagonal what was multiplied.
+    """
+    q, b = Q.shape[1], B.shape[0]
+    parts = (Q[:, s] for s in row_blocks(q, b))
+    S = np.hstack([inner(Q, V - A.vectors(V, rounded=True)) for V in parts])
+    M, place = T + T @ S, np.arange(q) // b
+    values, Y = small_eigh(np.where(place[:, None] <= place, M, M.T))
+    return values, self_product(B @ (Y + S @ Y)[q - b :])
 
 
 def ritz_pairs(P, values, Y, left, sizes, watch, doubt=0.0) -> Ritz:
