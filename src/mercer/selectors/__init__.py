@@ -71,26 +71,5 @@ SELECTORS: dict[str, type[Selector]] = {
     )
 }
 
-__all__ = [
-    "SELECTORS",
-    "ComponentLasso",
-    "FarthestPoint",
-    "FullGreedy",
-    "GreedyCholesky",
-    "GroupLasso",
-    "KMeans",
-    "NormWeighted",
-    "Novelty",
-    "NoveltyRule",
-    "PreimageDictionary",
-    "RPCholesky",
-    "RidgeLeverage",
-    "Selector",
-    "SparseBayes",
-    "SparseComponents",
-    "SparseGreedy",
-    "SubspaceGreedy",
-    "TwoStage",
-    "Uniform",
-    "sparse_components",
-]
+__all__ = ["SELECTORS", "NoveltyRule", "Selector", "SparseComponents", "sparse_components"]
+__all__ += sorted(SELECTORS)

@@ -42,11 +42,9 @@ def _row(w, left, length, inverse, mu, new):
     if norm <= mu or length <= 0:
         new[:] = 0.0
         return
-    # |w| = t solves sum (g_j / (d_j t + mu))^2 = 1, which falls in t: bracket, then bisect.
-    high = 1.0
-    while _excess(new, length, inverse, mu, high) > 1.0:
-        high *= 2
-    low = 0.0
+    # |w| = t solves sum (g_j / (d_j t + mu))^2 = 1, between what all d_j at their ends would give.
+    low = (norm - mu) / (length * inverse.max())
+    high = (norm - mu) / (length * inverse.min())
     for _ in range(100):
         t = 0.5 * (low + high)
         if _excess(new, length, inverse, mu, t) > 1.0:

@@ -72,12 +72,8 @@ def row_keys(rows):
     # Adding zero turns -0.0 into 0.0, whose bytes differ though the numbers are equal.
     step = block_rows(rows)
     blocks = (to_numpy(rows[i : i + step]) + 0 for i in range(0, rows.shape[0], step))
-    return [_key(row.tobytes()) for block in blocks for row in np.ascontiguousarray(block)]
-
-
-def _key(row):
-    """The bytes of a row, or a digest of many."""
-    return row if len(row) <= LONG_ROW else blake2b(row, digest_size=16).digest()
+    found = (row.tobytes() for block in blocks for row in np.ascontiguousarray(block))
+    return [row if len(row) <= LONG_ROW else blake2b(row, digest_size=16).digest() for row in found]
 
 
 class Distinct:
@@ -103,27 +99,23 @@ class Distinct:
 
 def first_distinct(X, order, size):
     """The first `size` entries of `order` whose rows differ from each other."""
-    chosen: list[int] = []
-    seen = set()
+    chosen: dict = {}
     # Stops early, so that a small sample of many rows never looks at all of them.
     for start in range(0, len(order), max(size, 256)):
         block = order[start : start + max(size, 256)]
         for index, key in zip(block, row_keys(some_of(X, block)), strict=True):
-            if len(chosen) == size:
-                return as_indices(chosen)
-            if key not in seen:
-                seen.add(key)
-                chosen.append(index)
-    return as_indices(chosen)
+            chosen.setdefault(key, index)
+        if len(chosen) >= size:
+            break
+    return as_indices(list(chosen.values())[:size])
 
 
 def distinct_rows(X):
     """First index and multiplicity of every distinct row, and which of them each row is."""
     places: dict = {}
     group = np.array([places.setdefault(key, len(places)) for key in row_keys(X)], dtype=np.intp)
-    first = np.full(len(places), X.shape[0], dtype=np.intp)
-    np.minimum.at(first, group, np.arange(len(group)))
-    return first, np.bincount(group, minlength=len(places)), group
+    _, first, counts = np.unique(group, return_index=True, return_counts=True)
+    return first, counts, group
 
 
 def as_indices(chosen):

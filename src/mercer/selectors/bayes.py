@@ -8,6 +8,7 @@ where the likelihood is largest. With S the sample covariance and N rows,
 R being what the atoms leave of K under a ridge sigma^2 / w. Rows that occur c times count c-fold.
 """
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ ANNEAL = 0.7
 PENDING = 32
 
 
+@dataclass(eq=False, repr=False)
 class SparseBayes(Selector):
     """The rows with nonzero weight in Tipping's sparse kernel PCA.
 
@@ -53,12 +55,9 @@ class SparseBayes(Selector):
 
     pair_bytes, atom_bytes = 26, 14
 
-    def __init__(
-        self, noise: float | None = None, solver: str = "sequential", max_iter: int | None = None
-    ):
-        self.noise = noise
-        self.solver = solver
-        self.max_iter = max_iter
+    noise: float | None = None
+    solver: str = "sequential"
+    max_iter: int | None = None
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` of the m rows, largest weight first; O(m^2) for each change of weight."""

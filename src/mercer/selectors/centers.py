@@ -1,5 +1,7 @@
 """Landmarks by the geometry of the rows: cluster centers, or points far from each other."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..compute import array_namespace, on_device_of, to_numpy
@@ -8,6 +10,7 @@ from ..kernels import Kernel
 from .base import Distinct, Selector, as_indices, distinct_rows, row_tiles
 
 
+@dataclass(eq=False, repr=False)
 class KMeans(Selector):
     """Centers of k-means, which need not be rows.
 
@@ -29,9 +32,8 @@ class KMeans(Selector):
     nested = False
     needs_points = True
 
-    def __init__(self, snap: bool = False, sample: int = 20000):
-        self.snap = snap
-        self.sample = sample
+    snap: bool = False
+    sample: int = 20000
 
     def work_bytes(self, n: int, size: int, d: int = 0) -> int:
         """The sample, its distinct rows, and the copy and the distances of Lloyd's algorithm."""

@@ -4,6 +4,8 @@ After k pivots the diagonal of R = K - L'L holds every row's squared distance to
 Only n k entries of K are ever formed; memory is the factor, k x n, where the rows are.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..compute import array_namespace, on_device_of, to_numpy
@@ -13,43 +15,23 @@ from ..kernels import Kernel
 from . import base
 
 
-class RPCholesky(base.Selector):
-    """Pivots drawn with probability proportional to their residual, R_ii / tr R.
-
-    Needs no pool and no full matrix: the choice when all n rows should be candidates, or when
-    more than a third of a pool would be chosen. Between `Uniform` and `FullGreedy` in error.
-
-    Parameters
-    ----------
-    method : {"accelerated", "block", "plain"}
-        "plain" updates after every pivot. "accelerated" proposes a block, thins it by
-        rejection so that the survivors have exactly the law of "plain", and adds them by
-        GEMM. "block" keeps the whole block, which is a little worse where rows crowd.
-    block : int or None
-        Proposals in a block; None lets them grow with the number of atoms.
-
-    References
-    ----------
-    Chen, Epperly, Tropp & Webber (2025), Randomly pivoted Cholesky. Epperly, Tropp & Webber
-    (2024), Embrace rejection: kernel matrix approximation by accelerated randomly pivoted Cholesky.
-    """
+class PivotedCholesky(base.Selector):
+    """Pivots proposed by what is left of each row, and added to a partial Cholesky factor."""
 
     independent = True
     atom_bytes = 12
+    method = "plain"
 
-    def __init__(self, method: str = "accelerated", block: int | None = None):
-        self.method = method
-        self.block = block
+    def propose(self, factor, rng):
+        """Rows that may be the next pivots."""
+        raise NotImplementedError
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
-        """Draw `size` pivots; O(n size^2) flops, n size kernel values and as much memory."""
+        """Choose `size` pivots; O(n size^2) flops, n size kernel values and as much memory."""
         factor, distinct = PartialCholesky.of_kernel(kernel, X, size), base.Distinct(X)
         pivots: list[int] = []
         while len(pivots) < min(size, X.shape[0]) and factor.residual.any():
-            # Few atoms: large blocks are mostly rejected. Many: GEMM wants at least a few dozen
-            # rows, and more than that gains nothing. Prefixes would differ by the size asked for.
-            width = self.block or int(np.clip(0.25 * factor.rank, 8, 128))
-            proposals = draw(factor.residual, 1 if self.method == "plain" else width, rng)
+            proposals = self.propose(factor, rng)
             fresh = distinct.fresh(proposals)
             factor.residual[proposals[~fresh]] = 0
             chosen, C = self._thin(factor, X, proposals[fresh], rng)
@@ -82,7 +64,40 @@ class RPCholesky(base.Selector):
         return proposals[kept], C[np.ix_(kept, kept)]
 
 
-class GreedyCholesky(base.Selector):
+@dataclass(eq=False, repr=False)
+class RPCholesky(PivotedCholesky):
+    """Pivots drawn with probability proportional to their residual, R_ii / tr R.
+
+    Needs no pool and no full matrix: the choice when all n rows should be candidates, or when
+    more than a third of a pool would be chosen. Between `Uniform` and `FullGreedy` in error.
+
+    Parameters
+    ----------
+    method : {"accelerated", "block", "plain"}
+        "plain" updates after every pivot. "accelerated" proposes a block, thins it by
+        rejection so that the survivors have exactly the law of "plain", and adds them by
+        GEMM. "block" keeps the whole block, which is a little worse where rows crowd.
+    block : int or None
+        Proposals in a block; None lets them grow with the number of atoms.
+
+    References
+    ----------
+    Chen, Epperly, Tropp & Webber (2025), Randomly pivoted Cholesky. Epperly, Tropp & Webber
+    (2024), Embrace rejection: kernel matrix approximation by accelerated randomly pivoted Cholesky.
+    """
+
+    method: str = "accelerated"
+    block: int | None = None
+
+    def propose(self, factor, rng):
+        """One row or a block of them, with probability proportional to R_ii."""
+        # Few atoms: large blocks are mostly rejected. Many: GEMM wants at least a few dozen
+        # rows, and more than that gains nothing. Prefixes would differ by the size asked for.
+        width = self.block or int(np.clip(0.25 * factor.rank, 8, 128))
+        return draw(factor.residual, 1 if self.method == "plain" else width, rng)
+
+
+class GreedyCholesky(PivotedCholesky):
     """Pivots of largest residual: complete pivoting, deterministic.
 
     Chases outliers: on noisy data worse than drawing rows at random. For interpolation of
@@ -93,21 +108,8 @@ class GreedyCholesky(base.Selector):
     Fine & Scheinberg (2001), Efficient SVM training using low-rank kernel representations.
     """
 
-    independent = True
-    atom_bytes = 12
-
-    def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
-        """Choose `size` pivots; cost as for `RPCholesky`."""
-        factor, distinct = PartialCholesky.of_kernel(kernel, X, size), base.Distinct(X)
-        pivots: list[int] = []
-        while len(pivots) < min(size, X.shape[0]) and factor.residual.any():
-            pivot = int(factor.residual.argmax())
-            if distinct.admit(pivot):
-                factor.append(pivot)
-                pivots.append(pivot)
-            else:
-                factor.residual[pivot] = 0
-        return base.as_indices(pivots)
+    def propose(self, factor, rng):
+        return np.array([int(factor.residual.argmax())])
 
 
 def draw(weights, count, rng):

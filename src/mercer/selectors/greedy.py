@@ -59,11 +59,8 @@ def greedy_order(K, counts, size):
     """
     # Gains are sums of squares: entries of ordinary size keep them from over- and underflow.
     K /= max(float(K.diagonal().max()), float(np.finfo(dtype_name(K.dtype)).tiny))
-    R, floor, host = (
-        K,
-        base.residual_floor(to_numpy(K.diagonal()), K.dtype),
-        isinstance(K, np.ndarray),
-    )
+    R, host = K, isinstance(K, np.ndarray)
+    floor = base.residual_floor(to_numpy(K.diagonal()), K.dtype)
     counts = array_namespace(R).asarray(on_device_of(counts, R), dtype=R.dtype)
     on_device = DeviceSteps(counts) if steps_on_device(R) else None
     order: list[int] = []
@@ -236,6 +233,7 @@ def best(power, diagonal, free):
     return other if diagonal[first] < FAR_SMALLER * diagonal[other] else first
 
 
+@dataclass(eq=False, repr=False)
 class SubspaceGreedy(base.Selector):
     """Group forward selection on kernel PCA targets ("kpca-OLS").
 
@@ -258,12 +256,9 @@ class SubspaceGreedy(base.Selector):
 
     pair_bytes, atom_bytes = 18, 14
 
-    def __init__(
-        self, n_targets: int | None = None, weighted: bool = False, centered: bool = False
-    ):
-        self.n_targets = n_targets
-        self.weighted = weighted
-        self.centered = centered
+    n_targets: int | None = None
+    weighted: bool = False
+    centered: bool = False
 
     @property
     def nested(self) -> bool:  # type: ignore[override]
@@ -304,6 +299,7 @@ class SubspaceGreedy(base.Selector):
         return base.as_indices(order)
 
 
+@dataclass(eq=False, repr=False)
 class SparseGreedy(base.Selector):
     """The best of a few random candidates at a time.
 
@@ -324,9 +320,8 @@ class SparseGreedy(base.Selector):
 
     independent = True
 
-    def __init__(self, candidates: int = 59, gain: str = "all"):
-        self.candidates = candidates
-        self.gain = gain
+    candidates: int = 59
+    gain: str = "all"
 
     def work_bytes(self, n: int, size: int, d: int = 0) -> int:
         """The factor, and the kernel between all rows where they are few or with a tile of them."""

@@ -100,14 +100,14 @@ def group_lars(C, atoms, group):
     c, e = C, C.copy()
     ger = get_blas_funcs("ger", (e,))
     free, scale = atoms.norms > 0, np.where(atoms.norms > 0, atoms.norms, 1)
-    norms = np.where(free, row_norms(c), 0)
+    norms = np.where(free, np.linalg.norm(c, axis=1), 0)
     atom, order = int(np.argmax(norms)), []
     level = norms[atom]
     while atom is not None and level > 0:
         free[atom] = False
         f = atoms.orthogonalize(atom)
         if f is not None:
-            yield GroupStep(atom, level, row_norms(c))
+            yield GroupStep(atom, level, np.linalg.norm(c, axis=1))
             order.append(atom)
             free &= group != group[atom]
             f = f / scale
@@ -117,11 +117,6 @@ def group_lars(C, atoms, group):
         c *= 1 - share
         c += share * e
         level *= 1 - share
-
-
-def row_norms(A):
-    """Euclidean norm of every row, (m,)."""
-    return np.sqrt(np.einsum("ij,ij->i", A, A))
 
 
 def next_entry(c, e, level, free):
@@ -171,27 +166,21 @@ def lasso_path(A, y, group, max_steps):
         e = left @ A
         e[active.index] = 0
         share, atom = next_entry(c[:, None], e[:, None], level, free)
-        crossing, j = first_crossing(coef, target)
-        if crossing < share:
-            share, atom = crossing, None
+        # Shares of the way to the fit at which coefficients come to zero.
+        never = np.full(len(coef), np.inf)
+        crossing = np.divide(coef, coef - target, out=never, where=coef * target < 0)
+        if crossing.min(initial=np.inf) < share:
+            share, atom = crossing.min(), None
         coef = coef + share * (target - coef)
         c, level = (1 - share) * c + share * e, (1 - share) * level
-        if crossing == share and j is not None:
+        if crossing.min(initial=np.inf) == share:
+            j = int(np.argmin(crossing))
             free |= group == group[active.index[j]]
             active.drop(j)
             coef = np.delete(coef, j)
         yield LassoStep(np.array(active.index), coef, level)
         if share >= 1:
             return
-
-
-def first_crossing(coef, target):
-    """Share of the way to `target` at which the first coefficient is zero, and which; or inf."""
-    crossing = np.full(len(coef), np.inf)
-    crosses = coef * target < 0
-    crossing[crosses] = coef[crosses] / (coef - target)[crosses]
-    j = int(np.argmin(crossing)) if crosses.any() else None
-    return (crossing[j], j) if j is not None else (np.inf, None)
 
 
 class ActiveAtoms:

@@ -13,6 +13,7 @@ one equation in t. Sweeps over the atoms that are not zero, then a look at all o
 wants to enter.
 """
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from .lars import FeatureAtoms, ScoreAtoms, group_lars, lasso_path
 STEPS_PER_ATOM = 8
 
 
+@dataclass(eq=False, repr=False)
 class GroupLasso(Selector):
     """One dictionary for all components, by group LARS: exactly `size` steps, an atom each.
 
@@ -55,17 +57,10 @@ class GroupLasso(Selector):
 
     pair_bytes, atom_bytes = 18, 14
 
-    def __init__(
-        self,
-        n_targets: int | None = None,
-        norm: str = "score",
-        unit: bool = True,
-        solver: str = "lars",
-    ):
-        self.n_targets = n_targets
-        self.norm = norm
-        self.unit = unit
-        self.solver = solver
+    n_targets: int | None = None
+    norm: str = "score"
+    unit: bool = True
+    solver: str = "lars"
 
     @property
     def independent(self) -> bool:  # type: ignore[override]
@@ -101,6 +96,7 @@ class GroupLasso(Selector):
         )
 
 
+@dataclass(eq=False, repr=False)
 class ComponentLasso(Selector):
     """The atoms of a lasso for each component alone, taken from the paths in turn.
 
@@ -119,8 +115,7 @@ class ComponentLasso(Selector):
 
     pair_bytes, atom_bytes = 18, 14
 
-    def __init__(self, n_components: int = 10):
-        self.n_components = n_components
+    n_components: int = 10
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` of the m rows; eigenpairs of K, then O(m^2 size)."""
@@ -181,10 +176,6 @@ class JointProblem:
         rows = self.K[self.atoms[chosen]] @ self.K[:, self.atoms]
         return self.scale[chosen][:, None] * rows * self.scale
 
-    def largest(self) -> float:
-        """The least mu at which every row is zero."""
-        return float(np.linalg.norm(self.C, axis=1).max(initial=0.0))
-
 
 def joint_lasso(problem: JointProblem, mu: float, start=None, tol: float = 1e-4) -> JointLasso:
     """The solution at one mu, optimal to `tol` mu in every row's condition."""
@@ -224,7 +215,7 @@ def joint_lasso_of_size(problem: JointProblem, size: int, tol: float = 1e-2) -> 
     def count(found):
         return len(found.active)
 
-    mu = problem.largest()
+    mu = float(np.linalg.norm(problem.C, axis=1).max(initial=0.0))  # where every row is zero
     sparse = JointLasso(np.zeros_like(problem.C), mu)
     size, floor = min(size, len(problem.C)), np.finfo(float).eps * mu
     while mu > floor:

@@ -10,21 +10,24 @@ can; what phi(z) spans is taken out, and the leading direction of the rest is th
 the moment is projected onto the span of these points: T M T' with T = K_ZZ^+ K_ZB.
 """
 
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 from scipy.linalg import block_diag
 
-from ..compute import array_namespace, is_sparse, on_device_of, stack_rows, to_numpy
+from ..compute import array_namespace, on_device_of, stack_rows, to_numpy
 from ..compute.arrays import Array, dtype_name, some_of
 from ..compute.linalg import self_product
 from ..kernels import Kernel
+from ..kernels.coordinate import contiguous
 from . import base
 
 # Rows looked at together.
 BLOCK = 1024
 
 
+@dataclass(eq=False, repr=False)
 class Novelty(base.Selector):
     """Rows that are far from the span of the rows kept before them, in one pass.
 
@@ -45,8 +48,7 @@ class Novelty(base.Selector):
 
     independent = True
 
-    def __init__(self, threshold: float | None = None):
-        self.threshold = threshold
+    threshold: float | None = None
 
     @property
     def nested(self) -> bool:  # type: ignore[override]
@@ -114,7 +116,6 @@ class NoveltyRule:
         self.threshold = threshold
         self.Z = None
         self.C = np.empty((0, 0))
-        self._keys: set = set()
 
     def admit(self, X: Array, limit: int | None = None) -> Array:
         """Take in a block of rows; returns the indices of those admitted, in order."""
@@ -123,8 +124,11 @@ class NoveltyRule:
         floor = max(self.threshold, least_threshold(self.kernel(X[:1], X[:1]).dtype)) * scale
         # Residuals only fall as atoms are added, so the rest of the block is settled.
         open_rows = np.flatnonzero(to_numpy(residual) > floor)
+        if not len(open_rows):
+            return open_rows
         F = to_numpy(F[:, open_rows])
-        local, C = self._sequential(some_of(X, open_rows), F, floor[open_rows], limit)
+        H = np.asarray(base.host_gram(self.kernel, some_of(X, open_rows)), dtype=np.float64)
+        local, C = independent_rows(H - self_product(F), floor[open_rows], limit)
         admitted = open_rows[local]
         if len(admitted):
             m, b, rows = len(self.C), len(C), X[admitted]
@@ -148,26 +152,26 @@ class NoveltyRule:
         F = base.solve_lower(self.C, xp.asarray(K, dtype=xp.float64))
         return F, diagonal - base.column_squares(F)
 
-    def _sequential(self, X, F, floor, limit):
-        """Admit rows one by one; indices and the Cholesky factor of their residuals."""
-        if not X.shape[0]:
-            return base.as_indices([]), np.empty((0, 0))
-        H = np.asarray(base.host_gram(self.kernel, X), dtype=np.float64) - self_product(F)
-        chosen: list[int] = []
-        V, diagonal, keys = np.empty((0, len(H))), H.diagonal().copy(), base.row_keys(X)
-        for i in range(len(H)):
-            if limit is not None and len(chosen) >= limit:
-                break
-            if diagonal[i] <= floor[i] or keys[i] in self._keys:
-                continue
-            row = (H[i] - V[:, i] @ V) / np.sqrt(diagonal[i])
-            V = np.vstack([V, row])
-            diagonal -= row**2
+
+def independent_rows(H, floor, most=None):
+    """At most `most` rows that are news after those before them, and their Cholesky factor.
+
+    H (n, n) is the Gram matrix of what rows have outside of a span, and floor (n,) what more than
+    is news.
+    """
+    chosen: list[int] = []
+    most = len(H) if most is None else min(most, len(H))
+    V, left = np.empty((most, len(H))), H.diagonal().copy()
+    for i in range(len(H)):
+        b = len(chosen)
+        if b < most and left[i] > floor[i]:
+            V[b] = (H[i] - V[:b, i] @ V[:b]) / np.sqrt(left[i])
+            left -= V[b] ** 2
             chosen.append(i)
-            self._keys.add(keys[i])
-        return base.as_indices(chosen), np.tril(V[:, chosen].T)
+    return base.as_indices(chosen), np.tril(V[: len(chosen), chosen].T)
 
 
+@dataclass(eq=False, repr=False)
 class PreimageDictionary(base.Selector):
     """Pre-images of leading directions, in one pass over the rows, a block at a time.
 
@@ -190,8 +194,7 @@ class PreimageDictionary(base.Selector):
     returns_points = True
     independent = True
 
-    def __init__(self, block: int = 100):
-        self.block = block
+    block: int = 100
 
     def work_bytes(self, n: int, size: int, d: int = 0) -> int:
         """The rows that join and the points, in copies of them that every pre-image starts from."""
@@ -203,74 +206,55 @@ class PreimageDictionary(base.Selector):
         if size >= len(first):
             return X[first]
         order = rng.permutation(len(first))
-        model = Dictionary(kernel, size)
-        step = max(self.block, size)
+        step, rows = max(self.block, size), contiguous(X[:1])
+        points, root = np.empty((0, rows.shape[1])), np.empty((0, 0))
         for start in range(0, len(order), step):
             some = order[start : start + step]
-            model.learn(_dense(X[first[some]]), counts[some])
-        return on_device_of(model.points.astype(_dense(X[:1]).dtype), X)
+            block = contiguous(X[first[some]])
+            points, root = with_block(kernel, size, points, root, block, counts[some])
+        return on_device_of(points.astype(rows.dtype), X)
 
 
-class Dictionary:
-    """Points Z and the moment M of the rows so far in their span.
+def with_block(kernel, size, points, root, rows, counts):
+    """At most `size` points and the root of the moment in their span, after rows (b, d) joined."""
 
-    Parameters
-    ----------
-    kernel : Kernel
-    size : int
-        Points at most.
-    """
+    def gram(X, Z):
+        return to_numpy(kernel(X, Z)).astype(np.float64)
 
-    def __init__(self, kernel, size):
-        self.kernel, self.size = kernel, size
-        self.points: np.ndarray = np.empty((0, 0))
-        self.root: np.ndarray = np.empty((0, 0))
+    B = np.vstack([points, rows.astype(np.float64)])
+    R = block_diag(root, np.diag(np.sqrt(counts)))
+    G = gram(B, B)
+    norms = np.maximum(np.diagonal(G), np.finfo(float).tiny)
+    S = R.T @ G @ R
+    enough = base.rank_tolerance(np.float64) * np.trace(S)
+    Z, P, inverse = B[:0], np.empty((len(S), 0)), np.empty((0, 0))
 
-    def learn(self, rows, counts):
-        """Let rows (b, d), each as often as `counts` says, join."""
-        rows = rows.astype(np.float64)
-        B = np.vstack([self.points, rows]) if len(self.points) else rows
-        R = block_diag(self.root, np.diag(np.sqrt(counts)))
-        self.points = self._atoms(B, R)
-        # Coefficients of the old points in the span of the new, and the root of the moment there.
-        G = self._gram(self.points, self.points)
-        T = np.linalg.pinv(G, rcond=1e-12, hermitian=True) @ self._gram(self.points, B)
-        self.root = np.asarray(np.linalg.qr((T @ R).T, mode="r")).T
-
-    def _gram(self, X, Z):
-        return to_numpy(self.kernel(X, Z)).astype(np.float64)
-
-    def _atoms(self, B, R):
-        """One pre-image after the other, each of the leading direction that is left."""
-        G = self._gram(B, B)
-        norms = np.maximum(np.diagonal(G), np.finfo(float).tiny)
-        S = R.T @ G @ R
-        enough = base.rank_tolerance(np.float64) * np.trace(S)
-        Z, P, inverse = B[:0], np.empty((len(S), 0)), np.empty((0, 0))
-        while len(Z) < self.size:
-            left = S - P @ inverse @ P.T
-            value, q = base.last_eigenpairs(left, 1)
-            if not value[0] > enough:
-                break
-            q = q[:, 0]
-            points = np.vstack([B, Z])
-            weights = np.concatenate([R @ q, -inverse @ (P.T @ q)]) / np.sqrt(value[0])
-            along = (self._gram(B, points) @ weights) ** 2 / norms
-            starts = B[np.argsort(-along, kind="stable")]
-            candidates = chain([preimage(self.kernel, points, weights, starts[0])], starts)
-            atom = next((z for z in candidates if self._is_new(Z, inverse, z)), None)
-            if atom is None:
-                break
-            Z = np.vstack([Z, atom])
-            P = R.T @ self._gram(B, Z)
-            inverse = np.linalg.pinv(self._gram(Z, Z), rcond=1e-13, hermitian=True)
-        return Z if len(Z) else B[:1]
-
-    def _is_new(self, Z, inverse, z):
+    def is_new(z):
         """Whether phi(z) has a part outside the span of the points chosen so far."""
-        own = float(to_numpy(self.kernel.diag(z[None]))[0])
-        k = self._gram(Z, z[None])[:, 0] if len(Z) else np.empty(0)
+        own = float(to_numpy(kernel.diag(z[None]))[0])
+        k = gram(Z, z[None])[:, 0] if len(Z) else np.empty(0)
         return own > 0 and own - k @ inverse @ k > 1e-6 * own
+
+    # One pre-image after the other, each of the leading direction that is left.
+    while len(Z) < size:
+        value, q = base.last_eigenpairs(S - P @ inverse @ P.T, 1)
+        if not value[0] > enough:
+            break
+        q, both = q[:, 0], np.vstack([B, Z])
+        weights = np.concatenate([R @ q, -inverse @ (P.T @ q)]) / np.sqrt(value[0])
+        along = (gram(B, both) @ weights) ** 2 / norms
+        starts = B[np.argsort(-along, kind="stable")]
+        candidates = chain([preimage(kernel, both, weights, starts[0])], starts)
+        atom = next(filter(is_new, candidates), None)
+        if atom is None:
+            break
+        Z = np.vstack([Z, atom])
+        P = R.T @ gram(B, Z)
+        inverse = np.linalg.pinv(gram(Z, Z), rcond=1e-13, hermitian=True)
+    Z = Z if len(Z) else B[:1]
+    # Coefficients of the old points in the span of the new, and the root of the moment there.
+    T = np.linalg.pinv(gram(Z, Z), rcond=1e-12, hermitian=True) @ gram(Z, B)
+    return Z, np.asarray(np.linalg.qr((T @ R).T, mode="r")).T
 
 
 def preimage(kernel, B, a, z):
@@ -305,8 +289,3 @@ def _along(kernel, B, a, z):
     weights = a * to_numpy(kernel(B, z[None]))[:, 0].astype(np.float64)
     own = float(to_numpy(kernel.diag(z[None]))[0])
     return (weights.sum() ** 2 / own if own > 0 else 0.0), weights
-
-
-def _dense(rows):
-    """Rows in main memory, dense."""
-    return rows.toarray() if is_sparse(rows) else to_numpy(rows)

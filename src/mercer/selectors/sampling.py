@@ -7,6 +7,7 @@ the sampling. Rows that equal an earlier one are passed over, which leaves the d
 distinct values.
 """
 
+from dataclasses import dataclass
 from math import isqrt
 
 import numpy as np
@@ -32,6 +33,7 @@ MANY, PIVOT_POOL = 300, 4
 LEAST_POOL = 300
 
 
+@dataclass(eq=False, repr=False)
 class TwoStage(Selector):
     """`first` picks a pool, `second` selects within it.
 
@@ -52,12 +54,9 @@ class TwoStage(Selector):
     Perry, Elhabian & Whitaker, Efficient non-linear analysis of large data sets (slides).
     """
 
-    def __init__(
-        self, first: Selector | None = None, second: Selector | None = None, pool: int | None = None
-    ):
-        self.first = first
-        self.second = second
-        self.pool = pool
+    first: Selector | None = None
+    second: Selector | None = None
+    pool: int | None = None
 
     @property
     def stages(self) -> tuple[Selector, Selector]:
@@ -120,6 +119,7 @@ def default_pool(n: int | None, size: int) -> int:
     return max(2 * size, LEAST_POOL, min(MIN_POOL, most))
 
 
+@dataclass(eq=False, repr=False)
 class Uniform(Selector):
     """Rows drawn uniformly: the baseline, and the first stage of a better choice.
 
@@ -134,8 +134,7 @@ class Uniform(Selector):
     Williams & Seeger (2001), Using the Nystroem method to speed up kernel machines.
     """
 
-    def __init__(self, replace: bool = False):
-        self.replace = replace
+    replace: bool = False
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw `size` of the rows of X; O(n)."""
@@ -144,6 +143,7 @@ class Uniform(Selector):
         return first_distinct(X, order, size)
 
 
+@dataclass(eq=False, repr=False)
 class NormWeighted(Selector):
     """Rows drawn with probability proportional to k(x, x)^2.
 
@@ -162,8 +162,7 @@ class NormWeighted(Selector):
     Drineas & Mahoney (2005), On the Nystroem method for approximating a Gram matrix.
     """
 
-    def __init__(self, replace: bool = False):
-        self.replace = replace
+    replace: bool = False
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw `size` of the rows of X; O(n) and the diagonal of K."""
@@ -174,6 +173,7 @@ class NormWeighted(Selector):
         return first_distinct(X, weighted_order(weights, rng), size)
 
 
+@dataclass(eq=False, repr=False)
 class RidgeLeverage(Selector):
     """Rows drawn by approximate ridge leverage scores, recursively.
 
@@ -196,8 +196,7 @@ class RidgeLeverage(Selector):
     #: The kernel with a sample of the size of the choice, and its factor.
     atom_bytes = 30
 
-    def __init__(self, oversampling: float = 1.0):
-        self.oversampling = oversampling
+    oversampling: float = 1.0
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw `size` rows; about 2 n size kernel values."""

@@ -87,7 +87,16 @@ def sparse_components(
     else:
         W = np.zeros((len(K), min(n_components, sparsity)))
         W[first] = _bayes_loadings(K[np.ix_(first, first)], counts, W.shape[1], sparsity, center)
-    return _assemble(K, W, center)
+    # Directions of unit norm, signed so that the largest loading is positive.
+    norms = np.sqrt(np.maximum(np.einsum("ij,ij->j", W, K @ W), 0))
+    W = W[:, norms > 0] / norms[norms > 0]
+    W = W * peak_signs(W)
+    scores, total = K @ W, np.trace(K) / len(K)
+    if center:
+        scores, total = scores - scores.mean(axis=0), total - K.mean()
+    # The triangular factor takes from each direction what the earlier ones explain.
+    T = qr(scores, mode="r")[0]
+    return SparseComponents(W, np.diag(T) ** 2 / len(K), float(total))
 
 
 def _lasso_loadings(K, group, n_components, sparsity, rng, center):
@@ -122,16 +131,3 @@ def _bayes_loadings(K, counts, n_components, sparsity, center):
     r = min(n_components, Q.shape[1])
     W[A, :r] = V @ Q[:, ::-1][:, :r]
     return W
-
-
-def _assemble(K, W, center):
-    """Directions of unit norm, signed so that the largest loading is positive, with variances."""
-    norms = np.sqrt(np.maximum(np.einsum("ij,ij->j", W, K @ W), 0))
-    W = W[:, norms > 0] / norms[norms > 0]
-    W = W * peak_signs(W)
-    scores, total = K @ W, np.trace(K) / len(K)
-    if center:
-        scores, total = scores - scores.mean(axis=0), total - K.mean()
-    # The triangular factor takes from each direction what the earlier ones explain.
-    T = qr(scores, mode="r")[0]
-    return SparseComponents(W, np.diag(T) ** 2 / len(K), float(total))

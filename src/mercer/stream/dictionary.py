@@ -19,7 +19,7 @@ from ..bases import PointBasis
 from ..compute import stack_rows
 from ..compute.linalg import cholesky, self_product
 from ..selectors import Novelty
-from ..selectors.online import least_threshold
+from ..selectors.online import independent_rows, least_threshold
 
 EPS = float(np.finfo(float).eps)
 # Share of the mean k(x, x) that is added to k(x, x) of points that join whatever they are, so that
@@ -94,11 +94,10 @@ class GrowingDictionary:
         """Weights of the points in vectors with the coordinates Q, (m, b)."""
         return solve_triangular(self.factor, Q, lower=True, trans=1, check_finite=False)
 
-    def is_new(self, distance, norms):
-        """Which rows join, by their squared distance to the span and k(x, x)."""
-        if self.novelty is None:
-            return distance > 0
-        return distance > max(self.novelty, least_threshold(np.float64)) * norms
+    def least_news(self, norms):
+        """Squared distances to the span beyond which rows join, by their k(x, x)."""
+        least = least_threshold(np.float64)
+        return norms * (0.0 if self.novelty is None else max(self.novelty, least))
 
     def with_all(self, points) -> "GrowingDictionary":
         """The dictionary of given points, whatever they are."""
@@ -133,13 +132,13 @@ class GrowingDictionary:
         ridge = jitter(norms) if self.novelty is None else 0.0
         outside = norms + ridge - np.einsum("ij,ij->i", Y, Y)
         # What is outside the span only shrinks as points join: the other rows never will.
-        maybe = np.flatnonzero(self.is_new(outside, norms))
+        maybe = np.flatnonzero(outside > self.least_news(norms))
         if self.full or not maybe.size:
             return self, Y, maybe[:0]
         rows = X[maybe]
         H = np.asarray(self.kernel(rows, rows) if K is None else K[np.ix_(maybe, maybe)])
         H = H + ridge * np.eye(len(H)) - self_product(Y[maybe].T)
-        chosen, C = self._independent(H, norms[maybe])
+        chosen, C = independent_rows(H, self.least_news(norms[maybe]), self.budget - self.size)
         joined = maybe[chosen]
         m, b = self.size, len(C)
         factor = np.zeros((m + b, m + b))
@@ -149,24 +148,6 @@ class GrowingDictionary:
         new = solve_triangular(C, (K - Y @ Y[joined].T).T, lower=True, check_finite=False).T
         new[joined] = C
         return grown, np.hstack([Y, new]), joined
-
-    def _independent(self, H, norms):
-        """Rows of a Gram matrix that are news after those before them, and their Cholesky factor.
-
-        H (n, n) is what the rows have outside the span.
-        """
-        chosen: list[int] = []
-        V = np.empty((min(self.budget - self.size, len(H)), len(H)))
-        distance = H.diagonal().copy()
-        for i in range(len(H)):
-            if len(chosen) == len(V):
-                break
-            if self.is_new(distance[i], norms[i]):
-                b = len(chosen)
-                V[b] = (H[i] - V[:b, i] @ V[:b]) / np.sqrt(distance[i])
-                distance -= V[b] ** 2
-                chosen.append(i)
-        return np.array(chosen, dtype=int), np.tril(V[: len(chosen), chosen].T)
 
     def least_useful(self, R, most: int, below: float = np.inf) -> np.ndarray:
         """Points that cost least, chosen one after another: at most `most`, each below a cost.

@@ -268,8 +268,10 @@ class Stream:
         """The moments of rows in the span as it is; None where one of them would join it."""
         X, span = as_float(X), self.span
         Y, norms = span.coordinates(X), as_float(span.kernel.diag(X))
-        if unless_news and span.is_new(norms - np.einsum("ij,ij->i", Y, Y), norms).any():
-            return None
+        if unless_news:
+            outside = norms - np.einsum("ij,ij->i", Y, Y)
+            if (outside > span.least_news(norms)).any():
+                return None
         return weighted_moments(Y, norms, weights)
 
     def _faded(self, n, size) -> "Stream":
