@@ -128,6 +128,10 @@ class Kernel(BaseEstimator, ABC):
         """The gamma of this length scale: sigma in exp(-d^2 / (2 sigma^2))."""
         return 1.0 / (2.0 * distance**2)
 
+    def origin(self, X: Array) -> Array:
+        """What tiles subtract from every row first, or None."""
+        return None
+
     def check(self, X: Array) -> None:
         """Raise ValueError if this kernel is not defined on X."""
         return
@@ -211,9 +215,6 @@ class Pairs(ABC):
     `prepared` is where an engine keeps rows in a form of its own.
     """
 
-    #: What is taken off every row first, or None.
-    origin: Any = None
-
     def __init__(self, kernel: Any, X: Array, Z: Array, dtype: Any):
         if Z is not None and is_sparse(X) != is_sparse(Z):
             X, Z = (DenseBlocks(A) if is_sparse(A) else A for A in (X, Z))
@@ -224,6 +225,7 @@ class Pairs(ABC):
         xp = np if is_sparse(X) else array_namespace(X)
         self.dtype = dtype_in(xp, float_dtype(X) if dtype is None else dtype)
         self.itemsize = itemsize(self.dtype)
+        self.origin = kernel.origin(self.Z)
         self.prepared: dict = {}
 
     @abstractmethod
@@ -286,10 +288,6 @@ class FactoredKernel(Kernel):
         """Rows of the right factor from those of the left one."""
         return E
 
-    def origin(self, X: Array) -> Array:
-        """What to subtract from every row first, or None."""
-        return None
-
     def square(self, E: Array, out: Array) -> Array:
         """Products of prepared rows with themselves, (a, a); None where all products are faster."""
         return None
@@ -317,21 +315,18 @@ class FactoredPairs(Pairs):
 
     def __init__(self, kernel, X, Z, dtype, store, finish=None):
         super().__init__(kernel, X, Z, dtype)
-        self.finish, self.origin = finish or kernel.finish, kernel.origin(self.Z)
+        self.finish = finish or kernel.finish
         self._left: Any = None
         self._right: Any = None
         # Every column is met by many rows; the rows of a wide matrix come only once.
         m, width = self.shape[1], X.shape[1] + kernel.extra_columns
         kept = self.itemsize * width * m * (2 if self.symmetric else 1)
         if kept <= store and not is_sparse(self.X):
-            rows = self._embed(self.Z, slice(0, min(m, EMBED_ROWS)))
-            if m > EMBED_ROWS:
-                some, xp = rows, array_namespace(self.Z)
-                rows = xp.empty((m, width), dtype=self.dtype, **placement_of(self.Z))
-                rows[:EMBED_ROWS] = some
-                for start in range(EMBED_ROWS, m, EMBED_ROWS):
-                    block = slice(start, min(start + EMBED_ROWS, m))
-                    rows[block] = self._embed(self.Z, block)
+            xp = array_namespace(self.Z)
+            rows = xp.empty((m, width), dtype=self.dtype, **placement_of(self.Z))
+            for start in range(0, m, EMBED_ROWS):
+                block = slice(start, min(start + EMBED_ROWS, m))
+                rows[block] = self._embed(self.Z, block)
             self._left, self._right = rows if self.symmetric else None, kernel.turn(rows)
 
     def _embed(self, X, block):
@@ -456,9 +451,7 @@ def append_columns(X, *columns):
 
 def same_for_all(X, value: float):
     """One number for every row of X, in float64 and where X is, (n,)."""
-    if isinstance(X, np.ndarray) or is_sparse(X):
-        return np.full(X.shape[0], value)
-    xp = array_namespace(X)
+    xp = np if is_sparse(X) else array_namespace(X)
     return xp.full(X.shape[0], value, dtype=xp.float64, **placement_of(X))
 
 

@@ -1,6 +1,7 @@
 """Kernels whose tiles are filled pair by pair: those that are sums over coordinates."""
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,20 +21,12 @@ class DirectKernel(base.Kernel):
     def fill(self, X: Array, Z: Array, out: Array) -> None:
         """out[i, j] = k(x_i, z_j)."""
 
-    def origin(self, X: Array) -> Any:
-        """What to subtract from every row first, or None."""
-        return None
-
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> base.Pairs:
         return DirectPairs(self, X, Z, dtype)
 
 
 class DirectPairs(base.Pairs):
     """Tiles filled by loops."""
-
-    def __init__(self, kernel, X, Z, dtype):
-        super().__init__(kernel, X, Z, dtype)
-        self.origin = kernel.origin(self.Z)
 
     def tile(self, i, j, out):
         left = base.rows_of(self.X, i, self.dtype, self.origin)
@@ -46,6 +39,7 @@ class DirectPairs(base.Pairs):
         return self.itemsize * (side * side + blocks * side * self.X.shape[1])
 
 
+@dataclass(eq=False, repr=False)
 class Laplacian(DirectKernel):
     """``exp(-gamma |x - z|_1)``.
 
@@ -59,8 +53,7 @@ class Laplacian(DirectKernel):
     measures_distance = True
     metric = "cityblock"
 
-    def __init__(self, gamma: float | str | None = None):
-        self.gamma = gamma
+    gamma: float | str | None = None
 
     def gamma_at(self, distance: float) -> float:
         return 1.0 / distance
@@ -86,10 +79,8 @@ class Laplacian(DirectKernel):
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         """-gamma sign(x - z) k, column by column; zero at the kinks."""
-        xp, K = array_namespace(X), self(X, Z)
-        K *= -self.gamma
-        parts = [(K * xp.sign(X[:, k][:, None] - Z[:, k][None, :])) @ W for k in range(X.shape[1])]
-        return xp.stack(parts, axis=1)
+        xp = array_namespace(X)
+        return by_columns(lambda x, z: xp.sign(x - z), -self.gamma * self(X, Z), X, Z, W)
 
     def frequencies(self, G: Array, rng: np.random.Generator) -> Array:
         """Independent Cauchy coordinates, as quantiles of Gaussian ones."""
@@ -136,8 +127,7 @@ class AdditiveChi2(DirectKernel):
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         """4 z^2 / (x + z)^2 - 1, column by column."""
-        xp = array_namespace(X)
-        return xp.stack([chi2_slope(X[:, k], Z[:, k]) @ W for k in range(X.shape[1])], axis=1)
+        return by_columns(chi2_slope, 1.0, X, Z, W)
 
     def entry_size(self, X: Array) -> float:
         """Twice the largest sum of a row."""
@@ -147,6 +137,7 @@ class AdditiveChi2(DirectKernel):
         return base.same_for_all(X, 0.0)
 
 
+@dataclass(eq=False, repr=False)
 class Chi2(AdditiveChi2):
     """``exp(-gamma sum_k (x_k - z_k)^2 / (x_k + z_k))`` for non-negative rows.
 
@@ -158,8 +149,7 @@ class Chi2(AdditiveChi2):
 
     definite = True
 
-    def __init__(self, gamma: float | None = None):
-        self.gamma = gamma
+    gamma: float | None = None
 
     def resolve(self, X: Array, rng: np.random.Generator | None = None) -> base.Kernel:
         """A copy with gamma as a number."""
@@ -174,10 +164,7 @@ class Chi2(AdditiveChi2):
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         """gamma k times that of the additive kernel."""
-        xp, K = array_namespace(X), self(X, Z)
-        K *= self.gamma
-        parts = [(K * chi2_slope(X[:, k], Z[:, k])) @ W for k in range(X.shape[1])]
-        return xp.stack(parts, axis=1)
+        return by_columns(chi2_slope, self.gamma * self(X, Z), X, Z, W)
 
     def entry_size(self, X: Array) -> float:
         return 0.0
@@ -198,6 +185,12 @@ def add_coordinates(compiled, term, X, Z, out):
         out += term(X[:, k][:, None], Z[:, k][None, :])
 
 
+def by_columns(slope, K, X, Z, W):
+    """sum_j K_ij slope(x_ik, z_jk) W_jb, (n, d, b), a column k after the other."""
+    columns = ((X[:, k][:, None], Z[:, k][None, :]) for k in range(X.shape[1]))
+    return array_namespace(X).stack([(K * slope(x, z)) @ W for x, z in columns], axis=1)
+
+
 def contiguous(X):
     """Rows as a contiguous NumPy array, which compiled loops need."""
     return np.ascontiguousarray(X.toarray() if is_sparse(X) else to_numpy(X))
@@ -210,7 +203,7 @@ def chi2_term(x, z):
 
 
 def chi2_slope(x, z):
-    """The derivative of -(x - z)^2 / (x + z) with respect to x, (n, m); -1 for empty bins of z."""
-    xp, both = array_namespace(x), x[:, None] + z[None, :]
-    share = z[None, :] / xp.where(both > 0, both, 1.0)
+    """The derivative of -(x - z)^2 / (x + z) with respect to x; -1 for empty bins of z."""
+    xp, both = array_namespace(x), x + z
+    share = z / xp.where(both > 0, both, 1.0)
     return xp.where(both > 0, 4 * share**2 - 1, 0.0)

@@ -1,6 +1,6 @@
 """Kernels made of something else: a matrix, distances, another kernel without its diagonal."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ class Precomputed(Kernel):
         )
 
 
+@dataclass(eq=False, repr=False)
 class SquaredDistance(Kernel):
     """``shift - d(x, z)^2 / 2`` as a kernel: conditionally positive definite.
 
@@ -44,9 +45,8 @@ class SquaredDistance(Kernel):
 
     definite = False
 
-    def __init__(self, distance: Any, shift: float = 0.0):
-        self.distance = distance
-        self.shift = shift
+    distance: Any
+    shift: float = 0.0
 
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
         return DistancePairs(self, X, Z, dtype)
@@ -80,6 +80,7 @@ class DistancePairs(Pairs):
         return (self.itemsize + 24) * side * side + 24 * side * self.X.shape[1]
 
 
+@dataclass(eq=False, repr=False)
 class Hollow(Kernel):
     """k(x_i, x_j) for i != j, and 0 for i = j; between two sets of points just k.
 
@@ -95,8 +96,7 @@ class Hollow(Kernel):
 
     definite = False
 
-    def __init__(self, kernel: Kernel):
-        self.kernel = kernel
+    kernel: Kernel
 
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
         pairs = self.kernel.pairs(X, Z, dtype, store)
@@ -129,7 +129,7 @@ class HollowPairs(Pairs):
     def __init__(self, kernel, pairs, own):
         # With the rows, the origin and the prepared rows that a fused tile asks for.
         vars(self).update(vars(pairs))
-        self.kernel, self.pairs, self.own, self.origin = kernel, pairs, own, pairs.origin
+        self.kernel, self.pairs, self.own = kernel, pairs, own
 
     def tile(self, i, j, out):
         T, own = self.pairs.tile(i, j, out), self.own[i]

@@ -1,24 +1,17 @@
 """Kernels of the inner product x . z: linear, polynomial, sigmoid, cosine."""
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, BlocksOnDemand, block_rows, blocks_of
-from .base import (
-    FactoredKernel,
-    Kernel,
-    centering_spread,
-    row_squares,
-    rows_of,
-    weighted_sums,
-    wide_row_squares,
-)
+from . import base
 
 
-class DotProductKernel(FactoredKernel):
+class DotProductKernel(base.FactoredKernel):
     """A function of gamma x . z + coef0."""
 
     def embed(self, X: Array) -> Array:
@@ -30,7 +23,7 @@ class DotProductKernel(FactoredKernel):
         """gamma f'(gamma x . z) z."""
         C = self.slopes(X, Z)
         C *= self._scale
-        return weighted_sums(C, W, Z)
+        return base.weighted_sums(C, W, Z)
 
     @property
     def _scale(self) -> float:
@@ -42,7 +35,7 @@ class DotProductKernel(FactoredKernel):
 
     def diag(self, X: Array) -> Array:
         """f(gamma |x|^2)."""
-        return self.finish(wide_row_squares(X) * self._scale)
+        return self.finish(base.wide_row_squares(X) * self._scale)
 
     def check(self, X: Array) -> None:
         """Raise ValueError where values are more, or all of them less, than float64 holds."""
@@ -63,13 +56,14 @@ class DotProductKernel(FactoredKernel):
         with np.errstate(over="ignore", invalid="ignore"):
             largest = float(abs(self.diag(X)).max())
             inside = 1e-25 < largest < 1e30 and self.argument(X) < 1e30
-            return centering_spread(self, X) if inside else np.inf
+            return base.centering_spread(self, X) if inside else np.inf
 
     def argument(self, X: Array) -> float:
         """The largest gamma |x|^2."""
-        return float(wide_row_squares(X).max()) * self._scale**2
+        return float(base.wide_row_squares(X).max()) * self._scale**2
 
 
+@dataclass(eq=False, repr=False)
 class Linear(DotProductKernel):
     """``x . z``: kernel PCA with it is ordinary PCA.
 
@@ -82,8 +76,7 @@ class Linear(DotProductKernel):
 
     is_inner_product = True
 
-    def __init__(self, center: Any = None):
-        self.center = center
+    center: Any = None
 
     def origin(self, X: Array) -> Any:
         return None if self.center is None else on_device_of(self.center, X)
@@ -93,7 +86,9 @@ class Linear(DotProductKernel):
             return super().diag(X)
         xp, origin, step = array_namespace(X), self.origin(X), block_rows(X)
         blocks = (slice(i, i + step) for i in range(0, X.shape[0], step))
-        return xp.concat([row_squares(rows_of(X, block, xp.float64, origin)) for block in blocks])
+        return xp.concat(
+            [base.row_squares(base.rows_of(X, block, xp.float64, origin)) for block in blocks]
+        )
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         """z, less the center: the same for every x."""
@@ -107,10 +102,10 @@ class Linear(DotProductKernel):
         step = block_rows(Z)
         for start in range(0, Z.shape[0], step):
             block = slice(start, start + step)
-            V += rows_of(Z, block, np.float64, self.origin(Z)).T @ W[block]
+            V += base.rows_of(Z, block, np.float64, self.origin(Z)).T @ W[block]
         return V
 
-    def recentered(self, X: Array) -> Kernel:
+    def recentered(self, X: Array) -> base.Kernel:
         """With the mean as its center, where rows are far from the origin and close together."""
         # A single row is its own mean, from which nothing is seen of it.
         if is_sparse(X) or self.center is not None or X.shape[0] < 2:
@@ -131,6 +126,7 @@ class Linear(DotProductKernel):
         return ScalarMap("identity", bounded=False)
 
 
+@dataclass(eq=False, repr=False)
 class Polynomial(DotProductKernel):
     """``(gamma x . z + coef0)^degree``.
 
@@ -146,10 +142,9 @@ class Polynomial(DotProductKernel):
 
     live_tiles = 3
 
-    def __init__(self, degree: float = 3, gamma: float | None = None, coef0: float = 1):
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
+    degree: float = 3
+    gamma: float | None = None
+    coef0: float = 1
 
     @property
     def definite(self) -> bool:  # type: ignore[override]
@@ -186,6 +181,7 @@ class Polynomial(DotProductKernel):
         return int(self.degree), self.gamma, self.coef0
 
 
+@dataclass(eq=False, repr=False)
 class Sigmoid(DotProductKernel):
     """``tanh(gamma x . z + coef0)``: not positive semidefinite in general.
 
@@ -198,9 +194,8 @@ class Sigmoid(DotProductKernel):
 
     definite = False
 
-    def __init__(self, gamma: float | None = None, coef0: float = 1):
-        self.gamma = gamma
-        self.coef0 = coef0
+    gamma: float | None = None
+    coef0: float = 1
 
     def spread(self, X: Array) -> float:
         """Size of the argument, which tanh does not shrink near zero, or what centering does."""
@@ -233,8 +228,19 @@ class Cosine(DotProductKernel):
     is_inner_product = True
 
     def embed(self, X: Array) -> Array:
-        """Rows of unit length."""
-        norms, X = norms_in_range(X)
+        """Rows of unit length; those whose squares lose digits over their largest entry first."""
+        norms = base.row_squares(X) ** 0.5
+        inside = (norms > 1e-15) & (norms < 1e15)  # in any precision
+        if not bool(inside.all()):
+            xp, sizes = array_namespace(norms), largest_entries(X)
+            sizes = xp.where((sizes > 0) & ~inside, sizes, xp.ones_like(sizes))
+            if is_sparse(X):
+                # The reciprocal of a small number may overflow, so twice by its root.
+                roots = (sizes**-0.5)[:, None]
+                X = X.multiply(roots).multiply(roots).tocsr().astype(X.dtype)
+            else:
+                X = X / sizes[:, None]
+            norms = base.row_squares(X) ** 0.5
         norms[norms == 0] = 1
         if is_sparse(X):
             return X.multiply((1 / norms)[:, None]).tocsr().astype(X.dtype)
@@ -260,29 +266,12 @@ class Cosine(DotProductKernel):
 def unit_gradient(X, V):
     """Gradients of x . V / |x| with respect to rows X, for V of shape (d, b); (n, d, b)."""
     xp = array_namespace(X)
-    norms = row_squares(X) ** 0.5
+    norms = base.row_squares(X) ** 0.5
     some = xp.asarray(norms > 0, dtype=X.dtype)
     over = some / xp.where(norms > 0, norms, 1.0)
     unit = X * over[:, None]
     along = V[None, :, :] - unit[:, :, None] * (unit @ V)[:, None, :]
     return along * over[:, None, None]
-
-
-def norms_in_range(X):
-    """Norms of rows, and the rows, over their largest entries where squares lose digits."""
-    norms = row_squares(X) ** 0.5
-    inside = (norms > 1e-15) & (norms < 1e15)  # in any precision
-    if bool(inside.all()):
-        return norms, X
-    xp, sizes = array_namespace(norms), largest_entries(X)
-    sizes = xp.where((sizes > 0) & ~inside, sizes, xp.ones_like(sizes))
-    if is_sparse(X):
-        # The reciprocal of a small number may overflow, so twice by its root.
-        roots = (sizes**-0.5)[:, None]
-        X = X.multiply(roots).multiply(roots).tocsr().astype(X.dtype)
-    else:
-        X = X / sizes[:, None]
-    return row_squares(X) ** 0.5, X
 
 
 def largest_entry(X) -> float:
@@ -309,12 +298,12 @@ def power(T, degree):
         with np.errstate(invalid="ignore"):
             T[...] = array_namespace(T).pow(T, float(degree))
         return T
-    degree, base = int(degree), array_namespace(T).asarray(T, copy=True)
+    degree, factor = int(degree), array_namespace(T).asarray(T, copy=True)
     T[...] = 1
     while degree:
         if degree & 1:
-            T *= base
+            T *= factor
         degree >>= 1
         if degree:
-            base *= base
+            factor *= factor
     return T

@@ -1,5 +1,6 @@
 """The user's own function of two rows as a kernel, with errors that say what it gave instead."""
 
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
@@ -10,6 +11,7 @@ from ..compute.arrays import Array
 from .coordinate import DirectKernel
 
 
+@dataclass(eq=False, repr=False)
 class Callable(DirectKernel):
     """The user's function of two rows, called pair by pair: correct and slow.
 
@@ -23,9 +25,8 @@ class Callable(DirectKernel):
     definite = False
     seconds = (2e-6, 0.0)  # a call of Python
 
-    def __init__(self, function: Any, params: dict[str, Any] | None = None):
-        self.function = function
-        self.params = params
+    function: Any
+    params: dict[str, Any] | None = None
 
     def fill(self, X: Array, Z: Array, out: Array) -> None:
         out[...] = on_device_of(self._values(single_rows(X), single_rows(Z)), out)

@@ -5,6 +5,7 @@ grows, so a gamma found for one is a fair start for the others.
 """
 
 import math
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,18 +15,7 @@ from scipy.special import kv
 
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse
 from ..compute.arrays import Array, dtype_name, placement_of
-from .base import (
-    FactoredKernel,
-    Pairs,
-    append_columns,
-    dense_rows,
-    farthest,
-    median_row,
-    row_squares,
-    rows_of,
-    same_for_all,
-    weighted_sums,
-)
+from . import base
 
 # Largest gamma |x|^2, for each precision, at which the product of two rows is as good as their
 # difference: its rounding is eps times that. Beyond, distances below this share of the norms are
@@ -38,7 +28,7 @@ CUSP = {"float64": 1e-6, "float32": 1e-3}
 DIFFERENCES = 2**20
 
 
-class StationaryKernel(FactoredKernel):
+class StationaryKernel(base.FactoredKernel):
     """A function of -gamma |x - z|^2, which one GEMM of augmented rows gives."""
 
     measures_distance = True
@@ -46,18 +36,9 @@ class StationaryKernel(FactoredKernel):
 
     def embed(self, X: Array) -> Array:
         """[sqrt(2 gamma) x, -gamma |x|^2, 1]."""
-        scale = float(np.sqrt(2 * self.gamma))
-        if isinstance(X, np.ndarray):
-            # In one array: memory for more would take longer than the numbers.
-            d = X.shape[1]
-            E = np.empty((X.shape[0], d + 2), X.dtype)
-            np.multiply(X, X.dtype.type(scale), out=E[:, :d])
-            np.multiply(np.einsum("ij,ij->i", E[:, :d], E[:, :d]), -0.5, out=E[:, d])
-            E[:, d + 1] = 1.0
-            return E
-        scaled = X * scale
-        norms = -0.5 * row_squares(scaled)
-        return append_columns(scaled, norms, array_namespace(norms).ones_like(norms))
+        scaled = X * float(np.sqrt(2 * self.gamma))
+        norms = -0.5 * base.row_squares(scaled)
+        return base.append_columns(scaled, norms, array_namespace(norms).ones_like(norms))
 
     def turn(self, E: Array) -> Array:
         """[sqrt(2 gamma) z, 1, -gamma |z|^2]."""
@@ -85,32 +66,30 @@ class StationaryKernel(FactoredKernel):
         return out
 
     #: About the middle of the rows distances stay, and cancellation shrinks.
-    origin = staticmethod(median_row)
+    origin = staticmethod(base.median_row)
 
     def keeps_digits(self, left: Array, right: Array) -> bool:
         """Whether all rows are near enough to the origin."""
         if 0 in (left.shape[0], right.shape[0]):
             return True
-        if isinstance(left, np.ndarray):  # of the last two columns the other one holds ones
-            nearest = min(left[:, -2].min(), left[:, -1].min())
-            nearest += min(right[:, -2].min(), right[:, -1].min())
-        else:
-            nearest = float(minus_squares(left).min()) + float(minus_squares(right).min())
+        nearest = float(minus_squares(left).min()) + float(minus_squares(right).min())
         # A comparison the other way round would pass over what is not a number.
         return nearest >= -2 * FAR[dtype_name(left.dtype)]
 
-    def repair(self, T: Array, left: Array, right: Array, pairs: Pairs, i: Any, j: Any) -> Array:
+    def repair(
+        self, T: Array, left: Array, right: Array, pairs: base.Pairs, i: Any, j: Any
+    ) -> Array:
         """T = -gamma d^2 with the entries in which digits cancelled taken from differences."""
         xp, precision = array_namespace(T), dtype_name(T.dtype)
         cancelled = self._cancelled(T, minus_squares(left), minus_squares(right), precision)
         if cancelled is None or not bool(cancelled.any()):
             return T
         index, other = xp.nonzero(cancelled)
-        X, Z = rows_of(pairs.X, i, xp.float64), rows_of(pairs.Z, j, xp.float64)
+        X, Z = base.rows_of(pairs.X, i, xp.float64), base.rows_of(pairs.Z, j, xp.float64)
         step = max(1, DIFFERENCES // X.shape[1])
         for start in range(0, index.shape[0], step):
             a, b = index[start : start + step], other[start : start + step]
-            squares = row_squares(dense_rows(X[a]) - dense_rows(Z[b]))
+            squares = base.row_squares(base.dense_rows(X[a]) - base.dense_rows(Z[b]))
             T[a, b] = xp.asarray(squares * -self.gamma, dtype=T.dtype)
         return T
 
@@ -125,11 +104,11 @@ class StationaryKernel(FactoredKernel):
 
     def argument(self, X: Array) -> float:
         """gamma |x|^2 of the row farthest from the origin."""
-        return self.gamma * farthest(X, self.origin(X), row_squares)
+        return self.gamma * base.farthest(X, self.origin(X), base.row_squares)
 
     def of_differences(self, D: Array) -> Array:
         """From the squared norms of differences, in which no digits cancel."""
-        return self.finish((-self.gamma * row_squares(D))[:, None])[:, 0]
+        return self.finish((-self.gamma * base.row_squares(D))[:, None])[:, 0]
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         """2 gamma f'(-gamma |x - z|^2) (z - x)."""
@@ -138,10 +117,10 @@ class StationaryKernel(FactoredKernel):
         # About the middle of the rows, so that no digits are lost far from the origin.
         middle = self.origin(Z)
         X, Z = X - middle, Z - middle
-        return weighted_sums(C, W, Z) - X[:, :, None] * (C @ W)[:, None, :]
+        return base.weighted_sums(C, W, Z) - X[:, :, None] * (C @ W)[:, None, :]
 
     def diag(self, X: Array) -> Array:
-        return same_for_all(X, 1.0)
+        return base.same_for_all(X, 1.0)
 
 
 def minus_squares(E):
@@ -150,10 +129,11 @@ def minus_squares(E):
     # The other of the two columns holds ones. A minimum along the short axis takes 20 times longer.
     if isinstance(E, np.ndarray):
         return np.minimum(E[:, d], E[:, d + 1])
-    last = dense_rows(E[:, [d, d + 1]])
+    last = base.dense_rows(E[:, [d, d + 1]])
     return array_namespace(last).minimum(last[:, 0], last[:, 1])
 
 
+@dataclass(eq=False, repr=False)
 class RBF(StationaryKernel):
     """Gaussian kernel ``exp(-gamma |x - z|^2)``.
 
@@ -164,8 +144,7 @@ class RBF(StationaryKernel):
         1 / number of columns, as in scikit-learn.
     """
 
-    def __init__(self, gamma: float | str | None = None):
-        self.gamma = gamma
+    gamma: float | str | None = None
 
     def finish(self, T: Array) -> Array:
         """exp of T = -gamma d^2."""
@@ -196,6 +175,7 @@ class RBF(StationaryKernel):
         return (np.pi / self.gamma) ** (d / 2) * np.exp(-((np.pi * f) ** 2) / self.gamma)
 
 
+@dataclass(eq=False, repr=False)
 class Matern(StationaryKernel):
     """Matern kernel of smoothness nu, with rho = sqrt(2 gamma) |x - z|.
 
@@ -212,9 +192,8 @@ class Matern(StationaryKernel):
 
     live_tiles = 3
 
-    def __init__(self, gamma: float | str | None = None, nu: float = 1.5):
-        self.gamma = gamma
-        self.nu = nu
+    gamma: float | str | None = None
+    nu: float = 1.5
 
     def check(self, X: Array) -> None:
         if self.nu not in (0.5, 1.5, 2.5):
@@ -283,10 +262,11 @@ class Matern(StationaryKernel):
         """A power of the frequency, -(2 nu + d) of large ones."""
         nu, square = self.nu, 1 / (2 * self.gamma)  # of the length scale
         scale = (4 * np.pi * square) ** (d / 2) * gamma_function(nu + d / 2) / gamma_function(nu)
-        base = 1 + 2 * np.pi**2 * square * f**2 / nu
-        return scale * (2 * nu) ** (-d / 2) * base ** -(nu + d / 2)
+        growth = 1 + 2 * np.pi**2 * square * f**2 / nu
+        return scale * (2 * nu) ** (-d / 2) * growth ** -(nu + d / 2)
 
 
+@dataclass(eq=False, repr=False)
 class RationalQuadratic(StationaryKernel):
     """``(1 + gamma |x - z|^2 / alpha)^-alpha``, a mixture of Gaussians of many widths.
 
@@ -302,9 +282,8 @@ class RationalQuadratic(StationaryKernel):
 
     live_tiles = 2
 
-    def __init__(self, gamma: float | str | None = None, alpha: float = 1.0):
-        self.gamma = gamma
-        self.alpha = alpha
+    gamma: float | str | None = None
+    alpha: float = 1.0
 
     def check(self, X: Array) -> None:
         if not self.alpha > 0:
