@@ -16,7 +16,7 @@ from mercer.preimage import PREIMAGES, Compensation, DistanceMDS, FixedPoint, Ke
 from mercer.preimage.base import with_mean
 from mercer.preimage.compensation import undo_factors
 from mercer.preimage.distance import place, squared_distances
-from mercer.preimage.fixed_point import climb, make_form
+from mercer.preimage.fixed_point import climb, form_of
 from mercer.preimage.ridge import centered_ridge, ridge_inverse
 
 needs_data = pytest.mark.skipif("MERCER_DATA" not in os.environ, reason="MERCER_DATA is not set")
@@ -98,7 +98,7 @@ def test_steps_ascend_to_a_stationary_point(kernel):
     """Steps point uphill, no value falls, and where it stops the gradient is zero."""
     rng = generator(3)
     Y, W = X - 3, rng.standard_normal((20, 150)) / 150 + 1 / 150
-    form = make_form(kernel, Y, np.float64)
+    form = form_of(kernel)(kernel, Y, np.float64)
     Z = rng.standard_normal((20, 6))
     value, size, step = form.evaluate(Z, W)
     assert (size >= np.abs(value) - 1e-12).all()
@@ -132,7 +132,7 @@ def test_laplacian_is_optimal_along_every_column(key):
     model = KernelPCA(8, kernel=kernel, preimage="fixed-point").fit(Y)
     S = model.transform(ring(10, 0.15, key=key + 20)[1] - 3)
     found, W = model.inverse_transform(S), model.expansion_.weights(S)
-    form = make_form(kernel, Y, np.float64)
+    form = form_of(kernel)(kernel, Y, np.float64)
     improved = 0
     for z, w in zip(found, W, strict=True):
         ours = (kernel(z[None], Y) @ w)[0]

@@ -12,7 +12,7 @@ cannot diverge; ``constant`` for data that drift; ``et`` and ``smd`` as publishe
 of speed; ``t`` and ``constant`` on fixed data only for comparison.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -94,7 +94,7 @@ class EigenvalueGain(DecayingGain):
         the kernel rows' products with each other, and memory for A K'.
     """
 
-    running: bool = False
+    running: bool = field(default=False, kw_only=True)
 
     @property
     def needs_norm(self) -> bool:  # type: ignore[override]
@@ -115,6 +115,7 @@ class EigenvalueGain(DecayingGain):
         return RunningEigenvalues(S, self.size(unit), unit.floor) if self.running else None
 
 
+@dataclass(eq=False, repr=False)
 class MetaDescentGain(EigenvalueGain):
     """KHA-SMD: the gains of KHA/et times exp(rho), rho adapted by stochastic meta-descent.
 
@@ -135,23 +136,11 @@ class MetaDescentGain(EigenvalueGain):
         Range of rho.
     """
 
-    def __init__(
-        self,
-        eta0: float | None = None,
-        cap: float = 1.0,
-        mu: float | None = None,
-        xi: float = 0.99,
-        rho0: float = 0.0,
-        clip: float = 0.1,
-        bounds: tuple[float, float] = (-8.0, 2.0),
-        running: bool = False,
-    ):
-        super().__init__(eta0, cap, running)
-        self.mu = mu
-        self.xi = xi
-        self.rho0 = rho0
-        self.clip = clip
-        self.bounds = bounds
+    mu: float | None = None
+    xi: float = 0.99
+    rho0: float = 0.0
+    clip: float = 0.1
+    bounds: tuple[float, float] = (-8.0, 2.0)
 
     def rule(self, A: Array, S: Array, unit: GainUnit) -> HebbianRule:
         mu = 0.5 / unit.variance if self.mu is None else self.mu

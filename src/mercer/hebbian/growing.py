@@ -190,7 +190,12 @@ class GrowingHebbian:
         P = K @ F
         C, means = np.ascontiguousarray(P[:, 1:] - M[0, 1:]), P[:, 0]
         KC = np.ascontiguousarray(KX - means[:, None] - means + M[0, 0])
-        (T, D), outputs = sweep(C, KC, self._rates(KX), 0.0, 0, 1.0)
+        # Gains PACE / (variance x memory), none above one over the mean variance.
+        rates = np.zeros(q)
+        if self.variance > NOTHING * float(np.mean(np.diag(KX))):
+            pace = PACE * max(1.0 / self.count, 1 - self.forgetting)
+            rates = 1.0 / np.maximum(self.variances / pace, self.variance)
+        (T, D), outputs = sweep(C, KC, rates, 0.0, 0, 1.0)
         alive = np.diag((F[:, 1:] != 0).any(axis=0).astype(float))
         T, D, _ = orthonormalize(T, D, alive, C, KC, np.float64)
         w = max(size / (self.count + size), 1 - self.forgetting**size)
@@ -239,13 +244,6 @@ class GrowingHebbian:
             lost, Q = lost + scale * np.maximum(loss, 0.0), with_orthonormal(Q, self_product(Q))
         facts |= {"points": span.points, "frame": span.weights(Q), "metric": self_product(Q)}
         vars(self).update(facts, span=span, lost=lost, missed=missed)
-
-    def _rates(self, KX):
-        """Gains (q,): PACE / (variance x memory), none above one over the mean variance."""
-        if self.variance <= NOTHING * float(np.mean(np.diag(KX))):
-            return np.zeros(self.carried)
-        pace = PACE * max(1.0 / self.count, 1 - self.forgetting)
-        return 1.0 / np.maximum(self.variances / pace, self.variance)
 
 
 def with_orthonormal(F, M):

@@ -338,16 +338,6 @@ class Hebbian(Solver):
         report: Report = silent,
     ) -> Eigenpairs:
         """Passes of the rule over the rows, then the read-out; `tol` only judges the result."""
-        pairs, _ = hebbian_eigenpairs(
-            operator,
-            n_components,
-            self.gain,
-            n_passes=self.n_passes,
-            oversampling=self.oversampling,
-            block=self.block,
-            scale=self.scale,
-            readout=self.readout,
-            rng=rng,
-            report=report,
-        )
+        settings = self.get_params(deep=False)
+        pairs, _ = hebbian_eigenpairs(operator, n_components, rng=rng, report=report, **settings)
         return replace(pairs, converged=settled(pairs, tol))

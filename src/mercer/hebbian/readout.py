@@ -16,11 +16,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import qr
 
-from ..compute import array_namespace, on_device_of, to_numpy
+from ..compute import on_device_of
 from ..compute.arrays import dtype_name
-from ..solvers._linalg import column_norms, inner, small_eigh, times
+from ..solvers._linalg import column_norms, inner, qr, small_eigh, times
 from ..solvers.base import Eigenpairs, ritz_evidence
 
 RANK = {"f": 1e-5, "d": 1e-13}  # eigenvalues of V'Z below this share of the largest are rounding
@@ -124,11 +123,7 @@ def rotate(V, Z) -> tuple[Any, Any, Any]:
 
 def orthonormal(V):
     """An orthonormal basis (n, q) whose leading columns span those of V, without sign flips."""
-    if isinstance(V, np.ndarray):
-        Q, R = qr(V, mode="economic", check_finite=False)
-    else:
-        Q, R = array_namespace(V).linalg.qr(V)
-        R = to_numpy(R)
+    Q, R = qr(V)
     signs = np.where(np.diag(R) < 0, -1.0, 1.0)
     Q *= on_device_of(signs.astype(dtype_name(Q.dtype)), Q)
     return Q

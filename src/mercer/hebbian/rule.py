@@ -133,7 +133,7 @@ class HebbianRule:
         return C[:, : len(rates)].T
 
     def _propose(self, C, K, rates, decay, t):
-        return sweep(C, K, rates, decay, t, self.cap, *self._estimate())
+        return sweep(C, K, rates, decay, t, self.cap, self._estimate())
 
     def _estimate(self):
         """eta, floor and the two forms of the running estimate; eta is 0 where there is none."""
@@ -246,14 +246,13 @@ class OrthonormalRule(HebbianRule):
 NO_ESTIMATE = (0.0, 0.0, *2 * (3 * (np.empty((0, 0)),),))
 
 
-def sweep(C, K, rates, decay, t, cap, eta=0.0, floor=0.0, *forms):
+def sweep(C, K, rates, decay, t, cap, estimate=NO_ESTIMATE):
     """The steps of one block as A <- T A + D E': (T (r, r), D (r, b)), outputs Y (r, b)."""
     from ._numba import hebbian_sweep  # numba takes half a second to import
 
     b, r = C.shape
     T, D, Y = np.eye(r), np.zeros((r, b)), np.empty((r, b))
-    squares, lengths = forms or NO_ESTIMATE[2:]
-    hebbian_sweep(C, K, rates.copy(), decay, t, cap, T, D, Y, eta, floor, squares, lengths)
+    hebbian_sweep(C, K, rates.copy(), decay, t, cap, T, D, Y, *estimate)
     return (T, D), Y
 
 

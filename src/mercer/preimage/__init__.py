@@ -44,9 +44,8 @@ def choose_preimage(asked: str | Preimage, basis: Basis, denoising: bool = False
         preimage = PREIMAGES[asked]() if isinstance(asked, str) else asked
         preimage.check(basis)
         return preimage
-    linear = isinstance(basis.kernel, Linear) and isinstance(basis, ColumnBasis)
     at_hand = basis.points is not None and not (isinstance(basis, GramBasis) and not basis.at_hand)
-    linear |= isinstance(basis.kernel, Linear) and at_hand
+    linear = isinstance(basis.kernel, Linear) and (at_hand or isinstance(basis, ColumnBasis))
     climbed = isinstance(basis.kernel, RBF) and (at_hand or isinstance(basis, FourierBasis))
     return FixedPoint() if linear or (climbed and denoising) else KernelRidge()
 

@@ -23,6 +23,7 @@ from .base import FittedPreimage, Preimage, Preimages, batch_rows, some_rows, ti
 PROFILE = np.concatenate([[0.0], np.geomspace(1e-8, 1e3, 4000)])
 
 
+@dataclass(eq=False, repr=False)
 class DistanceMDS(Preimage):
     """The row at the right distances from the nearest training rows, kept inside their ball.
 
@@ -34,8 +35,7 @@ class DistanceMDS(Preimage):
     n_neighbors : int
     """
 
-    def __init__(self, n_neighbors: int = 20):
-        self.n_neighbors = n_neighbors
+    n_neighbors: int = 20
 
     def check(self, basis: Basis) -> None:
         """A distance must follow from the kernel's value."""

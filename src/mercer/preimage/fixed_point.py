@@ -38,16 +38,7 @@ from ..kernels import RBF, FactoredKernel, Laplacian, Linear, Polynomial
 from ..kernels.base import append_columns, row_squares, typical_distance
 from ..kernels.dot_product import power
 from ..kernels.stationary import StationaryKernel
-from .base import (
-    FittedPreimage,
-    Preimage,
-    Preimages,
-    batch_rows,
-    some_rows,
-    tiny,
-    total_std,
-    with_mean,
-)
+from . import base
 
 # Below this share of their absolute sum, or of one, weights nearly cancel, and the map would leap.
 CANCELLED = 0.05
@@ -55,7 +46,8 @@ CANCELLED = 0.05
 NEAREST = 1e-6
 
 
-class FixedPoint(Preimage):
+@dataclass(eq=False, repr=False)
+class FixedPoint(base.Preimage):
     """The row whose image is nearest to the reconstruction, by a safeguarded fixed point.
 
     Points as the basis and a linear (closed form), Gaussian, Matern, rational quadratic, Laplacian
@@ -69,9 +61,8 @@ class FixedPoint(Preimage):
     max_iter : int
     """
 
-    def __init__(self, tol: float = 1e-4, max_iter: int = 100):
-        self.tol = tol
-        self.max_iter = max_iter
+    tol: float = 1e-4
+    max_iter: int = 100
 
     def check(self, basis: Basis) -> None:
         """Points and a gradient are needed; of a Gaussian on a Fourier grid the gradient alone."""
@@ -97,28 +88,32 @@ class FixedPoint(Preimage):
                 f"{basis.kernel}. Use preimage='ridge'."
             )
 
-    def fit(self, expansion: KernelExpansion, X: Array, denoising: bool = False) -> FittedPreimage:
+    def fit(
+        self, expansion: KernelExpansion, X: Array, denoising: bool = False
+    ) -> base.FittedPreimage:
         """Bind to an expansion; nothing is learned."""
         basis, frame, kernel = expansion.basis, expansion.frame, expansion.basis.kernel
         if isinstance(basis, FourierBasis):
-            rows = np.asarray(to_numpy(some_rows(X, 2000)), dtype=float)
-            anchors, size = to_numpy(basis.project(rows, frame)), total_std(rows) or 1.0
-            series = FourierForm(basis, frame)
-            return FittedFourier(series, rows, anchors, size, self.tol, self.max_iter)
+            rows = np.asarray(to_numpy(base.some_rows(X, 2000)), dtype=float)
+            anchors, size = to_numpy(basis.project(rows, frame)), base.total_std(rows) or 1.0
+            form: Any = FourierForm(basis, frame)
+            return FittedFourier(expansion, form, anchors, size, self.tol, self.max_iter, rows)
         if isinstance(basis, ColumnBasis):
             return LinearPreimage(frame.T)
         # Rows that a device has no room for are in main memory.
-        points, n = basis.points, basis.points.shape[0]
-        points = to_numpy(points) if isinstance(points, BlocksOnDemand) else some_rows(points, n)
+        points = basis.points
+        if isinstance(points, BlocksOnDemand):
+            points = to_numpy(points)
+        points = base.some_rows(points, points.shape[0])
         frame = on_device_of(frame, points)
         if isinstance(kernel, Linear):
             xp = array_namespace(points)
             return LinearPreimage(frame.T @ xp.asarray(points, dtype=frame.dtype))
-        form = make_form(kernel, points, basis.precision(points))
-        size, anchors = total_std(some_rows(points, 4000)) or 1.0, None
+        form = form_of(kernel)(kernel, points, basis.precision(points))
+        size, anchors = base.total_std(base.some_rows(points, 4000)) or 1.0, None
         if isinstance(kernel, StationaryKernel) and kernel.gamma > 0:
             # Kernels far narrower than the median distance have several optima worth trying.
-            median = typical_distance(some_rows(points, 400), "median")
+            median = typical_distance(base.some_rows(points, 400), "median")
             if 1 / np.sqrt(2 * kernel.gamma) < 0.4 * median:
                 anchors = on_device_of(basis.project(basis.points, frame), points)
         expansion = replace(expansion, frame=frame)
@@ -126,7 +121,7 @@ class FixedPoint(Preimage):
 
 
 @dataclass(frozen=True)
-class LinearPreimage(FittedPreimage):
+class LinearPreimage(base.FittedPreimage):
     """[1, s] F'Z: for the linear kernel the reconstruction is a row itself.
 
     Attributes
@@ -138,11 +133,11 @@ class LinearPreimage(FittedPreimage):
     rows: Any
 
     def __call__(self, S, near=None):
-        return Preimages.at_once(with_mean(on_device_of(S, self.rows)) @ self.rows)
+        return base.Preimages.at_once(base.with_mean(on_device_of(S, self.rows)) @ self.rows)
 
 
 @dataclass(frozen=True)
-class FittedFixedPoint(FittedPreimage):
+class FittedFixedPoint(base.FittedPreimage):
     """The fixed point for one expansion.
 
     Attributes
@@ -170,7 +165,7 @@ class FittedFixedPoint(FittedPreimage):
         engine, points = self.expansion.basis.engine, self.form.points
         xp, (m, d), dtype = array_namespace(points), points.shape, points.dtype
         found = xp.empty((len(S), d), dtype=dtype, **placement_of(points))
-        out, S = Preimages.at_once(found), on_device_of(S, points)
+        out, S = base.Preimages.at_once(found), on_device_of(S, points)
         # Even powers without a constant know a row only up to its sign.
         kernel = self.form.kernel
         even = isinstance(kernel, Polynomial) and kernel.coef0 == 0 and kernel.degree % 2 == 0
@@ -183,7 +178,7 @@ class FittedFixedPoint(FittedPreimage):
                 start = on_device_of(near[block], points) - self.form.origin
             Z, value, done, steps = self._climb(W, xp.asarray(start, dtype=dtype))
             if self.anchors is not None:
-                nearest = xp.argmax(with_mean(S[block]) @ self.anchors.T, axis=1)
+                nearest = xp.argmax(base.with_mean(S[block]) @ self.anchors.T, axis=1)
                 again = self._climb(W, points[nearest])
                 better = again[1] > value
                 Z[better], done[better] = again[0][better], again[2][better]
@@ -191,7 +186,7 @@ class FittedFixedPoint(FittedPreimage):
             out.converged[block], out.n_iter[block] = to_numpy(done), to_numpy(steps)
             return self.form.polish(Z, W) + self.form.origin
 
-        rows = batch_rows(engine, self.form.live * m + 6 * d, itemsize(dtype))
+        rows = base.batch_rows(engine, self.form.live * m + 6 * d, itemsize(dtype))
         engine.map_rows(batch, len(S), rows, found)
         return out
 
@@ -200,39 +195,27 @@ class FittedFixedPoint(FittedPreimage):
 
 
 @dataclass(frozen=True)
-class FittedFourier(FittedPreimage):
+class FittedFourier(FittedFixedPoint):
     """The fixed point for one expansion on a Fourier grid.
 
     Attributes
     ----------
-    form : FourierForm
     rows : array of shape (n, d)
-        Training rows to start from.
-    anchors : array of shape (n, 1 + r)
-        Their inner products with the frame.
-    size : float
-        Total standard deviation of the data.
-    tol, max_iter
-        As in `FixedPoint`.
+        Training rows to start from; the anchors are their inner products with the frame.
     """
 
-    form: "FourierForm"
     rows: Any
-    anchors: Any
-    size: float
-    tol: float
-    max_iter: int
 
     def __call__(self, S, near=None):
         """Climb from the training row with the largest value."""
         S = np.asarray(to_numpy(S), dtype=float)
-        out, tol = Preimages.at_once(np.empty((len(S), self.rows.shape[1]))), self.tol * self.size
+        out = base.Preimages.at_once(np.empty((len(S), self.rows.shape[1])))
         for start in range(0, len(S), 2**16):
             block = slice(start, start + 2**16)
-            T = with_mean(S[block])
+            T = base.with_mean(S[block])
             parts = (T[i : i + 2048] @ self.anchors.T for i in range(0, len(T), 2048))
             nearest = np.concatenate([np.argmax(part, axis=1) for part in parts])
-            found = climb(self.form, T, self.rows[nearest], tol, self.size, self.max_iter)
+            found = self._climb(T, self.rows[nearest])
             out.points[block], _, out.converged[block], out.n_iter[block] = found
         return out
 
@@ -281,7 +264,7 @@ def shorten(step, reach):
     """Steps (q, d) no longer than `reach`."""
     xp = array_namespace(step)
     length = xp.linalg.vector_norm(step, axis=1, keepdims=True)
-    return step * xp.clip(reach / xp.clip(length, tiny(step), None), None, 1.0)
+    return step * xp.clip(reach / xp.clip(length, base.tiny(step), None), None, 1.0)
 
 
 class Form(ABC):
@@ -292,13 +275,16 @@ class Form(ABC):
 
     #: Share of the step to try first.
     damping = 1.0
+    #: Whether points are taken from their mean, as distances allow.
+    about_mean = True
     #: Arrays of the size of the weights that are alive at once.
     live = 8
 
-    def __init__(self, kernel, X, origin, dtype):
-        self.kernel, self.origin = kernel, origin
+    def __init__(self, kernel, X, dtype):
         xp = array_namespace(X)
-        self.points = xp.asarray(X - origin, dtype=dtype_in(xp, dtype))
+        mean = xp.mean(X, axis=0, dtype=xp.float64)
+        self.kernel, self.origin = kernel, mean if self.about_mean else xp.zeros_like(mean)
+        self.points = xp.asarray(X - self.origin, dtype=dtype_in(xp, dtype))
 
     def polish(self, Z, W):
         """Rows Z brought from where the climb ended to an optimum; here they are at one."""
@@ -312,8 +298,8 @@ class Form(ABC):
 class DistanceForm(Form):
     """Kernels of |x - z|: any class that gives kernel values and slopes."""
 
-    def __init__(self, kernel, X, origin, dtype):
-        super().__init__(kernel, X, origin, dtype)
+    def __init__(self, kernel, X, dtype):
+        super().__init__(kernel, X, dtype)
         # -gamma |x - z|^2 is one product of rows with two more columns, as kernels do it.
         norms = row_squares(self.points)
         one = array_namespace(norms).ones_like(norms)
@@ -331,7 +317,7 @@ class DistanceForm(Form):
         # Few landmarks have large weights of both signs: what counts is then the slope of one.
         whole = xp.clip(magnitude, None, 1.0)
         by = xp.where(total > CANCELLED * whole, total, whole)
-        step /= xp.clip(by, tiny(Z), None)[:, None]
+        step /= xp.clip(by, base.tiny(Z), None)[:, None]
         return value, size, step
 
     def profile(self, Z):
@@ -343,7 +329,7 @@ class DistanceForm(Form):
         if type(kernel).slope is type(kernel).finish:
             return None, kernel.finish(T)
         # At a cusp the slope has no bound.
-        apart = xp.clip(T, None, NEAREST**2 * xp.min(T, axis=1, keepdims=True) - tiny(T))
+        apart = xp.clip(T, None, NEAREST**2 * xp.min(T, axis=1, keepdims=True) - base.tiny(T))
         return kernel.finish(T), kernel.slope(apart)
 
 
@@ -359,7 +345,7 @@ class LaplacianForm(DistanceForm):
         shape = (Z.shape[0], self.points.shape[0])
         K = xp.empty(shape, dtype=Z.dtype, **placement_of(Z))
         self.kernel.fill(Z, self.points, K)
-        distance = -xp.log(xp.clip(K, tiny(K), None)) / self.kernel.gamma
+        distance = -xp.log(xp.clip(K, base.tiny(K), None)) / self.kernel.gamma
         floor = NEAREST * xp.max(distance, axis=1, keepdims=True)
         return K, K / xp.maximum(distance, floor)
 
@@ -405,22 +391,22 @@ class LaplacianForm(DistanceForm):
 class PolynomialForm(Form):
     """(gamma x.z + c)^p, damped: the bare map oscillates from p = 3 on."""
 
-    damping = 0.5
+    damping, about_mean = 0.5, False
 
     def evaluate(self, Z, W):
         """f = 2 sum w k - k(z, z)."""
         gamma, constant, p = self.kernel.gamma, self.kernel.coef0, float(self.kernel.degree)
         xp = array_namespace(Z)
-        base = Z @ self.points.T
-        base *= gamma
-        base += constant
+        product = Z @ self.points.T
+        product *= gamma
+        product += constant
         own = gamma * row_squares(Z) + constant
-        C = power(xp.asarray(base, copy=True), p - 1)
+        C = power(xp.asarray(product, copy=True), p - 1)
         C *= W
-        base *= C
-        value = 2 * base.sum(axis=1) - own**p
-        size = 2 * abs(base).sum(axis=1) + abs(own**p)
-        by = xp.clip(own ** (p - 1), tiny(Z), None)
+        product *= C
+        value = 2 * product.sum(axis=1) - own**p
+        size = 2 * abs(product).sum(axis=1) + abs(own**p)
+        by = xp.clip(own ** (p - 1), base.tiny(Z), None)
         return value, size, C @ self.points / by[:, None] - Z
 
 
@@ -442,12 +428,12 @@ class FourierForm:
         parts = P.reshape(len(Z), 1 + Z.shape[1], -1) * T[:, None, :]
         value, size = parts[:, 0].sum(axis=1), np.abs(parts[:, 0]).sum(axis=1)
         by = np.where(value > CANCELLED * np.minimum(size, 1.0), value, np.minimum(size, 1.0))
-        step = parts[:, 1:].sum(axis=2) / np.maximum(2 * self.gamma * by, tiny(Z))[:, None]
+        step = parts[:, 1:].sum(axis=2) / np.maximum(2 * self.gamma * by, base.tiny(Z))[:, None]
         # Beyond the box there is no value that could be trusted: such a step is halved.
         return np.where((inside == Z).all(axis=1), value, -np.inf), size, step
 
 
-def form_of(kernel) -> type[Form] | None:
+def form_of(kernel) -> Any:
     """The class of a kernel's form, None where none is known."""
     if isinstance(kernel, Polynomial):
         return PolynomialForm if kernel.definite and kernel.degree >= 1 else None
@@ -456,14 +442,3 @@ def form_of(kernel) -> type[Form] | None:
     if not isinstance(kernel, StationaryKernel) or type(kernel).slope is FactoredKernel.slope:
         return None
     return DistanceForm
-
-
-def make_form(kernel, X, dtype) -> Form:
-    """The form of a kernel that has one, over points X."""
-    xp, kind = array_namespace(X), form_of(kernel)
-    assert kind is not None  # `FixedPoint.check` has asked
-    if kind is PolynomialForm:
-        origin = xp.zeros(X.shape[1], dtype=xp.float64, **placement_of(X))
-    else:
-        origin = xp.mean(X, axis=0, dtype=xp.float64)
-    return kind(kernel, X, origin, dtype)

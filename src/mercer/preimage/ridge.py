@@ -22,6 +22,7 @@ from .base import FittedPreimage, Preimage, Preimages, batch_rows, row_sample, s
 CENTER_BYTES = 72
 
 
+@dataclass(eq=False, repr=False)
 class KernelRidge(Preimage):
     """Rows as a smooth function of scores, learned by ridge regression with a Gaussian kernel.
 
@@ -40,12 +41,9 @@ class KernelRidge(Preimage):
         twice as many are fitted, so that no n x n system is solved.
     """
 
-    def __init__(
-        self, alpha: float | None = None, gamma: float | str | None = None, size: int = 3000
-    ):
-        self.alpha = alpha
-        self.gamma = gamma
-        self.size = size
+    alpha: float | None = None
+    gamma: float | str | None = None
+    size: int = 3000
 
     def fit(self, expansion: KernelExpansion, X: Array, denoising: bool = False) -> FittedPreimage:
         """Solve for the coefficients of the centers, on the engine's device if it has room."""
