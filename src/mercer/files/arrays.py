@@ -213,6 +213,7 @@ class BlocksSource(RowSource):
     """
 
     threaded = False  # a program's own iterator may be tied to its thread
+    again = "Pass a function that returns a fresh iterator, or a file."
 
     def __init__(self, given: Iterator | Callable[[], Iterable]):
         self.given, self.repeatable = given, not isinstance(given, Iterator)
@@ -231,18 +232,11 @@ class BlocksSource(RowSource):
         self.n_columns, self.dtype = first.shape[1], float_of(first.dtype)
         self.sparse = is_sparse(first)
         # The block that was looked at is the first one again.
-        self._unread = None if self.repeatable else chain([first], blocks)
+        self._unread = chain([first], blocks)
 
     def chunks(self, rows):
         """The blocks as they come."""
-        blocks = self._fresh() if self.repeatable else self._unread
-        if blocks is None:
-            raise ValueError(
-                f"{self.name} was read already and cannot be read again. Pass a function that "
-                "returns a fresh iterator, or a file."
-            )
-        self._unread = None
-        yield from blocks
+        return self._fresh() if self.repeatable else self._unread
 
     def _fresh(self) -> Iterator:
         """The blocks; an error of the program that makes them says how far it came."""

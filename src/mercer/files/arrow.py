@@ -45,22 +45,16 @@ class ArrowSource(RowSource):
     """
 
     threaded = False  # a connection to a database may be tied to its thread
+    again = "Pass the table or the query that it came from."
 
     def __init__(self, batches: Callable, schema, name: str, columns=None, repeatable: bool = True):
         self.batches, self.name, self.repeatable = batches, name, repeatable
         self._take_columns(kinds_of(schema), columns)
         types = {str(schema.field(column).type) for column in self.columns or ()}
         self.dtype = np.dtype(np.float32 if types == {"float"} else np.float64)
-        self._used = False
 
     def chunks(self, rows):
         """The batches, cut where they are larger than asked for, columns side by side."""
-        if self._used and not self.repeatable:
-            raise ValueError(
-                f"{self.name} was read already and cannot be read again. Pass the table or the "
-                "query that it came from."
-            )
-        self._used = True
         with readable(self.name), closing(self.batches(rows, self.columns)) as batches:
             for batch in batches:
                 for start in range(0, batch.num_rows, rows):

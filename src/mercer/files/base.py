@@ -51,6 +51,8 @@ class RowSource(ABC):
         Whether a thread other than that which opened it may read.
     array : array or None
         The rows as one array or memmap, where they are one on disk or in memory.
+    again : str
+        What to do to have rows again that can be read only once.
     """
 
     name: str
@@ -64,6 +66,8 @@ class RowSource(ABC):
     repeatable: bool = True
     threaded: bool = True
     array: np.ndarray | None = None
+    again: str = ""
+    _was_read = False
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -90,7 +94,9 @@ class RowSource(ABC):
 
     def pieces(self, rows: int) -> Iterator:
         """The rows as floats in pieces of any length, with NaN for what is missing."""
-        start = 0
+        if self._was_read and not self.repeatable:
+            raise ValueError(f"{self.name} was read already and cannot be read again. {self.again}")
+        start, self._was_read = 0, True
         for chunk in self.chunks(rows):
             chunk = as_rows(chunk, self.name, start)
             if chunk.shape[1] != self.n_columns:
