@@ -714,8 +714,9 @@ class TestConvexLasso:
         K = RBF(gamma=0.3)(X, X)
         values, U = (part[..., ::-1][..., :5] for part in np.linalg.eigh(K))
         problem = lasso.JointProblem(K, np.arange(50), values, U)
-        assert not len(lasso.joint_lasso(problem, np.linalg.norm(problem.C, axis=1).max() * 1.001).active)
-        assert len(lasso.joint_lasso(problem, np.linalg.norm(problem.C, axis=1).max() * 0.999).active) == 1
+        largest = np.linalg.norm(problem.C, axis=1).max()
+        assert not len(lasso.joint_lasso(problem, largest * 1.001).active)
+        assert len(lasso.joint_lasso(problem, largest * 0.999).active) == 1
 
 
 @pytest.mark.parametrize("center", [False, True])
