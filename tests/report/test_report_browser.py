@@ -162,6 +162,28 @@ def test_an_outlier_is_found_in_the_scatter(visit):
     assert visit.page.locator("#outliers tr[aria-current]").count() == 1
     assert button.get_attribute("aria-pressed") == "true"
     assert visit.page.evaluate(PIXELS) != before
+    cells = visit.page.locator("#outliers tbody tr").nth(2).locator("td").all_inner_texts()
+    assert cells[3] in ("low", EVIL, "high") and len(cells) == 4
+
+
+def test_a_notebook_shows_it_in_place(browser, rows, tmp_path):
+    """In a frame without rights on the page around it, drawn and alive."""
+    made = KernelPCA(2, kernel="rbf", gamma=0.01).fit(rows).report(rows, columns=NAMES)
+    path = tmp_path / "notebook.html"
+    path.write_text(f"<!doctype html><meta charset='utf-8'><body>{made._repr_html_()}</body>")
+    context = browser.new_context(offline=True, **DESKTOP)
+    page = context.new_page()
+    trouble = []
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on("console", lambda message: trouble.append(message.text))
+    page.goto(path.as_uri())
+    frame = page.frame_locator("iframe")
+    frame.locator("html[data-ready]").wait_for(state="attached", timeout=5000)
+    frame.locator("#search").fill("width > 0")
+    found = int(np.sum(rows[:, 2] > 0))
+    assert frame.locator("#found").inner_text() == f"{found} of 180 rows selected"
+    assert trouble == []
+    context.close()
 
 
 def test_the_slider_walks_by_keys(visit):

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from html import escape
 from numbers import Integral, Real
 from os import PathLike
@@ -15,7 +15,6 @@ from typing import Any, cast
 
 import numpy as np
 from rich.progress import TextColumn
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -313,13 +312,8 @@ class Report:
 
 def check_model(model) -> None:
     """Raise TypeError for what has no report, with what to do instead."""
-    if not isinstance(model, BaseEstimator):
-        raise TypeError(f"A report needs a fitted model, and got {model!r}.")
     if not isinstance(model, Door):
-        raise TypeError(
-            f"A report needs an estimator of mercer, such as mercer.KernelPCA, and got "
-            f"{type(model).__name__}."
-        )
+        raise TypeError(f"A report needs a fitted model of mercer, and got {model!r:.200}.")
     check_is_fitted(model)
     if not model.__sklearn_tags__().input_tags.two_d_array:
         known = "X_fit_" if "X_fit_" in vars(vars(model)["model_"] or model) else "X_sample_"
@@ -471,18 +465,10 @@ class Column:
                 return cls(name, "number", numbers, [])
             values = np.array([None if x != x else f"{x:g}" for x in numbers.tolist()], object)
         texts = [None if is_missing(value) else str(value) for value in values.tolist()]
-        order = sorted({text for text in texts if text is not None}, key=in_order)
+        order = sorted({text for text in texts if text is not None})
+        order.sort(key=lambda text: len(text) if text.isdecimal() else math.inf)
         code: dict[str | None, int] = {text: k for k, text in enumerate(order)} | {None: MISSING}
         return cls(name, "group", np.array([code[text] for text in texts], np.int32), order)
-
-    def text(self, i: int) -> str:
-        """The value of row i, for a table."""
-        value = self.values[i]
-        if self.kind == "group":
-            return "" if value == MISSING else self.groups[value]
-        if np.isnan(value):
-            return ""
-        return f"{value:.6g}" if self.kind == "number" else str(np.datetime64(int(value), "ms"))
 
 
 def unwrapped(values: np.ndarray) -> np.ndarray:
@@ -490,35 +476,23 @@ def unwrapped(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind not in "OUT":
         return values
     present = [value for value in values.tolist() if not is_missing(value)]
-    if present and all(isinstance(value, Real) and value is not True for value in present):
+    if present and all(isinstance(one, Real) and not isinstance(one, bool) for one in present):
         wanted, blank = "f8", cast(Any, np.nan)
     elif present and all(isinstance(one, date) or DATE.fullmatch(str(one)) for one in present):
         wanted, blank = "datetime64[ms]", np.datetime64("NaT")
     else:
         return values
+    # NumPy knows no zones: times are shown as the table has them.
+    plain = (one.replace(tzinfo=None) if isinstance(one, datetime) else one for one in values)
     try:
-        return np.array([blank if is_missing(v) else in_utc(v) for v in values.tolist()], wanted)
+        return np.array([blank if is_missing(one) else one for one in plain], wanted)
     except ValueError:  # no day of any calendar
         return values
-
-
-def in_utc(value):
-    """A time without a zone, which NumPy has none of; anything else as it is."""
-    zone = isinstance(value, datetime) and value.tzinfo is not None
-    return value.astimezone(UTC).replace(tzinfo=None) if zone else value
 
 
 def is_missing(value) -> bool:
     """Whether a value is None, NaN, NaT or pandas' NA, whose comparisons are neither."""
     return value is None or type(value).__name__ == "NAType" or value != value
-
-
-def in_order(text: str) -> tuple[float, str]:
-    """Numbers in the order of numbers, then words."""
-    try:
-        return float(text), text
-    except ValueError:
-        return math.inf, text
 
 
 def color_of(colors, name, names, X, values: dict, index) -> str | None:

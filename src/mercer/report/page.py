@@ -243,22 +243,20 @@ def walk_note(content: Report) -> str:
 
 def outliers(content: Report) -> str:
     """Rows with the largest errors, each with a button that the scripts listen to."""
-    colored = content.colored
     if content.errors is None:
         if content.walks is None:
             return ""
         return "<p>A precomputed kernel does not say k(x, x), so that errors are not known.</p>"
-    heads = ["row", "error", "over the median", colored.name if colored else ""]
+    heads = ["row", "error", "over the median"]
     median = max(float(np.median(content.errors)), np.finfo(float).tiny)
     body = []
     for place in content.outliers:
         error = float(content.errors[place])
-        group = colored.text(int(place)) if colored else ""
         name = int(content.index[place])
         body.append(
             f'<tr data-place="{int(place)}"><td><button type="button" aria-pressed="false" '
             f'aria-label="Show row {name}">{name}</button></td>'
-            f"<td>{error:.4g}</td><td>{error / median:.3g} x</td><td>{escape(group)}</td></tr>"
+            f"<td>{error:.4g}</td><td>{error / median:.3g} x</td></tr>"
         )
     return (
         "<p>The components explain these rows worst: they lie farthest from what the components "

@@ -222,7 +222,7 @@ async function main() {
   connectHistograms(fields, selection);
   connectExports(data, fields, scatter, selection);
   markWideTables();
-  connectOutliers(byId("outliers"), selection, scatter);
+  connectOutliers(byId("outliers"), texts, selection, scatter);
   byId("zoom-in").addEventListener("click", () => scatter.zoom(1.25));
   byId("zoom-out").addEventListener("click", () => scatter.zoom(0.8));
   byId("reset").addEventListener("click", () => scatter.reset());

@@ -135,10 +135,13 @@ function showDetails(box, texts, selection, scatter) {
 }
 
 /** The buttons of the table choose points, and show which is chosen. */
-function connectOutliers(table, selection, scatter) {
+function connectOutliers(table, texts, selection, scatter) {
   if (!table) return;
   const rows = [...table.querySelectorAll("tr[data-place]")];
+  const { colored } = texts;
+  if (colored) table.querySelector("thead tr")?.append(element("th", colored.name));
   for (const row of rows) {
+    if (colored) row.append(element("td", colored.text(Number(row.dataset.place))));
     row.addEventListener("click", () => {
       selection.choose(Number(row.dataset.place));
       scatter.reveal(selection.place);
