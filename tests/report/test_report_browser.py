@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from report.test_report import ESTIMATORS
+from sklearn.base import clone
 
 from mercer import KernelPCA
 from mercer.report import write_report
@@ -838,3 +840,18 @@ def test_whiskers_show_how_far_scores_can_be_off(browser, rows, tmp_path):
     assert_allclose(found(), [expected(0, 0), expected(2, 1)], atol=0.5)
     assert min(found()) > 1
     visit.context.close()
+
+
+def test_pages_of_all_estimators_come_to_life(browser, rows, tmp_path):
+    """With and without errors, pre-images, spectra and labels."""
+    y = {"KernelCCA": rows[:, :2] ** 2, "SupervisedKernelPCA": np.repeat([0, 1, 2], 60)}
+    for name, model in ESTIMATORS.items():
+        clone(model).fit(rows, y.get(name)).report(rows, tmp_path / f"{name}.html")
+        visit = Visit(browser, tmp_path / f"{name}.html", **DESKTOP)
+        visit.page.fill("#search", "component 1 > 0 or column 2 <= 0")
+        assert re.match(r"\d+ of 180 rows selected", visit.text("#found")), name
+        visit.page.keyboard.press("Enter")
+        assert visit.text("#details").startswith("Chosen: row"), name
+        assert visit.page.locator(".nearest button").count() == 8
+        assert visit.trouble == [], name
+        visit.context.close()

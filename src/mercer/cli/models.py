@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from .._packages import needed
 from .._tables import short, text_table
 from ..compute import format_bytes
 from ..files import FillMissing, open_source, read_table
@@ -207,7 +206,6 @@ def transform(args: Namespace) -> Result:
 
 def atlas(args: Namespace, prepared: TableModel) -> Result:
     """Write the whole table with places on a map and nearest rows, as Embedding Atlas reads it."""
-    pyarrow, parquet = needed("pyarrow", "files"), needed("pyarrow.parquet", "files")
     if args.output is not None:
         raise UsageError("Give --output or --atlas: the latter has the scores beside the table.")
     with whole_file(args.atlas, args.force) as draft:
@@ -215,21 +213,14 @@ def atlas(args: Namespace, prepared: TableModel) -> Result:
         S = np.asarray(prepared.model.transform(prepared.scaling.apply(rows)), dtype=float)
         columns = beside(columns, matrix_columns(S, component_names(prepared.model)))
         places = {"projection_x": S[:, 0], "projection_y": S[:, min(1, S.shape[1] - 1)]}
-        made = pyarrow.table(beside(columns, places))
         if len(S) <= NEIGHBOR_ROWS:
             near = NearestNeighbors(n_neighbors=min(NEIGHBORS, len(S))).fit(S).kneighbors(S)
-            made = made.append_column(
-                "neighbors",
-                pyarrow.StructArray.from_arrays(
-                    [pyarrow.array(list(part)) for part in reversed(near)], ["ids", "distances"]
-                ),
-            )
-        parquet.write_table(made, draft)
-    facts = {"rows": len(S), "names": made.column_names, "atlas": str(args.atlas)}
-    near_too = " --neighbors neighbors" if "neighbors" in made.column_names else ""
-    show = f"embedding-atlas {args.atlas} --x projection_x --y projection_y{near_too}"
-    said = [("rows", f"{len(S):,} of {made.num_columns} columns"), ("look at it", show)]
-    return Result(facts, said)
+            pairs = zip(*(part.tolist() for part in near), strict=True)
+            places["neighbors"] = np.array([{"ids": i, "distances": far} for far, i in pairs])
+        write_columns(draft, beside(columns, places))
+    shown = " ".join(f"--{name.removeprefix('projection_')} {name}" for name in places)
+    said = [("rows", f"{len(S):,}"), ("look at it", f"embedding-atlas {args.atlas} {shown}")]
+    return Result({"rows": len(S), "names": [*columns, *places], "atlas": args.atlas}, said)
 
 
 def inverse(args: Namespace) -> Result:

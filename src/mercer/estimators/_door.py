@@ -13,7 +13,6 @@ from inspect import signature
 from numbers import Integral, Real
 from operator import ge, gt, le, lt
 from os import PathLike
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -266,14 +265,9 @@ class Door(BaseEstimator):
         -------
         mercer.report.Report
         """
-        from ..report import Report, check_folder
+        from ..report import Report
 
-        if path is not None:
-            check_folder(Path(path))
-        made = Report(self, X, **options)
-        if path is not None:
-            made.save(path)
-        return made
+        return Report(self, X, path, **options)
 
     def _validate_params(self) -> None:
         """Raise InvalidParameterError for a parameter that none of its constraints allows."""

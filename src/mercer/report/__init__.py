@@ -9,7 +9,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from .._whole_file import check_folder
 from .content import Report
 
 
@@ -31,8 +30,8 @@ def write_report(model: Any, X: Any, path: str | PathLike[str], **options: Any) 
     pathlib.Path
         The file written.
     """
-    check_folder(Path(path))
-    return Report(model, X, **options).save(path)
+    Report(model, X, path, **options)
+    return Path(path)
 
 
 __all__ = ["Report", "write_report"]

@@ -18,7 +18,7 @@ from rich.progress import TextColumn
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from .._whole_file import whole_file
+from .._whole_file import check_folder, whole_file
 from ..compute import is_sparse, to_numpy
 from ..estimators._door import Door
 from ..files import RowSource, is_arrow, open_source
@@ -99,6 +99,8 @@ class Report:
         Rows to show, those of the fit or others; with a precomputed kernel their kernel with
         the training rows. Errors are found for all of them. Of a table with names the model takes
         its columns, and the others are shown.
+    path : str, path or None, default=None
+        A file to write the page to, whole or not at all.
     columns : sequence of str or None, default=None
         Names of the columns; None takes them from a DataFrame or from the fit.
     table : DataFrame, mapping of str to array-like or None, default=None
@@ -186,6 +188,7 @@ class Report:
         self,
         model: Any,
         X: Any,
+        path: str | PathLike[str] | None = None,
         *,
         columns: Sequence[str] | None = None,
         table: Mapping[str, Any] | Any = None,
@@ -203,6 +206,8 @@ class Report:
         from .page import render  # which knows reports
 
         check_model(model)
+        if path is not None:
+            check_folder(Path(path))
         if max_points is not None and not (isinstance(max_points, Integral) and max_points > 0):
             raise ValueError(f"max_points={max_points!r} must be a whole number of at least 1.")
         verbose = model.verbose if verbose is None else verbose
@@ -291,6 +296,8 @@ class Report:
                     self.attribution = str(error)
             tell("page")
             self.html = render(self)
+        if path is not None:
+            self.save(path)
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the page to a file, whole or not at all, and return its path."""
