@@ -334,6 +334,20 @@ def test_graphs_of_neighbors_stay_inside(seed):
     assert not refused and used <= least + SMALL
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_wide_rows_beside_a_matrix_that_is_kept(seed):
+    """Tiles of wide rows take most of a budget whose half would hold the kernel matrix."""
+    rng = generator(seed)
+    n, d, memory = int(rng.integers(600, 800)), int(rng.integers(2200, 2800)), 12 * 10**6
+    X = rng.standard_normal((n, d)) * (1 + np.arange(d)) ** -0.5
+    settings = {"kernel": "rbf", "gamma": "median", "gain": "t", "n_passes": 1}
+    for least in ("1GB", memory):
+        model = HebbianKernelPCA(4, **settings, **COMMON | {"n_jobs": 1}, memory=least)
+        some = X[:60] if least != memory else X
+        used, refused = quietly(lambda model=model, some=some: work_bytes(lambda: model.fit(some)))
+    assert not refused and used <= memory + SMALL, f"{used / 1e6:.1f} MB"
+
+
 # Rows, columns and budgets; of sparse rows one number in a hundred is not zero.
 SHAPES = {
     "tall": (3000, 5, 6 * 10**6),

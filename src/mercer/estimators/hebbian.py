@@ -300,9 +300,11 @@ class HebbianKernelPCA(KernelModel):
         basis.checkpoint = kept
         basis.reserve(8 * n * VECTORS * (self.n_components + more))
         # Products of a single-precision matrix need a copy in double precision.
-        # A device makes rows about as fast as it reads them.
-        if engine.device is None and 8 * n**2 <= basis.engine.memory // 2:
-            K = basis.engine.fill(basis.pairs, np.empty((n, n), dtype))
+        # A device makes rows about as fast as it reads them; tiles of wide rows need room beside.
+        held, memory = 8 * n**2, basis.engine.memory
+        least = 0 if engine.device else basis.pairs.tile_bytes(engine.sides[-1])
+        if engine.device is None and held <= min(memory // 2, memory - least):
+            K = basis.engine.with_memory(memory - held).fill(basis.pairs, np.empty((n, n), dtype))
             matrix = PrecomputedBasis(K, engine)
             matrix.checkpoint = kept
         return GramProblem(basis, self.center, kept=matrix)

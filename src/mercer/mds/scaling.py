@@ -303,7 +303,7 @@ def tiled_coordinates(task: Task) -> Coordinates:
     distance, constant = corrected(task)
     operator = tiled(task, distance)
     # All eigenvalues of few points are known, of more they are estimated.
-    if n <= FEW * r or (n <= DENSE_ROWS and 64 * n**2 <= task.engine.memory):
+    if n <= FEW * r or (n <= DENSE_ROWS and 104 * n**2 <= task.engine.memory):
         pairs = task.solve(operator, n)
         spectrum, pairs = Spectrum.of(pairs.values), pairs.leading(r)
     else:

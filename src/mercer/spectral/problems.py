@@ -190,12 +190,13 @@ class AllAffinities(AffinityProblem):
             seen = () if lost else tuple(e for e in seen if e.level == 0)
         roundings: Any = roundings_of(basis, size, seen)
         # Degrees in single precision are those of another matrix.
-        draft: Any = basis.draft
+        draft: Any = basis.draft if coarse else None
         doubt = roundings_of(draft, size)[0].matrix if coarse else 0.0
         total = float((to_numpy(basis.diagonal()) / degrees).sum())
-        same = {"root": 2 * (EPS * self.size) ** 0.5 * size}
-        same["trace"] = (roundings[-1].matrix + doubt) * total
-        roundings = [replace(r, matrix=r.matrix + doubt, **same) for r in roundings]
+        off, wide = (roundings[-1].matrix + doubt) * total, self.size**0.5
+        roundings = [
+            replace(r, matrix=r.matrix + doubt, root=r.root * wide, trace=off) for r in roundings
+        ]
         stretch = float(self.row_scale().max()) / np.linalg.norm(V, axis=0)
         found = certify(
             replace(pairs, evidence=seen),
