@@ -230,7 +230,7 @@ class Arpack(Solver):
             if not missed and not slow:
                 break
             new, more = self._search(counted, values, U, missed or 1, rng, goal)
-            if not missed and not np.max(new) > beyond:
+            if not missed and not np.max(new, initial=-np.inf) > beyond:
                 break
             # Of few rows the first are all there are, and what was found twice has no factor.
             V, _ = qr(np.column_stack([Q, more])[:, :n])
