@@ -517,6 +517,17 @@ def test_a_frame_shows_its_other_columns(tmp_path, rows):
         assert data["columns"][data["colored"]]["name"] == "kind"
 
 
+@pytest.mark.parametrize("name", ["NoveltyDetector", "KernelPCASearch"])
+def test_models_within_models_take_frames(name, rows):
+    """Fitted to rows without names, and nobody is warned of that."""
+    frame = pd.DataFrame(rows, columns=list("wxyz")).assign(kind="a")
+    model = clone(ESTIMATORS[name]).fit(frame[list("wxyz")])
+    inner = vars(model).get("best_estimator_", vars(model).get("model_"))
+    made = model.report(frame)
+    assert_allclose(made.scores, inner.transform(rows), atol=1e-10)
+    assert {"kind", *"wxyz"} <= {column.name for column in made.columns}
+
+
 def csv_of(frame, folder):
     frame.to_csv(folder / "rows.csv", index=False)
     return folder / "rows.csv"

@@ -225,7 +225,7 @@ class Report:
             X, columns, others = with_others(model, X, columns, table)
             precomputed, mixed = inner._is_precomputed(), model._encoding is not None
             given = X if scaling is None else scaling.apply(X)
-            own = given if inner is model else model._encoded(given, False)
+            own = given if inner is model else plain_rows(model._encoded(given, False))
             tell("scores")
             S = dense(inner.transform(own))
             if not S.shape[1]:
