@@ -47,7 +47,7 @@ class CenteredGram(SymmetricOperator):
 
     def __init__(self, basis: GramBasis, center: bool = True, weights: np.ndarray | None = None):
         self.basis, self.center, self.weights = basis, center, weights
-        basis.weights = np.ones(basis.size) if weights is None else weights
+        basis.weights = np.broadcast_to(1.0, basis.size) if weights is None else weights
         self.shape = (basis.size, basis.size)
         self.weight = float(basis.size) if weights is None else float(weights.sum())
         self.definite, self.even = basis.kernel.definite, weights is None
@@ -167,15 +167,16 @@ class CenteredGram(SymmetricOperator):
 
     def square(self) -> float | None:
         """That of the entries of D^1/2 G D^1/2, less what D^1/2 1 over its length has of it."""
-        found, w = self.basis.sums(), self.basis.weights
+        found, w = self.basis.sums(), self.weights
         if found is None or not np.isfinite(found[0]):
             return None
         square, sums = found
         if not self.center:
             return square
-        if sums is None:
-            sums = self.weight * to_numpy(self._row_means)
-        return square - 2 * float(w @ sums**2) / self.weight + float(w @ sums / self.weight) ** 2
+        sums = self.weight * self._row_means if sums is None else sums
+        own = sums if w is None else w * sums
+        along = float(own.sum()) / self.weight
+        return square - 2 * float((own * sums).sum()) / self.weight + along**2
 
     def magnitude(self) -> float:
         # Before centering.
