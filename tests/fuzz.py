@@ -296,7 +296,7 @@ def exact_gram(problem, gamma):
     share, root = w / w.sum(), np.sqrt(w)
     weigh = root[:, None] * root
     if name == "linear" and problem.center:
-        X = X - WIDE(1) * problem.X.mean(axis=0, dtype=float)
+        X = X - X.mean(axis=0)
         X = X - share @ X
         return weigh * (X @ X.T), weigh * (X @ X.T)
     K = FORMULAS[name](X, WIDE(gamma), options)
@@ -664,7 +664,7 @@ def pairs(problem, model, exact):
     # Vectors are orthonormal to rounding only, and negative eigenvalues make others hold more.
     held = min(held, 1.0)
     if meaningful and not low - slack <= held <= high + slack:
-        found.append(f"captured {held:.6g} is not in [{low:.6g}, {high:.6g}]")
+        found.append(f"captured {held:.9g} is not in [{low:.9g}, {high:.9g}]")
     # What the directions of unit length hold, which for pairs not yet exact is more.
     AU2 = np.square(AU[:, values > 0]).sum(axis=0) / values[values > 0]
     along = min(float(AU2.sum()) / max(exact.total, 1e-300), 1.0)
@@ -675,7 +675,8 @@ def pairs(problem, model, exact):
     if certificate.converged and problem.estimator in ("exact", "columns"):
         # Rounding, which of columns is part of the residuals.
         stated = 0.0 if problem.estimator == "columns" else certificate.residuals
-        allowance = np.max(width.astype(float) - stated, initial=0.0)
+        known = np.maximum(width.astype(float), certificate.residuals)
+        allowance = np.max(known - stated, initial=0.0)
         worst = np.max(
             residuals[np.asarray(values > 0)], initial=0.0
         )  # zeros are values set to zero

@@ -482,3 +482,21 @@ def test_dense_refuses_what_is_not_finite():
     A[3, 2] = A[2, 3] = np.nan
     with pytest.raises(ValueError, match="not finite"):
         Dense().solve(DenseOperator(A), 2, generator(0))
+
+
+def test_columns_beside_a_basis_are_all_there():
+    """Whatever of them lies in its span but for rounding: none of the others is lost for it."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n, q, b = int(rng.integers(12, 60)), int(rng.integers(1, 5)), int(rng.integers(1, 6))
+        Q, _ = np.linalg.qr(rng.normal(size=(n, q)))
+        W = rng.normal(size=(n, b)) * 10.0 ** rng.integers(-6, 1, b)
+        for j in np.flatnonzero(rng.random(b) < 0.4):
+            # In the span of Q, zero, or that of another column.
+            spans = (Q @ rng.normal(size=q), np.zeros(n), W[:, rng.integers(b)])
+            W[:, j] = spans[rng.integers(3)]
+        V, C, B = orthonormal_against(W, Q)
+        size = np.abs(W).max() or 1.0
+        np.testing.assert_allclose(Q @ C + V @ B, W, atol=1e-14 * size)
+        np.testing.assert_allclose(V.T @ V, np.eye(b), atol=1e-14)
+        np.testing.assert_allclose(Q.T @ V, 0.0, atol=1e-14)

@@ -200,7 +200,7 @@ class GramProblem(Problem):
         if self.weights is not None:
             V = pairs.vectors / on_device_of(self.operator.weights**0.5, pairs.vectors)[:, None]
             pairs = replace(pairs, vectors=V * on_device_of(peak_signs(to_numpy(V)), V))
-        pairs = self._with_least(pairs)
+        pairs = self.with_least(pairs)
         certificate = certify(
             pairs,
             self.size,
@@ -262,7 +262,7 @@ class GramProblem(Problem):
             metric[0, 1:] = metric[1:, 0] = to_numpy(means @ A)
         return KernelExpansion(self.basis, frame, metric)
 
-    def _with_least(self, pairs: Eigenpairs) -> Eigenpairs:
+    def with_least(self, pairs: Eigenpairs) -> Eigenpairs:
         """The pairs with a negative eigenvalue, where a kernel may have one and some rows show it.
 
         For w that sums to zero and lives on these rows, w'Kw is w'HKHw: no eigenvalue of the

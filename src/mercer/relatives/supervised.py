@@ -263,6 +263,11 @@ class SupervisedGram(Supervised):
         if not definite and not self.identity:
             # Some directions of the target are all that a few components were searched in.
             pairs = replace(pairs, least=float(np.linalg.eigvalsh(self.small)[0]))
+        elif not definite and not pairs.searched:
+            # No eigenvalue of L is below its share of the identity (Ostrowski 1959).
+            seen = self.inner.with_least(replace(pairs, least=None)).least
+            least = min(self.identity * self.norm * seen, pairs.least or 0.0)
+            pairs = replace(pairs, least=least)
         rounding = tuple(part.scaled(self.norm) for part in self.inner.roundings(pairs))
         certificate = certify(pairs, self.size, self.total, rounding, definite=definite)
         found = self.inner.expand(pairs), certificate, pairs, pairs.vectors

@@ -18,6 +18,8 @@ from ..operators.base import padded
 CHOLESKY_LEAST = 1e-4
 # Length that a unit vector keeps when it is projected a second time, unless it was rounding.
 LEAST_KEPT = 0.5
+# Length, as a share of the longest column of a block, below which what is left of one is rounding.
+LEAST_LENGTH = 8 * np.finfo(float).eps
 
 
 def small_eigh(T):
@@ -89,10 +91,14 @@ def orthonormal_against(W, Q):
     again = inner(Q, V)
     V, R = orthonormalize(V - times(Q, again))
     C, kept = C + again @ B, np.abs(np.diag(R)) >= LEAST_KEPT
-    if kept.all():
+    if kept.all() or not np.isfinite(C).all():
         return V, C, R @ B
-    # Where Q spans all that a matrix of low rank reaches, random columns take the place of others.
-    V = V[:, on_device_of(np.flatnonzero(kept), V)]
+    # A column that is rounding may have turned the others into it. Where Q spans all that a matrix
+    # of low rank reaches, random columns take the place of such.
+    X = W - times(Q, C)
+    V, lengths, _ = array_namespace(X).linalg.svd(X - times(Q, inner(Q, X)), full_matrices=False)
+    most = float(np.max(column_norms(W), initial=0.0))
+    V = V[:, : int(np.sum(to_numpy(lengths) > LEAST_LENGTH * most))]
     V = padded(V, W.shape[1], np.random.default_rng(Q.shape[1]))
     for _ in range(3):
         V, _ = qr(V - times(Q, inner(Q, V)))

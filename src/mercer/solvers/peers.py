@@ -225,7 +225,8 @@ class Arpack(Solver):
                 seen = basis_evidence(Q, AQ, square)
             # A matrix of low rank has fewer than r that ARPACK finds.
             beyond = least + max(goal, MISSED) * top
-            missed = r - values.size + int(np.sum(seen.values > beyond) - np.sum(values > beyond))
+            more = int(np.sum(seen.values > beyond) - np.sum(values > beyond))
+            missed = r - values.size + max(more, 0)
             slow = count > SLOW * lanczos_size(n, r) and not proven
             if not missed and not slow:
                 break
