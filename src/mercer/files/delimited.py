@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 from .._packages import has, needed
 from .arrow import stacked
 from .base import RowSource
-from .layout import MARKS, Lines, TextFormat, open_lines, read_layout, settled
+from .layout import MARKS, Lines, TextFormat, open_lines, read_layout
 
 # Bytes of text that pyarrow parses at a time, for each row wanted, at least and at most.
 CELL_BYTES, LEAST_BYTES, MOST_BYTES = 12, 2**16, 2**28
@@ -39,9 +40,8 @@ class CSVSource(RowSource):
 
     def __init__(self, path: Path, columns=None, format: TextFormat | None = None, name=None):
         self.path, self.name = path, name or path.name
-        self.format, found = settled(path, format or TextFormat())
-        self.layout = read_layout(path, self.format)
-        known = self.layout.columns
+        self.layout = read_layout(path, format or TextFormat())
+        self.format, known = self.layout.format, self.layout.columns
         self._take_columns({name: column.why for name, column in known.items()}, columns)
         self.picked: list[str] = self.columns or []
         self.places = {name: place for place, name in enumerate(known)}
@@ -49,9 +49,8 @@ class CSVSource(RowSource):
         self.columns = self.picked if self.layout.header else None
         told = [known[name].if_used for name in self.picked]
         told += [known[name].if_left for name in self.left_out] if columns is None else []
-        self.notes = tuple(
-            f"{self.name}: {note}" for note in [*found, *self.layout.notes, *told] if note
-        )
+        told = [*self.layout.notes, *told]
+        self.notes = tuple(f"{self.name}: {note}" for note in told if note)
 
     def chunks(self, rows):
         """Blocks of lines. pyarrow knows no comments, and no thousands apart."""
@@ -127,13 +126,9 @@ class CSVSource(RowSource):
     def _numbers(self, block: list[list[str]], start: int) -> np.ndarray:
         """Cells as numbers: at once where Python reads them as we do, else one by one."""
         if self.format.decimal == "." and not self.truths:
-            try:
-                numbers = np.array([list(map(float, row)) for row in block])
-            except ValueError:
-                pass
-            else:
+            with suppress(ValueError):
                 if not any("_" in "".join(row) for row in block):
-                    return numbers
+                    return np.array([list(map(float, row)) for row in block])
         format = self.format
         read = [format.truth if column in self.truths else format.number for column in self.picked]
         numbers = np.empty((len(block), len(read)))

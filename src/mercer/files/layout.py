@@ -130,6 +130,8 @@ class Layout:
 
     Attributes
     ----------
+    format : TextFormat
+        With its decimal point.
     delimiter : str
     comment : str or None
         What lines that are left out start with; None where there are none.
@@ -143,6 +145,7 @@ class Layout:
         What a user should know of the whole table.
     """
 
+    format: TextFormat
     delimiter: str
     comment: str | None
     header: bool
@@ -215,33 +218,9 @@ def bare_suffix(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def settled(path: Path, format: TextFormat) -> tuple[TextFormat, tuple[str, ...]]:
-    """The format with its decimal point, and a note where that was found to be a comma.
-
-    It is one where cells between other delimiters have commas and none has a point. Commas that
-    may all set thousands apart prove nothing.
-    """
-    if format.decimal is not None or format.thousands:
-        other = "," if format.thousands == "." else "."
-        return replace(format, decimal=format.decimal or other), ()
-    with open_lines(path, format, format.comment or COMMENT) as lines:
-        head = list(islice((line.strip() for line in lines if line.strip()), HEAD_ROWS + 1))
-    first = head[0] if head else ""
-    mark = "\t" if bare_suffix(path) == ".tsv" else max(";\t|", key=first.count)
-    cells = (
-        [cell.strip(' "') for line in head for cell in line.split(mark)] if mark in first else []
-    )
-    commas = [cell for cell in cells if COMMA.fullmatch(cell)]
-    point = any("." in cell and format.number(cell) is not None for cell in cells)
-    if point or all(GROUPED.fullmatch(cell) for cell in commas):
-        return replace(format, decimal="."), ()
-    note = f"Numbers such as {commas[0]} have a decimal comma. If it is none, give decimal='.'."
-    return replace(format, decimal=","), (note,)
-
-
 def read_layout(path: Path, format: TextFormat) -> Layout:
     """The layout of a text table, from its first rows."""
-    comment, delimiter = find_delimiter(path, format)
+    format, comment, delimiter, notes = look_at_head(path, format)
     rows: list[list[str]] = []
     numbers: list[int] = []  # of the lines that the rows end on
     skipped = 0
@@ -256,7 +235,7 @@ def read_layout(path: Path, format: TextFormat) -> Layout:
                     break
     if not rows:
         raise ValueError(f"{path.name} is empty. Write a table with rows to it.")
-    width, notes = len(rows[0]), []
+    width = len(rows[0])
     names = names_in_comment(lines.above, rows[0], delimiter, format)
     titles, named = names, False
     if names is None:
@@ -288,13 +267,16 @@ def read_layout(path: Path, format: TextFormat) -> Layout:
         for place, (name, title, column) in enumerate(zip(names, titles, cells, strict=True), 1)
     }
     has_names = named or titles is names
-    return Layout(delimiter, comment, has_names, skipped * named, columns, tuple(notes))
+    return Layout(format, delimiter, comment, has_names, skipped * named, columns, tuple(notes))
 
 
-def find_delimiter(path: Path, format: TextFormat) -> tuple[str | None, str]:
-    """What comments start with, or None, and the delimiter that the first other line has most of.
+def look_at_head(path: Path, format: TextFormat):
+    """The format with its decimal point, what comments start with, the delimiter, and notes.
 
-    Without being asked, only # starts comments, and only where few lines of the head do so.
+    Without being asked, only # starts comments, and only where few lines of the head do so. The
+    decimal point is a comma where cells between other delimiters have commas and none has a point;
+    commas that may all set thousands apart prove nothing. The delimiter is what the first line has
+    most of.
     """
     with open_lines(path, format, None) as lines:
         filled = (line for line in lines if line.strip())
@@ -302,12 +284,21 @@ def find_delimiter(path: Path, format: TextFormat) -> tuple[str | None, str]:
         some = sum(line.startswith(COMMENT) for line in head)
         comment = format.comment or (COMMENT if 0 < some <= len(head) / 2 else None)
         others = (line for line in chain(head, filled) if not line.startswith(comment or "\0"))
-        first = next(others, "")
-    if bare_suffix(path) == ".tsv":
-        return comment, "\t"
-    known = DELIMITERS.replace(format.decimal or ".", "")
+        rows = list(islice(others, HEAD_ROWS + 1))
+    first, notes, by_tabs = rows[0] if rows else "", [], bare_suffix(path) == ".tsv"
+    decimal = format.decimal or ("," if format.thousands == "." else ".")
+    mark = "\t" if by_tabs else max(";\t|", key=first.count)
+    if format.decimal is None and not format.thousands and mark in first:
+        cells = [cell.strip(' "') for line in rows for cell in line.strip().split(mark)]
+        commas = [cell for cell in cells if COMMA.fullmatch(cell)]
+        point = any("." in cell and format.number(cell) is not None for cell in cells)
+        if not point and not all(GROUPED.fullmatch(cell) for cell in commas):
+            decimal, such = ",", f"Numbers such as {commas[0]} have a decimal comma."
+            notes.append(f"{such} If it is none, give decimal='.'.")
+    known = DELIMITERS.replace(decimal, "")
     count = {mark: first.count(mark) if mark != " " else 0.5 * (" " in first) for mark in known}
-    return comment, max(known, key=count.__getitem__)
+    delimiter = "\t" if by_tabs else max(known, key=count.__getitem__)
+    return replace(format, decimal=decimal), comment, delimiter, notes
 
 
 def names_in_comment(above: str, first: list[str], delimiter: str, format: TextFormat):

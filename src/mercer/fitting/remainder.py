@@ -215,7 +215,10 @@ def left_blocks(kernel, X, Y, order: np.ndarray, block: int, store: int) -> Iter
         for first, size, k in ((0, block, whole // block), (whole, n - whole, 1)):
             if not k * size:
                 continue
-            E = pairs.diagonal_tiles(first, np.empty((k, size, size), Y.dtype))
+            E = np.empty((k, size, size), Y.dtype)
+            for i, start_row in enumerate(range(first, first + k * size, size)):
+                own = slice(start_row, start_row + size)
+                E[i] = pairs.tile(own, own, E[i])
             y = Y[index[first : first + k * size]].reshape(k, size, Y.shape[1])
             E -= y @ y.swapaxes(1, 2)
             yield E

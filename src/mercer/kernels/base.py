@@ -232,13 +232,6 @@ class Pairs(ABC):
     def tile(self, i: slice, j: slice, out: Array) -> Array:
         """Fill `out` with rows i and columns j and return it."""
 
-    def diagonal_tiles(self, start: int, out: Array) -> Array:
-        """Tiles of k blocks of b rows along the diagonal, from a row on; into `out`, (k, b, b)."""
-        for k in range(out.shape[0]):
-            own = slice(start + k * out.shape[1], start + (k + 1) * out.shape[1])
-            out[k] = self.tile(own, own, out[k])
-        return out
-
     @abstractmethod
     def tile_bytes(self, side: int) -> int:
         """Bytes in flight while one side x side tile is made."""
@@ -357,19 +350,6 @@ class FactoredPairs(Pairs):
         if not kernel.keeps_digits(left, right):
             T = kernel.repair(T, left, right, self, i, j)
         return self.finish(T)
-
-    def diagonal_tiles(self, start, out):
-        """All of them in one call, where rows are prepared and no product needs repair."""
-        k, b, _ = out.shape
-        if self._left is None or not isinstance(out, np.ndarray):
-            return super().diagonal_tiles(start, out)
-        rows, stack = slice(start, start + k * b), (k, b, -1)
-        left, right = self._left[rows], self._right[rows]
-        if not self.kernel.keeps_digits(left, right):
-            return super().diagonal_tiles(start, out)
-        with np.errstate(over="ignore", invalid="ignore"):
-            T = np.matmul(left.reshape(stack), right.reshape(stack).swapaxes(1, 2), out=out)
-        return self.finish(T.reshape(k * b, b)).reshape(k, b, b)
 
     def tile_bytes(self, side):
         """The tile, what `finish` needs beside it, and four blocks of prepared rows."""

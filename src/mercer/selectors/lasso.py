@@ -14,6 +14,7 @@ wants to enter.
 """
 
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,14 +125,11 @@ class ComponentLasso(Selector):
         paths = [lasso_path(K, u, group, STEPS_PER_ATOM * size) for u in U.T]
         # Atoms in the order in which paths, advanced by one corner each in turn, bring them in.
         order: dict[int, int] = {}
-        while paths and len(order) < size:
-            for path in list(paths):
-                step = next(path, None)
-                if step is None:
-                    paths.remove(path)
-                    continue
-                for atom in step.active:
-                    order.setdefault(group[atom], atom)
+        for corners in zip_longest(*paths):
+            for atom in chain.from_iterable(step.active for step in corners if step):
+                order.setdefault(group[atom], atom)
+            if len(order) >= size:
+                break
         return as_indices(list(order.values())[:size])
 
 
