@@ -11,7 +11,7 @@ from ..compute.arrays import is_foreign, is_on_device
 from ..exceptions import tell
 from ..fitting.expansion import KernelExpansion
 from ..kernels import RBF, Linear, Precomputed
-from ..kernels.dot_product import largest_entry
+from ..kernels.base import largest_entry
 from ..preimage import Compensation, choose_preimage
 from ..preimage.base import some_rows
 from ..preimage.compensation import USUAL_ROWS, undo_factors

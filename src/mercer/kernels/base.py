@@ -461,9 +461,15 @@ def farthest(X, origin, sizes) -> float:
     return far
 
 
+def largest_entry(X) -> float:
+    """max |x_k| over all rows."""
+    ends = (max(float(block.max()), -float(block.min())) for block in blocks_of(X))
+    return max(ends, default=0.0)
+
+
 def fits_single(X) -> bool:
     """Whether single precision has room around the largest entry of X, or X is zero."""
-    largest = max(max(float(block.max()), -float(block.min())) for block in blocks_of(X))
+    largest = largest_entry(X)
     return 1e-30 < largest < 1e30 or largest == 0
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..compute import ScalarMap, array_namespace, inplace, is_sparse, on_device_of, to_numpy
-from ..compute.arrays import Array, BlocksOnDemand, block_rows, blocks_of
+from ..compute.arrays import Array, block_rows, blocks_of
 from . import base
 
 
@@ -39,7 +39,7 @@ class DotProductKernel(base.FactoredKernel):
 
     def check(self, X: Array) -> None:
         """Raise ValueError where values are more, or all of them less, than float64 holds."""
-        entry = largest_entry(X)
+        entry = base.largest_entry(X)
         if entry == 0 or 1e-40 < entry < 1e25:  # products of such rows are in no danger
             return
         with np.errstate(over="ignore", invalid="ignore"):
@@ -272,14 +272,6 @@ def unit_gradient(X, V):
     unit = X * over[:, None]
     along = V[None, :, :] - unit[:, :, None] * (unit @ V)[:, None, :]
     return along * over[:, None, None]
-
-
-def largest_entry(X) -> float:
-    """max |x_k| over all rows."""
-    if is_sparse(X):
-        return float(abs(X.data).max(initial=0))
-    X = to_numpy(X) if isinstance(X, BlocksOnDemand) else X
-    return max(float(X.max()), -float(X.min())) if X.shape[0] else 0.0
 
 
 def largest_entries(X):

@@ -47,7 +47,10 @@ def _row(w, left, length, inverse, mu, new):
     high = (norm - mu) / (length * inverse.min())
     for _ in range(100):
         t = 0.5 * (low + high)
-        if _excess(new, length, inverse, mu, t) > 1.0:
+        total = 0.0
+        for j in range(p):
+            total += (new[j] / (length * inverse[j] * t + mu)) ** 2
+        if total > 1.0:
             low = t
         else:
             high = t
@@ -56,11 +59,3 @@ def _row(w, left, length, inverse, mu, new):
     t = 0.5 * (low + high)
     for j in range(p):
         new[j] *= t / (length * inverse[j] * t + mu)
-
-
-@compiled()
-def _excess(g, length, inverse, mu, t):
-    total = 0.0
-    for j in range(g.shape[0]):
-        total += (g[j] / (length * inverse[j] * t + mu)) ** 2
-    return total

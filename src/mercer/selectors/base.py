@@ -141,15 +141,6 @@ def row_tiles(X, n):
     return [slice(start, min(start + tile, n)) for start in range(0, n, tile)]
 
 
-def column_squares(A):
-    """|a|^2 of every column in double precision, (n,)."""
-    if isinstance(A, np.ndarray):
-        return np.einsum("ij,ij->j", A, A, dtype=np.float64)
-    xp = array_namespace(A)
-    wide = xp.asarray(A, dtype=xp.float64)
-    return xp.sum(wide * wide, axis=0)
-
-
 def solve_lower(C, B):
     """C^-1 B for lower triangular C (b, b) and contiguous B (b, n), which may be overwritten."""
     if isinstance(B, np.ndarray):
@@ -205,18 +196,22 @@ def last_eigenpairs(K, p):
     return values[-p:], U[:, -p:]
 
 
-def bisect_to_size(solve, count, size, sparse, dense, steps):
-    """Between a solution of too few atoms and one of enough, the first found with `size`.
+def solution_of_size(solve, size, sparse, factor, least, steps):
+    """Of a path of falling penalties the first solution found with `size` atoms, or what is there.
 
-    Solutions are tuples that end with their penalty; ``solve(penalty, start)`` finds one from
-    another, and ``count(solution)`` are its atoms.
+    Solutions are tuples that end with their penalty and know their `active` atoms, `sparse` the
+    first of them; ``solve(penalty, start)`` finds one from another. The penalty falls by a factor,
+    to no less than `least`, until there are enough atoms, and is then bisected.
     """
-    for _ in range(steps):
-        if count(dense) == size:
-            break
+    dense = sparse
+    while len(dense.active) < size and dense[-1] * factor > least:
+        sparse, dense = dense, solve(dense[-1] * factor, dense)
+    for _ in range(steps if len(dense.active) > size else 0):
         trial = solve(np.sqrt(sparse[-1] * dense[-1]), sparse)
-        if count(trial) < size:
+        if len(trial.active) < size:
             sparse = trial
         else:
             dense = trial
+        if len(dense.active) == size:
+            break
     return dense

@@ -17,7 +17,7 @@ from scipy.linalg import cho_solve, get_blas_funcs, solve_triangular
 from ..compute.arrays import Array, some_of
 from ..compute.linalg import cholesky, self_product
 from ..kernels import Kernel
-from .base import Selector, bisect_to_size, distinct_rows, host_gram, rank_tolerance
+from . import base
 
 # sigma^2 falls by this factor from the largest that has an atom, each model starting the next.
 ANNEAL = 0.7
@@ -27,7 +27,7 @@ PENDING = 32
 
 
 @dataclass(eq=False, repr=False)
-class SparseBayes(Selector):
+class SparseBayes(base.Selector):
     """The rows with nonzero weight in Tipping's sparse kernel PCA.
 
     A thresholded, shrunken greedy choice: between `Uniform` and `FullGreedy` in error, poor where
@@ -61,14 +61,13 @@ class SparseBayes(Selector):
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` of the m rows, largest weight first; O(m^2) for each change of weight."""
-        first, counts, _ = distinct_rows(X)
-        model = self.fit(host_gram(kernel, some_of(X, first)), counts, size)
-        order = np.argsort(-model.weights, kind="stable")
-        return first[order[: min(size, np.count_nonzero(model.weights))]]
+        first, counts, _ = base.distinct_rows(X)
+        model = self.fit(base.host_gram(kernel, some_of(X, first)), counts, size)
+        return first[model.active[:size]]
 
     def fit(self, K: Array, counts: Array, size: int, center: bool = False) -> Any:
         """The model of a Gram matrix, with about `size` weights where `noise` is None."""
-        least = rank_tolerance(K.dtype)
+        least = base.rank_tolerance(K.dtype)
         K = K.astype(np.float64, copy=False)
         if self.solver != "sequential":
             noise, pruning = self.noise, self.solver == "fixed-point"
@@ -91,6 +90,12 @@ class SparseModel(NamedTuple):
     weights: np.ndarray
     noise: float
 
+    @property
+    def active(self) -> np.ndarray:
+        """Atoms with a weight, the largest first."""
+        order = np.argsort(-self.weights, kind="stable")
+        return order[: np.count_nonzero(self.weights)]
+
 
 def anneal(K, counts, size, max_iter, center=False, least=1e-11):
     """The model with `size` weights, its sigma^2 found by annealing and bisection.
@@ -101,23 +106,14 @@ def anneal(K, counts, size, max_iter, center=False, least=1e-11):
     def solve(noise, start):
         return sequential(K, counts, start._replace(noise=noise), max_iter, center)
 
-    def count(model):
-        return np.count_nonzero(model.weights)
-
     size, total, norm = min(size, len(K)), counts.sum(), K.diagonal()
     mean = K @ counts / total if center else 0
     power, good = K**2 @ counts - total * np.square(mean), norm > 0
     noise = (power[good] / norm[good]).max(initial=0) / total
-    model = SparseModel(np.zeros(len(K)), noise)
-    for _ in range(int(np.log(least) / np.log(ANNEAL)) if noise > 0 else 0):
-        trial = solve(model.noise * ANNEAL, model)
-        if count(trial) >= size:
-            trial = bisect_to_size(solve, count, size, model, trial, steps=24)
-            # Two weights can appear at one sigma^2: the smaller goes.
-            weights = trial.weights.copy()
-            weights[np.argsort(-weights, kind="stable")[size:]] = 0
-            return trial._replace(weights=weights)
-        model = trial
+    first = SparseModel(np.zeros(len(K)), noise)
+    model = base.solution_of_size(solve, size, first, ANNEAL, least * noise, steps=24)
+    # Two weights can appear at one sigma^2: the smaller goes.
+    model.weights[model.active[size:]] = 0
     return model
 
 

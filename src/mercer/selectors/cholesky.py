@@ -12,6 +12,7 @@ from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, placement_of, some_of
 from ..compute.linalg import self_product
 from ..kernels import Kernel
+from ..kernels.base import wide_row_squares
 from . import base
 
 
@@ -161,16 +162,8 @@ class PartialCholesky:
 
     def append(self, pivot):
         """Add one pivot; returns the new row of the factor, (n,)."""
-        xp, k = array_namespace(self.L), self.rank
-        root = xp.sqrt(self.residual[pivot])
-        a, pivots = xp.asarray(self.L[:k, pivot], copy=True), np.array([pivot])
-        for rows in base.row_tiles(self.L, self.L.shape[1]):
-            row = (self.columns(pivots, rows)[0] - a @ self.L[:k, rows]) / root
-            self.L[k, rows] = row
-            self._settle(rows, xp.asarray(row, dtype=xp.float64) ** 2)
-        self.rank += 1
-        self.residual[pivot] = 0
-        return self.L[k]
+        self.extend(np.array([pivot]), np.sqrt([[float(self.residual[pivot])]]))
+        return self.L[self.rank - 1]
 
     def extend(self, pivots, C):
         """Add several pivots at once, C (b, b) being the lower Cholesky factor of their R."""
@@ -181,10 +174,7 @@ class PartialCholesky:
             R -= A @ self.L[:k, rows]
             V = base.solve_lower(C, R)
             self.L[k : k + b, rows] = V
-            self._settle(rows, base.column_squares(V))
+            left = self.residual[rows] - wide_row_squares(V.T)
+            self.residual[rows] = array_namespace(left).where(left > self.floor[rows], left, 0.0)
         self.rank += b
         self.residual[pivots] = 0
-
-    def _settle(self, rows, gone):
-        left = self.residual[rows] - gone
-        self.residual[rows] = array_namespace(left).where(left > self.floor[rows], left, 0.0)

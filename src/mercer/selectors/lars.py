@@ -137,19 +137,12 @@ def next_entry(c, e, level, free):
     return t[atom] / (1 + t[atom]), atom
 
 
-class LassoStep(NamedTuple):
-    """A corner of the lasso path: its atoms, all with nonzero coefficients, and those."""
-
-    active: np.ndarray
-    coefficients: np.ndarray
-    level: float
-
-
 def lasso_path(A, y, group, max_steps):
     """Corners of the lasso path of one response y (n,) on the columns of A (n, m).
 
     LARS with the lasso's rule: an atom whose coefficient comes to zero leaves, and may return.
-    Of columns with equal `group` one is active at a time.
+    Of columns with equal `group` one is active at a time. A corner is its atoms, all with nonzero
+    coefficients, and those.
     """
     free = np.any(A, axis=0)
     active, coef = ActiveAtoms(A), np.zeros(0)
@@ -178,7 +171,7 @@ def lasso_path(A, y, group, max_steps):
             free |= group == group[active.index[j]]
             active.drop(j)
             coef = np.delete(coef, j)
-        yield LassoStep(np.array(active.index), coef, level)
+        yield np.array(active.index), coef
         if share >= 1:
             return
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..compute.arrays import Array
 from ..kernels import Kernel
-from .base import Selector, as_indices, bisect_to_size, distinct_rows, host_gram, top_eigenpairs
+from .base import Selector, as_indices, distinct_rows, host_gram, solution_of_size, top_eigenpairs
 from .lars import FeatureAtoms, ScoreAtoms, group_lars, lasso_path
 
 # Corners of a lasso path followed for each atom asked for; drops make more corners than atoms.
@@ -126,7 +126,7 @@ class ComponentLasso(Selector):
         # Atoms in the order in which paths, advanced by one corner each in turn, bring them in.
         order: dict[int, int] = {}
         for corners in zip_longest(*paths):
-            for atom in chain.from_iterable(step.active for step in corners if step):
+            for atom in chain.from_iterable(corner[0] for corner in corners if corner):
                 order.setdefault(group[atom], atom)
             if len(order) >= size:
                 break
@@ -210,17 +210,7 @@ def joint_lasso_of_size(problem: JointProblem, size: int, tol: float = 1e-2) -> 
     def solve(mu, start):
         return joint_lasso(problem, mu, start.W, tol)
 
-    def count(found):
-        return len(found.active)
-
-    mu = float(np.linalg.norm(problem.C, axis=1).max(initial=0.0))  # where every row is zero
-    sparse = JointLasso(np.zeros_like(problem.C), mu)
-    size, floor = min(size, len(problem.C)), np.finfo(float).eps * mu
-    while mu > floor:
-        # Each solution starts the next.
-        mu *= 0.8
-        dense = solve(mu, sparse)
-        if count(dense) >= size:
-            return bisect_to_size(solve, count, size, sparse, dense, steps=30)
-        sparse = dense
-    return sparse
+    # The first mu is the least at which every row is zero; each solution starts the next.
+    mu, size = float(np.linalg.norm(problem.C, axis=1).max(initial=0.0)), min(size, len(problem.C))
+    first = JointLasso(np.zeros_like(problem.C), mu)
+    return solution_of_size(solve, size, first, 0.8, 0.8 * np.finfo(float).eps * mu, steps=30)

@@ -20,6 +20,7 @@ from ..compute import array_namespace, on_device_of, stack_rows, to_numpy
 from ..compute.arrays import Array, dtype_name, some_of
 from ..compute.linalg import self_product
 from ..kernels import Kernel
+from ..kernels.base import wide_row_squares
 from ..kernels.coordinate import contiguous
 from . import base
 
@@ -150,7 +151,7 @@ class NoveltyRule:
         K = self.kernel(self.Z, X)
         xp = array_namespace(K)
         F = base.solve_lower(self.C, xp.asarray(K, dtype=xp.float64))
-        return F, diagonal - base.column_squares(F)
+        return F, diagonal - wide_row_squares(F.T)
 
 
 def independent_rows(H, floor, most=None):

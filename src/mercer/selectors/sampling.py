@@ -17,7 +17,8 @@ from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, some_of
 from ..compute.linalg import cholesky
 from ..kernels import Kernel
-from .base import Selector, column_squares, first_distinct, host_gram, row_tiles, solve_lower
+from ..kernels.base import wide_row_squares
+from .base import Selector, first_distinct, host_gram, row_tiles, solve_lower
 from .cholesky import RPCholesky
 from .greedy import FullGreedy
 
@@ -240,7 +241,7 @@ def leverage(kernel, X, rows, sample, weights, size):
         K = kernel(Z, block)
         xp = array_namespace(K)
         V = solve_lower(C, xp.asarray(K, dtype=xp.float64))
-        scores.append(on_device_of(kernel.diag(block), K) - column_squares(V))
+        scores.append(on_device_of(kernel.diag(block), K) - wide_row_squares(V.T))
     # Rounding can leave a row of the sample a hair below zero; it still counts.
     return np.clip(to_numpy(xp.concat(scores)) / ridge, tiny, 1)
 

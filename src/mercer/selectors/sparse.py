@@ -105,10 +105,10 @@ def _lasso_loadings(K, group, n_components, sparsity, rng, center):
     values, U = top_eigenpairs(A - A.mean(axis=1)[:, None] if center else K, n_components, rng)
     W = np.zeros_like(U)
     for j, scores in enumerate((U * np.sqrt(values)).T):
-        for step in lasso_path(A, scores, group, STEPS_PER_ATOM * sparsity):
+        for active, coefficients in lasso_path(A, scores, group, STEPS_PER_ATOM * sparsity):
             W[:, j] = 0
-            W[step.active, j] = step.coefficients
-            if len(step.active) >= sparsity:
+            W[active, j] = coefficients
+            if len(active) >= sparsity:
                 break
     return W
 
@@ -120,7 +120,7 @@ def _bayes_loadings(K, counts, n_components, sparsity, center):
     and it holds no mean to take out, so here the rows are the model's and the axes the data's.
     """
     model = SparseBayes().fit(K, counts, sparsity, center)
-    A = np.flatnonzero(model.weights)
+    A = np.sort(model.active)
     values, V = top_eigenpairs(K[np.ix_(A, A)], len(A), None)
     V = V / np.sqrt(values)
     scores = K[:, A] @ V
