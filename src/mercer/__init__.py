@@ -3,83 +3,37 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from . import estimators
+
 if TYPE_CHECKING:
     from . import bases, datasets, kernels, metrics, plot, preimage, selectors, solvers
     from ._versions import show_versions
-    from .estimators import (
-        ClassicalMDS,
-        DiffusionMap,
-        HebbianKernelPCA,
-        KernelCCA,
-        KernelPCA,
-        KernelPCASearch,
-        NoveltyDetector,
-        Nystroem,
-        PatchDenoiser,
-        SpectralClustering,
-        SpectralEmbedding,
-        StreamingKernelPCA,
-        SupervisedKernelPCA,
-        embedding_init,
-        select,
-    )
+    from .estimators import *  # noqa: F403
     from .estimators.kernel_pca import plan
     from .saving import load
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "ClassicalMDS",
-    "DiffusionMap",
-    "HebbianKernelPCA",
-    "KernelCCA",
-    "KernelPCA",
-    "KernelPCASearch",
-    "NoveltyDetector",
-    "Nystroem",
-    "PatchDenoiser",
-    "SpectralClustering",
-    "SpectralEmbedding",
-    "StreamingKernelPCA",
-    "SupervisedKernelPCA",
     "__version__",
     "bases",
     "datasets",
-    "embedding_init",
     "kernels",
     "load",
     "metrics",
     "plan",
     "plot",
     "preimage",
-    "select",
     "selectors",
     "show_versions",
     "solvers",
 ]
+__all__ += estimators.__all__
 
 # Public names that are no modules, and the modules they live in. All are imported on first use:
 # the command answers `--help` without waiting for scikit-learn.
-_HOMES = {
-    "ClassicalMDS": "estimators",
-    "DiffusionMap": "estimators",
-    "HebbianKernelPCA": "estimators",
-    "KernelCCA": "estimators",
-    "KernelPCA": "estimators",
-    "KernelPCASearch": "estimators",
-    "NoveltyDetector": "estimators",
-    "Nystroem": "estimators",
-    "PatchDenoiser": "estimators",
-    "SpectralClustering": "estimators",
-    "SpectralEmbedding": "estimators",
-    "StreamingKernelPCA": "estimators",
-    "SupervisedKernelPCA": "estimators",
-    "embedding_init": "estimators",
-    "load": "saving",
-    "plan": "estimators.kernel_pca",
-    "select": "estimators",
-    "show_versions": "_versions",
-}
+_HOMES = dict.fromkeys(estimators.__all__, "estimators")
+_HOMES |= {"load": "saving", "plan": "estimators.kernel_pca", "show_versions": "_versions"}
 
 
 def __getattr__(name):
