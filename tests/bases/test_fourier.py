@@ -102,7 +102,7 @@ def test_error_of_the_series_is_within_its_bounds(kernel, d):
         extent = rng.uniform(0.0, 3.0, d) * rng.integers(0, 2, d)
         if predicted_size(drawn, extent, tol) > 30_000:
             continue
-        grid = choose_frequencies(drawn, np.stack([0 * extent, extent], axis=1), tol)
+        (grid,) = choose_frequencies([drawn], np.stack([0 * extent, extent], axis=1), tol)
         lags = rng.uniform(-1, 1, (40, d))
         lags[: 3**d] = np.array(list(product((-1, 0, 1), repeat=d)))[:40]
         lags = np.longdouble(lags * extent)
@@ -116,10 +116,10 @@ def test_error_of_the_series_is_within_its_bounds(kernel, d):
 def test_grid_is_no_larger_than_it_must_be():
     """Twice the tolerance or a smaller box needs fewer frequencies, and the error is used up."""
     box = np.array([[0.0, 4.0], [0.0, 3.0]])
-    grid = choose_frequencies(RBF(gamma=1.0), box, 1e-8)
+    (grid,) = choose_frequencies([RBF(gamma=1.0)], box, 1e-8)
     assert 1e-9 < grid.alias <= 1e-8 and 1e-10 < grid.cut <= 1e-8
-    assert choose_frequencies(RBF(gamma=1.0), box, 1e-6).size < grid.size
-    assert choose_frequencies(RBF(gamma=1.0), box / 2, 1e-8).size < grid.size
+    assert choose_frequencies([RBF(gamma=1.0)], box, 1e-6)[0].size < grid.size
+    assert choose_frequencies([RBF(gamma=1.0)], box / 2, 1e-8)[0].size < grid.size
     predicted = predicted_size(RBF(gamma=1.0), box[:, 1], 1e-8)
     assert predicted == pytest.approx(grid.size, rel=0.1)
 

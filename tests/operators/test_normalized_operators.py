@@ -153,7 +153,7 @@ def test_double_centered_contract(source, n, tmp_path):
             lambda a, b: cdist(a, b, "cityblock"), X, ENGINE, rng, 2
         )
     else:
-        operator, D = DoubleCentered.of_data(X, ENGINE, rng, 2), cdist(X, X)
+        operator, D = DoubleCentered.of_distance(None, X, ENGINE, rng, 2), cdist(X, X)
     check_operator(operator, double_center(D))
 
 

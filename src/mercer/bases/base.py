@@ -91,7 +91,8 @@ class Basis(ABC):
         """Inner products of phi(X) with the sums W, (n, b). The n x m matrix is never kept."""
         X = self.engine.place(X)
         out = self.engine.empty((X.shape[0], W.shape[1]))
-        self.engine.map_rows(self.block_products(X, W), X.shape[0], self.product_rows(X), out)
+        rows = self.product_rows(X, W.shape[1])
+        self.engine.map_rows(self.block_products(X, W), X.shape[0], rows, out)
         return out
 
     def gram(self, W: Array) -> np.ndarray:
@@ -106,8 +107,8 @@ class Basis(ABC):
         """W with W' G W = I, for coordinates in an orthonormal basis; None if G = I."""
         return None
 
-    def product_rows(self, X: Array) -> int:
-        """Rows a block may have so that every thread stays inside the budget."""
+    def product_rows(self, X: Array, columns: int = 1) -> int:
+        """Rows a block may have so that every thread stays in the budget, for W of `columns`."""
         width = 8 * (self._row_floats() + 5 * X.shape[1])  # copies that kernels prepare
         rows = self.engine.memory // (2 * self.engine.threads * width)
         if rows < 1:

@@ -27,14 +27,9 @@ from .fourier_grid import (
     LARGEST_TOL,
     LEAST_TOL,
     Frequencies,
-    check_count,
     choose_frequencies,
-    choose_spacing,
-    fill_ball,
     kernel_profile,
-    predicted_count,
-    predicted_radius,
-    room_beyond,
+    predicted_size,
 )
 
 #: Columns at most: the grid has (extent / width)^d frequencies.
@@ -111,7 +106,7 @@ class FourierGrid(BasisRecipe):
         if n is not None:
             most = min(most, max(FREE_FREQUENCIES, ROW_FREQUENCIES * n))
         tol = self._finer(kernel, box)
-        frequencies = choose_frequencies(kernel, box, tol, most, self.margin == "all")
+        (frequencies,) = choose_frequencies([kernel], box, tol, most, self.margin == "all")
         return FourierBasis(kernel, frequencies, engine, tol)
 
     def _finer(self, kernel, box) -> float:
@@ -123,10 +118,7 @@ class FourierGrid(BasisRecipe):
         if len(box) > 1 or not self.tol > finer:
             return self.tol
         extent = box[:, 1] - box[:, 0]
-        asked, taken = (
-            predicted_count(predicted_radius(kernel, 1, t), choose_spacing(kernel, extent, t))
-            for t in (self.tol, finer)
-        )
+        asked, taken = (predicted_size(kernel, extent, tol) for tol in (self.tol, finer))
         return finer if taken <= FEW_MORE * asked else self.tol
 
     def for_kernels(self, kernels: Any, box: Any, engine: TiledEngine) -> list["FourierBasis"]:
@@ -136,17 +128,10 @@ class FourierGrid(BasisRecipe):
         """
         for kernel in kernels:
             self.check(kernel, len(box))
-        extent, d, tol = box[:, 1] - box[:, 0], len(box), self.tol
-        rooms = [room_beyond(k, extent, tol) if self.margin == "all" else 0.0 for k in kernels]
-        wanted = list(zip(kernels, rooms, strict=True))
-        spacing = np.min([choose_spacing(k, extent + r, tol) for k, r in wanted], axis=0)
-        most, bases = most_frequencies(engine, d), []
-        for kernel, room in wanted:
-            radius = predicted_radius(kernel, d, tol)
-            check_count(kernel, extent, tol, predicted_count(radius, spacing), most)
-            frequencies = fill_ball(kernel, box, room, spacing, radius, tol)
-            bases.append(FourierBasis(kernel, frequencies, engine, tol))
-        return bases
+        most, everywhere = most_frequencies(engine, len(box)), self.margin == "all"
+        grids = choose_frequencies(kernels, box, self.tol, most, everywhere)
+        pairs = zip(kernels, grids, strict=True)
+        return [FourierBasis(kernel, grid, engine, self.tol) for kernel, grid in pairs]
 
     def box_of(self, X: Array) -> np.ndarray:
         """The box given, or that of the rows of X with the margin, (d, 2)."""
@@ -355,14 +340,10 @@ class FourierBasis(Basis):
 
         return products
 
-    def project(self, X: Array, W: Array) -> Array:
-        """Inner products of phi(X) with the sums W, (n, b)."""
-        X = self.engine.place(X)
-        n, b = X.shape[0], W.shape[1]
-        out = self.engine.empty((n, b))
-        rows = self.transform_rows(n, int(np.prod(self.modes)), min(b, COLUMNS_AT_ONCE))
-        self.engine.map_rows(self.block_products(X, W), n, rows, out)
-        return out
+    def product_rows(self, X: Array, columns: int = 1) -> int:
+        """See `Basis.product_rows`."""
+        modes = int(np.prod(self.modes))
+        return self.transform_rows(X.shape[0], modes, min(columns, COLUMNS_AT_ONCE))
 
     def coefficients(self, W: Array) -> np.ndarray:
         """Weights over the features as Fourier coefficients on the grid, ((b + 1) // 2, *modes).
@@ -465,9 +446,6 @@ class FourierBasis(Basis):
     def precision(self, X: Array) -> Any:
         """Double: angles are many times 2 pi."""
         return np.dtype(np.float64)
-
-    def _row_floats(self) -> int:
-        return 4 * self.size
 
     @property
     def top(self) -> float:

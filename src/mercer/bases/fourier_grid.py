@@ -88,11 +88,12 @@ class Frequencies:
 
 
 def choose_frequencies(
-    kernel, box, tol: float, most: int = MOST_FREQUENCIES, everywhere: bool = False
-) -> Frequencies:
-    """The fewest frequencies that give the kernel to `tol` times k(0) on all lags of the box.
+    kernels, box, tol: float, most: int = MOST_FREQUENCIES, everywhere: bool = False
+) -> list[Frequencies]:
+    """The fewest frequencies that give each kernel to `tol` times k(0) on all lags of the box.
 
-    With `everywhere` also on all lags from the box to rows beyond it that have a kernel with it.
+    Those of several kernels have one spacing. With `everywhere` also on all lags from the box to
+    rows beyond it that have a kernel with it.
 
     Raises
     ------
@@ -100,14 +101,15 @@ def choose_frequencies(
         Where more than `most` would be needed.
     """
     box = np.asarray(box, dtype=float)
-    extent, room = box[:, 1] - box[:, 0], 0.0
-    spacing = choose_spacing(kernel, extent, tol)
-    if everywhere:
-        room = room_beyond(kernel, extent, tol)
-        spacing = choose_spacing(kernel, extent + room, tol)
-    radius = predicted_radius(kernel, extent.size, tol)
-    check_count(kernel, extent + room, tol, predicted_count(radius, spacing), most)
-    return fill_ball(kernel, box, room, spacing, radius, tol)
+    extent, found = box[:, 1] - box[:, 0], []
+    rooms = [room_beyond(kernel, extent, tol) if everywhere else 0.0 for kernel in kernels]
+    wanted = list(zip(kernels, rooms, strict=True))
+    spacing = np.min([choose_spacing(k, extent + room, tol) for k, room in wanted], axis=0)
+    for kernel, room in wanted:
+        radius = predicted_radius(kernel, extent.size, tol)
+        check_count(kernel, extent + room, tol, predicted_count(radius, spacing), most)
+        found.append(fill_ball(kernel, box, room, spacing, radius, tol))
+    return found
 
 
 def fill_ball(kernel, box, room: float, spacing, radius: float, tol: float) -> Frequencies:

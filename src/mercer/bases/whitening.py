@@ -279,7 +279,7 @@ def in_parts(
     p = len(L)
     minor = G if order is None else G[np.ix_(order, order)]
     inverse, _ = dtrtri(L, lower=1)
-    parts, steps, conditions, start = [], [], [], 0
+    found, start = [], 0
     while start < p:
         rest = slice(start, p)
         # At least the largest eigenvalue of what is left.
@@ -291,19 +291,11 @@ def in_parts(
         if not count:
             return None
         part = slice(start, start + count)
-        parts.append(part)
-        steps.append(-L[part, part] @ inverse[part, :start])
-        conditions.append(most)
+        found.append((part, -L[part, part] @ inverse[part, :start], most))
         start += count
-    return CholeskyWhitening(
-        len(G),
-        inverse.T,
-        order,
-        parts=tuple(parts),
-        steps=tuple(steps),
-        conditions=tuple(conditions),
-        trace=float(np.trace(minor)),
-    )
+    parts, steps, conditions = zip(*found, strict=True)
+    trace = float(np.trace(minor))
+    return CholeskyWhitening(len(G), inverse.T, order, 0.0, parts, steps, conditions, trace)
 
 
 def leading_part(pivots: np.ndarray, inverse: np.ndarray, norm: float) -> tuple[int, float]:

@@ -94,22 +94,19 @@ def compare(args: Namespace) -> Result:
         draw(found, args.draft)
     facts = {"rows": X.shape[0], "columns": X.shape[1], "methods": found}
     heads = ["method", "time", "memory", "variance held", "certified error", "from exact", ""]
-    rows = []
-    for one in found:
-        low, high = (100 * share for share in one["captured_variance"])
-        rows.append(
-            [
-                one["method"],
-                f"{one['seconds']:.3g} s",
-                format_bytes(one["peak_bytes"]),
-                f"{low:.2f} to {high:.2f} %",
-                "none" if one["error"] is None else f"{one['error']:.1e}",
-                "" if one["difference"] is None else f"{one['difference']:.1e}",
-                "" if one["converged"] else "not converged",
-            ]
-        )
-    text = text_table(heads, rows)
-    return Result(facts, text)
+    rows = [
+        [
+            one["method"],
+            f"{one['seconds']:.3g} s",
+            format_bytes(one["peak_bytes"]),
+            " to ".join(f"{100 * share:.2f}" for share in one["captured_variance"]) + " %",
+            "none" if one["error"] is None else f"{one['error']:.1e}",
+            "" if one["difference"] is None else f"{one['difference']:.1e}",
+            "" if one["converged"] else "not converged",
+        ]
+        for one in found
+    ]
+    return Result(facts, text_table(heads, rows))
 
 
 def measure(args: Namespace, method: str, X) -> dict:
@@ -190,9 +187,8 @@ def draw_spectra(ax, found) -> None:
             lw=1,
             label=one["method"] if certified else f"{one['method']}, not certified",
         )
-    ax.set_yscale("log")
-    ax.set_xlabel("component")
-    ax.set_ylabel("eigenvalue, with the interval that holds the exact one")
+    told = "eigenvalue, with the interval that holds the exact one"
+    ax.set(yscale="log", xlabel="component", ylabel=told)
     ax.legend(fontsize="small")
 
 

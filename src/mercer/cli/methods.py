@@ -22,8 +22,8 @@ WHITE = 255
 def cluster(args: Namespace) -> Result:
     """The cluster of every row."""
     table, X, scaling = affinity_rows(args)
-    settings = affinity(args) | budget(args)
-    model = SpectralClustering(args.clusters, assign_labels=args.labels, **settings).fit(X)
+    labels = {"assign_labels": args.labels}
+    model = SpectralClustering(args.clusters, **labels, **affinity(args)).fit(X)
     sizes = np.bincount(model.labels_, minlength=args.clusters)
     rows, values = X.shape[0], model.eigenvalues_
     summary = [
@@ -40,11 +40,9 @@ def cluster(args: Namespace) -> Result:
 def embed(args: Namespace) -> Result:
     """Coordinates of every row from a graph of affinities."""
     table, X, scaling = affinity_rows(args)
-    settings = affinity(args) | budget(args)
-    if args.diffusion:
-        settings |= {"alpha": args.alpha, "t": args.steps}
+    walk = {"alpha": args.alpha, "t": args.steps} if args.diffusion else {}
     make: Any = DiffusionMap if args.diffusion else SpectralEmbedding
-    model = make(args.components, **settings).fit(X)
+    model = make(args.components, **walk, **affinity(args)).fit(X)
     rows, values = X.shape[0], model.eigenvalues_
     summary = [
         ("rows", f"{rows:,} in {model.embedding_.shape[1]} coordinates"),
@@ -152,6 +150,7 @@ def affinity(args: Namespace) -> dict[str, Any]:
         "degree": args.degree,
         "coef0": args.coef0,
         "basis": "auto" if args.landmarks is None else Landmarks(args.landmarks),
+        **budget(args),
     }
     if args.neighbors is not None:
         found |= {"affinity": "nearest_neighbors", "n_neighbors": args.neighbors}

@@ -505,10 +505,8 @@ def compare(options: Options) -> None:
 def cluster(options: Options) -> None:
     options.data().add("--keep")
     options.add("--clusters", "K", "number of clusters", whole(1), required=True)
-    what, kinds = (
-        "from eigenvectors to clusters (default: kmeans)",
-        ("kmeans", "discretize", "cluster_qr"),
-    )
+    what = "from eigenvectors to clusters (default: kmeans)"
+    kinds = ("kmeans", "discretize", "cluster_qr")
     options.add("--labels", None, what, default="kmeans", choices=kinds).saved().affinity()
     options.output("labels: .npy, .csv or .parquet; stdout if not given")
 

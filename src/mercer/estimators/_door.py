@@ -203,7 +203,6 @@ class Door(BaseEstimator):
 
     n_components: Any
     kernel: Any = None
-    alpha: Any
     degree: Any
     coef0: Any
     kernel_params: Any
@@ -217,6 +216,7 @@ class Door(BaseEstimator):
     _least_rows = 2
     #: Whether it takes sparse rows, and whether it needs y.
     _sparse, _needs_target = True, False
+    eigenvalues_: Any
     fit_inverse_transform = False
     verbose: int = 0
     callback: Any = None
@@ -319,14 +319,6 @@ class Door(BaseEstimator):
         if found is not None:
             self._encoding = found
         return X if self._encoding is None else self._encoding.apply(X)
-
-    def _check_numbers(self, what: str) -> None:
-        """Raise ValueError for what has no meaning where columns are categories."""
-        if self._encoding is not None:
-            raise ValueError(
-                f"The model was fitted to a data frame of more than numbers, and {what}. Fit to "
-                "columns of numbers, with no entry missing, for that."
-            )
 
     def _encoder(self) -> Any:
         """What makes numbers of tables for the kernel asked for, or None."""
@@ -550,17 +542,26 @@ class Door(BaseEstimator):
             self.checkpoint, identity_of(settings, identity), seed_from(self.random_state)
         )
 
+    def _device(self) -> Any:
+        """Where the work is done: what `device` says, unless this estimator has no choice."""
+        return self.device
+
     def _computes_on_devices(self, reset: bool) -> bool:
-        """Whether data stay on the device they are on; else they come to main memory."""
-        return self.device != "cpu"
+        """Whether data stay on the device they are on; else they come to main memory.
+
+        In a fit by the parameter `device`; later, where the fitted basis is.
+        """
+        fitted = None if reset else vars(self).get("expansion_", vars(self).get("map_"))
+        return self._device() != "cpu" if fitted is None else fitted.basis.engine.device is not None
 
     def _keeps_copy(self) -> bool:
         """Whether the model keeps the rows, and a copy of them was asked for."""
         return self.copy_X
 
     def _make_engine(self, X=None, on_tiles=None) -> TiledEngine:
+        where = self._device()
         return make_engine(
-            X, memory=self.memory, device=self.device, threads=self.n_jobs, on_tiles=on_tiles
+            X, memory=self.memory, device=where, threads=self.n_jobs, on_tiles=on_tiles
         )
 
     def _make_rng(self, kept: Checkpoint | None = None) -> np.random.Generator:
@@ -617,6 +618,11 @@ class Door(BaseEstimator):
         tags.input_tags.pairwise = self._is_precomputed()
         tags.target_tags.required = tags.target_tags.multi_output = self._needs_target
         return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        """Columns of the scores or coordinates."""
+        return self.eigenvalues_.shape[0]
 
     @property
     def _repr_html_(self):

@@ -18,7 +18,7 @@ from ..compute.arrays import Array, Same, is_on_device
 from ..compute.linalg import peak_signs
 from ..exceptions import tell
 from ..fitting.choosing import WIDTH_ROWS, warn_of_width
-from ..fitting.expansion import KernelExpansion, errors_of, scores_of
+from ..fitting.expansion import errors_of, scores_of
 from ..fitting.sampling import sampled_numbers
 from ..fitting.task import MODEL_ROWS
 from ..kernels import RBF, Kernel, Linear
@@ -49,8 +49,9 @@ INDEFINITE = (
 )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Scores:
-    """`transform`, for rows of any kind.
+    """`transform`, for rows of any kind, by a kernel and within a budget.
 
     Outside of scikit-learn's classes: those would wrap a path or a lazy array in a data frame.
     """
@@ -58,12 +59,17 @@ class Scores:
     #: Where scores go is no metadata of the rows.
     __metadata_request__transform: ClassVar[dict] = {"out": UNUSED}
 
-    expansion_: KernelExpansion
-    # Methods of the classes that this one is mixed with.
-    _open: Callable[..., Any]
-    get_feature_names_out: Callable[..., Any]
+    kernel: str | Kernel | Callable[..., Any] = "linear"
+    gamma: float | str | None = None
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    random_state: int | np.random.RandomState | None = None
+    memory: int | str | None = None
+    n_jobs: int | None = None
 
-    def transform(self, X: Same, out: Any = None) -> Same:
+    # Of any class, since the others that it is mixed with are not known here.
+    def transform(self: Any, X: Same, out: Any = None) -> Same:
         """Scores of the rows of X along the components.
 
         Parameters
@@ -92,15 +98,7 @@ class Scores:
 class KernelModel(Scores, TransformerMixin, Door):
     """Scores, errors and pre-images of every method that ends in a kernel expansion."""
 
-    kernel: str | Kernel | Callable[..., Any] = "linear"
-    gamma: float | str | None = None
-    degree: float = 3
-    coef0: float = 1
-    kernel_params: dict[str, Any] | None = None
-    random_state: int | np.random.RandomState | None = None
-    n_jobs: int | None = None
     center: bool = True
-    memory: int | str | None = None
     device: Any = None
     verbose: int = 0
     checkpoint: str | PathLike[str] | None = None
@@ -427,7 +425,11 @@ class KernelModel(Scores, TransformerMixin, Door):
 
     def _inverse(self) -> Inverse:
         """The way back to rows, made once for an expansion."""
-        self._check_numbers("categories have no pre-images")
+        if self._encoding is not None:
+            raise ValueError(
+                "The model was fitted to a data frame of more than numbers, and categories have no "
+                "pre-images. Fit to columns of numbers, with no entry missing, for that."
+            )
         basis, facts = self.expansion_.basis, vars(self)
         self._check_preimage(basis)
         kept: Inverse | None = facts.get("_kept")
@@ -442,15 +444,6 @@ class KernelModel(Scores, TransformerMixin, Door):
     def _score_kernel(self) -> Kernel:
         """The kernel between scores, to which the center of the rows does not belong."""
         return Linear() if isinstance(self.kernel_, Linear) else self.kernel_
-
-    def _computes_on_devices(self, reset):
-        """In a fit by the parameter `device`; later, where the fitted basis is."""
-        return self.device != "cpu" if reset else self.expansion_.basis.engine.device is not None
-
-    @property
-    def _n_features_out(self):
-        """Columns of the scores."""
-        return self.eigenvalues_.shape[0]
 
     def __getstate__(self):
         # What was made for pre-images is made again when needed.

@@ -7,12 +7,6 @@ from sklearn import get_config
 from .._tables import html_table
 from ..files import is_arrow, table_like
 
-try:
-    # The only private names of scikit-learn that are used: a release may move them.
-    from sklearn.utils._set_output import _wrap_data_with_container as _wrap
-except ImportError:  # pragma: no cover
-    _wrap = None
-
 
 def contained(model, S, X):
     """Scores as `set_output` or the configuration asks for them; of Arrow data a table."""
@@ -21,8 +15,6 @@ def contained(model, S, X):
     names = model.get_feature_names_out
     if wanted == "default":
         return table_like(S, names(), X) if is_arrow(X) else S
-    if _wrap is not None:
-        return _wrap("transform", S, X, model)
     if wanted == "polars":
         import polars
 

@@ -1,5 +1,7 @@
 """What spectral methods share: affinities by name, their eigenproblem, functions of new rows."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -7,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import bases
 from ..bases.fourier import row_range, why_not
-from ..compute import format_bytes, is_sparse, make_engine, restore
+from ..compute import format_bytes, is_sparse, restore
 from ..compute.arrays import Array
 from ..exceptions import tell
 from ..fitting.choosing import (
@@ -37,15 +39,13 @@ NEIGHBORS = {"nearest_neighbors": False, "precomputed_nearest_neighbors": True}
 GRID_PASSES, LANDMARK_SECONDS = 3, 5e-5
 # Bytes that a graph was seen to take for each neighbor of a row, what finds and solves it included.
 GRAPH_BYTES = 88
-# Columns up to which there are grids.
-MOST_COLUMNS = 3
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SpectralInput(Door):
     """Affinities, their normalized eigenproblem and the functions that solve it.
 
-    A subclass has the parameters ``affinity, n_neighbors, gamma, degree, coef0, kernel_params,
-    basis, eigen_solver, eigen_tol, tol, random_state, memory, n_jobs, verbose``.
+    With the parameters that all spectral methods have.
     """
 
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
@@ -55,14 +55,24 @@ class SpectralInput(Door):
         "eigen_tol": [NOT_NEGATIVE, StrOptions({"auto"})],
     }
 
-    affinity: Any
-    n_neighbors: Any
-    basis: Any
-    eigen_solver: Any
-    eigen_tol: Any
-    tol: float
+    affinity: str | Kernel | Callable[..., Any] = "rbf"
+    n_neighbors: int | None = None
+    gamma: float | str | None = None
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    basis: str | bases.BasisRecipe = "auto"
+    eigen_solver: str | Solver | None = "auto"
+    eigen_tol: float | str = "auto"
+    random_state: int | np.random.RandomState | None = None
+    memory: int | str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    device: Any = None
     #: What a progress bar calls the fit.
     _title = "spectral"
+    #: Power of the eigenvalue that functions are multiplied by.
+    t = 0.0
 
     def _solved(self, X, r: int) -> tuple[Any, np.ndarray, np.ndarray]:
         """The functions of the leading r eigenpairs, their values at the rows, and eigenvalues.
@@ -79,7 +89,7 @@ class SpectralInput(Door):
         warn_of_width(self.kernel_, thinned(X, WIDTH_ROWS), X.shape[0])
         warn_unconverged(pairs, float(tol))
         map_, V = problem.assemble(pairs, X)
-        self.certificate_ = problem.certificate(pairs, V, self._power())
+        self.certificate_ = problem.certificate(pairs, V, float(self.t))
         if problem.basis.spans_data:
             problem.basis.release()
         return map_, V, pairs.values
@@ -88,16 +98,14 @@ class SpectralInput(Door):
         """The eigenproblem in a basis."""
         return spectral_problem(basis, X)
 
-    def _power(self) -> float:
-        """Of the eigenvalue that functions are multiplied by."""
-        return 0.0
-
     def _neighbors_of(self, n: int) -> int:
         """Neighbors of a row in a graph of n."""
-        return int(self.n_neighbors)
+        # A row is its own nearest: with one neighbor none would be tied to another.
+        return min(n, max(n // 10, 2)) if self.n_neighbors is None else self.n_neighbors
 
     def _functions(self, X) -> np.ndarray:
         """The functions that solve the eigenproblem, at the rows of X, (n, k)."""
+        X = self._array(X, reset=False)
         self.kernel_.check(X)
         if self.affinity in NEIGHBORS:
             X = self.graph_.rows(X, self.n_jobs)
@@ -133,8 +141,9 @@ class SpectralInput(Door):
         if self.affinity in NEIGHBORS:
             return Precomputed()
         # A kernel object brings its own width, and gamma has a default here.
-        own = isinstance(self.affinity, Kernel) and self._encoding is None
-        return self.affinity if own else super()._named_kernel(d)
+        if isinstance(self.affinity, Kernel) and self._encoding is None:
+            return self.affinity
+        return super()._named_kernel(d)
 
     def _is_precomputed(self) -> bool:
         return super()._is_precomputed() and self.affinity != "nearest_neighbors"
@@ -196,18 +205,16 @@ class SpectralInput(Door):
     def _grid_or_landmarks(self, X, engine, r: int) -> str | bases.BasisRecipe:
         """What "auto" takes for many rows: a grid has no error, and often takes less time."""
         n, d = X.shape
-        if d > MOST_COLUMNS or engine.where != "cpu" or is_sparse(X) or why_not(self.kernel_, d):
+        served = self._serves_grid and engine.where == "cpu" and not is_sparse(X)
+        if not served or why_not(self.kernel_, d):
             return "landmarks"
         work = Workload(n, d, r, engine.memory, engine.threads)
         grid = fourier(work, self.kernel_, np.diff(row_range(X), axis=1)[:, 0], engine)
         faster = GRID_PASSES * grid.seconds <= LANDMARK_SECONDS * n / engine.threads
         return automatic_grid() if grid.fits and faster else "landmarks"
 
-    def _make_engine(self, X=None, on_tiles=None):
-        where = "cpu" if super()._is_precomputed() else self.device
-        return make_engine(
-            X, memory=self.memory, device=where, threads=self.n_jobs, on_tiles=on_tiles
-        )
+    def _device(self):
+        return "cpu" if super()._is_precomputed() else self.device
 
     def _solve(self, problem, X, r, tol, engine, rng, progress) -> Eigenpairs:
         """The leading eigenpairs, once the degrees are known to be positive."""
@@ -221,16 +228,8 @@ class SpectralInput(Door):
             solver = grid_solver(problem.size, r)
         elif isinstance(solver, str) and solver != "auto":
             solver = SOLVERS[solver]()
-        work = Workload(
-            problem.size,
-            X.shape[1],
-            r,
-            engine.memory,
-            engine.threads,
-            tol,
-            device=engine.where,
-            fused=engine.fuses(basis.kernel),
-        )
+        size, fused = (problem.size, X.shape[1], r), engine.fuses(basis.kernel)
+        work = Workload(*size, engine.memory, engine.threads, tol, engine.where, fused)
         rows = None if basis.spans_data else X.shape[0]
         with np.errstate(invalid="ignore"):
             pairs, self.plan_ = solve_planned(problem, work, rng, engine, progress, solver, rows)
@@ -247,8 +246,3 @@ class SpectralInput(Door):
                 "gamma='median', or scale the data."
             )
         return pairs
-
-    def _computes_on_devices(self, reset):
-        """In a fit by the parameter `device`; later, where the fitted basis is."""
-        asked = self.device != "cpu" and not super()._is_precomputed()
-        return asked if reset else self.map_.basis.engine.device is not None

@@ -7,13 +7,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..bases import BASES, Basis, BasisRecipe, ColumnBasis, Columns, FourierGrid, Landmarks
+from ..bases import BASES, Basis, BasisRecipe, ColumnBasis, Columns, Landmarks
 from ..bases.base import check_moments, moment_bytes
 from ..compute import TiledEngine, is_sparse, make_engine, restore, to_numpy
 from ..compute.arrays import Array
 from ..compute.linalg import peak_signs
 from ..exceptions import tell
-from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
 from ..fitting.task import FitTask, build_problem
 from ..kernels import KERNELS, Kernel
@@ -22,26 +21,22 @@ from ..relatives.correlation import canonical_pairs, certified, expansion_of
 from ..relatives.joint import ViewColumns, with_columns
 from ..rows import ArrayRows, BlockRows, scores_of
 from ._door import NOT_NEGATIVE, Door, StrOptions, all_or_nothing, checked_array
+from ._model import Scores
 from ._output import contained
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from .supervised import table_of
+from .supervised import check_count, refuse_grid, table_of
 
 # Rows up to which "auto" is the exact method: seconds, for moments of 4,000 coordinates.
 EXACT_ROWS = 2000
 # Safety factor on the rounding of kernel values.
 ROUNDING = 4.0
+SAME_ROWS = "Pass both views of the same rows, in the same order."
 
 
-class PairScores:
+class PairScores(Scores):
     """`transform` for one view or both, outside of scikit-learn's classes as `Scores` is."""
 
-    expansion_: KernelExpansion
-    expansion_y_: KernelExpansion
-    # Methods of the classes that this one is mixed with.
-    _open: Callable[..., Any]
-    _other_view: Callable[..., Any]
-
-    def transform(self, X: Array, y: Any = None) -> Any:
+    def transform(self: Any, X: Array, y: Any = None) -> Any:  # type: ignore[override]
         """Scores of the rows of X along the canonical directions; with y those of both views.
 
         Parameters
@@ -161,18 +156,10 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
 
     n_components: int = 2
     _: KW_ONLY
-    kernel: str | Kernel | Callable[..., Any] = "linear"
     kernel_y: str | Kernel | Callable[..., Any] | None = None
     regularization: float = 0.01
-    gamma: float | str | None = None
     gamma_y: float | str | None = None
-    degree: float = 3
-    coef0: float = 1
-    kernel_params: dict[str, Any] | None = None
     basis: str | BasisRecipe = "auto"
-    random_state: int | np.random.RandomState | None = None
-    memory: int | str | None = None
-    n_jobs: int | None = None
     verbose: int = 0
 
     @all_or_nothing
@@ -207,7 +194,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
             problem: Any = build_problem(with_columns(task, columns), recipe)
         self.kernel_ = problem.basis.kernel
         joint = problem.moments
-        check_count(problem.count, Y.shape[0])
+        check_count(problem.count, Y.shape[0], SAME_ROWS)
         check_finite(joint.other, self.kernel_y_)
         noises = rounding_of(joint, problem.basis), rounding_of(joint.other, basis)
         pairs = canonical_pairs(joint, self.n_components, float(self.regularization), noises)
@@ -245,7 +232,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         check_is_fitted(self)
         first = self._open(X, reset=False).map(scores_of(self.expansion_))
         second = self.expansion_y_.scores(self._other_view(y, reset=False))
-        check_count(first.shape[0], second.shape[0])
+        check_count(first.shape[0], second.shape[0], SAME_ROWS)
         S, T = (np.asarray(to_numpy(part), dtype=float) for part in (first, second))
         S, T = S - S.mean(axis=0), T - T.mean(axis=0)
         sizes = np.sqrt(np.sum(S**2, axis=0) * np.sum(T**2, axis=0))
@@ -283,30 +270,24 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
 
     def _basis_of(self, Y, engine: TiledEngine, rng) -> tuple[Any, Any]:
         """A basis of the other view, and its whitener."""
-        self.kernel_y_ = self._kernel_of_y()._make_kernel(Y)
+        # By the same rules as that of X.
+        own = {
+            "kernel": self.kernel if self.kernel_y is None else self.kernel_y,
+            "gamma": self.gamma if self.gamma_y is None else self.gamma_y,
+        }
+        self.kernel_y_ = KernelCCA(**self.get_params(deep=False) | own)._make_kernel(Y)
         recipe = self._recipe(self.kernel_y_, Y.shape, lambda: Y, are_few(Y.shape[0], engine))
         basis = recipe.build(self.kernel_y_, Y, engine, rng, self.n_components)
         if not isinstance(basis, ColumnBasis):
             check_moments(basis.size, f"{basis.noun} of y", engine)
         return basis, basis.whitener(np.float64)
 
-    def _kernel_of_y(self) -> Door:
-        """What makes the kernel of the other view, by the same rules as that of X."""
-        own = {
-            "kernel": self.kernel if self.kernel_y is None else self.kernel_y,
-            "gamma": self.gamma if self.gamma_y is None else self.gamma_y,
-        }
-        return KernelCCA(**self.get_params(deep=False) | own)
-
     def _recipe(self, kernel: Kernel, shape, whole: Callable[[], Any], few: bool) -> BasisRecipe:
         """The basis asked for; all points are landmarks too, of which there are none between."""
         recipe, (n, d) = self.basis, shape
+        refuse_grid(recipe, "canonical correlations", "other view")
         if isinstance(recipe, BasisRecipe):
-            if isinstance(recipe, FourierGrid):
-                raise ValueError(NO_GRID)
             return recipe
-        if recipe == "fourier":
-            raise ValueError(NO_GRID)
         if recipe == "auto" and kernel.is_inner_product and (n is None or d <= n):
             return Columns()
         if recipe == "points" or (recipe == "auto" and few):
@@ -316,12 +297,6 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
     @property
     def _n_features_out(self) -> int:
         return self.correlations_.shape[0]
-
-
-NO_GRID = (
-    "basis='fourier' has no canonical correlations: its sums over rows know no other view. Use "
-    "'auto', 'points', 'landmarks', 'features' or 'columns'."
-)
 
 
 def are_few(n: int, engine: TiledEngine) -> bool:
@@ -353,12 +328,3 @@ def outside(moments: Moments, basis: Basis, energy: float, noise: float) -> floa
     lost = 0.0 if isinstance(basis, ColumnBasis) else 2 * abs(energy - held)
     rounding = max(basis.rounding(), np.finfo(float).eps) * (size + n**0.5)
     return lost + n * noise + rounding * max(energy, held)
-
-
-def check_count(n: int, other: int) -> None:
-    """Raise ValueError unless both views have as many rows."""
-    if n != other:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: X has {n:,} rows and y "
-            f"has {other:,}. Pass both views of the same rows, in the same order."
-        )

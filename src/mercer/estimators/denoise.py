@@ -304,13 +304,15 @@ def positions(side: int, size: int, stride: int) -> np.ndarray:
     return np.unique(np.append(np.arange(0, last + 1, stride), last))
 
 
+def windows(image, size) -> np.ndarray:
+    """A view of the patch at every pixel, (h', w', size, size[, channels])."""
+    found = np.lib.stride_tricks.sliding_window_view(image, (size, size), axis=(0, 1))
+    return np.moveaxis(found, 2, -1) if image.ndim == 3 else found
+
+
 def patches_at(image, size, rows, columns) -> np.ndarray:
     """Patches (q, size * size * channels), those of the first row first."""
-    windows = np.lib.stride_tricks.sliding_window_view(image, (size, size), axis=(0, 1))
-    chosen = windows[np.ix_(rows, columns)]
-    if image.ndim == 3:
-        chosen = np.moveaxis(chosen, 2, -1)
-    return chosen.reshape(len(rows) * len(columns), -1)
+    return windows(image, size)[np.ix_(rows, columns)].reshape(len(rows) * len(columns), -1)
 
 
 def draw_patches(images, size, count, rng) -> np.ndarray:
@@ -319,10 +321,7 @@ def draw_patches(images, size, count, rng) -> np.ndarray:
     for image in images:
         h, w = (side - size + 1 for side in image.shape[:2])
         chosen = np.sort(sample_without_replacement(h * w, min(share, h * w), random_state=rng))
-        windows = np.lib.stride_tricks.sliding_window_view(image, (size, size), axis=(0, 1))
-        some = windows[chosen // w, chosen % w]
-        some = np.moveaxis(some, 1, -1) if image.ndim == 3 else some
-        drawn.append(some.reshape(len(chosen), -1))
+        drawn.append(windows(image, size)[chosen // w, chosen % w].reshape(len(chosen), -1))
     return np.concatenate(drawn)
 
 

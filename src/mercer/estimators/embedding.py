@@ -36,20 +36,9 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
     n_components: int = 2
     _: KW_ONLY
     affinity: str | Kernel | Callable[..., Any] = "nearest_neighbors"
-    gamma: float | str | None = None
-    degree: float = 3
-    coef0: float = 1
-    kernel_params: dict[str, Any] | None = None
-    n_neighbors: int | None = None
-    basis: str | BasisRecipe = "auto"
     eigen_solver: str | Solver | None = None
-    eigen_tol: float | str = "auto"
-    random_state: int | np.random.RandomState | None = None
-    device: Any = None
-    memory: int | str | None = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
+    _serves_grid = False
     #: Residual that "auto" asks for: vectors to about this over the gap of their eigenvalues.
     tol = 1e-8
 
@@ -67,7 +56,17 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
         -------
         self
         """
-        original, X = X, self._checked(X)
+        original, X = X, self._array(X, reset=True)
+        n = X.shape[0]
+        if self.n_components >= n:
+            raise ValueError(
+                f"n_components={self.n_components} must be less than n_samples={n}: the first "
+                f"eigenvector is constant and left out. Give at most {n - 1}."
+            )
+        if self.affinity in NEIGHBORS and self._neighbors_of(n) > n:
+            raise ValueError(
+                f"n_neighbors={self.n_neighbors} is more than n_samples={n}. Give at most {n}."
+            )
         map_, V, values = self._solved(X, self.n_components + 1)
         signs = peak_signs(V[:, 1:])
         later = {"values": map_.values[1:]} if "values" in vars(map_) else {}
@@ -101,38 +100,11 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
         -------
         array of shape (n, n_components)
         """
-        original, X = X, self._array(X, reset=False)
-        return restore(self._functions(X) * self._scale(), original)
+        return restore(self._functions(X) * self._scale(), X)
 
     def _scale(self) -> Any:
         """What the functions are multiplied by."""
         return 1.0
-
-    def _checked(self, X):
-        """The rows of X, enough of them for what is asked for."""
-        X = self._array(X, reset=True)
-        n = X.shape[0]
-        if self.n_components >= n:
-            raise ValueError(
-                f"n_components={self.n_components} must be less than n_samples={n}: the first "
-                f"eigenvector is constant and left out. Give at most {n - 1}."
-            )
-        if self.affinity in NEIGHBORS and self._neighbors_of(n) > n:
-            raise ValueError(
-                f"n_neighbors={self.n_neighbors} is more than n_samples={n}. Give at most {n}."
-            )
-        return X
-
-    def _grid_or_landmarks(self, X, engine, r) -> str:
-        return "landmarks"
-
-    def _neighbors_of(self, n: int) -> int:
-        # A row is its own nearest: with one neighbor none would be tied to another.
-        return min(n, max(n // 10, 2)) if self.n_neighbors is None else self.n_neighbors
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.embedding_.shape[1]
 
 
 class SpectralEmbedding(GraphEmbedding):
@@ -321,9 +293,6 @@ class DiffusionMap(GraphEmbedding):
     def _hollow(self) -> bool:
         # A walk may stay where it is.
         return False
-
-    def _power(self) -> float:
-        return float(self.t)
 
     def _scale(self):
         sizes = np.abs(self.map_.values)

@@ -441,7 +441,5 @@ def first_rows(X: Any) -> Any:
             "plan takes a Dask array of known shape, and its chunks have unknown lengths. Give the "
             "shape, plan((n, d)), or count the rows first with X.compute_chunk_sizes()."
         )
-    ends = np.cumsum(X.chunks[0])
-    blocks = int(np.searchsorted(ends, min(SHOWN_ROWS, X.shape[0]))) + 1
-    rows = X.blocks[:blocks].compute()
-    return (rows.tocsr() if is_sparse(rows) else np.asarray(rows))[:SHOWN_ROWS]
+    rows = X[:SHOWN_ROWS].compute()
+    return rows.tocsr() if is_sparse(rows) else np.asarray(rows)

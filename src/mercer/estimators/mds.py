@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..compute import LocalEngine, parse_bytes
+from ..compute import parse_bytes
 from ..compute.arrays import Array, Same
 from ..exceptions import tell
 from ..mds import distances as given
@@ -23,7 +23,6 @@ from ._door import (
     check_file,
     checked_array,
     in_one_place,
-    seed_from,
     valid_rows,
 )
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -191,23 +190,37 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         self
         """
         X = self._validate(in_one_place(X, self.memory, "ClassicalMDS"))
-        rng = np.random.default_rng(seed_from(self.random_state))
+        rng = self._make_rng()
         index = given.choose_landmarks(self.landmarks, X.shape[0], rng)
         distance, points, anchors = self._make_distance(X, index)
         given_number = isinstance(self.n_components, Integral)
         # n points have no more than n eigenvalues.
         p = min(int(self.n_components), X.shape[0]) if given_number else scaling.FIRST_DIMENSIONS
         with PassBar(self.verbose, title="scaling") as progress:
-            threads = None if self.n_jobs is None or self.n_jobs < 0 else self.n_jobs
-            engine = LocalEngine(parse_bytes(self.memory), threads, progress.tiles)
+            engine: Any = self._make_engine(on_tiles=progress.tiles)
             settings = (p, self.tol, self.correction, engine, rng, progress)
             task = scaling.Task(distance, points, anchors, index, *settings)
             if not given_number:
                 p = scaling.dimensions_for(task, float(self.n_components))
                 task = replace(task, n_components=p)
-            coordinates = scaling.find_coordinates(task)
-        self._set_results(task, coordinates)
-        self._warn()
+            found = scaling.find_coordinates(task)
+        self.map_, self.embedding_, self.eigenvalues_ = found.map, found.embedding, found.values
+        self.spectrum_, self.certificate_ = found.spectrum, found.certificate
+        self.goodness_of_fit_ = found.spectrum.goodness_of_fit(found.values)
+        self.least_eigenvalue_ = found.spectrum.least
+        self.negative_share_ = found.spectrum.negative_share
+        self.correction_constant_ = found.constant
+        misfit = scaling.measure_misfit(task, found.distance, found.embedding)
+        self.strain_, self.stress_ = misfit
+        self._distance, self._anchors = found.distance, task.anchors
+        self.landmark_indices_ = task.index
+        missing, asked = int(np.sum(found.values <= 0)), len(found.values)
+        if missing and self.negative_share_ > ROUNDING:
+            tell(
+                f"Only {asked - missing} of {asked} dimensions have a "
+                "positive eigenvalue; the others are zero. Ask for fewer, or use "
+                "correction='lingoes'."
+            )
         return self
 
     def fit_transform(self, X: Same, y: Any = None) -> Same:
@@ -290,11 +303,10 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             if not matrix:
                 check_file(X)
             X = validate_data(self, X, skip_check_array=True)
-        elif matrix:
-            kinds = [np.float64, np.float32]
-            X = valid_rows(self, X, dtype=kinds, ensure_min_samples=2, ensure_all_finite=False)
         else:
-            X = valid_rows(self, X, dtype=self._dtype, copy=True, ensure_min_samples=2)
+            kinds = [np.float64, np.float32] if matrix else self._dtype
+            kept: dict[str, bool] = {"ensure_all_finite": False} if matrix else {"copy": True}
+            X = valid_rows(self, X, dtype=kinds, ensure_min_samples=2, **kept)
         if not matrix:
             return X
         self._rectangular = np.ndim(self.landmarks) == 1 and X.shape[1] == len(self.landmarks)
@@ -325,18 +337,6 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         anchors = points[: index.size] if matrix and self._rectangular else points[index]
         return distance, points, anchors
 
-    def _set_results(self, task, coordinates):
-        self.map_, self.embedding_ = coordinates.map, coordinates.embedding
-        self.eigenvalues_, self.spectrum_ = coordinates.values, coordinates.spectrum
-        self.goodness_of_fit_ = coordinates.spectrum.goodness_of_fit(coordinates.values)
-        self.least_eigenvalue_ = coordinates.spectrum.least
-        self.negative_share_ = coordinates.spectrum.negative_share
-        self.correction_constant_, self.certificate_ = coordinates.constant, coordinates.certificate
-        fit = scaling.measure_misfit(task, coordinates.distance, coordinates.embedding)
-        self.strain_, self.stress_ = fit
-        self._distance, self._anchors = coordinates.distance, task.anchors
-        self.landmark_indices_ = task.index
-
     def _place(self, X):
         """Coordinates of new rows, in blocks within the budget."""
         out = np.empty((X.shape[0], self.embedding_.shape[1]))
@@ -346,15 +346,6 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             out[block] = self.map_(self._distance(X[block], self._anchors))
         return out
 
-    def _warn(self):
-        missing, asked = int(np.sum(self.eigenvalues_ <= 0)), len(self.eigenvalues_)
-        if missing and self.negative_share_ > ROUNDING:
-            tell(
-                f"Only {asked - missing} of {asked} dimensions have a "
-                "positive eigenvalue; the others are zero. Ask for fewer, or use "
-                "correction='lingoes'."
-            )
-
     def _metric(self):
         return self.dissimilarity if self.metric is None else self.metric
 
@@ -363,8 +354,3 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     def _is_precomputed(self) -> bool:
         return isinstance(self._metric(), str) and self._metric() == "precomputed"
-
-    @property
-    def _n_features_out(self):
-        """Columns of the embedding."""
-        return self.embedding_.shape[1]

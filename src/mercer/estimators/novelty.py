@@ -8,23 +8,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BasisRecipe, FourierGrid
 from ..compute import parse_bytes, restore, to_numpy
-from ..compute.arrays import Array, is_on_device
+from ..compute.arrays import Array
 from ..exceptions import tell, trials
 from ..kernels import KERNELS, Kernel
-from ._door import (
-    AT_LEAST_1,
-    Door,
-    Interval,
-    StrOptions,
-    all_or_nothing,
-    check_tensor,
-    in_one_place,
-    valid_rows,
-)
+from ._door import AT_LEAST_1, Door, Interval, StrOptions, all_or_nothing, names_of_parameters
 from ._output import certificate_of
 from ._sklearn import OutlierMixin
 from .kernel_pca import BasisName, KernelPCA
@@ -113,7 +103,7 @@ class NoveltyDetector(OutlierMixin, Door):
     """
 
     certificate_ = certificate_of("model_")
-    _sparse = False
+    _sparse, _least_rows = False, 3
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "n_components": [AT_LEAST_1, Interval(Real, 0, 1), None],
         "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), callable, Kernel],
@@ -152,8 +142,7 @@ class NoveltyDetector(OutlierMixin, Door):
         -------
         self
         """
-        self._validate_params()
-        X = self._rows(X, reset=True)
+        X = self._array(X, reset=True)
         rng = check_random_state(self.random_state)
         needed = (1 - self.false_alarms) / (self.false_alarms * len(X))
         kept, held = split(len(X), max(self.holdout, min(needed, 0.5)), rng)
@@ -166,8 +155,8 @@ class NoveltyDetector(OutlierMixin, Door):
 
     def score_samples(self, X: Array) -> Array:
         """Minus the reconstruction error of every row, (n,): lower is more novel."""
-        check_is_fitted(self)
-        return restore(-self.model_.reconstruction_error(self._rows(X, reset=False)), X)
+        rows = self._array(X, reset=False)
+        return restore(-self.model_.reconstruction_error(rows), X)
 
     def decision_function(self, X: Array) -> Array:
         """Scores from the threshold, (n,): negative for novel rows."""
@@ -177,13 +166,6 @@ class NoveltyDetector(OutlierMixin, Door):
         """1 for normal rows and -1 for novel ones, (n,)."""
         novel = to_numpy(self.decision_function(X)) < 0
         return restore(np.where(novel, -1, 1), X)
-
-    def _rows(self, X, *, reset):
-        if is_on_device(X) and self.device != "cpu":
-            return check_tensor(self, X, reset, least=3)
-        X = self._encoded(in_one_place(X, self.memory, "NoveltyDetector"), reset)
-        least = {"ensure_min_samples": 3} if reset else {}
-        return valid_rows(self, X, reset=reset, dtype=[np.float64, np.float32], **least)
 
     def _typical(self, X, rows, held, rng):
         """Which rows of X to learn from: all but the share that is hardest to explain.
@@ -230,21 +212,17 @@ class NoveltyDetector(OutlierMixin, Door):
         # "median" measures a distance, which only some kernels know.
         named = not isinstance(kernel, Kernel)
         measures = isinstance(kernel, str) and KERNELS[kernel].measures_distance
-        return KernelPCA(
-            min(r, n - 1) if isinstance(r, Integral) else r,
-            kernel=kernel,
-            gamma=self.gamma if measures or (named and self.gamma != "median") else None,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
+        own: dict[str, Any] = {
+            "n_components": min(r, n - 1) if isinstance(r, Integral) else r,
+            "kernel": kernel,
+            "gamma": self.gamma if measures or (named and self.gamma != "median") else None,
             # Novel rows lie where no others do.
-            basis=FourierGrid(margin="all") if self.basis == "fourier" else self.basis,
-            memory=self.memory,
-            n_jobs=self.n_jobs,
-            device=self.device,
-            copy_X=False,
-            random_state=rng.randint(np.iinfo(np.int32).max),
-        )
+            "basis": FourierGrid(margin="all") if self.basis == "fourier" else self.basis,
+            "random_state": rng.randint(np.iinfo(np.int32).max),
+        }
+        given = self.get_params(deep=False).items()
+        shared = {name: x for name, x in given if name in names_of_parameters(KernelPCA)}
+        return KernelPCA(**shared | own, copy_X=False)
 
 
 def split(n, share, rng):

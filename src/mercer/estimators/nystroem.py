@@ -79,15 +79,10 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     kernel: str | Kernel | Any = "rbf"
     _: KW_ONLY
-    gamma: float | str | None = None
-    coef0: float | None = None
-    degree: float | None = None
-    kernel_params: dict[str, Any] | None = None
+    coef0: float | None = None  # type: ignore[assignment]
+    degree: float | None = None  # type: ignore[assignment]
     n_components: int = 100
-    random_state: int | np.random.RandomState | None = None
-    n_jobs: int | None = None
     selector: str | Selector | None = None
-    memory: int | str | None = None
 
     @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:

@@ -24,7 +24,7 @@ from ..exceptions import tell, trials
 from ..kernels import KERNELS, Kernel, Laplacian
 from ..preimage import FixedPoint, choose_preimage
 from ..preimage.base import total_std
-from ._door import AT_LEAST_1, POSITIVE, Door, StrOptions, all_or_nothing, in_one_place, valid_rows
+from ._door import AT_LEAST_1, POSITIVE, Door, StrOptions, all_or_nothing
 from ._output import certificate_of
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .kernel_pca import KernelPCA
@@ -179,7 +179,7 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         "model": [KernelPCA, None],
     }
     certificate_ = certificate_of("best_estimator_")
-    _sparse = False
+    _sparse, _least_rows = False, 4
 
     kernel: str | Kernel = "rbf"
     _: KW_ONLY
@@ -202,15 +202,12 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         -------
         self
         """
-        self._validate_params()
-        X = in_one_place(X, None, "KernelPCASearch")
-        encoder = (self.model or KernelPCA())._encoder()
-        if encoder is not None and encoder.of(X) is not None:
+        X = self._array(X, reset=True)
+        if self._encoding is not None:
             raise ValueError(
                 "KernelPCASearch compares rows with their pre-images, and categories and missing "
                 "entries have none. Pass columns of numbers."
             )
-        X = valid_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=4)
         rng = check_random_state(self.random_state)
         kept, held = split(len(X), min(HOLDOUT, MOST_HELD / len(X)), rng)
         model = clone(self.model or KernelPCA()).set_params(gamma=None)
@@ -275,6 +272,9 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         """
         known = float(self.noise) if isinstance(self.noise, Real) else None
         return self._best().denoise(X, compensate=self.noise != "hidden", noise=known)
+
+    def _encoder(self):
+        return super()._encoder() or (self.model or KernelPCA())._encoder()
 
     def _best(self) -> KernelPCA:
         check_is_fitted(self)

@@ -1,18 +1,14 @@
 """Spectral clustering as a scikit-learn estimator."""
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.utils import check_random_state
 
 from ..bases import BasisRecipe
 from ..compute import restore
 from ..compute.arrays import Array, Same
 from ..exceptions import tell
-from ..kernels import Kernel
-from ..solvers import Solver
 from ..spectral.assigning import ASSIGNING, directions
 from ._door import AT_LEAST_1, StrOptions, all_or_nothing
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
@@ -173,24 +169,12 @@ class SpectralClustering(
 
     n_clusters: int = 8
     _: KW_ONLY
-    affinity: str | Kernel | Callable[..., Any] = "rbf"
     n_neighbors: int = 10
     gamma: float | str | None = 1.0
-    degree: float = 3
-    coef0: float = 1
-    kernel_params: dict[str, Any] | None = None
     n_components: int | None = None
-    basis: str | BasisRecipe = "auto"
-    eigen_solver: str | Solver | None = "auto"
-    eigen_tol: float | str = "auto"
     assign_labels: str = "kmeans"
     n_init: int = 10
-    random_state: int | np.random.RandomState | None = None
-    memory: int | str | None = None
-    n_jobs: int | None = None
     tol: float = 1e-5
-    verbose: int = 0
-    device: Any = None
 
     @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:
@@ -207,7 +191,13 @@ class SpectralClustering(
         self
         """
         original, X = X, self._array(X, reset=True)
-        self._check_clusters(X)
+        n = X.shape[0]
+        wanted = {"n_clusters": self.n_clusters, "n_components": self.n_components}
+        if self.affinity in NEIGHBORS:
+            wanted["n_neighbors"] = self.n_neighbors
+        for name, asked in wanted.items():
+            if asked is not None and asked > n:
+                raise ValueError(f"{name}={asked} is more than n_samples={n}. Give at most {n}.")
         r = self.n_clusters if self.n_components is None else self.n_components
         map_, V, values = self._solved(X, r)
         self._keep(map_, values, original)
@@ -242,8 +232,8 @@ class SpectralClustering(
             Training rows keep their labels. A row too far from all training rows to have any
             affinity with them tells nothing, and gets the cluster that a row of zeros is in.
         """
-        original, X = X, self._array(X, reset=False)
-        return restore(self.assignment_.labels(self._functions(X)), original)
+        V = self._functions(X)
+        return restore(self.assignment_.labels(V), X)
 
     def transform(self, X: Same) -> Same:
         """The leading eigenvectors at the rows of X, of unit length, as in `embedding_`.
@@ -257,18 +247,4 @@ class SpectralClustering(
         -------
         array of shape (n, n_components)
         """
-        original, X = X, self._array(X, reset=False)
-        return restore(directions(self._functions(X)), original)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.eigenvalues_.shape[0]
-
-    def _check_clusters(self, X):
-        n = X.shape[0]
-        wanted = {"n_clusters": self.n_clusters, "n_components": self.n_components}
-        if self.affinity in NEIGHBORS:
-            wanted["n_neighbors"] = self.n_neighbors
-        for name, asked in wanted.items():
-            if asked is not None and asked > n:
-                raise ValueError(f"{name}={asked} is more than n_samples={n}. Give at most {n}.")
+        return restore(directions(self._functions(X)), X)

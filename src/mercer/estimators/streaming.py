@@ -349,10 +349,8 @@ class StreamingKernelPCA(KernelModel):
 
     def _engine_for(self, X=None, afresh=False):
         """The engine of the batches before; that of a new model works where its first batch is."""
-        where = self.device
-        if self.basis == "dictionary":
-            where = "cpu"  # rows join one by one
-        elif where is None and afresh and is_on_device(X):
+        where = self._device()
+        if where is None and afresh and is_on_device(X):
             where = f"cuda:{device_index(X)}"
         elif where is None and not afresh:
             where = self.expansion_.basis.engine.device
@@ -372,8 +370,8 @@ class StreamingKernelPCA(KernelModel):
     n_samples_seen_: ClassVar[int]
     _least_rows = 1
 
-    def _computes_on_devices(self, reset):
-        return self.basis != "dictionary" and super()._computes_on_devices(reset)
+    def _device(self):
+        return "cpu" if self.basis == "dictionary" else self.device  # rows join it one by one
 
     def _check(self, X, reset):
         """Rows checked for the model, sparse or dense as it is."""

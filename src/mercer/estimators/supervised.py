@@ -34,10 +34,6 @@ from .kernel_pca import KernelPCA
 COPIES, SHARE = 4, 2
 # Share of a target kernel that may be left out without a word.
 LEFT_OUT = 1e-6
-NO_GRID = (
-    "basis='fourier' has no supervised fit: its sums over rows know no target. Use 'auto', "
-    "'points', 'landmarks', 'features' or 'columns'."
-)
 
 
 @dataclass(eq=False, repr=False)
@@ -180,8 +176,7 @@ class SupervisedKernelPCA(KernelPCA):
         self
         """
         self._validate_params()
-        if self.basis == "fourier" or isinstance(self.basis, FourierGrid):
-            raise ValueError(NO_GRID)
+        refuse_grid(self.basis, "supervised fit", "target")
         self.target_, P = target_of(self.target, y, self.memory)
         with self._task(X, sample_weight) as task:
             if task.weights is not None and len(task.weights) < len(P) == np.size(sample_weight):
@@ -218,7 +213,8 @@ class SupervisedKernelPCA(KernelPCA):
 
     def _problem(self, task, recipe, features) -> Any:
         """The eigenproblem of the rows, seen through the target kernel."""
-        self._check_count(task.rows.shape[0], features)
+        advice = "Give one value of y for each row."
+        check_count(task.rows.shape[0], len(features), advice)
         share = float(self.unsupervised)
         inner: Any
         if isinstance(recipe, AllPoints):
@@ -228,15 +224,9 @@ class SupervisedKernelPCA(KernelPCA):
             )
             return supervised.SupervisedGram(inner, root)
         inner = build_problem(with_columns(task, GivenColumns(features)), recipe)
-        self._check_count(inner.moments.count if task.weights is None else None, features)
+        if task.weights is None:
+            check_count(inner.moments.count, len(features), advice)
         return supervised.SupervisedReduced(inner, share)
-
-    def _check_count(self, n, features) -> None:
-        if n is not None and round(n) != len(features):
-            raise ValueError(
-                f"Found input variables with inconsistent numbers of samples: X has {round(n):,} "
-                f"rows and y has {len(features):,}. Give one value of y for each row."
-            )
 
     def _finish(self, problem, result, task) -> None:
         super()._finish(problem, result, task)
@@ -292,6 +282,24 @@ def target_of(kernel: Any, y: Any, memory: Any = None) -> tuple[Any, np.ndarray]
             "of it is left out. Use a wider target kernel."
         )
     return kernel, centered(P)
+
+
+def refuse_grid(basis: Any, what: str, unknown: str) -> None:
+    """Raise ValueError for a Fourier grid, which knows no more than the rows."""
+    if basis == "fourier" or isinstance(basis, FourierGrid):
+        raise ValueError(
+            f"basis='fourier' has no {what}: its sums over rows know no {unknown}. Use 'auto', "
+            "'points', 'landmarks', 'features' or 'columns'."
+        )
+
+
+def check_count(n: float | None, other: int, advice: str) -> None:
+    """Raise ValueError unless X, where its rows are counted, and y have as many."""
+    if n is not None and round(n) != other:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: X has {round(n):,} rows "
+            f"and y has {other:,}. {advice}"
+        )
 
 
 def columns_of(y: Any) -> np.ndarray:

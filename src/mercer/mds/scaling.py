@@ -284,7 +284,8 @@ def smaller_gram(task: Task, moments: Moments) -> DenseOperator:
     n, d = task.points.shape
     if d <= n:
         return DenseOperator(moments.scatter)
-    return DenseOperator(DoubleCentered.of_data(task.points, task.engine, task.rng).to_dense())
+    operator = DoubleCentered.of_distance(None, task.points, task.engine, task.rng)
+    return DenseOperator(operator.to_dense())
 
 
 def tiled(task: Task, distance) -> DoubleCentered:

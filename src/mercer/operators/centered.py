@@ -208,35 +208,21 @@ class CenteredGram(SymmetricOperator):
 class DoubleCentered(CenteredGram):
     """-H D2 H / 2 for squared distances D2.
 
-    `of_distance` and `of_data` make one from a function that is asked for blocks, and from data
-    whose distances are Euclidean; that is the centered Gram matrix of the data themselves.
+    That of Euclidean distances is the centered Gram matrix of the data themselves.
     """
 
     @classmethod
     def of_distance(
-        cls,
-        distance: Any,
-        X: Array,
-        engine: TiledEngine,
-        rng: np.random.Generator,
-        n_components: int | None = None,
+        cls, distance: Any, X: Array, engine: TiledEngine, rng: Any, n_components: int | None = None
     ) -> "DoubleCentered":
-        """From a function of two blocks of points, asked for tiles on and above the diagonal."""
-        kernel = SquaredDistance(distance).resolve(X)
-        return cls(AllPoints().build(kernel, X, engine, rng, n_components))
+        """From a function of two blocks of points, asked for tiles on and above the diagonal.
 
-    @classmethod
-    def of_data(
-        cls,
-        X: Array,
-        engine: TiledEngine,
-        rng: np.random.Generator,
-        n_components: int | None = None,
-    ) -> "DoubleCentered":
-        """From the Euclidean distances of the rows of X: their inner products will do."""
-        # Centering removes the mean anyway; removed first it does not cancel.
-        X = X - X.mean(axis=0)
-        return cls(AllPoints().build(Linear(), X, engine, rng, n_components))
+        None is the Euclidean distance of the rows of X, of which inner products will do.
+        """
+        kernel = Linear() if distance is None else SquaredDistance(distance).resolve(X)
+        # Centering removes the mean of Euclidean rows anyway; removed first it does not cancel.
+        points = X - X.mean(axis=0) if distance is None else X
+        return cls(AllPoints().build(kernel, points, engine, rng, n_components))
 
 
 class MatrixDistance:

@@ -35,8 +35,7 @@ def scores(
     for k, (group, some) in enumerate(_groups(labels)):
         look = {"color": group_color(k), "marker": MARKERS[k % len(MARKERS)], "label": group}
         ax.scatter(S[some, i], S[some, j], s=14, alpha=0.7, linewidths=0, **look)
-    ax.set_xlabel(f"component {i + 1}")
-    ax.set_ylabel(f"component {j + 1}")
+    ax.set(xlabel=f"component {i + 1}", ylabel=f"component {j + 1}")
     if labels is not None:
         ax.legend(fontsize="small", ncols=2, framealpha=0.6)
     return ax
@@ -150,8 +149,7 @@ def landmarks(
     name = f"{len(chosen)} landmarks"
     ax.scatter(chosen[:, i], chosen[:, j], s=28, color="0.1", marker="X", linewidths=0, label=name)
     kind = "column" if plane else "component"
-    ax.set_xlabel(f"{kind} {i + 1}")
-    ax.set_ylabel(f"{kind} {j + 1}")
+    ax.set(xlabel=f"{kind} {i + 1}", ylabel=f"{kind} {j + 1}")
     ax.legend(fontsize="small", framealpha=0.6)
     return ax
 

@@ -57,8 +57,7 @@ def spectrum(
             ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
             ax.yaxis.set_minor_formatter(NullFormatter())
-    ax.set_xlabel("component")
-    ax.set_ylabel("eigenvalue")
+    ax.set(xlabel="component", ylabel="eigenvalue")
     title = f"{values.size} components"
     if certificate.captured_variance is not None:
         ends = dict.fromkeys(f"{100 * share:.1f}" for share in certificate.captured_variance)
@@ -105,9 +104,7 @@ def convergence(histories: Any, quantity: str = "auto", ax: "Axes | None" = None
             markersize=5,
             label=name or None,
         )
-    ax.set_yscale("log")
-    ax.set_xlabel("pass over the kernel matrix")
-    ax.set_ylabel(QUANTITIES[quantity])
+    ax.set(yscale="log", xlabel="pass over the kernel matrix", ylabel=QUANTITIES[quantity])
     ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
     if any(named):
         ax.legend(fontsize="small", framealpha=0.6)
@@ -201,8 +198,7 @@ def selection(result: Any, ax: "Axes | None" = None) -> Any:
     ax.plot(j, i, "o", ms=30, mfc="none", mec="tab:orange", mew=2)
     ax.set_xticks(range(len(result.n_components)), [str(r) for r in result.n_components])
     ax.set_yticks(range(len(result.gammas)), [f"{gamma:.2g}" for gamma in result.gammas])
-    ax.set_xlabel("components")
-    ax.set_ylabel("gamma")
+    ax.set(xlabel="components", ylabel="gamma")
     ax.set_title(f"Error by {result.criterion}, 1 = nothing done", fontsize="medium")
     ax.figure.colorbar(picture, ax=ax)
     return ax
