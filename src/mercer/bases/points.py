@@ -227,16 +227,11 @@ class PointGram(GramBasis, PointBasis):
         others = 2 * threads * self.pairs.tile_bytes(side) + 3 * self.pairs.kept_bytes
         return TileStore(self.engine.memory - others, self.engine.empty)
 
-    def _drafts(self) -> list["PointGram"]:
-        """Drafts that were made."""
-        made = vars(self).get("draft")
-        return [] if made is None else [made]
-
     def keep_nothing(self) -> None:
         """Make every tile anew."""
         self.keeps = False
-        for draft in self._drafts():
-            draft.keep_nothing()
+        if vars(self).get("draft") is not None:  # made already
+            self.draft.keep_nothing()
 
     def reserve(self, size: int) -> None:
         """Work with what the solver's vectors leave of the budget, or refuse to."""
@@ -262,8 +257,8 @@ class PointGram(GramBasis, PointBasis):
         self.engine = engine
         vars(self).pop("pairs", None)
         vars(self).pop("store", None)
-        for draft in self._drafts():
-            draft._work_by(engine)
+        if vars(self).get("draft") is not None:
+            self.draft._work_by(engine)
 
     def release(self) -> None:
         """Forget the draft, kept tiles and prepared rows, and take back what was reserved."""

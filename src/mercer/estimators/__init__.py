@@ -7,36 +7,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .cca import KernelCCA
-    from .denoise import PatchDenoiser
-    from .embedding import DiffusionMap, SpectralEmbedding, embedding_init
-    from .hebbian import HebbianKernelPCA
-    from .kernel_pca import KernelPCA
-    from .mds import ClassicalMDS
-    from .novelty import NoveltyDetector
-    from .nystroem import Nystroem
-    from .search import KernelPCASearch, select
-    from .spectral import SpectralClustering
-    from .streaming import StreamingKernelPCA
-    from .supervised import SupervisedKernelPCA
-
-__all__ = [
-    "ClassicalMDS",
-    "DiffusionMap",
-    "HebbianKernelPCA",
-    "KernelCCA",
-    "KernelPCA",
-    "KernelPCASearch",
-    "NoveltyDetector",
-    "Nystroem",
-    "PatchDenoiser",
-    "SpectralClustering",
-    "SpectralEmbedding",
-    "StreamingKernelPCA",
-    "SupervisedKernelPCA",
-    "embedding_init",
-    "select",
-]
+    from .cca import KernelCCA as KernelCCA
+    from .denoise import PatchDenoiser as PatchDenoiser
+    from .embedding import DiffusionMap as DiffusionMap
+    from .embedding import SpectralEmbedding as SpectralEmbedding
+    from .embedding import embedding_init as embedding_init
+    from .hebbian import HebbianKernelPCA as HebbianKernelPCA
+    from .kernel_pca import KernelPCA as KernelPCA
+    from .mds import ClassicalMDS as ClassicalMDS
+    from .novelty import NoveltyDetector as NoveltyDetector
+    from .nystroem import Nystroem as Nystroem
+    from .search import KernelPCASearch as KernelPCASearch
+    from .search import select as select
+    from .spectral import SpectralClustering as SpectralClustering
+    from .streaming import StreamingKernelPCA as StreamingKernelPCA
+    from .supervised import SupervisedKernelPCA as SupervisedKernelPCA
 
 _HOMES = {
     "ClassicalMDS": "mds",
@@ -55,6 +40,7 @@ _HOMES = {
     "embedding_init": "embedding",
     "select": "search",
 }
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

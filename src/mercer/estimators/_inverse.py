@@ -195,12 +195,10 @@ class Inverse:
         products = expansion.basis.project(X, expansion.frame[:, 1:])
         if noise is None:
             energies = self.energies(X) if energies is None else energies
-            products = undo_factors(kernel.gamma * energies)[:, None] * products
+            factors = undo_factors(kernel.gamma * energies)[:, None]
         else:
-            products = (
-                float(undo_factors(kernel.gamma * np.array(noise**2 * X.shape[1]))) * products
-            )
-        return products - on_device_of(expansion.metric[0, 1:], products)
+            factors = float(undo_factors(kernel.gamma * np.array(noise**2 * X.shape[1])))
+        return factors * products - on_device_of(expansion.metric[0, 1:], products)
 
 
 def check_range(rows) -> None:

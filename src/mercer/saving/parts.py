@@ -221,7 +221,7 @@ def resumed(**given) -> GrowingHebbian:
     return stream
 
 
-def has_unit_directions(stream: GrowingHebbian) -> bool:
+def has_unit_directions(stream: Any) -> bool:
     """Whether no direction is far longer than 1, nor the mean than rows, as in a forged frame."""
     with np.errstate(over="ignore", invalid="ignore"):
         longest = np.abs(stream.metric).diagonal() / LONGEST
