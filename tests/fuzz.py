@@ -592,9 +592,9 @@ def scores(problem, model, exact):
     values, U = np.linalg.eigh(np.asarray(exact.matrix / unit, dtype=float))
     values, U = values[::-1] * unit, U[:, ::-1]
     some = slice(None) if problem.weights is None else problem.weights > 0
-    rows = sparse.csr_matrix(problem.X) if problem.sparse else problem.X
+    rows = sparse.csr_matrix(problem.X[some]) if problem.sparse else problem.X[some]
     S = np.asarray(model.transform(rows), dtype=float)
-    S = S[some] * (1.0 if problem.weights is None else np.sqrt(problem.weights[some])[:, None])
+    S = S * (1.0 if problem.weights is None else np.sqrt(problem.weights[some])[:, None])
     for i in np.flatnonzero(np.isfinite(stated)):
         # What the oracle itself knows of the vector.
         gap = np.min(np.abs(np.delete(values, i) - values[i]), initial=np.inf)

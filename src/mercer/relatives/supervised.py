@@ -265,7 +265,7 @@ class SupervisedGram(Supervised):
             pairs = replace(pairs, least=float(np.linalg.eigvalsh(self.small)[0]))
         elif not definite and not pairs.searched:
             # No eigenvalue of L is below its share of the identity (Ostrowski 1959).
-            seen = self.inner.with_least(replace(pairs, least=None)).least
+            seen = self.inner.with_least(replace(pairs, least=0.0)).least or 0.0
             least = min(self.identity * self.norm * seen, pairs.least or 0.0)
             pairs = replace(pairs, least=least)
         rounding = tuple(part.scaled(self.norm) for part in self.inner.roundings(pairs))
