@@ -1,7 +1,6 @@
 """Kernels whose tiles are filled pair by pair: those that are sums over coordinates."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,6 @@ class DirectPairs(base.Pairs):
         return self.itemsize * (side * side + blocks * side * self.X.shape[1])
 
 
-@dataclass(eq=False, repr=False)
 class Laplacian(DirectKernel):
     """``exp(-gamma |x - z|_1)``.
 
@@ -53,7 +51,8 @@ class Laplacian(DirectKernel):
     measures_distance = True
     metric = "cityblock"
 
-    gamma: float | str | None = None
+    def __init__(self, gamma: float | str | None = None):
+        self.gamma = gamma
 
     def gamma_at(self, distance: float) -> float:
         return 1.0 / distance
@@ -137,7 +136,6 @@ class AdditiveChi2(DirectKernel):
         return base.same_for_all(X, 0.0)
 
 
-@dataclass(eq=False, repr=False)
 class Chi2(AdditiveChi2):
     """``exp(-gamma sum_k (x_k - z_k)^2 / (x_k + z_k))`` for non-negative rows.
 
@@ -149,7 +147,8 @@ class Chi2(AdditiveChi2):
 
     definite = True
 
-    gamma: float | None = None
+    def __init__(self, gamma: float | None = None):
+        self.gamma = gamma
 
     def resolve(self, X: Array, rng: np.random.Generator | None = None) -> base.Kernel:
         """A copy with gamma as a number."""

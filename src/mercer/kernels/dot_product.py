@@ -126,7 +126,6 @@ class Linear(DotProductKernel):
         return ScalarMap("identity", bounded=False)
 
 
-@dataclass(eq=False, repr=False)
 class Polynomial(DotProductKernel):
     """``(gamma x . z + coef0)^degree``.
 
@@ -142,9 +141,10 @@ class Polynomial(DotProductKernel):
 
     live_tiles = 3
 
-    degree: float = 3
-    gamma: float | None = None
-    coef0: float = 1
+    def __init__(self, degree: float = 3, gamma: float | None = None, coef0: float = 1):
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
 
     @property
     def definite(self) -> bool:  # type: ignore[override]
@@ -181,7 +181,6 @@ class Polynomial(DotProductKernel):
         return int(self.degree), self.gamma, self.coef0
 
 
-@dataclass(eq=False, repr=False)
 class Sigmoid(DotProductKernel):
     """``tanh(gamma x . z + coef0)``: not positive semidefinite in general.
 
@@ -194,8 +193,9 @@ class Sigmoid(DotProductKernel):
 
     definite = False
 
-    gamma: float | None = None
-    coef0: float = 1
+    def __init__(self, gamma: float | None = None, coef0: float = 1):
+        self.gamma = gamma
+        self.coef0 = coef0
 
     def spread(self, X: Array) -> float:
         """Size of the argument, which tanh does not shrink near zero, or what centering does."""

@@ -5,7 +5,6 @@ grows, so a gamma found for one is a fair start for the others.
 """
 
 import math
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -142,7 +141,6 @@ def minus_squares(E):
     return array_namespace(last).minimum(last[:, 0], last[:, 1])
 
 
-@dataclass(eq=False, repr=False)
 class RBF(StationaryKernel):
     """Gaussian kernel ``exp(-gamma |x - z|^2)``.
 
@@ -153,7 +151,8 @@ class RBF(StationaryKernel):
         1 / number of columns, as in scikit-learn.
     """
 
-    gamma: float | str | None = None
+    def __init__(self, gamma: float | str | None = None):
+        self.gamma = gamma
 
     def finish(self, T: Array) -> Array:
         """exp of T = -gamma d^2."""
@@ -184,7 +183,6 @@ class RBF(StationaryKernel):
         return (np.pi / self.gamma) ** (d / 2) * np.exp(-((np.pi * f) ** 2) / self.gamma)
 
 
-@dataclass(eq=False, repr=False)
 class Matern(StationaryKernel):
     """Matern kernel of smoothness nu, with rho = sqrt(2 gamma) |x - z|.
 
@@ -201,8 +199,9 @@ class Matern(StationaryKernel):
 
     live_tiles = 3
 
-    gamma: float | str | None = None
-    nu: float = 1.5
+    def __init__(self, gamma: float | str | None = None, nu: float = 1.5):
+        self.gamma = gamma
+        self.nu = nu
 
     def check(self, X: Array) -> None:
         if self.nu not in (0.5, 1.5, 2.5):
@@ -275,7 +274,6 @@ class Matern(StationaryKernel):
         return scale * (2 * nu) ** (-d / 2) * growth ** -(nu + d / 2)
 
 
-@dataclass(eq=False, repr=False)
 class RationalQuadratic(StationaryKernel):
     """``(1 + gamma |x - z|^2 / alpha)^-alpha``, a mixture of Gaussians of many widths.
 
@@ -291,8 +289,9 @@ class RationalQuadratic(StationaryKernel):
 
     live_tiles = 2
 
-    gamma: float | str | None = None
-    alpha: float = 1.0
+    def __init__(self, gamma: float | str | None = None, alpha: float = 1.0):
+        self.gamma = gamma
+        self.alpha = alpha
 
     def check(self, X: Array) -> None:
         if not self.alpha > 0:
