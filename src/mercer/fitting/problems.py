@@ -175,18 +175,14 @@ class GramProblem(Problem):
         own = abs(self.basis.diagonal())
         return float((own if self.weights is None else to_numpy(own) * self.weights).sum())
 
-    @property
-    def slack(self) -> float:  # type: ignore[override]
-        return self._own_rounding.matrix
-
     @cached_property
-    def _own_rounding(self) -> Rounding:
+    def slack(self) -> float:  # type: ignore[override]
         """What rounding may change in H K H.
 
         Entries of a definite kernel have a rounding of at most c sqrt(k_ii k_jj), so that the
         matrix of all of them has a norm of at most c tr K.
         """
-        return self.roundings()[0]
+        return self.roundings()[0].matrix
 
     def _size(self) -> float:
         """The sum of k(x, x), or of typical entries where these may be larger."""

@@ -225,7 +225,6 @@ class Pairs(ABC):
         xp = np if is_sparse(X) else array_namespace(X)
         self.dtype = dtype_in(xp, float_dtype(X) if dtype is None else dtype)
         self.itemsize = itemsize(self.dtype)
-        self.origin = kernel.origin(self.Z)
         self.prepared: dict = {}
 
     @abstractmethod
@@ -308,7 +307,7 @@ class FactoredPairs(Pairs):
 
     def __init__(self, kernel, X, Z, dtype, store, finish=None):
         super().__init__(kernel, X, Z, dtype)
-        self.finish = finish or kernel.finish
+        self.finish, self.origin = finish or kernel.finish, kernel.origin(self.Z)
         self._left: Any = None
         self._right: Any = None
         # Every column is met by many rows; the rows of a wide matrix come only once.

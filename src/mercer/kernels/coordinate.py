@@ -27,6 +27,10 @@ class DirectKernel(base.Kernel):
 class DirectPairs(base.Pairs):
     """Tiles filled by loops."""
 
+    def __init__(self, kernel: Any, X: Array, Z: Array, dtype: Any):
+        super().__init__(kernel, X, Z, dtype)
+        self.origin = kernel.origin(self.Z)
+
     def tile(self, i, j, out):
         left = base.rows_of(self.X, i, self.dtype, self.origin)
         self.kernel.fill(left, base.rows_of(self.Z, j, self.dtype, self.origin), out)
