@@ -20,7 +20,7 @@ from ..compute.arrays import Array, SomeRows, block_rows, dtype_in, dtype_name, 
 from ..compute.linalg import times_few
 from ..kernels import Hollow, Kernel
 from ..kernels.base import float_dtype, rows_of
-from .base import Basis, BasisRecipe, GramBasis
+from .base import Basis, BasisRecipe, GramBasis, check_values
 
 # Largest spread (see `Kernel.spread`) at which single-precision tiles still give
 # eigenvalues to 1e-5: rounding is about eps * spread, and eps is 6e-8.
@@ -106,11 +106,7 @@ class PointBasis(Basis):
     def kernel_matrix(self) -> Any:
         """k(Z, Z) in double precision, where the work is done."""
         G = self.kernel(self.points, dtype=np.float64)
-        if not bool(array_namespace(G).isfinite(G).all()):
-            raise ValueError(
-                f"{self.kernel!r} gives values that are not finite on these landmarks. Scale the "
-                "data or change the kernel's parameters."
-            )
+        check_values(self.kernel, G, on="these landmarks")
         return (G + G.T) / 2
 
     def whitener(self, dtype: Any, G: Any = None) -> Array:

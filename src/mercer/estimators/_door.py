@@ -622,7 +622,8 @@ class Door(BaseEstimator):
     @property
     def _n_features_out(self) -> int:
         """Columns of the scores or coordinates."""
-        return self.eigenvalues_.shape[0]
+        found = vars(self).get("expansion_")
+        return self.eigenvalues_.shape[0] if found is None else found.n_components
 
     @property
     def _repr_html_(self):

@@ -156,11 +156,8 @@ class SpectralInput(Door):
                     "Use basis='auto', or a kernel that is computed from the data."
                 )
             G = self._given_affinities(X, engine)
-            return (
-                bases.HollowMatrix(G, engine)
-                if self._hollow()
-                else bases.PrecomputedBasis(G, engine)
-            )
+            kind = bases.HollowMatrix if self._hollow() else bases.PrecomputedBasis
+            return kind(G, engine)
         recipe = self.basis
         if recipe == "auto":
             few = X.shape[0] <= AUTO_POINTS

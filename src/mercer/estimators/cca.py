@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BASES, Basis, BasisRecipe, ColumnBasis, Columns, Landmarks
-from ..bases.base import check_moments, moment_bytes
+from ..bases.base import check_moments, check_values, moment_bytes
 from ..compute import TiledEngine, is_sparse, make_engine, restore, to_numpy
 from ..compute.arrays import Array
 from ..compute.linalg import peak_signs
@@ -195,17 +195,16 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         self.kernel_ = problem.basis.kernel
         joint = problem.moments
         check_count(problem.count, Y.shape[0], SAME_ROWS)
-        check_finite(joint.other, self.kernel_y_)
+        # Those of X are checked where the problem is posed.
+        check_values(self.kernel_y_, joint.other.scatter, joint.other.mean, on="y", what="y")
         noises = rounding_of(joint, problem.basis), rounding_of(joint.other, basis)
         pairs = canonical_pairs(joint, self.n_components, float(self.regularization), noises)
         energy = float(to_numpy(self.kernel_y_.diag(Y)).sum(dtype=float))
         views = ((joint, problem.basis, joint.energy), (joint.other, basis, energy))
         penalties = [self.regularization * float(np.trace(view[0].scatter)) for view in views]
-        certain = (
-            all(b.kernel.definite and b.exact_norms for _, b, _ in views) and min(penalties) > 0
-        )
+        known = all(b.kernel.definite and b.exact_norms for _, b, _ in views)
         left_out = [outside(*view, n) for view, n in zip(views, noises, strict=True)]
-        self.certificate_ = certified(pairs, left_out, penalties, certain)
+        self.certificate_ = certified(pairs, left_out, penalties, known and min(penalties) > 0)
         first = expansion_of(problem.basis, problem.whitening.weights, joint, pairs.first)
         second = expansion_of(basis, whitener, joint.other, pairs.second)
         # As of kernel PCA: the largest score of a training row is positive.
@@ -294,23 +293,10 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
             return Landmarks(points=whole())
         return BASES["landmarks" if recipe == "auto" else recipe]()
 
-    @property
-    def _n_features_out(self) -> int:
-        return self.correlations_.shape[0]
-
 
 def are_few(n: int, engine: TiledEngine) -> bool:
     """Whether both views may be written in all of their rows: that is soon done, and fits."""
     return n <= EXACT_ROWS and moment_bytes(2 * n, engine) <= engine.memory
-
-
-def check_finite(moments: Moments, kernel: Kernel) -> None:
-    """Raise ValueError where the kernel of y overflows; that of X is checked where it is posed."""
-    if not (np.isfinite(moments.scatter).all() and np.isfinite(moments.mean).all()):
-        raise ValueError(
-            f"{kernel!r} gives values that are not finite on y. Scale y or change the kernel's "
-            "parameters."
-        )
 
 
 def rounding_of(moments: Moments, basis: Basis) -> float:

@@ -271,7 +271,8 @@ class KernelPCA(KernelModel):
         of the training rows are the scaled eigenvectors.
         """
         self.fit(X, y, sample_weight=sample_weight)
-        if not self.expansion_.basis.spans_data or sample_weight is not None:
+        plain = sample_weight is None and not self._needs_target
+        if not self.expansion_.basis.spans_data or not plain:
             return self.transform(X)
         S = self._training_scores()
         if is_dask(X):

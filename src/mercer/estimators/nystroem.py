@@ -132,10 +132,6 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         """What makes features of kernel values; symmetric."""
         return self.expansion_.frame[:, 1:]
 
-    @property
-    def _n_features_out(self) -> int:
-        return self.expansion_.n_components
-
 
 def places_of(points: Any, X: Any) -> np.ndarray | None:
     """The rows of X that points are, or None where one is no row."""

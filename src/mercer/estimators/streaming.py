@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
+from ..bases.base import check_values
 from ..bases.points import wide_rows
 from ..compute import is_sparse, make_engine, match_sparsity, restore, to_numpy
 from ..compute.arrays import Array, is_on_device
@@ -322,11 +323,7 @@ class StreamingKernelPCA(KernelModel):
         if X is None:
             return self
         if not state.stream.span.size:
-            if not np.isfinite(state.stream.totals.energy):
-                raise ValueError(
-                    f"{state.stream.span.kernel!r} gives values that are not finite on these data. "
-                    "Scale the data or change the kernel's parameters."
-                )
+            check_values(state.stream.span.kernel, np.asarray(state.stream.totals.energy))
             raise ValueError(
                 "No row so far has k(x, x) above 0, as zero rows have none in a linear kernel: "
                 "there is no direction to begin with. Start with a batch that has other rows, or "

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..bases import AllPoints, FourierGrid
 from ..compute import format_bytes, is_sparse, parse_bytes, restore, to_numpy
-from ..compute.arrays import Array, Same, is_foreign
+from ..compute.arrays import Array, is_foreign
 from ..compute.numbers import check_unmasked, reason
 from ..exceptions import tell
 from ..fitting.choosing import choose_basis, solve
@@ -187,10 +187,6 @@ class SupervisedKernelPCA(KernelPCA):
             self._finish(problem, problem.result(pairs), task)
         return self
 
-    def fit_transform(self, X: Same, y: Any = None, sample_weight: Any = None) -> Same:
-        """Fit to X and y and return the scores of X, (n_samples, n_components)."""
-        return self.fit(X, y, sample_weight=sample_weight).transform(X)
-
     def significance(self, X: Array = None, **settings: Any) -> Significance:
         """Not for components that a target chose.
 
@@ -218,10 +214,8 @@ class SupervisedKernelPCA(KernelPCA):
         share = float(self.unsupervised)
         inner: Any
         if isinstance(recipe, AllPoints):
-            root, inner = (
-                supervised.TargetRoot.of(features, share, task.weights),
-                build_problem(task, recipe),
-            )
+            root = supervised.TargetRoot.of(features, share, task.weights)
+            inner = build_problem(task, recipe)
             return supervised.SupervisedGram(inner, root)
         inner = build_problem(with_columns(task, GivenColumns(features)), recipe)
         if task.weights is None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..bases import Basis, FourierBasis, GramBasis, TrigonometricMoments, Whitening
+from ..bases.base import check_values
 from ..bases.whitening import on_host
 from ..compute import array_namespace, match_sparsity, on_device_of, stack_rows, to_numpy
 from ..compute.arrays import Array, dtype_name
@@ -315,11 +316,8 @@ class ReducedProblem(Problem):
     exact: GramProblem | None = None
 
     def __post_init__(self):
-        if not np.isfinite(self.moments.scatter).all() or not np.isfinite(self.moments.energy):
-            raise ValueError(
-                f"{self.basis.kernel!r} gives values that are not finite on these data. Scale the "
-                "data or change the kernel's parameters."
-            )
+        energy = np.asarray(self.moments.energy)
+        check_values(self.basis.kernel, self.moments.scatter, energy)
 
     @cached_property
     def operator(self) -> Any:

@@ -101,8 +101,6 @@ class DenseOperator(SymmetricOperator):
         return self.A @ V
 
     def to_dense(self) -> Array:
-        if isinstance(self.A, np.ndarray):
-            return np.array(self.A, dtype=float)
         xp = array_namespace(self.A)
         return xp.asarray(self.A, dtype=xp.float64, copy=True)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..bases import AllPoints, GramBasis
+from ..bases.base import check_values
 from ..compute import TiledEngine, array_namespace, on_device_of, row_blocks, to_numpy
 from ..compute.arrays import Array
 from ..fitting.checkpoint import Progress
@@ -77,7 +78,7 @@ class CenteredGram(SymmetricOperator):
             for block in row_blocks(n, 512 if xp is np else n):
                 AV[block] -= means[block, None] * sums
             AV -= self._mean(AV)  # the product is an array of its own
-        self._check_finite(AV)
+        check_values(self.basis.kernel, AV)
         return AV if root is None else root[:, None] * AV
 
     def _roots(self, A):
@@ -90,13 +91,6 @@ class CenteredGram(SymmetricOperator):
         """The weighted mean of the rows of A."""
         root = self._roots(A)
         return A.mean(axis=0) if root is None else root**2 @ A / self.weight
-
-    def _check_finite(self, A) -> None:
-        if not bool(array_namespace(A).isfinite(A).all()):
-            raise ValueError(
-                f"{self.basis.kernel!r} gives values that are not finite on these data. Scale "
-                "the data or change the kernel's parameters."
-            )
 
     def vectors(self, V: Array, rounded: bool = False) -> Array:
         V = self.basis.engine.asarray(V)
@@ -125,7 +119,7 @@ class CenteredGram(SymmetricOperator):
         """Eigenvectors of a sample of the points, extended to all of them (Nystroem)."""
         index = start_sample(self.shape[0], k, rng)
         K = to_numpy(self.basis.minor(index)).astype(float)
-        self._check_finite(K)
+        check_values(self.basis.kernel, K)
         w = np.ones(index.size) if self.weights is None else self.weights[index]
         if self.center:
             K = K - w @ K / w.sum()
@@ -195,7 +189,7 @@ class CenteredGram(SymmetricOperator):
         K = self.basis.to_dense()
         if self.center:
             self._row_means = means = self._mean(K)
-            self._check_finite(means)
+            check_values(self.basis.kernel, means)
             K -= means
             K -= (means - self._mean(means))[:, None]
         root = self._roots(K)
