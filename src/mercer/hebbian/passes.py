@@ -161,7 +161,14 @@ class _Run:
 
     def passes(self, n_passes, tol, rng, report, tick, measure, progress):
         """Up to n_passes passes; True if the subspace came to rest."""
-        begun, over = self._resume(progress, rng)
+        begun, over = None, False
+        if progress.header:  # of a checkpoint: the pass that was begun, if any
+            carried, rule, records, begun = unpack(progress.header["state"], progress.arrays)
+            self.eigenvalues, *products = carried
+            self.V, self.Z, self.outputs = (on_device_of(A, self.V) for A in products)
+            self.rule.go_on(rule)
+            self.records, rng.bit_generator.state = list(records), progress.header["rng"]
+            over = progress.header["over"]
         try:
             while not over and len(self.records) < n_passes:
                 record = self._pass(rng, tick, measure, progress, begun)
@@ -223,17 +230,6 @@ class _Run:
             state = pack((carried, self.rule.state(), self.records, begun), arrays)
             draws = rng.bit_generator.state
             progress.write({"state": state, "over": over, "rng": draws}, arrays)
-
-    def _resume(self, progress: Progress, rng) -> tuple[tuple | None, bool]:
-        """Go on from a checkpoint: the pass that was begun, if any, and whether it was over."""
-        if not progress.header:
-            return None, False
-        carried, rule, records, begun = unpack(progress.header["state"], progress.arrays)
-        self.eigenvalues, *products = carried
-        self.V, self.Z, self.outputs = (on_device_of(A, self.V) for A in products)
-        self.rule.go_on(rule)
-        self.records, rng.bit_generator.state = list(records), progress.header["rng"]
-        return begun, progress.header["over"]
 
 
 def _history(records: list, q: int, r: int, recoveries: int = 0, interrupted: bool = False):

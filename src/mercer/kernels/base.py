@@ -215,6 +215,9 @@ class Pairs(ABC):
     `prepared` is where an engine keeps rows in a form of its own.
     """
 
+    #: Bytes of prepared rows kept from tile to tile.
+    kept_bytes = 0
+
     def __init__(self, kernel: Any, X: Array, Z: Array, dtype: Any):
         if Z is not None and is_sparse(X) != is_sparse(Z):
             X, Z = (DenseBlocks(A) if is_sparse(A) else A for A in (X, Z))
@@ -234,11 +237,6 @@ class Pairs(ABC):
     @abstractmethod
     def tile_bytes(self, side: int) -> int:
         """Bytes in flight while one side x side tile is made."""
-
-    @property
-    def kept_bytes(self) -> int:
-        """Bytes of prepared rows kept from tile to tile."""
-        return 0
 
     def of_rows(self, index: Array) -> "Pairs":
         """The same matrix for only some of its rows."""
@@ -320,6 +318,8 @@ class FactoredPairs(Pairs):
                 block = slice(start, min(start + EMBED_ROWS, m))
                 rows[block] = self._embed(self.Z, block)
             self._left, self._right = rows if self.symmetric else None, kernel.turn(rows)
+            copies = 2 if self.symmetric and self._right is not rows else 1
+            self.kept_bytes = copies * self.itemsize * width * m
 
     def _embed(self, X, block):
         return self.kernel.embed(rows_of(X, block, self.dtype, self.origin))
@@ -360,13 +360,6 @@ class FactoredPairs(Pairs):
         fullest = max(int(np.diff(A.indptr).max(initial=0)) for A in (self.X, self.Z))
         rows = 4 * side * (fullest + extra) * (self.itemsize + 8)
         return side * side * (self.itemsize * (live + 2) + 8) + rows
-
-    @property
-    def kept_bytes(self):
-        if self._right is None:
-            return 0
-        copies = 1 if self._left is None or self._right is self._left else 2
-        return copies * self.itemsize * self._right.shape[0] * self._right.shape[1]
 
     def of_rows(self, index):
         """The same matrix for only some of its rows; prepared rows are shared."""

@@ -140,9 +140,5 @@ class HollowPairs(Pairs):
     def tile_bytes(self, side):
         return self.pairs.tile_bytes(side)
 
-    @property
-    def kept_bytes(self) -> int:
-        return self.pairs.kept_bytes
-
     def of_rows(self, index):
         return HollowPairs(self.kernel, self.pairs.of_rows(index), self.own[index])

@@ -23,7 +23,7 @@ class PivotedCholesky(base.Selector):
     atom_bytes = 12
     method = "plain"
 
-    def propose(self, factor, rng):
+    def _propose(self, factor, rng):
         """Rows that may be the next pivots."""
         raise NotImplementedError
 
@@ -32,7 +32,7 @@ class PivotedCholesky(base.Selector):
         factor, distinct = PartialCholesky.of_kernel(kernel, X, size), base.Distinct(X)
         pivots: list[int] = []
         while len(pivots) < min(size, X.shape[0]) and factor.residual.any():
-            proposals = self.propose(factor, rng)
+            proposals = self._propose(factor, rng)
             fresh = distinct.fresh(proposals)
             factor.residual[proposals[~fresh]] = 0
             chosen, C = self._thin(factor, X, proposals[fresh], rng)
@@ -90,7 +90,7 @@ class RPCholesky(PivotedCholesky):
     method: str = "accelerated"
     block: int | None = None
 
-    def propose(self, factor, rng):
+    def _propose(self, factor, rng):
         """One row or a block of them, with probability proportional to R_ii."""
         # Few atoms: large blocks are mostly rejected. Many: GEMM wants at least a few dozen
         # rows, and more than that gains nothing. Prefixes would differ by the size asked for.
@@ -109,7 +109,7 @@ class GreedyCholesky(PivotedCholesky):
     Fine & Scheinberg (2001), Efficient SVM training using low-rank kernel representations.
     """
 
-    def propose(self, factor, rng):
+    def _propose(self, factor, rng):
         return np.array([int(factor.residual.argmax())])
 
 
