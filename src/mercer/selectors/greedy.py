@@ -220,8 +220,6 @@ def best(power, diagonal, free):
     is far larger.
     """
     index = np.flatnonzero(free)
-    if not len(index):
-        return None
     gain = power[index] / diagonal[index]
     # Where only rounding is left a square may be negative, or no number.
     gain = np.where(gain > 0, gain, 0.0)
