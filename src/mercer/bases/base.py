@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..compute import TiledEngine, array_namespace, format_bytes
+from ..compute import TiledEngine, format_bytes
 from ..compute.arrays import Array, dtype_name
 from ..fitting.checkpoint import Checkpoint
 from ..kernels import Kernel
@@ -236,15 +236,6 @@ class GramBasis(Basis):
     @abstractmethod
     def minor(self, index: Array) -> np.ndarray:
         """G[index][:, index]."""
-
-
-def check_values(kernel: Kernel, *found: Array, on: str = "these data", what="the data") -> None:
-    """Raise ValueError where what was made of a kernel's values on some rows is not finite."""
-    if not all(bool(array_namespace(A).isfinite(A).all()) for A in found):
-        raise ValueError(
-            f"{kernel!r} gives values that are not finite on {on}. Scale {what} or change the "
-            "kernel's parameters."
-        )
 
 
 def moment_bytes(size: int, engine: TiledEngine) -> int:

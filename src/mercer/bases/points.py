@@ -19,8 +19,8 @@ from ..compute import (
 from ..compute.arrays import Array, SomeRows, block_rows, dtype_in, dtype_name, some_of
 from ..compute.linalg import times_few
 from ..kernels import Hollow, Kernel
-from ..kernels.base import float_dtype, rows_of
-from .base import Basis, BasisRecipe, GramBasis, check_values
+from ..kernels.base import check_values, float_dtype, rows_of
+from .base import Basis, BasisRecipe, GramBasis
 
 # Largest spread (see `Kernel.spread`) at which single-precision tiles still give
 # eigenvalues to 1e-5: rounding is about eps * spread, and eps is 6e-8.

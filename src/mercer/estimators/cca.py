@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BASES, Basis, BasisRecipe, ColumnBasis, Columns, Landmarks
-from ..bases.base import check_moments, check_values, moment_bytes
+from ..bases.base import check_moments, moment_bytes
 from ..compute import TiledEngine, is_sparse, make_engine, restore, to_numpy
 from ..compute.arrays import Array
 from ..compute.linalg import peak_signs
@@ -16,6 +16,7 @@ from ..exceptions import tell
 from ..fitting.moments import Moments
 from ..fitting.task import FitTask, build_problem
 from ..kernels import KERNELS, Kernel
+from ..kernels.base import check_values
 from ..progress import PassBar
 from ..relatives.correlation import canonical_pairs, certified, expansion_of
 from ..relatives.joint import ViewColumns, with_columns

@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
-from ..bases.base import check_values
 from ..bases.points import wide_rows
 from ..compute import is_sparse, make_engine, match_sparsity, restore, to_numpy
 from ..compute.arrays import Array, is_on_device
@@ -24,6 +23,7 @@ from ..files import is_arrow
 from ..fitting.partial_sums import pack, unpack
 from ..fitting.sampling import RowSample
 from ..fitting.task import model_rows
+from ..kernels.base import check_values
 from ..preimage import Preimage
 from ..rows import ArrayRows, BlockRows, DaskRows, is_dask, is_source
 from ..rows.array import float_type, in_type

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..bases import Basis, FourierBasis, GramBasis, TrigonometricMoments, Whitening
-from ..bases.base import check_values
 from ..bases.whitening import on_host
 from ..compute import array_namespace, match_sparsity, on_device_of, stack_rows, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..compute.linalg import peak_signs, self_product
+from ..kernels.base import check_values
 from ..operators import CenteredGram, DenseOperator, ToeplitzCovariance
 from ..solvers import Eigenpairs
 from ..solvers.base import Rounding

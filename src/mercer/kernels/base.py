@@ -523,3 +523,12 @@ def centering_spread(kernel, X) -> float:
 def weighted_sums(C, W, Z):
     """sum_j C_ij W_jb Z_jk, (n, d, b): a GEMM for each column of W."""
     return array_namespace(C).stack([(C * W[:, b]) @ Z for b in range(W.shape[1])], axis=-1)
+
+
+def check_values(kernel: Kernel, *found: Array, on: str = "these data", what="the data") -> None:
+    """Raise ValueError where what was made of a kernel's values on some rows is not finite."""
+    if not all(bool(array_namespace(A).isfinite(A).all()) for A in found):
+        raise ValueError(
+            f"{kernel!r} gives values that are not finite on {on}. Scale {what} or change the "
+            "kernel's parameters."
+        )

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..bases import AllPoints, GramBasis
-from ..bases.base import check_values
 from ..compute import TiledEngine, array_namespace, on_device_of, row_blocks, to_numpy
 from ..compute.arrays import Array
 from ..fitting.checkpoint import Progress
 from ..kernels import Linear, SquaredDistance
+from ..kernels.base import check_values
 from .base import SymmetricOperator, padded, sample_weights, start_sample
 
 # Rounding of the row means of a draft, as a share of the kernel's own size.
