@@ -23,24 +23,30 @@ if TYPE_CHECKING:
     from .streaming import StreamingKernelPCA as StreamingKernelPCA
     from .supervised import SupervisedKernelPCA as SupervisedKernelPCA
 
-_HOMES = {
-    "ClassicalMDS": "mds",
-    "DiffusionMap": "embedding",
-    "HebbianKernelPCA": "hebbian",
-    "KernelCCA": "cca",
-    "KernelPCA": "kernel_pca",
-    "KernelPCASearch": "search",
-    "NoveltyDetector": "novelty",
-    "Nystroem": "nystroem",
-    "PatchDenoiser": "denoise",
-    "SpectralClustering": "spectral",
-    "SpectralEmbedding": "embedding",
-    "StreamingKernelPCA": "streaming",
-    "SupervisedKernelPCA": "supervised",
-    "embedding_init": "embedding",
-    "select": "search",
-}
-__all__ = list(_HOMES)
+# Written out for type checkers.
+__all__ = [
+    "ClassicalMDS",
+    "DiffusionMap",
+    "HebbianKernelPCA",
+    "KernelCCA",
+    "KernelPCA",
+    "KernelPCASearch",
+    "NoveltyDetector",
+    "Nystroem",
+    "PatchDenoiser",
+    "SpectralClustering",
+    "SpectralEmbedding",
+    "StreamingKernelPCA",
+    "SupervisedKernelPCA",
+    "embedding_init",
+    "select",
+]
+# The module of each, in their order.
+_MODULES = """
+mds embedding hebbian cca kernel_pca search novelty nystroem denoise spectral embedding streaming
+supervised embedding search
+"""
+_HOMES = dict(zip(__all__, _MODULES.split(), strict=True))
 
 
 def __getattr__(name: str) -> Any:
