@@ -23,9 +23,9 @@ pytestmark = pytest.mark.xdist_group("house")
 ROOT = Path(mercer.__file__).parent
 # Lower a ceiling when you take code away; raise one only with a capability that is new.
 CEILINGS = {
-    "lines of code": 24_140,
+    "lines of code": 24_125,
     "modules": 173,
-    "functions": 2_440,
+    "functions": 2_426,
     "modules with at most one importer": 42,
     "getattr and hasattr": 33,
     "core files that name a relative": 0,
