@@ -173,7 +173,9 @@ def traced(call, most=0):
     home, count = os.path.dirname(mercer.__file__), [0]
 
     def see(frame, event, arg):
-        if event == "call" and frame.f_code.co_filename.startswith(home):
+        # What is raised while a generator is closed is lost.
+        ours = frame.f_code.co_filename.startswith(home) and frame.f_code.co_name != "<genexpr>"
+        if event == "call" and ours:
             count[0] += 1
             if count[0] == most:
                 sys.setprofile(None)
@@ -191,6 +193,7 @@ def traced(call, most=0):
 @pytest.mark.parametrize("model", WHOLE_FITS, ids=lambda model: type(model).__name__)
 def test_an_interrupted_fit_leaves_what_was_there(model, share, X):
     model = clone(model).set_params(random_state=0)
+    clone(model).fit(X)  # what is made once only is not counted
     moment = int(share * traced(lambda: clone(model).fit(X)))
     with pytest.raises(Stopped):
         traced(lambda: model.fit(X), moment)
