@@ -276,13 +276,13 @@ def widened(product, Q, AQ, width: int, steps: int, rng) -> tuple[np.ndarray, np
     for first in range(k, size, width):
         known, new = wide[:, :first], slice(first, min(first + width, size))
         V = V[:, : new.stop - new.start]
-        V = beside(known, V, rng) if width == 1 else orthonormal_against(V, known)[0]
+        V = away_from(known, V, rng) if width == 1 else orthonormal_against(V, known)[0]
         wide[:, new] = V
         products[:, new] = V = product(V)
     return wide, products
 
 
-def beside(Q, v, rng):
+def away_from(Q, v, rng):
     """The unit vector along v, (n, 1), orthogonal to Q; a random one where nothing of v is left."""
     for _ in range(4):
         before, v = float(np.vdot(v, v)), v - Q @ (Q.T @ v)
