@@ -24,7 +24,7 @@ from mercer.fitting.remainder import (
 )
 from mercer.kernels import DirectKernel
 
-QUICK, SLOW, SHARE = 300, 10_000, 50
+QUICK, SLOW, SHARE = 600, 10_000, 50
 OF_A_KIND = 2000
 
 
