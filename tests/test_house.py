@@ -23,7 +23,7 @@ pytestmark = pytest.mark.xdist_group("house")
 ROOT = Path(mercer.__file__).parent
 # Lower a ceiling when you take code away; raise one only with a capability that is new.
 CEILINGS = {
-    "lines of code": 24_125,
+    "lines of code": 24_178,
     "modules": 173,
     "functions": 2_426,
     "modules with at most one importer": 42,

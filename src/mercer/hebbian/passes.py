@@ -19,6 +19,7 @@ from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..fitting.checkpoint import Progress, Stage
 from ..fitting.partial_sums import pack, unpack
+from ..operators import SymmetricOperator
 from ..solvers._linalg import column_norms, inner, qr
 from ..solvers.base import FULL_FLOOR, Eigenpairs, PassState, Report, Solver, silent
 from .gains import GainUnit, make_gain
@@ -324,7 +325,14 @@ class Hebbian(Solver):
     readout: str = "ritz"
     scale: float | None = None
 
-    def solve(self, operator, n_components, rng, tol=0.0, report=silent) -> Eigenpairs:
+    def solve(
+        self,
+        operator: SymmetricOperator,
+        n_components: int,
+        rng: np.random.Generator,
+        tol: float = 0.0,
+        report: Report = silent,
+    ) -> Eigenpairs:
         """Passes of the rule over the rows, then the read-out; `tol` only judges the result."""
         settings = self.get_params(deep=False)
         pairs, _ = hebbian_eigenpairs(operator, n_components, rng=rng, report=report, **settings)

@@ -23,6 +23,7 @@ import numpy as np
 
 from ..compute import array_namespace, on_device_of, row_blocks, to_numpy
 from ..compute.linalg import self_product
+from ..operators import SymmetricOperator
 from ..operators.base import padded
 from ._linalg import (
     column_norms,
@@ -34,7 +35,7 @@ from ._linalg import (
     tall,
     times,
 )
-from .base import FULL_FLOOR, Eigenpairs, Evidence, PassState, Solver, silent
+from .base import FULL_FLOOR, Eigenpairs, Evidence, PassState, Report, Solver, silent
 from .peers import Dense
 
 # Residuals, as shares of the largest eigenvalue, below which single-precision passes stop gaining.
@@ -100,7 +101,14 @@ class BlockKrylov(Solver):
         self.max_columns = max_columns
         self.max_passes = max_passes
 
-    def solve(self, operator, n_components, rng, tol=0.0, report=silent) -> Eigenpairs:
+    def solve(
+        self,
+        operator: SymmetricOperator,
+        n_components: int,
+        rng: np.random.Generator,
+        tol: float = 0.0,
+        report: Report = silent,
+    ) -> Eigenpairs:
         """A search on the cheapest draft, then one product and corrections a precision."""
         n = operator.shape[0]
         carried = n_components + self.oversampling

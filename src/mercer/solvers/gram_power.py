@@ -26,9 +26,10 @@ import numpy as np
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import dtype_name
 from ..compute.linalg import self_product
+from ..operators import SymmetricOperator
 from ..operators.base import padded
 from ._linalg import column_norms, inner, qr, rayleigh_ritz, small_eigh, times
-from .base import FULL_FLOOR, Eigenpairs, PassState, Solver, ritz_evidence, silent
+from .base import FULL_FLOOR, Eigenpairs, PassState, Report, Solver, ritz_evidence, silent
 
 FETCH = 128  # rows fetched at once where they are used one at a time
 MOST_PRODUCTS = 100  # a spectrum that needs more is one for block Krylov
@@ -89,7 +90,14 @@ class GramPower(Solver):
         self.rotate = rotate
         self.max_passes = max_passes
 
-    def solve(self, operator, n_components, rng, tol=0.0, report=silent) -> Eigenpairs:
+    def solve(
+        self,
+        operator: SymmetricOperator,
+        n_components: int,
+        rng: np.random.Generator,
+        tol: float = 0.0,
+        report: Report = silent,
+    ) -> Eigenpairs:
         """Passes over the rows, each followed by Rayleigh-Ritz in the span found."""
         if not self.rotate or self.max_passes == 1:
             return self._recursion(operator, n_components, rng, tol, report)

@@ -11,6 +11,7 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator
 
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.linalg import cholesky, leading_eigh, self_product
+from ..operators import SymmetricOperator
 from ._linalg import (
     LEAST_KEPT,
     column_norms,
@@ -27,6 +28,7 @@ from .base import (
     Eigenpairs,
     Evidence,
     NoConvergence,
+    Report,
     Solver,
     reported,
     ritz_evidence,
@@ -70,7 +72,14 @@ class Dense(Solver):
     def __init__(self, subset: bool | None = None):
         self.subset = subset
 
-    def solve(self, operator, n_components, rng, tol=0.0, report=silent) -> Eigenpairs:
+    def solve(
+        self,
+        operator: SymmetricOperator,
+        n_components: int,
+        rng: np.random.Generator,
+        tol: float = 0.0,
+        report: Report = silent,
+    ) -> Eigenpairs:
         """LAPACK on the whole matrix; the residuals of some components cost one more product."""
         A, n = operator.to_dense(), operator.shape[0]
         r, definite = min(n_components, n), operator.definite
@@ -167,7 +176,14 @@ class Arpack(Solver):
         self.form = form
         self.to_rounding = to_rounding
 
-    def solve(self, operator, n_components, rng, tol=0.0, report=silent) -> Eigenpairs:
+    def solve(
+        self,
+        operator: SymmetricOperator,
+        n_components: int,
+        rng: np.random.Generator,
+        tol: float = 0.0,
+        report: Report = silent,
+    ) -> Eigenpairs:
         """eigsh on the operator; the residuals cost one more block product."""
         n = operator.shape[0]
         if n_components >= n:
@@ -330,7 +346,14 @@ class Randomized(Solver):
         self.oversampling = oversampling
         self.max_passes = max_passes
 
-    def solve(self, operator, n_components, rng, tol=0.0, report=silent) -> Eigenpairs:
+    def solve(
+        self,
+        operator: SymmetricOperator,
+        n_components: int,
+        rng: np.random.Generator,
+        tol: float = 0.0,
+        report: Report = silent,
+    ) -> Eigenpairs:
         """Orthonormalize after every product, then Rayleigh-Ritz."""
         n = operator.shape[0]
         auto = 7 if n_components < 0.1 * n else 4
@@ -366,7 +389,14 @@ class Lobpcg(Solver):
         self.max_iter = max_iter
         self.oversampling = oversampling
 
-    def solve(self, operator, n_components, rng, tol=0.0, report=silent) -> Eigenpairs:
+    def solve(
+        self,
+        operator: SymmetricOperator,
+        n_components: int,
+        rng: np.random.Generator,
+        tol: float = 0.0,
+        report: Report = silent,
+    ) -> Eigenpairs:
         """SciPy's loop on products with the operator, then Rayleigh-Ritz."""
         n, k = operator.shape[0], n_components + self.oversampling
         if 5 * k > n:  # as SciPy does for blocks so wide
