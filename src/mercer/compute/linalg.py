@@ -190,7 +190,8 @@ def solve_triangular(
 def solve_positive(A: np.ndarray, B: np.ndarray, *, overwrite: bool = False) -> np.ndarray:
     """X with A X = B for a positive definite A, which may be used up with `overwrite`."""
     L = cholesky(A, lower=True, overwrite=overwrite)
-    return solve_triangular(L, solve_triangular(L, B, lower=True), lower=True, transposed=True)
+    X = solve_triangular(L, B, lower=True)
+    return solve_triangular(L, X, lower=True, transposed=True, overwrite=True)
 
 
 def waited_for(is_long: bool, work: Callable[..., Any], *arguments: Any) -> Any:
