@@ -360,7 +360,7 @@ def projection_certificate(
     error = None
     if certain or likely:
         off = np.full(values.size, around + slack)
-        error = score_errors(values, off, *narrow, max(slack, projection))
+        error = score_errors(values, off, *narrow, slack + projection)
     if likely:
         likely["likely_upper"] = likely["likely_upper"][:-1]
     return Certificate(
@@ -429,7 +429,9 @@ def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
     # The scores found are nearly eigenvectors of A: their residuals.
     lengths = unit * np.linalg.norm(AV[:, : min(r, k)] - Q[:, :r] * (values[:k] / unit), axis=0)
     around = np.append(lengths, np.full(r - lengths.size, np.inf)) + slack
-    error = score_errors(values, around, lower, likely, max(slack, problem.projection))
+    # Rows are projected by the coordinates that the fit found.
+    rounding = slack + problem.slack + problem.projection
+    error = score_errors(values, around, lower, likely, rounding)
     return replace(
         certificate,
         eigenvalue_lower=lower,
