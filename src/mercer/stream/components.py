@@ -86,7 +86,7 @@ def new_reference(stream, n_components: int, center: bool, engine, reference=Non
             pairs = leading_pairs(problem, r)
         else:
             Q = stream.span.unwhiten(reference.frame[:, 1:])
-            pairs = canonical(ritz_pairs(problem.operator, Q))
+            pairs = canonical(ritz_pairs(problem.operator, Q), rounding=problem.slack)
         return aligned(problem.expand(pairs), reference, stream.span)
 
 
@@ -135,7 +135,8 @@ def leading_pairs(problem: ReducedProblem | FourierProblem, r: int) -> Eigenpair
     # The same start for the same rows, so that batches do not matter.
     operator, unit = in_ordinary_units(problem.operator)
     pairs = solver.solve(operator, few, np.random.default_rng(0)).scaled(unit)
-    pairs = canonical(replace(pairs, vectors=to_numpy(pairs.vectors)))
+    pairs = replace(pairs, vectors=to_numpy(pairs.vectors))
+    pairs = canonical(pairs, rounding=problem.slack)
     more = (0, r - len(pairs.values))
     return replace(
         pairs,
