@@ -135,8 +135,7 @@ def leading_pairs(problem: ReducedProblem | FourierProblem, r: int) -> Eigenpair
     # The same start for the same rows, so that batches do not matter.
     operator, unit = in_ordinary_units(problem.operator)
     pairs = solver.solve(operator, few, np.random.default_rng(0)).scaled(unit)
-    pairs = replace(pairs, vectors=to_numpy(pairs.vectors))
-    pairs = canonical(pairs, rounding=problem.slack)
+    pairs = canonical(replace(pairs, vectors=to_numpy(pairs.vectors)), rounding=problem.slack)
     more = (0, r - len(pairs.values))
     return replace(
         pairs,
