@@ -56,7 +56,7 @@ def leading_eigh(A: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:
     A is float64, by columns and finite; its upper triangle is left alone. Fewer than r are found
     where all are equal to rounding. LAPACK without SciPy's checks, which take longer for few rows.
     """
-    n = A.shape[0]
+    n, diagonal = A.shape[0], A.diagonal().copy()
     if n > (FEW_ROWS if r < n else LONG_ROWS):
         w, U = few_eigh(A, r) if r < n else eigh(A)
         return w[::-1], U[:, ::-1]
@@ -67,6 +67,10 @@ def leading_eigh(A: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:
         w, U = w[:m], U[:, :m]
     else:
         w, U, info = dsyevd(A, lower=1, overwrite_a=1, **work_sizes(n, False))
+    if info and r < n:  # with many equal eigenvalues; all of them are found another way
+        A = np.triu(A, 1)
+        w, U = leading_eigh(np.asfortranarray(A + A.T + np.diag(diagonal)), n)
+        return w[:r], U[:, :r]
     if info:
         raise linalg.LinAlgError(f"LAPACK found no eigenpairs of a {n} x {n} matrix (info={info}).")
     return w[::-1], U[:, ::-1]

@@ -215,14 +215,10 @@ def certify(
     if definite and not indefinite:
         lower = np.maximum(lower, 0.0)
     error = slack + rounding[0].trace + above + below
-    held, off = float(values.sum()), slack * values.size
-    if known:
-        # Along a direction K'u / sqrt(l) rows have the variance |K'u|^2 / l = l + |residual|^2 / l.
-        off = float(around.sum())
-        some = values > 0
-        most = held + off + float((around[some] ** 2 / values[some]).sum())
-    else:
-        most = held + off
+    off = float(around.sum()) if known else slack * values.size
+    held, some = float(values.sum()), (values > 0) & known
+    # Along a direction K'u / sqrt(l) rows have the variance |K'u|^2 / l = l + |residual|^2 / l.
+    most = held + off + float((around[some] ** 2 / values[some]).sum())
     share = shares(held - off, most, total - error, total + error)
     around = around + above + below
     off_scores = (errors or score_errors)(values, around, lower, upper, projection or slack)

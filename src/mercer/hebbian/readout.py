@@ -67,8 +67,9 @@ def nystroem_pairs(gram, V, Z, r, n_passes=0):
     outside = column_norms(U - V @ (V.T @ U))
     # Both factors are differences: rounding must not make a bound of zero.
     rounding = 10 * np.finfo(dtype_name(Z.dtype)).eps
-    rest = max(float(gram.diagonal().sum()) - float(values.sum()), 0.0)
-    bounds = rest * outside + rounding * max(float(values[0]), 0.0)
+    rest = float(gram.diagonal().sum()) - float(values.sum())
+    # Nor has what Nystroem finds a larger trace than the matrix, but for rounding.
+    bounds = max(rest, 0.0) * outside + max(rounding * float(values[0]), -2 * rest, 0.0)
     least = None
     if not gram.definite:  # what Nystroem leaves out of an indefinite matrix bounds nothing
         bounds, least = distances(V, Z, values[:r])
