@@ -1,7 +1,8 @@
 """The contract of a basis: m vectors of feature space and their inner products."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
@@ -10,7 +11,6 @@ from sklearn.base import BaseEstimator
 
 from ..compute import TiledEngine, format_bytes
 from ..compute.arrays import Array, dtype_name
-from ..fitting.checkpoint import Checkpoint
 from ..kernels import Kernel
 from ..kernels.base import float_dtype
 
@@ -149,10 +149,35 @@ class GramBasis(Basis):
     draft: "GramBasis | None" = None
     #: Precision of the products.
     dtype: Any = np.float64
-    #: Where products are kept for a fit that may be killed, or None.
-    checkpoint: Checkpoint | None = None
+    #: Where products are kept for a fit that may be killed, within a session; else None.
+    checkpoint: Any = None
     #: Weights of the rows, which `sums` are taken with; None where nobody asks for them.
     weights: np.ndarray | None = None
+
+    @contextmanager
+    def session(
+        self,
+        reserve: int = 0,
+        checkpoint: Any = None,
+        keeps_tiles: bool = True,
+        forms_matrix: bool = False,
+    ) -> "Iterator[GramBasis]":
+        """The basis with room for work, as a copy that is used within the ``with`` block only.
+
+        Parameters
+        ----------
+        reserve : int
+            Bytes of the budget that are left to a solver's vectors.
+        checkpoint : Checkpoint or None
+            Where products are kept for a fit that may be killed.
+        keeps_tiles : bool
+            Whether work arrays are kept between products; not worth it for one or two of them.
+        forms_matrix : bool
+            Whether G is formed where it fits half of the budget, for solvers that read its rows.
+        """
+        working = copy(self)
+        working.checkpoint = checkpoint
+        yield working
 
     @property
     def at_hand(self) -> bool:
@@ -169,32 +194,16 @@ class GramBasis(Basis):
             return make()
         return self.engine.asarray(self.checkpoint.product(make, W, self.dtype))
 
-    def keep_in(self, checkpoint: Checkpoint | None) -> None:
-        """Leave products in a checkpoint, where there is one."""
-        self.checkpoint = checkpoint
-
     def explained(self, plan: Any) -> Any:
-        """The plan of a fit with what is special about these points."""
+        """The plan of a fit, with what is special about these points."""
         return plan
 
     def rounded(self, W: Array) -> Array:
         """W with as few digits as make `gram` cheaper; itself where none do."""
         return W
 
-    def keep_nothing(self) -> None:
-        """Keep nothing between products, for solvers that make one or two."""
-        return
-
-    def reserve(self, size: int) -> None:
-        """Reserve `size` bytes of the budget for a solver's vectors until `release`."""
-        return
-
-    def release(self) -> None:
-        """Let go of work arrays; they come back when needed."""
-        return
-
     def sums(self) -> tuple[float, Any] | None:
-        """Sums of w_i w_j G_ij^2 and, for every row, of w_j G_ij, once a product has met them."""
+        """Sums of w_i w_j G_ij^2 and, for every row, of w_j G_ij; None before the first product."""
         return None
 
     def is_constant(self) -> bool:

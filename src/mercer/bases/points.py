@@ -1,6 +1,7 @@
 """Points as the basis: phi(z) for the rows of Z, so that G = k(Z, Z)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +22,7 @@ from ..compute.linalg import times_few
 from ..kernels import Hollow, Kernel
 from ..kernels.base import check_values, float_dtype, rows_of
 from .base import Basis, BasisRecipe, GramBasis
+from .precomputed import PrecomputedBasis
 
 # Largest spread (see `Kernel.spread`) at which single-precision tiles still give
 # eigenvalues to 1e-5: rounding is about eps * spread, and eps is 6e-8.
@@ -156,25 +158,17 @@ class AllPoints(BasisRecipe):
 class PointGram(GramBasis, PointBasis):
     """All points as the basis, products with G by symmetric tiles.
 
+    Tiles, prepared rows and drafts are kept from one product to the next in a `session` only.
+
     Parameters
     ----------
     kernel, points, engine, single
         As in `PointBasis`; with `single` there is a draft.
     dtype : dtype
         Precision of the tiles; sums are always in float64.
-
-    Attributes
-    ----------
-    keeps : bool
-        Whether tiles are kept from one product to the next while they fit the budget.
-    summed : bool
-        Whether the first product sums all entries and their squares.
     """
 
     noun = "points"
-    keeps = summed = True
-    #: The engine with all of the budget, while some of it is reserved.
-    _whole: TiledEngine | None = None
 
     def __init__(
         self,
@@ -187,7 +181,38 @@ class PointGram(GramBasis, PointBasis):
         super().__init__(kernel, points, engine, single)
         self.dtype = dtype
 
-    @cached_property
+    @contextmanager
+    def session(
+        self,
+        reserve: int = 0,
+        checkpoint: Any = None,
+        keeps_tiles: bool = True,
+        forms_matrix: bool = False,
+    ) -> "Iterator[GramBasis]":
+        """The points with tiles that are kept between products while they fit the budget."""
+        engine, working = self.engine, WorkingGram.__new__(WorkingGram)
+        # A device says itself when it is full; nothing is short for few points.
+        ample = self.size <= 1024 and 2 * reserve + 10**8 <= engine.memory
+        if engine.device is None and not ample:
+            tile = self.kernel.pairs(self.points, dtype=self.dtype).tile_bytes(engine.sides[-1])
+            if reserve + tile > engine.memory:
+                least = reserve + tile
+                raise ValueError(
+                    f"memory={format_bytes(engine.memory)} cannot hold one tile of the kernel "
+                    "matrix beside the vectors of the solver, which take "
+                    f"{format_bytes(reserve)} for {self.size:,} rows. Ask for fewer components, "
+                    f"use basis='landmarks', or give at least {format_bytes(least)}, for example "
+                    f"memory={least}."
+                )
+            engine = engine.with_memory(engine.memory - reserve)
+        state = {"engine": engine, "checkpoint": checkpoint, "keeps": keeps_tiles}
+        vars(working).update(vars(self) | state)
+        try:
+            yield working.formed() if forms_matrix else working
+        finally:
+            working.close()
+
+    @property
     def draft(self) -> Any:  # type: ignore[override]
         """The same points in a cheaper precision, where rounding allows it."""
         cheaper = self.engine.draft(self.dtype, self.kernel)
@@ -196,71 +221,17 @@ class PointGram(GramBasis, PointBasis):
         # Double precision needs the larger tiles: a budget too small for them fails here,
         # with a message that names what is enough for both.
         self.engine.tiling(self.kernel.pairs(self.points, dtype=self.dtype))
-        draft = PointGram(self.kernel, self.points, self.engine, dtype=cheaper)
-        draft.keeps, draft.checkpoint = self.keeps, self.checkpoint
-        # It is read once or twice, and tiles are made as fast as memory for them is found; what
-        # all entries sum to is the draft's to say, unless products are few.
-        self.summed, self.keeps = not self.keeps, False
-        return draft
+        return type(self)(self.kernel, self.points, self.engine, dtype=cheaper)
 
     @property
     def _few(self) -> Any:
         """Precision of a few entries: only the fused tile brings rows into the range of float16."""
         return np.float32 if self.dtype == np.float16 else self.dtype
 
-    @cached_property
+    @property
     def pairs(self) -> Any:
         """The tiles of k(Z, Z)."""
         return self.kernel.pairs(self.points, dtype=self.dtype, store=self._room())
-
-    @cached_property
-    def store(self) -> Any:
-        """Room for kept tiles: what the budget leaves beside everything else."""
-        if not self.keeps:
-            return TileStore()
-        side, threads = self.engine.tiling(self.pairs)
-        # The other precision has tiles in flight and prepared rows as well.
-        others = 2 * threads * self.pairs.tile_bytes(side) + 3 * self.pairs.kept_bytes
-        return TileStore(self.engine.memory - others, self.engine.empty)
-
-    def keep_nothing(self) -> None:
-        """Make every tile anew."""
-        self.keeps = False
-        if vars(self).get("draft") is not None:  # made already
-            self.draft.keep_nothing()
-
-    def reserve(self, size: int) -> None:
-        """Work with what the solver's vectors leave of the budget, or refuse to."""
-        whole = self._whole or self.engine
-        if whole.device is not None:
-            return  # a device says itself when it is full
-        if self.size <= 1024 and 2 * size + 10**8 <= whole.memory:
-            return  # nothing is short
-        least = size + self.kernel.pairs(self.points, dtype=self.dtype).tile_bytes(whole.sides[-1])
-        if least > whole.memory:
-            raise ValueError(
-                f"memory={format_bytes(whole.memory)} cannot hold one tile of the kernel matrix "
-                f"beside the vectors of the solver, which take {format_bytes(size)} for "
-                f"{self.size:,} rows. Ask for fewer components, use basis='landmarks', or give at "
-                f"least {format_bytes(least)}, for example memory={least}."
-            )
-        self._whole = whole
-        if self.engine.memory != whole.memory - size:
-            self._work_by(whole.with_memory(whole.memory - size))
-
-    def _work_by(self, engine: TiledEngine) -> None:
-        """Make tiles and prepare rows by another engine, in all precisions."""
-        self.engine = engine
-        vars(self).pop("pairs", None)
-        vars(self).pop("store", None)
-        if vars(self).get("draft") is not None:
-            self.draft._work_by(engine)
-
-    def release(self) -> None:
-        """Forget the draft, kept tiles and prepared rows, and take back what was reserved."""
-        engine, self._whole = self._whole or self.engine, None
-        self.draft = self.checkpoint = None
-        self._work_by(engine)
 
     def _room(self) -> int:
         """Bytes for prepared rows; a fused tile prepares its own."""
@@ -284,11 +255,7 @@ class PointGram(GramBasis, PointBasis):
 
     def gram(self, W: Array) -> Array:
         """k(Z, Z) W, each tile above the diagonal used for both sides."""
-        self.store.weights = self.weights if self.summed else None
-        return self.kept_product(W, lambda: self.engine.pair_rows(self.pairs, W, self.store))
-
-    def sums(self) -> tuple[float, Any] | None:
-        return self.store.sums
+        return self.engine.pair_rows(self.pairs, W, TileStore())
 
     def rounded(self, W: Array) -> Array:
         """W in the type that the tiles of the engine multiply with."""
@@ -338,10 +305,75 @@ class PointGram(GramBasis, PointBasis):
         """k(Z[index], Z[index])."""
         return to_numpy(self.kernel(some_of(self.points, index), dtype=self._few))
 
-    def __getstate__(self):
-        # Tiles are large and their store has a lock: a copy starts without either, nor a draft.
-        left = ("pairs", "store", "checkpoint", "weights")
-        return {k: v for k, v in vars(self).items() if k not in left} | {"draft": None}
+
+class WorkingGram(PointGram):
+    """All points within a session: what is prepared and made for a product is kept for the next.
+
+    Attributes
+    ----------
+    keeps : bool
+        Whether tiles are kept from one product to the next while they fit the budget.
+    summed : bool
+        Whether the first product sums all entries and their squares.
+    """
+
+    keeps = summed = True
+
+    @cached_property
+    def draft(self) -> Any:  # type: ignore[override]
+        draft = super().draft
+        if draft is not None:
+            draft.keeps, draft.checkpoint = self.keeps, self.checkpoint
+            # Tiles of this precision are read once or twice, and made as fast as memory for them
+            # is found. All entries are summed by the draft, unless products are few.
+            self.summed, self.keeps = not self.keeps, False
+        return draft
+
+    @cached_property
+    def pairs(self) -> Any:  # type: ignore[override]
+        return super().pairs
+
+    @cached_property
+    def store(self) -> TileStore:
+        """Room for kept tiles: what the budget leaves beside everything else."""
+        if not self.keeps:
+            return TileStore()
+        side, threads = self.engine.tiling(self.pairs)
+        # The other precision has tiles in flight and prepared rows as well.
+        others = 2 * threads * self.pairs.tile_bytes(side) + 3 * self.pairs.kept_bytes
+        return TileStore(self.engine.memory - others, self.engine.empty)
+
+    def gram(self, W: Array) -> Array:
+        self.store.weights = self.weights if self.summed else None
+        return self.kept_product(W, lambda: self.engine.pair_rows(self.pairs, W, self.store))
+
+    def sums(self) -> tuple[float, Any] | None:
+        return self.store.sums
+
+    def formed(self) -> GramBasis:
+        """G as a matrix where it fits half of the budget, else the same by tiles.
+
+        A device makes rows about as fast as it reads them.
+        """
+        n, memory = self.size, self.engine.memory
+        # Products of a single-precision matrix need a copy in double precision.
+        held = 8 * n**2
+        if self.engine.device is not None or held > memory // 2:
+            return self
+        if held > memory - self.pairs.tile_bytes(self.engine.sides[-1]):
+            return self
+        K = self.engine.with_memory(memory - held).fill(self.pairs, np.empty((n, n), self.dtype))
+        matrix = PrecomputedBasis(K, self.engine)
+        matrix.checkpoint = self.checkpoint
+        return matrix
+
+    def close(self) -> None:
+        """Let go of tiles and prepared rows, those of drafts too."""
+        for name in ("pairs", "store"):
+            vars(self).pop(name, None)
+        draft = vars(self).pop("draft", None)
+        if draft is not None:
+            draft.close()
 
 
 def wide_rows(X: Any) -> Any:

@@ -16,7 +16,7 @@ from ..preimage import Compensation, choose_preimage
 from ..preimage.base import some_rows
 from ..preimage.compensation import USUAL_ROWS, undo_factors
 from ..rows import DaskRows, is_dask
-from ._door import checked_array
+from ._checks import checked_array
 
 # Entries of rows whose squared distances are in no danger.
 LARGEST_ENTRY = 1e140

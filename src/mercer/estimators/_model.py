@@ -16,16 +16,25 @@ from ..bases.whitening import on_host
 from ..compute import array_namespace, is_sparse, on_device_of, restore, to_numpy
 from ..compute.arrays import Array, Same, is_on_device
 from ..compute.linalg import peak_signs
-from ..exceptions import tell
-from ..fitting.choosing import WIDTH_ROWS, warn_of_width
+from ..exceptions import ModelFileError, tell
+from ..fitting.choosing import WIDTH_ROWS, Plan, warn_of_width
 from ..fitting.expansion import errors_of, scores_of
 from ..fitting.sampling import sampled_numbers
 from ..fitting.task import MODEL_ROWS
 from ..kernels import RBF, Kernel, Linear
 from ..preimage import Preimage, choose_preimage
 from ..relatives import explaining
-from ..rows import ArrayRows, DaskRows, OfExpansion, Rows, float_type, in_type, is_dask
-from ._door import Door
+from ..rows import (
+    ArrayRows,
+    OfExpansion,
+    Opening,
+    Rows,
+    float_type,
+    in_type,
+    like_of,
+    open_rows,
+)
+from ._door import NOT_SAVED, Door, Fitted, kept
 from ._inverse import Inverse, checked_scores
 from ._output import contained
 from ._sklearn import TransformerMixin
@@ -98,6 +107,24 @@ class Scores:
 class KernelModel(Scores, TransformerMixin, Door):
     """Scores, errors and pre-images of every method that ends in a kernel expansion."""
 
+    _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
+        "kernel_": kept(Kernel),
+        "gamma_": kept("(-inf, inf)"),
+        "expansion_": kept("KernelExpansion d r"),
+        "certificate_": kept("Certificate r"),
+        "eigenvalues_": kept("r"),
+        "explained_variance_": kept("r"),
+        "explained_variance_ratio_": kept("r"),
+        "plan_": Fitted(Plan),
+        "X_sample_": Fitted("s d sparse"),
+        "_weights": Fitted("w or None"),
+        "eigenvectors_": NOT_SAVED,
+        "X_fit_": NOT_SAVED,
+        "landmarks_": NOT_SAVED,
+        "significance_": NOT_SAVED,
+        "_way_back": NOT_SAVED,
+    }
+
     center: bool = True
     device: Any = None
     verbose: int = 0
@@ -156,7 +183,7 @@ class KernelModel(Scores, TransformerMixin, Door):
                 )
             centers = facts["X_transformed_fit_"]
             centers = centers if is_on_device(centers) else to_numpy(centers)
-            K = self._score_kernel()(on_device_of(S, centers), centers)
+            K = score_kernel(self.kernel_)(on_device_of(S, centers), centers)
             return restore(K @ on_device_of(facts["dual_coef_"], K), X)
         S = checked_scores(X, self.expansion_.n_components)
         wide = self.expansion_.basis.engine.asarray(S, np.float64)
@@ -317,7 +344,7 @@ class KernelModel(Scores, TransformerMixin, Door):
             some, w = on_host(self._rows_or_own(X).sample(size, seed), dense=True), None
         self.kernel_.check(some)
         with engine.single_blas():
-            self.significance_ = explaining.significance_of(
+            significance = explaining.significance_of(
                 self.kernel_,
                 some,
                 self.expansion_.n_components,
@@ -328,17 +355,17 @@ class KernelModel(Scores, TransformerMixin, Door):
                 n_permutations=n_permutations,
                 n_bootstrap=n_bootstrap,
             )
-        return self.significance_
+        self.significance_ = significance
+        return significance
 
     def _rows_or_own(self, X) -> Rows:
         """The rows of X, or those of the fit that the model has kept: all, or a sample."""
         if X is not None:
             return self._open(X, reset=False)
-        facts, basis = vars(self), self.expansion_.basis
-        known = facts.get("X_fit_" if basis.spans_data else "X_sample_")
-        known = basis.points if known is None else known
+        rows = vars(self).get("X_fit_" if self.expansion_.basis.spans_data else "X_sample_")
+        rows = self.expansion_.basis.points if rows is None else rows
         # Its own rows need no check, and have no names that could be other ones.
-        return DaskRows(known) if is_dask(known) else ArrayRows(known, memory=self.memory)
+        return open_rows(rows, Opening(self.memory))
 
     def _some_own(self, size: int, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
         """Uniform rows of the fit that the model has, and how often each counts."""
@@ -370,58 +397,96 @@ class KernelModel(Scores, TransformerMixin, Door):
         name = type(self).__name__.lower()
         return np.array([f"{name}{i}" for i in range(self._n_features_out)], dtype=object)
 
-    def _adopt(self, problem, result, rows: Rows) -> None:
-        """Take over the result of a fit: the only place that sets what all models have."""
-        basis, pairs, weight = result.expansion.basis, result.pairs, problem.weight
-        array, like = (rows.array, rows.original) if isinstance(rows, ArrayRows) else (None, None)
+    def _attributes(self, result, plan, task) -> dict[str, Any]:
+        expansion, pairs, problem = result.expansion, result.pairs, result.problem
+        basis, weight, values = expansion.basis, problem.weight, pairs.values
+        dtype, like = task.rows.dtype, like_of(task.rows)
 
         def out(array):
-            return restore(in_type(array, rows.dtype), like)
+            return restore(in_type(array, dtype), like)
 
-        self.kernel_, self.certificate_ = basis.kernel, result.certificate
-        if (error := result.certificate.score_error) is not None:
+        certificate = result.certificate
+        if (error := certificate.score_error) is not None:
             # Scores that underflow in the type of the rows are worth nothing.
-            least = weight**0.5 * float(np.finfo(rows.dtype).tiny / np.finfo(rows.dtype).eps)
-            error = np.where(np.sqrt(pairs.values) > least, error, np.nan)
-            self.certificate_ = replace(result.certificate, score_error=error)
-        self.expansion_ = result.expansion
-        self.eigenvalues_ = out(pairs.values)
+            least = weight**0.5 * float(np.finfo(dtype).tiny / np.finfo(dtype).eps)
+            error = np.where(np.sqrt(values) > least, error, np.nan)
+            certificate = replace(certificate, score_error=error)
         degrees = weight - 1 if self.center and weight > 1 else weight
-        self.explained_variance_ = out(pairs.values / degrees)
         total = max(problem.total, np.finfo(float).tiny)
         with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
-            self.explained_variance_ratio_ = out(np.minimum(pairs.values / total, 1.0))
+            ratio = np.minimum(values / total, 1.0)
+        attributes = {
+            "kernel_": basis.kernel,
+            "gamma_": self._gamma_of(basis.kernel, task.rows.shape[1]),
+            "certificate_": certificate,
+            "plan_": plan,
+            "eigenvalues_": out(values),
+            "explained_variance_": out(values / degrees),
+            "explained_variance_ratio_": out(ratio),
+        }
         if result.vectors is not None:
-            self.eigenvectors_ = out(result.vectors)
-            self.X_fit_ = basis.points if array is None else array
+            attributes["eigenvectors_"] = out(result.vectors)
+            attributes["X_fit_"] = basis.points if task.array is None else task.array
         if not basis.spans_data:
-            some = problem.model_rows
+            sample = problem.model_rows
             # A sample of all rows is the caller's array.
-            self.X_sample_ = copied(some) if some.shape[0] >= problem.count else some
+            sample = copied(sample) if sample.shape[0] >= problem.count else sample
+            attributes["X_sample_"] = sample
             if result.vectors is None:
                 step = 1 if problem.count <= MODEL_ROWS else MODEL_ROWS // SIGN_ROWS
-                scores = self.expansion_.scores(self.X_sample_[::step])
                 # As of a fit to all points: the largest score of a training row is positive.
-                self.expansion_ = self.expansion_.stretched(peak_signs(scores))
+                expansion = expansion.stretched(peak_signs(expansion.scores(sample[::step])))
             if basis.points is not None:
-                self.landmarks_ = restore(basis.points, like)
-        self._set_gamma(rows.shape[1])
-        if self.certificate_.indefinite and not basis.spans_data:
+                attributes["landmarks_"] = restore(basis.points, like)
+        if task.weights is not None:
+            n = len(task.weights)  # all rows, or those that the model keeps
+            most = n if basis.spans_data else MODEL_ROWS
+            attributes["_weights"] = task.weights[sampled_numbers(n, most, task.seed)]
+        return attributes | {"expansion_": expansion}
+
+    def _warn(self, result, plan, task) -> None:
+        problem = result.problem
+        if self.certificate_.indefinite and not problem.basis.spans_data:
             tell(INDEFINITE.format(self.kernel_))
         elif problem.total <= ZERO_VARIANCE * problem.scale:
             tell(NO_VARIANCE)
         self._warn_of_width(problem.count)
 
     def _warn_of_width(self, count: int) -> None:
-        """Say so where the kernel matrix of so many rows is the identity, or nearly so."""
+        """Warn where the kernel matrix of so many rows is the identity, or nearly so."""
         shares = to_numpy(self.explained_variance_ratio_)[:1]
         if count >= FEWEST and shares.size and 0 < shares[0] * count <= FLAT:
             rows = on_host(self._rows_or_own(None).sample(WIDTH_ROWS, 0))
             warn_of_width(self.kernel_, rows, count, alike=False)
 
-    def _set_gamma(self, d: int):
+    def _gamma_of(self, kernel: Kernel, d: int) -> Any:
+        """The width of a kernel; of one without any, the parameter or 1 / d."""
         fallback = self.gamma if isinstance(self.gamma, Real) else 1.0 / d
-        self.gamma_ = fallback if self.kernel_.gamma is None else self.kernel_.gamma
+        return fallback if kernel.gamma is None else kernel.gamma
+
+    def _complete(self) -> None:
+        """Set the views of the expansion: its points, and its eigenvectors.
+
+        A = U L^{-1/2}, and U is centered as A is.
+        """
+        expansion, facts = self.expansion_, vars(self)
+        basis, frame = expansion.basis, expansion.frame
+        points = basis.points
+        if basis.spans_data:
+            with np.errstate(over="ignore"):  # of a forged file
+                U = frame[:, 1:] * np.sqrt(np.maximum(self.eigenvalues_, 0))
+            facts["eigenvectors_"] = U.astype(self.eigenvalues_.dtype)
+        elif points is None and "X_sample_" not in facts:
+            raise ModelFileError("a basis without points, and no sample of the rows")
+        if points is not None:
+            facts["X_fit_" if basis.spans_data else "landmarks_"] = to_numpy(points)
+        rows, weights = (
+            facts.get("X_fit_" if basis.spans_data else "X_sample_"),
+            facts.get("_weights"),
+        )
+        fit = rows is None or weights is None or weights.shape == rows.shape[:1]
+        if not fit or (weights is not None and not (weights >= 0).all()):
+            raise ModelFileError("weights of other rows than those of the model")
 
     def _inverse(self) -> Inverse:
         """The way back to rows, made once for an expansion."""
@@ -432,23 +497,19 @@ class KernelModel(Scores, TransformerMixin, Door):
             )
         basis, facts = self.expansion_.basis, vars(self)
         self._check_preimage(basis)
-        kept: Inverse | None = facts.get("_kept")
-        if kept is None or not kept.serves(self.expansion_, self.preimage):
-            known = facts.get("X_fit_" if basis.spans_data else "X_sample_")
-            self._kept = Inverse(self.expansion_, known, self.preimage)
-        return self._kept
+        inverse: Inverse | None = facts.get("_way_back")
+        if inverse is None or not inverse.serves(self.expansion_, self.preimage):
+            rows = facts.get("X_fit_" if basis.spans_data else "X_sample_")
+            inverse = facts["_way_back"] = Inverse(self.expansion_, rows, self.preimage)
+        return inverse
 
     def _training_scores(self):
         return self.eigenvectors_ * self.eigenvalues_**0.5
 
-    def _score_kernel(self) -> Kernel:
-        """The kernel between scores, to which the center of the rows does not belong."""
-        return Linear() if isinstance(self.kernel_, Linear) else self.kernel_
-
     def __getstate__(self):
         # What was made for pre-images is made again when needed.
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_kept"}
+        return {name: value for name, value in state.items() if name != "_way_back"}
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -463,3 +524,8 @@ def copied(rows):
     if isinstance(rows, np.ndarray):
         return np.array(rows)
     return array_namespace(rows).asarray(rows[:], copy=True)
+
+
+def score_kernel(kernel: Kernel) -> Kernel:
+    """The kernel between scores, to which the center of the rows does not belong."""
+    return Linear() if isinstance(kernel, Linear) else kernel

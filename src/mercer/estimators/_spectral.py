@@ -27,7 +27,9 @@ from ..solvers import SOLVERS, Eigenpairs, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
 from ..spectral.graph import GraphArpack, NeighborGraph
 from ..spectral.problems import spectral_problem
-from ._door import AT_LEAST_1, NOT_NEGATIVE, Door, StrOptions, check_gram
+from ._checks import check_gram
+from ._door import Door
+from ._parameters import AT_LEAST_1, NOT_NEGATIVE, StrOptions
 
 # Rows up to which "auto" is the exact method: seconds on two cores. Beyond, landmarks take as
 # long as k-means, and the exact method grows with the square.

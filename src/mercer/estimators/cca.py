@@ -21,9 +21,11 @@ from ..progress import PassBar
 from ..relatives.correlation import canonical_pairs, certified, expansion_of
 from ..relatives.joint import ViewColumns, with_columns
 from ..rows import ArrayRows, BlockRows, scores_of
-from ._door import NOT_NEGATIVE, Door, StrOptions, all_or_nothing, checked_array
+from ._checks import checked_array
+from ._door import Door, all_or_nothing
 from ._model import Scores
 from ._output import contained
+from ._parameters import NOT_NEGATIVE, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .supervised import check_count, refuse_grid, table_of
 

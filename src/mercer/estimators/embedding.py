@@ -16,7 +16,8 @@ from ..kernels import Kernel
 from ..relatives.embedding import DiffusionProblem, ReducedDiffusionProblem
 from ..solvers import Solver
 from ..spectral.problems import ZERO
-from ._door import AT_LEAST_1, NOT_NEGATIVE, StrOptions, all_or_nothing
+from ._door import all_or_nothing
+from ._parameters import AT_LEAST_1, NOT_NEGATIVE, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ._spectral import NEIGHBORS, SpectralInput
 

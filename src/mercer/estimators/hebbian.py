@@ -28,20 +28,10 @@ from ..rows.array import in_type
 from ..selectors import Novelty
 from ..solvers import canonical
 from ..stream.dictionary import threshold_of
-from ._door import (
-    AT_LEAST_1,
-    NOT_NEGATIVE,
-    POSITIVE,
-    Interval,
-    StrOptions,
-    all_or_nothing,
-    become,
-    check_gram,
-    in_one_place,
-    unfitted,
-    valid_rows,
-)
+from ._checks import check_gram, valid_rows
+from ._door import all_or_nothing, become, in_one_place, unfitted
 from ._model import INDEFINITE, KernelModel
+from ._parameters import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions
 
 # Vectors of length n that a run holds at its peak for every direction it carries, the result
 # and the products with the kernel matrix among them.

@@ -1,32 +1,22 @@
 """Kernel PCA as a scikit-learn estimator."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
-import numpy as np
-
 from ..bases import AllPoints, BasisRecipe, Columns
-from ..bases.fourier import MOST_COLUMNS
-from ..compute import format_bytes, is_sparse, make_engine, restore, to_numpy
+from ..compute import format_bytes, restore, to_numpy
 from ..compute.arrays import Array, Same
 from ..fitting import choosing
-from ..fitting.costs import fourier
-from ..fitting.sampling import sampled_numbers
-from ..fitting.task import MODEL_ROWS, build_problem
-from ..kernels import KERNELS, Kernel, Precomputed
+from ..fitting.task import components_problem
 from ..preimage import Preimage, ridge_inverse
-from ..rows import is_dask
-from ..rows.dask import lazy_like
+from ..rows import like_of, like_rows
 from ..solvers import Solver
-from ._door import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions, all_or_nothing
-from ._model import KernelModel
+from ._door import Fitted, all_or_nothing
+from ._model import KernelModel, score_kernel
 from ._output import contained
-
-# Rows that `plan` measures speeds on.
-SHOWN_ROWS = 512
-
+from ._parameters import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
 
 # Names of the registries as types; a test compares them.
 BasisName = Literal["auto", "points", "landmarks", "features", "fourier", "columns"]
@@ -222,6 +212,11 @@ class KernelPCA(KernelModel):
         "remove_zero_eig": ["boolean"],
     }
 
+    _fitted: ClassVar[dict[str, Fitted]] = KernelModel._fitted | {
+        "dual_coef_": Fitted("t d"),
+        "X_transformed_fit_": Fitted("t r"),
+    }
+
     n_components: int | float | None = None
     _: KW_ONLY
     alpha: float = 1.0
@@ -257,12 +252,7 @@ class KernelPCA(KernelModel):
         -------
         self
         """
-        with self._task(X, sample_weight) as task:
-            self._check_inverse(task)
-            problem = build_problem(task, choosing.choose_basis(task))
-            pairs, self.plan_ = choosing.solve(problem, task)
-            self._finish(problem, problem.result(pairs), task)
-        return self
+        return self._fit(X, y, sample_weight)
 
     def fit_transform(self, X: Same, y: Any = None, sample_weight: Any = None) -> Same:
         """Fit to X and return its scores, (n_samples, n_components).
@@ -275,31 +265,44 @@ class KernelPCA(KernelModel):
         if not self.expansion_.basis.spans_data or not plain:
             return self.transform(X)
         S = self._training_scores()
-        if is_dask(X):
-            return lazy_like(S, self.X_fit_)
-        return contained(self, restore(S, X), X)
+        lazy = like_rows(S, X, self.X_fit_)
+        return contained(self, restore(S, X), X) if lazy is None else lazy
 
-    def _finish(self, problem, result, task) -> None:
-        """Take over the result, say what may not be expected of it, learn the way back."""
-        self._adopt(problem, result, task.rows)
-        if task.weights is not None:
-            n = len(task.weights)  # all rows, or those that the model keeps
-            most = n if problem.basis.spans_data else MODEL_ROWS
-            self._weights = task.weights[sampled_numbers(n, most, task.seed)]
-        choosing.warn_of_result(problem, result, self.plan_, task, self._limit(problem))
-        if self.fit_inverse_transform:  # as scikit-learn's: a ridge regression on the scores
-            spans, engine = self.expansion_.basis.spans_data, task.engine
-            S = self._training_scores() if spans else self.expansion_.scores(task.array)
-            # The matrix, its factor and a copy.
-            here = engine.device is None or 24 * S.shape[0] ** 2 > engine.memory
-            S = to_numpy(S) if here else engine.asarray(S)
-            alpha = self.alpha if task.weights is None else self.alpha / task.weights
-            B = ridge_inverse(self._score_kernel(), S, task.array, alpha)
-            like = task.rows.original
-            self.dual_coef_, self.X_transformed_fit_ = restore(B, like), restore(S, like)
+    def _posing(self, y, weights, sample_weight):
+        def pose(task, basis):
+            self._check_inverse(task)
+            self._check_preimage(basis)
+            return components_problem(task, basis)
+
+        return pose
+
+    def _attributes(self, result, plan, task) -> dict[str, Any]:
+        attributes = super()._attributes(result, plan, task)
+        if not self.fit_inverse_transform:
+            return attributes
+        # As scikit-learn's: a ridge regression on the scores.
+        expansion, engine = attributes["expansion_"], task.engine
+        if expansion.basis.spans_data:
+            S = attributes["eigenvectors_"] * attributes["eigenvalues_"] ** 0.5
+        else:
+            S = expansion.scores(task.array)
+        # The matrix, its factor and a copy.
+        on_host = engine.device is None or 24 * S.shape[0] ** 2 > engine.memory
+        S = to_numpy(S) if on_host else engine.asarray(S)
+        alpha = self.alpha if task.weights is None else self.alpha / task.weights
+        B = ridge_inverse(score_kernel(attributes["kernel_"]), S, task.array, alpha)
+        like = like_of(task.rows)
+        return attributes | {
+            "dual_coef_": restore(B, like),
+            "X_transformed_fit_": restore(S, like),
+        }
+
+    def _warn(self, result, plan, task) -> None:
+        super()._warn(result, plan, task)
+        choosing.warn_of_result(result, plan, task, self._limit(result.problem))
 
     def _limit(self, problem) -> str:
-        """What there are no more components than."""
+        """Name of the limit on n_components, for messages."""
         return "n_samples" if problem.basis.spans_data else "the rank of the basis"
 
     def _keeps_copy(self) -> bool:
@@ -325,122 +328,3 @@ class KernelPCA(KernelModel):
                 f"{format_bytes(need)} for {n:,} rows, and memory allows "
                 f"{format_bytes(memory)}. Raise memory, or fit without it."
             )
-
-
-def plan(
-    X: Any,
-    n_components: int | None = 16,
-    *,
-    kernel: str | Kernel = "rbf",
-    memory: int | str | None = None,
-    device: Any = None,
-    tol: float = 0.0,
-    n_jobs: int | None = None,
-) -> choosing.Plan:
-    """What each method of kernel PCA would cost for given data, the best one marked.
-
-    The method marked is the one that ``KernelPCA(basis="auto")`` takes for the same arguments.
-    Measures the speed of this machine for a moment; the data are not decomposed.
-
-    Parameters
-    ----------
-    X : the rows, as in `KernelPCA.fit`, or their shape (n, d)
-        Of a Dask array the first chunks are read; files that `fit` would read in blocks are not
-        read. The plan says what serves on a cluster, and what can be done with the model after.
-    n_components : int or None
-        None for all.
-    kernel : str or Kernel
-    memory : int, str or None
-        Byte budget, as in `KernelPCA`.
-    device : None, str or torch.device
-        Where to compute, as in `KernelPCA`. Speeds of this machine are measured, those of a
-        GPU are typical ones.
-    tol : float
-    n_jobs : int or None
-        Threads; None for all cores.
-
-    Returns
-    -------
-    Plan
-        With a table as its repr; ``plan.method`` is the recommended method.
-
-    Examples
-    --------
-    >>> import mercer
-    >>> mercer.plan((100_000, 54), n_components=16, memory="2GB").method
-    'krylov, matrix-free'
-    """
-    if n_components is not None and not (isinstance(n_components, Integral) and n_components > 0):
-        raise ValueError(
-            f"n_components={n_components!r}: plan needs a number of components, at least 1, or "
-            "None for all. How many hold a share of the variance is known after a fit only."
-        )
-    if isinstance(kernel, str):
-        if kernel not in KERNELS:
-            raise ValueError(f"kernel={kernel!r} is unknown. Choose one of {sorted(KERNELS)}.")
-        kernel = KERNELS[kernel]()
-    if not isinstance(kernel, Kernel):
-        raise TypeError(
-            f"kernel={kernel!r} is neither a name nor an object of mercer.kernels, and what a "
-            "function costs is not known. Plan for a kernel like it."
-        )
-    if isinstance(X, tuple):
-        return _plan_of_shape(X, n_components, kernel, memory, device, tol, n_jobs)
-    sample: Any = first_rows(X) if is_dask(X) else None
-    given = {"memory": memory, "device": device, "tol": tol, "n_jobs": n_jobs, "copy_X": False}
-    with KernelPCA(n_components, kernel=kernel, **given)._task(X, looks=False) as task:
-        found = choosing.decide(task, listing=True)
-        if sample is None and task.array is not None:
-            sample = task.pilot[:SHOWN_ROWS]
-        if sample is not None and task.engine.where == "cpu":
-            found = choosing.measured(found, kernel.resolve(sample), sample, task.engine)
-    if is_dask(X) and not found.chosen.approximate:
-        n, rows, is_csr = found.workload.n, sample.shape[0], is_sparse(sample)
-        size = int(n * (sample.data if is_csr else sample).nbytes / rows)
-        words = choosing.after_words(size, found.workload.memory, is_csr)
-        return replace(found, reason=f"{found.reason}; {words}")
-    return _with_rivals(found)
-
-
-def _plan_of_shape(shape, n_components, kernel, memory, device, tol, n_jobs) -> choosing.Plan:
-    """The plan for rows in the unit cube; the range of no data is known, so no grid is taken."""
-    if len(shape) != 2 or not all(isinstance(k, Integral) for k in shape):
-        raise ValueError(f"plan takes rows or their shape (n, d), and got {shape}.")
-    n, d = (int(k) for k in shape)
-    if n < 1 or d < 1:
-        raise ValueError(f"plan needs at least one row and one column, and got {(n, d)}.")
-    engine = make_engine(None, memory=memory, device=device, threads=n_jobs)
-    sample = np.random.default_rng(0).random((SHOWN_ROWS, d))
-    kernel, every, here = kernel.resolve(sample), n_components is None, engine.where == "cpu"
-    work = choosing.workload(n, d, n if every else min(n, n_components), tol, kernel, engine)
-    only_points = isinstance(kernel, Precomputed)
-    found = choosing.decided(work, kernel, engine, None, every, only_points, listing=True)
-    if d <= MOST_COLUMNS:
-        grid = fourier(work, kernel, np.ones(d), engine)
-        note = f"{grid.note}; for data in the unit cube" if grid.fits else grid.note
-        found = found.with_estimate(replace(grid, note=note), False)
-    return _with_rivals(choosing.measured(found, kernel, sample, engine) if here else found)
-
-
-def _with_rivals(found: choosing.Plan) -> choosing.Plan:
-    """The plan with the other exact methods named, where it is said to be the only one."""
-    rivals = [
-        e.method
-        for e in found.estimates
-        if e.fits and not e.approximate and e.method not in (*choosing.NEARLY, found.method)
-    ]
-    if not rivals or found.reason not in (choosing.ONLY, choosing.NONE):
-        return found
-    but = "but for" if found.reason == choosing.NONE else "beside"
-    return replace(found, reason=f"{found.reason}, {but} {' and '.join(rivals)}")
-
-
-def first_rows(X: Any) -> Any:
-    """The first rows of a Dask array, enough to measure on."""
-    if X.ndim != 2 or np.isnan(X.shape[0]):
-        raise ValueError(
-            "plan takes a Dask array of known shape, and its chunks have unknown lengths. Give the "
-            "shape, plan((n, d)), or count the rows first with X.compute_chunk_sizes()."
-        )
-    rows = X[:SHOWN_ROWS].compute()
-    return rows.tocsr() if is_sparse(rows) else np.asarray(rows)

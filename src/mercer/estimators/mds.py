@@ -14,17 +14,9 @@ from ..mds import distances as given
 from ..mds import scaling
 from ..operators import MatrixDistance
 from ..progress import PassBar
-from ._door import (
-    AT_LEAST_1,
-    Door,
-    Interval,
-    StrOptions,
-    all_or_nothing,
-    check_file,
-    checked_array,
-    in_one_place,
-    valid_rows,
-)
+from ._checks import check_file, checked_array, valid_rows
+from ._door import Door, all_or_nothing, in_one_place
+from ._parameters import AT_LEAST_1, Interval, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 # Negative eigenvalues below this share of the sum of |l| are rounding.

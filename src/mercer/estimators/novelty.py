@@ -14,8 +14,10 @@ from ..compute import parse_bytes, restore, to_numpy
 from ..compute.arrays import Array
 from ..exceptions import tell, trials
 from ..kernels import KERNELS, Kernel
-from ._door import AT_LEAST_1, Door, Interval, StrOptions, all_or_nothing, names_of_parameters
+from ._checks import names_of_parameters
+from ._door import Door, all_or_nothing
 from ._output import certificate_of
+from ._parameters import AT_LEAST_1, Interval, StrOptions
 from ._sklearn import OutlierMixin
 from .kernel_pca import BasisName, KernelPCA
 

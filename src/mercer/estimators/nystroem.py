@@ -14,8 +14,9 @@ from ..compute.arrays import Array, Same
 from ..fitting.expansion import KernelExpansion
 from ..kernels import Kernel
 from ..selectors import SELECTORS, Selector
-from ._door import Door, Interval, StrOptions, all_or_nothing
+from ._door import Door, all_or_nothing
 from ._model import Scores
+from ._parameters import Interval, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 

@@ -10,7 +10,8 @@ from ..compute import restore
 from ..compute.arrays import Array, Same
 from ..exceptions import tell
 from ..spectral.assigning import ASSIGNING, directions
-from ._door import AT_LEAST_1, StrOptions, all_or_nothing
+from ._door import all_or_nothing
+from ._parameters import AT_LEAST_1, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from ._spectral import NEIGHBORS, SpectralInput
 

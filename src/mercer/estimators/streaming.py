@@ -32,17 +32,10 @@ from ..stream.components import components_of, new_reference
 from ..stream.dictionary import GrowingDictionary, threshold_of
 from ..stream.moments import FixedSpan, FourierStream, Stream, Totals, as_float, transition
 from ..stream.state import BatchRecord, State, follow, record
-from ._door import (
-    AT_LEAST_1,
-    Interval,
-    StrOptions,
-    become,
-    checked_weights,
-    in_main_memory,
-    named_rows,
-    unfitted,
-)
+from ._checks import checked_weights, in_main_memory, named_rows
+from ._door import become, unfitted
 from ._model import INDEFINITE, NO_VARIANCE, ZERO_VARIANCE, KernelModel
+from ._parameters import AT_LEAST_1, Interval, StrOptions
 
 # Batches that `history_` remembers: an endless stream must not fill the memory.
 HISTORY = 1000

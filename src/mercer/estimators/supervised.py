@@ -19,15 +19,9 @@ from ..relatives import supervised
 from ..relatives.explaining import Significance
 from ..relatives.joint import GivenColumns, with_columns
 from ..rows import in_type
-from ._door import (
-    LARGEST_SUM,
-    SMALLEST_VALUE,
-    Interval,
-    StrOptions,
-    all_or_nothing,
-    check_gram,
-    checked_array,
-)
+from ._checks import LARGEST_SUM, SMALLEST_VALUE, check_gram, checked_array
+from ._door import all_or_nothing
+from ._parameters import Interval, StrOptions
 from .kernel_pca import KernelPCA
 
 # Copies of target features while they are made, and the share of the budget that they may take.

@@ -381,8 +381,14 @@ def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
     G of independent normal numbers, |C|^2 |G'w|^2 is at most the largest eigenvalue of (CG)'CG,
     and |G'w|^2 is chi-squared.
     """
+    with problem.exact.session(keeps_tiles=False) as A:
+        return narrowed_by(A, certificate, problem, pairs)
+
+
+def narrowed_by(A: Any, certificate: Any, problem: Any, pairs: Any) -> Any:
+    """See `narrowed`; A is the exact operator in a session."""
     exact, values, r = problem.exact, pairs.values, len(pairs.values)
-    A, features = exact.operator, not problem.basis.exact_norms
+    features = not problem.basis.exact_norms
     slack = 2 * exact.slack
     if A.draft is not None and (features or problem.lost > SINGLE_LOST * problem.scale):
         A, slack = A.draft, slack + 4 * SINGLE_ENTRY * exact.scale

@@ -29,6 +29,7 @@ import numpy as np
 from .._whole_file import check_folder, hold, telling, whole_file
 from ..compute import to_numpy
 from ..exceptions import CheckpointError
+from ..operators.base import Progress
 
 #: Seconds between two states of one pass.
 EVERY = 60.0
@@ -208,33 +209,6 @@ class Checkpoint(AbstractContextManager):
             f"checkpoint={str(self.folder)!r} cannot be used: {why}. Give another path, or delete "
             "it to start from the beginning."
         )
-
-
-class Progress:
-    """How far a long step has come; without a checkpoint it begins at the start and notes nothing.
-
-    Attributes
-    ----------
-    header : dict
-        Of the state that was found; empty where there was none.
-    arrays : list
-        What belongs to it.
-    due : bool
-        Whether it is time to write.
-    """
-
-    header: dict
-    arrays: list
-
-    def __init__(self) -> None:
-        self.header, self.arrays = {}, []
-
-    @property
-    def due(self) -> bool:
-        return False
-
-    def write(self, header: dict, arrays: list) -> None:
-        return
 
 
 class Stage(Progress):

@@ -1,11 +1,10 @@
 """Choosing a method by cost, saying why, and carrying it out.
 
-`decide` is the one decision of fits and of `mercer.plan`, by stored speeds, since only their ratios
-matter; `plan` measures this machine after it, in a fraction of a second, to predict seconds.
+`choose` is the one decision of all fits and of `mercer.plan`, by stored speeds, since only their
+ratios matter; `plan` measures this machine after it, in a fraction of a second, to predict seconds.
 """
 
 import math
-from collections.abc import Callable
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
@@ -48,8 +47,6 @@ ONLY = "the only exact method for this within the memory budget"
 NONE = "no exact method fits the memory budget"
 # Methods whose results are near exact at best.
 NEARLY = ("gram-power", "HebbianKernelPCA")
-# Methods that need all rows, or tiles made of them, in one place.
-IN_ONE_PLACE = ("krylov, tiles kept", "HebbianKernelPCA")
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,11 @@ class Plan:
     chosen : Estimate
     reason : str
     left_to_us : bool
-        Whether nobody asked for the method that was chosen.
+        True if the method was chosen by "auto".
+    basis : BasisRecipe or None
+        What the fit is written in; model files do not keep it.
+    warning : str
+        What the user is told before the fit; model files do not keep it.
     """
 
     workload: costs.Workload
@@ -71,6 +72,8 @@ class Plan:
     chosen: costs.Estimate
     reason: str
     left_to_us: bool = False
+    basis: Any = None
+    warning: str = ""
 
     @property
     def method(self) -> str:
@@ -105,12 +108,13 @@ class Plan:
         dense = self.estimate("dense") or replace(self.chosen, solver=solvers.Dense())
         return dense if dense.fits and dense is not self.chosen else None
 
-    def with_estimate(self, estimate: costs.Estimate, taken: bool) -> "Plan":
-        """The plan with one more estimate, in place of the chosen one where ``takes`` says so."""
+    def with_estimate(self, estimate: costs.Estimate, basis: Any = None, taken: bool = False):
+        """The plan with one more estimate, that of another basis, which is chosen if `taken`."""
         plan = replace(self, estimates=(*self.estimates, estimate))
         if not taken:
             return plan
-        return replace(plan, chosen=estimate, reason=_why(estimate, [self.chosen, estimate]))
+        reason = _why(estimate, [self.chosen, estimate])
+        return replace(plan, chosen=estimate, reason=reason, basis=basis)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Headings and rows, the chosen method marked."""
@@ -167,35 +171,6 @@ def format_seconds(seconds: float) -> str:
     return f"{days / 365:,.0f} years" if days < 365 * 10_000 else "over 10,000 years"
 
 
-def _on_cluster(plan: Plan) -> Plan:
-    """The plan for rows of a Dask collection, the best method for it marked."""
-    work = plan.workload
-    held = costs.client_vectors(work.n, work.r)
-    note = "by pairs of chunks on the workers; the memory is that of the client"
-    estimates = tuple(
-        replace(e, bytes=held, fits=e.fits and held <= work.memory, note=note)
-        if e.method == "krylov, matrix-free"
-        else e
-        for e in plan.estimates
-        if e.method not in IN_ONE_PLACE
-    )
-    exact = [e for e in estimates if e.fits and not e.approximate and e.method not in NEARLY]
-    best = min(exact, key=lambda e: e.seconds, default=plan.chosen)
-    return replace(plan, estimates=estimates, chosen=best, reason="by Dask" if exact else NONE)
-
-
-def after_words(size: int, memory: int, sparse: bool) -> str:
-    """What can be done with an exact model whose rows, of so many bytes, are on a cluster."""
-    learned = (
-        "learn from all of them" if costs.fits_client(size, memory) else "from a sample, by a ridge"
-    )
-    learned = "need dense rows" if sparse else learned
-    return (
-        f"the rows stay there: transform works there, saving writes {format_bytes(size)} of them "
-        f"chunk by chunk, pre-images {learned}"
-    )
-
-
 def workload(n, d, r, tol, kernel, engine: TiledEngine, single=True) -> costs.Workload:
     """The size of a fit, with what engine and kernel say of it."""
     fused, rank = engine.fuses(kernel), kernel.rank(d)
@@ -204,122 +179,162 @@ def workload(n, d, r, tol, kernel, engine: TiledEngine, single=True) -> costs.Wo
     )
 
 
-def decide(task: "FitTask", listing: bool = False) -> Plan:
-    """What "auto" takes for a task: the one decision, of a fit and of `mercer.plan` alike.
-
-    By stored speeds: measured ones differ from one moment to the next. With `listing` the methods
-    that were not possible are estimated as well.
-    """
-    X, work, kernel, extent = task.array, work_of(task), task.kernel, None
-    every = task.n_components is None
-    if task.grid_serves and work.d <= MOST_COLUMNS and not (X is None or is_sparse(X) or every):
-        extent = lambda: np.diff(row_range(X), axis=1)[:, 0]  # noqa: E731
-    found = decided(work, kernel, task.engine, extent, every, task.only_points, listing)
-    if X is None and not task.refusal:
-        return _on_cluster(found)
-    if not task.refusal or found.method == costs.COLUMNS:
-        return found
-    chosen = replace(
-        costs.landmarks(work, costs.Speeds.typical(work.d, work.device, kernel)), fits=True
-    )
-    return Plan(work, (chosen,), chosen, f"landmarks: {task.refusal}", left_to_us=True)
-
-
-def work_of(task: "FitTask") -> costs.Workload:
-    """The size of a fit to all points."""
-    (n, d), r, kernel, engine = task.rows.shape, task.n_components, task.kernel, task.engine
-    n, here = n or 10 * d, engine.where == "cpu"  # rows that are not counted yet are many
-    r = n if r is None else FIRST_COMPONENTS if r < 1 else min(int(r), n)
+def work_of(task: "FitTask", r: int | None = None) -> costs.Workload:
+    """The size of a fit to all points, of r components where that is not the task's number."""
+    (n, d), asked, kernel, engine = task.rows.shape, task.n_components, task.kernel, task.engine
+    n = n or 10 * d  # rows that are not counted yet are many
+    if r is None:
+        r = n if asked is None else FIRST_COMPONENTS if asked < 1 else int(asked)
+    r = min(r, n)
     if task.array is None or isinstance(kernel, Precomputed):
-        rank = kernel.rank(d)
-        return costs.Workload(
-            n, d, r, engine.memory, engine.threads, task.tol, engine.where, rank=rank
-        )
-    single = n <= ROUNDED_ROWS or not here
+        threads, rank = engine.threads, kernel.rank(d)
+        return costs.Workload(n, d, r, engine.memory, threads, task.tol, engine.where, rank=rank)
+    single = n <= ROUNDED_ROWS or engine.where != "cpu"
     if not single:
         centered = kernel.recentered(task.pilot) if task.center else kernel
         single = bool(centered.spread(task.pilot) <= DRAFT_SPREAD)
     return workload(n, d, r, task.tol, kernel, engine, single)
 
 
-def decided(
-    work: costs.Workload,
-    kernel: Kernel,
-    engine: TiledEngine,
-    extent: Callable[[], np.ndarray] | None = None,
-    every: bool = False,
-    only_points: bool = False,
-    listing: bool = False,
+def choose(
+    task: "FitTask", r: int | None = None, problem: Any = None, listing: bool = False
 ) -> Plan:
-    """What "auto" takes for a workload.
+    """Basis and solver of a fit, what they cost and why: the one decision of all estimators.
+
+    By stored speeds: measured ones differ from one moment to the next. Nothing is fitted.
 
     Parameters
     ----------
-    extent : callable or None
-        Gives the range of every column, where a Fourier grid may be taken.
-    every : bool
-        Whether all components are wanted, and not a number of them.
-    only_points : bool
-        Whether nothing but all points serves.
+    task : FitTask
+    r : int or None
+        Components, where that is not the task's number: while a share of the variance is looked
+        for.
+    problem : Problem or None
+        The problem once it is built: of a small basis, whose size is then known.
     listing : bool
-        Whether to estimate what cannot be taken.
+        Whether methods that cannot be taken are estimated as well.
     """
-    speeds = costs.Speeds.typical(work.d, work.device, kernel)
-    found, here = choose(work, speeds=speeds), work.device == "cpu" and not only_points
+    if problem is not None and not (problem.basis.spans_data and problem.size == problem.count):
+        return _of_built(task, problem, task.count_asked if r is None else r)
+    basis, solver, work = task.basis, task.solver, work_of(task, r)
+    speeds = costs.Speeds.typical(work.d, work.device, task.kernel)
+    if isinstance(basis, bases.BasisRecipe) and not isinstance(basis, bases.AllPoints):
+        unbuilt = costs.Estimate(type(basis).__name__, None, math.nan, 0, math.nan, True)
+        return Plan(work, (unbuilt,), unbuilt, "asked for by basis", basis=basis)
+    plan = exact_plan(work, solver, speeds)
     if listing:
-        found = replace(
-            found, estimates=found.estimates + tuple(e(work, speeds) for e in costs.OTHERS)
-        )
-    if kernel.is_inner_product and here:
-        wanted = replace(work, r=min(work.r, work.d)) if every else work
-        exact, primal = found.chosen, costs.columns(wanted, kernel, speeds)
+        others = tuple(method(work, speeds) for method in costs.OTHERS)
+        plan = replace(plan, estimates=plan.estimates + others)
+    refusal = ""
+    if task.array is None:
+        points = task.rows.as_basis(task.kernel, task.engine, task.count_asked)
+        if isinstance(points, str):
+            refusal = points
+        else:
+            plan = points.explained(plan)
+    may_take = task.candidates if basis == "auto" and work.device == "cpu" else frozenset()
+    if "columns" in may_take and task.kernel.is_inner_product:
+        wanted = replace(work, r=min(work.r, work.d)) if task.n_components is None else work
+        exact, primal = plan.chosen, costs.columns(wanted, task.kernel, speeds)
         # A little faster is not enough: square data were seen to be slower.
         faster = 1.15 * primal.seconds < exact.seconds or not exact.fits
-        found = found.with_estimate(primal, primal.fits and faster)
-    exact = found.chosen
-    slow = exact.seconds >= SECONDS_SAVED or not exact.fits
-    if extent is not None and here and (slow or listing):
-        grid = costs.fourier(work, kernel, extent(), engine)
-        enough = exact.seconds >= max(TIMES_FASTER * grid.seconds, SECONDS_SAVED + grid.seconds)
-        found = found.with_estimate(grid, grid.fits and (enough or not exact.fits))
-    if found.chosen.fits or only_points:
-        return found
-    # No exact method fits. At equal size landmarks are closer than features, and say how close.
+        plan = plan.with_estimate(primal, bases.Columns(), primal.fits and faster)
+    if plan.method == costs.COLUMNS:
+        return plan
+    many = task.most_points is not None and work.n > task.most_points and basis == "auto"
+    unfit = bool(refusal) or many or not plan.chosen.fits
     small = costs.landmarks(work, speeds)
-    return replace(found, chosen=small, reason=NONE) if small.fits else found
-
-
-def choose_basis(task: "FitTask") -> bases.BasisRecipe:
-    """The basis asked for; "auto" is all points, or columns or a Fourier grid where faster."""
-    if isinstance(task.basis, bases.BasisRecipe):
-        return task.basis
-    recipe = recipe_of(task.decision)
-    if isinstance(recipe, bases.Landmarks):
-        work = task.decision.workload
-        tell(
+    gridded = "fourier" in may_take and _has_range(task)
+    if gridded and (unfit or listing or plan.chosen.seconds >= SECONDS_SAVED):
+        grid = costs.fourier(work, task.kernel, ranges_of(task.array), task.engine)
+        exact = small if many else plan.chosen
+        gain = 0.0 if many else SECONDS_SAVED
+        times = 1.0 if many else TIMES_FASTER
+        enough = exact.seconds >= max(times * grid.seconds, gain + grid.seconds)
+        taken = grid.fits and (enough or (unfit and not many))
+        plan = plan.with_estimate(grid, automatic_grid(), taken)
+    if plan.method == costs.FOURIER or not unfit or basis != "auto":
+        return plan
+    if not ("landmarks" in task.candidates and (small.fits or refusal or many)):
+        return plan
+    # At equal size landmarks are closer than features, and say how close.
+    reason, warning = NONE, ""
+    if refusal:
+        reason, plan = f"landmarks: {refusal}", replace(plan, estimates=())
+    elif many:
+        reason = f"more than {task.most_points:,} rows, of which landmarks tell enough"
+    if not many:
+        warning = (
             f"No exact method fits memory={format_bytes(work.memory)} for {work.n:,} rows and "
             f"{work.r:,} components. Landmarks are taken, and `certificate_` says how far from "
             "exact they are: raise memory, or ask for them with basis='landmarks'."
         )
-    return recipe
+    small = replace(small, fits=True)
+    return replace(
+        plan,
+        estimates=plan.estimates or (small,),
+        chosen=small,
+        reason=reason,
+        basis=bases.Landmarks(),
+        warning=warning,
+        left_to_us=True,
+    )
 
 
-def recipe_of(decision: Plan) -> bases.BasisRecipe:
-    """The basis that a decision of "auto" is for."""
-    kinds = {
-        costs.COLUMNS: bases.Columns,
-        costs.FOURIER: automatic_grid,
-        costs.LANDMARKS: bases.Landmarks,
-    }
-    return kinds.get(decision.method, bases.AllPoints)()
+def _of_built(task: "FitTask", problem: Any, r: int | None) -> Plan:
+    """The plan of a small problem, whose size is known."""
+    solver, d, own, size = task.solver, task.rows.shape[1], problem.basis, problem.size
+    r, auto = r or size, task.basis == "auto"
+    is_given = isinstance(solver, solvers.Solver)
+    is_grid = isinstance(own, bases.FourierBasis)
+    work = workload(problem.count, d, r, task.tol, own.kernel, task.engine)
+    speeds = costs.Speeds.typical(d, task.engine.where, own.kernel)
+    if not is_given:
+        small = costs.small_problem(work, speeds, size).solver
+        solver = costs.grid_solver(size, r) if is_grid else small
+    left_to_us = not is_given and not is_grid
+    if auto and not own.spans_data:
+        plan = replace(choose(task), workload=work, left_to_us=left_to_us)
+        return replace(plan, chosen=replace(plan.chosen, solver=solver, fits=True))
+    noun = own.noun
+    if is_grid:
+        extent = np.diff(own.frequencies.box, axis=1)[:, 0] + own.frequencies.room
+        chosen = costs.fourier(work, own.kernel, extent, own.engine, own.tol, everywhere=False)
+    elif isinstance(own, bases.ColumnBasis):
+        chosen = costs.columns(work, own.kernel, speeds)
+    else:
+        chosen, noun = costs.reduced(work, size, solver, task.basis, speeds), "basis vectors"
+    reason = f"asked for by basis, with {size:,} {noun}"
+    chosen = replace(chosen, solver=solver, fits=True)
+    return Plan(work, (chosen,), chosen, reason, left_to_us, task.basis)
+
+
+def estimate_reduced(task: "FitTask", basis: bases.Basis) -> costs.Estimate:
+    """What a fit in a small basis costs, before its pass over all rows."""
+    work = work_of(task)
+    speeds = costs.Speeds.typical(work.d, work.device, basis.kernel)
+    return costs.reduced(work, basis.size, task.solver, task.basis, speeds)
+
+
+def _has_range(task: "FitTask") -> bool:
+    """Whether the range of all rows, which a Fourier grid needs, is at hand."""
+    few = task.array is not None and task.rows.shape[1] <= MOST_COLUMNS
+    return few and not is_sparse(task.array) and task.n_components is not None
+
+
+def ranges_of(X: Any) -> np.ndarray:
+    """The range of every column, (d,)."""
+    return np.diff(row_range(X), axis=1)[:, 0]
 
 
 def measured(plan: Plan, kernel: Kernel, X: Any, engine: TiledEngine) -> Plan:
     """The plan with the seconds of this machine in place of those of a typical one.
 
-    All in the ratio of the best method on all points, so that they say what was decided by.
+    All times are scaled by one factor, so the ranking does not change.
     """
-    best = choose(plan.workload, speeds=costs.Speeds.typical(plan.workload.d, kernel=kernel)).chosen
+    best = exact_plan(
+        plan.workload, "auto", costs.Speeds.typical(plan.workload.d, kernel=kernel)
+    ).chosen
     here = exact_estimates(plan.workload, costs.Speeds.measured(kernel, X, engine))
     pace = _named(here, best.method).seconds / best.seconds
     estimates = tuple(replace(e, seconds=pace * e.seconds) for e in plan.estimates)
@@ -332,92 +347,33 @@ def automatic_grid() -> bases.FourierGrid:
     return bases.FourierGrid(tol=costs.AUTO_TOL, margin="all")
 
 
-def solve(problem: Any, task: "FitTask") -> tuple[solvers.Eigenpairs, Plan]:
+def solve(problem: Any, plan: Plan, task: "FitTask") -> tuple[solvers.Eigenpairs, Plan]:
     """Canonical eigenpairs, as many as asked for or as hold the share of variance; the plan."""
-    asked, solver = task.n_components, task.solver
+    asked = task.n_components
     share = None if asked is None or isinstance(asked, Integral) else float(asked)
-    if problem.basis.spans_data and isinstance(solver, solvers.Solver) and not solver.keeps_tiles:
-        problem.basis.keep_nothing()
     r: int = FIRST_COMPONENTS if share else asked or problem.size  # type: ignore[assignment]
     while True:
         r = min(r, problem.size)
-        plan = task.advised(plan_of(problem, r, task).capped(task.max_iter))
-        stoppable = task.progress.callback is not None
-        pairs, plan = follow(plan, problem, task.engine, task.rng, task.progress, not stoppable)
-        pairs = solvers.canonical(pairs, "f" if task.single else "d", problem.slack)
-        if share is None or r == problem.size or pairs.values.sum() >= share * problem.total:
+        if plan.chosen.solver is None or r != plan.workload.r or problem.size != plan.workload.n:
+            plan = choose(task, r, problem)
+        pairs, plan = follow(plan.capped(task.max_iter), problem, task)
+        pairs = problem.canonical(pairs, "f" if task.is_single else "d")
+        wanted = r if share is None else problem.count_holding(pairs.values, share)
+        if wanted <= len(pairs.values) or r == problem.size:
             break
         r *= 2
-    if share:
-        pairs = pairs.leading(1 + int(np.sum(np.cumsum(pairs.values) < share * problem.total)))
+    pairs = pairs.leading(wanted)
     if task.drops_zeros or asked is None:
         pairs = pairs.leading(int(np.sum(pairs.values > 0)))
-    return pairs, problem.basis.explained(plan) if problem.basis.spans_data else plan
+    return pairs, plan
 
 
-def plan_of(problem: Any, r: int, task: "FitTask") -> Plan:
-    """The plan of an eigenproblem that was built, with the solver asked for or the fastest."""
-    solver, d, own, size = task.solver, task.rows.shape[1], problem.basis, problem.size
-    given, auto = isinstance(solver, solvers.Solver), task.asked_basis == "auto"
-    speeds = costs.Speeds.typical(d, task.engine.where, own.kernel)
-    if own.spans_data and size == problem.count:
-        if auto and not given and r == task.decision.workload.r:
-            return task.decision
-        return choose(replace(work_of(task), r=r), solver, speeds=speeds)
-    work = workload(problem.count, d, r, task.tol, own.kernel, task.engine)
-    is_grid = isinstance(own, bases.FourierBasis)
-    if not given:
-        solver = (
-            costs.grid_solver(size, r)
-            if is_grid
-            else costs.small_problem(work, speeds, size).solver
-        )
-    if auto and not own.spans_data:
-        plan = replace(task.decision, workload=work, left_to_us=not given and not is_grid)
-        return replace(plan, chosen=replace(plan.chosen, solver=solver, fits=True))
-    if is_grid:
-        extent = np.diff(own.frequencies.box, axis=1)[:, 0] + own.frequencies.room
-        chosen = costs.fourier(work, own.kernel, extent, own.engine, own.tol, everywhere=False)
-    elif isinstance(own, bases.ColumnBasis):
-        chosen = costs.columns(work, own.kernel, speeds)
-    else:
-        return choose(replace(work, n=size), solver, task.asked_basis, problem.count, speeds)
-    reason = f"asked for by basis, with {size:,} {own.noun}"
-    chosen = replace(chosen, solver=solver, fits=True)
-    return Plan(work, (chosen,), chosen, reason, left_to_us=not given and not is_grid)
-
-
-def choose(
-    work: costs.Workload,
-    solver: Any = "auto",
-    basis: Any = "points",
-    rows: int | None = None,
-    speeds: costs.Speeds | None = None,
-) -> Plan:
-    """The plan of a fit: the fastest solver within the budget, or the one asked for.
-
-    Parameters
-    ----------
-    work : Workload
-        Its n is the size of the eigenproblem.
-    solver : "auto" or Solver
-    basis : str or BasisRecipe
-        What was asked for, for the reason given.
-    rows : int or None
-        Rows of the data, where the eigenproblem is smaller than they are.
-    speeds : Speeds or None
-    """
-    speeds = speeds or costs.Speeds.typical(work.d, work.device)
-    given = isinstance(solver, solvers.Solver)
-    if (rows is not None and rows != work.n) or basis not in ("auto", "points"):
-        m, work = work.n, replace(work, n=rows or work.n)
-        chosen = costs.reduced(work, m, solver, basis, speeds)
-        reason = f"asked for by basis, with {m} basis vectors"
-        return Plan(work, (chosen,), chosen, reason, left_to_us=not given)
+def exact_plan(work: costs.Workload, solver: Any, speeds: costs.Speeds) -> Plan:
+    """The fastest solver for all points within the budget, or the one asked for."""
     estimates = exact_estimates(work, speeds)
-    if given:
+    if isinstance(solver, solvers.Solver):
         chosen = _with_settings(work, estimates, solver, speeds)
-        return Plan(work, estimates, chosen, "asked for by eigen_solver")
+        return Plan(work, estimates, chosen, "asked for by eigen_solver", basis=bases.AllPoints())
     possible = [e for e in estimates if e.fits]
     best = min(possible, key=lambda e: e.seconds, default=None)
     if best is None:
@@ -428,9 +384,9 @@ def choose(
     reason = _why(best, possible)
     if not isinstance(best.solver, solvers.Dense):
         # A recipe of its own: what somebody changes in it stays with this fit.
-        own = replace(best, solver=copy(best.solver))
-        estimates, best = tuple(own if e is best else e for e in estimates), own
-    return Plan(work, estimates, best, reason, left_to_us=True)
+        copied = replace(best, solver=copy(best.solver))
+        estimates, best = tuple(copied if e is best else e for e in estimates), copied
+    return Plan(work, estimates, best, reason, left_to_us=True, basis=bases.AllPoints())
 
 
 @lru_cache(maxsize=64)
@@ -500,58 +456,31 @@ def check_budget(plan: Plan) -> None:
     )
 
 
-@dataclass
-class Eigenproblem:
-    """An operator alone."""
-
-    operator: Any
-
-    @property
-    def size(self) -> int:
-        """Number of eigenpairs there can be."""
-        return self.operator.shape[0]
-
-    def is_zero(self) -> bool:
-        """Not known of an operator alone."""
-        return False
-
-
-def solve_planned(problem, work: costs.Workload, rng, engine, progress, solver="auto", rows=None):
-    """Eigenpairs of ``problem.operator`` by the cheapest solver, and the plan that chose it.
-
-    Parameters
-    ----------
-    problem : object with ``operator``, ``size`` and ``is_zero()``
-    work : Workload
-        Its n is the size of the eigenproblem.
-    rows : int or None
-        Rows of the data, where the eigenproblem is smaller.
-    """
-    basis = "points" if rows is None else "landmarks"
-    return follow(choose(work, solver, basis, rows), problem, engine, rng, progress)
-
-
-def follow(plan: Plan, problem, engine, rng, progress, may_fall_back=True):
+def follow(plan: Plan, problem: Any, task: "FitTask") -> tuple[solvers.Eigenpairs, Plan]:
     """Eigenpairs by the plan's solver, and the plan as it was carried out.
 
     An iterative solver that has not converged gives way to LAPACK where that was left to us
     and fits the budget. Where that takes long it says so before, or keeps what is near enough
-    to what was asked for. Without `may_fall_back`, since somebody may have stopped it, what it
-    has found is the result; a solver that has found too little gives way all the same.
+    to what was asked for. With a callback, which may have stopped it, its pairs are the result; a
+    solver that has found too little gives way all the same.
     """
     check_budget(plan)
-    solver, work, lapack = plan.solver, plan.workload, plan.fallback()
+    solver, work, lapack, progress = plan.solver, plan.workload, plan.fallback(), task.progress
     if problem.is_zero():
         return solvers.no_variance(problem.size, work.r), plan
     progress.foresee(plan.chosen.seconds, plan.advice)
-    problem.operator.reserve(plan.chosen.vectors)
-    operator, unit = in_ordinary_units(problem.operator)
     # LAPACK on matrices up to this size is faster with one BLAS thread: several wait for
     # each other, for seconds when another process holds a core.
     many = isinstance(solver, solvers.Dense) and problem.size > 1500
+    settings = {"keeps_tiles": solver.keeps_tiles, "forms_matrix": solver.reads_rows}
     try:
-        with nullcontext() if many else engine.single_blas():
-            pairs = solver.solve(operator, work.r, rng, work.tol, progress.report).scaled(unit)
+        with (
+            problem.session(plan.chosen.vectors, task.checkpoint, **settings) as operator,
+            nullcontext() if many else task.engine.single_blas(),
+        ):
+            operator, unit = in_ordinary_units(operator)
+            pairs = solver.solve(operator, work.r, task.rng, work.tol, progress.report)
+            pairs = pairs.scaled(unit)
     except NoConvergence:
         if lapack is None:
             raise
@@ -560,7 +489,7 @@ def follow(plan: Plan, problem, engine, rng, progress, may_fall_back=True):
         share = residual_share(pairs)
         # Near enough to be kept with a warning: eigenvalues are then right to about 12 digits.
         near = share <= 1e-6 and lapack is not None and lapack.seconds > SOON
-        if pairs.converged or lapack is None or near or not may_fall_back:
+        if pairs.converged or lapack is None or near or progress.callback is not None:
             return pairs, plan
         reached = f"had reached a residual of {share:.1e} after {pairs.n_passes} passes"
     if lapack.seconds > SOON:
@@ -569,8 +498,7 @@ def follow(plan: Plan, problem, engine, rng, progress, may_fall_back=True):
             f"{format_seconds(lapack.seconds)}. A larger tol, or basis='landmarks', avoids it."
         )
     reason = f"dense: {plan.method} {reached}"
-    plan = replace(plan, chosen=lapack, reason=reason, left_to_us=False)
-    return follow(plan, problem, engine, rng, progress)
+    return follow(replace(plan, chosen=lapack, reason=reason, left_to_us=False), problem, task)
 
 
 def residual_share(pairs) -> float:
@@ -611,16 +539,16 @@ def warn_unconverged(pairs, tol):
         )
 
 
-def warn_of_result(problem, result, plan: Plan, task: "FitTask", limit: str) -> None:
-    """Say what the user may not expect of the result; `limit` is what bounds the components."""
-    asked, size, certificate = task.n_components, problem.size, result.certificate
+def warn_of_result(result, plan: Plan, task: "FitTask", limit: str) -> None:
+    """Warn of fewer components than asked for, by the name of the limit, and of no convergence."""
+    asked, size, certificate = task.n_components, result.problem.size, result.certificate
     if isinstance(asked, Integral) and asked > size:
-        kept = result.expansion.n_components
-        tell(f"n_components={asked} is more than {limit}={size}: {kept} are kept.")
+        count = result.expansion.n_components
+        tell(f"n_components={asked} is more than {limit}={size}: {count} are kept.")
     residual, solver, passes = certificate.relative_residual, plan.solver, certificate.n_passes
     by_passes = solver.ends_by_passes and task.tol == 0
     cut = task.max_iter is not None and passes >= task.max_iter
-    # Of a given number of passes a result that is not rough will do.
+    # With a fixed number of passes, accept residuals up to 3e-2.
     enough = by_passes and residual is not None and residual <= 3e-2 and not cut
     if certificate.converged or enough or task.progress.stopped:
         return

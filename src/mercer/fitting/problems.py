@@ -6,6 +6,8 @@ its features.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,7 +21,7 @@ from ..compute.arrays import Array, dtype_name
 from ..compute.linalg import peak_signs, self_product
 from ..kernels.base import check_values
 from ..operators import CenteredGram, DenseOperator, ToeplitzCovariance
-from ..solvers import Eigenpairs
+from ..solvers import Eigenpairs, canonical
 from ..solvers.base import Rounding
 from .certificate import (
     INDEFINITE_SHARE,
@@ -65,6 +67,8 @@ class Result:
     certificate : Certificate
     pairs : Eigenpairs
         Canonical; with all points as the basis their vectors are those of the rows.
+    problem : Problem
+        Whose result it is.
     vectors : array of shape (n, r) or None
         Eigenvectors of the rows, where they are known.
     """
@@ -72,6 +76,7 @@ class Result:
     expansion: KernelExpansion
     certificate: Certificate
     pairs: Eigenpairs
+    problem: Any
     vectors: Any = None
 
 
@@ -121,9 +126,25 @@ class Problem(ABC):
         """Whether there is known to be nothing to decompose."""
         return False
 
+    @contextmanager
+    def session(self, reserve: int = 0, checkpoint: Any = None, **settings: bool) -> Iterator[Any]:
+        """The operator with room for a solver's work; parameters as of `GramBasis.session`."""
+        yield self.operator
+
+    def canonical(self, pairs: Eigenpairs, precision: str = "d") -> Eigenpairs:
+        """Pairs in order, with rounding of eigenvalues clipped to zero."""
+        return canonical(pairs, precision, self.slack)
+
+    def count_holding(self, values: np.ndarray, share: float) -> int:
+        """How many leading components hold a share of the total; one more than there are if none.
+
+        `values` are the leading eigenvalues.
+        """
+        return 1 + int(np.sum(np.cumsum(values) < share * self.total))
+
     @abstractmethod
-    def result(self, pairs: Eigenpairs) -> Result:
-        """What canonical eigenpairs of the operator become."""
+    def result(self, pairs: Eigenpairs) -> Any:
+        """What canonical eigenpairs of the operator become; may be asked for again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,23 +158,29 @@ class GramProblem(Problem):
     ----------
     weights : array of shape (n,) or None
         How often each row counts.
-    kept : GramBasis or None
-        The same Gram matrix in memory, where it is.
     """
 
     basis: GramBasis
     center: bool = True
     weights: Array | None = None
-    kept: GramBasis | None = None
 
     @cached_property
     def operator(self) -> Any:
         """H K H, or as of rows that are repeated by their weights."""
-        basis = self.basis if self.kept is None else self.kept
+        return self._operator(self.basis)
+
+    def _operator(self, basis: GramBasis) -> CenteredGram:
         weights = None if self.weights is None else np.asarray(self.weights, dtype=float)
         operator = CenteredGram(basis, self.center, weights)
-        operator.definite = self.basis.kernel.definite  # a kept matrix does not know its kernel
+        operator.definite = self.basis.kernel.definite  # a formed matrix does not know its kernel
         return operator
+
+    @contextmanager
+    def session(self, reserve: int = 0, checkpoint: Any = None, **settings: bool) -> Iterator[Any]:
+        with self.basis.session(reserve, checkpoint, **settings) as gram:
+            operator = self._operator(gram)
+            yield operator
+        self.operator.learn_from(operator)
 
     @property
     def count(self) -> int:
@@ -190,10 +217,7 @@ class GramProblem(Problem):
         return max(self.scale, self.weight * self.basis.entry_size())
 
     def result(self, pairs: Eigenpairs) -> Result:
-        """The expansion over all points; vectors as if rows were repeated by their weights.
-
-        Tiles and other work arrays are let go.
-        """
+        """The expansion over all points; vectors as if rows were repeated by their weights."""
         if self.weights is not None:
             V = pairs.vectors / on_device_of(self.operator.weights**0.5, pairs.vectors)[:, None]
             pairs = replace(pairs, vectors=V * on_device_of(peak_signs(to_numpy(V)), V))
@@ -206,9 +230,7 @@ class GramProblem(Problem):
             definite=self.basis.kernel.definite,
             projection=self._projection(),
         )
-        expansion = self.expand(pairs)
-        self.basis.release()
-        return Result(expansion, certificate, pairs, vectors=pairs.vectors)
+        return Result(self.expand(pairs), certificate, pairs, self, vectors=pairs.vectors)
 
     def _projection(self) -> float:
         """What rounding changes where rows are projected: those in single precision in theirs."""
@@ -374,7 +396,7 @@ class ReducedProblem(Problem):
         return None if self.sample is None else judge(self)
 
     def result(self, pairs: Eigenpairs) -> Result:
-        return Result(self.expand(pairs), self.certificate(pairs), pairs)
+        return Result(self.expand(pairs), self.certificate(pairs), pairs, self)
 
     def expand(self, pairs: Eigenpairs) -> KernelExpansion:
         """The mean and the directions along `vectors`, in coordinates."""
@@ -442,7 +464,7 @@ class ColumnProblem(ReducedProblem):
             signs = peak_signs(S)
             expansion = expansion.stretched(signs)
             S *= signs / np.sqrt(np.where(pairs.values > 0, pairs.values, 1.0))
-        return Result(expansion, self.certificate(pairs), pairs, vectors=S)
+        return Result(expansion, self.certificate(pairs), pairs, self, vectors=S)
 
     def certificate(self, pairs: Eigenpairs) -> Certificate:
         # A vector is its scores over sqrt(l), and their rounding is that of the largest.
@@ -509,7 +531,7 @@ class FourierProblem(Problem):
         rounding = Rounding(slack, slack, 2 * (slack * self.scale) ** 0.5)
         off = {"above": n * grid.alias, "below": n * (grid.cut + grid.alias / 2)}
         certificate = certify(pairs, self.size, self.total, (rounding,), definite=True, **off)
-        return Result(self.expand(pairs), certificate, pairs)
+        return Result(self.expand(pairs), certificate, pairs, self)
 
 
 def roundings_of(

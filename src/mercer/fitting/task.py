@@ -1,4 +1,4 @@
-"""The task of a fit, and the eigenproblem that is built for it, for all kinds of rows."""
+"""The task of a fit, and the problem that is built for it, for all kinds of rows."""
 
 import time
 from collections.abc import Callable
@@ -17,8 +17,8 @@ from ..compute import TiledEngine, format_bytes, is_sparse
 from ..exceptions import tell
 from ..kernels import Kernel
 from .checkpoint import Checkpoint
-from .choosing import Plan, decide, format_seconds, measured, recipe_of, solve, work_of
-from .costs import Speeds, landmarks, reduced
+from .choosing import Plan, choose, estimate_reduced, format_seconds, measured, solve
+from .costs import Speeds, landmarks
 from .functions import RangeOf, SurveyOf, Together, TrigonometricOf
 from .moments import MomentsOf
 from .problems import ColumnProblem, FourierProblem, GramProblem, Problem, ReducedProblem
@@ -56,6 +56,8 @@ class FitTask:
     engine : TiledEngine
     rng : numpy.random.Generator
     progress : PassBar
+    pose : callable
+        ``pose(task, basis)`` is the `Problem` of these rows in a basis: what is asked of them.
     weights : array of shape (n,) or None
         How often each row counts.
     center : bool
@@ -63,23 +65,13 @@ class FitTask:
         Residual to reach, as a share of the first eigenvalue.
     max_iter : int or None
         Passes of an iterative solver at most.
-    single : bool
-        Whether results are of single precision.
     drops_zeros : bool
         Whether components with an eigenvalue of zero are dropped.
     checkpoint : Checkpoint or None
-    check_basis : callable
-        ``check_basis(basis)`` raises before the work where what follows the fit could not be done.
-    moments_of : callable
-        ``moments_of(basis, whitening, weights=...)``: the row function whose sum are the moments.
-    asked_basis : str or BasisRecipe
-        What `basis` was asked for, for the words of the plan.
-    only_points : bool
-        Whether "auto" takes nothing but all points.
-    grid_serves : bool
-        Whether "auto" may take a Fourier grid, which has pre-images by regression only.
-    refusal : str
-        Why all points cannot be the basis, where they cannot.
+    candidates : set of str
+        Bases beside all points that "auto" may take: "columns", "fourier", "landmarks".
+    most_points : int or None
+        Rows up to which "auto" takes all points, for methods that have no use for more precision.
     pilot : array
         Rows in memory that the basis and the width of the kernel are chosen from: all of them, or
         a sample and the row of largest norm. Two rows of zeros where nothing depends on them.
@@ -98,19 +90,15 @@ class FitTask:
     engine: TiledEngine
     rng: np.random.Generator
     progress: Any
+    pose: Callable[["FitTask", Any], Any]
     weights: np.ndarray | None = None
     center: bool = True
     tol: float = 0.0
     max_iter: int | None = None
-    single: bool = False
     drops_zeros: bool = False
     checkpoint: Checkpoint | None = None
-    check_basis: Callable[[Any], Any] = lambda basis: None
-    moments_of: Callable[..., MomentsOf] = MomentsOf
-    asked_basis: Any = "auto"
-    only_points: bool = False
-    grid_serves: bool = True
-    refusal: str = ""
+    candidates: frozenset[str] = frozenset(("columns", "fourier", "landmarks"))
+    most_points: int | None = None
     pilot: Any = None
     model_rows: Any = None
     pilot_seed: int | None = None
@@ -122,63 +110,37 @@ class FitTask:
             return self.pilot_seed
         return int(self.rng.spawn(1)[0].integers(2**62))
 
-    @cached_property
-    def decision(self) -> Plan:
-        """What "auto" takes."""
-        return decide(self)
+    @property
+    def is_single(self) -> bool:
+        """Whether results are of single precision."""
+        return self.rows.dtype == np.float32
 
     @property
     def count_asked(self) -> int | None:
         """The number of components, where it is asked for as such."""
         return int(self.n_components) if isinstance(self.n_components, Integral) else None
 
-    def advised(self, plan: Plan) -> Plan:
-        """The plan; that of a long fit with seconds of this machine and with landmarks beside it.
-
-        Landmarks that would take a hundredth of the time are tried, to say how close they come.
-        """
-        if self.array is None or self.only_points or not plan.chosen.seconds > LONG:
-            return plan
-        here, engine = self.engine.where, self.engine
-        quick = landmarks(plan.workload, Speeds.typical(self.rows.shape[1], here, self.kernel))
-        if here == "cpu":
-            plan = measured(plan, self.kernel, self.pilot[:MEASURED_ROWS], engine)
-        if quick.fits and quick.seconds < plan.chosen.seconds / 100:
-            own = {"rng": np.random.default_rng(0), "progress": type(self.progress)()}
-            own |= {"basis": bases.Landmarks(), "solver": "auto", "asked_basis": "landmarks"}
-            task = replace(self, checkpoint=None, max_iter=None, **own)
-            start = time.perf_counter()
-            problem = build_problem(task, task.basis)
-            found = problem.result(solve(problem, task)[0]).certificate
-            width = found.widest if found.confidence is None else found.likely_widest
-            words = f"with eigenvalues certified to {width:.1e} of the first one"
-            quick = replace(quick, seconds=time.perf_counter() - start, certified=words)
-        return replace(plan, estimates=(*plan.estimates, quick))
-
     def with_pilot(self, make_kernel: Callable[[Any], Kernel]) -> "FitTask":
         """With its pilot, and the kernel with the numbers that ``make_kernel(X)`` gives it."""
-        rows, (n, d), basis = self.rows, self.rows.shape, self.basis
+        rows, (n, d) = self.rows, self.rows.shape
         if self.array is not None:
             return replace(self, pilot=rows.placed, kernel=make_kernel(rows.placed))
-        if isinstance(basis, str):
-            basis = recipe_of(self.decision)
+        basis = choose(self).basis
         looking: dict = {"title": "looking at rows", "again": True, "checkpoint": self.checkpoint}
-        kept, wanted = None, basis.rows_wanted(n, self.count_asked)
+        sampled, wanted = None, basis.rows_wanted(n, self.count_asked)
         # A cluster checks its rows in this pass.
         if wanted or isinstance(basis, bases.AllPoints) or isinstance(self.kernel.gamma, str):
             size = min(max(wanted, MODEL_ROWS), self._pilot_room(basis, d))
             seen = rows.sum(SurveyOf(size, self.seed), **looking)
             pilot = seen.pilot
             most = model_rows(pilot, self.engine.memory)
-            kept = seen.sample.leading(most).rows if size >= most else None
+            sampled = seen.sample.leading(most).rows if size >= most else None
         else:
             blank = np.zeros((2, d), rows.dtype)
             pilot = basis.stand_in(sparse.csr_matrix(blank) if rows.sparse else blank)
         measured = rows.sum(RangeOf(), **looking).bounds.T if self.kernel.needs_range else pilot
         kernel = make_kernel(measured)
-        return replace(
-            self, basis=basis, kernel=kernel, pilot=pilot, model_rows=kept, pilot_seed=self.seed
-        )
+        return replace(self, kernel=kernel, pilot=pilot, model_rows=sampled, pilot_seed=self.seed)
 
     def _pilot_room(self, recipe: bases.BasisRecipe, d: int) -> int:
         """Rows whose Gram matrix fits the budget."""
@@ -201,25 +163,35 @@ def model_rows(X: Any, memory: int) -> int:
     return MODEL_ROWS if is_sparse(X) else min(MODEL_ROWS, max(64, room))
 
 
-def build_problem(task: FitTask, recipe: bases.BasisRecipe) -> Problem:
-    """The n x n problem of all points, or the m x m problem of a small basis."""
-    kernel, r = task.kernel, task.count_asked
+def build_problem(task: FitTask, plan: Plan) -> Problem:
+    """The problem of all points, or of a small basis after a pass over all rows."""
+    kernel, r, recipe = task.kernel, task.count_asked, plan.basis
     if task.center and isinstance(recipe, bases.AllPoints | bases.Landmarks):
         kernel = kernel.recentered(task.pilot)
     if isinstance(recipe, bases.AllPoints):
-        basis = task.rows.gram(kernel, task.engine, r)
-        basis.keep_in(task.checkpoint)
-        task.check_basis(basis)
-        return GramProblem(basis, task.center, task.weights)
+        points = task.rows.as_basis(kernel, task.engine, r)
+        if isinstance(points, str):
+            raise ValueError(
+                f"basis='points' cannot be used: {points}. Raise memory, or use basis='landmarks'."
+            )
+        return task.pose(task, points)
+    if plan.warning:
+        tell(plan.warning)
     recipe = recipe.settled(task.rows.shape[0], r)
     if recipe.needs_range and task.array is None:
         box = task.rows.sum(RangeOf(), "looking at rows", again=True, checkpoint=task.checkpoint)
         recipe = recipe.with_range(box.bounds)
+
+    def build(recipe):
+        return task.pose(
+            task, recipe.build(kernel, task.engine.place(task.pilot), task.engine, task.rng, r)
+        )
+
     if recipe.error is None:
-        return small_problem(task, recipe, kernel)
+        return build(recipe)
 
     def attempt(sized):
-        problem: Any = small_problem(task, sized, kernel)
+        problem: Any = build(sized)
         lost = problem.moments.lost_energy / max(problem.moments.energy, np.finfo(float).tiny)
         return problem, problem.basis.size, lost
 
@@ -235,44 +207,78 @@ def build_problem(task: FitTask, recipe: bases.BasisRecipe) -> Problem:
     return problem
 
 
-def small_problem(task: FitTask, recipe: bases.BasisRecipe, kernel: Kernel) -> Problem:
-    """The m x m problem of a basis that is built from the pilot, after one pass over all rows."""
-    engine, weights = task.engine, task.weights
-    basis = recipe.build(kernel, engine.place(task.pilot), engine, task.rng, task.count_asked)
-    task.check_basis(basis)
-    n_rows = None if weights is None else len(weights)
+def components_problem(
+    task: FitTask, basis: bases.Basis, moments_of: Callable[..., MomentsOf] = MomentsOf
+) -> Problem:
+    """Kernel PCA in a basis; of a small one after a pass over all rows.
+
+    ``moments_of(basis, whitening, weights=...)`` is the row function whose sum are the moments.
+    """
+    if isinstance(basis, bases.GramBasis):
+        return GramProblem(basis, task.center, task.weights)
+    engine, weights, n_rows = task.engine, task.weights, task.rows.shape[0]
+    n_weights = None if weights is None else len(weights)
     if isinstance(basis, bases.FourierBasis):
-        (sums,), kept = one_pass(task, TrigonometricOf(basis, weights=weights))
-        return FourierProblem(basis, sums, task.center, n_rows, kept)
+        (sums,), sample = one_pass(task, TrigonometricOf(basis, weights=weights))
+        return FourierProblem(basis, sums, task.center, n_weights, sample)
     check_moments(basis.size, basis.noun, engine)
     if isinstance(basis, bases.ColumnBasis):
-        function = task.moments_of(basis, bases.Whitening(basis.size), weights=weights)
-        (sums,), kept = one_pass(task, function)
-        moments, X = function.finished(sums), task.array if type(function) is MomentsOf else None
-        given = basis, function.whitening, moments, task.center
-        return ColumnProblem(*given, n_rows=n_rows, model_rows=kept, X=X)
-    if task.rows.shape[0] is not None:
-        work = work_of(task)
-        speeds = Speeds.typical(work.d, work.device, kernel)
-        seconds = reduced(work, basis.size, task.solver, recipe, speeds).seconds
-        words = f"{basis.size:,} {basis.noun}, about {format_seconds(seconds)} for {work.n:,} rows."
-        task.progress.foresee(seconds, words)
-    whitening = bases.choose_whitening(basis, task.pilot, task.rows.shape[0])
-    function = task.moments_of(basis, whitening, weights=weights)
-    moments, judges, kept = witnessed(task, function)
+        function = moments_of(basis, bases.Whitening(basis.size), weights=weights)
+        (sums,), sample = one_pass(task, function)
+        X = task.array if type(function) is MomentsOf else None
+        parts = basis, function.whitening, function.finished(sums), task.center
+        return ColumnProblem(*parts, n_rows=n_weights, model_rows=sample, X=X)
+    if n_rows is not None:
+        estimate = estimate_reduced(task, basis)
+        about = format_seconds(estimate.seconds)
+        words = f"{basis.size:,} {basis.noun}, about {about} for {n_rows:,} rows."
+        task.progress.foresee(estimate.seconds, words)
+    function = moments_of(basis, bases.choose_whitening(basis, task.pilot, n_rows), weights=weights)
+    moments, judges, sample = witnessed(task, function)
     exact, (n, d) = None, task.rows.shape
-    if task.array is not None and type(function) is MomentsOf and kernel.definite:
+    if task.array is not None and type(function) is MomentsOf and basis.kernel.definite:
         r = min(task.count_asked or basis.size, basis.size)
         if multiplies(n, d, basis.size, r, engine.memory):
-            gram = task.rows.gram(basis.kernel, engine, r)
-            gram.keep_nothing()
-            exact = GramProblem(gram, task.center, weights)
+            exact = GramProblem(task.rows.as_basis(basis.kernel, engine, r), task.center, weights)
     # What a uniform sample says holds for rows that count alike; a product with all says more.
     few = exact is None or (basis.exact_norms and n <= ALL_ROWS)
     if weights is not None or not few:
         judges = None
-    found = basis, whitening, moments, task.center, judges
-    return ReducedProblem(*found, task.seed, n_rows, kept, exact)
+    parts = basis, function.whitening, moments, task.center, judges
+    return ReducedProblem(*parts, task.seed, n_weights, sample, exact)
+
+
+def announced(plan: Plan, task: FitTask) -> Plan:
+    """The plan of a fit; that of a long one with seconds of this machine and a quicker way.
+
+    Landmarks that would take a hundredth of the time are tried, to say how close they come.
+    """
+    may_try = task.array is not None and "landmarks" in task.candidates
+    if not may_try or not plan.chosen.seconds > LONG:
+        return plan
+    where, engine = task.engine.where, task.engine
+    quick = landmarks(plan.workload, Speeds.typical(task.rows.shape[1], where, task.kernel))
+    if where == "cpu":
+        plan = measured(plan, task.kernel, task.pilot[:MEASURED_ROWS], engine)
+    if quick.fits and quick.seconds < plan.chosen.seconds / 100:
+        trial = replace(
+            task,
+            basis=bases.Landmarks(),
+            solver="auto",
+            checkpoint=None,
+            max_iter=None,
+            rng=np.random.default_rng(0),
+            progress=type(task.progress)(),
+        )
+        start = time.perf_counter()
+        chosen = choose(trial)
+        problem = build_problem(trial, chosen)
+        certificate = problem.result(solve(problem, chosen, trial)[0]).certificate
+        likely = certificate.confidence is not None
+        width = certificate.likely_widest if likely else certificate.widest
+        words = f"with eigenvalues certified to {width:.1e} of the first one"
+        quick = replace(quick, seconds=time.perf_counter() - start, certified=words)
+    return replace(plan, estimates=(*plan.estimates, quick))
 
 
 def witnessed(task: FitTask, function: MomentsOf) -> tuple[Any, Any, Any]:
@@ -282,28 +288,28 @@ def witnessed(task: FitTask, function: MomentsOf) -> tuple[Any, Any, Any]:
     if task.array is None:
         # No more than a fixed number, so that memory does not grow with the rows.
         size = min(size, SAMPLE_ROWS if (n or 0) > ALL_ROWS else ALL_ROWS)
-        (sums, seen), kept = one_pass(task, function, SurveyOf(size, task.seed ^ WITNESS))
+        (sums, seen), sample = one_pass(task, function, SurveyOf(size, task.seed ^ WITNESS))
         wanted = size if seen.count <= ALL_ROWS else min(size, SAMPLE_ROWS)
-        return function.finished(sums), seen.sample.leading(wanted).rows, kept
-    some = rows.placed
+        return function.finished(sums), seen.sample.leading(wanted).rows, sample
+    judges = rows.placed
     if n > size and function.basis.exact_norms:
-        some = some[sampled_numbers(n, size, task.seed ^ WITNESS)]
+        judges = judges[sampled_numbers(n, size, task.seed ^ WITNESS)]
     # Features are judged on pairs of rows, few of which are then looked at.
-    (sums,), kept = one_pass(task, function)
-    return function.finished(sums), some, kept
+    (sums,), sample = one_pass(task, function)
+    return function.finished(sums), judges, sample
 
 
 def one_pass(task: FitTask, *functions: Any) -> tuple[tuple, Any]:
     """The sums of row functions over all rows, and rows for the model to keep."""
-    kept, size = task.model_rows, model_rows(task.pilot, task.engine.memory)
+    sample, size = task.model_rows, model_rows(task.pilot, task.engine.memory)
     if task.array is not None:
-        kept = task.rows.sample(size, task.seed)
-    if kept is None:
+        sample = task.rows.sample(size, task.seed)
+    if sample is None:
         functions = (*functions, SurveyOf(size, task.seed))
     function = functions[0] if len(functions) == 1 else Together(functions)
-    found = task.rows.sum(function, "summing moments", checkpoint=task.checkpoint)
-    parts = (found,) if len(functions) == 1 else found.parts
-    if kept is None:
+    total = task.rows.sum(function, "summing moments", checkpoint=task.checkpoint)
+    parts = (total,) if len(functions) == 1 else total.parts
+    if sample is None:
         *parts, seen = parts
-        kept = seen.sample.rows
-    return tuple(parts), kept
+        sample = seen.sample.rows
+    return tuple(parts), sample

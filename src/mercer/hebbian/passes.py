@@ -315,7 +315,7 @@ class Hebbian(Solver):
     Schraudolph, Guenter & Vishwanathan (2007), Fast iterative kernel PCA.
     """
 
-    keeps_tiles, ends_by_passes, needs_definite = False, True, True
+    keeps_tiles, ends_by_passes, needs_definite, reads_rows = False, True, True, True
     _cap_name = "n_passes"
 
     gain: Any = "auto"

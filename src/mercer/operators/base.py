@@ -9,7 +9,6 @@ from scipy.linalg import eigh
 
 from ..compute import array_namespace, on_device_of
 from ..compute.arrays import Array
-from ..fitting.checkpoint import Progress
 
 # Landmarks for the start block: a few hundred bring the first Ritz values within percents, and cost
 # less than a tenth of one product for n above 10,000. Of few points a share, or the landmarks would
@@ -21,6 +20,33 @@ START_RCOND = 1e-7
 UNGUIDED = 2
 # Sizes of entries whose squares, and sums of them over any number of rows, are ordinary numbers.
 ORDINARY = (1e-100, 1e100)
+
+
+class Progress:
+    """How far a long step has come; without a checkpoint it begins at the start and notes nothing.
+
+    Attributes
+    ----------
+    header : dict
+        Of the state that was found; empty where there was none.
+    arrays : list
+        What belongs to it.
+    due : bool
+        Whether it is time to write.
+    """
+
+    header: dict
+    arrays: list
+
+    def __init__(self) -> None:
+        self.header, self.arrays = {}, []
+
+    @property
+    def due(self) -> bool:
+        return False
+
+    def write(self, header: dict, arrays: list) -> None:
+        return
 
 
 class SymmetricOperator(ABC):
@@ -74,16 +100,12 @@ class SymmetricOperator(ABC):
         return np.array([float(self.rows(slice(i, i + 1))[0, i]) for i in range(n)])
 
     def square(self) -> float | None:
-        """The sum of the squares of all eigenvalues, where products have met all entries."""
+        """The sum of the squares of all eigenvalues; None before the first product."""
         return None
 
     def magnitude(self) -> float:
         """The size of its entries, about; 1 where they are known to be harmless."""
         return 1.0
-
-    def reserve(self, size: int) -> None:
-        """Reserve `size` bytes of the budget for a solver's vectors; raises if too few are left."""
-        return
 
     def progress(self) -> Progress:
         """Where a pass over the rows of the operator writes how far it has come."""
@@ -155,9 +177,6 @@ class Multiple(SymmetricOperator):
 
     def diagonal(self) -> Array:
         return self.operator.diagonal() * self.factor
-
-    def reserve(self, size: int) -> None:
-        self.operator.reserve(size)
 
     def progress(self) -> Progress:
         return self.operator.progress()

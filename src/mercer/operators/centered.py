@@ -12,10 +12,9 @@ import numpy as np
 from ..bases import AllPoints, GramBasis
 from ..compute import TiledEngine, array_namespace, on_device_of, row_blocks, to_numpy
 from ..compute.arrays import Array
-from ..fitting.checkpoint import Progress
 from ..kernels import Linear, SquaredDistance
 from ..kernels.base import check_values
-from .base import SymmetricOperator, padded, sample_weights, start_sample
+from .base import Progress, SymmetricOperator, padded, sample_weights, start_sample
 
 # Rounding of the row means of a draft, as a share of the kernel's own size.
 DRAFT_ROUNDING = 1e-6
@@ -48,7 +47,6 @@ class CenteredGram(SymmetricOperator):
 
     def __init__(self, basis: GramBasis, center: bool = True, weights: np.ndarray | None = None):
         self.basis, self.center, self.weights = basis, center, weights
-        basis.weights = np.broadcast_to(1.0, basis.size) if weights is None else weights
         self.shape = (basis.size, basis.size)
         self.weight = float(basis.size) if weights is None else float(weights.sum())
         self.definite, self.even = basis.kernel.definite, weights is None
@@ -58,6 +56,8 @@ class CenteredGram(SymmetricOperator):
 
     def __matmul__(self, V):
         n, xp, root = self.shape[0], array_namespace(V), self._roots(V)
+        counts = np.broadcast_to(1.0, n) if self.weights is None else self.weights
+        self.basis.weights = counts
         Y = V if root is None else root[:, None] * V
         if not self.center:
             AV = self.basis.gram(Y)
@@ -177,12 +177,16 @@ class CenteredGram(SymmetricOperator):
         d = abs(self.basis.diagonal())
         return float((d if self.weights is None else self._roots(d) ** 2 * d).max())
 
-    def reserve(self, size: int) -> None:
-        self.basis.reserve(size)
-
     def progress(self) -> Progress:
-        kept = self.basis.checkpoint
-        return Progress() if kept is None else kept.next_stage("loop")
+        checkpoint = self.basis.checkpoint
+        return Progress() if checkpoint is None else checkpoint.next_stage("loop")
+
+    def learn_from(self, other: "CenteredGram") -> None:
+        """Take over the row means of the same operator in a session."""
+        if other._row_means is None and other._draft is not None and self.even:
+            other._row_means = other._draft._row_means
+            other.means_rounding = 0.0 if other._row_means is None else DRAFT_ROUNDING
+        self._row_means, self.means_rounding = other._row_means, other.means_rounding
 
     def to_dense(self) -> Array:
         """The matrix; the row means are taken on the way."""

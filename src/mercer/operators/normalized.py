@@ -42,9 +42,6 @@ class NormalizedGram(SymmetricOperator):
     def vectors(self, V: Array, rounded: bool = False) -> Array:
         return self.basis.engine.asarray(V)
 
-    def reserve(self, size: int) -> None:
-        self.basis.reserve(size)
-
     @property
     def draft(self) -> Any:
         """The operator over the basis's single-precision tiles, with degrees of its own."""

@@ -11,7 +11,7 @@ from ..fitting.sampling import sampled_numbers
 from ..kernels import Kernel, Precomputed
 from .base import Rows
 
-# Rows that tell one array from another.
+# Rows hashed to identify the data in a checkpoint.
 IDENTITY_ROWS = 256
 
 
@@ -53,8 +53,11 @@ class ArrayRows(Rows):
     def sum(
         self, function: Any, title: str = "rows", *, again: bool = False, checkpoint: Any = None
     ) -> Any:
-        """The function of the whole: engines cut it into blocks themselves."""
+        """The function of all rows at once: engines cut them into blocks themselves."""
         return function(self.placed, 0)
+
+    def _partial_sums(self, function, title, again, done, resumable):
+        yield function(self.placed, 0), {"complete": True}
 
     def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
         """The function of the whole, in the library of what the user passed."""
@@ -64,7 +67,7 @@ class ArrayRows(Rows):
             return BlockRows(self.array, self.memory).map(function, out, names)
         return restore(in_type(function(self.array, 0), self.dtype), self.original)
 
-    def gram(self, kernel: Kernel, engine: TiledEngine, n_components: int | None) -> GramBasis:
+    def as_basis(self, kernel: Kernel, engine: TiledEngine, n_components: int | None) -> GramBasis:
         """All points, or the matrix itself where it was given."""
         rows = engine.place(self.placed)
         if isinstance(kernel, Precomputed):

@@ -1,7 +1,12 @@
-"""The contract of rows: where the data are, and the only thing that knows it."""
+"""The contract of rows: where the data are, and the only thing that knows it.
+
+A new kind of rows answers these verbs in one file, joins `KINDS` in `mercer.rows` with one line,
+and is held by `check_rows` of the tests.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,17 +14,57 @@ import numpy as np
 from ..bases import GramBasis
 from ..compute import TiledEngine, stack_rows
 from ..compute.arrays import Array
+from ..files.base import listed
 from ..fitting.checkpoint import Checkpoint
 from ..fitting.expansion import OfExpansion
 from ..fitting.functions import CountOf, PickOf, SurveyOf
 from ..fitting.moments import RowFunction
+from ..fitting.partial_sums import pack, unpack
 from ..kernels import Kernel
+from ..operators.base import Progress
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What rows are opened with.
+
+    Attributes
+    ----------
+    memory : int, str or None
+        The budget.
+    n_jobs : int or None
+        Threads.
+    device : str or None
+        Where tasks of a cluster compute.
+    verbose : int
+    names : list of str or None
+        Columns that the model was fitted to, for new rows.
+    all_columns : str
+        What needs every column of a table, such as ``"kernel='gower'"``; empty where only columns
+        of numbers are read.
+    """
+
+    memory: Any = None
+    n_jobs: int | None = None
+    device: Any = None
+    verbose: int = 0
+    names: list[str] | None = None
+    all_columns: str = ""
+
+    def check_all_read(self, left_out: list[str], where: str, instead: str) -> None:
+        """Raise ValueError where columns are left out and all are needed."""
+        if left_out and self.all_columns:
+            raise ValueError(
+                f"{self.all_columns} compares categories of tables in memory as well as numbers, "
+                f"and {where} {listed(left_out)}. Pass {instead}."
+            )
 
 
 class Rows(ABC):
     """The rows of a fit or of a transform, wherever they are.
 
-    All of it are answers: weights, generator, budget and checkpoint belong to the task of a fit.
+    Read-only: nothing is set on rows from outside. Weights, generator, budget and checkpoint belong
+    to the task of a fit.
     """
 
     #: Names of the columns, where they have any.
@@ -37,7 +82,6 @@ class Rows(ABC):
     def dtype(self) -> np.dtype:
         """float32 where all numbers are, else float64."""
 
-    @abstractmethod
     def sum(
         self,
         function: RowFunction,
@@ -56,7 +100,33 @@ class Rows(ABC):
         again : bool
             Whether the rows will be read once more; ValueError where they cannot be.
         checkpoint : Checkpoint or None
-            Where the sum so far is left, so that a killed pass goes on.
+            Where the sum so far is written, so that a killed pass goes on.
+        """
+        stage = Progress() if checkpoint is None else checkpoint.next_stage("sum")
+        done = stage.header.get("done", {})
+        total = unpack(stage.header["total"], stage.arrays) if done else None
+
+        def write(done):
+            arrays: list = []
+            stage.write({"total": pack(total, arrays), "done": done}, arrays)
+
+        parts = self._partial_sums(function, title, again, done, checkpoint is not None)
+        for part, done in parts:
+            total = part if total is None else total + part
+            if stage.due:
+                write(done)
+        if checkpoint is not None and not done.get("complete"):
+            write(done | {"complete": True})
+        return total
+
+    @abstractmethod
+    def _partial_sums(
+        self, function: RowFunction, title: str, again: bool, done: dict, resumable: bool
+    ) -> Iterator[tuple[Any, dict]]:
+        """Sums of a function over parts of the rows, each with how far the pass has come.
+
+        That is a dict of plain numbers. A pass goes on behind the one it is given, and yields
+        nothing where that is `complete`. With `resumable` parts are small enough to be written.
         """
 
     @abstractmethod
@@ -73,8 +143,10 @@ class Rows(ABC):
         """
 
     @abstractmethod
-    def gram(self, kernel: Kernel, engine: TiledEngine, n_components: int | None) -> GramBasis:
-        """All rows as a basis, or ValueError that says what to do instead."""
+    def as_basis(
+        self, kernel: Kernel, engine: TiledEngine, n_components: int | None
+    ) -> GramBasis | str:
+        """All rows as a basis, or the reason why they cannot be one; no pass over the rows."""
 
     @abstractmethod
     def as_array(self, who: str, limit: int | None = None) -> Array:

@@ -19,14 +19,13 @@ from ..compute import (
     to_numpy,
 )
 from ..compute.arrays import Array
-from ..exceptions import CheckpointError
-from ..files import RowSource, is_arrow, is_store, open_sink, open_source, read_blocks
-from ..fitting.checkpoint import Progress
-from ..fitting.partial_sums import pack, unpack
+from ..exceptions import TableWarning, tell
+from ..files import RowSource, is_arrow, is_store, is_table, open_sink, open_source, read_blocks
+from ..files.base import COUNTER
 from ..kernels import Kernel
 from ..progress import RowBar
 from .array import ArrayRows
-from .base import Rows
+from .base import Opening, Rows
 
 # Rows of a block at most: far more give no more speed.
 BLOCK_ROWS = 65536
@@ -35,7 +34,7 @@ BLOCK_ROWS = 65536
 BLOCK_SHARE = 16
 # Share of the budget that rows read from a file may take when all are needed at once.
 WHOLE_SHARE = 4
-# First rows that tell one source from another.
+# First rows, hashed to identify the data in a checkpoint.
 IDENTITY_ROWS = 256
 
 
@@ -68,13 +67,16 @@ class BlockRows(Rows):
         return self.count, self.source.n_columns
 
     @property
+    def room_at_once(self) -> int:
+        """Bytes that all rows may take to be read into one array."""
+        return self.memory // WHOLE_SHARE
+
+    @property
     def dtype(self) -> Any:
         return self.source.dtype
 
-    def sum(
-        self, function: Any, title: str = "rows", *, again: bool = False, checkpoint: Any = None
-    ) -> Any:
-        """One pass over the blocks, with the number of rows checked."""
+    def _partial_sums(self, function, title, again, done, resumable):
+        """The sum over each block, with the number of rows checked after the last."""
         if again and not self.source.repeatable:
             raise ValueError(
                 f"{self.source.name} can be read only once, and one pass is needed to choose "
@@ -82,32 +84,15 @@ class BlockRows(Rows):
                 "iterator, or a file; or give basis=Landmarks(points=...), FourierGrid(box=...) or "
                 "basis='features' and gamma as a number, which need one pass."
             )
-        stage = Progress() if checkpoint is None else checkpoint.next_stage("sum")
-        known = stage.header
-        block, done = known.get("block", self._block), known.get("count", 0)
-        if known and "total" not in known:
-            raise CheckpointError("The checkpoint is of other passes. Delete it to start anew.")
-        total = unpack(known["total"], stage.arrays) if known else None
-
-        def note(complete):
-            arrays: list = []
-            facts = {"total": pack(total, arrays), "count": count, "block": block}
-            stage.write(facts | {"complete": complete}, arrays)
-
-        count = done
-        if not known.get("complete"):
+        block, summed = done.get("block", self._block), done.get("rows", 0)
+        count = summed
+        if not done.get("complete"):
             count = 0
             with self._reading(title, block) as blocks:
                 for rows in blocks:
-                    count += rows.shape[0]
-                    if count <= done:
-                        continue  # summed before the fit was killed
-                    part = function(rows, count - rows.shape[0])
-                    total = part if total is None else total + part
-                    if stage.due:
-                        note(complete=False)
-            if checkpoint is not None:
-                note(complete=True)
+                    first, count = count, count + rows.shape[0]
+                    if count > summed:  # else it was summed before the fit was killed
+                        yield function(rows, first), {"rows": count, "block": block}
         if self.count not in (None, count):
             raise ValueError(
                 f"{self.source.name} gave {self.count:,} rows at first and {count:,} when read "
@@ -119,7 +104,6 @@ class BlockRows(Rows):
                 f"{self.source.name} has {count} rows, while a minimum of 2 is required."
             )
         self.count = count
-        return total
 
     def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
         """Results of all rows in one array that fits the budget, or in a file."""
@@ -143,10 +127,9 @@ class BlockRows(Rows):
                     sink.write(part)
             return Path(out)
 
-    def gram(self, kernel: Kernel, engine: TiledEngine, n_components: int | None) -> Any:
-        """Only of rows that can be in memory."""
-        rows = ArrayRows(self.as_array("A basis of all points"))
-        return rows.gram(kernel, engine, n_components)
+    def as_basis(self, kernel: Kernel, engine: TiledEngine, n_components: int | None) -> str:
+        """Rows that fit the budget were read into an array before; these do not."""
+        return f"the rows do not fit memory={format_bytes(self.memory)}"
 
     def as_array(self, who: str, limit: int | None = None) -> Array:
         """The rows as one array; a file on disk that is one may be larger than the budget."""
@@ -155,7 +138,7 @@ class BlockRows(Rows):
             small = not isinstance(array, np.memmap) or array.nbytes <= self.memory
             if limit is None or small:
                 return array
-        room = self.memory // WHOLE_SHARE if limit is None else limit
+        room = self.room_at_once if limit is None else limit
         rows = self._read_within(room)
         if rows is not None:
             return rows
@@ -229,6 +212,26 @@ class BlockRows(Rows):
             f"{format_bytes(self.memory)}. Raise memory, or write scores to a file: "
             "transform(..., out='scores.npy')."
         )
+
+
+def open_blocks(X: Any, how: Opening) -> BlockRows:
+    """Rows read in blocks; those of a table that a model was fitted to, by name."""
+    rows = BlockRows(X, how.memory, verbose=how.verbose)
+    if how.names is not None:
+        # A table may hold more columns than those of the fit, in another order.
+        reordered = how.names and is_table(X) and rows.names not in (None, how.names)
+        return BlockRows(X, how.memory, how.names, how.verbose) if reordered else rows
+    if not isinstance(X, RowSource):
+        how.check_all_read(
+            [f"{name} ({why})" for name, why in rows.source.reasons.items() if why != COUNTER],
+            f"{rows.source.name} would be read without",
+            "a data frame in memory, such as pandas.read_parquet(path), or "
+            "mercer.files.open_source(path, columns=[...]) with the columns of numbers that are "
+            "to be used",
+        )
+    for note in rows.source.notes:
+        tell(note, TableWarning)
+    return rows
 
 
 def is_source(X: Array) -> bool:

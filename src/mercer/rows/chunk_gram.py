@@ -5,19 +5,22 @@ For chunks i < j one task makes the tiles of k(Z_i, Z_j) once and uses them for 
 back. Rows never leave the workers, vectors live with the caller.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ..bases.base import GramBasis
-from ..bases.points import PointGram
+from ..bases.points import DRAFT_SPREAD, PointGram
 from ..compute import is_sparse, match_sparsity, stack_rows, to_numpy
 from ..compute.engine import TileStore, row_blocks, tile_sums
 from ..compute.linalg import times_few
-from ..fitting.choosing import after_words
-from ..fitting.costs import fits_client
+from ..compute.memory import format_bytes
+from ..fitting.costs import client_vectors, fits_client
 from ..fitting.expansion import KernelExpansion
 from .tasks import constant, delayed, empty_like, filled, run, take_rows, tree_sum
 
@@ -26,6 +29,15 @@ SENT_ROWS = 65536
 # Rows of all chunks beside which rounding within one is judged; squared distances between rows of
 # two chunks are at most four times those from the middle of one.
 SEEN_ROWS, GROWTH_MARGIN = 256, 4.0
+# Tiles between two chunks are centered on one of them and not on all rows, so that squared
+# norms in them are up to four times those that the spread is judged by, on so many rows.
+PAIR_SPREAD, SPREAD_ROWS = DRAFT_SPREAD / 4, 2000
+# Chunk pairs for each core: enough that no core waits long for the last one.
+PAIRS_PER_CORE = 4
+# Share of a core's memory that the two chunks of a pair and their vectors may take.
+PAIR_SHARE = 0.1
+# Methods that need all rows, or tiles made of them, in one place.
+IN_ONE_PLACE = ("krylov, tiles kept", "HebbianKernelPCA")
 
 
 class ChunkGram(GramBasis):
@@ -41,26 +53,53 @@ class ChunkGram(GramBasis):
         Of the caller, for what is small.
     workers : Workers
         What tasks may take.
-    held : dask.array.Array or None
-        The same rows in persisted chunks of any lengths, used until `release`.
-    bytes : int or None
-        Bytes of all rows, about; None for dense rows.
-    single : bool
-        Whether there is a draft.
+    entries : int or None
+        Numbers of a row, about; None for dense rows.
+    columns : int
+        Columns of vectors that a product has, about.
     """
 
-    draft: "ChunkGram | None" = None
     _sums: tuple[float, Any] | None = None
 
-    def __init__(self, kernel, points, engine, workers, *, held=None, bytes=None, single=True):
+    def __init__(self, kernel, points, engine, workers, entries=None, columns=64):
         self.kernel, self.engine, self.workers = kernel, engine, workers
-        self.points, self._held = points, points if held is None else held
-        self.size, self.bytes = points.shape[0], points.nbytes if bytes is None else bytes
+        self.points = self._held = points
+        entries = points.shape[1] if entries is None else entries
+        self.size, self.bytes = points.shape[0], points.shape[0] * entries * points.dtype.itemsize
+        self._columns = entries + columns
         self.sparse_rows = is_sparse(empty_like(points))
-        self.single = single
-        if single:
-            self.draft = copy(self)
-            self.draft.dtype = np.float32
+
+    @cached_property
+    def single(self) -> bool:
+        """Whether single precision keeps enough digits on these points."""
+        rows = take_rows(self._held, np.arange(0, self.size, -(-self.size // SPREAD_ROWS)))
+        return bool(self.kernel.spread(rows) <= PAIR_SPREAD)
+
+    @property
+    def draft(self) -> Any:  # type: ignore[override]
+        """The same points in single precision, where rounding allows it."""
+        if self.dtype == np.float32 or not self.single:
+            return None
+        draft = copy(self)
+        draft.dtype, draft._sums = np.float32, None
+        return draft
+
+    @contextmanager
+    def session(
+        self,
+        reserve: int = 0,
+        checkpoint: Any = None,
+        keeps_tiles: bool = True,
+        forms_matrix: bool = False,
+    ) -> "Iterator[ChunkGram]":
+        """The points in chunks of even lengths, which the workers hold until the end."""
+        working = copy(self)
+        cores, room = self.workers.cores, self.workers.core_memory
+        working._held = evened(self.points, cores, room, self._columns).persist()
+        working.checkpoint = checkpoint
+        check = delayed(self.kernel.check)
+        run([check(rows) for _, rows in filled(working._held)])
+        yield working
 
     @property
     def at_hand(self) -> bool:
@@ -78,25 +117,31 @@ class ChunkGram(GramBasis):
         for _, block in filled(self.points):
             yield run([block])[0]
 
-    def keep_in(self, checkpoint) -> None:
-        self.checkpoint = checkpoint
-        if self.draft is not None:
-            self.draft.checkpoint = checkpoint
-
     def explained(self, plan: Any) -> Any:
-        """Nothing is kept between products of chunk pairs."""
-        tasks = f"by Dask, {self.workers.cores} tasks at a time"
-        tasks += f"; {after_words(self.bytes, self.engine.memory, self.sparse_rows)}"
-        if "kept" not in plan.method:
-            return replace(plan, reason=f"{plan.reason}; {tasks}")
-        free = next(e for e in plan.estimates if e.method == "krylov, matrix-free")
-        reason = f"{free.method}: rows stay on the workers, tiles are not kept; {tasks}"
-        return replace(plan, chosen=replace(free, solver=plan.solver), reason=reason)
-
-    def release(self):
-        """Forget the draft, the persisted chunks and the checkpoint."""
-        self.draft, self._held, self.checkpoint = None, self.points, None
-        self.weights = self._sums = None
+        """The plan for rows that stay on the workers, without methods that need them here."""
+        work, memory = plan.workload, self.engine.memory
+        vectors = client_vectors(work.n, work.r)
+        note = "by pairs of chunks on the workers; the memory is that of the client"
+        estimates = tuple(
+            replace(e, bytes=vectors, fits=e.fits and vectors <= work.memory, note=note)
+            if e.method == "krylov, matrix-free"
+            else e
+            for e in plan.estimates
+            if e.method not in IN_ONE_PLACE
+        )
+        learned = "learn from all of them" if self.at_hand else "from a sample, by a ridge"
+        learned = "need dense rows" if self.sparse_rows else learned
+        size = format_bytes(self.bytes)
+        after = (
+            f"by Dask, {self.workers.cores} tasks at a time; the rows stay there: transform works "
+            f"there, saving writes {size} of them chunk by chunk, pre-images {learned}"
+        )
+        chosen, reason = plan.chosen, plan.reason
+        if chosen.method in IN_ONE_PLACE:
+            free = next(e for e in estimates if e.method == "krylov, matrix-free")
+            chosen = replace(free, solver=plan.solver, fits=free.fits or memory >= vectors)
+            reason = f"{free.method}: rows stay on the workers, tiles are not kept"
+        return replace(plan, estimates=estimates, chosen=chosen, reason=f"{reason}; {after}")
 
     def gram(self, W):
         """k(Z, Z) W, each pair of chunks used for both sides."""
@@ -231,6 +276,21 @@ class ChunkGram(GramBasis):
     def whitener(self, dtype):
         """Not used: the Gram matrix is the problem itself."""
         raise NotImplementedError("All points of a cluster are decomposed as a Gram matrix.")
+
+
+def evened(array, cores: int, room: int, columns: int) -> Any:
+    """Chunks of about equal length, as many as keep `cores` busy with pairs of them.
+
+    Fewer chunks move fewer bytes; a pair with `columns` numbers a row must fit the room.
+    """
+    n, lengths = array.shape[0], array.chunks[0]
+    most = max(1, int(PAIR_SHARE * room / (16 * columns)))
+    number = max(int(np.ceil(np.sqrt(2 * PAIRS_PER_CORE * cores))), -(-n // most))
+    rows = max(1, -(-n // number))
+    few = np.count_nonzero(lengths) <= 2 * number
+    if few and max(lengths, default=0) <= min(2 * rows, most):
+        return array
+    return array.rechunk({0: rows}, method="tasks")
 
 
 def own_product(kernel, Z, V, w, dtype, make):

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..bases.points import DRAFT_SPREAD
 from ..compute import (
     TiledEngine,
     format_bytes,
@@ -25,16 +24,13 @@ from ..compute import (
 from ..compute.arrays import Array
 from ..fitting.costs import SPARE_VECTORS, client_vectors
 from ..fitting.functions import CountOf
-from ..fitting.partial_sums import pack, unpack
 from ..kernels import Kernel
-from .base import Rows
+from .base import Opening, Rows
 from .chunk_gram import ChunkGram
 from .tasks import (
     Workers,
     constant,
-    delayed,
     empty_like,
-    filled,
     grouped,
     neighbors,
     run,
@@ -42,11 +38,6 @@ from .tasks import (
     tree_sum,
 )
 
-# Tiles between two chunks are centered on one of them and not on all rows, so that squared
-# norms in them are up to four times those that the spread is judged by.
-PAIR_SPREAD = DRAFT_SPREAD / 4
-# Rows that the spread is judged by.
-SPREAD_ROWS = 2000
 # Small chunks are taken together until they have so many bytes, or so large a part of all rows:
 # enough tasks for many cores. The same on any machine, since checkpoints and streams count them.
 TOGETHER_BYTES, TOGETHER_PARTS = 2**24, 64
@@ -54,14 +45,10 @@ TOGETHER_BYTES, TOGETHER_PARTS = 2**24, 64
 COUNTING_TASKS = 256
 # Groups of chunks after which a sum may be written to a checkpoint, and chunks of one at least.
 GROUPS, GROUP_LEAST = 100, 32
-# Rows that tell one collection from another.
+# Rows hashed to identify the data in a checkpoint.
 IDENTITY_ROWS = 16
 # Share of the memory that rows of many small chunks may take to be kept between passes.
 KEPT_SHARE = 0.1
-# Chunk pairs for each core: enough that no core waits long for the last one.
-PAIRS_PER_CORE = 4
-# Share of a core's memory that the two chunks of a pair and their vectors may take.
-PAIR_SHARE = 0.1
 
 
 class DaskRows(Rows):
@@ -105,25 +92,14 @@ class DaskRows(Rows):
         n = sum(self._lengths)
         return None if np.isnan(n) else int(n), self._given.shape[1]
 
-    @property
-    def head(self) -> Any:
-        """No rows of the same columns, for checks of names and numbers."""
-        empty = np.empty((0, self.shape[1]))
-        if self.names is None:
-            return empty
-        import pandas as pd
-
-        return pd.DataFrame(empty, columns=self.original.columns)
-
-    def sum(
-        self, function: Any, title: str = "rows", *, again: bool = False, checkpoint: Any = None
-    ) -> Any:
-        """The sums of the chunks, added in a tree."""
+    def _partial_sums(self, function, title, again, done, resumable):
+        """The sum of all chunks, added in a tree; where it is written, of groups of chunks."""
         import dask.array as da
 
         if isinstance(function, CountOf):
-            return self._count()
-        array = self._passes if checkpoint is None else self._together
+            yield self._count(), {}
+            return
+        array = self._together if resumable else self._passes
         n, lengths = array.shape[0], array.chunks[0]
         if n < 2:
             raise ValueError(f"Found array with {n} sample(s) while a minimum of 2 is required.")
@@ -141,22 +117,11 @@ class DaskRows(Rows):
             meta=np.empty((0, 0), object),
         ).to_delayed()
         parts = [part for part, length in zip(tasks.ravel(), lengths, strict=True) if length]
-        if checkpoint is None:
-            return run([tree_sum(parts)])[0]
-        # In groups of chunks, after each of which the sum so far may be written.
-        stage = checkpoint.next_stage("sum")
-        known = stage.header
-        group = known.get("group", max(GROUP_LEAST, -(-len(parts) // GROUPS)))
-        done = known.get("chunks", 0)
-        total = unpack(known["total"], stage.arrays) if done else None
-        while done < len(parts):
-            part = run([tree_sum(parts[done : done + group])])[0]
-            total, done = part if total is None else total + part, done + group
-            if stage.due or done >= len(parts):
-                arrays: list = []
-                packed = pack(total, arrays)
-                stage.write({"group": group, "chunks": done, "total": packed}, arrays)
-        return total
+        smallest = max(GROUP_LEAST, -(-len(parts) // GROUPS)) if resumable else len(parts)
+        group, summed = done.get("group", smallest), done.get("chunks", 0)
+        for first in range(summed, len(parts), group):
+            part = run([tree_sum(parts[first : first + group])])[0]
+            yield part, {"group": group, "chunks": first + group}
 
     def identity(self) -> list:
         """Lengths of the chunks, type, and some rows of all over."""
@@ -182,18 +147,17 @@ class DaskRows(Rows):
         """Rows by number, brought here."""
         return take_rows(self._passes, index)
 
-    def gram(self, kernel: Kernel, engine: TiledEngine, n_components: int | None) -> Any:
+    def as_basis(self, kernel: Kernel, engine: TiledEngine, n_components: int | None) -> Any:
         """The Gram matrix by pairs of chunks, which stay on the workers."""
-        r, n = n_components or 0, self._count()
-        check_vectors(n, r, engine)
-        workers, columns = self.workers, self._entries + 4 * (r + SPARE_VECTORS)
-        held = evened(self._together, workers.cores, workers.core_memory, columns).persist()
-        check = delayed(kernel.check)
-        run([check(rows) for _, rows in filled(held)])
-        single = kernel.spread(self.sample(SPREAD_ROWS, 0)) <= PAIR_SPREAD
-        size = n * self._entries * self.dtype.itemsize
-        points = self._together
-        return ChunkGram(kernel, points, engine, workers, held=held, bytes=size, single=single)
+        r = n_components or 0
+        vectors = client_vectors(self._count(), r)
+        if vectors > engine.memory:
+            return (
+                f"the exact method keeps {format_bytes(vectors)} or more of vectors on the client, "
+                f"and memory allows {format_bytes(engine.memory)}"
+            )
+        columns = 4 * (r + SPARE_VECTORS)
+        return ChunkGram(kernel, self._together, engine, self.workers, self._entries, columns)
 
     def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
         """A lazy array with the chunks of the rows, many small ones together."""
@@ -269,6 +233,17 @@ class DaskRows(Rows):
             return d
         rows = run([self._checked().blocks[first]])[0]
         return min(d, 2 * -(-rows.nnz // rows.shape[0]) + 2)
+
+
+def open_dask(X: Any, how: Opening) -> DaskRows:
+    """Rows of a Dask collection, all of whose columns are numbers."""
+    if how.names is None and how.all_columns and hasattr(X, "columns"):
+        how.check_all_read(
+            [str(name) for name, kind in X.dtypes.items() if not is_number(kind)],
+            "this one is on a cluster, with",
+            "X.compute() if it fits into memory, or a sample of it, or its columns of numbers",
+        )
+    return DaskRows(X, how.memory, how.n_jobs, how.device)
 
 
 def one_column(X) -> Any:
@@ -347,21 +322,6 @@ def lazy_like(values, array):
     return da.from_array(values, chunks=(array.chunks[0], *tail))
 
 
-def evened(array, cores: int, room: int, columns: int) -> Any:
-    """Chunks of about equal length, as many as keep `cores` busy with pairs of them.
-
-    Fewer chunks move fewer bytes; a pair with `columns` numbers a row must fit the room.
-    """
-    n, lengths = array.shape[0], array.chunks[0]
-    most = max(1, int(PAIR_SHARE * room / (16 * columns)))
-    number = max(int(np.ceil(np.sqrt(2 * PAIRS_PER_CORE * cores))), -(-n // most))
-    rows = max(1, -(-n // number))
-    few = np.count_nonzero(lengths) <= 2 * number
-    if few and max(lengths, default=0) <= min(2 * rows, most):
-        return array
-    return array.rechunk({0: rows}, method="tasks")
-
-
 def on_chunk(rows, weights=None, *, work, firsts, make, block_id):
     """A row function of a chunk, with the engine of its task."""
     first = firsts[block_id[0]]
@@ -380,14 +340,3 @@ def mapped_chunk(rows, function, make, dtype_):
 
 def len_of(rows) -> int:
     return rows.shape[0]
-
-
-def check_vectors(n: int, r: int, engine) -> None:
-    """Raise ValueError where the vectors of the exact method do not fit here."""
-    need = client_vectors(n, r)
-    if need > engine.memory:
-        raise ValueError(
-            f"Exact kernel PCA of {n:,} rows keeps vectors of {format_bytes(need)} on the client, "
-            f"and memory allows {format_bytes(engine.memory)}. Use basis='landmarks', or raise "
-            "memory."
-        )

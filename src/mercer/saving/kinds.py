@@ -9,7 +9,8 @@ A *kind* is one of
   entries, ``wide`` where they need not be finite, ``or None`` where it may be missing. Within one
   part equal names mean equal lengths;
 - a text for a finite number: an interval, such as ``"[0, 1)"``;
-- `Instance`, an object whose sizes have such names;
+- a text for an object with sizes: the name of its class in `SIZES`, or several with ``|`` between
+  them, and the names of its sizes, ``"KernelExpansion d r"``;
 - a function that says whether a value will do;
 - a tuple of kinds, one of which must hold.
 
@@ -42,18 +43,8 @@ FILLED = {"n", "s", "t", "a", "d", "c"}
 Sizes = dict[str, Any]
 
 
-class Instance:
-    """An object of a class, with its sizes: ``Instance(Moments, k=lambda part: part.size)``."""
-
-    def __init__(self, cls, **sizes: Callable[[Any], Any]):
-        self.cls, self.sizes = cls, sizes
-
-    def admits(self, value, sizes: Sizes) -> bool:
-        """Whether a value is such an object."""
-        if not isinstance(value, self.cls) or isinstance(value, bool):
-            return False
-        own = {name: size(value) for name, size in self.sizes.items()}
-        return all(sizes.setdefault(name, size) == size for name, size in own.items())
+#: Sizes of objects by the name of their class; an int is its own size.
+SIZES: dict[str, Callable[[Any], tuple]] = {"int": lambda value: (value,)}
 
 
 def check_fields(what: str, given: dict, kinds: dict[str, Any], optional=frozenset()) -> None:
@@ -79,15 +70,16 @@ def admits(kind, value: Any, sizes: Sizes) -> bool:
     if origin is Annotated:
         return all(admits(one, value, sizes) for one in arguments)
     if isinstance(kind, str):
-        return is_within(kind, value) if kind[0] in "[(" else is_array(kind, value, sizes)
+        if kind[0] in "[(":
+            return is_within(kind, value)
+        first = kind.split("|")[0].split()[0]
+        return (is_object if first in SIZES else is_array)(kind, value, sizes)
     if isinstance(kind, types.FunctionType):
         return bool(kind(value))
     if kind is Kernel:
         return is_resolved(value)
     if kind is Basis:
-        kind = Instance(Basis, m=lambda basis: basis.size)
-    if isinstance(kind, Instance):
-        return kind.admits(value, sizes)
+        return isinstance(value, Basis) and sizes.setdefault("m", value.size) == value.size
     if kind is None or (kind in (int, float) and isinstance(value, bool)):
         return value is kind
     expected: Any = int | float if kind is float else origin or kind
@@ -99,6 +91,18 @@ def admits(kind, value: Any, sizes: Sizes) -> bool:
         pairs = zip(arguments, value, strict=False)
         return len(arguments) == len(value) and all(admits(*pair, sizes) for pair in pairs)
     return True
+
+
+def is_object(text: str, value, sizes: Sizes) -> bool:
+    """Whether a value is an object of the classes that a text names, with its sizes."""
+    if value is None:
+        return text.endswith(NONE)
+    classes, *names = text.removesuffix(NONE).split()
+    kind = type(value).__name__
+    if kind not in classes.split("|"):
+        return False
+    pairs = zip(names, SIZES[kind](value), strict=True)
+    return all(sizes.setdefault(name, size) == size for name, size in pairs)
 
 
 def is_array(text: str, value, sizes: Sizes) -> bool:
@@ -115,6 +119,8 @@ def is_array(text: str, value, sizes: Sizes) -> bool:
         return False
     numbers = value if dense else value.data
     if value.dtype.kind == "f" and "wide" not in words and not np.isfinite(numbers).all():
+        return False
+    if "text" in words and sizes.setdefault("names", tuple(value)) != tuple(value):
         return False
     pairs = list(zip(sides, value.shape, strict=True))
     if any(size == 0 for side, size in pairs if side in FILLED):

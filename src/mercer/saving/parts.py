@@ -19,6 +19,7 @@ from ..bases import ColumnBasis, FeatureBasis, FourierBasis, PointBasis, Precomp
 from ..bases.fourier_grid import Frequencies
 from ..bases.random_features import Fourier, TensorSketch
 from ..compute import is_sparse
+from ..estimators._door import is_float
 from ..estimators.search import Selection
 from ..fitting.certificate import Certificate
 from ..fitting.choosing import Plan
@@ -40,7 +41,7 @@ from ..stream.dictionary import GrowingDictionary
 from ..stream.moments import FixedSpan, FourierStream, Stream
 from ..stream.state import BatchRecord, State
 from .archive import Pieces
-from .kinds import COUNT, FINITE, WHOLE, Instance
+from .kinds import COUNT, FINITE, SIZES, WHOLE
 
 # Frequencies of a full grid for each one that is kept, at most: a ball in three dimensions, of
 # which half is stored, takes a fourth of its box.
@@ -132,11 +133,6 @@ class AbsentMatrix:
 def without_matrix(cls, size: int, engine):
     """A basis without points, of which only the size is kept."""
     return cls(AbsentMatrix(size), engine=engine)
-
-
-def is_float(dtype) -> bool:
-    """Whether a value is a type that kernels are computed in."""
-    return isinstance(dtype, np.dtype) and dtype in (np.float32, np.float64)
 
 
 def chunk_points(basis: ChunkGram) -> dict:
@@ -240,7 +236,28 @@ def fits_columns(table: TableEncoding) -> bool:
 LONGEST = 100.0
 ROWS = "n d sparse"
 FORGETTING = "(0, 1]"
-MOMENTS = Instance(Moments, k=lambda moments: moments.mean.size)
+SIZES |= {
+    "Certificate": lambda certificate: (certificate.eigenvalue_lower.size,),
+    "Centers": lambda centers: (centers.centers.shape[1],),
+    "DiffusionFunctions": lambda functions: functions.weights.shape,
+    "DistanceMap": lambda m: (
+        len(m.weights),
+        (m.weights if m.rotation is None else m.rotation).shape[1],
+    ),
+    "FixedSpan": lambda span: (span.size,),
+    "GrowingDictionary": lambda span: (span.size,),
+    "KernelExpansion": lambda expansion: (columns_of(expansion.basis), expansion.n_components),
+    "KernelPCA": lambda model: (model.n_features_in_,),
+    "LinearMap": lambda m: m.rotation.shape,
+    "Moments": lambda moments: (moments.mean.size,),
+    "NeighborGraph": lambda graph: (graph.radii.size,),
+    "Pivoted": lambda rotated: (len(rotated.rotation),),
+    "PointMap": lambda functions: functions.weights.shape,
+    "ReducedMap": lambda functions: functions.weights.shape,
+    "Rotated": lambda rotated: (len(rotated.rotation),),
+    "State": lambda state: (columns_of(state.stream.span),),
+    "TableEncoding": lambda encoding: (len(encoding.names), tuple(encoding.names)),
+}
 BASES = [
     part(PointBasis, kernel=Kernel, points=ROWS, single=bool),
     part(bases.PointGram, kernel=Kernel, points=ROWS, single=bool, dtype=is_float),
@@ -306,9 +323,9 @@ STREAMS = [
     part(
         Stream,
         lambda stream: np.isfinite(np.linalg.norm(stream.missed)),
-        span=Instance((GrowingDictionary, FixedSpan), k=lambda span: span.size),
-        early=MOMENTS,
-        since=MOMENTS,
+        span="GrowingDictionary|FixedSpan k",
+        early="Moments k",
+        since="Moments k",
         count=WHOLE,
     ),
     # The span is a grid: no other basis has modes.
@@ -340,6 +357,8 @@ STREAMS = [
 ]
 RESULTS = [
     part(PointMap, lambda found: found.basis.spans_data),
+    # What only a fit needs is left out.
+    part(Plan, read=lambda plan: vars(plan) | {"basis": None}),
     part(
         NeighborGraph,
         lambda graph: is_sparse(graph.matrix) and graph.n_neighbors <= graph.radii.size,
@@ -352,7 +371,7 @@ RECORDS = (
     *(Certificate, DiffusionFunctions, KernelExpansion, ReducedMap),
     *(Centers, Pivoted, Rotated),
     *(DistanceMap, LinearMap, Spectrum),
-    *(Estimate, History, Plan, Selection, Workload),
+    *(Estimate, History, Selection, Workload),
 )
 RECIPES: tuple[type, ...] = (
     *kernels.KERNELS.values(),

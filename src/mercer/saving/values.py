@@ -181,10 +181,9 @@ class Reader:
         state = self.decode(given["state"])
         self._engine = outer
         if state:  # else it is a parameter of another estimator, and not fitted
-            kinds = kind.required | kind.optional
-            check_fields(kind.cls.__name__, state, kinds, kind.optional.keys())
+            check_fields(kind.cls.__name__, state, kind.kinds, kind.optional)
             vars(model).update(state)
-            kind.finish(model)
+            model._complete()
         return model
 
 

@@ -296,6 +296,8 @@ class Solver(BaseEstimator, ABC):
     keeps_tiles = True
     #: With tol=0, stops after a fixed number of passes.
     ends_by_passes = False
+    #: Whether it reads rows of the matrix rather than making products with it.
+    reads_rows = False
     #: For positive semidefinite operators only.
     needs_definite = False
 

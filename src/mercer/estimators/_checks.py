@@ -1,0 +1,196 @@
+"""Checks of data: arrays, tensors, kernel matrices and weights, with errors that say what to do."""
+
+from collections.abc import Callable
+from functools import cache, lru_cache, partial
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import validate_data
+
+from ..compute import to_numpy
+from ..compute.arrays import is_dask, is_foreign, is_on_device
+from ..compute.numbers import check_meaning, reason
+from ..exceptions import tell
+from ..files import is_arrow, table_like
+
+# Rows checked at a time when a file on disk is too large to check at once.
+CHECK_ROWS = 65536
+# Sums of a kernel's values that float64 holds, and the smallest value with all its digits.
+LARGEST_SUM, SMALLEST_VALUE = 1e305, 1e-290
+
+
+def valid_rows(estimator, X, **options):
+    """X as an array or CSR matrix of finite floats, its columns noted or compared.
+
+    As `sklearn.utils.validation.validate_data`, whose options it takes, with dates, masked and
+    complex values refused, and errors that say where the fault is and what to do. Those checks
+    allow for all kinds of data and take longer than the kernel of a hundred rows, so a matrix of
+    finite floats without names is taken as it is.
+    """
+    types = options["dtype"] if isinstance(options["dtype"], list) else [options["dtype"]]
+    plain = (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.dtype.type in types
+        and X.dtype.isnative
+        and X.size
+        and X.shape[0] >= options.get("ensure_min_samples", 1)
+        and "feature_names_in_" not in vars(estimator)
+    )
+    if plain:
+        with np.errstate(all="ignore"):
+            plain = np.isfinite(X.sum())  # a sum that overflows is looked at entry by entry
+    if plain and options.get("reset", True):
+        estimator.n_features_in_ = X.shape[1]
+    if plain and vars(estimator).get("n_features_in_") == X.shape[1]:
+        return np.array(X) if options.get("copy") else X
+    return checked_array(X, partial(validate_data, estimator), **options)
+
+
+def checked_array(X, check: Callable = check_array, **options):
+    """X as a check of scikit-learn gives it, or an error that says where the fault is."""
+    name = options.get("input_name", "X")
+    check_meaning(X, name)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return check(X, **options)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise reason(X, error, name) from error
+
+
+def check_file(X, least_rows: int = 1) -> None:
+    """Raise ValueError unless a memmap is a matrix of finite numbers; read in blocks."""
+    check_shape(X, X.dtype.kind in "biuf", least_rows)
+    for start in range(0, X.shape[0], CHECK_ROWS):
+        if not np.isfinite(X[start : start + CHECK_ROWS]).all():
+            raise ValueError(
+                f"Input X contains NaN or infinity in rows {start} to {start + CHECK_ROWS}. "
+                "Remove or fill those rows first."
+            )
+
+
+def check_tensor(estimator, X, reset: bool, *, least: int = 2, copy: bool = False):
+    """A matrix of finite numbers that lives on a device, checked there, as a torch tensor.
+
+    At least `least` rows in a fit; with `copy` in memory of its own.
+    """
+    import torch
+
+    X = X.detach() if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
+    check_shape(X, not X.dtype.is_complex, least if reset else 1)
+    if X.dtype not in (torch.float32, torch.float64):
+        X = X.to(torch.float64)
+    elif copy:
+        X = X.clone()
+    if not bool(torch.isfinite(X).all()):
+        raise ValueError("Input X contains NaN or infinity. Remove or fill those rows first.")
+    return validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+def check_shape(X, is_numbers: bool, least_rows: int) -> None:
+    """Raise ValueError unless X is a matrix of numbers with that many rows and a column."""
+    if X.ndim != 2 or not is_numbers:
+        raise ValueError(
+            f"Expected a 2D array of numbers, got a {X.ndim}D array of type {X.dtype} instead."
+        )
+    if X.shape[0] < least_rows or X.shape[1] < 1:
+        raise ValueError(
+            f"Found array with shape {tuple(X.shape)} while a minimum of {least_rows} rows and 1 "
+            "column is required."
+        )
+
+
+def check_gram(K) -> None:
+    """Raise ValueError unless K is a square symmetric matrix."""
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"A precomputed kernel must be a square matrix, n_samples x n_samples, and X has "
+            f"shape {tuple(K.shape)}. Pass the kernel between all training rows, or name a "
+            "kernel to have it computed from the rows."
+        )
+    n, largest, gap = K.shape[0], 0.0, 0.0
+    for start in range(0, n, 1024):
+        rows = slice(start, start + 1024)
+        gap = max(gap, abs(K[rows] - K[:, rows].T).max())
+        largest = max(largest, abs(K[rows]).max())
+    if not largest * n < LARGEST_SUM or 0 < largest < SMALLEST_VALUE:
+        raise ValueError(
+            f"The precomputed kernel holds values of up to {largest:.1e}, and float64 does not "
+            f"hold sums of {n:,} of them with all digits. Scale it, K / np.abs(K).max()."
+        )
+    if gap > 1e-5 * largest:
+        raise ValueError(
+            f"A precomputed kernel must be symmetric, and entries across the diagonal differ by "
+            f"up to {gap:.3g}. Pass (K + K.T) / 2 if that is rounding."
+        )
+
+
+def checked_weights(sample_weight: Any, n: int, least: int = 2) -> np.ndarray | None:
+    """Weights as numbers (n,), or an error that says what is wrong; None for all alike.
+
+    A number stands for the same weight of every row. At least `least` rows must count.
+    """
+    if sample_weight is None:
+        return None
+    w = np.asarray(to_numpy(sample_weight.compute() if is_dask(sample_weight) else sample_weight))
+    if w.ndim == 0:
+        w = np.full(n, w)
+    if w.dtype.kind not in "biuf" or w.ndim != 1:
+        raise ValueError(
+            f"sample_weight must be a number for each row, and has shape {w.shape} and type "
+            f"{w.dtype}."
+        )
+    if len(w) != n:
+        raise ValueError(
+            f"sample_weight.shape == {w.shape}, expected {(n,)}: a number for each of the {n} rows."
+        )
+    w = w.astype(float)
+    if not np.isfinite(w).all():
+        raise ValueError("sample_weight contains NaN or infinity. Give those rows a weight, or 0.")
+    if (w < 0).any():
+        raise ValueError(
+            "Negative values in sample_weight: a row cannot count less than not at all. Use 0 to "
+            "leave it out."
+        )
+    if np.count_nonzero(w) < least:
+        raise ValueError(
+            f"Only {np.count_nonzero(w)} of {n} values of sample_weight are not zero, and a "
+            f"minimum of {least} rows that count is required."
+        )
+    return w
+
+
+@lru_cache
+def _seed_of(random_state: int) -> int:
+    # Kept: NumPy takes longer than LAPACK needs for a few rows.
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def seed_from(random_state: Any) -> int:
+    """A seed from any random state that scikit-learn takes; a generator is advanced."""
+    if isinstance(random_state, Integral):
+        return _seed_of(int(random_state))
+    return _seed_of.__wrapped__(random_state)
+
+
+def named_rows(rows, names: list[str] | None, X):
+    """Rows of an Arrow stream with their names, as scikit-learn reads them; others as they are."""
+    return table_like(rows, names, X) if names is not None and is_arrow(X) else rows
+
+
+def in_main_memory(X, who: str):
+    """Rows of any library as NumPy's, with a warning where they were on a device."""
+    if is_on_device(X):
+        tell(
+            f"{who} computes in main memory, and these rows are on a device: they are copied. "
+            "The page 'On a GPU' of the documentation says what is computed where rows are."
+        )
+    return to_numpy(X) if is_foreign(X) else X
+
+
+@cache
+def names_of_parameters(kind: Any) -> frozenset[str]:
+    """The parameters of a recipe's class; to look them up takes longer than checking 100 rows."""
+    return frozenset(kind._get_param_names())
