@@ -8,37 +8,22 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import bases
-from ..bases.fourier import row_range, why_not
-from ..compute import format_bytes, is_sparse, restore
+from ..compute import format_bytes, is_sparse, restore, to_numpy
 from ..compute.arrays import Array
-from ..exceptions import tell
-from ..fitting.choosing import (
-    WIDTH_ROWS,
-    automatic_grid,
-    solve_planned,
-    warn_of_width,
-    warn_unconverged,
-)
-from ..fitting.costs import Workload, fourier, grid_solver
-from ..fitting.problems import thinned
+from ..exceptions import ModelFileError, tell
+from ..fitting.choosing import WIDTH_ROWS, Plan, warn_of_width, warn_unconverged
+from ..fitting.expansion import OfExpansion
 from ..kernels import KERNELS, Hollow, Kernel, Precomputed
-from ..progress import PassBar
-from ..solvers import SOLVERS, Eigenpairs, Solver
-from ..solvers.block_krylov import DRAFT_FLOOR
+from ..rows import like_of
+from ..solvers import SOLVERS, Solver
 from ..spectral.graph import GraphArpack, NeighborGraph
 from ..spectral.problems import spectral_problem
 from ._checks import check_gram
-from ._door import Door
+from ._door import NOT_SAVED, Door, Fitted, kept
 from ._parameters import AT_LEAST_1, NOT_NEGATIVE, StrOptions
 
-# Rows up to which "auto" is the exact method: seconds on two cores. Beyond, landmarks take as
-# long as k-means, and the exact method grows with the square.
-AUTO_POINTS = 20_000
 #: Affinities that are a graph of nearest neighbors, and whether they take distances.
 NEIGHBORS = {"nearest_neighbors": False, "precomputed_nearest_neighbors": True}
-# Transforms of all rows that a grid takes, in units of that of a fit, and seconds of one core that
-# landmarks take for a row: three passes of what was measured for 500 of them.
-GRID_PASSES, LANDMARK_SECONDS = 3, 5e-5
 # Bytes that a graph was seen to take for each neighbor of a row, what finds and solves it included.
 GRAPH_BYTES = 88
 
@@ -56,6 +41,15 @@ class SpectralInput(Door):
         "eigen_solver": [*Door._parameter_constraints["eigen_solver"], None],
         "eigen_tol": [NOT_NEGATIVE, StrOptions({"auto"})],
     }
+    _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
+        "kernel_": kept(Kernel),
+        "map_": kept("PointMap|ReducedMap|DiffusionFunctions m k"),
+        "eigenvalues_": kept("k"),
+        "certificate_": Fitted("Certificate k"),
+        "plan_": Fitted(Plan),
+        "graph_": Fitted("NeighborGraph m"),
+        "landmarks_": NOT_SAVED,
+    }
 
     affinity: str | Kernel | Callable[..., Any] = "rbf"
     n_neighbors: int | None = None
@@ -71,34 +65,73 @@ class SpectralInput(Door):
     n_jobs: int | None = None
     verbose: int = 0
     device: Any = None
-    #: What a progress bar calls the fit.
-    _title = "spectral"
+    center: ClassVar[bool] = False
+    # Beyond, landmarks take as long as k-means, and the exact method grows with the square.
+    _most_points: ClassVar[int | None] = 20_000
+    _candidates: ClassVar[frozenset[str]] = frozenset(("fourier", "landmarks"))
     #: Power of the eigenvalue that functions are multiplied by.
     t = 0.0
 
-    def _solved(self, X, r: int) -> tuple[Any, np.ndarray, np.ndarray]:
-        """The functions of the leading r eigenpairs, their values at the rows, and eigenvalues.
+    def _posing(self, y, rows, weights, sample_weight):
+        def pose(task, basis):
+            return self._problem(self._without_diagonal(basis), task.rows)
 
-        Sets `certificate_`.
-        """
-        rng, tol = self._make_rng(), self.tol if self.eigen_tol == "auto" else self.eigen_tol
-        self.kernel_ = self._make_kernel(X)
-        with PassBar(self.verbose, title=self._title) as progress:
-            engine = self._make_engine(X, on_tiles=progress.tiles)
-            X = engine.place(X)
-            problem = self._problem(self._build_basis(X, engine, rng, r), X)
-            pairs = self._solve(problem, X, r, float(tol), engine, rng, progress)
-        warn_of_width(self.kernel_, thinned(X, WIDTH_ROWS), X.shape[0])
-        warn_unconverged(pairs, float(tol))
-        map_, V = problem.assemble(pairs, X)
-        self.certificate_ = problem.certificate(pairs, V, float(self.t))
-        if problem.basis.spans_data:
-            problem.basis.release()
-        return map_, V, pairs.values
+        return pose
 
-    def _problem(self, basis, X) -> Any:
+    def _problem(self, basis, rows) -> Any:
         """The eigenproblem in a basis."""
-        return spectral_problem(basis, X)
+        return spectral_problem(basis, rows, float(self.t))
+
+    def _without_diagonal(self, basis):
+        """All points with affinities of zero to themselves, where that is meant; else as it is."""
+        if not basis.spans_data or not self._hollow():
+            return basis
+        if isinstance(basis, bases.PrecomputedBasis):
+            return bases.HollowMatrix(basis.G, basis.engine)
+        return bases.PointGram(Hollow(basis.kernel), basis.points, basis.engine, single=None)
+
+    def _attributes(self, result, plan, task) -> dict[str, Any]:
+        map_, like = result.map, like_of(task.rows)
+        attributes = {
+            "kernel_": task.kernel,
+            "map_": map_,
+            "eigenvalues_": restore(result.pairs.values, like),
+            "certificate_": result.certificate,
+            "plan_": plan,
+        }
+        if not map_.basis.spans_data and map_.basis.points is not None:
+            attributes["landmarks_"] = restore(map_.basis.points, like)
+        graph = vars(self).get("graph_")
+        return attributes if graph is None else attributes | {"graph_": graph}
+
+    def _at_rows(self, result, task) -> np.ndarray:
+        """Values of the functions at the training rows, (n, k)."""
+        if result.functions is not None:
+            return result.functions
+        if task.array is not None:
+            return result.map.functions(task.rows.placed)
+        verb, k = type(result.map).functions, result.pairs.values.size
+        return np.asarray(task.rows.map(OfExpansion(result.map, verb, (k,), "eigenvectors")))
+
+    def _warn(self, result, plan, task) -> None:
+        n = task.rows.shape[0]
+        step = max(1, -(-task.pilot.shape[0] // WIDTH_ROWS))
+        warn_of_width(self.kernel_, task.pilot[::step], n)
+        warn_unconverged(result.pairs, task.tol)
+
+    def _complete(self) -> None:
+        basis, graph, facts = self.map_.basis, vars(self).get("graph_"), vars(self)
+        if not basis.spans_data and basis.points is not None:
+            facts["landmarks_"] = to_numpy(basis.points)
+        if (graph is not None) != (self.affinity in NEIGHBORS):
+            raise ModelFileError("a graph of neighbors where there should be none, or none")
+        if graph is not None:
+            basis.G = graph.matrix
+        from ..saving.parts import columns_of
+
+        rows = None if graph is None else graph.points
+        if (columns_of(basis) if rows is None else rows.shape[1]) != self.n_features_in_:
+            raise ModelFileError(f"a map of other columns than {self.n_features_in_}")
 
     def _neighbors_of(self, n: int) -> int:
         """Neighbors of a row in a graph of n."""
@@ -112,11 +145,6 @@ class SpectralInput(Door):
         if self.affinity in NEIGHBORS:
             X = self.graph_.rows(X, self.n_jobs)
         return self.map_.functions(X)
-
-    def _keep(self, map_, values, original) -> None:
-        self.map_, self.eigenvalues_ = map_, restore(values, original)
-        if not map_.basis.spans_data and map_.basis.points is not None:
-            self.landmarks_ = restore(map_.basis.points, original)
 
     @property
     def kernel(self) -> Any:
@@ -150,42 +178,32 @@ class SpectralInput(Door):
     def _is_precomputed(self) -> bool:
         return super()._is_precomputed() and self.affinity != "nearest_neighbors"
 
-    def _build_basis(self, X, engine, rng, r: int) -> bases.Basis:
-        if self.kernel == "precomputed" or isinstance(self.kernel, Precomputed):
-            if self.basis not in ("auto", "points"):
-                raise ValueError(
-                    f"basis={self.basis!r} needs points, and precomputed affinities have none. "
-                    "Use basis='auto', or a kernel that is computed from the data."
-                )
-            G = self._given_affinities(X, engine)
-            kind = bases.HollowMatrix if self._hollow() else bases.PrecomputedBasis
-            return kind(G, engine)
-        recipe = self.basis
-        if recipe == "auto":
-            few = X.shape[0] <= AUTO_POINTS
-            recipe = "points" if few else self._grid_or_landmarks(X, engine, r)
-        if isinstance(recipe, str):
-            recipe = bases.BASES[recipe]()
-        exact = isinstance(recipe, bases.AllPoints)
-        kernel = Hollow(self.kernel_) if exact and self._hollow() else self.kernel_
-        return recipe.build(kernel, X, engine, rng, r)
-
     def _hollow(self) -> bool:
         """Whether the affinity of a row to itself is taken to be zero."""
         return not (isinstance(self.eigen_solver, Solver) and self.eigen_solver.needs_definite)
 
-    def _given_affinities(self, X, engine):
-        """The matrix X itself, or the graph of neighbors that X gives."""
+    def _check_precomputed(self, rows, weights) -> None:
+        X = rows.as_array("A matrix of affinities")
         if self.affinity not in NEIGHBORS:
             check_gram(X)
-            return X
-        given = NEIGHBORS[self.affinity]
-        if given and X.shape[0] != X.shape[1]:
+        elif X.shape[0] != X.shape[1]:
             raise ValueError(
                 "affinity='precomputed_nearest_neighbors' takes a square matrix of distances, "
                 f"n_samples x n_samples, and X has shape {tuple(X.shape)}. For rows use "
                 "affinity='nearest_neighbors'."
             )
+
+    def _matrix(self, X, engine):
+        """The rows, or the graph of neighbors that they give."""
+        self._check_counts(X.shape[0])
+        given = isinstance(self._named_kernel(1), Precomputed)
+        if given and self.basis not in ("auto", "points"):
+            raise ValueError(
+                f"basis={self.basis!r} needs points, and precomputed affinities have none. "
+                "Use basis='auto', or a kernel that is computed from the data."
+            )
+        if self.affinity not in NEIGHBORS:
+            return X
         n, k = X.shape[0], self._neighbors_of(X.shape[0])
         most, need = engine.memory // (GRAPH_BYTES * n), GRAPH_BYTES * n * k
         if k > most:
@@ -198,50 +216,22 @@ class SpectralInput(Door):
                     f"{over}. Give n_neighbors={max(most, 1)}, or at least memory={need}."
                 )
             tell(f"{over}: {most:,} are taken. Give n_neighbors, or memory={need} for all.")
-        self.graph_ = NeighborGraph.of(X, min(k, most), self.n_jobs, given)
-        return self.graph_.matrix
+        graph = NeighborGraph.of(X, min(k, most), self.n_jobs, NEIGHBORS[self.affinity])
+        self.graph_ = graph
+        return graph.matrix
 
-    def _grid_or_landmarks(self, X, engine, r: int) -> str | bases.BasisRecipe:
-        """What "auto" takes for many rows: a grid has no error, and often takes less time."""
-        n, d = X.shape
-        served = self._serves_grid and engine.where == "cpu" and not is_sparse(X)
-        if not served or why_not(self.kernel_, d):
-            return "landmarks"
-        work = Workload(n, d, r, engine.memory, engine.threads)
-        grid = fourier(work, self.kernel_, np.diff(row_range(X), axis=1)[:, 0], engine)
-        faster = GRID_PASSES * grid.seconds <= LANDMARK_SECONDS * n / engine.threads
-        return automatic_grid() if grid.fits and faster else "landmarks"
+    def _check_counts(self, n: int) -> None:
+        """Raise ValueError where more of something is asked for than there are rows."""
+        raise NotImplementedError
 
     def _device(self):
         return "cpu" if super()._is_precomputed() else self.device
 
-    def _solve(self, problem, X, r, tol, engine, rng, progress) -> Eigenpairs:
-        """The leading eigenpairs, once the degrees are known to be positive."""
-        r, basis = min(r, problem.size), problem.basis
-        tol = max(tol, DRAFT_FLOOR if self._dtype == np.float32 else 0.0)
-        solver = "auto" if self.eigen_solver is None else self.eigen_solver
-        sparse_graph = isinstance(basis, bases.PrecomputedBasis) and is_sparse(basis.G)
-        if sparse_graph and solver in ("auto", "arpack"):
-            solver = GraphArpack()
-        elif isinstance(basis, bases.FourierBasis) and solver == "auto":
-            solver = grid_solver(problem.size, r)
-        elif isinstance(solver, str) and solver != "auto":
-            solver = SOLVERS[solver]()
-        size, fused = (problem.size, X.shape[1], r), engine.fuses(basis.kernel)
-        work = Workload(*size, engine.memory, engine.threads, tol, engine.where, fused)
-        rows = None if basis.spans_data else X.shape[0]
-        with np.errstate(invalid="ignore"):
-            pairs, self.plan_ = solve_planned(problem, work, rng, engine, progress, solver, rows)
-        if problem.least_degree < 0:
-            raise ValueError(
-                f"The affinities of a row sum to {problem.least_degree:.3g}, and they "
-                "must not be negative. Use a kernel such as 'rbf', "
-                "or add a constant to yours."
-            )
-        if not np.any(pairs.values > 0):
-            raise ValueError(
-                "No row has an affinity with another one, so that there is nothing to go by: "
-                "the kernel is too narrow for these data. Give a smaller gamma, such as "
-                "gamma='median', or scale the data."
-            )
-        return pairs
+    def _tolerance(self) -> float:
+        return self.tol if self.eigen_tol == "auto" else float(self.eigen_tol)
+
+    def _solver(self, X=None) -> Any:
+        asked = "auto" if self.eigen_solver is None else self.eigen_solver
+        if is_sparse(X) and isinstance(self._named_kernel(1), Precomputed):
+            asked = GraphArpack() if asked in ("auto", "arpack") else asked
+        return SOLVERS[asked]() if isinstance(asked, str) and asked != "auto" else asked

@@ -1,28 +1,26 @@
 """Kernel canonical correlation analysis as a scikit-learn estimator."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from math import isqrt
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..bases import BASES, Basis, BasisRecipe, ColumnBasis, Columns, Landmarks
+from ..bases import AllPoints, BasisRecipe, ColumnBasis, Columns, Landmarks
 from ..bases.base import check_moments, moment_bytes
-from ..compute import TiledEngine, is_sparse, make_engine, restore, to_numpy
+from ..compute import is_sparse, restore, to_numpy
 from ..compute.arrays import Array
-from ..compute.linalg import peak_signs
 from ..exceptions import tell
-from ..fitting.moments import Moments
-from ..fitting.task import FitTask, build_problem
+from ..fitting.choosing import choose
 from ..kernels import KERNELS, Kernel
 from ..kernels.base import check_values
-from ..progress import PassBar
-from ..relatives.correlation import canonical_pairs, certified, expansion_of
-from ..relatives.joint import ViewColumns, with_columns
-from ..rows import ArrayRows, BlockRows, scores_of
+from ..relatives.correlation import CorrelationProblem, View
+from ..relatives.joint import ViewColumns, joint_problem
+from ..rows import ArrayRows, scores_of
 from ._checks import checked_array
-from ._door import Door, all_or_nothing
+from ._door import Door, Fitted, all_or_nothing, kept
 from ._model import Scores
 from ._output import contained
 from ._parameters import NOT_NEGATIVE, StrOptions
@@ -31,8 +29,6 @@ from .supervised import check_count, refuse_grid, table_of
 
 # Rows up to which "auto" is the exact method: seconds, for moments of 4,000 coordinates.
 EXACT_ROWS = 2000
-# Safety factor on the rounding of kernel values.
-ROUNDING = 4.0
 SAME_ROWS = "Pass both views of the same rows, in the same order."
 
 
@@ -56,7 +52,7 @@ class PairScores(Scores):
         S = contained(self, rows.map(scores_of(self.expansion_)), X)
         if y is None:
             return S
-        return S, restore(self.expansion_y_.scores(self._other_view(y, reset=False)), y)
+        return S, restore(self.expansion_y_.scores(self._other_view(y)), y)
 
 
 @dataclass(eq=False, repr=False)
@@ -155,6 +151,16 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         "regularization": [NOT_NEGATIVE],
         "gamma_y": Door._parameter_constraints["gamma"],
     }
+    _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
+        "n_features_y_": kept("int e"),
+        "kernel_": kept(Kernel),
+        "kernel_y_": kept(Kernel),
+        "expansion_": kept("KernelExpansion d r"),
+        "expansion_y_": kept("KernelExpansion e r"),
+        "correlations_": kept("r"),
+        "regularized_correlations_": kept("r"),
+        "certificate_": Fitted("Certificate r"),
+    }
     _needs_target = True
 
     n_components: int = 2
@@ -180,51 +186,73 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         -------
         self
         """
-        rows = self._for_passes(self._open(X, reset=True))
-        array = rows.array if isinstance(rows, ArrayRows) else None
-        Y = self._other_view(y, reset=True)
-        rng = self._make_rng()
-        with PassBar(self.verbose, drawn=not isinstance(rows, BlockRows)) as progress:
-            engine = make_engine(memory=self.memory, threads=self.n_jobs, on_tiles=progress.tiles)
-            basis, whitener = self._basis_of(Y, engine, rng)
-            named = self._named_kernel(rows.shape[1])
-            few = array is not None and are_few(array.shape[0], engine)
-            recipe = self._recipe(named, rows.shape, lambda: rows.as_array("basis='points'"), few)
-            task = FitTask(
-                rows, array, named, recipe, "auto", self.n_components, engine, rng, progress
-            ).with_pilot(self._make_kernel)
-            columns = ViewColumns(basis, whitener, Y)
-            problem: Any = build_problem(with_columns(task, columns), recipe)
-        self.kernel_ = problem.basis.kernel
-        joint = problem.moments
-        check_count(problem.count, Y.shape[0], SAME_ROWS)
-        # Those of X are checked where the problem is posed.
-        check_values(self.kernel_y_, joint.other.scatter, joint.other.mean, on="y", what="y")
-        noises = rounding_of(joint, problem.basis), rounding_of(joint.other, basis)
-        pairs = canonical_pairs(joint, self.n_components, float(self.regularization), noises)
-        energy = float(to_numpy(self.kernel_y_.diag(Y)).sum(dtype=float))
-        views = ((joint, problem.basis, joint.energy), (joint.other, basis, energy))
-        penalties = [self.regularization * float(np.trace(view[0].scatter)) for view in views]
-        known = all(b.kernel.definite and b.exact_norms for _, b, _ in views)
-        left_out = [outside(*view, n) for view, n in zip(views, noises, strict=True)]
-        self.certificate_ = certified(pairs, left_out, penalties, known and min(penalties) > 0)
-        first = expansion_of(problem.basis, problem.whitening.weights, joint, pairs.first)
-        second = expansion_of(basis, whitener, joint.other, pairs.second)
-        # As of kernel PCA: the largest score of a training row is positive.
-        signs = peak_signs(to_numpy(first.scores(problem.model_rows)))
-        self.expansion_, self.expansion_y_ = first.stretched(signs), second.stretched(signs)
-        self.correlations_, self.regularized_correlations_ = pairs.correlations, pairs.regularized
-        if len(pairs.correlations) < self.n_components:
+        return self._fit(X, y)
+
+    def _posing(self, y, rows, weights, sample_weight):
+        refuse_grid(self.basis, "canonical correlations", "other view")
+        Y = self._other_view(y)
+        check_count(rows.shape[0], Y.shape[0], SAME_ROWS)
+
+        def pose(task, basis):
+            rng, settings = task.rng, self.get_params(deep=False)
+            # By the same rules as the kernel of X.
+            kernel = {"kernel": self.kernel if self.kernel_y is None else self.kernel_y}
+            kernel["gamma"] = self.gamma if self.gamma_y is None else self.gamma_y
+            named = KernelCCA(**settings | kernel)._make_kernel(Y)
+            other_rows = ArrayRows(Y, memory=self.memory)
+            other = replace(task, rows=other_rows, array=Y, kernel=named, pilot=Y)
+            recipe = choose(other).basis
+            other_basis: Any = None
+            if isinstance(recipe, AllPoints):
+                other_basis = other_rows.as_basis(named, task.engine, task.count_asked)
+            else:
+                recipe = recipe.settled(Y.shape[0], task.count_asked)
+                other_basis = recipe.build(named, Y, task.engine, rng, task.count_asked)
+            basis, other_basis = of_moments(basis, rng), of_moments(other_basis, rng)
+            if not isinstance(other_basis, ColumnBasis):
+                check_moments(other_basis.size, f"{other_basis.noun} of y", task.engine)
+            whitener = other_basis.whitener(np.float64)
+            inner = joint_problem(task, basis, ViewColumns(other_basis, whitener, Y))
+            check_count(inner.count, Y.shape[0], SAME_ROWS)
+            moments = inner.moments.other
+            # Those of X are checked where the problem is posed.
+            check_values(named, moments.scatter, moments.mean, on="y", what="y")
+            energy = float(to_numpy(named.diag(Y)).sum(dtype=float))
+            view = View(other_basis, whitener, moments, energy)
+            return CorrelationProblem(inner, view, Y.shape[1], float(self.regularization))
+
+        return pose
+
+    @property
+    def _most_points(self) -> int:  # type: ignore[override]
+        """Rows that both views may be written in: that is soon done, and fits."""
+        engine = self._make_engine()
+        return min(EXACT_ROWS, isqrt(engine.memory // moment_bytes(2, engine)))
+
+    def _attributes(self, result, plan, task) -> dict[str, Any]:
+        other = result.problem.other
+        return {
+            "kernel_": result.first.basis.kernel,
+            "kernel_y_": other.basis.kernel,
+            "n_features_y_": result.problem.other_columns,
+            "expansion_": result.first,
+            "expansion_y_": result.second,
+            "correlations_": result.correlations,
+            "regularized_correlations_": result.regularized,
+            "certificate_": result.certificate,
+        }
+
+    def _warn(self, result, plan, task) -> None:
+        if len(result.correlations) < self.n_components:
             tell(
                 f"n_components={self.n_components} is more than the smaller view has directions: "
-                f"{len(pairs.correlations)} are kept."
+                f"{len(result.correlations)} are kept."
             )
-        if not pairs.correlations.any():
+        if not result.correlations.any():
             tell(
                 "One of the views has no variance in feature space, as when all of its rows are "
                 "equal: every correlation is zero."
             )
-        return self
 
     def correlations(self, X: Array, y: Any) -> np.ndarray:
         """Correlations of given rows along each pair of directions, (n_components,).
@@ -233,7 +261,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         """
         check_is_fitted(self)
         first = self._open(X, reset=False).map(scores_of(self.expansion_))
-        second = self.expansion_y_.scores(self._other_view(y, reset=False))
+        second = self.expansion_y_.scores(self._other_view(y))
         check_count(first.shape[0], second.shape[0], SAME_ROWS)
         S, T = (np.asarray(to_numpy(part), dtype=float) for part in (first, second))
         S, T = S - S.mean(axis=0), T - T.mean(axis=0)
@@ -244,8 +272,8 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         """The mean correlation of given rows over the pairs of directions."""
         return float(self.correlations(X, y).mean())
 
-    def _other_view(self, y: Any, *, reset: bool) -> Any:
-        """The rows of y, checked."""
+    def _other_view(self, y: Any) -> Any:
+        """The rows of y, checked; those of a fitted model against its columns."""
         if y is None:
             raise ValueError(
                 "KernelCCA requires y to be passed, but the target y is None. Pass the other view "
@@ -253,67 +281,27 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
             )
         Y = y if is_sparse(y) or isinstance(y, np.memmap) else table_of(y)
         Y = Y[:, None] if Y.ndim == 1 else Y
-        least = 2 if reset else 1
+        columns = vars(self).get("n_features_y_")
         Y = checked_array(
             Y,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             input_name="y",
-            ensure_min_samples=least,
+            ensure_min_samples=2 if columns is None else 1,
         )
-        if reset:
-            self.n_features_y_ = int(Y.shape[1])
-        elif Y.shape[1] != self.n_features_y_:
+        if columns not in (None, Y.shape[1]):
             raise ValueError(
-                f"y has {Y.shape[1]} columns, and the model was fitted to {self.n_features_y_}. "
+                f"y has {Y.shape[1]} columns, and the model was fitted to {columns}. "
                 "Pass the same columns in the same order."
             )
         return Y
 
-    def _basis_of(self, Y, engine: TiledEngine, rng) -> tuple[Any, Any]:
-        """A basis of the other view, and its whitener."""
-        # By the same rules as that of X.
-        own = {
-            "kernel": self.kernel if self.kernel_y is None else self.kernel_y,
-            "gamma": self.gamma if self.gamma_y is None else self.gamma_y,
-        }
-        self.kernel_y_ = KernelCCA(**self.get_params(deep=False) | own)._make_kernel(Y)
-        recipe = self._recipe(self.kernel_y_, Y.shape, lambda: Y, are_few(Y.shape[0], engine))
-        basis = recipe.build(self.kernel_y_, Y, engine, rng, self.n_components)
-        if not isinstance(basis, ColumnBasis):
-            check_moments(basis.size, f"{basis.noun} of y", engine)
-        return basis, basis.whitener(np.float64)
 
-    def _recipe(self, kernel: Kernel, shape, whole: Callable[[], Any], few: bool) -> BasisRecipe:
-        """The basis asked for; all points are landmarks too, of which there are none between."""
-        recipe, (n, d) = self.basis, shape
-        refuse_grid(recipe, "canonical correlations", "other view")
-        if isinstance(recipe, BasisRecipe):
-            return recipe
-        if recipe == "auto" and kernel.is_inner_product and (n is None or d <= n):
-            return Columns()
-        if recipe == "points" or (recipe == "auto" and few):
-            return Landmarks(points=whole())
-        return BASES["landmarks" if recipe == "auto" else recipe]()
-
-
-def are_few(n: int, engine: TiledEngine) -> bool:
-    """Whether both views may be written in all of their rows: that is soon done, and fits."""
-    return n <= EXACT_ROWS and moment_bytes(2 * n, engine) <= engine.memory
-
-
-def rounding_of(moments: Moments, basis: Basis) -> float:
-    """Variance that rounding alone gives a direction: of kernel values, or of columns."""
-    eps, mean = ROUNDING * np.finfo(float).eps, float(np.sum(moments.mean**2))
-    if isinstance(basis, ColumnBasis):
-        return eps**2 * mean
-    return eps * (mean + float(np.trace(moments.scatter)) / moments.count)
-
-
-def outside(moments: Moments, basis: Basis, energy: float, noise: float) -> float:
-    """The norm of what a basis leaves out of the kernel matrix of a view at most, with rounding."""
-    n, size = moments.count, moments.mean.size
-    held = float(np.trace(moments.scatter)) + n * float(np.sum(moments.mean**2))
-    lost = 0.0 if isinstance(basis, ColumnBasis) else 2 * abs(energy - held)
-    rounding = max(basis.rounding(), np.finfo(float).eps) * (size + n**0.5)
-    return lost + n * noise + rounding * max(energy, held)
+def of_moments(basis: Any, rng: Any) -> Any:
+    """A basis whose coordinates have moments: all points are landmarks at every row, or columns."""
+    if not basis.spans_data:
+        return basis
+    X, kernel, engine = basis.points, basis.kernel, basis.engine
+    inner_products = kernel.is_inner_product and X.shape[1] <= X.shape[0]
+    recipe = Columns() if inner_products else Landmarks(points=X)
+    return recipe.build(kernel, X, engine, rng)

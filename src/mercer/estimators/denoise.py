@@ -2,7 +2,7 @@
 
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -15,12 +15,13 @@ from ..compute import parse_bytes, restore, to_numpy
 from ..compute.arrays import Array, is_on_device
 from ..compute.engine import device_index
 from ..compute.numbers import check_meaning, reason
+from ..exceptions import ModelFileError
 from ..kernels import KERNELS, Kernel, Linear
 from ..kernels.base import typical_distance
 from ..kernels.stationary import StationaryKernel
 from ..preimage import Preimage
 from ..solvers import Solver
-from ._door import Door
+from ._door import Door, Fitted, kept
 from ._parameters import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions
 from .kernel_pca import KernelPCA, PreimageName, SolverName
 
@@ -165,16 +166,28 @@ class PatchDenoiser(Door):
         images = [self._image(one) for one in given]
         if len({one.shape[2:] for one in images}) > 1:
             raise ValueError("Some images have other channels than others. Pass images alike.")
-        self.n_channels_ = images[0].shape[2] if images[0].ndim == 3 else None
+        channels = images[0].shape[2] if images[0].ndim == 3 else None
         rng = check_random_state(self.random_state)
         noises = [estimate_noise(one) for one in images] if self.noise is None else [self.noise]
-        self.noise_ = float(np.mean(noises))
         linear = self.kernel == "linear" or isinstance(self.kernel, Linear)
         count = self.n_patches or (LINEAR_PATCHES if linear else PATCHES)
-        P = self._without_mean(draw_patches(images, self.patch_size, count, rng))[0]
+        P = self._without_mean(draw_patches(images, self.patch_size, count, rng), channels)[0]
         flat = np.ptp(P, axis=0).max() <= 1e-6 * max(np.abs(one).max() for one in images)
-        self.model_: Any = None if flat else self._model(P, rng, given[0]).fit(P)
-        return self
+        attributes = {
+            "model_": None if flat else self._model(P, rng, given[0]).fit(P),
+            "noise_": float(np.mean(noises)),
+            "n_channels_": channels,
+        }
+        return self._adopt(attributes, None, None)
+
+    def _attributes(self, result, plan, task) -> dict[str, Any]:
+        return result
+
+    def _complete(self) -> None:
+        """Patches have as many entries as the model within has columns."""
+        entries = self.patch_size**2 * (self.n_channels_ or 1)
+        if self.model_ is not None and self.model_.n_features_in_ != entries:
+            raise ModelFileError(f"a model of {self.model_.n_features_in_} columns for {entries}")
 
     def denoise(self, image: Any) -> Array:
         """The image with its patches projected and averaged.
@@ -211,6 +224,11 @@ class PatchDenoiser(Door):
         total /= count if image.ndim == 2 else count[:, :, None]
         return restore(total.astype(image.dtype, copy=False), original)
 
+    _fitted: ClassVar[dict[str, Fitted]] = {
+        "model_": kept("KernelPCA p or None"),
+        "noise_": kept("(-inf, inf)"),
+        "n_channels_": kept((Annotated[int, "[1, inf)"], None)),
+    }
     _sparse = False
 
     def __sklearn_tags__(self):
@@ -222,7 +240,7 @@ class PatchDenoiser(Door):
 
     def _clean(self, P):
         """Patches (q, p) projected, their small scores dropped, and brought back."""
-        P, means = self._without_mean(P)
+        P, means = self._without_mean(P, self.n_channels_)
         S = to_numpy(self.model_.expansion_.scores(P))
         if self.threshold is not None:
             kernel, slope = self.model_.kernel_, 1.0
@@ -233,12 +251,11 @@ class PatchDenoiser(Door):
         S = self.model_.expansion_.basis.engine.asarray(S)
         return to_numpy(self.model_._inverse().find(S, denoising=True, near=P)) + means
 
-    def _without_mean(self, P):
+    def _without_mean(self, P, channels):
         """Patches less their means, by channel, and the means to put back."""
         if not self.demean:
             return P, 0.0
-        channels = self.n_channels_ or 1
-        pixels = P.reshape(len(P), -1, channels)
+        pixels = P.reshape(len(P), -1, channels or 1)
         means = np.broadcast_to(pixels.mean(axis=1, keepdims=True), pixels.shape)
         return P - means.reshape(P.shape), means.reshape(P.shape)
 

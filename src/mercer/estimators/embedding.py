@@ -14,9 +14,10 @@ from ..compute.linalg import peak_signs
 from ..exceptions import tell
 from ..kernels import Kernel
 from ..relatives.embedding import DiffusionProblem, ReducedDiffusionProblem
+from ..rows import like_of
 from ..solvers import Solver
 from ..spectral.problems import ZERO
-from ._door import all_or_nothing
+from ._door import Fitted, all_or_nothing, kept
 from ._parameters import AT_LEAST_1, NOT_NEGATIVE, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ._spectral import NEIGHBORS, SpectralInput
@@ -39,7 +40,8 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
     affinity: str | Kernel | Callable[..., Any] = "nearest_neighbors"
     eigen_solver: str | Solver | None = None
 
-    _serves_grid = False
+    _fitted: ClassVar[dict[str, Fitted]] = SpectralInput._fitted | {"embedding_": kept("n k")}
+    _candidates: ClassVar[frozenset[str]] = frozenset(("landmarks",))
     #: Residual that "auto" asks for: vectors to about this over the gap of their eigenvalues.
     tol = 1e-8
 
@@ -57,8 +59,12 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
         -------
         self
         """
-        original, X = X, self._array(X, reset=True)
-        n = X.shape[0]
+        return self._fit(X, y)
+
+    def _wanted(self) -> int:
+        return self.n_components + 1
+
+    def _check_counts(self, n: int) -> None:
         if self.n_components >= n:
             raise ValueError(
                 f"n_components={self.n_components} must be less than n_samples={n}: the first "
@@ -68,21 +74,28 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
             raise ValueError(
                 f"n_neighbors={self.n_neighbors} is more than n_samples={n}. Give at most {n}."
             )
-        map_, V, values = self._solved(X, self.n_components + 1)
-        signs = peak_signs(V[:, 1:])
+
+    def _attributes(self, result, plan, task) -> dict[str, Any]:
+        V, map_, like = self._at_rows(result, task)[:, 1:], result.map, like_of(task.rows)
+        signs = peak_signs(V)
         later = {"values": map_.values[1:]} if "values" in vars(map_) else {}
         map_ = replace(map_, weights=map_.weights[:, 1:] * signs, **later)
-        self._keep(map_, values[1:], original)
-        self.certificate_ = self.certificate_.without_first()
-        self.embedding_ = restore(V[:, 1:] * signs * self._scale(), original)
-        pieces = int(np.sum(values > 1 - APART))
+        attributes = super()._attributes(replace(result, map=map_), plan, task)
+        return attributes | {
+            "eigenvalues_": restore(result.pairs.values[1:], like),
+            "certificate_": result.certificate.without_first(),
+            "embedding_": restore(V * signs * self._scale(map_), like),
+        }
+
+    def _warn(self, result, plan, task) -> None:
+        super()._warn(result, plan, task)
+        pieces = int(np.sum(result.pairs.values > 1 - APART))
         if pieces > 1:
             tell(
                 f"The affinities fall into at least {pieces} pieces without ties between them, and "
                 "the first coordinates only tell these apart. Use a wider kernel or more "
                 "neighbors, or embed each piece alone."
             )
-        return self
 
     def fit_transform(self, X: Same, y: Any = None) -> Same:
         """Embed the rows of X and return their coordinates, (n_samples, n_components)."""
@@ -101,9 +114,9 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
         -------
         array of shape (n, n_components)
         """
-        return restore(self._functions(X) * self._scale(), X)
+        return restore(self._functions(X) * self._scale(self.map_), X)
 
-    def _scale(self) -> Any:
+    def _scale(self, map_) -> Any:
         """What the functions are multiplied by."""
         return 1.0
 
@@ -286,17 +299,17 @@ class DiffusionMap(GraphEmbedding):
     affinity: str | Kernel | Callable[..., Any] = "rbf"
     gamma: float | str | None = "median"
 
-    def _problem(self, basis, X):
+    def _problem(self, basis, rows):
         if basis.spans_data:
-            return DiffusionProblem(basis, float(self.alpha))
-        return ReducedDiffusionProblem(basis, X, float(self.alpha))
+            return DiffusionProblem(basis, float(self.t), float(self.alpha))
+        return ReducedDiffusionProblem.of(basis, rows, float(self.alpha))
 
     def _hollow(self) -> bool:
         # A walk may stay where it is.
         return False
 
-    def _scale(self):
-        sizes = np.abs(self.map_.values)
+    def _scale(self, map_):
+        sizes = np.abs(map_.values)
         return np.where(sizes > ZERO, sizes**self.t, 0.0)
 
 

@@ -15,7 +15,7 @@ from ..compute.arrays import Array
 from ..exceptions import tell, trials
 from ..kernels import KERNELS, Kernel
 from ._checks import names_of_parameters
-from ._door import Door, all_or_nothing
+from ._door import Door, Fitted, all_or_nothing, kept
 from ._output import certificate_of
 from ._parameters import AT_LEAST_1, Interval, StrOptions
 from ._sklearn import OutlierMixin
@@ -104,6 +104,11 @@ class NoveltyDetector(OutlierMixin, Door):
     array([ 1, -1])
     """
 
+    _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
+        "model_": kept("KernelPCA d"),
+        "kept_": kept("k int"),
+        "offset_": kept("(-inf, inf)"),
+    }
     certificate_ = certificate_of("model_")
     _sparse, _least_rows = False, 3
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
@@ -147,13 +152,16 @@ class NoveltyDetector(OutlierMixin, Door):
         X = self._array(X, reset=True)
         rng = check_random_state(self.random_state)
         needed = (1 - self.false_alarms) / (self.false_alarms * len(X))
-        kept, held = split(len(X), max(self.holdout, min(needed, 0.5)), rng)
-        self.kept_ = kept[self._typical(X, kept, held, rng)]
-        self.model_ = self._model(len(self.kept_), rng).fit(X[self.kept_])
-        errors = np.sort(errors_at(self.model_, X, held))
+        learned, held = split(len(X), max(self.holdout, min(needed, 0.5)), rng)
+        learned = learned[self._typical(X, learned, held, rng)]
+        model = self._model(len(learned), rng).fit(X[learned])
+        errors = np.sort(errors_at(model, X, held))
         normal = len(errors) - int((self.outliers or 0) * len(errors))
-        self.offset_ = -float(errors[:normal][order_statistic(normal, self.false_alarms)])
-        return self
+        offset = -float(errors[:normal][order_statistic(normal, self.false_alarms)])
+        return self._adopt({"kept_": learned, "model_": model, "offset_": offset}, None, None)
+
+    def _attributes(self, result, plan, task) -> dict[str, Any]:
+        return result
 
     def score_samples(self, X: Array) -> Array:
         """Minus the reconstruction error of every row, (n,): lower is more novel."""

@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.linalg import eigh
 
 from ..bases import Landmarks
 from ..compute import is_sparse, to_numpy
@@ -14,7 +13,7 @@ from ..compute.arrays import Array, Same
 from ..fitting.expansion import KernelExpansion
 from ..kernels import Kernel
 from ..selectors import SELECTORS, Selector
-from ._door import Door, all_or_nothing
+from ._door import Door, Fitted, all_or_nothing, kept
 from ._model import Scores
 from ._parameters import Interval, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -76,6 +75,11 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         "coef0": [Interval(Real, None, None, closed="neither"), None],
         "selector": [StrOptions(set(SELECTORS)), Selector, None],
     }
+    _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
+        "kernel_": kept(Kernel),
+        "expansion_": kept("KernelExpansion d r"),
+        "component_indices_": kept("r int or None"),
+    }
     _least_rows = 1
 
     kernel: str | Kernel | Any = "rbf"
@@ -98,26 +102,28 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         -------
         self
         """
-        X = self._array(X, reset=True)
+        rows = self._open(X, reset=True)
         if self._is_precomputed():
             raise ValueError(
                 "Landmarks are rows, and kernel='precomputed' has none. Use a kernel that is "
                 "computed from the data, or KernelPCA."
             )
-        self.kernel_, engine = self._make_kernel(X), self._make_engine(X)
-        asked = self.selector
+        X = rows.as_array("Nystroem")
+        kernel, engine, asked = self._make_kernel(X), self._make_engine(X), self.selector
         selector = SELECTORS[asked]() if isinstance(asked, str) else asked
         recipe = Landmarks(min(self.n_components, X.shape[0]), selector)
-        basis = recipe.build(self.kernel_, X, engine, self._make_rng())
-        self.component_indices_ = places_of(basis.points, X)
-        values, V = eigh(np.asarray(to_numpy(self.kernel_(basis.points)), dtype=float))
-        # Below that an eigenvalue is rounding, and its direction would be noise.
-        kept = values > len(values) * np.finfo(X.dtype).eps * values[-1]
-        N = (V[:, kept] / np.sqrt(values[kept])) @ V[:, kept].T
+        return self._adopt(recipe.build(kernel, X, engine, self._make_rng()), None, X)
+
+    def _attributes(self, result, plan, task) -> dict[str, Any]:
+        W = to_numpy(result.whitener(task.dtype))
+        N = W @ (W / np.linalg.norm(W, axis=0)).T  # G^{-1/2}, of which W is a factor
         # Nothing is centered: a mean of zero, and one direction for each feature.
-        frame = np.column_stack([np.zeros(len(N)), N]).astype(X.dtype)
-        self.expansion_ = KernelExpansion(basis, frame, np.diag([0.0, *np.ones(len(N))]))
-        return self
+        frame = np.column_stack([np.zeros(len(N)), N]).astype(task.dtype)
+        return {
+            "kernel_": result.kernel,
+            "component_indices_": places_of(result.points, task),
+            "expansion_": KernelExpansion(result, frame, np.diag([0.0, *np.ones(len(N))])),
+        }
 
     def fit_transform(self, X: Same, y: Any = None) -> Same:
         """Fit to X and return its features, (n_samples, n_components)."""

@@ -24,7 +24,7 @@ from ..exceptions import tell, trials
 from ..kernels import KERNELS, Kernel, Laplacian
 from ..preimage import FixedPoint, choose_preimage
 from ..preimage.base import total_std
-from ._door import Door, all_or_nothing
+from ._door import Door, Fitted, all_or_nothing, kept
 from ._output import certificate_of
 from ._parameters import AT_LEAST_1, POSITIVE, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -179,6 +179,11 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         "n_components": ["array-like", AT_LEAST_1, None],
         "model": [KernelPCA, None],
     }
+    _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
+        "best_estimator_": kept("KernelPCA d"),
+        "best_params_": kept(dict),
+        "selection_": kept(Selection),
+    }
     certificate_ = certificate_of("best_estimator_")
     _sparse, _least_rows = False, 4
 
@@ -220,20 +225,26 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         # Noise is drawn once, so that all candidates meet the same.
         trial = Trial.of(self.noise, X[kept], X[held], rng)
         tried = self._try(model, trial)
-        self.selection_ = Selection(*tried.table(), trial.error(trial.damaged), trial.criterion)
-        best, nothing = self.selection_.best_error, self.selection_.reference
+        selection = Selection(*tried.table(), trial.error(trial.damaged), trial.criterion)
+        best, nothing = selection.best_error, selection.reference
         if best >= nothing:
             tell(
                 f"The best of all that was tried leaves an error of {best:.3g}, and doing nothing "
                 f"one of {nothing:.3g}: for noise as small as this kernel PCA loses more than it "
                 "removes. Name the noise that you expect, or leave the rows as they are."
             )
-        r, gamma = self.selection_.best_n_components, self.selection_.best_gamma
-        width = {} if np.isnan(gamma) else {"gamma": gamma}
-        self.best_params_: dict[str, float] = {"n_components": r} | width
+        r, gamma = selection.best_n_components, selection.best_gamma
+        params: dict[str, float] = {"n_components": r}
         kernel = tried.kernels[tried.best[0]]
-        self.best_estimator_ = model.set_params(kernel=kernel, n_components=r).fit(X)
-        return self
+        attributes = {
+            "selection_": selection,
+            "best_params_": params if np.isnan(gamma) else params | {"gamma": gamma},
+            "best_estimator_": model.set_params(kernel=kernel, n_components=r).fit(X),
+        }
+        return self._adopt(attributes, None, None)
+
+    def _attributes(self, result, plan, task) -> dict[str, Any]:
+        return result
 
     def _try(self, model: KernelPCA, trial: "Trial") -> "Tried":
         """Try what was asked for, and what lies around the best of it where that is left to us."""

@@ -9,8 +9,9 @@ from ..bases import BasisRecipe
 from ..compute import restore
 from ..compute.arrays import Array, Same
 from ..exceptions import tell
+from ..rows import like_of
 from ..spectral.assigning import ASSIGNING, directions
-from ._door import all_or_nothing
+from ._door import NOT_SAVED, Fitted, all_or_nothing, kept
 from ._parameters import AT_LEAST_1, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from ._spectral import NEIGHBORS, SpectralInput
@@ -166,6 +167,11 @@ class SpectralClustering(
         "assign_labels": [StrOptions(set(ASSIGNING))],
         "n_init": [AT_LEAST_1],
     }
+    _fitted: ClassVar[dict[str, Fitted]] = SpectralInput._fitted | {
+        "labels_": kept("n int"),
+        "assignment_": kept("Centers|Rotated|Pivoted k"),
+        "embedding_": NOT_SAVED,
+    }
     _title = "spectral clustering"
 
     n_clusters: int = 8
@@ -191,28 +197,38 @@ class SpectralClustering(
         -------
         self
         """
-        original, X = X, self._array(X, reset=True)
-        n = X.shape[0]
+        return self._fit(X, y)
+
+    def _wanted(self) -> int:
+        return self.n_clusters if self.n_components is None else self.n_components
+
+    def _check_counts(self, n: int) -> None:
         wanted = {"n_clusters": self.n_clusters, "n_components": self.n_components}
         if self.affinity in NEIGHBORS:
             wanted["n_neighbors"] = self.n_neighbors
         for name, asked in wanted.items():
             if asked is not None and asked > n:
                 raise ValueError(f"{name}={asked} is more than n_samples={n}. Give at most {n}.")
-        r = self.n_clusters if self.n_components is None else self.n_components
-        map_, V, values = self._solved(X, r)
-        self._keep(map_, values, original)
-        self.embedding_ = restore(directions(V), original)
-        if self.assign_labels != "kmeans" and V.shape[1] != self.n_clusters:
-            tell(
-                f"assign_labels={self.assign_labels!r} finds a cluster for each of the "
-                f"{V.shape[1]} eigenvectors, and n_clusters={self.n_clusters}. Leave "
-                "n_components out, or use assign_labels='kmeans'."
-            )
+
+    def _attributes(self, result, plan, task) -> dict[str, Any]:
+        V, like = self._at_rows(result, task), like_of(task.rows)
         seed, assign = check_random_state(self.random_state), ASSIGNING[self.assign_labels]
-        self.assignment_ = assign(V, self.n_clusters, self.n_init, seed)
-        self.labels_ = restore(self.assignment_.labels(V), original)
-        return self
+        assignment = assign(V, self.n_clusters, self.n_init, seed)
+        return super()._attributes(result, plan, task) | {
+            "embedding_": restore(directions(V), like),
+            "assignment_": assignment,
+            "labels_": restore(assignment.labels(V), like),
+        }
+
+    def _warn(self, result, plan, task) -> None:
+        super()._warn(result, plan, task)
+        count = result.pairs.values.size
+        if self.assign_labels != "kmeans" and count != self.n_clusters:
+            tell(
+                f"assign_labels={self.assign_labels!r} finds a cluster for each of the {count} "
+                f"eigenvectors, and n_clusters={self.n_clusters}. Leave n_components out, or use "
+                "assign_labels='kmeans'."
+            )
 
     def fit_predict(self, X: Array, y: Any = None) -> Array:
         """Cluster the rows of X and return their labels, (n_samples,)."""

@@ -7,20 +7,19 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..bases import AllPoints, FourierGrid
+from ..bases import FourierGrid, GramBasis
 from ..compute import format_bytes, is_sparse, parse_bytes, restore, to_numpy
 from ..compute.arrays import Array, is_foreign
 from ..compute.numbers import check_unmasked, reason
 from ..exceptions import tell
-from ..fitting.choosing import choose_basis, solve
-from ..fitting.task import build_problem
+from ..fitting.task import components_problem
 from ..kernels import KERNELS, Kernel
 from ..relatives import supervised
 from ..relatives.explaining import Significance
-from ..relatives.joint import GivenColumns, with_columns
-from ..rows import in_type
+from ..relatives.joint import GivenColumns, joint_problem
+from ..rows import in_type, like_of
 from ._checks import LARGEST_SUM, SMALLEST_VALUE, check_gram, checked_array
-from ._door import all_or_nothing
+from ._door import Fitted, all_or_nothing, kept
 from ._parameters import Interval, StrOptions
 from .kernel_pca import KernelPCA
 
@@ -148,6 +147,12 @@ class SupervisedKernelPCA(KernelPCA):
     callback: ClassVar = None  # type: ignore[misc]
     checkpoint: ClassVar = None  # type: ignore[misc]
 
+    _fitted: ClassVar[dict[str, Fitted]] = KernelPCA._fitted | {
+        "target_": kept((str, Kernel)),
+        "hsic_": kept("(-inf, inf)"),
+        "dependence_ratio_": kept("r"),
+    }
+
     _: KW_ONLY
     target: str | Kernel = "auto"
     unsupervised: float = 0
@@ -169,17 +174,7 @@ class SupervisedKernelPCA(KernelPCA):
         -------
         self
         """
-        self._validate_params()
-        refuse_grid(self.basis, "supervised fit", "target")
-        self.target_, P = target_of(self.target, y, self.memory)
-        with self._task(X, sample_weight) as task:
-            if task.weights is not None and len(task.weights) < len(P) == np.size(sample_weight):
-                # Rows that count nothing were left out of an array.
-                P = P[np.asarray(to_numpy(sample_weight)) != 0]
-            problem = self._problem(task, choose_basis(task), P)
-            pairs, self.plan_ = solve(problem, task)
-            self._finish(problem, problem.result(pairs), task)
-        return self
+        return self._fit(X, y, sample_weight)
 
     def significance(self, X: Array = None, **settings: Any) -> Significance:
         """Not for components that a target chose.
@@ -201,36 +196,44 @@ class SupervisedKernelPCA(KernelPCA):
         check_is_fitted(self)
         return max(self.certificate_.n_passes, 1)
 
-    def _problem(self, task, recipe, features) -> Any:
-        """The eigenproblem of the rows, seen through the target kernel."""
-        advice = "Give one value of y for each row."
-        check_count(task.rows.shape[0], len(features), advice)
-        share = float(self.unsupervised)
-        inner: Any
-        if isinstance(recipe, AllPoints):
-            root = supervised.TargetRoot.of(features, share, task.weights)
-            inner = build_problem(task, recipe)
-            return supervised.SupervisedGram(inner, root)
-        inner = build_problem(with_columns(task, GivenColumns(features)), recipe)
-        if task.weights is None:
-            check_count(inner.moments.count, len(features), advice)
-        return supervised.SupervisedReduced(inner, share)
+    def _posing(self, y, rows, weights, sample_weight):
+        refuse_grid(self.basis, "supervised fit", "target")
+        kernel, P = target_of(self.target, y, self.memory)
+        if weights is not None and len(weights) < len(P) == np.size(sample_weight):
+            # Rows that count nothing were left out of an array.
+            P = P[np.asarray(to_numpy(sample_weight)) != 0]
+        share, advice = float(self.unsupervised), "Give one value of y for each row."
+        check_count(rows.shape[0], len(P), advice)
 
-    def _finish(self, problem, result, task) -> None:
-        super()._finish(problem, result, task)
-        values, degrees = result.pairs.values, max(problem.weight - 1, 1.0)
-        like = task.rows.original if task.array is not None else None
+        def pose(task, basis):
+            self._check_preimage(basis)
+            if isinstance(basis, GramBasis):
+                root = supervised.TargetRoot.of(P, share, task.weights)
+                inner: Any = components_problem(task, basis)
+                return supervised.SupervisedGram(inner, root)
+            inner = joint_problem(task, basis, GivenColumns(P))
+            if task.weights is None:
+                check_count(inner.moments.count, len(P), advice)
+            return supervised.SupervisedReduced(inner, share)
+
+        self.target_ = kernel
+        return pose
+
+    def _attributes(self, result, plan, task) -> dict[str, Any]:
+        problem, values, like = result.problem, result.pairs.values, like_of(task.rows)
+        degrees, tiny = max(problem.weight - 1, 1.0), np.finfo(float).tiny
 
         def out(array):
             return restore(in_type(array, task.rows.dtype), like)
 
-        tiny = np.finfo(float).tiny
-        self.hsic_ = float(problem.dependence / degrees**2)
-        self.dependence_ratio_ = out(np.minimum(values / max(problem.total, tiny), 1.0))
-        self.explained_variance_ = out(result.variances / degrees)
-        ratio = np.minimum(result.variances / max(problem.variance, tiny), 1.0)
-        self.explained_variance_ratio_ = out(ratio)
-        self._warn_of_width(problem.count)
+        ratio = np.minimum(result.variances / max(problem.inner.total, tiny), 1.0)
+        return super()._attributes(result, plan, task) | {
+            "target_": self.target_,
+            "hsic_": float(problem.dependence / degrees**2),
+            "dependence_ratio_": out(np.minimum(values / max(problem.total, tiny), 1.0)),
+            "explained_variance_": out(result.variances / degrees),
+            "explained_variance_ratio_": out(ratio),
+        }
 
     def _limit(self, problem) -> str:
         return super()._limit(problem) if self.unsupervised else "the rank of the target kernel"

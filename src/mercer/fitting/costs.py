@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from .._packages import has
-from ..bases import RandomFeatures
+from ..bases import BASES, RandomFeatures
 from ..bases.fourier import most_frequencies, why_not
 from ..bases.fourier_grid import choose_spacing, predicted_count, predicted_radius, room_beyond
 from ..compute import TiledEngine, is_sparse
@@ -421,13 +421,12 @@ def moments_memory(work: Workload, m: int, copies: int) -> int:
 
 def reduced(work: Workload, m: int, solver: Any, basis: Any, speeds: Speeds) -> Estimate:
     """A fit in a basis of m vectors that was asked for, by a solver or "auto"."""
-    name = basis if isinstance(basis, str) else type(basis).__name__
-    by_features = name == "features" or isinstance(basis, RandomFeatures)
-    found = (features if by_features else landmarks)(work, speeds, m)
+    name = next((name for name, kind in BASES.items() if type(basis) is kind), str(basis))
+    estimate = (features if isinstance(basis, RandomFeatures) else landmarks)(work, speeds, m)
     if not isinstance(solver, Solver):
         solver = small_problem(work, speeds, m).solver
     note = "one pass over the rows"
-    return replace(found, method=name, solver=solver, fits=True, note=note)
+    return replace(estimate, method=name, solver=solver, fits=True, note=note)
 
 
 def columns(work: Workload, kernel: Any, speeds: Speeds) -> Estimate:

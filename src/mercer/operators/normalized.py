@@ -33,10 +33,12 @@ class NormalizedGram(SymmetricOperator):
         #: The smallest row sum: negative where the entries of G are no affinities.
         self.least_degree = 0.0
         self._given = degrees is not None
+        self._product_weights: Any = None
         self._degrees = None if degrees is None else self._taken(degrees)
 
     def __matmul__(self, V):
         scale = self.scale[:, None]
+        self.basis.weights = self._product_weights
         return scale * self.basis.gram(scale * V)
 
     def vectors(self, V: Array, rounded: bool = False) -> Array:
@@ -132,8 +134,14 @@ class NormalizedGram(SymmetricOperator):
     def _taken(self, sums):
         self.least_degree = float(sums.min())
         degrees = nonzero_degrees(sums)
-        self.basis.weights = to_numpy(1 / degrees)
+        self._product_weights = to_numpy(1 / degrees)
         return degrees
+
+    def learn_from(self, other: "NormalizedGram") -> None:
+        """Take over the degrees of the same operator in a session."""
+        self._degrees, self.least_degree = other._degrees, other.least_degree
+        if self._degrees is None and other._draft is not None and self.draft is not None:
+            self.draft.learn_from(other._draft)
 
 
 def nonzero_degrees(sums) -> Array:

@@ -10,59 +10,173 @@ In orthonormal coordinates x and y of the spans these are the singular vectors o
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..bases import Basis
-from ..compute.linalg import eigh, self_product, thin_svd
+from ..bases import Basis, ColumnBasis
+from ..compute import to_numpy
+from ..compute.linalg import eigh, peak_signs, self_product, thin_svd
 from ..fitting.certificate import PROVEN_SHARE, Certificate, leading
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
-from .joint import JointMoments
+from ..fitting.problems import Problem
+from ..operators import DenseOperator
+from ..solvers import Eigenpairs
+
+# Safety factor on the rounding of kernel values.
+ROUNDING = 4.0
 
 
 @dataclass(frozen=True)
-class CanonicalPairs:
+class View:
+    """One of the two views: its basis, how coordinates are made, and their moments."""
+
+    basis: Basis
+    whitener: Any
+    moments: Moments
+    energy: float
+
+    @cached_property
+    def noise(self) -> float:
+        """Variance that rounding alone gives a direction: of kernel values, or of columns."""
+        moments, eps = self.moments, ROUNDING * np.finfo(float).eps
+        mean = float(np.sum(moments.mean**2))
+        if isinstance(self.basis, ColumnBasis):
+            return eps**2 * mean
+        return eps * (mean + float(np.trace(moments.scatter)) / moments.count)
+
+    @property
+    def left_out(self) -> float:
+        """The norm of what the basis leaves out of the kernel matrix at most, with rounding."""
+        moments = self.moments
+        n, size = moments.count, moments.mean.size
+        inside = float(np.trace(moments.scatter)) + n * float(np.sum(moments.mean**2))
+        lost = 0.0 if isinstance(self.basis, ColumnBasis) else 2 * abs(self.energy - inside)
+        rounding = max(self.basis.rounding(), np.finfo(float).eps) * (size + n**0.5)
+        return lost + n * self.noise + rounding * max(self.energy, inside)
+
+    def root(self, regularization: float) -> np.ndarray:
+        """(S + c I)^{-1/2} of the covariance S; c is the regularization times its trace."""
+        return inverse_root(self.moments.scatter / self.moments.count, regularization, self.noise)
+
+    def expanded(self, A: np.ndarray) -> KernelExpansion:
+        """The mean and directions A of coordinates, as weights over the basis.
+
+        Unlike those of kernel PCA the directions are neither orthogonal nor of unit length.
+        """
+        frame = np.hstack([self.moments.mean[:, None], A])
+        metric = self_product(frame)
+        frame = frame if self.whitener is None else self.whitener @ frame
+        return KernelExpansion(self.basis, frame, metric)
+
+
+@dataclass(frozen=True)
+class CorrelationResult:
     """Pairs of directions along which two views vary together, the strongest first.
 
     Attributes
     ----------
-    first, second : arrays of shape (k, r) and (q, r)
-        Directions in the coordinates of each view; scores of the rows have variance 1.
+    first, second : KernelExpansion
+        Directions of each view; scores of the rows have variance 1.
     correlations : array of shape (r,)
         Of the scores of the rows.
     regularized : array of shape (r,)
         The singular values: covariances over the regularized variances.
+    certificate : Certificate
+    problem : CorrelationProblem
     """
 
-    first: np.ndarray
-    second: np.ndarray
+    first: KernelExpansion
+    second: KernelExpansion
     correlations: np.ndarray
     regularized: np.ndarray
+    certificate: Certificate
+    problem: Any
 
 
-def canonical_pairs(
-    joint: JointMoments, r: int, regularization: float, noises: tuple[float, float] = (0.0, 0.0)
-) -> CanonicalPairs:
-    """The leading pairs; c is the regularization times the total variance of a view.
+@dataclass(frozen=True, eq=False)
+class CorrelationProblem(Problem):
+    """The singular vectors of (Sx + c I)^{-1/2} Sxy (Sy + c' I)^{-1/2}, by the smaller Gram matrix.
 
-    `noises` are the variances in each view that rounding alone gives a direction: no direction
-    with less takes part.
+    Attributes
+    ----------
+    inner : ReducedProblem
+        The first view, whose moments are joint with those of the second.
+    other : View
+        The second one.
+    other_columns : int
+        Its columns.
+    regularization : float
+        c over the total variance of a view.
     """
-    n = joint.count
-    Sx, Sy, C = joint.scatter / n, joint.other.scatter / n, joint.cross / n
-    Rx, Ry = (
-        inverse_root(S, regularization, noise) for S, noise in zip((Sx, Sy), noises, strict=True)
-    )
-    U, s, Vt = thin_svd(Rx @ C @ Ry)
-    r = min(r, len(s))
-    A, B = unit_variance(Rx @ U[:, :r], Sx), unit_variance(Ry @ Vt[:r].T, Sy)
-    found = np.einsum("ij,ij->j", A, C @ B)
-    return CanonicalPairs(A, B, np.clip(found, -1.0, 1.0), np.clip(s[:r], 0.0, 1.0))
+
+    inner: Any
+    other: View
+    other_columns: int
+    regularization: float
+
+    basis = property(lambda self: self.inner.basis)
+    center = True
+    weight = property(lambda self: self.inner.weight)
+    n_rows = property(lambda self: self.inner.n_rows)
+    total = property(lambda self: float(np.sum(self.matrix**2)))
+    scale = total
+    slack = 0.0
+
+    @cached_property
+    def view(self) -> View:
+        """The first view."""
+        moments = self.inner.moments
+        return View(self.basis, self.inner.whitening.weights, moments, float(moments.energy))
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """The matrix whose singular vectors are wanted, (k, q)."""
+        roots = [view.root(self.regularization) for view in (self.view, self.other)]
+        return roots[0] @ (self.inner.moments.cross / self.inner.moments.count) @ roots[1]
+
+    @cached_property
+    def operator(self) -> DenseOperator:
+        T = self.matrix
+        return DenseOperator(self_product(T.T if T.shape[0] <= T.shape[1] else T))
+
+    def result(self, pairs: Eigenpairs) -> CorrelationResult:
+        T, Q = self.matrix, to_numpy(pairs.vectors)
+        # The pairs within the span of the vectors: eigenvalues are squares, with half the digits.
+        if T.shape[0] <= T.shape[1]:
+            Vh, s, U = thin_svd(T.T @ Q)
+            U, V = Q @ U.T, Vh
+        else:
+            U, s, V = thin_svd(T @ Q)
+            V = Q @ V.T
+        moments = self.inner.moments
+        n, views = moments.count, (self.view, self.other)
+        A, B = (
+            unit_variance(view.root(self.regularization) @ W, view.moments.scatter / n)
+            for view, W in zip(views, (U, V), strict=True)
+        )
+        correlations = np.clip(np.einsum("ij,ij->j", A, moments.cross @ B / n), -1.0, 1.0)
+        regularized = np.clip(s, 0.0, 1.0)
+        first, second = self.view.expanded(A), self.other.expanded(B)
+        # As of kernel PCA: the largest score of a training row is positive.
+        signs = peak_signs(to_numpy(first.scores(self.inner.model_rows)))
+        penalties = [self.regularization * float(np.trace(v.moments.scatter)) for v in views]
+        definite = all(v.basis.kernel.definite and v.basis.exact_norms for v in views)
+        certain = definite and min(penalties) > 0
+        left_out = [view.left_out for view in views]
+        return CorrelationResult(
+            first.stretched(signs),
+            second.stretched(signs),
+            correlations,
+            regularized,
+            certified(regularized, left_out, penalties, certain),
+            self,
+        )
 
 
-def certified(pairs: CanonicalPairs, left_out, regularized, certain: bool) -> Certificate:
+def certified(values: np.ndarray, left_out, penalties, certain: bool) -> Certificate:
     """Intervals of the regularized correlations, by what bases leave out of both kernel matrices.
 
     They are the singular values of Tx^1/2 Ty^1/2 with T = K (K + n c I)^-1 for the centered kernel
@@ -71,15 +185,17 @@ def certified(pairs: CanonicalPairs, left_out, regularized, certain: bool) -> Ce
 
     Parameters
     ----------
+    values : array of shape (r,)
+        The correlations.
     left_out : pair of floats
         |E| at most, rounding included.
-    regularized : pair of floats
+    penalties : pair of floats
         n c.
     certain : bool
         Whether E >= 0 and that is a bound.
     """
-    share = sum(2 * e / c if c > 0 else np.inf for e, c in zip(left_out, regularized, strict=True))
-    squares = pairs.regularized**2
+    share = sum(2 * e / c if c > 0 else np.inf for e, c in zip(left_out, penalties, strict=True))
+    squares = values**2
     lower = np.sqrt(np.clip(squares - share, 0.0, 1.0))
     upper = np.sqrt(np.clip(squares + share, 0.0, 1.0))
     kind: Any = "bound" if certain else "estimate"
@@ -91,24 +207,12 @@ def inverse_root(S: np.ndarray, regularization: float, noise: float = 0.0) -> np
     """(S + c I)^{-1/2} on the directions that have variance, (k, k)."""
     values, V = eigh((S + S.T) / 2)
     total = float(np.trace(S))
-    some = values > max(len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0), noise)
-    values = np.where(some, np.maximum(values, 0.0) + regularization * total, 1.0)
-    return (V * (some / np.sqrt(values))) @ V.T
+    varied = values > max(len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0), noise)
+    values = np.where(varied, np.maximum(values, 0.0) + regularization * total, 1.0)
+    return (V * (varied / np.sqrt(values))) @ V.T
 
 
 def unit_variance(A: np.ndarray, S: np.ndarray) -> np.ndarray:
     """Directions along which the rows have variance 1; those without any stay as they are."""
     variances = np.einsum("ij,ij->j", A, S @ A)
     return A / np.sqrt(np.where(variances > 0, variances, 1.0))
-
-
-def expansion_of(
-    basis: Basis, whitener: np.ndarray | None, moments: Moments, A: np.ndarray
-) -> KernelExpansion:
-    """The mean and directions A of coordinates, as weights over a basis.
-
-    Unlike those of kernel PCA the directions are neither orthogonal nor of unit length.
-    """
-    frame = np.hstack([moments.mean[:, None], A])
-    metric = self_product(frame)
-    return KernelExpansion(basis, frame if whitener is None else whitener @ frame, metric)

@@ -14,18 +14,26 @@ diffusion distances. For any row x the factor q(x)^{-alpha} is above and below a
 which is psi_i at x_i. The diagonal of K stays: a walk may rest.
 """
 
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated, Any
 
 import numpy as np
 
 from ..bases import Basis, PrecomputedBasis
-from ..compute import array_namespace, is_sparse, to_numpy
+from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.linalg import self_product
 from ..operators import DenseOperator, NormalizedGram
 from ..operators.normalized import nonzero_degrees
 from ..solvers import Eigenpairs
-from ..spectral.problems import TINY, AffinityProblem, AllAffinities, column_sums, inverse
+from ..spectral.problems import (
+    TINY,
+    AffinityProblem,
+    AffinityResult,
+    AllAffinities,
+    Coordinates,
+    inverse,
+)
 
 
 @dataclass(frozen=True)
@@ -71,84 +79,136 @@ class DiffusionFunctions:
         return stepped * inverse(self.values)
 
 
+@dataclass(frozen=True)
+class Walk:
+    """Densities of the rows and the degrees of the walk.
+
+    Attributes
+    ----------
+    thinned : array of shape (n,)
+        q^-alpha.
+    degrees : array of shape (n,)
+        d.
+    least : float
+        The smallest density.
+    """
+
+    thinned: np.ndarray
+    degrees: np.ndarray
+    least: float
+
+
+@dataclass(frozen=True, eq=False)
 class DiffusionProblem(AllAffinities):
     """All points: S = s K s, with the densities and degrees from one product each."""
 
-    def __init__(self, basis, alpha: float):
-        self.basis, self.alpha = basis, alpha
-        n = basis.size
-        sums = to_numpy(basis.gram(basis.engine.zeros((n, 1)) + 1.0))[:, 0]
-        self.least_degree = float(sums.min())
-        self.thinned = nonzero_degrees(sums) ** -alpha
-        if alpha:
-            sums = to_numpy(basis.gram(basis.engine.asarray(self.thinned[:, None])))[:, 0]
-        self.degrees = self.thinned * nonzero_degrees(sums)
-        self.operator, self.rounds = self._normalized(), 1 + 2 * alpha
+    alpha: float = 0.0
+
+    @property
+    def rounds(self) -> float:  # type: ignore[override]
+        return 1 + 2 * self.alpha
+
+    @property
+    def least_degree(self) -> float:  # type: ignore[override]
+        return self.walk.least
+
+    @cached_property
+    def walk(self) -> Walk:
+        """Learned in a session, where products cost the least."""
+        return self._walk(self.basis)
+
+    def _walk(self, basis) -> Walk:
+        sums = to_numpy(basis.gram(basis.engine.zeros((basis.size, 1)) + 1.0))[:, 0]
+        least, thinned = float(sums.min()), nonzero_degrees(sums) ** -self.alpha
+        if self.alpha:
+            sums = to_numpy(basis.gram(basis.engine.asarray(thinned[:, None])))[:, 0]
+        return Walk(thinned, thinned * nonzero_degrees(sums), least)
+
+    def _operator(self, basis) -> NormalizedGram:
+        """S; of a sparse graph with the densities in its entries, so that its degrees are d."""
+        walk = vars(self)["walk"] = vars(self).get("walk") or self._walk(basis)
+        G = basis.sparse()
+        if G is None:
+            degrees = basis.engine.asarray(walk.degrees / walk.thinned**2)
+            return NormalizedGram(basis, degrees)
+        G = G.multiply(walk.thinned).multiply(walk.thinned[:, None]).tocsr()
+        return NormalizedGram(PrecomputedBasis(G, basis.engine), walk.degrees)
 
     def row_scale(self) -> np.ndarray:
-        return np.sqrt(self.degrees.sum() / self.degrees)
+        return np.sqrt(self.walk.degrees.sum() / self.walk.degrees)
 
-    def _normalized(self) -> NormalizedGram:
-        """S; of a sparse graph with the densities in its entries, so that its degrees are d."""
-        G = self.basis.sparse()
-        if G is None:
-            degrees = self.basis.engine.asarray(self.degrees / self.thinned**2)
-            return NormalizedGram(self.basis, degrees)
-        G = G.multiply(self.thinned).multiply(self.thinned[:, None]).tocsr()
-        return NormalizedGram(PrecomputedBasis(G, self.basis.engine), self.degrees)
-
-    def assemble(self, pairs: Eigenpairs, X) -> tuple[DiffusionFunctions, np.ndarray]:
-        psi = to_numpy(pairs.vectors) * self.row_scale()[:, None]
-        weights = self.thinned[:, None] * psi
-        return DiffusionFunctions(self.basis, weights, self.thinned, pairs.values), psi
+    def result(self, pairs: Eigenpairs) -> AffinityResult:
+        psi, thinned = to_numpy(pairs.vectors) * self.row_scale()[:, None], self.walk.thinned
+        functions = DiffusionFunctions(self.basis, thinned[:, None] * psi, thinned, pairs.values)
+        return AffinityResult(functions, psi, self.all_certificate(pairs, psi), pairs)
 
 
+@dataclass(frozen=True)
+class WalkSums(Coordinates):
+    """Sums over rows of a walk on the span, for `ReducedDiffusionProblem`.
+
+    Attributes
+    ----------
+    alpha : float
+    ones : array of shape (k,) or None
+        Weights of the densities.
+    """
+
+    alpha: float = 0.0
+    ones: Any = None
+
+    def scattered(self, Y, norms, total):
+        """The scatter of a block and its volume, (k + 1, k); (k,) before all weights are known."""
+        xp = array_namespace(Y)
+        Y = xp.asarray(Y, dtype=xp.float64)
+        norms = xp.clip(xp.asarray(norms, dtype=xp.float64), TINY, None)
+        ones = total if self.ones is None else on_device_of(self.ones, Y)
+        thinned = xp.clip(Y @ ones, norms, None) ** -self.alpha
+        if self.ones is None:
+            return Y.T @ thinned
+        degrees = thinned * xp.clip(Y @ total, norms * thinned, None)
+        Y = Y * (thinned / xp.sqrt(degrees))[:, None]
+        volume = xp.sum(degrees) + xp.zeros_like(Y[:1])
+        return xp.concat([self_product(Y), volume], axis=0)
+
+
+@dataclass(frozen=True, eq=False)
 class ReducedDiffusionProblem(AffinityProblem):
     """A span: K~ = Y Y', whose walk has the eigenvalues of an m x m matrix.
 
-    Four passes over the rows, none of them kept. A row that the span misses has at least its
+    Three passes over the rows, none of them kept. A row that the span misses has at least its
     affinity with itself as density and as degree.
     """
 
-    def __init__(self, basis, X, alpha: float):
-        self.basis, self.alpha = basis, alpha
-        self.whitener = basis.whitener(basis.precision(X))
-        X = basis.engine.place(X)
-        n, rows = X.shape[0], basis.product_rows(X)
-        stream = basis.block_products(X, self.whitener)
-        ones = basis.engine.sum_rows(lambda block: column_sums(stream(block)), n, rows)
+    basis: Basis
+    alpha: float
+    whitener: Any
+    operator: Any
+    volume: float
+    #: Weights of degrees and of densities, over orthonormal coordinates.
+    total_weights: Any
+    ones: Any
+    weight: float = 0.0
 
-        def coordinates(block):
-            """Y, the densities and k(x, x) of a block, in double precision."""
-            Y = stream(block)
-            xp = array_namespace(Y)
-            Y = xp.asarray(Y, dtype=xp.float64)
-            own = xp.clip(xp.asarray(basis.norms(X[block]), dtype=xp.float64), TINY, None)
-            return Y, xp.clip(Y @ ones, own, None), own
+    @classmethod
+    def of(cls, basis: Basis, rows: Any, alpha: float) -> "ReducedDiffusionProblem":
+        """After passes over the rows."""
+        whitener = basis.whitener(basis.precision(np.empty((0, 1), rows.dtype)))
+        ones = rows.sum(Coordinates(basis, whitener), "densities", again=True)
+        total, walk = ones, WalkSums(basis, whitener, ones, alpha)
+        if alpha:
+            total = rows.sum(walk, "degrees", again=True)
+        sums = rows.sum(replace(walk, total=total, ones=ones), "affinities", again=True)
+        operator, volume = DenseOperator(sums[:-1]), float(sums[-1, 0])
+        return cls(basis, alpha, whitener, operator, volume, total, ones, float(rows.shape[0]))
 
-        def thinned(block):
-            Y, q, _ = coordinates(block)
-            return Y.T @ q**-alpha
-
-        total = basis.engine.sum_rows(thinned, n, rows) if alpha else ones
-
-        def scatter(block):
-            Y, q, own = coordinates(block)
-            xp = array_namespace(Y)
-            degrees = q**-alpha * xp.clip(Y @ total, own * q**-alpha, None)
-            Y = Y * (q**-alpha / xp.sqrt(degrees))[:, None]
-            volume = xp.sum(degrees) + xp.zeros_like(Y[:1])
-            return xp.concat([self_product(Y), volume], axis=0)
-
-        found = to_numpy(basis.engine.sum_rows(scatter, n, rows))
-        self.operator, self.volume = DenseOperator(found[:-1]), float(found[-1, 0])
-        self.total, self.ones = to_numpy(total), to_numpy(ones)
-
-    def assemble(self, pairs: Eigenpairs, X) -> tuple[DiffusionFunctions, np.ndarray]:
+    def result(self, pairs: Eigenpairs) -> AffinityResult:
         # psi = Y Q l^{-1/2} / (Y total), and l psi is kept.
         Q = pairs.vectors * np.sqrt(np.maximum(pairs.values, 0) * self.volume)
-        W, total, ones = (
-            A if self.whitener is None else self.whitener @ A for A in (Q, self.total, self.ones)
+        weights, total, ones = (
+            A if self.whitener is None else self.whitener @ A
+            for A in (Q, self.total_weights, self.ones)
         )
-        map_ = DiffusionFunctions(self.basis, W, total, pairs.values, ones, self.alpha)
-        return map_, map_.functions(X)
+        values = pairs.values
+        functions = DiffusionFunctions(self.basis, weights, total, values, ones, self.alpha)
+        return AffinityResult(functions, None, self.certificate(pairs), pairs)

@@ -5,7 +5,7 @@ all rows are added are moments of the coordinates that carry those of the column
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from ..bases import Basis, ColumnBasis
 from ..bases.base import check_moments
 from ..fitting.moments import Moments, MomentsOf, row_moments, whitened
-from ..fitting.task import FitTask
+from ..fitting.task import FitTask, components_problem
 
 
 @dataclass(frozen=True)
@@ -98,15 +98,11 @@ class JointMomentsOf(MomentsOf):
         return JointMoments(*parts, cross, other)
 
 
-def with_columns(task: FitTask, columns: GivenColumns | ViewColumns) -> FitTask:
-    """The task of a fit whose moments are joint with these columns."""
-
-    def check(basis):
-        task.check_basis(basis)
-        if not isinstance(basis, ColumnBasis):
-            check_moments(basis.size + columns.width, basis.noun, basis.engine)
-
-    return replace(task, check_basis=check, moments_of=partial(JointMomentsOf, columns=columns))
+def joint_problem(task: FitTask, basis: Basis, columns: GivenColumns | ViewColumns) -> Any:
+    """The problem of kernel PCA in a small basis, whose moments are joint with these columns."""
+    if not isinstance(basis, ColumnBasis):
+        check_moments(basis.size + columns.width, basis.noun, basis.engine)
+    return components_problem(task, basis, partial(JointMomentsOf, columns=columns))
 
 
 def check_length(known: int, wanted: int) -> None:

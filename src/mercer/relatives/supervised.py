@@ -8,6 +8,8 @@ else the eigenpairs U, l of L^1/2 K' L^1/2, whose directions have weights L^1/2 
 rows; with landmarks, features or columns the cross moments of coordinates and P.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -146,9 +148,6 @@ class TargetGram(SymmetricOperator):
     def vectors(self, V: Array, rounded: bool = False) -> Array:
         return self.operator.vectors(V)
 
-    def reserve(self, size: int) -> None:
-        self.operator.reserve(size)
-
     @property
     def draft(self) -> Any:
         draft = self.operator.draft
@@ -193,7 +192,7 @@ class SupervisedResult(Result):
 class Supervised(Problem):
     """What both problems share: sizes are those of kernel PCA, times the norm of L.
 
-    Parameters
+    Attributes
     ----------
     inner : GramProblem or ReducedProblem
         Kernel PCA of the same rows in the same basis.
@@ -207,35 +206,70 @@ class Supervised(Problem):
         The trace of K'.
     """
 
-    def __init__(self, inner: Any, norm: float, identity: float, dependence: float, spread: float):
-        self.inner, self.norm, self.basis, self.identity = inner, norm, inner.basis, identity
-        self.center, self.weight, self.n_rows = inner.center, inner.weight, inner.n_rows
-        self.model_rows = inner.model_rows
-        self.dependence, self.variance = dependence, inner.total
-        self.total = (1 - identity) * dependence + identity * norm * spread
-        self.scale = norm * inner.scale
+    inner: Any
+    norm: float
+    identity: float
+    dependence: float
+    spread: float
+
+    basis = property(lambda self: self.inner.basis)
+    center = property(lambda self: self.inner.center)
+    weight = property(lambda self: self.inner.weight)
+    n_rows = property(lambda self: self.inner.n_rows)
+    model_rows = property(lambda self: self.inner.model_rows)
+
+    @property
+    def total(self) -> float:  # type: ignore[override]
+        return (1 - self.identity) * self.dependence + self.identity * self.norm * self.spread
+
+    @property
+    def scale(self) -> float:  # type: ignore[override]
+        return self.norm * self.inner.scale
 
     @property
     def slack(self) -> float:  # type: ignore[override]
         return self.norm * self.inner.slack
 
 
+@dataclass(frozen=True, eq=False)
 class SupervisedGram(Supervised):
     """With all points as the basis, from the root of L; rows weighted as those of the problem."""
 
     inner: GramProblem
+    root: TargetRoot
 
-    def __init__(self, inner: GramProblem, root: TargetRoot):
-        if not root.identity:
-            inner.basis.keep_nothing()
-        #: K' F for the factor F of the target kernel, (n, p): one pass, the only one in that case.
-        self.product = inner.operator @ inner.operator.vectors(root.factor)
-        S = root.factor.T @ to_numpy(self.product).astype(float)
-        #: F' K' F, (p, p).
-        self.small, self.root = (S + S.T) / 2, root
-        super().__init__(inner, root.norm, root.identity, float(np.trace(S)), inner.total)
-        whole = TargetGram(inner.operator, root)
-        self.operator = whole if root.identity else DenseOperator(self.small)
+    @cached_property
+    def product(self) -> Any:
+        """K' F for the factor F of the target kernel, (n, p): the only pass without an identity."""
+        with self.inner.session(keeps_tiles=False) as gram:
+            return gram @ gram.vectors(self.root.factor)
+
+    @cached_property
+    def small(self) -> np.ndarray:
+        """F' K' F, (p, p)."""
+        S = self.root.factor.T @ to_numpy(self.product).astype(float)
+        return (S + S.T) / 2
+
+    norm = property(lambda self: self.root.norm)
+    identity = property(lambda self: self.root.identity)
+    dependence = property(lambda self: float(np.trace(self.small)))
+    spread = property(lambda self: self.inner.total)
+
+    @cached_property
+    def operator(self) -> Any:
+        if not self.identity:
+            return DenseOperator(self.small)
+        return TargetGram(self.inner.operator, self.root)
+
+    @contextmanager
+    def session(self, reserve: int = 0, checkpoint: Any = None, **settings: bool) -> Iterator[Any]:
+        if not self.identity:
+            yield self.operator
+            return
+        with self.inner.session(reserve, checkpoint, **settings) as gram:
+            # Its tiles serve the solver as well.
+            vars(self).setdefault("product", gram @ gram.vectors(self.root.factor))
+            yield TargetGram(gram, self.root)
 
     def is_zero(self) -> bool:
         """Whether all rows are equal; the small problem of features is solved all the same."""
@@ -246,7 +280,8 @@ class SupervisedGram(Supervised):
         inner = self.inner.operator
         if self.identity:
             V = inner.vectors(self.root @ pairs.vectors)
-            products = inner @ V
+            with self.inner.session(keeps_tiles=False) as gram:
+                products = gram @ V
         else:
             U = on_device_of(pairs.vectors, self.product)
             V, products = inner.vectors(self.root.factor) @ U, self.product @ U
@@ -270,34 +305,44 @@ class SupervisedGram(Supervised):
             pairs = replace(pairs, least=least)
         rounding = tuple(part.scaled(self.norm) for part in self.inner.roundings(pairs))
         certificate = certify(pairs, self.size, self.total, rounding, definite=definite)
-        found = self.inner.expand(pairs), certificate, pairs, pairs.vectors
-        self.inner.basis.release()
-        return SupervisedResult(*found, variances=variances)
+        expansion, vectors = self.inner.expand(pairs), pairs.vectors
+        return SupervisedResult(expansion, certificate, pairs, self, vectors, variances)
 
 
+@dataclass(frozen=True, eq=False)
 class SupervisedReduced(Supervised):
     """With landmarks, random features or columns, whose moments are joint with the target's."""
 
     inner: ReducedProblem
+    identity: float = 0.0
 
-    def __init__(self, inner: ReducedProblem, identity: float = 0.0):
-        joint: Any = inner.moments
-        scales, T = np.maximum(np.linalg.eigvalsh(joint.other.scatter), 0.0), joint.cross
-        norm, spread = float(np.max(scales, initial=0.0)), float(np.trace(joint.scatter))
-        super().__init__(inner, norm, identity, float(np.sum(T**2)), spread)
-        matrix = (1 - identity) * self_product(T.T) + identity * norm * joint.scatter
-        self.operator = DenseOperator(self.basis.engine.asarray((matrix + matrix.T) / 2))
-        self._rank = int(np.sum(scales > len(scales) * np.finfo(float).eps * norm))
+    @cached_property
+    def scales(self) -> np.ndarray:
+        """Eigenvalues of the scatter of the target, (q,)."""
+        joint: Any = self.inner.moments
+        return np.maximum(np.linalg.eigvalsh(joint.other.scatter), 0.0)
+
+    norm = property(lambda self: float(np.max(self.scales, initial=0.0)))
+    dependence = property(lambda self: float(np.sum(self.inner.moments.cross**2)))
+    spread = property(lambda self: float(np.trace(self.inner.moments.scatter)))
+
+    @cached_property
+    def operator(self) -> Any:
+        joint: Any = self.inner.moments
+        matrix = (1 - self.identity) * self_product(joint.cross.T)
+        matrix += self.identity * self.norm * joint.scatter
+        return DenseOperator(self.basis.engine.asarray((matrix + matrix.T) / 2))
 
     @property
     def size(self) -> int:
-        return self.inner.size if self.identity else min(self.inner.size, self._rank)
+        rank = int(np.sum(self.scales > len(self.scales) * np.finfo(float).eps * self.norm))
+        return self.inner.size if self.identity else min(self.inner.size, rank)
 
     def result(self, pairs: Eigenpairs) -> SupervisedResult:
         Q = to_numpy(pairs.vectors)
         variances = np.einsum("ij,ij->j", Q, self.inner.moments.scatter @ Q)
-        found = self.inner.expand(pairs), self._certificate(pairs), pairs
-        return SupervisedResult(*found, variances=variances)
+        expansion, certificate = self.inner.expand(pairs), self._certificate(pairs)
+        return SupervisedResult(expansion, certificate, pairs, self, variances=variances)
 
     def _certificate(self, pairs: Eigenpairs) -> Certificate:
         """What the span leaves out of K is seen through L, and so at most |L| times as large."""

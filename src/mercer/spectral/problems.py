@@ -15,22 +15,25 @@ counts with -a(x) above and below, since a(x) + l (s(x) - a(x)) may be zero: v_i
 not continuous where another row becomes the nearest.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Annotated, Any
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse import csr_matrix
 
-from ..bases import Basis, FourierBasis, PrecomputedBasis
+from ..bases import Basis, FourierBasis, GramBasis, PrecomputedBasis
 from ..bases.base import check_moments
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..compute.linalg import self_product
 from ..fitting.certificate import PROVEN_SHARE, Certificate, certify, leading, sines
-from ..fitting.choosing import Eigenproblem
-from ..fitting.problems import EPS, FFT_ROUNDING, roundings_of
+from ..fitting.functions import Sums, TrigonometricOf
+from ..fitting.moments import RowFunction
+from ..fitting.problems import EPS, FFT_ROUNDING, Problem, roundings_of
 from ..kernels import Hollow
 from ..kernels.base import row_squares
 from ..operators import DenseOperator, NormalizedGram, ToeplitzCovariance
@@ -48,11 +51,15 @@ FAINT, FAINTEST = 1e-20, 1e-280
 SMALL = {"float64": 1e-10, "float32": 1e-5}
 
 
-def spectral_problem(basis, X):
+def spectral_problem(basis, rows, power: float = 0.0):
     """The normalized eigenproblem in a basis: n x n for all points, else m x m."""
     if isinstance(basis, FourierBasis):
-        return FourierNormalizedProblem(basis, X)
-    return NormalizedProblem(basis) if basis.spans_data else ReducedNormalizedProblem(basis, X)
+        return FourierNormalizedProblem.of(basis, rows)
+    return (
+        NormalizedProblem(basis, power)
+        if basis.spans_data
+        else ReducedNormalizedProblem.of(basis, rows)
+    )
 
 
 @dataclass(frozen=True)
@@ -138,54 +145,123 @@ class ReducedMap:
         return sums[:, :-1] / floored(sums[:, -1], own)[:, None]
 
 
-class AffinityProblem(Eigenproblem):
-    """An eigenproblem of affinities in a basis; `assemble` says what its eigenpairs become."""
+@dataclass(frozen=True)
+class AffinityResult:
+    """What eigenpairs of affinities become.
 
-    basis: Any
+    Attributes
+    ----------
+    map : PointMap, ReducedMap or DiffusionFunctions
+        The functions of any row.
+    functions : array of shape (n, k) or None
+        Their values at the training rows, where they are known from the eigenvectors.
+    certificate : Certificate
+    pairs : Eigenpairs
+    """
+
+    map: Any
+    functions: Any
+    certificate: Certificate
+    pairs: Eigenpairs
+
+
+class AffinityProblem(Problem):
+    """An eigenproblem of affinities in a basis, whose eigenpairs become functions of rows."""
+
+    center, total, scale, slack, n_rows = False, 0.0, 0.0, 0.0, 0
     #: The smallest sum of a row's affinities.
     least_degree: float = 0.0
 
-    def certificate(self, pairs: Eigenpairs, V: np.ndarray, power: float = 0.0) -> Certificate:
-        """What is known of the eigenvalues, and of V, the functions at the rows, times l^power.
+    def canonical(self, pairs: Eigenpairs, precision: str = "d") -> Eigenpairs:
+        """As they are: eigenvalues of affinities may be negative."""
+        if self.least_degree < 0:
+            raise ValueError(
+                f"The affinities of a row sum to {self.least_degree:.3g}, and they must not be "
+                "negative. Use a kernel such as 'rbf', or add a constant to yours."
+            )
+        if not np.any(pairs.values > 0):
+            raise ValueError(
+                "No row has an affinity with another one, so that there is nothing to go by: "
+                "the kernel is too narrow for these data. Give a smaller gamma, such as "
+                "gamma='median', or scale the data."
+            )
+        return pairs
 
-        Here of the eigenproblem in a span: what this leaves out of degrees is not bounded.
-        """
-        known = replace(pairs, evidence=())
-        return self._stated(certify(known, self.size, 0.0, (NO_ROUNDING,)))
+    def certificate(self, pairs: Eigenpairs) -> Certificate:
+        """What is known of the eigenvalues in a span; what it leaves out is not bounded."""
+        return self._stated(certify(replace(pairs, evidence=()), self.size, 0.0, (NO_ROUNDING,)))
 
-    def _stated(self, found: Certificate, most: float = np.inf) -> Certificate:
+    def _stated(self, certificate: Certificate, most: float = np.inf) -> Certificate:
         """Without what makes sense for variances alone; no eigenvalue is more than `most`."""
-        lower, upper = found.eigenvalue_lower, found.eigenvalue_upper
+        lower, upper = certificate.eigenvalue_lower, certificate.eigenvalue_upper
         upper = np.maximum(np.minimum(upper, most), lower)
-        known = leading(upper - lower <= PROVEN_SHARE) if found.kind == "bound" else 0
+        narrow = leading(upper - lower <= PROVEN_SHARE) if certificate.kind == "bound" else 0
         return replace(
-            found,
+            certificate,
             eigenvalue_upper=upper,
             captured_variance=None,
             indefinite=False,
-            n_proven=max(known, found.n_proven),
+            n_proven=max(narrow, certificate.n_proven),
         )
 
 
+@dataclass(frozen=True, eq=False)
 class AllAffinities(AffinityProblem):
-    """The eigenproblem of a normalized n x n matrix of affinities."""
+    """The eigenproblem of a normalized n x n matrix of affinities.
 
-    operator: NormalizedGram
+    Attributes
+    ----------
+    power : float
+        Power of the eigenvalue that functions are multiplied by.
+    """
+
+    basis: GramBasis
+    power: float = 0.0
+
     #: What the rounding of degrees counts for.
-    rounds: float = 1.0
+    rounds = 1.0
 
-    def certificate(self, pairs: Eigenpairs, V: np.ndarray, power: float = 0.0) -> Certificate:
-        """Never false for affinities of one sign: right to a share, their sums and S are so too."""
+    @property
+    def count(self) -> int:
+        return self.basis.size
+
+    @property
+    def weight(self) -> float:  # type: ignore[override]
+        return float(self.basis.size)
+
+    @cached_property
+    def operator(self) -> NormalizedGram:
+        return self._operator(self.basis)
+
+    def _operator(self, basis: GramBasis) -> NormalizedGram:
+        return NormalizedGram(basis)
+
+    @contextmanager
+    def session(self, reserve: int = 0, checkpoint: Any = None, **settings: bool) -> Iterator[Any]:
+        with self.basis.session(reserve, checkpoint, **settings) as gram:
+            operator = self._operator(gram)
+            yield operator
+        self.operator.learn_from(operator)
+
+    @property
+    def least_degree(self) -> float:  # type: ignore[override]
+        return self.operator.least_degree
+
+    def all_certificate(self, pairs: Eigenpairs, V: np.ndarray) -> Certificate:
+        """Of the eigenvalues and of V, the functions at the rows.
+
+        Never false for affinities of one sign: right to a share, their sums and S are so too.
+        """
         operator, basis, coarse = self.operator, self.operator.basis, self.operator.is_coarse
         degrees = to_numpy(operator.known_degrees).astype(float)
         kernel = basis.kernel.kernel if isinstance(basis.kernel, Hollow) else basis.kernel
-        given, positive, size = basis.points is None, are_positive(basis, kernel), 2 * self.rounds
+        positive, size = are_positive(basis, kernel), 2 * self.rounds
         if not positive:
-            own = to_numpy(basis.own_affinities()) + to_numpy(basis.diagonal())
-            norm, roots = float((own / degrees).sum()), np.sqrt(own)
+            diagonal = to_numpy(basis.own_affinities()) + to_numpy(basis.diagonal())
+            norm, roots = float((diagonal / degrees).sum()), np.sqrt(diagonal)
             size = norm * (1 + self.rounds * float((roots * roots.sum() / degrees).max()))
         seen: tuple = pairs.evidence if positive or kernel.definite else ()
-        if not given and self.least_degree < FAINT:
+        if basis.points is not None and self.least_degree < FAINT:
             lost = coarse or self.least_degree < FAINTEST
             seen = () if lost else tuple(e for e in seen if e.level == 0)
         roundings: Any = roundings_of(basis, size, seen)
@@ -193,20 +269,21 @@ class AllAffinities(AffinityProblem):
         draft: Any = basis.draft if coarse else None
         doubt = roundings_of(draft, size)[0].matrix if coarse else 0.0
         total = float((to_numpy(basis.diagonal()) / degrees).sum())
-        off, wide = (roundings[-1].matrix + doubt) * total, self.size**0.5
+        trace, growth = (roundings[-1].matrix + doubt) * total, self.size**0.5
         roundings = [
-            replace(r, matrix=r.matrix + doubt, root=r.root * wide, trace=off) for r in roundings
+            replace(r, matrix=r.matrix + doubt, root=r.root * growth, trace=trace)
+            for r in roundings
         ]
         stretch = float(self.row_scale().max()) / np.linalg.norm(V, axis=0)
-        found = certify(
+        certificate = certify(
             replace(pairs, evidence=seen),
             self.size,
             total,
             tuple(roundings),
             definite=operator.definite,
-            errors=partial(function_errors, stretch=stretch, power=power),
+            errors=partial(function_errors, stretch=stretch, power=self.power),
         )
-        return self._stated(found, 1.0 if positive else np.inf)
+        return self._stated(certificate, 1.0 if positive else np.inf)
 
     def row_scale(self) -> np.ndarray:
         """What the entries of eigenvectors are multiplied by to be functions of rows, (n,)."""
@@ -216,18 +293,61 @@ class AllAffinities(AffinityProblem):
 class NormalizedProblem(AllAffinities):
     """All points: the eigenproblem of D^{-1/2} K D^{-1/2} itself."""
 
-    def __init__(self, basis):
-        self.basis, self.operator = basis, NormalizedGram(basis)
-
-    @property
-    def least_degree(self) -> float:  # type: ignore[override]
-        return self.operator.least_degree
-
-    def assemble(self, pairs: Eigenpairs, X: Array) -> tuple[PointMap, np.ndarray]:
+    def result(self, pairs: Eigenpairs) -> AffinityResult:
         V = to_numpy(pairs.vectors) / np.sqrt(to_numpy(self.operator.known_degrees))[:, None]
-        return PointMap(self.basis, V, pairs.values, to_numpy(self.basis.own_affinities())), V
+        functions = PointMap(self.basis, V, pairs.values, to_numpy(self.basis.own_affinities()))
+        return AffinityResult(functions, V, self.all_certificate(pairs, V), pairs)
 
 
+@dataclass(frozen=True)
+class Coordinates(RowFunction):
+    """A function of the orthonormal coordinates Y of rows, summed over blocks; see `normalized`.
+
+    Attributes
+    ----------
+    basis : Basis
+    whitener : array or None
+        Of the basis.
+    total : array or None
+        The sum of all coordinates; None to take it.
+    """
+
+    basis: Basis
+    whitener: Any
+    total: Any = None
+
+    def __call__(self, rows, first=None):
+        basis = self.basis
+        basis.kernel.check(rows)
+        X = basis.engine.place(rows)
+        n, step, stream = X.shape[0], basis.product_rows(X), basis.block_products(X, self.whitener)
+        if self.total is None:
+            sums = basis.engine.sum_rows(lambda block: column_sums(stream(block)), n, step)
+            return to_numpy(sums)
+        total = basis.engine.asarray(self.total)
+        summed = basis.engine.sum_rows(
+            lambda block: self.scattered(stream(block), basis.norms(X[block]), total), n, step
+        )
+        return to_numpy(summed)
+
+    def moved(self, engine):
+        return replace(self, basis=self.basis.moved(engine))
+
+    def scattered(self, Y, norms, total):
+        """Y' F^{-1} Y and Y' F^{-1} N F^{-1} Y of a block of coordinates, (2, m, m).
+
+        F = max(Y Y' 1, k(x, x)) and N = |y|^2, row by row.
+        """
+        xp, float64 = array_namespace(Y), array_namespace(Y).float64
+        squares, norms = row_squares(Y), xp.asarray(norms, dtype=float64)
+        degrees = xp.asarray(floored(xp.asarray(Y, dtype=float64) @ total, norms), dtype=Y.dtype)
+        Y /= xp.sqrt(degrees)[:, None]
+        M = xp.asarray(self_product(Y), dtype=float64)
+        Y *= xp.sqrt(squares / degrees)[:, None]
+        return xp.stack([M, xp.asarray(self_product(Y), dtype=float64)])
+
+
+@dataclass(frozen=True, eq=False)
 class ReducedNormalizedProblem(AffinityProblem):
     """Landmarks: the same eigenproblem for K~ = Y Y', Y the rows' coordinates in the basis.
 
@@ -239,30 +359,62 @@ class ReducedNormalizedProblem(AffinityProblem):
         v' (K~ - N) v / v' (F - N) v = c' (M^2 - T) c / c' (M - T) c,   T = Y' F^{-1} N F^{-1} Y.
 
     In coordinates where M is the identity that is M - T against I - T. If all rows are landmarks,
-    the span is everything and the result exact. Three passes over the rows, none of them kept. K~
+    the span is everything and the result exact. Two passes over the rows, none of them kept. K~
     may miss a row that is far from all landmarks; its degree is therefore at least k(x, x).
     """
 
-    def __init__(self, basis, X):
+    basis: Basis
+    whitener: Any
+    operator: Any
+    #: Weights of the degrees in the basis, and the way from eigenvectors to coordinates.
+    total_weights: Any
+    back: Any
+    weight: float = 0.0
+
+    @classmethod
+    def of(cls, basis: Basis, rows: Any) -> "ReducedNormalizedProblem":
+        """After two passes over the rows."""
         check_moments(basis.size, basis.noun, basis.engine)
-        self.basis = basis
-        dtype = basis.precision(X)
-        self.whitener = basis.whitener(dtype)
-        total, M, T = normalized_scatters(basis, self.whitener, X)
-        H, self._back = without_diagonal(M, T, np.dtype(dtype).name, basis.engine.eigh)
-        self.total = self._in_basis(total)
-        self.operator = DenseOperator(H)
-        self.operator.definite = False
+        dtype = basis.precision(np.empty((0, 1), rows.dtype))
+        whitener = basis.whitener(dtype)
+        sums = Coordinates(basis, whitener)
+        total = rows.sum(sums, "degrees", again=True)
+        M, T = rows.sum(replace(sums, total=total), "affinities", again=True)
+        H, back = without_diagonal(M, T, np.dtype(dtype).name, basis.engine.eigh)
+        operator = DenseOperator(H)
+        operator.definite = False
+        total = total if whitener is None else whitener @ total
+        return cls(basis, whitener, operator, total, back, float(rows.shape[0]))
 
-    def assemble(self, pairs: Eigenpairs, X: Array) -> tuple[ReducedMap, np.ndarray]:
-        map_ = ReducedMap(self.basis, self._in_basis(self._back @ pairs.vectors), self.total)
-        return map_, map_.functions(X)
-
-    def _in_basis(self, Q):
-        """Coordinates in the orthonormal basis as weights of the basis itself."""
-        return Q if self.whitener is None else self.whitener @ Q
+    def result(self, pairs: Eigenpairs) -> AffinityResult:
+        Q = self.back @ pairs.vectors
+        weights = Q if self.whitener is None else self.whitener @ Q
+        functions = ReducedMap(self.basis, weights, self.total_weights)
+        return AffinityResult(functions, None, self.certificate(pairs), pairs)
 
 
+@dataclass(frozen=True)
+class DegreesOf(RowFunction):
+    """Trigonometric moments of rows over their degrees, and the least degree."""
+
+    basis: FourierBasis
+    total: Any
+
+    def __call__(self, rows, first=None):
+        degrees = to_numpy(self.basis.project(rows, self.total[:, None]))[:, 0]
+        # A row has its own affinity; what is less is the rounding of the transforms.
+        degrees = np.maximum(degrees, self.basis.top)
+        return Sums((self.basis.moments(rows, 1 / degrees), Least(float(degrees.min()))))
+
+
+class Least(float):
+    """A number; the sum of two is the smaller one."""
+
+    def __add__(self, other):
+        return Least(min(self, other))
+
+
+@dataclass(frozen=True, eq=False)
 class FourierNormalizedProblem(AffinityProblem):
     """A Fourier grid: the degrees are one more function of the rows, and the matrix is Toeplitz.
 
@@ -270,26 +422,39 @@ class FourierNormalizedProblem(AffinityProblem):
     of frequencies. The diagonal of K stays.
     """
 
-    def __init__(self, basis: FourierBasis, X):
-        self.basis, grid, sums = basis, basis.frequencies, basis.moments(X)
-        self.total = sums.count * ToeplitzCovariance(grid.index, basis.amplitudes, sums).mean
-        degrees = to_numpy(basis.project(X, self.total[:, None]))[:, 0]
-        # A row has its own affinity; what is less is the rounding of the transforms.
-        degrees = np.maximum(degrees, basis.top)
-        weighted = basis.moments(X, 1 / degrees)
-        self.sums, self.degrees = weighted, degrees
-        # What cut frequencies, aliases and errors of the sums change in the kernel matrix, each
-        # entry and each degree.
-        self.off = len(degrees) * (grid.alias + grid.cut) + 3 * sums.error * basis.top
-        threads = basis.engine.threads
-        self.operator = ToeplitzCovariance(grid.index, basis.amplitudes, weighted, False, threads)
+    basis: FourierBasis
+    total_weights: Any
+    sums: Any
+    least_of_rows: float
+    #: What cut frequencies, aliases and errors of the sums change in the kernel matrix, each entry
+    #: and each degree.
+    kernel_error: float
 
-    def assemble(self, pairs: Eigenpairs, X: Array) -> tuple[ReducedMap, np.ndarray]:
+    @classmethod
+    def of(cls, basis: FourierBasis, rows: Any) -> "FourierNormalizedProblem":
+        """After two passes over the rows."""
+        sums, grid = rows.sum(TrigonometricOf(basis), "degrees", again=True), basis.frequencies
+        mean = ToeplitzCovariance(grid.index, basis.amplitudes, sums).mean
+        total = sums.count * mean
+        weighted, least = rows.sum(DegreesOf(basis, total), "affinities", again=True).parts
+        error = rows.shape[0] * (grid.alias + grid.cut) + 3 * sums.error * basis.top
+        return cls(basis, total, weighted, float(least), error)
+
+    @property
+    def weight(self) -> float:  # type: ignore[override]
+        return float(self.sums.count)
+
+    @cached_property
+    def operator(self) -> Any:
+        grid, threads = self.basis.frequencies, self.basis.engine.threads
+        return ToeplitzCovariance(grid.index, self.basis.amplitudes, self.sums, False, threads)
+
+    def result(self, pairs: Eigenpairs) -> AffinityResult:
         weights = pairs.vectors * np.sqrt(inverse(np.maximum(pairs.values, 0)))
-        map_ = ReducedMap(self.basis, weights, self.total)
-        return map_, map_.functions(X)
+        functions = ReducedMap(self.basis, weights, self.total_weights)
+        return AffinityResult(functions, None, self.certificate(pairs), pairs)
 
-    def certificate(self, pairs: Eigenpairs, V: np.ndarray, power: float = 0.0) -> Certificate:
+    def certificate(self, pairs: Eigenpairs) -> Certificate:
         """By how much the kernel of the grid can be off, and with it degrees, which are 1 or more.
 
         Of functions no error is stated.
@@ -297,10 +462,11 @@ class FourierNormalizedProblem(AffinityProblem):
         scale = float(self.sums.count) * self.basis.top
         steps = np.log2(np.prod(self.sums.sums.shape)) + 1
         slack = 3 * self.sums.error * self.basis.top + FFT_ROUNDING * steps * scale
-        off = 2 * self.off * float((1 / self.degrees).max())
+        change = 2 * self.kernel_error / self.least_of_rows
         rounding = (Rounding(slack, slack, EPS**0.5 * scale),)
-        known = certify(pairs, self.size, scale, rounding, definite=True, above=off, below=off)
-        return self._stated(replace(known, score_error=None), 1.0)
+        bounds = {"definite": True, "above": change, "below": change}
+        certificate = certify(pairs, self.size, scale, rounding, **bounds)
+        return self._stated(replace(certificate, score_error=None), 1.0)
 
 
 def are_positive(basis, kernel) -> bool:
@@ -323,30 +489,6 @@ def function_errors(values, around, lower, upper, slack, stretch, power) -> np.n
         safe = np.maximum(lower, np.maximum(around, TINY))
         error = error + (np.maximum(upper[:-1], 0.0) / safe) ** power - 1
     return np.where((error >= 0) & (error < 1), error, np.nan)
-
-
-def normalized_scatters(basis, whitener, X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Y' 1, Y' F^{-1} Y and Y' F^{-1} N F^{-1} Y for the coordinates Y of the rows of X.
-
-    F = max(Y Y' 1, k(x, x)) and N = |y|^2, row by row; (m,), (m, m) and (m, m).
-    """
-    X = basis.engine.place(X)
-    n, rows, stream = X.shape[0], basis.product_rows(X), basis.block_products(X, whitener)
-    total = basis.engine.sum_rows(lambda block: column_sums(stream(block)), n, rows)
-
-    def scatters(block):
-        Y = stream(block)
-        xp, wide = array_namespace(Y), array_namespace(Y).float64
-        norms = row_squares(Y)
-        own = xp.asarray(basis.norms(X[block]), dtype=wide)
-        degrees = xp.asarray(floored(xp.asarray(Y, dtype=wide) @ total, own), dtype=Y.dtype)
-        Y /= xp.sqrt(degrees)[:, None]
-        M = xp.asarray(self_product(Y), dtype=wide)
-        Y *= xp.sqrt(norms / degrees)[:, None]
-        return xp.stack([M, xp.asarray(self_product(Y), dtype=wide)])
-
-    scattered = basis.engine.sum_rows(scatters, n, rows)
-    return to_numpy(total), *to_numpy(scattered)
 
 
 def column_sums(Y) -> Array:
