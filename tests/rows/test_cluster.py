@@ -30,8 +30,7 @@ from mercer.fitting.functions import SurveyOf
 from mercer.kernels import RBF, Laplacian, Matern, Polynomial
 from mercer.metrics import subspace_error
 from mercer.rows import ArrayRows, BlockRows, DaskRows
-from mercer.rows.chunk_gram import ChunkGram
-from mercer.rows.dask import evened
+from mercer.rows.chunk_gram import ChunkGram, evened
 from mercer.rows.tasks import Workers, neighbors, pool_size, task_engine
 from mercer.selectors import KMeans, Uniform
 

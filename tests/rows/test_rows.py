@@ -124,7 +124,6 @@ def needs_one_place():
     options = {"random_state": 0}
     return [
         HebbianKernelPCA(2, kernel="rbf", gamma=0.5, n_passes=2, **options),
-        SpectralClustering(2, gamma=0.5, **options),
         ClassicalMDS(2, **options),
         NoveltyDetector(3, gamma=0.5, **options),
         KernelPCASearch(noise=0.1, **options),

@@ -234,15 +234,20 @@ def still_working() -> bool:
 
 
 def self_product(A: Array) -> Array:
-    """A'A, of many columns in blocks: NumPy hands a product of an array with itself to `dsyrk`."""
+    """A'A, of many columns in blocks, and of a NumPy array exactly symmetric.
+
+    NumPy hands a product of an array with itself to `syrk`, which makes one triangle. A general
+    product may round the two triangles differently, so blocks of the diagonal are made like that.
+    """
     m = A.shape[1]
     if not isinstance(A, np.ndarray) or m <= FEW_COLUMNS:
         return A.T @ A
     out = np.empty((m, m), A.dtype)
     for start in range(0, m, PANEL):
-        block = slice(start, min(start + PANEL, m))
-        out[: block.stop, block] = A[:, : block.stop].T @ A[:, block]
+        block = slice(start, start + PANEL)
+        np.matmul(A[:, :start].T, A[:, block], out=out[:start, block])
         out[block, :start] = out[:start, block].T
+        np.matmul(A[:, block].T, A[:, block], out=out[block, block])
     return out
 
 

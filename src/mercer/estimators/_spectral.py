@@ -84,7 +84,15 @@ class SpectralInput(Door):
 
     def _without_diagonal(self, basis):
         """All points with affinities of zero to themselves, where that is meant; else as it is."""
-        if not basis.spans_data or not self._hollow():
+        if not basis.spans_data:
+            return basis
+        if not basis.at_hand:
+            raise ValueError(
+                f"{type(self).__name__} with all points needs all rows in one place, and they take "
+                "too much of the memory here. Use basis='landmarks', which works where they are."
+            )
+        basis = basis.here()
+        if not self._hollow():
             return basis
         if isinstance(basis, bases.PrecomputedBasis):
             return bases.HollowMatrix(basis.G, basis.engine)

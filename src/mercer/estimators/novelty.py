@@ -13,6 +13,7 @@ from ..bases import BasisRecipe, FourierGrid
 from ..compute import parse_bytes, restore, to_numpy
 from ..compute.arrays import Array
 from ..exceptions import tell, trials
+from ..fitting.expansion import KernelExpansion
 from ..kernels import KERNELS, Kernel
 from ._checks import names_of_parameters
 from ._door import Door, Fitted, all_or_nothing, kept
@@ -62,7 +63,8 @@ class NoveltyDetector(OutlierMixin, Door):
     false_alarms : float, default=0.05
         Share of normal rows to be called novel. The threshold is the error number
         ceil((m + 1) (1 - false_alarms)) of m held-out rows, so that this is the expected share
-        at most, for any data.
+        at most, for any data. Its rounding is added, so that the row that sets the threshold is
+        normal in any batch.
 
     outliers : float or None, default=None
         Share of the training rows that are outliers themselves: left out of the fit, and of the
@@ -155,9 +157,11 @@ class NoveltyDetector(OutlierMixin, Door):
         learned, held = split(len(X), max(self.holdout, min(needed, 0.5)), rng)
         learned = learned[self._typical(X, learned, held, rng)]
         model = self._model(len(learned), rng).fit(X[learned])
-        errors = np.sort(errors_at(model, X, held))
+        errors = errors_at(model, X, held)
         normal = len(errors) - int((self.outliers or 0) * len(errors))
-        offset = -float(errors[:normal][order_statistic(normal, self.false_alarms)])
+        place = order_statistic(normal, self.false_alarms)
+        last = np.argsort(errors, kind="stable")[place : place + 1]
+        offset = -float(errors[last[0]] + rounding_at(model.expansion_, X[held[last]]))
         return self._adopt({"kept_": learned, "model_": model, "offset_": offset}, None, None)
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
@@ -247,6 +251,26 @@ def errors_at(model, X, index):
     step = max(64, parse_bytes(model.memory) // (8 * ROW_COPIES * X.shape[1]))
     blocks = (X[index[i : i + step]] for i in range(0, len(index), step))
     return np.concatenate([to_numpy(model.reconstruction_error(block)) for block in blocks])
+
+
+def rounding_at(expansion: KernelExpansion, row: Array) -> float:
+    """How far two batches may differ in the error of a row, (1, d), by rounding.
+
+    BLAS adds the terms of a product in an order that depends on the number of rows. If that
+    changes P = k(x, Z) F by dP, it changes the error k(x, x) - 2 t.P + t M t' by 2 t.dP at most.
+    A kernel value is rounded by `Basis.rounding`, and a sum of m of them by about sqrt(m) eps,
+    both relative to the norms of x and z. Roundings of entries are taken as independent, so that
+    those of a column of P add up to the norm of the column of F. In 500 drawn fits two batches
+    differed by a third of this at most.
+    """
+    basis, (m, columns) = expansion.basis, expansion.frame.shape
+    eps = float(np.finfo(basis.precision(row)).eps)
+    square = float(to_numpy(basis.norms(row))[0])
+    largest = 1.0 if basis.points is None else float(to_numpy(basis.norms(basis.points)).max())
+    t = np.append(1.0, np.abs(to_numpy(expansion.scores(row))[0]))
+    lengths = np.linalg.norm(to_numpy(expansion.frame), axis=0)
+    values = (max(basis.rounding(), eps) + m**0.5 * eps) * (square * largest) ** 0.5
+    return 2 * values * float(t @ lengths) + 2 * (columns + 1) * eps * square
 
 
 def order_statistic(m: int, share: float) -> int:
