@@ -149,12 +149,19 @@ def check_gram_basis(basis, K, X_new, K_new, atol=1e-12):
     dense = basis.to_dense()
     dense[...] = 0
     close(basis.to_dense(), K)  # in an array of its own
-    if basis.draft is not None:
-        draft = basis.draft.gram(W)
-        np.testing.assert_allclose(draft, K @ W, rtol=0, atol=1e-4 * np.abs(K @ W).max())
-        np.testing.assert_allclose(basis.draft.gram(W), draft, rtol=0, atol=1e-6 * m)
-    basis.release()
-    close(basis.gram(W), K @ W)
+    before = set(vars(basis))
+    for keeps_tiles in (True, False):
+        with basis.session(keeps_tiles=keeps_tiles) as working:
+            for _ in range(2):  # the second product may find work arrays of the first
+                close(working.gram(W), K @ W)
+            if working.draft is not None:
+                draft = working.draft.gram(W)
+                np.testing.assert_allclose(draft, K @ W, rtol=0, atol=1e-4 * np.abs(K @ W).max())
+                np.testing.assert_allclose(working.draft.gram(W), draft, rtol=0, atol=1e-6 * m)
+            assert working is not basis
+        close(basis.gram(W), K @ W)
+    # A basis is frozen: a session leaves no work arrays in it.
+    assert not {name for name in set(vars(basis)) - before if "tile" in name or "pairs" in name}
     close(pickle.loads(pickle.dumps(basis)).project(X_new, W), K_new @ W)
 
 

@@ -292,7 +292,7 @@ def test_bad_requests():
     fitted = model("points", eigen_solver="krylov").fit(D)
     with pytest.raises(ValueError, match=r"on a cluster.*to_zarr"):
         fitted.transform(D, out="scores.npy")
-    with pytest.raises(ValueError, match="5 features"):
+    with pytest.raises(ValueError, match="fitted to 5"):
         fitted.transform(da.ones((4, 3)))
     with pytest.raises(NotFittedError):
         model().transform(D)

@@ -137,7 +137,7 @@ def test_landmarks_of_a_sample_carry_a_certificate(X):
     slack = 1e-9 * exact.eigenvalues_[0]
     assert np.all(found.certificate_.eigenvalue_lower <= exact.eigenvalues_ + slack)
     assert np.all(exact.eigenvalues_ <= found.certificate_.eigenvalue_upper + slack)
-    assert found.plan_.method == "Landmarks"
+    assert found.plan_.method == "landmarks"
 
 
 def test_the_sample_moves_with_the_seed_only(X):

@@ -87,6 +87,12 @@ def plan(
     if isinstance(X, tuple):
         return _with_rivals(_plan_of_shape(X, estimator))
     with estimator._task(X, looks=False) as task:
+        if task.rows.shape[0] is None:
+            raise ValueError(
+                "plan needs the number of rows, and X has unknown lengths. Give the shape, "
+                "plan((n, d)), or count the rows first, those of a Dask array with "
+                "X.compute_chunk_sizes()."
+            )
         chosen = choose(task, listing=True)
         if task.array is not None and task.engine.where == "cpu":
             sample = task.pilot[:MEASURED_ROWS]

@@ -263,7 +263,7 @@ def choose(
         reason, plan = f"landmarks: {refusal}", replace(plan, estimates=())
     elif many:
         reason = f"more than {task.most_points:,} rows, of which landmarks tell enough"
-    if not many:
+    else:
         warning = (
             f"No exact method fits memory={format_bytes(work.memory)} for {work.n:,} rows and "
             f"{work.r:,} components. Landmarks are taken, and `certificate_` says how far from "

@@ -68,6 +68,8 @@ class ChunkGram(GramBasis):
         self.size, self.bytes = points.shape[0], points.shape[0] * entries * points.dtype.itemsize
         self._columns = entries + columns
         self.sparse_rows = is_sparse(empty_like(points))
+        #: What was found out of the rows, shared by copies.
+        self._facts: dict[str, Any] = {}
 
     @cached_property
     def single(self) -> bool:
@@ -94,12 +96,16 @@ class ChunkGram(GramBasis):
     ) -> "Iterator[ChunkGram]":
         """The points in chunks of even lengths, which the workers hold until the end."""
         working = copy(self)
+        self.single  # noqa: B018
         cores, room = self.workers.cores, self.workers.core_memory
         working._held = evened(self.points, cores, room, self._columns).persist()
         working.checkpoint = checkpoint
         check = delayed(self.kernel.check)
         run([check(rows) for _, rows in filled(working._held)])
         yield working
+        # What the result needs, while the chunks are held.
+        working.diagonal()
+        working.rounding()
 
     @property
     def at_hand(self) -> bool:
@@ -242,8 +248,11 @@ class ChunkGram(GramBasis):
 
     def diagonal(self):
         """k(z, z)."""
-        diag = delayed(self.kernel.diag)
-        return np.concatenate(run([diag(Z) for _, Z in filled(self._held)])).astype(float)
+        if "diagonal" not in self._facts:
+            diag = delayed(self.kernel.diag)
+            parts = run([diag(Z) for _, Z in filled(self._held)])
+            self._facts["diagonal"] = np.concatenate(parts).astype(float)
+        return self._facts["diagonal"].copy()
 
     def is_constant(self):
         """Whether all points are equal."""
@@ -254,10 +263,18 @@ class ChunkGram(GramBasis):
 
     def rounding(self):
         """As of `PointBasis`, for any two chunks: each with some rows of all, and a margin."""
-        some = constant(take_rows(self._held, np.arange(0, self.size, -(-self.size // SEEN_ROWS))))
-        growth, eps = delayed(growth_beside), float(np.finfo(self.dtype).eps)
-        found = max(run([growth(self.kernel, Z, some) for _, Z in filled(self._held)]))
-        return eps * (self.points.shape[1] + 2) * GROWTH_MARGIN * found
+        if "growth" in self._facts:
+            return self._rounding(self._facts["growth"])
+        index = np.arange(0, self.size, -(-self.size // SEEN_ROWS))
+        seen, growth = constant(take_rows(self._held, index)), delayed(growth_beside)
+        self._facts["growth"] = max(
+            run([growth(self.kernel, Z, seen) for _, Z in filled(self._held)])
+        )
+        return self._rounding(self._facts["growth"])
+
+    def _rounding(self, growth):
+        eps = float(np.finfo(self.dtype).eps)
+        return eps * (self.points.shape[1] + 2) * GROWTH_MARGIN * growth
 
     def norms(self, X):
         """k(x, x)."""

@@ -153,7 +153,7 @@ class DaskRows(Rows):
         vectors = client_vectors(self._count(), r)
         if vectors > engine.memory:
             return (
-                f"the exact method keeps {format_bytes(vectors)} or more of vectors on the client, "
+                f"the exact method keeps vectors of {format_bytes(vectors)} or more on the client, "
                 f"and memory allows {format_bytes(engine.memory)}"
             )
         columns = 4 * (r + SPARE_VECTORS)
