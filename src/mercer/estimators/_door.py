@@ -220,12 +220,18 @@ class Door(BaseEstimator):
                 )
 
     def _fit(self, X, y=None, sample_weight=None) -> Self:
-        """Every fit: what is asked, how it is done, the problem, its eigenpairs, the result."""
-        with self._task(X, y, sample_weight) as task:
+        """Every fit: what is asked, how it is done, the problem, its eigenpairs, the result.
+
+        All or nothing: where it fails or is interrupted the estimator stays as it was.
+        """
+        fresh = unfitted(self)
+        with quietly(), fresh._task(X, y, sample_weight) as task:
             plan = choose(task)
             problem = build_problem(task, plan)
             pairs, plan = solve(problem, announced(plan, task), task)
-            return self._adopt(problem.result(pairs), plan, task)
+            fresh._adopt(problem.result(pairs), plan, task)
+        become(self, fresh)
+        return self
 
     def _adopt(self, result: Any, plan: Plan | None, task: Any) -> Self:
         """Set the fitted attributes: the only place that does."""
@@ -573,13 +579,17 @@ def all_or_nothing(fit: Fit) -> Fit:
     @wraps(fit)
     def fit_whole(self, X, y=None, *args, **options):
         fresh = unfitted(self)
-        # Overflow is checked for in results, with errors that name the kernel.
-        with np.errstate(over="ignore", invalid="ignore"):
+        with quietly():
             fit(fresh, X, y, *args, **options)
         become(self, fresh)
         return self
 
     return cast(Fit, fit_whole)
+
+
+def quietly() -> Any:
+    """Overflow is checked for in results, with errors that name the kernel."""
+    return np.errstate(over="ignore", invalid="ignore")
 
 
 def unfitted(model):

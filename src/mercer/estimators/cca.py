@@ -20,7 +20,7 @@ from ..relatives.correlation import CorrelationProblem, View
 from ..relatives.joint import ViewColumns, joint_problem
 from ..rows import ArrayRows, scores_of
 from ._checks import checked_array
-from ._door import Door, Fitted, all_or_nothing, kept
+from ._door import Door, Fitted, kept
 from ._model import Scores
 from ._output import contained
 from ._parameters import NOT_NEGATIVE, StrOptions
@@ -171,7 +171,6 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
     basis: str | BasisRecipe = "auto"
     verbose: int = 0
 
-    @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:
         """Find the pairs of directions along which X and y vary together.
 
@@ -301,7 +300,7 @@ def of_moments(basis: Any, rng: Any) -> Any:
     """A basis whose coordinates have moments: all points are landmarks at every row, or columns."""
     if not basis.spans_data:
         return basis
-    X, kernel, engine = basis.points, basis.kernel, basis.engine
+    X, kernel, engine = basis.here().points, basis.kernel, basis.engine
     inner_products = kernel.is_inner_product and X.shape[1] <= X.shape[0]
     recipe = Columns() if inner_products else Landmarks(points=X)
     return recipe.build(kernel, X, engine, rng)

@@ -17,7 +17,7 @@ from ..relatives.embedding import DiffusionProblem, ReducedDiffusionProblem
 from ..rows import like_of
 from ..solvers import Solver
 from ..spectral.problems import ZERO
-from ._door import Fitted, all_or_nothing, kept
+from ._door import Fitted, kept
 from ._parameters import AT_LEAST_1, NOT_NEGATIVE, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ._spectral import NEIGHBORS, SpectralInput
@@ -45,7 +45,6 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
     #: Residual that "auto" asks for: vectors to about this over the gap of their eigenvalues.
     tol = 1e-8
 
-    @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:
         """Embed the rows of X.
 

@@ -13,7 +13,7 @@ from ..fitting.task import components_problem
 from ..preimage import Preimage, ridge_inverse
 from ..rows import like_of, like_rows
 from ..solvers import Solver
-from ._door import Fitted, all_or_nothing
+from ._door import Fitted
 from ._model import KernelModel, score_kernel
 from ._output import contained
 from ._parameters import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
@@ -231,7 +231,6 @@ class KernelPCA(KernelModel):
     preimage: PreimageName | Preimage = "auto"
     callback: Callable[..., Any] | None = None
 
-    @all_or_nothing
     def fit(self, X: Array, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the components of X.
 

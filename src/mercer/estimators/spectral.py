@@ -11,7 +11,7 @@ from ..compute.arrays import Array, Same
 from ..exceptions import tell
 from ..rows import like_of
 from ..spectral.assigning import ASSIGNING, directions
-from ._door import NOT_SAVED, Fitted, all_or_nothing, kept
+from ._door import NOT_SAVED, Fitted, kept
 from ._parameters import AT_LEAST_1, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from ._spectral import NEIGHBORS, SpectralInput
@@ -183,7 +183,6 @@ class SpectralClustering(
     n_init: int = 10
     tol: float = 1e-5
 
-    @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:
         """Cluster the rows of X.
 

@@ -19,7 +19,7 @@ from ..relatives.explaining import Significance
 from ..relatives.joint import GivenColumns, joint_problem
 from ..rows import in_type, like_of
 from ._checks import LARGEST_SUM, SMALLEST_VALUE, check_gram, checked_array
-from ._door import Fitted, all_or_nothing, kept
+from ._door import Fitted, kept
 from ._parameters import Interval, StrOptions
 from .kernel_pca import KernelPCA
 
@@ -157,7 +157,6 @@ class SupervisedKernelPCA(KernelPCA):
     target: str | Kernel = "auto"
     unsupervised: float = 0
 
-    @all_or_nothing
     def fit(self, X: Array, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the directions of X that depend most on y.
 

@@ -179,13 +179,11 @@ def workload(n, d, r, tol, kernel, engine: TiledEngine, single=True) -> costs.Wo
     )
 
 
-def work_of(task: "FitTask", r: int | None = None) -> costs.Workload:
-    """The size of a fit to all points, of r components where that is not the task's number."""
+def work_of(task: "FitTask") -> costs.Workload:
+    """The size of a fit to all points."""
     (n, d), asked, kernel, engine = task.rows.shape, task.n_components, task.kernel, task.engine
     n = n or 10 * d  # rows that are not counted yet are many
-    if r is None:
-        r = n if asked is None else FIRST_COMPONENTS if asked < 1 else int(asked)
-    r = min(r, n)
+    r = n if asked is None else FIRST_COMPONENTS if asked < 1 else min(int(asked), n)
     if task.array is None or isinstance(kernel, Precomputed):
         threads, rank = engine.threads, kernel.rank(d)
         return costs.Workload(n, d, r, engine.memory, threads, task.tol, engine.where, rank=rank)
@@ -216,7 +214,8 @@ def choose(
     """
     if problem is not None and not (problem.basis.spans_data and problem.size == problem.count):
         return _of_built(task, problem, task.count_asked if r is None else r)
-    basis, solver, work = task.basis, task.solver, work_of(task, r)
+    basis, solver, work = task.basis, task.solver, task.work
+    work = work if r is None else replace(work, r=min(r, work.n))
     speeds = costs.Speeds.typical(work.d, work.device, task.kernel)
     if isinstance(basis, bases.BasisRecipe) and not isinstance(basis, bases.AllPoints):
         unbuilt = costs.Estimate(type(basis).__name__, None, math.nan, 0, math.nan, True)
@@ -311,7 +310,7 @@ def _of_built(task: "FitTask", problem: Any, r: int | None) -> Plan:
 
 def estimate_reduced(task: "FitTask", basis: bases.Basis) -> costs.Estimate:
     """What a fit in a small basis costs, before its pass over all rows."""
-    work = work_of(task)
+    work = task.work
     speeds = costs.Speeds.typical(work.d, work.device, basis.kernel)
     return costs.reduced(work, basis.size, task.solver, task.basis, speeds)
 

@@ -17,8 +17,8 @@ from ..compute import TiledEngine, format_bytes, is_sparse
 from ..exceptions import tell
 from ..kernels import Kernel
 from .checkpoint import Checkpoint
-from .choosing import Plan, choose, estimate_reduced, format_seconds, measured, solve
-from .costs import Speeds, landmarks
+from .choosing import Plan, choose, estimate_reduced, format_seconds, measured, solve, work_of
+from .costs import Speeds, Workload, landmarks
 from .functions import RangeOf, SurveyOf, Together, TrigonometricOf
 from .moments import MomentsOf
 from .problems import ColumnProblem, FourierProblem, GramProblem, Problem, ReducedProblem
@@ -110,6 +110,11 @@ class FitTask:
             return self.pilot_seed
         return int(self.rng.spawn(1)[0].integers(2**62))
 
+    @cached_property
+    def work(self) -> Workload:
+        """The size of a fit to all points."""
+        return work_of(self)
+
     @property
     def is_single(self) -> bool:
         """Whether results are of single precision."""
@@ -182,16 +187,12 @@ def build_problem(task: FitTask, plan: Plan) -> Problem:
         box = task.rows.sum(RangeOf(), "looking at rows", again=True, checkpoint=task.checkpoint)
         recipe = recipe.with_range(box.bounds)
 
-    def build(recipe):
-        return task.pose(
-            task, recipe.build(kernel, task.engine.place(task.pilot), task.engine, task.rng, r)
-        )
-
+    parts = kernel, task.engine.place(task.pilot), task.engine, task.rng, r
     if recipe.error is None:
-        return build(recipe)
+        return task.pose(task, recipe.build(*parts))
 
     def attempt(sized):
-        problem: Any = build(sized)
+        problem: Any = task.pose(task, sized.build(*parts))
         lost = problem.moments.lost_energy / max(problem.moments.energy, np.finfo(float).tiny)
         return problem, problem.basis.size, lost
 
@@ -234,8 +235,22 @@ def components_problem(
         words = f"{basis.size:,} {basis.noun}, about {about} for {n_rows:,} rows."
         task.progress.foresee(estimate.seconds, words)
     function = moments_of(basis, bases.choose_whitening(basis, task.pilot, n_rows), weights=weights)
-    moments, judges, sample = witnessed(task, function)
     exact, (n, d) = None, task.rows.shape
+    # Rows that judge the basis: of the same pass, or of the array. No more of them than a fixed
+    # number, so that memory does not grow with the rows.
+    size = max(2, min(sample_size(n), engine.memory // (ROWS_SHARE * 8 * d)))
+    if task.array is None:
+        size = min(size, SAMPLE_ROWS if (n or 0) > ALL_ROWS else ALL_ROWS)
+        (sums, seen), sample = one_pass(task, function, SurveyOf(size, task.seed ^ WITNESS))
+        wanted = size if seen.count <= ALL_ROWS else min(size, SAMPLE_ROWS)
+        judges = seen.sample.leading(wanted).rows
+    else:
+        judges = task.rows.placed
+        if n > size and basis.exact_norms:
+            judges = judges[sampled_numbers(n, size, task.seed ^ WITNESS)]
+        # Features are judged on pairs of rows, few of which are then looked at.
+        (sums,), sample = one_pass(task, function)
+    moments = function.finished(sums)
     if task.array is not None and type(function) is MomentsOf and basis.kernel.definite:
         r = min(task.count_asked or basis.size, basis.size)
         if multiplies(n, d, basis.size, r, engine.memory):
@@ -279,24 +294,6 @@ def announced(plan: Plan, task: FitTask) -> Plan:
         words = f"with eigenvalues certified to {width:.1e} of the first one"
         quick = replace(quick, seconds=time.perf_counter() - start, certified=words)
     return replace(plan, estimates=(*plan.estimates, quick))
-
-
-def witnessed(task: FitTask, function: MomentsOf) -> tuple[Any, Any, Any]:
-    """Moments, rows of the same pass that judge the basis, rows to keep."""
-    rows, (n, d), memory = task.rows, task.rows.shape, task.engine.memory
-    size = max(2, min(sample_size(n), memory // (ROWS_SHARE * 8 * d)))
-    if task.array is None:
-        # No more than a fixed number, so that memory does not grow with the rows.
-        size = min(size, SAMPLE_ROWS if (n or 0) > ALL_ROWS else ALL_ROWS)
-        (sums, seen), sample = one_pass(task, function, SurveyOf(size, task.seed ^ WITNESS))
-        wanted = size if seen.count <= ALL_ROWS else min(size, SAMPLE_ROWS)
-        return function.finished(sums), seen.sample.leading(wanted).rows, sample
-    judges = rows.placed
-    if n > size and function.basis.exact_norms:
-        judges = judges[sampled_numbers(n, size, task.seed ^ WITNESS)]
-    # Features are judged on pairs of rows, few of which are then looked at.
-    (sums,), sample = one_pass(task, function)
-    return function.finished(sums), judges, sample
 
 
 def one_pass(task: FitTask, *functions: Any) -> tuple[tuple, Any]:

@@ -3,9 +3,9 @@
 Every estimator declares what it has once it is fitted (`_fitted`), with its kind. Saved is what
 transform, errors, pre-images, plots and reports need. Not saved is what only a fit needs or what
 follows from the rest: `X_fit_` and `landmarks_` are the points of the basis, `eigenvectors_` the
-frame times the roots of the eigenvalues; a precomputed training matrix is not read again, `callback`
-and random generators belong to the program that ran the fit. A model that learns from a stream keeps
-what it needs to go on.
+frame times the roots of the eigenvalues; a precomputed training matrix is not read again,
+`callback` and random generators belong to the program that ran the fit. A model that learns from a
+stream keeps what it needs to go on.
 """
 
 from dataclasses import dataclass
