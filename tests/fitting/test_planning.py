@@ -3,6 +3,7 @@
 import re
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,14 +16,14 @@ from mercer.bases import Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
 from mercer.fitting.choosing import (
     SOON,
-    Eigenproblem,
     Plan,
     check_budget,
-    choose,
+    exact_plan,
     follow,
     format_seconds,
 )
 from mercer.fitting.costs import Speeds, Workload, features, landmarks
+from mercer.fitting.problems import Problem
 from mercer.kernels import RBF, Polynomial
 from mercer.operators import DenseOperator
 from mercer.progress import PassBar
@@ -33,7 +34,7 @@ GB = 10**9
 
 
 def chosen(n, r, memory=4 * GB, d=20, **kwargs):
-    return choose(Workload(n, d, r, memory, 2), **kwargs).method
+    return exact_plan(Workload(n, d, r, memory, 2), **kwargs).method
 
 
 def test_choice_by_size():
@@ -56,7 +57,7 @@ def test_choice_by_memory():
 def test_chosen_fits_and_is_the_fastest():
     for n in (100, 1_000, 10_000, 100_000):
         for memory in (10**8, GB, 50 * GB):
-            plan = choose(Workload(n, 30, 10, memory, 2))
+            plan = exact_plan(Workload(n, 30, 10, memory, 2))
             possible = [e for e in plan.estimates if e.fits]
             if possible:
                 assert plan.chosen in possible
@@ -67,17 +68,17 @@ def test_chosen_fits_and_is_the_fastest():
 
 
 def test_nothing_fits():
-    plan = choose(Workload(5_000, 10, 8, 10**6))
+    plan = exact_plan(Workload(5_000, 10, 8, 10**6))
     assert plan.method == "krylov, matrix-free"  # the engine then makes its tiles small
     check_budget(plan)
-    plan = choose(Workload(5_000, 10, 5_000, 10**6))
+    plan = exact_plan(Workload(5_000, 10, 5_000, 10**6))
     with pytest.raises(ValueError, match=r"dense needs .*5,000 rows.*memory allows 1 MB.*fewer"):
         check_budget(plan)
 
 
 def test_costs_grow_as_they_should():
     def estimates(n, r=8):
-        return {e.method: e for e in choose(Workload(n, 10, r, 100 * GB, 2)).estimates}
+        return {e.method: e for e in exact_plan(Workload(n, 10, r, 100 * GB, 2)).estimates}
 
     small, large = estimates(5_000), estimates(10_000)
     assert large["dense"].seconds / small["dense"].seconds == pytest.approx(8, rel=0.2)
@@ -92,7 +93,7 @@ def test_costs_grow_as_they_should():
 @pytest.mark.parametrize(("n", "method"), [(600, "dense"), (30_000, "krylov")])
 def test_more_components_than_columns_are_not_left_to_arpack(n, method):
     """A linear kernel has no more than its columns; ARPACK looked for the others for ever."""
-    plan = choose(Workload(n, 27, 50, 2 * GB, rank=27))
+    plan = exact_plan(Workload(n, 27, 50, 2 * GB, rank=27))
     assert plan.method.startswith(method)
     assert not plan.estimate("arpack, matrix formed").fits
     if n == 600:
@@ -125,7 +126,7 @@ def test_arpack_gives_way_to_lapack_on_matrices_of_low_rank(gamma):
 @pytest.mark.parametrize("n", [300, 2_000])
 def test_all_components_are_found_where_there_is_room_and_some_elsewhere(n, solver):
     def planned(memory):
-        return choose(Workload(n, 10, n // 2, memory), solver)
+        return exact_plan(Workload(n, 10, n // 2, memory), solver)
 
     room = planned(100 * GB).chosen
     assert room.solver.subset is None and room.fits
@@ -140,7 +141,7 @@ def test_all_components_are_found_where_there_is_room_and_some_elsewhere(n, solv
 )
 def test_solver_objects_are_taken_as_they_are(solver):
     before = repr(solver)
-    plan = choose(Workload(1_000, 5, 4, GB), solver)
+    plan = exact_plan(Workload(1_000, 5, 4, GB), solver)
     assert repr(plan.solver) == before == repr(solver)
     assert plan.reason == "asked for by eigen_solver"
 
@@ -213,7 +214,7 @@ def test_typical_speeds_grow_with_columns():
 def test_fit_follows_the_plan():
     X = generator(5).standard_normal((400, 4))
     plan = KernelPCA(3, kernel="rbf").fit(X).plan_
-    assert plan.method == choose(plan.workload).method
+    assert plan.method == exact_plan(plan.workload).method
     assert plan.workload.n == 400 and plan.workload.d == 4 and plan.workload.r == 3
     small = KernelPCA(3, kernel="rbf", memory="1100kB").fit(X).plan_
     assert small.method == "krylov, matrix-free"
@@ -282,30 +283,42 @@ class Stubborn(Arpack):
         return replace(pairs, residuals=residuals, converged=False, n_passes=7)
 
 
+class OfMatrix(Problem):
+    """The eigenproblem of a matrix."""
+
+    def __init__(self, A):
+        self.operator = DenseOperator(A)
+
+    def result(self, pairs):
+        return pairs
+
+
 @pytest.mark.parametrize("slow", [True, False])
 @pytest.mark.parametrize("residual", [None, 1e-2, 1e-8])
 def test_no_cliff(residual, slow):
     """What LAPACK takes over is said before where it takes long, or kept where it is near."""
     A = generator(7).standard_normal((60, 60))
-    problem, work = Eigenproblem(DenseOperator(A @ A.T)), Workload(60, 5, 3, GB)
-    plan = choose(work)
+    plan = exact_plan(Workload(60, 5, 3, GB))
     chosen = replace(plan.estimate("arpack, matrix formed"), solver=Stubborn(residual))
     lapack = replace(plan.estimate("dense"), seconds=2 * SOON if slow else 0.0)
     plan = replace(plan, chosen=chosen, estimates=(chosen, lapack))
-    engine, asked = LocalEngine(GB, 1), replace(plan, left_to_us=False)
+    asked, problem = replace(plan, left_to_us=False), OfMatrix(A @ A.T)
+    task = SimpleNamespace(
+        engine=LocalEngine(GB, 1), rng=generator(0), progress=PassBar(), checkpoint=None
+    )
     near = residual == 1e-8
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        pairs, done = follow(plan, problem, engine, generator(0), PassBar())
+        pairs, done = follow(plan, problem, task)
     assert done.method == (plan.method if near and slow else "dense")
     assert pairs.converged != (near and slow)
     assert len(said) == (slow and not near)
     assert all("LAPACK on the whole matrix follows" in str(w.message) for w in said)
     if residual is None:
         with pytest.raises(NoConvergence):
-            follow(asked, problem, engine, generator(0), PassBar())
+            follow(asked, problem, task)
     else:
-        assert follow(asked, problem, engine, generator(0), PassBar())[1] is asked
+        assert follow(asked, problem, task)[1] is asked
 
 
 @pytest.mark.parametrize("n", [10**8, 10**9, 10**10])
@@ -320,9 +333,9 @@ def test_rows_beyond_every_exact_method(n):
 def test_plans_are_made_once_and_belong_to_their_fit():
     """The plan of the same work is the same, and a change to its solver stays with one fit."""
     work = Workload(5_000, 10, 8, 4 * GB, 2)
-    first = choose(work)
+    first = exact_plan(work)
     first.solver.set_params(max_passes=1)
-    again = choose(work)
+    again = exact_plan(work)
     assert again.method == first.method and again.solver.max_passes != 1
 
 

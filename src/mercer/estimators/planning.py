@@ -123,7 +123,6 @@ def _plan_of_shape(shape, estimator: KernelPCA) -> Plan:
         components_problem,
         tol=float(estimator.tol),
         candidates=frozenset() if isinstance(kernel, Precomputed) else CANDIDATES,
-        pilot=sample,
     )
     chosen = choose(task, listing=True)
     if d <= MOST_COLUMNS:

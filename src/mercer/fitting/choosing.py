@@ -31,7 +31,7 @@ from . import costs
 if TYPE_CHECKING:
     from .task import FitTask
 
-# Rows up to which a plan takes single precision for granted: to look costs more than it saves.
+# Below this size, assume float32 is safe without checking.
 ROUNDED_ROWS = 2000
 # Components to try first when a share of variance is asked for.
 FIRST_COMPONENTS = 16
@@ -187,7 +187,7 @@ def work_of(task: "FitTask") -> costs.Workload:
     if task.array is None or isinstance(kernel, Precomputed):
         threads, rank = engine.threads, kernel.rank(d)
         return costs.Workload(n, d, r, engine.memory, threads, task.tol, engine.where, rank=rank)
-    single = n <= ROUNDED_ROWS or engine.where != "cpu"
+    single = n <= ROUNDED_ROWS or engine.where != "cpu" or task.pilot is None
     if not single:
         centered = kernel.recentered(task.pilot) if task.center else kernel
         single = bool(centered.spread(task.pilot) <= DRAFT_SPREAD)
@@ -367,8 +367,11 @@ def solve(problem: Any, plan: Plan, task: "FitTask") -> tuple[solvers.Eigenpairs
     return pairs, plan
 
 
-def exact_plan(work: costs.Workload, solver: Any, speeds: costs.Speeds) -> Plan:
+def exact_plan(
+    work: costs.Workload, solver: Any = "auto", speeds: costs.Speeds | None = None
+) -> Plan:
     """The fastest solver for all points within the budget, or the one asked for."""
+    speeds = speeds or costs.Speeds.typical(work.d, work.device)
     estimates = exact_estimates(work, speeds)
     if isinstance(solver, solvers.Solver):
         chosen = _with_settings(work, estimates, solver, speeds)
