@@ -9,6 +9,7 @@ from sklearn.datasets import load_digits
 from mercer import KernelPCA
 from mercer.bases import PointGram, PrecomputedBasis
 from mercer.compute import LocalEngine
+from mercer.fitting.certificate import rest_bounds, upper_ends
 from mercer.kernels import RBF
 from mercer.operators import CenteredGram, DenseOperator
 from mercer.solvers import BlockKrylov
@@ -110,7 +111,7 @@ def test_evidence_bounds_every_eigenvalue_of_any_matrix(seed):
     R = A @ Q - Q * theta
     true = np.sort(values)[::-1]
     seen = Evidence(theta, R.T @ R, float(np.sum(values**2)))
-    ends = seen.ends(seen.rests(n, float(values.sum()), False), k)
+    ends = upper_ends(seen, rest_bounds(seen, n, float(values.sum()), False), k)
     assert np.all(theta <= true[:k] + 1e-12)
     assert np.all(true[: k + 1] <= ends[: len(true)] + 1e-12)
 
@@ -154,10 +155,10 @@ def test_what_a_start_cannot_see_is_not_claimed(seed):
     A = (V * values) @ V.T
     pairs = BlockKrylov(block=6).solve(Blind((A + A.T) / 2, V[:, 0]), 4, rng)
     for seen in pairs.evidence:
-        ends = seen.ends(seen.rests(200, float(values.sum()), True), 4)
+        ends = upper_ends(seen, rest_bounds(seen, 200, float(values.sum()), True), 4)
         assert np.all(values[:4] <= ends[:4] + 1e-9)
     found = abs(pairs.values[0] - 3.0) < 1e-6
-    rests = [seen.rests(200, float(values.sum()), True).min() for seen in pairs.evidence]
+    rests = [rest_bounds(e, 200, float(values.sum()), True).min() for e in pairs.evidence]
     assert found or min(rests) > pairs.values[0]
 
 

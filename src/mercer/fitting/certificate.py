@@ -10,8 +10,8 @@ from .._tables import html_table, text_table
 from ..compute import to_numpy
 from ..compute.linalg import leading_eigh, self_product
 from ..operators import in_ordinary_units
-from ..solvers._linalg import small_eigh
-from ..solvers.base import NO_ROUNDING, Evidence, Rounding
+from ..solvers._linalg import largest_of, small_eigh
+from ..solvers.base import Evidence
 from .remainder import FAILURE, PROBES, SINGLE_ENTRY, SINGLE_LOST, SPARE, Remainder
 
 # Eigenvalues below minus this share of the largest are no rounding.
@@ -19,6 +19,37 @@ INDEFINITE_SHARE = 1e-5
 # Width of the interval of an eigenvalue, as a share of the first, from which on it is not proven to
 # be the one of its number.
 PROVEN_SHARE = 1e-6
+# Leading parts of a basis, at most, from each of which upper ends are computed.
+PARTS = 4
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Largest change that rounding makes to a matrix and to products with it.
+
+    Attributes
+    ----------
+    matrix : float
+        Of the matrix, in norm.
+    product : float
+        Of a product with a unit vector.
+    root : float
+        Root of the change of the sum of the squares of all entries.
+    trace : float
+        Of the sum of the diagonal, beside the rounding of the matrix.
+    """
+
+    matrix: float = 0.0
+    product: float = 0.0
+    root: float = 0.0
+    trace: float = 0.0
+
+    def scaled(self, unit: float) -> "Rounding":
+        """The rounding of the matrix times a number."""
+        return Rounding(*(unit * part for part in vars(self).values()))
+
+
+NO_ROUNDING = Rounding()
 
 
 @dataclass(frozen=True)
@@ -246,10 +277,114 @@ def proven_ends(pairs, size, total, rounding, definite) -> tuple:
     coarse = None
     for seen in pairs.evidence:
         slack, k = rounding[seen.level], min(r, seen.values.size)
-        least, coarse = seen.between(size, total, definite, slack, coarse, r + 8)
+        least, coarse = interval_ends(seen, size, total, definite, slack, coarse, r + 8)
         lower[:k] = np.maximum(lower[:k], least[:k])
         upper = np.minimum(upper, first(coarse, r + 1))
     return lower, upper
+
+
+def interval_ends(
+    seen: Evidence,
+    size: int,
+    total: float,
+    definite: bool,
+    slack: Rounding,
+    coarse: np.ndarray | None,
+    wanted: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lower ends of the first k eigenvalues of A and upper ends of k + 1.
+
+    The Ritz values are lower ends (Cauchy); for the others see `upper_ends`. `coarse` are upper
+    ends of leading eigenvalues from a cheaper precision. With at most m eigenvalues above rho, and
+    the first m Ritz values above it, the m leading eigenvalues are at most those of
+    T + (T - rho)^{-1/2} R'R (T - rho)^{-1/2} (Lehmann 1949).
+    """
+    unit, values, k = seen.unit, seen.values, seen.values.size
+    around = slack.matrix + unit * seen.doubt
+    rests = rest_bounds(seen, size, total / unit, definite, slack.scaled(1 / unit))
+    ends, before = upper_ends(seen, rests, wanted), np.full(k + 1, np.inf)
+    if coarse is not None:
+        before = first(coarse, k + 1)
+        rho = (before[1:] + around) / unit
+        apart = np.flatnonzero(values > rho)
+        for m in part_sizes((rho - values)[: apart[-1] + 1], wanted) if apart.size else ():
+            clear = np.sqrt(np.maximum(values[:m] - rho[m - 1], 0.0))
+            if seen.RR is not None and clear[-1] > 0:
+                above = np.diag(values[:m]) + seen.RR[:m, :m] / np.outer(clear, clear)
+                ends[:m] = np.minimum(ends[:m], np.linalg.eigvalsh(above)[::-1])
+    upper = np.minimum.accumulate(np.minimum(unit * ends + around, before))
+    return unit * values - around, upper
+
+
+def rest_bounds(
+    seen: Evidence, size: int, total: float, definite: bool, slack: Rounding = NO_ROUNDING
+) -> np.ndarray:
+    """Bounds gamma on the eigenvalues of A orthogonal to the first 1, 2, ... k basis vectors.
+
+    Parameters
+    ----------
+    seen : Evidence
+    size, total : int, float
+        Number of all eigenvalues, and their sum.
+    definite : bool
+        Whether only rounding makes any of them negative.
+    slack : Rounding
+    """
+    values = seen.values
+    if seen.RR is None and seen.rest is not None:
+        return np.full(values.size, seen.rest)
+    k = np.arange(1, values.size + 1)
+    rest, rounding = total - np.cumsum(values), (k + 1) * slack.matrix + slack.trace
+    bounds = np.full(k.size, np.inf)
+    if seen.rest is not None or k.size >= size:
+        bounds[-1] = values[-1] if seen.rest is None else seen.rest
+    if definite:
+        bounds = np.minimum(bounds, np.maximum(rest + rounding, 0.0))
+    if seen.square is not None:
+        m, norm = np.maximum(size - k, 1), np.sqrt(np.cumsum(values**2))
+        RR = np.zeros(k.size) if seen.RR is None else np.diag(seen.RR)
+        square = seen.square - norm**2 - 2 * np.cumsum(RR)
+        square = square + slack.root**2 + 4 * slack.product * norm
+        bounds = np.minimum(bounds, largest_of(m, rest, square, rounding))
+    return bounds
+
+
+def upper_ends(seen: Evidence, rests: np.ndarray, wanted: int) -> np.ndarray:
+    """Upper ends of the first k + 1 eigenvalues of A, from `rest_bounds`.
+
+    With no eigenvalue of A orthogonal to Q above gamma, A has at most as many eigenvalues above
+    mu > gamma as T + R'R / (mu - gamma) has: by Schur's complement and Sylvester's law of inertia.
+    The ends of the first `wanted` are as narrow as may be.
+    """
+    k, values = seen.values.size, seen.values
+    if seen.RR is None:
+        return np.append(values, rests[-1:])
+    ends, parts = np.full(k + 1, np.inf), part_sizes(rests, wanted)
+    for size in parts:
+        gamma, theta, RR = float(rests[size - 1]), values[:size], seen.RR[:size, :size]
+        ends[size:] = np.minimum(ends[size:], gamma)
+        norm, clear = max(float(RR.trace()), 0.0) ** 0.5, theta[:wanted] - gamma
+        ends[:size] = np.minimum(ends[:size], np.maximum(theta, gamma) + norm)
+        if not (clear[0] > 0 and norm > 0):
+            continue
+        # Values of mu - gamma, from that for the first down to that for the last.
+        T, top = np.diag(theta), float(clear[0])
+        share = max(float(clear[clear > 0].min()) / top, 1 / 256)
+        steps = 3 if len(parts) > 1 and size < 100 else 1
+        for step in range(steps + 1 if share < 0.5 else 1):
+            reach = top / 2 * share ** (step / steps)
+            above = np.linalg.eigvalsh(T + RR / reach)[::-1]
+            ends[:size] = np.minimum(ends[:size], np.maximum(above, gamma + reach))
+    return np.minimum.accumulate(ends)
+
+
+def part_sizes(left: np.ndarray, wanted: int) -> list[int]:
+    """Sizes of a few leading parts of a basis, by what each leaves: the least serves all in it."""
+    parts, size = [], 0
+    while size < min(wanted, left.size):
+        size += 1 + int(np.argmin(left[size:]))
+        parts.append(size)
+    return parts[:: -(-len(parts) // PARTS) or 1][: PARTS - 1] + parts[-1:]
 
 
 def score_errors(values, around, lower, upper, slack: float) -> np.ndarray:
@@ -402,7 +537,7 @@ def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
     R, total = AV - Q @ QAV, float(A.diagonal().sum())
     seen = Evidence(theta, Y.T @ self_product(R[:, :k]) @ Y, operator.square())
     noise = replace(exact.roundings()[0], matrix=slack, product=slack).scaled(1 / unit)
-    sure = seen.rests(len(Q), total / unit, True, noise)
+    sure = rest_bounds(seen, len(Q), total / unit, True, noise)
     if not features:
         # What the span has beyond these components, and what it leaves out.
         left = problem.lost if problem.remainder is None else problem.remainder.sure
@@ -411,10 +546,8 @@ def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
     likely, probed = sure.copy(), np.linalg.norm(R[:, k:], 2)
     probed = probed / np.sqrt(2 * gammaincinv(PROBES / 2, FAILURE)) + noise.matrix
     likely[-1:] = np.minimum(likely[-1:], probed)
-    known = np.append(values, 0.0)
-    sure, likely = (
-        np.maximum(unit * first(seen.ends(g, r + 8), r + 1) + slack, known) for g in (sure, likely)
-    )
+    ends = (first(upper_ends(seen, g, r + 8), r + 1) for g in (sure, likely))
+    sure, likely = (np.maximum(unit * end + slack, np.append(values, 0.0)) for end in ends)
     # What was found stays within its interval.
     lower = np.pad(theta[:r], (0, max(r - k, 0))) * unit - slack
     lower = np.maximum(np.minimum(values, lower), 0.0)

@@ -20,10 +20,10 @@ from ..compute.linalg import peak_signs, self_product
 from ..kernels.base import check_values
 from ..operators import CenteredGram, DenseOperator, ToeplitzCovariance
 from ..solvers import Eigenpairs
-from ..solvers.base import Rounding
 from .certificate import (
     INDEFINITE_SHARE,
     Certificate,
+    Rounding,
     certify,
     narrowed,
     projection_certificate,

@@ -17,7 +17,7 @@ measure what rounding did, and the residuals allow for it.
 References: Golub & Underwood 1977; Wu & Simon 2000 (thick restart); Davidson 1975.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -138,6 +138,58 @@ class BlockKrylov(Solver):
         return ritz.pairs(watch)
 
 
+class Randomized(Solver):
+    """Block Krylov iteration that stops after a fixed number of products.
+
+    scikit-learn's name and parameter for randomized subspace iteration (Halko, Martinsson &
+    Tropp 2011). From the same products a Krylov basis gives smaller residuals (Musco & Musco
+    2015). The pairs are those of the largest eigenvalues, not of the largest moduli.
+
+    Parameters
+    ----------
+    iterated_power : int or "auto"
+        Products less two; "auto" is 7 for few components and 4 otherwise.
+    oversampling : int
+        Vectors carried beyond those asked for.
+    max_passes : int or None
+        Products in all; None for no other limit.
+    """
+
+    ends_by_passes = True
+    _cap_name = "max_passes"
+
+    def __init__(
+        self,
+        iterated_power: int | str = "auto",
+        oversampling: int = 10,
+        max_passes: int | None = None,
+    ):
+        self.iterated_power = iterated_power
+        self.oversampling = oversampling
+        self.max_passes = max_passes
+
+    def solve(
+        self,
+        operator: SymmetricOperator,
+        n_components: int,
+        rng: np.random.Generator,
+        tol: float = 0.0,
+        report: Report = silent,
+    ) -> Eigenpairs:
+        """One search, without a draft: so few products would not pay for one."""
+        power = self.iterated_power
+        if isinstance(power, str):
+            power = 7 if n_components < 0.1 * operator.shape[0] else 4
+        passes = min(power + 2, self.max_passes or power + 2)
+        n, block = operator.shape[0], n_components + self.oversampling
+        if 4 * block >= n:
+            return Dense().solve(operator, n_components, rng, tol, report)
+        sizes = Sizes(block, block, min((BASIS_BLOCKS + 1) * block, n - block))
+        # All passes are for the basis: its residuals need no product of their own.
+        watch = Watch(n_components, passes + 1, max(tol, FULL_FLOOR), report)
+        return krylov(operator, 0, operator.start(block, rng), sizes, watch.tol, watch).pairs(watch)
+
+
 @dataclass(frozen=True)
 class Sizes:
     """Vectors a product, Ritz vectors carried along, and columns of the basis at most."""
@@ -147,7 +199,7 @@ class Sizes:
     columns: int
 
     @property
-    def kept(self) -> int:
+    def start(self) -> int:
         """Ritz vectors that corrections start from: only those carried where memory is short."""
         return max(self.carried, self.columns // 4)
 
@@ -173,11 +225,6 @@ class Ritz:
     R: np.ndarray
     further: tuple
     doubt: float = 0.0
-
-    def largest(self, r: int, caution: float) -> float:
-        """Largest of r residuals plus `caution` times the doubt, as a share of the first value."""
-        worst = float(np.max(column_norms(self.R[:, :r])))
-        return (worst + caution * self.doubt) / top(self.values)
 
     def pairs(self, watch) -> Eigenpairs:
         """The pairs that were asked for."""
@@ -253,7 +300,7 @@ def krylov(A, level, V, sizes, goal, watch) -> Ritz:
     Where the spectrum is flat, small residuals come before the leading pairs are met, so the
     values must have come to rest as well.
     """
-    b, before, whole = V.shape[1], np.zeros(0), True
+    b, before, restarted = V.shape[1], np.zeros(0), False
     Q = tall(V, sizes.columns)
     T = np.zeros((sizes.columns, sizes.columns))
     Q[:, :b], _ = orthonormal(V)
@@ -273,16 +320,18 @@ def krylov(A, level, V, sizes, goal, watch) -> Ritz:
             outside = B @ Y[new]
             if level < 2:
                 watch.see(A, level, values, self_product(outside))
-            elif whole:
+            elif not restarted:
                 watch.see(A, level, *unrounded(A, Q[:, :q], T[:q, :q], B))
-            return ritz_pairs(Q[:, :q], values, Y, times(V, outside[:, : sizes.kept]), sizes, watch)
+            return ritz_pairs(
+                Q[:, :q], values, Y, times(V, outside[:, : sizes.start]), sizes, watch
+            )
         if q + b > sizes.columns:
             # Restart from the leading Ritz vectors, on which T is diagonal.
-            kept, whole = min(sizes.carried, q), False
-            Q[:, :kept] = times(Q[:, :q], Y[:, :kept])
+            p, restarted = min(sizes.carried, q), True
+            Q[:, :p] = times(Q[:, :q], Y[:, :p])
             T[...] = 0.0
-            T[np.arange(kept), np.arange(kept)] = values[:kept]
-            q = kept
+            T[np.arange(p), np.arange(p)] = values[:p]
+            q = p
         Q[:, q : q + b] = V
         q += b
 
@@ -304,11 +353,11 @@ def unrounded(A, Q, T, B) -> tuple:
 def ritz_pairs(P, values, Y, left, sizes, watch, doubt=0.0) -> Ritz:
     """The pairs asked for with a few to spare, and further ones, from a basis P.
 
-    `left` (n, kept) is what A times the leading Ritz vectors P Y has outside the basis.
+    `left` (n, q) is what A times the q leading Ritz vectors P Y has outside the basis.
     """
-    k, kept = min(sizes.carried, watch.wanted + FULL_SPARE), left.shape[1]
-    Z = times(P, Y[:, k:kept])
-    further = Z, Z * on_device_of(values[k:kept], Z) + left[:, k:]
+    k, q = min(sizes.carried, watch.wanted + FULL_SPARE), left.shape[1]
+    Z = times(P, Y[:, k:q])
+    further = Z, Z * on_device_of(values[k:q], Z) + left[:, k:]
     return Ritz(values[:k], times(P, Y[:, :k]), left[:, :k], further, doubt)
 
 
@@ -323,27 +372,20 @@ def with_rounding(operator, ritz, rng, watch) -> Eigenpairs:
     r, U, values = watch.wanted, ritz.vectors, ritz.values
     index, weights = rounding_rows(U[:, :r], rng)
     product = to_numpy(operator.rows_times(index, U))
-    some = to_numpy(U[index])
-    change = product - some * values - to_numpy(ritz.R[index])
-    shift = weights @ (some * change) / (weights @ some**2)
+    rows = to_numpy(U[index])
+    change = product - rows * values - to_numpy(ritz.R[index])
+    shift = weights @ (rows * change) / (weights @ rows**2)
     trust = np.where(weights > 1, ROUNDING_FACTOR**2, 1.0)
     residuals = column_norms(ritz.R) + np.sqrt((trust * weights) @ change**2)
     converged = bool(np.max(residuals[:r]) <= watch.tol * top(values))
-    spread = np.sqrt((weights * (weights - 1)) @ (some * (change - some * shift)) ** 2)
+    spread = np.sqrt((weights * (weights - 1)) @ (rows * (change - rows * shift)) ** 2)
     # R'R is at most k times the diagonal of it. The further pairs need not be in order.
     order = np.argsort(-(values + shift), kind="stable")
     RR = np.diag(len(values) * residuals[order] ** 2)
     seen = Evidence((values + shift)[order], RR, doubt=SHIFT_FACTOR * float(np.max(spread)))
-    found, evidence = (values + shift)[:r], (*watch.evidence, seen)
-    return Eigenpairs(
-        found,
-        U[:, :r],
-        residuals[:r],
-        converged,
-        watch.n_passes,
-        watch.least,
-        evidence=evidence,
-    )
+    pairs = replace(ritz, values=values + shift).pairs(watch)
+    evidence = (*watch.evidence, seen)
+    return replace(pairs, residuals=residuals[:r], converged=converged, evidence=evidence)
 
 
 def rounding_rows(U, rng):
@@ -390,10 +432,12 @@ def refine(A, level, ritz, goal, sizes, rng, watch, caution=1.0) -> Ritz:
         if stuck:
             draft, rounding, further = A, 0.0, (U[:, :0], U[:, :0])
         previous = residual
-        found = corrected(draft, U, values, R, further, rounding, goal, sizes, watch)
-        if found.largest(r, caution) <= goal or watch.over:
-            return found
-        U, further = found.vectors, found.further
+        better = corrected(draft, U, values, R, further, rounding, goal, sizes, watch)
+        # Largest wanted residual plus `caution` times its uncertainty.
+        largest = float(np.max(column_norms(better.R[:, :r]))) + caution * better.doubt
+        if largest <= goal * top(better.values) or watch.over:
+            return better
+        U, further = better.vectors, better.further
     return Ritz(values, U, R, further)
 
 
@@ -411,9 +455,9 @@ def corrected(draft, U, values, R, further, rounding, goal, sizes, watch) -> Rit
     # beside the basis.
     depth = max(1, min((sizes.columns - q) // b, (n - q) // b) - 1)
     # Room for the columns to come.
-    more, narrow = q + depth * b, (P, outside, T)
-    P, outside, T = tall(P, more), tall(P, more), np.zeros((more, more))
-    P[:, :q], outside[:, :q], T[:q, :q] = narrow
+    columns, first = q + depth * b, (P, outside, T)
+    P, outside, T = tall(P, columns), tall(P, columns), np.zeros((columns, columns))
+    P[:, :q], outside[:, :q], T[:q, :q] = first
     left = outside[:, :b]
     for _ in range(depth):
         old, new, q = slice(0, q), slice(q, q + b), q + b
@@ -424,15 +468,15 @@ def corrected(draft, U, values, R, further, rounding, goal, sizes, watch) -> Rit
         # P'A P is T, so that what A P has outside the span of P follows.
         outside[:, old] -= times(V, T[new, old])
         outside[:, new] -= times(P[:, :q], inner(P[:, :q], outside[:, new]))
-        found, Y = small_eigh(T[:q, :q])
+        values, Y = small_eigh(T[:q, :q])
         left = times(outside[:, :q], Y[:, :b])
         residuals = column_norms(left[:, :r])
-        doubt = rounding * top(found) * float(np.max(column_norms(Y[k:, :r])))
-        residual = watch(found, residuals + doubt)
+        doubt = rounding * top(values) * float(np.max(column_norms(Y[k:, :r])))
+        residual = watch(values, residuals + doubt)
         if residual <= goal or watch.over or np.max(residuals) < doubt:
             break
-    left = times(outside[:, :q], Y[:, : sizes.kept])
-    return ritz_pairs(P[:, :q], found, Y, left, sizes, watch, doubt)
+    left = times(outside[:, :q], Y[:, : sizes.start])
+    return ritz_pairs(P[:, :q], values, Y, left, sizes, watch, doubt)
 
 
 def joined(U, values, R, further):

@@ -155,14 +155,14 @@ class GramPower(Solver):
         share = float(residuals.max()) / max(float(values[0]), TINY)
         ritz, Q, AQ = rayleigh_ritz(U, AU)
         seen = ritz_evidence(ritz, Q, AQ, operator.square())
-        found = {"converged": share <= max(tol, FULL_FLOOR), "evidence": (seen,)}
-        return Eigenpairs(values, U, residuals, n_passes=done + 1, ritz=False, **found)
+        converged = share <= max(tol, FULL_FLOOR)
+        return Eigenpairs(values, U, residuals, converged, done + 1, ritz=False, evidence=(seen,))
 
     def _pass(self, operator, U, L, seen, r, order):
         n, amnesic, progress = operator.shape[0], self.amnesic or 0.0, operator.progress()
-        start, known = progress.header.get("rows", 0), progress.arrays
+        start = progress.header.get("rows", 0)
         if start:
-            U, L = operator.vectors(known[0]), known[1]
+            U, L = operator.vectors(progress.arrays[0]), progress.arrays[1]
             # Rows tell the operator their means, which its products need to be the same.
             read_rows(operator.draft or operator, order[:1])
         # A pass is not the last word on the vectors: single-precision rows will do for it.
@@ -193,8 +193,8 @@ def ipca_update(U, L, K, g, q):
     # The Gram matrix of E knows singular values to sqrt(eps) of the largest; rounding of K
     # leaves eps of its norm in E.
     eps = 10 * np.finfo(dtype_name(E.dtype)).eps
-    kept = w > max(eps * w[0], eps**2 * float((K * K).sum()), TINY)
-    s, P = np.sqrt(w[kept]), P[:, kept]
+    above = w > max(eps * w[0], eps**2 * float((K * K).sum()), TINY)
+    s, P = np.sqrt(w[above]), P[:, above]
     core = np.zeros((k + b, k + len(s)))
     core[:k, :k] = np.diag(np.sqrt((1 - g) * L))
     core[k:, :k] = np.sqrt(g / b) * C
