@@ -10,11 +10,12 @@ order of choice, random numbers and matrices of the size of the choice belong to
 from hashlib import blake2b
 
 import numpy as np
-from scipy.linalg import eigh, get_blas_funcs
+from scipy.linalg import get_blas_funcs
 from sklearn.base import BaseEstimator
 
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, block_rows, dtype_name, some_of
+from ..compute.linalg import leading_eigh
 from ..kernels import Kernel
 
 # Rows worked on at once: a tile of a hundred columns stays in the cache, and a device wants more.
@@ -72,8 +73,8 @@ def row_keys(rows):
     # Adding zero turns -0.0 into 0.0, whose bytes differ though the numbers are equal.
     step = block_rows(rows)
     blocks = (to_numpy(rows[i : i + step]) + 0 for i in range(0, rows.shape[0], step))
-    found = (row.tobytes() for block in blocks for row in np.ascontiguousarray(block))
-    return [row if len(row) <= LONG_ROW else blake2b(row, digest_size=16).digest() for row in found]
+    keys = (row.tobytes() for block in blocks for row in np.ascontiguousarray(block))
+    return [key if len(key) <= LONG_ROW else blake2b(key, digest_size=16).digest() for key in keys]
 
 
 class Distinct:
@@ -169,7 +170,7 @@ def top_eigenpairs(K, p, rng):
     if p == 0:
         return np.zeros(0), np.zeros((m, 0))
     if m <= DENSE_EIGENPAIRS:
-        values, U = last_eigenpairs(K, p)
+        values, U = leading_eigh(np.array(K, order="F"), p)
     else:
         V = rng.standard_normal((m, min(m, p + p // 4 + 16)))
         # Kernel spectra decay, so four passes leave the wanted directions right to far more digits
@@ -177,23 +178,10 @@ def top_eigenpairs(K, p, rng):
         for _ in range(4):
             V, _ = np.linalg.qr(K @ V)
         T = V.T @ (K @ V)
-        values, Q = eigh((T + T.T) / 2, check_finite=False)
-        values, U = values[-p:], V @ Q[:, -p:]
-    values, U = values[::-1], U[:, ::-1]
+        values, Q = leading_eigh(np.asfortranarray((T + T.T) / 2), p)
+        U = V @ Q
     rank = int(np.sum(values > m * eps * max(values[0], 0)))
     return values[:rank], U[:, :rank]
-
-
-def last_eigenpairs(K, p):
-    """The p largest eigenpairs of a symmetric matrix by LAPACK, rising.
-
-    Its choice for a few pairs loses some where many are equal to rounding; all are found then.
-    """
-    m = len(K)
-    values, U = eigh(K, subset_by_index=[m - p, m - 1], check_finite=False)
-    if len(values) < p:
-        values, U = eigh(K, check_finite=False)
-    return values[-p:], U[:, -p:]
 
 
 def solution_of_size(solve, size, sparse, factor, least, steps):

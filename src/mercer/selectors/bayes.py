@@ -131,9 +131,9 @@ def sequential(K, counts, model, max_iter, center=False):
     for _ in range(max_iter):
         S = np.maximum(residual.diagonal, floor) / noise
         Q = residual.power / (total * noise**2)
-        # 1 - w S is the share of the model's variance along phi_i that is not its own.
-        own = np.maximum(1 - w * S, np.finfo(float).eps)
-        s, q = S / own, Q / own**2
+        # The share of the model's variance along phi_i that other atoms have.
+        others = np.maximum(1 - w * S, np.finfo(float).eps)
+        s, q = S / others, Q / others**2
         new = np.where((q > s) & usable, (q - s) / s**2, 0)
         # What a weight adds to the mean log-likelihood.
         gain, old = (0.5 * (v * q / (1 + v * s) - np.log1p(v * s)) for v in (new, w))

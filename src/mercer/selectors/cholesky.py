@@ -55,14 +55,14 @@ class PivotedCholesky(base.Selector):
         thresholds = np.maximum(share * to_numpy(factor.residual[proposals]), floor)
         # Cholesky of H, without pivots not above their threshold and copies of earlier ones.
         group, b = base.distinct_rows(X[proposals])[2], len(H)
-        kept, C = np.zeros(b, dtype=bool), np.zeros((b, b))
+        accepted, C = np.zeros(b, dtype=bool), np.zeros((b, b))
         for i in range(b):
-            if H[i, i] <= thresholds[i] or np.any(kept & (group == group[i])):
+            if H[i, i] <= thresholds[i] or np.any(accepted & (group == group[i])):
                 continue
-            kept[i] = True
+            accepted[i] = True
             C[i:, i] = H[i:, i] / np.sqrt(H[i, i])
             H[i + 1 :, i + 1 :] -= np.outer(C[i + 1 :, i], C[i + 1 :, i])
-        return proposals[kept], C[np.ix_(kept, kept)]
+        return proposals[accepted], C[np.ix_(accepted, accepted)]
 
 
 @dataclass(eq=False, repr=False)

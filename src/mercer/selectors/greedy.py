@@ -80,9 +80,9 @@ def greedy_order(K, counts, size):
                 R, counts, power, np.where(free, diagonal, np.inf), floor, min(CACHED_PENDING, left)
             )
         else:
-            some = Shortlist.of_gains(power, diagonal, free, floor)
+            shortlist = Shortlist.of_gains(power, diagonal, free, floor)
             take = on_device.take if on_device else partial(take_listed, counts)
-            atoms, V = take(R, some, min(PENDING, left))
+            atoms, V = take(R, shortlist, min(PENDING, left))
         if not atoms:
             break
         order.extend(atoms)
@@ -98,7 +98,7 @@ def greedy_order(K, counts, size):
 def take_from_all(R, counts, power, diagonal, floor, limit):
     """Up to `limit` atoms from all rows of a small residual, and the rows V of the factor they add.
 
-    Rows that are not free have an endless diagonal, and no gain.
+    Rows that are not free have an infinite diagonal, and no gain.
     """
     counts = None if (counts == 1).all() else counts
     V, symv = np.empty((limit, len(R)), dtype=R.dtype), get_blas_funcs("symv", (R,))
@@ -163,33 +163,33 @@ class Shortlist:
         return cls(index, power[index], diagonal[index], floor[index], max(rest, gain.max() / 4))
 
 
-def take_listed(counts, R, some: Shortlist, limit: int):
+def take_listed(counts, R, shortlist: Shortlist, limit: int):
     """Up to `limit` atoms, at least one, as long as the best should be on the list; with their V.
 
     One by one, whole rows of R being where R is.
     """
-    xp, places = array_namespace(R), on_device_of(some.index, R)
-    rows, length = R[places], len(some.index)
+    xp, places = array_namespace(R), on_device_of(shortlist.index, R)
+    rows, length = R[places], len(shortlist.index)
     V = xp.empty((PENDING, len(R)), dtype=R.dtype, **placement_of(R))
     atoms: list[int] = []
     free = np.ones(length, dtype=bool)
     while len(atoms) < limit:
-        i = best(some.power, some.diagonal, free)
-        if i is None or (atoms and some.power[i] < some.bar * some.diagonal[i]):
+        i = best(shortlist.power, shortlist.diagonal, free)
+        if i is None or (atoms and shortlist.power[i] < shortlist.bar * shortlist.diagonal[i]):
             break
         before = V[: len(atoms)]
-        v = (rows[i] - before[:, some.index[i]] @ before) / np.sqrt(some.diagonal[i])
+        v = (rows[i] - before[:, shortlist.index[i]] @ before) / np.sqrt(shortlist.diagonal[i])
         weighted = counts * v
         Rv = rows @ weighted - (before @ weighted) @ before[:, places]
         # In one piece, since a device is waited for each time.
         parts = to_numpy(xp.concat([v[places], Rv, (weighted @ v).reshape(1)]))
         u, Rv, norm = np.split(parts, [length, 2 * length])
-        some.power += u * (u * norm - 2 * Rv)
-        some.diagonal = some.diagonal - u * u
+        shortlist.power += u * (u * norm - 2 * Rv)
+        shortlist.diagonal = shortlist.diagonal - u * u
         V[len(atoms)] = v
-        atoms.append(int(some.index[i]))
+        atoms.append(int(shortlist.index[i]))
         free[i] = False
-        free &= some.diagonal > some.floor
+        free &= shortlist.diagonal > shortlist.floor
     return atoms, V[: len(atoms)]
 
 
@@ -199,16 +199,17 @@ class DeviceSteps:
     def __init__(self, counts):
         self.counts, self.pivots = counts, None
 
-    def take(self, R, some: Shortlist, limit: int):
+    def take(self, R, shortlist: Shortlist, limit: int):
         from ..compute.pivots import GreedyPivots
 
-        length, eps = len(some.index), np.finfo(some.power.dtype).eps
+        length, eps = len(shortlist.index), np.finfo(shortlist.power.dtype).eps
         if self.pivots is None or self.pivots.length != length:
             ties = 1 - float(np.sqrt(eps)), 1 - TIE, FAR_SMALLER
             self.pivots = GreedyPivots(self.counts, length, PENDING, ties)
-        bar = float(some.bar)
-        found = self.pivots.take(R, some.index, some.power, some.diagonal, some.floor, bar)[:limit]
-        return [int(i) for i in some.index[found]], self.pivots.V[: len(found)]
+        bar = float(shortlist.bar)
+        index, power, diagonal = shortlist.index, shortlist.power, shortlist.diagonal
+        pivots = self.pivots.take(R, index, power, diagonal, shortlist.floor, bar)[:limit]
+        return [int(i) for i in index[pivots]], self.pivots.V[: len(pivots)]
 
 
 def best(power, diagonal, free):
@@ -323,8 +324,8 @@ class SparseGreedy(base.Selector):
 
     def work_bytes(self, n: int, size: int, d: int = 0) -> int:
         """The factor, and the kernel between all rows where they are few or with a tile of them."""
-        kept = min(n, SMALL_POOL, self.candidates * size)
-        return 12 * n * size + 10 * kept**2
+        small = min(n, SMALL_POOL, self.candidates * size)
+        return 12 * n * size + 10 * small**2
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` rows; candidates x n x size kernel values for gain="all"."""
@@ -345,11 +346,11 @@ class SparseGreedy(base.Selector):
             parts = (factor.columns(pool, rows) - L[:, pool].T @ L[:, rows] for rows in tiles)
             power = to_numpy(sum(row_squares(R) for R in parts))
             residual = to_numpy(factor.residual[pool])
-            found = best(power, residual, np.ones(len(pool), dtype=bool))
-            if found is None:
+            place = best(power, residual, np.ones(len(pool), dtype=bool))
+            if place is None:
                 free[pool] = False
                 continue
-            atom = pool[found]
+            atom = pool[place]
             if distinct.admit(atom):
                 factor.append(atom)
                 order.append(atom)

@@ -79,8 +79,8 @@ class GroupLasso(Selector):
             K = host_gram(kernel, X).astype(np.float64, copy=False)
             values, U = top_eigenpairs(K, self.n_targets or size, rng)
             first = distinct_rows(X)[0]
-            found = joint_lasso_of_size(JointProblem(K, first, values, U, self.unit), size)
-            return as_indices(first[found.active[:size]])
+            solution = joint_lasso_of_size(JointProblem(K, first, values, U, self.unit), size)
+            return as_indices(first[solution.active[:size]])
         path = self.path(kernel, X, size, rng)
         return as_indices([step.atom for _, step in zip(range(size), path, strict=False)])
 
@@ -164,8 +164,9 @@ class JointProblem:
     def __init__(self, K, atoms, values, U, unit=True):
         self.K, self.atoms, self.values = K, atoms, values
         norms = np.sqrt(np.einsum("ij,ij->i", K, K))[atoms]
-        some = norms > 0
-        self.scale = some / np.where(some, norms, 1) if unit else np.ones(len(atoms))
+        self.scale = np.divide(norms > 0, norms, where=norms > 0, out=np.zeros(len(atoms)))
+        if not unit:
+            self.scale = np.ones(len(atoms))
         self.C = U[atoms] * values * self.scale[:, None]
         self.lengths = (norms * self.scale) ** 2
 

@@ -211,10 +211,10 @@ class RidgeLeverage(Selector):
         for stop in stops[1:]:
             scores = leverage(kernel, X, order[:stop], sample, weights, size)
             chance = np.minimum(1, width * scores / scores.sum())
-            kept = rng.random(stop) < chance
-            if not kept.any():
-                kept[np.argmax(chance)] = True
-            sample, weights = order[:stop][kept], 1 / np.sqrt(chance[kept])
+            drawn = rng.random(stop) < chance
+            if not drawn.any():
+                drawn[np.argmax(chance)] = True
+            sample, weights = order[:stop][drawn], 1 / np.sqrt(chance[drawn])
         scores = leverage(kernel, X, order, sample, weights, size)
         return first_distinct(X, order[weighted_order(scores, rng)], size)
 

@@ -97,9 +97,6 @@ class Dense(Solver):
             every = r >= n - 1 or (finds_all(n, r) if self.subset is None else not self.subset)
             # One more than is wanted: how large the next is.
             values, U = leading_eigh(A, n if every else r + 1)
-            if values.size < r:
-                # LAPACK's choice for a few pairs loses some where all are equal to rounding.
-                values, U = leading_eigh(operator.to_dense().T, n)
             least, U = float(values[-1]), U[:, :r]
             # LAPACK's own bound on the residuals, a modest multiple of n eps |A|.
             residuals = np.full(r, n * np.finfo(float).eps * np.max(np.abs(values)))
