@@ -176,14 +176,15 @@ class TorchEngine(TiledEngine):
         for done, i in enumerate(row_blocks(n, block), 1):
             rows = preparation.some(pairs.X, i)
             for j in row_blocks(m, block):
-                some = rows if pairs.symmetric and i == j else preparation.some(pairs.Z, j)
-                out[i] += product(rows, some, V[j], [self.device])
+                same = pairs.symmetric and i == j
+                columns = rows if same else preparation.some(pairs.Z, j)
+                out[i] += product(rows, columns, V[j], [self.device])
             if self.on_tiles is not None:
                 self.on_tiles(done, -(-n // block))
         return out
 
     def __getstate__(self):
-        # Threads do not travel.
+        # Threads are not pickled.
         return super().__getstate__() | {"_ahead": []}
 
 

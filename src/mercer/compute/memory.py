@@ -61,9 +61,9 @@ def _recently_free(quarter: int, limit: int | None) -> int:
 def available_memory() -> int:
     """Bytes free now, the limits of a container and of the shell (``ulimit -v``) included."""
     # Among the first lines: every fit asks, and to read all of them takes longer.
-    known = _read("/proc/meminfo", after=b"MemAvailable:")
-    if known is not None:
-        free = 1024 * known
+    kilobytes = _read("/proc/meminfo", after=b"MemAvailable:")
+    if kilobytes is not None:
+        free = 1024 * kilobytes
     elif os.name == "nt":
         free = _free_on_windows()
     else:

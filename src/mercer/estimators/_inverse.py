@@ -72,21 +72,21 @@ class Inverse:
             recipe = choose_preimage(self.preimage, self.expansion.basis, denoising)
             self._fitted[denoising] = recipe.fit(self.expansion, self.rows, denoising)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = self._fitted[denoising](S, near)
-        if not bool(array_namespace(found.points).isfinite(found.points).all()):
+            result = self._fitted[denoising](S, near)
+        if not bool(array_namespace(result.points).isfinite(result.points).all()):
             raise ValueError(
                 "The pre-images of these scores are no finite numbers. Pass scores of the size "
                 "that transform gives, or scale the data."
             )
-        missed = int(np.sum(~found.converged))
+        missed = int(np.sum(~result.converged))
         if missed:
             tell(
-                f"{missed} of {len(S)} pre-images had not settled after {found.n_iter.max()} "
+                f"{missed} of {len(S)} pre-images had not settled after {result.n_iter.max()} "
                 "iterations; they are the best rows found. Raise max_iter or tol of "
                 "preimage=FixedPoint(...).",
                 ConvergenceWarning,
             )
-        return found.points
+        return result.points
 
     def within_reach(self, S):
         """Scores with those far outside the training rows' brought back to the nearest within."""

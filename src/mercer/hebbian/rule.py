@@ -102,9 +102,9 @@ class HebbianRule:
 
     def state(self) -> tuple:
         """What the rule has learned, as numbers and arrays of the host."""
-        kept = [vars(self)[name] for name in self.memory]
-        kept += [] if self.running is None else [self.running.S]
-        return tuple(to_numpy(x) if np.ndim(x) else float(x) for x in kept)
+        state = [vars(self)[name] for name in self.memory]
+        state += [] if self.running is None else [self.running.S]
+        return tuple(to_numpy(x) if np.ndim(x) else float(x) for x in state)
 
     def go_on(self, state: tuple) -> None:
         """Go on from what `state` gave."""

@@ -164,9 +164,7 @@ class JointProblem:
     def __init__(self, K, atoms, values, U, unit=True):
         self.K, self.atoms, self.values = K, atoms, values
         norms = np.sqrt(np.einsum("ij,ij->i", K, K))[atoms]
-        self.scale = np.divide(norms > 0, norms, where=norms > 0, out=np.zeros(len(atoms)))
-        if not unit:
-            self.scale = np.ones(len(atoms))
+        self.scale = 1 / np.where(norms > 0, norms, 1) if unit else np.ones(len(atoms))
         self.C = U[atoms] * values * self.scale[:, None]
         self.lengths = (norms * self.scale) ** 2
 
