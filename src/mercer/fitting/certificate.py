@@ -149,8 +149,8 @@ class Certificate:
             share = f"{self.likely_widest:.1e} of the first eigenvalue"
             lines.append((f"with confidence {confidence_text(self.confidence)}", share))
             lower, upper = np.asarray(self.likely_lower), np.asarray(self.likely_upper)
-            if wide := int(np.sum(upper > 2 * lower)):
-                text = f"{wide} of {len(upper)}: they limit the error, usually far less"
+            if count := int(np.sum(upper > 2 * lower)):
+                text = f"{count} of {len(upper)}: they limit the error, usually far less"
                 lines.append(("wider than their eigenvalue", text))
         lines += self._leading() if self.score_error is not None else []
         lines.append(("converged", "yes" if self.converged else "no"))
@@ -167,23 +167,25 @@ class Certificate:
         return replace(self, **arrays, n_proven=max(self.n_proven - 1, 0))
 
     def _leading(self) -> list[tuple[str, str]]:
-        """How many components are proven, and how far their scores can be off."""
+        """How many components are proven to be the leading ones, and the error of their scores."""
         r, proven, error = self.eigenvalue_lower.size, self.n_proven, np.asarray(self.score_error)
-        known = np.isfinite(error)
+        separate = np.isfinite(error)
         if not r:
             return []
-        count = f"the first {proven} of {r} are proven to be" if proven else "none is proven to be"
-        told = f"{count} the leading ones; a narrower tolerance or more components may prove more"
-        if proven == r:
-            told = f"all {r} are the leading ones" if r > 1 else "it is the leading one"
-        lines = [("proven", told)]
-        if known.any():
-            some = "" if known.all() else f" for {int(known.sum())} of them"
-            share = f"{float(np.max(error[known])):.1e} of their size"
-            lines.append(("scores", f"right to {share}{some}"))
-        for first, last in mixed(known[:proven]):
-            whom = f"{first} to {last} with each other" if last > first else f"{first} with others"
-            lines.append(("may be mixed", f"component {whom}"))
+        text = "no larger component was missed"
+        if proven < r:
+            which = f"of the first {proven} of {r} none was missed" if proven else "none"
+            text = (
+                f"{which}; larger components may have been missed: lower tol or raise n_components"
+            )
+        lines = [("proven", text)]
+        if separate.any():
+            which = "" if separate.all() else f", for {int(separate.sum())} of {r}"
+            share = f"{float(np.max(error[separate])):.1e} of their size"
+            lines.append(("error of scores", f"at most {share}{which}"))
+        for first, last in mixed(separate[:proven]):
+            which = f"components {first} to {last}" if last > first else f"component {first}"
+            lines.append(("cannot be told apart", which))
         return lines
 
     def __repr__(self) -> str:
@@ -222,9 +224,9 @@ def certify(
     definite : bool
         Whether only rounding can make an eigenvalue negative.
     above, below : float
-        What eigenvalues of the matrix are at most too large, and too small, by.
+        Largest amounts by which eigenvalues of the matrix are too large, and too small.
     projection : float or None
-        What rounding changes in the matrix where scores are made; None as in the fit.
+        Rounding of the matrix where scores are computed; None for that of the fit.
     errors : callable or None
         Errors of what the vectors become, in place of `score_errors`.
     """
@@ -234,27 +236,27 @@ def certify(
         floor -= slack
     indefinite = bool(pairs.least is not None and pairs.least < floor)
     around = pairs.residuals + slack
-    known = bool(pairs.evidence) and pairs.bounded
-    if known:
+    bounded = bool(pairs.evidence) and pairs.bounded
+    if bounded:
         lower, upper = proven_ends(pairs, size, total, rounding, definite)
     else:
         lower, upper = values - around, np.append(values + around, np.inf)
     lower, upper = lower - above, upper + below
     lower, upper[:-1] = np.minimum(lower, values), np.maximum(upper[:-1], values)
     narrow = np.maximum(2 * around, PROVEN_SHARE * np.max(np.abs(values), initial=0.0))
-    proven = leading(upper[:-1] - lower <= narrow + above + below) if known else 0
+    proven = leading(upper[:-1] - lower <= narrow + above + below) if bounded else 0
     if definite and not indefinite:
         lower = np.maximum(lower, 0.0)
     error = slack + rounding[0].trace + above + below
-    off = float(around.sum()) if known else slack * values.size
-    held, some = float(values.sum()), (values > 0) & known
+    held_error = float(around.sum()) if bounded else slack * values.size
+    held, positive = float(values.sum()), (values > 0) & bounded
     # Along a direction K'u / sqrt(l) rows have the variance |K'u|^2 / l = l + |residual|^2 / l.
-    most = held + off + float((around[some] ** 2 / values[some]).sum())
-    share = shares(held - off, most, total - error, total + error)
+    most = held + held_error + float((around[positive] ** 2 / values[positive]).sum())
+    share = shares(held - held_error, most, total - error, total + error)
     around = around + above + below
-    off_scores = (errors or score_errors)(values, around, lower, upper, projection or slack)
+    score_error = (errors or score_errors)(values, around, lower, upper, projection or slack)
     return Certificate(
-        "bound" if known else "estimate",
+        "bound" if bounded else "estimate",
         lower,
         upper[:-1],
         pairs.residuals if pairs.bounded else None,
@@ -263,14 +265,14 @@ def certify(
         pairs.n_passes,
         indefinite,
         n_proven=proven,
-        score_error=off_scores if known else None,
+        score_error=score_error if bounded else None,
     )
 
 
 def proven_ends(pairs, size, total, rounding, definite) -> tuple:
-    """Ends between which the first r eigenvalues lie, each as that of its number, and r + 1.
+    """Lower ends of the first r eigenvalues and upper ends of the first r + 1.
 
-    Every precision narrows what the one before it says.
+    Every precision narrows the intervals of the one before it.
     """
     r = pairs.values.size
     lower, upper = np.full(r, -np.inf), np.full(r + 1, np.inf)
@@ -453,7 +455,7 @@ def projection_certificate(
         Trace of the centered Gram matrix, or at most |E| more.
     lost : float
     slack : float
-        What rounding may have changed each eigenvalue by.
+        Rounding of each eigenvalue, at most.
     remainder : Remainder or None
         What is known of |E| beside its trace.
     certain : bool
@@ -461,23 +463,23 @@ def projection_certificate(
         random features are, or the kernel is indefinite: the same numbers are then estimates.
     indefinite : bool
     projection : float
-        What rounding changes where scores are made.
+        Rounding where scores are computed.
     """
     values, lost = pairs.values, max(lost, 0.0)
     sure = lost if remainder is None else min(lost, remainder.sure)
     # Of the small problem: rounding, and values that were set to zero.
     slack = slack + float(np.max(pairs.residuals, initial=0.0))
-    found = np.append(values, np.inf)
+    ends = np.append(values, np.inf)
     if pairs.evidence:
         _, ends = proven_ends(pairs, size, total - lost, (NO_ROUNDING,), True)
-        found = np.maximum(ends, np.append(values, 0.0))
+        ends = np.maximum(ends, np.append(values, 0.0))
     lower = np.maximum(values - slack, 0.0)
-    upper, around, likely = raised(found, sure, lost) + slack, sure, {}
+    upper, around, likely = raised(ends, sure, lost) + slack, sure, {}
     if remainder is not None and np.isfinite(remainder.likely):
         around = remainder.likely
-        low, high = values - around, found + around
+        low, high = values - around, ends + around
         if remainder.definite:
-            low, high = values, raised(found, min(around, lost), lost)
+            low, high = values, raised(ends, min(around, lost), lost)
         likely = {"confidence": remainder.confidence, "likely_lower": np.maximum(low - slack, 0.0)}
         likely["likely_upper"] = high + slack
     if not certain and likely:
@@ -490,8 +492,8 @@ def projection_certificate(
     narrow = likely.get("likely_lower", lower), likely.get("likely_upper", upper)
     error = None
     if certain or likely:
-        off = np.full(values.size, around + slack)
-        error = score_errors(values, off, *narrow, slack + projection)
+        error = np.full(values.size, around + slack)
+        error = score_errors(values, error, *narrow, slack + projection)
     if likely:
         likely["likely_upper"] = likely["likely_upper"][:-1]
     return Certificate(
@@ -523,9 +525,9 @@ def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
         A, slack = A.draft, slack + 4 * SINGLE_ENTRY * exact.scale
     operator, unit = in_ordinary_units(A)
     B = np.asfortranarray(to_numpy(problem.operator.to_dense()))
-    found, U = leading_eigh(B, min(r + SPARE, len(B)))
-    S = to_numpy(problem.expand(replace(pairs, values=found, vectors=U)).scores(exact.basis.points))
-    S = S[:, found > 0]
+    leads, U = leading_eigh(B, min(r + SPARE, len(B)))
+    S = to_numpy(problem.expand(replace(pairs, values=leads, vectors=U)).scores(exact.basis.points))
+    S = S[:, leads > 0]
     if not S.shape[1]:
         return certificate
     Q, _ = np.linalg.qr(S if A.weights is None else np.sqrt(A.weights)[:, None] * S)
@@ -541,7 +543,7 @@ def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
     if not features:
         # What the span has beyond these components, and what it leaves out.
         left = problem.lost if problem.remainder is None else problem.remainder.sure
-        rest = (found[-1] if len(found) < len(B) else 0.0) + problem.slack
+        rest = (leads[-1] if len(leads) < len(B) else 0.0) + problem.slack
         sure[-1] = min(sure[-1], (rest + max(left, 0.0) + slack) / unit)
     likely, probed = sure.copy(), np.linalg.norm(R[:, k:], 2)
     probed = probed / np.sqrt(2 * gammaincinv(PROBES / 2, FAILURE)) + noise.matrix
