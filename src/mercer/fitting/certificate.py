@@ -174,10 +174,8 @@ class Certificate:
             return []
         text = "no larger component was missed"
         if proven < r:
-            which = f"of the first {proven} of {r} none was missed" if proven else "none"
-            text = (
-                f"{which}; larger components may have been missed: lower tol or raise n_components"
-            )
+            which = f"the first {proven} of {r}" if proven else "none"
+            text = f"{which}; others may have been missed: lower tol or raise n_components"
         lines = [("proven", text)]
         if separate.any():
             which = "" if separate.all() else f", for {int(separate.sum())} of {r}"

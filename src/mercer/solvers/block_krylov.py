@@ -68,6 +68,7 @@ WHOLE_ROWS = 8192
 DOUBT_FACTOR = 8.0
 
 
+@dataclass(eq=False, repr=False)
 class BlockKrylov(Solver):
     """The leading eigenpairs by block Krylov iteration; the matrix is never formed.
 
@@ -89,17 +90,10 @@ class BlockKrylov(Solver):
 
     _cap_name = "max_passes"
 
-    def __init__(
-        self,
-        block: int | None = None,
-        oversampling: int = 15,
-        max_columns: int | None = None,
-        max_passes: int = MAX_PASSES,
-    ):
-        self.block = block
-        self.oversampling = oversampling
-        self.max_columns = max_columns
-        self.max_passes = max_passes
+    block: int | None = None
+    oversampling: int = 15
+    max_columns: int | None = None
+    max_passes: int = MAX_PASSES
 
     def solve(
         self,
@@ -138,6 +132,7 @@ class BlockKrylov(Solver):
         return ritz.pairs(watch)
 
 
+@dataclass(eq=False, repr=False)
 class Randomized(Solver):
     """Block Krylov iteration that stops after a fixed number of products.
 
@@ -158,15 +153,9 @@ class Randomized(Solver):
     ends_by_passes = True
     _cap_name = "max_passes"
 
-    def __init__(
-        self,
-        iterated_power: int | str = "auto",
-        oversampling: int = 10,
-        max_passes: int | None = None,
-    ):
-        self.iterated_power = iterated_power
-        self.oversampling = oversampling
-        self.max_passes = max_passes
+    iterated_power: int | str = "auto"
+    oversampling: int = 10
+    max_passes: int | None = None
 
     def solve(
         self,

@@ -18,6 +18,7 @@ Reference: Shi, Guo, Xue (2009), Efficient kernel principal component analysis a
 large-scale data set, Journal of Software 20(8).
 """
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -36,6 +37,7 @@ MOST_PRODUCTS = 100  # a spectrum that needs more is one for block Krylov
 TINY = np.finfo(float).tiny
 
 
+@dataclass(eq=False, repr=False)
 class GramPower(Solver):
     """Leading eigenpairs from one pass over the rows, and a product for the residuals.
 
@@ -72,23 +74,13 @@ class GramPower(Solver):
     keeps_tiles, ends_by_passes = False, True
     _cap_name = "max_passes"
 
-    def __init__(
-        self,
-        block: int = 128,
-        amnesic: Any = None,
-        oversampling: int = 10,
-        n_passes: int = 1,
-        form: str = "ipca",
-        rotate: bool = True,
-        max_passes: int | None = None,
-    ):
-        self.block = block
-        self.amnesic = amnesic
-        self.oversampling = oversampling
-        self.n_passes = n_passes
-        self.form = form
-        self.rotate = rotate
-        self.max_passes = max_passes
+    block: int = 128
+    amnesic: Any = None
+    oversampling: int = 10
+    n_passes: int = 1
+    form: str = "ipca"
+    rotate: bool = True
+    max_passes: int | None = None
 
     def solve(
         self,
