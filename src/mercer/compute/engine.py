@@ -436,7 +436,7 @@ def make_engine(
     threads: int | None = None,
     on_tiles: Callable[[int, int], None] | None = None,
 ) -> TiledEngine:
-    """The engine that computes where the data are, or where it is told to.
+    """The engine that computes where the data are, or on `device`.
 
     Parameters
     ----------

@@ -204,7 +204,7 @@ def waited_for(is_long: bool, work: Callable[..., Any], *arguments: Any) -> Any:
     """The result of a function; a long one runs in a thread, so that Ctrl-C is raised at once.
 
     An interrupted thread works on until its call returns, and a program that ends before that
-    waits for it, since BLAS must not be unloaded while it works: so it is no daemon.
+    waits for it, since BLAS must not be unloaded while it works: so it is not a daemon.
     """
     # Only the main thread sees signals.
     if not is_long or threading.current_thread() is not threading.main_thread():
@@ -289,7 +289,7 @@ class OneThread:
         """Needs BLAS at one thread, for as long as this object is alive."""
 
     def __init__(self) -> None:
-        # Reentrant, so that an interrupt at any moment leaves nobody waiting.
+        # Reentrant, so that an interrupt at any moment blocks no other thread.
         self._lock = threading.RLock()
         self._holders: WeakSet[OneThread.Holder] = WeakSet()
         self._before: list[int] | None = None

@@ -92,33 +92,28 @@ def _wrong_cell(X, name) -> str:
         return ""
     if cells.ndim != 2:
         return ""
-    if cells.dtype.kind in "biuf":
-        with np.errstate(over="ignore"):
-            bad = ~np.isfinite(cells.astype(float, copy=False))
-        if not bad.any():
-            return ""
-        missing = np.isnan(cells)
-        i, j = np.unravel_index(int(np.argmax(missing if missing.any() else bad)), cells.shape)
-        rows = int(bad.any(axis=1).sum())
-        many = f"{rows:,} of {len(cells):,} rows have such values"
-        what = "NaN" if missing[i, j] else TOO_LARGE
-        return (
-            f"Input {name} contains {what} in row {i}, column {j}, counted from 0; {many}. {FILL}"
-        )
-    for (i, j), cell in np.ndenumerate(cells):
-        cell = cell.item() if isinstance(cell, np.generic) else cell
-        try:
-            number = float("nan") if cell is None else float(cell)
-        except (TypeError, ValueError, OverflowError):
-            return (
-                f"Row {i}, column {j} of {name} (counted from 0) holds {cell!r:.60} of type "
-                f"{type(cell).__name__}, and every cell of the argument must be a number, or a "
-                "string that reads as a number. Convert such columns, or leave them out."
-            )
-        if not np.isfinite(number):
-            what = "NaN" if np.isnan(number) else TOO_LARGE
-            none = " (None is a missing value)" if cell is None else ""
-            return (
-                f"Input {name} contains {what} in row {i}, column {j}, counted from 0{none}. {FILL}"
-            )
-    return ""
+    numbers = cells
+    if cells.dtype.kind not in "biuf":
+        numbers = np.empty(cells.shape)
+        for (i, j), cell in np.ndenumerate(cells):
+            cell = cell.item() if isinstance(cell, np.generic) else cell
+            try:
+                numbers[i, j] = float("nan") if cell is None else float(cell)
+            except (TypeError, ValueError, OverflowError):
+                return (
+                    f"Row {i}, column {j} of {name} (counted from 0) holds {cell!r:.60} of type "
+                    f"{type(cell).__name__}, and every cell of the argument must be a number, or a "
+                    "string that reads as a number. Convert such columns, or leave them out."
+                )
+    with np.errstate(over="ignore"):
+        bad = ~np.isfinite(numbers.astype(float, copy=False))
+    if not bad.any():
+        return ""
+    missing = np.isnan(numbers)
+    i, j = np.unravel_index(int(np.argmax(missing if missing.any() else bad)), cells.shape)
+    what = "NaN" if missing[i, j] else TOO_LARGE
+    none = " (None is a missing value)" if cells[i, j] is None else ""
+    return (
+        f"Input {name} contains {what} in row {i}, column {j}, counted from 0{none}; "
+        f"{int(bad.any(axis=1).sum()):,} of {len(cells):,} rows have such values. {FILL}"
+    )

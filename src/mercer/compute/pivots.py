@@ -46,11 +46,8 @@ class GreedyPivots:
 
         m = counts.shape[0]
         self.counts, self.length, self.limit = counts, length, limit
-        self.rows, self.V, self.places = (
-            array(length, m),
-            array(limit, m),
-            array(length, dtype=torch.int64),
-        )
+        self.rows, self.V = array(length, m), array(limit, m)
+        self.places = array(length, dtype=torch.int64)
         self.power, self.diagonal, self.floor = array(length), array(length), array(length)
         self.free, self.norm = array(length, dtype=torch.int32), array(limit)
         # The pivot of each step or -1; the last place tells whether it has ended.

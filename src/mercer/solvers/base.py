@@ -1,6 +1,6 @@
 """What solvers share: the result, the report after each pass, order and sign.
 
-Ordering, clipping and signing happen here and nowhere else.
+Eigenpairs are ordered, clipped and signed here and nowhere else.
 """
 
 from abc import ABC, abstractmethod
@@ -63,17 +63,17 @@ class Eigenpairs:
     n_passes : int
         Products with the operator, drafts included.
     least : float or None
-        Some eigenvalue is at most about this: negative for an indefinite operator.
+        An upper bound, up to rounding, on the smallest eigenvalue: negative if indefinite.
     bounded : bool
-        False where the residuals are not known, and `residuals` only say how far the next
-        eigenvalue is at most from each value.
+        False if residuals were not computed, and `residuals` only bound the distance of each value
+        to the nearest eigenvalue.
     ritz : bool
-        Whether U'U = I and U'AU = L, as Rayleigh-Ritz makes them. Estimates that are read without
-        it have directions U L^{-1/2} that are orthonormal only in the limit.
+        True if U'U = I and U'AU = L, as after Rayleigh-Ritz. Without it directions U L^{-1/2} are
+        orthonormal only in the limit.
     searched : bool
-        Whether `least` comes from a search of the whole matrix for negative eigenvalues.
+        True if the matrix was searched for negative eigenvalues.
     evidence : tuple of Evidence
-        What is known of all eigenvalues, from the coarsest precision to the finest.
+        Records of products, from the coarsest precision to the finest.
     """
 
     values: np.ndarray
@@ -118,7 +118,7 @@ class NoConvergence(ValueError):
 
 @dataclass(frozen=True)
 class PassState:
-    """What a solver knows after a pass; handed to the progress bar and to the callback.
+    """State of a solver after a pass, for the progress bar and the callback.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class PassState:
     residual : float
         Largest residual of the wanted pairs as a share of the largest eigenvalue.
     tol : float
-        What the residual is to fall below.
+        Residual to reach.
     """
 
     n_passes: int
@@ -137,7 +137,7 @@ class PassState:
     tol: float
 
 
-#: Called after each pass; True asks the solver to stop.
+#: Called after each pass; returns True to stop the solver.
 Report = Callable[[PassState], bool]
 
 
@@ -154,7 +154,7 @@ FULL_FLOOR = 1e-9
 class Solver(BaseEstimator, ABC):
     """A recipe for eigenpairs: parameters only."""
 
-    #: Whether it makes so many products that tiles are worth keeping between them.
+    #: True if it makes enough products for tiles to be worth keeping between them.
     keeps_tiles = True
     #: With tol=0, stops after a fixed number of passes.
     ends_by_passes = False
@@ -203,20 +203,11 @@ class Solver(BaseEstimator, ABC):
         """
 
 
-def reported(
-    report: Report,
-    tol: float,
-    values: np.ndarray,
-    vectors: np.ndarray,
-    residuals: np.ndarray,
-    n_passes: int,
-    **facts,
-) -> Eigenpairs:
-    """The pairs of a solver's last pass, reported; converged where the residuals say so."""
-    share = float(np.max(residuals) / max(abs(values[0]), np.finfo(float).tiny))
-    report(PassState(n_passes, values, share, tol))
-    facts.setdefault("converged", share <= max(tol, FULL_FLOOR))
-    return Eigenpairs(values, vectors, residuals, n_passes=n_passes, **facts)
+def reported(pairs: Eigenpairs, report: Report, tol: float) -> Eigenpairs:
+    """The pairs of a solver's last pass, after a report; converged if the residuals say so."""
+    share = float(np.max(pairs.residuals) / max(abs(pairs.values[0]), np.finfo(float).tiny))
+    report(PassState(pairs.n_passes, pairs.values, share, tol))
+    return replace(pairs, converged=share <= max(tol, FULL_FLOOR))
 
 
 def no_variance(n: int, r: int) -> Eigenpairs:
@@ -235,7 +226,7 @@ ZERO_SHARE = {"f": 2e-7, "d": 1e-12}
 def canonical(pairs: Eigenpairs, precision: str = "d", rounding: float = 0.0) -> Eigenpairs:
     """Sorted, rounding clipped to zero, each vector's largest entry positive.
 
-    `rounding` is what the arithmetic may have changed eigenvalues by.
+    `rounding` is the largest error of the eigenvalues by arithmetic.
 
     Raises
     ------
@@ -244,7 +235,7 @@ def canonical(pairs: Eigenpairs, precision: str = "d", rounding: float = 0.0) ->
         variance, and the operator is not positive semidefinite.
     """
     values = clip_rounding(pairs.values, precision, rounding)
-    # A value set to zero moves away from the true one it was near.
+    # Setting a value to zero adds to its distance from the true one.
     residuals = pairs.residuals + np.abs(values - pairs.values)
     vectors = pairs.vectors
     if (values[1:] > values[:-1]).any():

@@ -11,8 +11,8 @@ so that their own products may be the draft's: its rounding counts only as resid
 rounding. That holds if the projected matrix takes its off-diagonal block from (A U)'D and never
 from U'(A D).
 
-If what a draft can tell is all that was asked for, some rows of the product in full precision
-measure what rounding did, and the residuals allow for it.
+If the draft is accurate enough for the tolerance, some rows of the product in full precision
+measure its rounding, and the residuals allow for it.
 
 References: Golub & Underwood 1977; Wu & Simon 2000 (thick restart); Davidson 1975.
 """
@@ -42,7 +42,7 @@ from .peers import Dense
 DRAFT_FLOOR = 1e-6
 # ... and below which half-precision passes of a device do.
 COARSE_FLOOR = 1e-3
-# Share of the tolerance that the search may use up; rounding was seen to take up to a fourth.
+# Share of the tolerance left to the search; rounding was seen to take up to a fourth.
 DRAFT_GOAL = 0.7
 # Blocks wider than this cost more per pass than they save in passes.
 WIDEST_BLOCK = 128
@@ -55,16 +55,16 @@ FULL_SPARE = 7
 MAX_CORRECTIONS = 12
 # Products in all before the solver gives up.
 MAX_PASSES = 100
-# Rows of the largest vectors' entries, whose rounding is measured: outliers hold most of it.
+# Rows with the largest entries, on which rounding is measured: outliers have most of it.
 LARGEST_ROWS = 64
-# Others on which it is sampled, and the safety factor on the sampled estimate.
+# Other rows, on which rounding is sampled, and the safety factor on the sampled estimate.
 ROUNDING_ROWS, ROUNDING_FACTOR = 1024, 2.0
-# Standard deviations of what such a sample says of an eigenvalue that it may be off by.
+# Standard deviations by which the sampled shift of an eigenvalue may be wrong.
 SHIFT_FACTOR = 6.0
 # Rows up to which all of the product is made in full precision in place of a sample.
 WHOLE_ROWS = 8192
-# Times what the draft was seen to change other vectors by that it may change corrections by; 4.6
-# was met once in 30,000 drawn problems, and elsewhere less than 2.
+# Factor by which the draft's rounding of corrections may exceed its rounding of other vectors; 4.6
+# was seen once in 30,000 drawn problems, and elsewhere less than 2.
 DOUBT_FACTOR = 8.0
 
 
@@ -195,7 +195,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Ritz:
-    """Ritz pairs, those that are wanted and a few more, and their residual vectors.
+    """Ritz pairs, the wanted ones and a few more, and their residual vectors.
 
     Attributes
     ----------
@@ -204,9 +204,9 @@ class Ritz:
     R : array of shape (n, k)
         ``A U - U L``.
     further : tuple of arrays of shape (n, z)
-        The next Ritz vectors Z and A Z: no result, but corrections converge faster beside them.
+        The next Ritz vectors Z and A Z: not results, but corrections converge faster with them.
     doubt : float
-        About how far a column of R is from the truth, where a part of A U is the draft's.
+        Estimated error of a column of R, where a part of A U is the draft's.
     """
 
     values: np.ndarray
@@ -231,7 +231,7 @@ class Ritz:
 
 
 class Watch:
-    """Counts passes, reports each, and remembers that somebody asked to stop."""
+    """Counts passes, reports each, and remembers a request to stop."""
 
     def __init__(self, wanted, max_passes, tol, report):
         self.wanted, self.max_passes, self.tol, self.report = wanted, max_passes, tol, report
@@ -241,7 +241,7 @@ class Watch:
         self.least = 0.0
 
     def __call__(self, values, residuals) -> float:
-        """Note a pass; the largest wanted residual as a share of the largest eigenvalue."""
+        """Count a pass; return the largest wanted residual over the largest eigenvalue."""
         self.n_passes += 1
         self.least = min(self.least, float(values[-1]))
         residual = float(np.max(residuals[: self.wanted])) / top(values)
@@ -250,27 +250,27 @@ class Watch:
         return residual
 
     def see(self, A, level, values, RR, refined=False) -> None:
-        """Note what the products with a basis say about A, the operator or a draft of it."""
+        """Record products with a basis; A is the operator or a draft of it."""
         self._seen[-level, refined] = Evidence(values, RR, A.square(), level=level)
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """What was noted last of each precision, whole bases before the few vectors refined."""
+        """The last record of each precision, of full bases before those of refined vectors."""
         return tuple(self._seen[key] for key in sorted(self._seen))
 
     @property
     def spent(self) -> bool:
-        """Whether no pass is left, not even for the residuals in full precision."""
+        """True if no pass is left, not even for the residuals in full precision."""
         return self.n_passes >= self.max_passes
 
     @property
     def over(self) -> bool:
-        """Whether to finish with what there is. One pass is left for the true residuals."""
+        """True if it is time to finish. One pass is left for the true residuals."""
         return self.stopped or self.n_passes >= self.max_passes - 1
 
 
 def top(values) -> float:
-    """The largest modulus of some eigenvalues, never zero."""
+    """The largest modulus of the eigenvalues, never zero."""
     return max(float(np.max(np.abs(values))), np.finfo(float).tiny)
 
 
@@ -286,8 +286,8 @@ def search(A, level, tol, sizes, rng, watch) -> Ritz:
 def krylov(A, level, V, sizes, goal, watch) -> Ritz:
     """Ritz pairs of A, as many as are carried, whose wanted residuals are below `goal`.
 
-    Where the spectrum is flat, small residuals come before the leading pairs are met, so the
-    values must have come to rest as well.
+    Where the spectrum is flat, residuals may be small before the leading pairs are found, so the
+    values must also have stopped changing.
     """
     b, before, restarted = V.shape[1], np.zeros(0), False
     Q = tall(V, sizes.columns)
@@ -299,7 +299,7 @@ def krylov(A, level, V, sizes, goal, watch) -> Ritz:
         V, C, B = orthonormal_against(A @ Q[:, new], Q[:, :q])
         T[:q, new], T[new, :q] = C, C.T
         values, Y = small_eigh(T[:q, :q])
-        # What leaves the basis does so through the last block alone.
+        # Only products with the last block leave the basis.
         residual = watch(values, column_norms(B @ Y[new]))
         leading = values[: watch.wanted]
         same = before.size == leading.size
@@ -378,7 +378,7 @@ def with_rounding(operator, ritz, rng, watch) -> Eigenpairs:
 
 
 def rounding_rows(U, rng):
-    """Rows on which rounding is measured, (k,), and how many rows each stands for."""
+    """Rows on which rounding is measured, (k,), and how many rows each represents."""
     n, size = U.shape[0], to_numpy(array_namespace(U).max(abs(U), axis=1))
     if n <= LARGEST_ROWS + ROUNDING_ROWS:
         return np.arange(n), np.ones(n)
@@ -399,11 +399,11 @@ def refine(A, level, ritz, goal, sizes, rng, watch, caution=1.0) -> Ritz:
     """
     further, r, draft = ritz.further, watch.wanted, A.draft or A
     rounding = previous = np.inf
-    # It may have stopped before the basis was as wide as the result.
+    # The search may have stopped before it had r vectors.
     U = padded(ritz.vectors, r, rng)
     for _ in range(MAX_CORRECTIONS):
         if rounding == np.inf:
-            # The draft knows U to fewer digits than rounding leaves.
+            # U has fewer digits than its rounded form keeps.
             U = A.vectors(U, rounded=True)
             AU, k = A @ U, ritz.R.shape[1]
             # How far the draft is from A on its own Ritz vectors.
@@ -440,10 +440,10 @@ def corrected(draft, U, values, R, further, rounding, goal, sizes, watch) -> Rit
     (n, k), r = U.shape, watch.wanted
     P, T, outside = joined(U, values, R, further)
     q, b = P.shape[1], min(sizes.block, k)
-    # The last block, too, must find room orthogonal to all the others, and products are kept
-    # beside the basis.
+    # The last block, too, needs room orthogonal to all others, and products are stored beside the
+    # basis.
     depth = max(1, min((sizes.columns - q) // b, (n - q) // b) - 1)
-    # Room for the columns to come.
+    # Memory for the columns to come.
     columns, first = q + depth * b, (P, outside, T)
     P, outside, T = tall(P, columns), tall(P, columns), np.zeros((columns, columns))
     P[:, :q], outside[:, :q], T[:q, :q] = first
@@ -484,6 +484,6 @@ def joined(U, values, R, further):
     T[k:, :k] = T[:k, k:].T
     T[k:, k:] = (T[k:, k:] + T[k:, k:].T) / 2
     AP = xp.concat([U * on_device_of(values, U) + R, AZ], axis=1)
-    # Of A Z along U only what A U says.
+    # The part of A Z along U is taken from A U.
     outside = AP - times(P, inner(P, AP))
     return P, T, outside

@@ -1,6 +1,6 @@
 """LAPACK on the matrix of an operator, and ARPACK on its products."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -33,22 +33,22 @@ from .base import (
     silent,
 )
 
-# Components whose residuals are measured, as a share of all: one product, which takes 5 % of the
-# time of LAPACK for a fifth of them. Of more, LAPACK's own bound is stated.
+# Residuals are measured for up to one in FEW of all components, by one product, which takes 5 % of
+# LAPACK's time for a fifth of them. For more, LAPACK's own bound is stated.
 FEW = 16
-# Steps of Lanczos beside what ARPACK has found, eight of which found all of 69 misses, and the
-# share of the largest eigenvalue by which they must exceed the last value found.
+# Lanczos steps that search for eigenvalues ARPACK has missed (eight found all of 69 misses), and
+# the share of the largest eigenvalue by which they must exceed the last value found.
 PROBES, MISSED = 8, 1e-10
-# Products, over the vectors that ARPACK keeps, from which on eigenvalues are too near to each other
-# for so few steps: one more component is searched for, which takes about as long as all did.
+# If products exceed this multiple of ARPACK's vectors, eigenvalues are too close for these steps:
+# one more component is searched for, which takes about as long as all others did.
 SLOW = 5
-# Before them a block of some vectors more than components, where scikit-learn takes longer all the
-# same: of so many rows, for many components or for any number.
+# Before them a block of SPARE vectors more than components, from MANY_ROWS rows on for MANY
+# components, and from ROWS on for any number: scikit-learn still takes longer there.
 SPARE, MANY, MANY_ROWS, ROWS = 16, 10, 800, 1500
-# Restarts after which the pairs that ARPACK has are taken out and it begins anew.
+# Restarts after which converged pairs are removed from the matrix and ARPACK starts again.
 RESTARTS = 300
-# Residual, as a share of its eigenvalue, to which a pair is found where no larger one is given: a
-# fifth fewer products than to rounding, and the error of the eigenvalue is the square of it.
+# Least residual to reach, as a share of its eigenvalue: a fifth fewer products than to rounding,
+# and the error of the eigenvalue is its square.
 CLOSE = 1e-12
 
 
@@ -62,8 +62,8 @@ class Dense(Solver):
     Parameters
     ----------
     subset : bool or None
-        Whether LAPACK looks for the wanted components alone, which needs less memory, and from a
-        fourth of them on is slower than to find all; None for whichever is faster.
+        True to find the wanted components only, which needs less memory, but is slower than finding
+        all from a fourth of them on; None for whichever is faster.
     """
 
     subset: bool | None = None
@@ -88,15 +88,15 @@ class Dense(Solver):
             least, definite = float(values[-1]), False
         else:
             if not np.isfinite(A.sum()) and not np.isfinite(A).all():
-                # LAPACK does not end on them.
+                # LAPACK would not return.
                 raise ValueError(
                     "The matrix to decompose holds values that are not finite. Scale the data or "
                     "change the kernel's parameters."
                 )
-            # By columns, as LAPACK reads it: it works on the lower triangle, leaves the upper one.
+            # By columns, as LAPACK reads it: it overwrites the lower triangle only.
             A, diagonal = A.T, A.diagonal().copy()
             every = r >= n - 1 or (finds_all(n, r) if self.subset is None else not self.subset)
-            # One more than is wanted: how large the next is.
+            # One more than is wanted, to know how large the next one is.
             values, U = leading_eigh(A, n if every else r + 1)
             least, U = float(values[-1]), U[:, :r]
             # LAPACK's own bound on the residuals, a modest multiple of n eps |A|.
@@ -110,33 +110,24 @@ class Dense(Solver):
         # Each value is that of its number, to n eps |A|.
         values = values[: r + 1]
         doubt = n * np.finfo(float).eps * float(np.max(np.abs(values), initial=0.0))
-        return reported(
-            report,
-            tol,
-            values[:r],
-            U,
-            residuals,
-            1,
-            converged=True,
-            least=least,
-            searched=not definite,
-            evidence=(Evidence(values, rest=float(values[-1]), doubt=doubt),),
-        )
+        seen = (Evidence(values, rest=float(values[-1]), doubt=doubt),)
+        pairs = Eigenpairs(values[:r], U, residuals, least=least, searched=not definite)
+        return replace(reported(pairs, report, tol), converged=True, evidence=seen)
 
 
 def finds_all(n: int, r: int) -> bool:
-    """Whether to find all of n eigenpairs is faster than to look for r.
+    """True if finding all n eigenpairs is faster than finding r of them.
 
     LAPACK finds all by divide and conquer, and some one after the other: 500 of 1,000 take 325 ms,
-    all of them 152. The two meet at an eighth of 200 rows and at a fourth of 1,500.
+    all of them 152. Both take the same time at an eighth of 200 and at a fourth of 1,500.
     """
     return r > n * min(0.25, 0.1 + n / 8000)
 
 
 def negative_bound(A, top: float) -> float:
-    """Below zero if A has an eigenvalue below a share of the largest, else 0.
+    """A negative number if A has an eigenvalue below minus a share of the largest, else 0.
 
-    Whether A + shift has a Cholesky factor: of A, which is overwritten, the upper triangle is read.
+    Tests whether A + shift has a Cholesky factor. Reads the upper triangle of A, and overwrites A.
     """
     shift = NEGATIVE_SHARE["d"] * max(top, 0.0)
     A[np.diag_indices_from(A)] += shift
@@ -160,11 +151,9 @@ class Arpack(Solver):
     max_iter : int or None
         Restarts; None for ARPACK's own choice.
     form : bool or None
-        Whether to form the matrix. None leaves it to the plan, which does where the budget
-        allows it.
+        Whether to form the matrix. None: the plan decides, and forms it if the budget allows.
     to_rounding : bool
-        Go on to near rounding whatever the tolerance: eigenvalues that are near each other come
-        apart there.
+        Iterate to near rounding whatever the tolerance: that separates close eigenvalues.
     """
 
     _cap_name = "max_iter"
@@ -230,7 +219,7 @@ class Arpack(Solver):
             new_values, V = self._search(counted, values, U, missed or 1, rng, goal)
             if not missed and not np.max(new_values, initial=-np.inf) > beyond:
                 break
-            # Of few rows the first are all there are, and what was found twice has no factor.
+            # Of few rows the first n columns span everything; pairs found twice are dependent.
             V, _ = qr(np.column_stack([Q, V])[:, :n])
             values, U, AU = rayleigh_ritz(V, block(V))
             # Those that have not converged yet are searched for beside these.
@@ -242,17 +231,8 @@ class Arpack(Solver):
         residuals = column_norms(AU - U * values)
         searched = formed and not operator.definite
         least = negative_bound(matrix, values[0]) if searched else None
-        return reported(
-            report,
-            tol,
-            values,
-            U,
-            residuals,
-            count + 1,
-            least=least,
-            searched=searched,
-            evidence=(seen,),
-        )
+        pairs = Eigenpairs(values, U, residuals, n_passes=count + 1, least=least, searched=searched)
+        return replace(reported(pairs, report, tol), evidence=(seen,))
 
     def _search(self, product, values, U, k: int, rng, goal: float):
         """Up to k leading pairs beside `values` and U, which are moved below all others."""
@@ -267,14 +247,14 @@ class Arpack(Solver):
             )
         except ArpackNoConvergence as error:
             new_values, V = error.eigenvalues, error.eigenvectors
-            # A new start finds copies of these sooner.
+            # A new start finds copies of these in fewer products.
             if self.max_iter or not new_values.size + values.size:
                 raise NoConvergence(
                     f"ARPACK found {new_values.size} of {k} components within "
                     f"max_iter={restarts}. Raise max_iter or tol, or use eigen_solver='krylov'."
                 ) from error
         except ArpackError:
-            # The product with the start was zero: as far as it is known the matrix is.
+            # The product with the start was zero: the matrix is taken to be zero.
             return np.zeros(k), np.eye(n, k)
         return new_values[::-1], V[:, ::-1]
 
