@@ -17,7 +17,7 @@ from mercer.solvers._linalg import (
     small_eigh,
 )
 from mercer.solvers.base import NEGATIVE_SHARE, ZERO_SHARE, clip_rounding
-from mercer.solvers.block_krylov import FULL_FLOOR, Ritz, Sizes, Watch, refine
+from mercer.solvers.block_krylov import DOUBT_FACTOR, FULL_FLOOR, Ritz, Sizes, Watch, refine
 
 N, R = 140, 6
 
@@ -424,7 +424,8 @@ def test_refine_gains_digits_by_corrections():
     rest = np.empty((N, 0))
     R = A.draft @ U[:, :4] - U[:, :4] * values[:4]
     rough = Ritz(values[:10], U, R, (rest, rest))
-    pairs = refine(A, 0, rough, 1e-9, Sizes(10, 10, 80), rng, watch).pairs(watch)
+    sizes = Sizes(10, 10, 80)
+    pairs = refine(A, 0, rough, 1e-9, sizes, rng, watch, DOUBT_FACTOR).pairs(watch)
     assert pairs.converged and pairs.residuals.max() <= 1e-9
     check_eigenpairs(pairs, A.A, 4)
 

@@ -240,8 +240,10 @@ def self_product(A: Array) -> Array:
     out = np.empty((m, m), A.dtype)
     for start in range(0, m, PANEL):
         block = slice(start, min(start + PANEL, m))
-        out[: block.stop, block] = A[:, : block.stop].T @ A[:, block]
+        B = A[:, block]
+        out[:start, block] = A[:, :start].T @ B
         out[block, :start] = out[:start, block].T
+        out[block, block] = B.T @ B  # by `dsyrk`: a general product need not be symmetric
     return out
 
 

@@ -14,7 +14,7 @@ from ..solvers._linalg import largest_of, small_eigh
 from ..solvers.base import Evidence
 from .remainder import FAILURE, PROBES, SINGLE_ENTRY, SINGLE_LOST, SPARE, Remainder
 
-# Eigenvalues below minus this share of the largest are no rounding.
+# Eigenvalues below minus this share of the largest are not rounding.
 INDEFINITE_SHARE = 1e-5
 # Width of the interval of an eigenvalue, as a share of the first, from which on it is not proven to
 # be the one of its number.
@@ -66,14 +66,14 @@ class Certificate:
         ``|K'u - l u|`` of every pair.
     captured_variance : (float, float) or None
         The share of the total variance that the kept components are known to hold; None where
-        eigenvalues are no variances, as those of affinities.
+        eigenvalues are not variances, as those of affinities.
     converged : bool
         Whether the residuals reached the tolerance asked for.
     n_passes : int
         Products with the kernel matrix that the fit took.
     indefinite : bool
-        Whether negative eigenvalues were met: the kernel is then no inner product, and
-        shares of variance lose their meaning.
+        Whether negative eigenvalues were found: the kernel is then not an inner product, and
+        shares of variance have no meaning.
     n_proven : int
         How many components are proven to be the leading ones: none was missed before them.
     score_error : array of shape (r,) or None
@@ -156,7 +156,7 @@ class Certificate:
         lines.append(("converged", "yes" if self.converged else "no"))
         lines.append(("passes over the kernel", str(self.n_passes)))
         if self.indefinite:
-            lines.append(("warning", "the kernel is indefinite: negative eigenvalues were met"))
+            lines.append(("warning", "the kernel is indefinite: it has negative eigenvalues"))
         return lines
 
     def without_first(self) -> "Certificate":
@@ -417,7 +417,7 @@ def mixed(known) -> list[tuple[int, int]]:
 
 
 def first(ends, count: int) -> np.ndarray:
-    """Upper ends of the first eigenvalues: those beyond the last known are no larger than it."""
+    """Upper ends of the first `count` eigenvalues: the last end also bounds all later ones."""
     return np.append(ends, np.full(count, ends[-1]))[:count]
 
 

@@ -47,7 +47,7 @@ class DistanceMDS(Preimage):
 
     def fit(self, expansion: KernelExpansion, X: Array, denoising: bool = False) -> FittedPreimage:
         """Inner products of the training rows with the frame."""
-        # Neighbors are sought among so many rows: each costs one row of the kernel.
+        # Neighbors are searched for among at most 10,000 rows: each costs one row of the kernel.
         rows = expansion.basis.engine.asarray(some_rows(X, 10_000))
         anchors = expansion.basis.project(rows, expansion.frame)
         return FittedDistance(expansion, rows, anchors, min(self.n_neighbors, len(rows)))
@@ -104,7 +104,7 @@ def squared_distances(kernel, values):
     if isinstance(kernel, RationalQuadratic):
         return (values ** (-1 / kernel.alpha) - 1) * kernel.alpha / kernel.gamma
     profile = kernel.finish(-PROFILE)
-    # Interpolation wants rising abscissae, and the profile falls.
+    # Interpolation needs rising abscissae, and the profile falls.
     squares = np.interp(to_numpy(values), profile[::-1], PROFILE[::-1]) / kernel.gamma
     return on_device_of(squares, values)
 

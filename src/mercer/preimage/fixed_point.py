@@ -9,8 +9,8 @@ so that z + grad f / sum w_i c_i is Mika's fixed-point map. For (gamma x.z + c)^
 phi(z) moves with z, f(z) = 2 sum w_i k(x_i, z) - k(z, z), and the map is
 sum w_i ((gamma x_i.z + c) / (gamma z.z + c))^(p-1) x_i.
 
-The denominator of the map is the objective itself, so that the check "did it rise?" costs nothing:
-a step that lowers it is halved. In batches: two GEMMs an iteration for all rows.
+The denominator of the map is the objective itself, so that comparing values costs nothing: a step
+that lowers it is halved. In batches: two GEMMs an iteration for all rows.
 
 On a Fourier grid, for the Gaussian kernel, the map is z + grad f(z) / (2 gamma f(z)): no points are
 needed, only f and its gradient, and both are Fourier series with known coefficients.
@@ -40,7 +40,7 @@ from ..kernels.dot_product import power
 from ..kernels.stationary import StationaryKernel
 from . import base
 
-# Below this share of their absolute sum, or of one, weights nearly cancel, and the map would leap.
+# Below this share of their absolute sum, or of one, weights nearly cancel: steps would be huge.
 CANCELLED = 0.05
 # Distances are never taken to be below this share of the data's size in a division.
 NEAREST = 1e-6
@@ -234,7 +234,7 @@ def climb(form, W, start, tol, reach, max_iter):
     best, values = xp.asarray(start, copy=True), xp.empty(q, dtype=start.dtype, **place)
     converged, n_iter = xp.zeros(q, dtype=xp.bool, **place), xp.full(q, max_iter, **place)
     active, Z = xp.arange(q, **place), start
-    # Rounding units by which a value may fall and still count as level.
+    # Relative rounding by which a value may fall and still count as equal.
     slack = 4 * float(np.finfo(dtype_name(start.dtype)).eps)
     value, _, step = form.evaluate(Z, W)
     step = shorten(step, reach)
@@ -275,7 +275,7 @@ class Form(ABC):
     damping = 1.0
     #: Whether points are taken from their mean, as distances allow.
     about_mean = True
-    #: Arrays of the size of the weights that are alive at once.
+    #: Arrays of the size of the weights that are held at once.
     live = 8
 
     def __init__(self, kernel, X, dtype):
@@ -285,7 +285,7 @@ class Form(ABC):
         self.points = xp.asarray(X - self.origin, dtype=dtype_in(xp, dtype))
 
     def polish(self, Z, W):
-        """Rows Z brought from where the climb ended to an optimum; here they are at one."""
+        """Move rows Z from where the ascent ended to an optimum; by default they are at one."""
         return Z
 
     @abstractmethod
@@ -335,7 +335,7 @@ class LaplacianForm(DistanceForm):
     """exp(-gamma |x - z|_1): the slope of the Euclidean form with the L1 distance, a heuristic.
 
     The true gradient needs (q, m, d) numbers; this direction needs a GEMM, and only steps that
-    raise the true value are taken. Where it ends is no optimum: `polish` goes on from there.
+    raise the true value are taken. It does not end at an optimum: `polish` continues from there.
     """
 
     def profile(self, Z):
@@ -427,7 +427,7 @@ class FourierForm:
         value, size = parts[:, 0].sum(axis=1), np.abs(parts[:, 0]).sum(axis=1)
         by = np.where(value > CANCELLED * np.minimum(size, 1.0), value, np.minimum(size, 1.0))
         step = parts[:, 1:].sum(axis=2) / np.maximum(2 * self.gamma * by, base.tiny(Z))[:, None]
-        # Beyond the box there is no value that could be trusted: such a step is halved.
+        # Values outside the box are not reliable: such a step is halved.
         return np.where((inside == Z).all(axis=1), value, -np.inf), size, step
 
 

@@ -18,12 +18,14 @@ from ..kernels.base import row_squares
 from . import base
 from .cholesky import PartialCholesky
 
-# Atoms between updates of the whole residual, enough for GEMM to run at full speed.
+# Atoms between updates of the full residual, enough for GEMM to run at full speed.
 PENDING = 32
-# A shortlist is this part of all rows. Longer ones cost more at each atom, shorter ones end sooner.
+# One row in this many is on a shortlist. Longer ones cost more for each atom, shorter ones end
+# sooner.
 SHORTLIST_SHARE = 16
-# Rows whose residual stays in the cache, so that the gains of all are followed; of more rows a
-# shortlist's. And atoms after which the residual is updated: products with these cost as much.
+# Rows whose residual stays in the cache, so that the gains of all are updated; with more rows only
+# those of a shortlist. And atoms after which the residual is updated: products with the atoms then
+# cost as much.
 CACHED_ROWS, CACHED_PENDING = 1024, 128
 # Gains that differ by less than this share may differ by rounding, near the rank of a kernel; and
 # the share of another diagonal below which a row then loses to it.
@@ -52,12 +54,12 @@ class FullGreedy(base.Selector):
 def greedy_order(K, counts, size):
     """Rows of a Gram matrix (overwritten) in the order of largest gain, counts-fold each.
 
-    Gains fall as atoms are added, all but a few. So the gains of a shortlist are followed until
-    the best of them is below the best that was left out, and only then is R updated, by GEMM, and
-    all gains computed afresh. In 294 of 300 trials the order was that of all gains at each step,
+    Nearly all gains fall as atoms are added. So only the gains of a shortlist are updated until
+    the best of them is below the best that was left out; then R is updated by GEMM, and all gains
+    are computed again. In 294 of 300 trials the order was that of all gains at each step,
     else the error within 4 % either way; 1,000 of 5,000 rows take a quarter of the time.
     """
-    # Gains are sums of squares: entries of ordinary size keep them from over- and underflow.
+    # Gains are sums of squares: scaled entries keep them from over- and underflow.
     K /= max(float(K.diagonal().max()), float(np.finfo(dtype_name(K.dtype)).tiny))
     R, host = K, isinstance(K, np.ndarray)
     floor = base.residual_floor(to_numpy(K.diagonal()), K.dtype)
@@ -70,7 +72,7 @@ def greedy_order(K, counts, size):
         free &= diagonal > floor
         if not free.any():
             break
-        # Few rows of the residual squared at once stay in the cache, and a device wants more.
+        # Few rows of the residual, squared at once, stay in the cache; a device needs more rows.
         step = 32 if host else 4096
         tiles = (R[start : start + step] for start in range(0, len(R), step))
         power = to_numpy(array_namespace(R).concat([tile**2 @ counts for tile in tiles]))
@@ -138,7 +140,7 @@ class Shortlist:
     ----------
     index : array of int, shape (l,)
     power, diagonal, floor : arrays of shape (l,)
-        ``sum_n c_n R_in^2``, R_ii and what of it is rounding.
+        ``sum_n c_n R_in^2``, R_ii and the rounding of R_ii.
     bar : float
         The gain below which the best row may be another one.
     """
@@ -194,7 +196,7 @@ def take_listed(counts, R, shortlist: Shortlist, limit: int):
 
 
 class DeviceSteps:
-    """The same without a wait for the device at every atom."""
+    """As `take_listed`, without waiting for the device at every atom."""
 
     def __init__(self, counts):
         self.counts, self.pivots = counts, None
@@ -215,10 +217,9 @@ class DeviceSteps:
 def best(power, diagonal, free):
     """Index of the largest power / diagonal among the free ones, None if there is none.
 
-    Ties go to the largest diagonal. When one direction is left all gains are equal up to
-    rounding, which the diagonal divides: a row that is nearly in the span would be a pivot that
-    magnifies rounding further. So a row of nearly the same gain takes its place where its diagonal
-    is far larger.
+    Ties go to the largest diagonal. When one direction is left, all gains are equal up to rounding,
+    and rounding is divided by the diagonal: a row that is nearly in the span would magnify it. So a
+    row of nearly the same gain is taken instead if its diagonal is far larger.
     """
     index = np.flatnonzero(free)
     gain = power[index] / diagonal[index]
@@ -285,7 +286,7 @@ class SubspaceGreedy(base.Selector):
             free &= factor.residual > 0
             atom = best(np.einsum("ij,ij->i", E, E), factor.residual, free)
             if atom is None and not order and free.any():
-                # No target tells rows apart, as when all are equal: one is better than none.
+                # All rows are equal to the targets: one atom is better than none.
                 atom = int(np.argmax(factor.residual))
             if atom is None:
                 break

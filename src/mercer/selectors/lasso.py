@@ -9,8 +9,8 @@ scaled or not) and p eigenpairs,
 
 row i solves, given the others, a problem of p unknowns with a diagonal quadratic form: it is zero
 where its product g with what is left has |g| <= mu, and else W_i = t g / (d t + mu), t = |W_i|, by
-one equation in t. Sweeps over the atoms that are not zero, then a look at all others, until none
-wants to enter.
+one equation in t. Sweeps over the rows that are not zero alternate with a check of all
+others, until none has to enter.
 """
 
 from dataclasses import dataclass
@@ -196,7 +196,7 @@ def joint_lasso(problem: JointProblem, mu: float, start=None, tol: float = 1e-4)
         outside = np.setdiff1d(np.flatnonzero(lengths > mu * (1 + tol)), working)
         if not len(outside):
             break
-        # The largest ones: the others may no longer want in after them.
+        # The largest ones: after them the others may not have to enter.
         most = max(10, len(working) // 4)
         entering = outside[np.argsort(-lengths[outside], kind="stable")[:most]]
         working = np.concatenate([working[W[working].any(axis=1)], entering])

@@ -24,7 +24,7 @@ from ..kernels.base import wide_row_squares
 from ..kernels.coordinate import contiguous
 from . import base
 
-# Rows looked at together.
+# Rows worked on at once.
 BLOCK = 1024
 
 
@@ -33,7 +33,7 @@ class Novelty(base.Selector):
     """Rows that are far from the span of the rows kept before them, in one pass.
 
     The only rule that needs each row once, in any order: for streams. As a choice of `size`
-    rows it chases outliers, like all rules that look at R_ii alone.
+    rows it chooses outliers, like all rules that use R_ii alone.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class NoveltyRule:
         F, residual = self._project(X)
         scale = np.asarray(to_numpy(self.kernel.diag(X)), dtype=np.float64)
         floor = max(self.threshold, least_threshold(self.kernel(X[:1], X[:1]).dtype)) * scale
-        # Residuals only fall as atoms are added, so the rest of the block is settled.
+        # Residuals only fall as atoms are added, so all other rows of the block are refused.
         open_rows = np.flatnonzero(to_numpy(residual) > floor)
         if not len(open_rows):
             return open_rows
@@ -155,10 +155,10 @@ class NoveltyRule:
 
 
 def independent_rows(H, floor, most=None):
-    """At most `most` rows that are news after those before them, and their Cholesky factor.
+    """At most `most` rows outside the span of those before them, and their Cholesky factor.
 
-    H (n, n) is the Gram matrix of what rows have outside of a span, and floor (n,) what more than
-    is news.
+    H (n, n) is the Gram matrix of the parts of the rows outside a given span. A row is taken if
+    more than floor (n,) of its squared norm is also outside the rows taken before it.
     """
     chosen: list[int] = []
     most = len(H) if most is None else min(most, len(H))
@@ -264,7 +264,7 @@ def preimage(kernel, B, a, z):
     <phi(z), v>^2 / k(z, z) grows with every step; a step that would lower it is halved.
     """
     value, weights = _along(kernel, B, a, z)
-    # The atoms move with every block anyway: few steps and halvings of a step will do.
+    # The atoms move with every block anyway: few steps and halvings of a step suffice.
     for _ in range(30):
         total = weights.sum()
         if total == 0:
