@@ -227,8 +227,8 @@ def test_tf32_is_never_silent():
 @pytest.mark.parametrize(
     ("device", "message"),
     [
-        ("nowhere", "no device of torch"),
-        (1.5, "no device of torch"),
+        ("nowhere", "not a torch device"),
+        (1.5, "not a torch device"),
         ("meta", "not supported"),
         pytest.param(
             "cuda",

@@ -43,6 +43,24 @@ def test_kernel_pca_precomputed_non_symmetric(solver):
         kpca.fit([[1, 2], [3, 40]])
 
 
+@pytest.mark.parametrize("solver", ["auto", "dense", "arpack", "randomized"])
+def test_precomputed_kernel_not_psd(solver):
+    """A deviation: "randomized" finds the largest eigenvalues, as all other solvers do.
+
+    scikit-learn's takes the largest moduli, and raises where one of them is negative.
+    """
+    values = np.array([53.0, 8.0, 7.5, 5.0, 0.0, 0.0, -6.0, -15.0])
+    Q, _ = np.linalg.qr(np.column_stack([np.ones(8), np.random.default_rng(0).normal(size=(8, 7))]))
+    # The mean is along one of the zeros, so that the matrix is centered.
+    Q = np.roll(Q, 4, axis=1)
+    K = (Q * values) @ Q.T
+    K = (K + K.T) / 2
+    with pytest.raises(ValueError, match="There are significant negative eigenvalues"):
+        KernelPCA(7, kernel="precomputed", eigen_solver=solver).fit(K)
+    kpca = KernelPCA(2, kernel="precomputed", eigen_solver=solver).fit(K)
+    np.testing.assert_allclose(kpca.eigenvalues_, [53.0, 8.0], rtol=1e-9)
+
+
 def test_kernel_pca_raise_not_fitted_error():
     """A deviation: inverse_transform needs no fit_inverse_transform, where there is a way back.
 

@@ -11,9 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer import KernelPCA
 from mercer._tables import html_table, text_table
 from mercer.bases import Landmarks, RandomFeatures
-from mercer.fitting.certificate import Certificate, certify
+from mercer.fitting.certificate import NO_ROUNDING, Certificate, certify
 from mercer.solvers import BlockKrylov, Eigenpairs
-from mercer.solvers.base import NO_ROUNDING
 
 
 def blobs(n=300, d=5):

@@ -64,7 +64,7 @@ SPECTRA = [
     "identity",
     "one giant",
 ]
-# Halko's fixed number of passes cannot resolve these; its residuals must still be true.
+# A fixed number of passes cannot resolve these; its residuals must still be true.
 HARD_FOR_RANDOMIZED = {"slow", "flat", "clustered"}
 
 
@@ -73,9 +73,6 @@ HARD_FOR_RANDOMIZED = {"slow", "flat", "clustered"}
 def test_contract(solver, name):
     A = rotated(spectrum(name))
     recipe = SOLVERS[solver]()
-    if solver == "randomized" and name == "indefinite":
-        # It chooses by modulus, as scikit-learn does: small negative values only.
-        A = rotated(np.maximum(spectrum(name), -0.05))
     rough = {"randomized": HARD_FOR_RANDOMIZED, "gram-power": SPECTRA}  # a fixed number of passes
     if name not in rough.get(solver, ()):
         r = 3 if name == "indefinite" else R
@@ -331,10 +328,19 @@ def test_arpack_says_what_it_cannot_do():
         Arpack(max_iter=1).solve(A, 5, generator(17))
 
 
-def test_randomized_chooses_by_modulus():
+def test_randomized_finds_the_largest_values_not_the_largest_moduli():
     A = rotated(spectrum("indefinite"))
     pairs = Randomized(iterated_power=30).solve(DenseOperator(A), 3, generator(18))
-    np.testing.assert_allclose(pairs.values, [1, 0.6, -0.8], atol=1e-8)
+    np.testing.assert_allclose(pairs.values, [1, 0.6, 0.36], atol=1e-8)
+
+
+@pytest.mark.parametrize("draft", [False, True])
+@pytest.mark.parametrize("power", [0, 3])
+def test_randomized_makes_a_fixed_number_of_products(power, draft):
+    A = Counted(rotated(spectrum("flat")), draft)
+    pairs = Randomized(power).solve(A, R, generator(18))
+    assert pairs.n_passes == len(A.products) == power + 2
+    assert Randomized(power, max_passes=2).solve(A, R, generator(18)).n_passes == 2
 
 
 def test_randomized_does_not_call_large_residuals_converged():
@@ -418,9 +424,8 @@ def test_refine_gains_digits_by_corrections():
     rest = np.empty((N, 0))
     R = A.draft @ U[:, :4] - U[:, :4] * values[:4]
     rough = Ritz(values[:10], U, R, (rest, rest))
-    # With the caution that `pairs` reports residuals with, as `solve` does.
-    ritz = refine(A, 0, rough, 1e-9, Sizes(10, 10, 80), rng, watch, DOUBT_FACTOR)
-    pairs = ritz.pairs(watch)
+    sizes = Sizes(10, 10, 80)
+    pairs = refine(A, 0, rough, 1e-9, sizes, rng, watch, DOUBT_FACTOR).pairs(watch)
     assert pairs.converged and pairs.residuals.max() <= 1e-9
     check_eigenpairs(pairs, A.A, 4)
 

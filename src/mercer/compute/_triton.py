@@ -49,8 +49,8 @@ def launch(left, right, V, out, side, scalar_map, precision, rows, chunk, first,
         added to it; those of tiles that serve both sides count twice. Padded ones count.
     """
     D, (m, B) = left[0].shape[1], V[0].shape
-    given = (part is not None for part in (side, V[1], first, squares))
-    tile = Tile(D, B, scalar_map, precision, *given)
+    present = (part is not None for part in (side, V[1], first, squares))
+    tile = Tile(D, B, scalar_map, precision, *present)
     # One signature for all, so that there is one launcher.
     halves = V[0], V[0] if V[1] is None else V[1]
     side = out.new_empty(1, dtype=torch.float32) if side is None else side
@@ -269,7 +269,7 @@ def _outer(kh, kl, vh, vl, PRECISION: tl.constexpr, LOW: tl.constexpr):
 def _scalar_map(T, parameter, MAP: tl.constexpr, DEGREE: tl.constexpr):
     """The kernel of an inner product, or of minus a scaled squared distance."""
     if MAP == "exp2":
-        # Rounding leaves T positive where far rows meet themselves.
+        # Rounding leaves T positive where a row far from the origin is compared with itself.
         K = tl.exp2(tl.minimum(T, 0.0))
     elif MAP == "matern":
         # T = -gamma |x - z|^2, s = sqrt(-4 nu T); rounding leaves small positive T.

@@ -16,18 +16,18 @@ from scipy import sparse
 
 #: An array of any library, a sparse matrix, or what is sliced like one; shapes are in docstrings.
 Array: TypeAlias = Any
-#: Rows whose answer is an array of their library; type checkers are told of NumPy's.
+#: Input whose result is an array of the same library; type checkers see NumPy's type.
 Same = TypeVar("Same", Any, np.ndarray)
 
 
-# Entries of rows that are copied at once where no budget is at hand, and rows at the least.
+# Entries copied at once where no budget is known, and the least number of rows.
 BLOCK_ENTRIES, FEWEST_ROWS = 2**17, 16
-# Rows looked at or converted at once where they are at hand.
+# Rows read or converted at once where no copy is made.
 WIDE_ROWS = 65536
 
 
 class BlocksOnDemand:
-    """Rows whose blocks are arrays of `namespace` that are made when they are asked for.
+    """Rows whose blocks become arrays of `namespace` when they are indexed.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class SomeRows(BlocksOnDemand):
 
 
 def block_rows(X: Array) -> int:
-    """Rows of X whose copy is small beside any budget; a few of very wide ones."""
+    """Rows of X whose copy is small compared to any budget; a few if X has many columns."""
     return max(FEWEST_ROWS, BLOCK_ENTRIES // X.shape[-1])
 
 
@@ -70,7 +70,7 @@ def blocks_of(X: Array) -> Any:
 
 
 def some_of(X: Array, index: Any) -> Any:
-    """A slice of X or the rows of these numbers; of wide ones no copy is made before their use."""
+    """Rows of X by a slice or by numbers; large selections are copied only when used."""
     if isinstance(X, SomeRows):
         return SomeRows(X.X, X.index[index], X.dtype)
     few = isinstance(index, slice) or len(index) <= block_rows(X)
@@ -89,14 +89,14 @@ def array_namespace(X: Array) -> Any:
 
 
 def running_sums(X: Array) -> Any:
-    """Sums of each row's entries up to every one of them; NumPy 2.0 has another name for them."""
+    """Cumulative sums along each row; NumPy 2.0 has another name for them."""
     xp = array_namespace(X)
     return np.cumsum(X, axis=1) if xp is np else xp.cumulative_sum(X, axis=1)
 
 
 def is_sparse(X: Array) -> bool:
     """Whether X is a SciPy sparse matrix or array."""
-    # The common case first: a fit asks thirty times.
+    # The common case first: a fit calls this thirty times.
     return not isinstance(X, np.ndarray) and sparse.issparse(X)
 
 
@@ -147,18 +147,18 @@ def restore(result: Array, template: Array) -> Array:
 
 
 def on_device_of(A: Array, template: Array) -> Array:
-    """A small array in the library and on the device of a large one, in its own type."""
+    """A small array in the library and on the device of a large one; keeps its dtype."""
     if isinstance(template, np.ndarray) or is_sparse(template):
         return to_numpy(A)
     if isinstance(A, np.ndarray):
-        # Other libraries share the memory of an array, and only of such ones; NumPy takes any
-        # empty array for one, even a reversed one.
+        # Other libraries share the memory of contiguous, writable arrays only; NumPy calls any
+        # empty array contiguous, even a reversed one.
         A = np.require(A, requirements=["C", "W"]) if A.size else np.zeros(A.shape, A.dtype)
     return array_namespace(template).asarray(A, device=_device(template))
 
 
 def placement_of(X) -> dict:
-    """Arguments that make a new array beside X: empty for NumPy."""
+    """Keyword arguments that create an array on the device of X: empty for NumPy."""
     if is_sparse(X) or array_namespace(X) is np:
         return {}
     return {"device": X.device if isinstance(X, BlocksOnDemand) else _device(X)}
@@ -171,8 +171,7 @@ def dtype_in(xp, dtype):
 
 def dtype_name(dtype) -> str:
     """The NumPy name of a floating type of any library."""
-    # By its text: types of one library warn where they are compared with those of another, as a
-    # cache of them would.
+    # By its text: comparing types of two libraries warns, and so would a cache of them.
     text = str(dtype)
     for name in ("float64", "float32", "float16"):
         if name in text:
@@ -212,9 +211,9 @@ def inplace(function: Callable[..., Any], T: Array) -> Array:
 def csr_from_parts(data, indices, indptr, columns: int) -> sparse.csr_matrix:
     """The CSR matrix of shape (len(indptr) - 1, columns), or ValueError where parts contradict.
 
-    Compiled code follows `indptr` and `indices` of a file without a look, so parts that contradict
-    each other end in a crash. They are compared in 64 bits: in 32, the differences of a forged
-    `indptr` wrap around and seem to rise.
+    Compiled code trusts `indptr` and `indices`, so a file with contradictory ones would crash it.
+    They are compared in 64 bits: in 32, the differences of a forged `indptr` wrap around and seem
+    to rise.
     """
     data, indices, indptr = (np.asarray(part) for part in (data, indices, indptr))
     check_size(columns)
@@ -235,7 +234,7 @@ def csr_from_parts(data, indices, indptr, columns: int) -> sparse.csr_matrix:
 def whole_numbers(values, what: str) -> np.ndarray:
     """A vector of whole numbers in 64 bits."""
     if values.ndim != 1 or values.dtype.kind not in "iu":
-        raise ValueError(f"the {what} of a sparse matrix are no whole numbers")
+        raise ValueError(f"the {what} of a sparse matrix are not whole numbers")
     # Unsigned numbers beyond 63 bits become negative, and are refused as such.
     return values.astype(np.int64, copy=False)
 

@@ -1,6 +1,6 @@
-"""The engine of a torch device: tiles by torch, or fused where Triton can.
+"""The engine of a torch device: tiles by torch, or fused ones by Triton.
 
-Everything stays in the device's memory. Rows that do not fit there are streamed to it.
+Arrays stay in the device's memory. Rows that do not fit there are streamed to it.
 """
 
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from .memory import FREE_SHARE, available_memory, format_bytes, parse_bytes
 # A GPU likes tiles far larger than a cache; below 256 launches cost more than work.
 TILE_SIDES = (16384, 8192, 4096, 2048, 1024, 512, 256)
 
-# Share of the budget that one block of streamed rows may take; two are there at a time.
+# Share of the budget that one block of streamed rows may take; two are held at a time.
 STREAMED_SHARE = 0.2
 
 # Share of the budget that the rows themselves may take before they are streamed.
@@ -26,10 +26,10 @@ ROWS_SHARE = 0.25
 # Columns of a kernel matrix from which the fused tile is worth compiling.
 FUSED_COLUMNS = 1024
 
-# Rows from which the matrix is sure to be too large to be formed.
+# Rows from which the matrix is certainly too large to be formed.
 AHEAD_ROWS = 20_000
 
-# Entries of a kernel matrix from which a product is shared out between GPUs: a tenth of a second.
+# Entries of a kernel matrix from which a product is split between GPUs: a tenth of a second.
 SHARED_PAIRS = 10**11
 
 # The oldest GPU whose tensor cores multiply in tf32.
@@ -176,19 +176,20 @@ class TorchEngine(TiledEngine):
         for done, i in enumerate(row_blocks(n, block), 1):
             rows = preparation.some(pairs.X, i)
             for j in row_blocks(m, block):
-                some = rows if pairs.symmetric and i == j else preparation.some(pairs.Z, j)
-                out[i] += product(rows, some, V[j], [self.device])
+                same = pairs.symmetric and i == j
+                columns = rows if same else preparation.some(pairs.Z, j)
+                out[i] += product(rows, columns, V[j], [self.device])
             if self.on_tiles is not None:
                 self.on_tiles(done, -(-n // block))
         return out
 
     def __getstate__(self):
-        # Threads do not travel.
+        # Threads are not pickled.
         return super().__getstate__() | {"_ahead": []}
 
 
 class PagedRows(BlocksOnDemand):
-    """Rows in main memory or in a file whose blocks come to the device when they are asked for."""
+    """Rows in main memory or in a file whose blocks are copied to the device when indexed."""
 
     namespace = xp
 
@@ -214,7 +215,7 @@ def check_device(device) -> torch.device:
         device = torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise ValueError(
-            f"device={device!r} is no device of torch. Give None, 'cpu' or 'cuda'."
+            f"device={device!r} is not a torch device. Give None, 'cpu' or 'cuda'."
         ) from error
     if device.type not in ("cpu", "cuda"):
         raise ValueError(f"device={str(device)!r} is not supported. Give None, 'cpu' or 'cuda'.")
@@ -234,7 +235,7 @@ def check_device(device) -> torch.device:
 
 
 def all_devices(asked, device) -> list:
-    """The devices to share products out to: every visible GPU where none was named by number."""
+    """The devices that share products: every visible GPU unless one was given by number."""
     named = isinstance(asked, torch.device) or ":" in str(asked)
     if device.type != "cuda" or named or torch.cuda.device_count() == 1:
         return [device]
@@ -243,7 +244,7 @@ def all_devices(asked, device) -> list:
 
 
 def free_memory(device) -> int:
-    """Bytes free on a device, those that torch holds for reuse included."""
+    """Bytes free on a device, including those that torch holds for reuse."""
     if device.type != "cuda":
         return available_memory()
     free, _ = torch.cuda.mem_get_info(device)
@@ -253,7 +254,7 @@ def free_memory(device) -> int:
 
 @cache
 def can_fuse(device) -> bool:
-    """Whether Triton is there and the device has the tensor cores it needs."""
+    """Whether Triton is installed and the device has the tensor cores it needs."""
     try:
         import triton
     except ImportError:

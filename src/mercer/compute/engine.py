@@ -1,8 +1,8 @@
 """Engines: tiles of a kernel matrix and blocks of rows, moved within a byte budget.
 
-NumPy leaves the interpreter lock in GEMM and in ufuncs, so plain threads over tiles scale without
-compiled code. BLAS's own threads would fight with ours, and on a busy machine they wait for each
-other (a 400 x 400 eigenproblem was seen to take seconds), so they are held at one meanwhile.
+NumPy releases the interpreter lock in GEMM and in ufuncs, so plain threads over tiles scale
+without compiled code. BLAS's own threads would compete with ours, and on a busy machine they wait
+for each other (a 400 x 400 eigenproblem was seen to take seconds), so BLAS is held at one thread.
 """
 
 import math
@@ -30,21 +30,21 @@ ALONE = 700**2
 SUMMED_ROWS = 32
 # Blocks of rows of a matrix that is mirrored, more of them where many threads share its tiles.
 MIRROR_PARTS = 4
-# What tiles overflow to is seen by whoever sums them.
+# Overflow in a tile is not warned of: the code that sums the tiles checks for it.
 QUIET: Any = {"over": "ignore", "invalid": "ignore"}
 
 
 class TileStore:
     """Tiles kept from one product to the next, first come first kept, within `room` bytes.
 
-    A store outlives no fit: the Gram matrix it belongs to drops it with itself. With `weights` of
-    the rows, w, the first product sums all entries.
+    A store ends with its fit: it is deleted with the Gram matrix it belongs to. With `weights` w of
+    the rows, the first product also sums all entries.
     """
 
     def __init__(self, room: int = 0, empty: Callable = np.empty, weights: Array = None):
         self.room, self.weights = room, weights
-        #: Sums of w_i w_j K_ij^2 and, for every row, of w_j K_ij, once a product has met them; a
-        #: fused tile leaves those of rows to the product with a column of ones.
+        #: Sums of w_i w_j K_ij^2 and, for every row, of w_j K_ij, available after the first
+        #: product; a fused tile leaves those of rows to the product with a column of ones.
         self.sums: tuple[float, Array] | None = None
         self._empty = empty
         self._tiles: dict[tuple[int, int], Any] = {}
@@ -93,7 +93,7 @@ class Turns:
             self._changed.notify_all()
 
     def call_off(self) -> None:
-        """Let nobody wait for a thread that has failed."""
+        """End all waiting, since a thread has failed."""
         self._called_off = True
 
 
@@ -222,11 +222,9 @@ class TiledEngine:
         blocks = row_blocks(n, side)
         tiles = [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]
         total, turns = self.zeros((n, b)), Turns()
-        square, sums, summing = (
-            [],
-            self.zeros((n,)),
-            store.weights is not None and store.sums is None,
-        )
+        summing = store.weights is not None and store.sums is None
+        square: list[float] = []
+        sums = self.zeros((n,))
         w: Any = self.asarray(store.weights) if summing else None
         even = summing and bool((store.weights == 1).all())
 
@@ -241,15 +239,15 @@ class TiledEngine:
                 T = store.get((i, j))
                 if T is None:
                     shape = (rows.stop - rows.start, columns.stop - columns.start)
-                    kept = store.reserve(shape, pairs.dtype)
-                    out = scratch[: shape[0], : shape[1]] if kept is None else kept
+                    reserved = store.reserve(shape, pairs.dtype)
+                    out = scratch[: shape[0], : shape[1]] if reserved is None else reserved
                     T = pairs.tile(rows, columns, out)
-                    if kept is not None:
+                    if reserved is not None:
                         store.keep((i, j), T)
-                own, across, down = 0.0, 0.0, 0.0
+                squares, across, down = 0.0, 0.0, 0.0
                 if summing:
-                    own, across, down = tile_sums(T, w[rows], w[columns], even)
-                square.append((1 if i == j else 2) * own)
+                    squares, across, down = tile_sums(T, w[rows], w[columns], even)
+                square.append((1 if i == j else 2) * squares)
                 # Block k takes part in the tiles (0, k), (1, k), ..., (k, k), (k, k + 1), ...
                 turns.add(i, j, partial(add, rows, times_few(T, V[columns]), across))
                 if i != j:
@@ -345,7 +343,7 @@ class TiledEngine:
         return total
 
     def __getstate__(self):
-        # Progress bars do not travel.
+        # Progress bars are not pickled.
         return self.__dict__ | {"on_tiles": None}
 
     @contextmanager
@@ -355,7 +353,7 @@ class TiledEngine:
         """Tasks for the calling thread, while helpers call ``work(tasks)`` on the same ones.
 
         Tasks are begun in their order. An interrupt or an error stops every thread after the task
-        it is in. BLAS is held at one thread, and overflow is not warned of: whoever sums sees it.
+        it is in. BLAS is held at one thread, and overflow is not warned of.
         """
         waiting = deque(tasks)
         helpers = max(0, min(threads, len(waiting)) - 1)
@@ -438,7 +436,7 @@ def make_engine(
     threads: int | None = None,
     on_tiles: Callable[[int, int], None] | None = None,
 ) -> TiledEngine:
-    """The engine that computes where the data are, or where it is told to.
+    """The engine that computes where the data are, or on `device`.
 
     Parameters
     ----------
@@ -448,7 +446,7 @@ def make_engine(
         Byte budget, of main memory or of the device.
     device : None, str or torch.device
         None for where X is, "cpu" for the threads of this machine, "cuda" or "cuda:1" for a
-        GPU. A `torch.device` is taken at its word: torch computes there, on the CPU as well.
+        GPU. With a `torch.device` torch computes there, on the CPU as well.
     threads : int or None
     on_tiles : callable or None
     """
@@ -498,12 +496,12 @@ def tile_sums(
     """
     xp, rows, columns, square = array_namespace(T), [], 0.0, 0.0
     for i in range(0, T.shape[0], SUMMED_ROWS):
-        some = xp.asarray(T[i : i + SUMMED_ROWS, :], dtype=xp.float64, copy=True)
+        strip = xp.asarray(T[i : i + SUMMED_ROWS, :], dtype=xp.float64, copy=True)
         part = left[i : i + SUMMED_ROWS]
-        rows.append(some @ right)
-        columns = columns + part @ some
-        flat = some.reshape(-1)
-        square = square + (flat @ flat if even else part @ ((some * some) @ right))
+        rows.append(strip @ right)
+        columns = columns + part @ strip
+        flat = strip.reshape(-1)
+        square = square + (flat @ flat if even else part @ ((strip * strip) @ right))
     return float(square), xp.concat(rows), columns
 
 

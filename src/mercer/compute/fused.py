@@ -137,17 +137,17 @@ class PreparedRows:
     def _fill(self, block, rows, d):
         high, low = self.left
         high[block, :d] = rows.to(high.dtype)
-        kept = high[block, :d].to(torch.float64)
+        rounded = high[block, :d].to(torch.float64)
         if self.precision == "split":
-            low[block, :d] = (rows - kept).to(torch.float16)
-            kept = kept + low[block, :d].to(torch.float64)
+            low[block, :d] = (rows - rounded).to(torch.float16)
+            rounded = rounded + low[block, :d].to(torch.float64)
         if self.map.distance:
             self.right[0][block, :d] = high[block, :d]
             if self.precision == "split":
                 self.right[1][block, :d] = low[block, :d]
             # Norms of the rows as they are rounded: the kernel of nearby rows, and so positive
             # semidefinite with a true diagonal. The first piece is one that tf32 keeps whole, too.
-            norms, half = -0.5 * torch.sum(kept * kept, dim=1), high.dtype
+            norms, half = -0.5 * torch.sum(rounded * rounded, dim=1), high.dtype
             ones = torch.ones_like(norms)
             first = torch.bfloat16 if self.precision == "tf32" else half
             big = norms.to(first).to(torch.float64)
@@ -204,7 +204,7 @@ def _block_product(rows, columns, V, devices, on_tiles, squares):
     shares = [Share(rows, columns, halves, device, squares is not None) for device in devices]
     panel = max(PANEL // len(shares) // STRIP, 1) * STRIP
     for k, some in enumerate(row_blocks(n, panel)):
-        # To and fro, since the panels of a symmetric matrix get smaller.
+        # Forth and back, since the panels of a symmetric matrix get smaller.
         turn, place = divmod(k, len(shares))
         shares[place if turn % 2 == 0 else -1 - place].add(some)
         if on_tiles is not None:
@@ -214,8 +214,8 @@ def _block_product(rows, columns, V, devices, on_tiles, squares):
         total += other.total.to(total.device)
     if squares is not None:
         # Padded rows are zeros, whose distances from all others come out as zero.
-        found = math.fsum(float(share.squares.sum()) for share in shares)
-        squares.append(found - (n**2 - rows.count**2))
+        total_square = math.fsum(float(share.squares.sum()) for share in shares)
+        squares.append(total_square - (n**2 - rows.count**2))
     return total[: rows.count, :b].to(V.device) * scale
 
 

@@ -103,23 +103,23 @@ class Tile:
             stages, halves = 2 if self.symmetric and D <= SLICE else 3, 2
         # Shared memory of a tile that keeps its rows: exactly what the compiler was seen to take.
         vectors = 2 * B * (2 if self.low else 1)
-        kept = 2 * STRIP * D * halves
-        kept += (STRIP * vectors + 2 * STRIP * 64 * halves) if self.symmetric else 0
-        fits = kept + stages * 64 * (2 * D * halves + vectors) <= SHARED_BYTES
+        shared = 2 * STRIP * D * halves
+        shared += (STRIP * vectors + 2 * STRIP * 64 * halves) if self.symmetric else 0
+        fits = shared + stages * 64 * (2 * D * halves + vectors) <= SHARED_BYTES
         return STRIP, 64, 4, stages if fits else 2
 
     @property
     def constants(self) -> dict:
-        """The arguments that are compiled in; all wide rows share theirs."""
+        """The arguments that are compiled in; the same for all rows of many columns."""
         BM, BN, warps, stages = self.shape
-        wide = self.D > 2 * SLICE
-        D0, D1 = (SLICE, 0) if wide else parts(self.D)
+        loop = self.D > 2 * SLICE
+        D0, D1 = (SLICE, 0) if loop else parts(self.D)
         B0, B1 = parts(self.B)
         limit = {"maxnreg": SUMMED_REGISTERS} if self.summed and warps == 4 else {}
         return limit | {
             "D0": D0,
             "D1": D1,
-            "LOOP": wide,
+            "LOOP": loop,
             "B": self.B,
             "B0": B0,
             "B1": B1,

@@ -1,14 +1,15 @@
 """Dense linear algebra that Ctrl-C does not wait for, and small steps that many parts share.
 
-SciPy keeps the interpreter to itself while LAPACK works, which is minutes for many rows: no signal
-is seen meanwhile. Long factorizations are therefore made here in panels of columns, with SciPy
-and BLAS on each of them. What NumPy decomposes leaves the interpreter free, and only needs a thread
-of its own (`waited_for`). Panels also keep every call of BLAS to some thousand rows: OpenBLAS's own
+SciPy holds the interpreter lock while LAPACK works, which is minutes for many rows: no signal is
+seen meanwhile. Long factorizations are therefore made here in panels of columns, with SciPy and
+BLAS on each of them. NumPy releases the lock, so its decompositions only need a thread of their
+own (`waited_for`). Panels also keep every call of BLAS to some thousand rows: OpenBLAS's own
 threaded `dsyrk`, and the Cholesky factorization that calls it, crash beyond 8,000 to 16,000.
 """
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
@@ -51,10 +52,10 @@ def eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def leading_eigh(A: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:
-    """The r largest eigenpairs, largest first, from the lower triangle of A, which is overwritten.
+    """The r largest eigenpairs of a symmetric A, largest first; its lower triangle is overwritten.
 
-    A is float64, by columns and finite; its upper triangle is left alone. Fewer than r are found
-    where all are equal to rounding. LAPACK without SciPy's checks, which take longer for few rows.
+    A is float64, by columns and finite. LAPACK without SciPy's checks, which take longer than the
+    work for few rows.
     """
     n, diagonal = A.shape[0], A.diagonal().copy()
     if n > (FEW_ROWS if r < n else LONG_ROWS):
@@ -67,7 +68,8 @@ def leading_eigh(A: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:
         w, U = w[:m], U[:, :m]
     else:
         w, U, info = dsyevd(A, lower=1, overwrite_a=1, **work_sizes(n, False))
-    if info and r < n:  # with many equal eigenvalues; all of them are found another way
+    if r < n and (info or w.size < r):
+        # LAPACK fails on some of many equal eigenvalues; all pairs are found another way.
         A = np.triu(A, 1)
         w, U = leading_eigh(np.asfortranarray(A + A.T + np.diag(diagonal)), n)
         return w[:r], U[:, :r]
@@ -99,9 +101,9 @@ def few_eigh(A: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:
         # With P = [v_1, w_1, v_2, ...] and S = [w_1, v_1, w_2, ...], B - P S' is left to reduce.
         P = np.zeros((m, 2 * k), order="F")
         for j in range(k):
-            x, known = B[:, j].copy(), P[:, : 2 * j]
+            x, before = B[:, j].copy(), P[:, : 2 * j]
             if j:
-                x = dgemv(-1.0, known, swapped(known[j]), 1.0, x, overwrite_y=1)
+                x = dgemv(-1.0, before, swapped(before[j]), 1.0, x, overwrite_y=1)
             d[first + j] = x[j]
             x[: j + 1] = 0.0
             e[first + j] = -np.copysign(np.sqrt(x @ x), x[j + 1])
@@ -109,7 +111,7 @@ def few_eigh(A: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:
             x /= np.sqrt(x @ x / 2) or 1.0
             w = dsymv(1.0, B, x, lower=1)
             if j:
-                w = dgemv(-1.0, known, swapped(dgemv(1.0, known, x, trans=1)), 1.0, w)
+                w = dgemv(-1.0, before, swapped(dgemv(1.0, before, x, trans=1)), 1.0, w)
             w -= (w @ x / 2) * x
             w[: j + 1] = 0.0
             P[:, 2 * j], P[:, 2 * j + 1] = x, w
@@ -186,8 +188,8 @@ def solve_triangular(
         return linalg.solve_triangular(L, B, overwrite_b=overwrite, **options)
     X = B if overwrite else np.empty(B.shape, np.result_type(L, B), order="F")
     for start in range(0, B.shape[1], columns):
-        some = slice(start, start + columns)
-        X[:, some] = linalg.solve_triangular(L, B[:, some], **options)
+        block = slice(start, start + columns)
+        X[:, block] = linalg.solve_triangular(L, B[:, block], **options)
     return X
 
 
@@ -199,23 +201,22 @@ def solve_positive(A: np.ndarray, B: np.ndarray, *, overwrite: bool = False) -> 
 
 
 def waited_for(is_long: bool, work: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of a function, if it is long in a thread so that an interrupt is raised at once.
+    """The result of a function; a long one runs in a thread, so that Ctrl-C is raised at once.
 
-    An interrupted thread works on until its call returns, and a program that ends before waits for
-    it, since BLAS must not be unloaded while it works: so it is no daemon.
+    An interrupted thread works on until its call returns, and a program that ends before that
+    waits for it, since BLAS must not be unloaded while it works: so it is not a daemon.
     """
     # Only the main thread sees signals.
     if not is_long or threading.current_thread() is not threading.main_thread():
         return work(*arguments)
-    found: list[Any] = []
-    failed: list[BaseException] = []
+    outcome: Any = Future()
     context, done = copy_context(), threading.Event()
 
     def call():
         try:
-            found.append(context.run(work, *arguments))
+            outcome.set_result(context.run(work, *arguments))
         except BaseException as error:
-            failed.append(error)
+            outcome.set_exception(error)
         finally:
             done.set()
 
@@ -223,9 +224,7 @@ def waited_for(is_long: bool, work: Callable[..., Any], *arguments: Any) -> Any:
     # Not by `join`: interrupted there, a thread counts as ended (CPython 3.11 and 3.12).
     while not done.wait(0.1):  # where the system does not wake it for signals
         pass
-    if failed:
-        raise failed[0]
-    return found[0]
+    return outcome.result()
 
 
 def still_working() -> bool:
@@ -284,25 +283,25 @@ def peak_signs(A: Array) -> np.ndarray:
 
 
 class OneThread:
-    """Holds BLAS at one thread from the first holder's coming to the last one's leaving.
+    """Holds BLAS at one thread as long as anybody needs it.
 
-    The number of threads belongs to the whole process. Fits in several threads of a program that
-    each put back what they had found would leave it at whatever the last of them had met. Holders
-    that an interrupt kept from leaving are forgotten, and the next one to leave puts back.
+    The number of threads belongs to the process, so the first holder saves it and the last one
+    restores it: fits in several threads that each restored what they read would leave it wrong.
+    Holders that an interrupt kept from leaving are forgotten, and the next one restores.
     """
 
     class Holder:
-        """Somebody who needs BLAS at one thread, for as long as this is alive."""
+        """Needs BLAS at one thread, for as long as this object is alive."""
 
     def __init__(self) -> None:
-        # Of the thread that has it, so that an interrupt at any moment leaves nobody waiting.
+        # Reentrant, so that an interrupt at any moment blocks no other thread.
         self._lock = threading.RLock()
         self._holders: WeakSet[OneThread.Holder] = WeakSet()
         self._before: list[int] | None = None
 
     @contextmanager
     def __call__(self) -> Any:
-        """One thread for what stands below; asked for again, it costs nothing."""
+        """One thread within the `with` block; nested blocks cost nothing."""
         holder = self.Holder()
         try:
             with self._lock:
@@ -328,7 +327,7 @@ class OneThread:
 
 @cache
 def libraries() -> list:
-    """What has threads of its own in this process; looking for it takes some milliseconds."""
+    """Libraries with threads of their own in this process; the search takes milliseconds."""
     # NumPy and SciPy bring a BLAS each, and only what is loaded is found.
     return ThreadpoolController().lib_controllers
 

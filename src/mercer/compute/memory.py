@@ -9,11 +9,11 @@ from functools import lru_cache
 if sys.platform != "win32":
     import resource
 
-# The share of free memory that a fit may take when the user names no budget: the
-# rest is left to the data the user still holds and to other programs.
+# Share of free memory that a fit may take when the user gives no budget: the rest is for the
+# user's data and for other programs.
 FREE_SHARE = 0.5
 
-# Binary digits of that: within 3 % of it.
+# Binary digits kept of that budget: within 3 % of it.
 BUDGET_BITS = 6
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -24,8 +24,8 @@ _PATTERN = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+]?[0-9]+)?)\s*([KMGT]?I?)B?\
 def parse_bytes(memory: int | str | None) -> int:
     """A byte count from an int, a string such as ``"300MB"`` or ``"2GiB"``, or None.
 
-    None stands for half of the memory that is free now, rounded down to a few digits: so that the
-    same fit has the same plan a moment later.
+    None is half of the memory that is free now, rounded down to a few digits, so that the same fit
+    has the same plan a moment later.
     """
     if memory is None:
         limit = None if sys.platform == "win32" else resource.getrlimit(resource.RLIMIT_AS)[0]
@@ -54,20 +54,20 @@ def rounded_down(count: int) -> int:
 
 @lru_cache(maxsize=1)
 def _recently_free(quarter: int, limit: int | None) -> int:
-    """What is free in this quarter of a second: to ask takes longer than a small fit plans."""
+    """Free memory, read once a quarter of a second: reading takes longer than a small plan."""
     return available_memory()
 
 
 def available_memory() -> int:
     """Bytes free now, the limits of a container and of the shell (``ulimit -v``) included."""
-    # Among the first lines: every fit asks, and to read all of them takes longer.
-    known = _read("/proc/meminfo", after=b"MemAvailable:")
-    if known is not None:
-        free = 1024 * known
+    # Only the first lines are read: every fit asks for it.
+    kilobytes = _read("/proc/meminfo", after=b"MemAvailable:")
+    if kilobytes is not None:
+        free = 1024 * kilobytes
     elif os.name == "nt":
         free = _free_on_windows()
     else:
-        # A guess for systems that do not say what is free, macOS among them.
+        # A guess for systems that do not report free memory, such as macOS.
         free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     if sys.platform != "win32":
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
@@ -81,9 +81,9 @@ def available_memory() -> int:
 
 
 def _read(path: str, after: bytes = b"") -> int | None:
-    """The first number of a file of the system, or the first after a word, or None."""
+    """The first number in a system file, or the first after `after`; None if there is none."""
     try:
-        # In a third of the time that a file object takes.
+        # A file object takes three times as long.
         file = os.open(path, os.O_RDONLY)
         try:
             return int(os.read(file, 256).split(after or None, 1)[bool(after)].split(None, 1)[0])

@@ -40,25 +40,25 @@ def evaluate(angles, coefficients, precision: float):
     return values.reshape(coefficients.shape[0], -1).T
 
 
-def _transform(kind: int, angles, *given, precision: float, isign: int):
+def _transform(kind: int, angles, *arguments, precision: float, isign: int):
     """The transform of a kind in as many dimensions as there are angles."""
-    here = isinstance(angles, np.ndarray)
+    on_host = isinstance(angles, np.ndarray)
     library = needed(
         "cufinufft" if is_on_device(angles) else "finufft", "fourier", "A Fourier grid"
     )
     # Each coordinate in one piece; one thread, since threads share out the blocks of rows.
-    columns = [np.ascontiguousarray(x) if here else x.contiguous() for x in angles.T]
+    columns = [np.ascontiguousarray(x) if on_host else x.contiguous() for x in angles.T]
     return vars(library)[f"nufft{len(columns)}d{kind}"](
         *columns,
-        *given,
+        *arguments,
         eps=max(precision, LEAST_PRECISION),
         isign=isign,
         upsampfac=OVERSAMPLING,
-        **({"nthreads": 1} if here else {}),
+        **({"nthreads": 1} if on_host else {}),
     )
 
 
-def measured_error(modes: tuple[int, ...], precision: float, place=np.asarray) -> float:
+def measured_error(counts: tuple[int, ...], precision: float, place=np.asarray) -> float:
     """Largest error of one exponential in a transform, over points and frequencies, with a margin.
 
     Transforms spread every coordinate on its own, so the errors of the coordinates multiply.
@@ -66,14 +66,14 @@ def measured_error(modes: tuple[int, ...], precision: float, place=np.asarray) -
     """
     factor = 1.0
     rng = np.random.default_rng(0)
-    for count in modes:
+    for count in counts:
         half = count // 2
         angles = rng.uniform(-np.pi, np.pi, (PROBES, 1))
         # The largest frequencies, which have the largest error, and some of the others.
-        some = np.unique(np.linspace(-half, half, min(count, PROBED_MODES)).round())
-        one = np.zeros((some.size, count), complex)
-        one[np.arange(some.size), (some + half).astype(int)] = 1.0
-        found = to_numpy(evaluate(place(angles), one, precision))
-        error = np.abs(found - np.exp(1j * angles * some)).max()
+        modes = np.unique(np.linspace(-half, half, min(count, PROBED_MODES)).round())
+        one = np.zeros((modes.size, count), complex)
+        one[np.arange(modes.size), (modes + half).astype(int)] = 1.0
+        values = to_numpy(evaluate(place(angles), one, precision))
+        error = np.abs(values - np.exp(1j * angles * modes)).max()
         factor *= 1.0 + PROBE_SAFETY * float(error)
     return factor - 1.0

@@ -1,7 +1,7 @@
-"""Values that are no rows of numbers, and words for what is wrong with them.
+"""Input that is not a numeric 2-D array: error messages that say what is wrong with it.
 
-Most of what is passed is right, so reasons are looked for only once something failed; what NumPy
-would turn into other numbers without a word is refused before.
+Most input is right, so reasons are looked for only after something failed. Values that NumPy would
+silently turn into other numbers are refused before.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from ..exceptions import InvalidRowsError
 from .arrays import is_sparse
 
-# What a cell of each of these kinds would become is no number that was meant.
+# Kinds of values that NumPy turns into numbers that the user did not mean.
 KINDS = {"M": "dates", "m": "times", "c": "complex numbers", "V": "records"}
 ADVICE = {
     "M": "Say what a number is to mean, such as seconds: (X - X.min()) / np.timedelta64(1, 's').",
@@ -24,9 +24,9 @@ FILL = "Fill such values (sklearn.impute.SimpleImputer), or leave out their rows
 
 
 def check_meaning(X: Any, name: str = "X") -> None:
-    """Raise InvalidRowsError for values that turn into floats without being meant as such.
+    """Raise InvalidRowsError for masked values, dates, complex numbers and records.
 
-    Masked values, dates, complex numbers and records; X is anything that a user may pass.
+    NumPy would turn them into floats that the user did not mean. X is anything that a user passes.
     """
     check_unmasked(X, name)
     dtypes = getattr(X, "dtype", None)
@@ -36,10 +36,10 @@ def check_meaning(X: Any, name: str = "X") -> None:
         dtypes = dtypes if isinstance(dtypes, list | tuple) else getattr(dtypes, "array", ())
     for dtype in [dtypes] if isinstance(dtypes, np.dtype) else dtypes:
         if isinstance(dtype, np.dtype) and dtype.kind in KINDS:
-            # scikit-learn's words for complex numbers are known to tools.
-            known = "Complex data not supported: " if dtype.kind == "c" else ""
+            # The words that scikit-learn's estimator checks look for.
+            prefix = "Complex data not supported: " if dtype.kind == "c" else ""
             raise InvalidRowsError(
-                f"{known}{name} holds {KINDS[dtype.kind]} ({dtype}), and real numbers are needed. "
+                f"{prefix}{name} holds {KINDS[dtype.kind]} ({dtype}), and real numbers are needed. "
                 f"{ADVICE[dtype.kind].replace('X', name)}"
             )
 
@@ -56,12 +56,12 @@ def check_unmasked(X: Any, name: str = "X") -> None:
 
 def reason(X: Any, error: Exception, name: str = "X") -> Exception:
     """Why X cannot be taken for rows of numbers, in place of the error that came of it."""
-    found = _wrong_shape(X, name) or _wrong_cell(X, name)
-    return InvalidRowsError(found) if found else error
+    message = _wrong_shape(X, name) or _wrong_cell(X, name)
+    return InvalidRowsError(message) if message else error
 
 
 def _wrong_shape(X, name) -> str:
-    """Words for what holds no rows, rows of different lengths, and more than two dimensions."""
+    """A message for input without rows, with rows of different lengths or of more dimensions."""
     if X is None or isinstance(X, dict | set | frozenset | bytes):
         return (
             f"{name} is of type {type(X).__name__}, and rows of numbers are needed. Pass an array "
@@ -85,39 +85,35 @@ def _wrong_shape(X, name) -> str:
 
 
 def _wrong_cell(X, name) -> str:
-    """Words for the first value that is no finite number."""
+    """A message about the first value that is not a finite number."""
     try:
         cells = np.asarray(X.toarray() if is_sparse(X) else X)
     except Exception:  # whatever an unknown container raises
         return ""
     if cells.ndim != 2:
         return ""
-    if cells.dtype.kind in "biuf":
-        with np.errstate(over="ignore"):
-            bad = ~np.isfinite(cells.astype(float, copy=False))
-        if not bad.any():
-            return ""
-        missing = np.isnan(cells)
-        i, j = np.unravel_index(int(np.argmax(missing if missing.any() else bad)), cells.shape)
-        many = f"{int(bad.any(axis=1).sum()):,} of {len(cells):,} rows are so"
-        what = "NaN" if missing[i, j] else TOO_LARGE
-        return (
-            f"Input {name} contains {what} in row {i}, column {j}, counted from 0; {many}. {FILL}"
-        )
-    for (i, j), cell in np.ndenumerate(cells):
-        cell = cell.item() if isinstance(cell, np.generic) else cell
-        try:
-            number = float("nan") if cell is None else float(cell)
-        except (TypeError, ValueError, OverflowError):
-            return (
-                f"Row {i}, column {j} of {name} (counted from 0) holds {cell!r:.60} of type "
-                f"{type(cell).__name__}, and every cell of the argument must be a number, or a "
-                "string that reads as a number. Convert such columns, or leave them out."
-            )
-        if not np.isfinite(number):
-            what = "NaN" if np.isnan(number) else TOO_LARGE
-            none = " (None is a missing value)" if cell is None else ""
-            return (
-                f"Input {name} contains {what} in row {i}, column {j}, counted from 0{none}. {FILL}"
-            )
-    return ""
+    numbers = cells
+    if cells.dtype.kind not in "biuf":
+        numbers = np.empty(cells.shape)
+        for (i, j), cell in np.ndenumerate(cells):
+            cell = cell.item() if isinstance(cell, np.generic) else cell
+            try:
+                numbers[i, j] = float("nan") if cell is None else float(cell)
+            except (TypeError, ValueError, OverflowError):
+                return (
+                    f"Row {i}, column {j} of {name} (counted from 0) holds {cell!r:.60} of type "
+                    f"{type(cell).__name__}, and every cell of the argument must be a number, or a "
+                    "string that reads as a number. Convert such columns, or leave them out."
+                )
+    with np.errstate(over="ignore"):
+        bad = ~np.isfinite(numbers.astype(float, copy=False))
+    if not bad.any():
+        return ""
+    missing = np.isnan(numbers)
+    i, j = np.unravel_index(int(np.argmax(missing if missing.any() else bad)), cells.shape)
+    what = "NaN" if missing[i, j] else TOO_LARGE
+    none = " (None is a missing value)" if cells[i, j] is None else ""
+    return (
+        f"Input {name} contains {what} in row {i}, column {j}, counted from 0{none}; "
+        f"{int(bad.any(axis=1).sum()):,} of {len(cells):,} rows have such values. {FILL}"
+    )

@@ -46,11 +46,8 @@ class GreedyPivots:
 
         m = counts.shape[0]
         self.counts, self.length, self.limit = counts, length, limit
-        self.rows, self.V, self.places = (
-            array(length, m),
-            array(limit, m),
-            array(length, dtype=torch.int64),
-        )
+        self.rows, self.V = array(length, m), array(limit, m)
+        self.places = array(length, dtype=torch.int64)
         self.power, self.diagonal, self.floor = array(length), array(length), array(length)
         self.free, self.norm = array(length, dtype=torch.int32), array(limit)
         # The pivot of each step or -1; the last place tells whether it has ended.
@@ -81,8 +78,8 @@ class GreedyPivots:
         self.free.fill_(1)
         self.chosen.fill_(-1)
         self._steps()
-        found = self.chosen[: self.limit].cpu().numpy()
-        return found[found >= 0]
+        pivots = self.chosen[: self.limit].cpu().numpy()
+        return pivots[pivots >= 0]
 
     def _steps(self):
         """All steps: the first time one by one, which compiles, then as they were recorded."""
@@ -96,17 +93,17 @@ class GreedyPivots:
 
     def _launch(self):
         m, numbers = self.rows.shape[1], (self.limit, self.length, self.rows.shape[1])
-        kept = self.rows, self.V, self.counts
+        fixed = self.rows, self.V, self.counts
         state = self.power, self.diagonal, self.floor, self.free, self.chosen, self.norm
         side = triton.next_power_of_2(self.length)
         with current(self.rows.device):
             for step in range(self.limit):
                 _choose[(1,)](
-                    *kept, *state, self.bounds, step, *numbers,
+                    *fixed, *state, self.bounds, step, *numbers,
                     SIDE=side, BLOCK=CHOICE_COLUMNS, num_warps=8,
                 )  # fmt: skip
                 _update[(self.length,)](
-                    *kept, self.places, self.power, self.diagonal, self.chosen, self.norm,
+                    *fixed, self.places, self.power, self.diagonal, self.chosen, self.norm,
                     step, self.limit, m, BLOCK=UPDATE_COLUMNS, num_warps=4,
                 )  # fmt: skip
 
@@ -171,12 +168,12 @@ def _choose(
         tl.store(chosen + step, pivot)
         tl.store(free + pivot, 0)
         root = tl.sqrt(pivot_diagonal)
-        wide = tl.full((), 0, tl.int64)
+        zero = tl.full((), 0, tl.int64)  # makes the offsets below 64 bits
         total = tl.zeros((BLOCK,), P.dtype)
         for start in range(0, m, BLOCK):
             j = start + tl.arange(0, BLOCK)
-            v = tl.load(rows + (wide + pivot) * m + j, mask=j < m, other=0.0) / root
-            tl.store(V + (wide + step) * m + j, v, mask=j < m)
+            v = tl.load(rows + (zero + pivot) * m + j, mask=j < m, other=0.0) / root
+            tl.store(V + (zero + step) * m + j, v, mask=j < m)
             total += tl.load(counts + j, mask=j < m, other=0.0) * v * v
         tl.store(norm + step, tl.sum(total, axis=0))
 

@@ -1,4 +1,4 @@
-"""Back to rows: pre-images of scores and denoising, for one expansion and some of its rows."""
+"""Pre-images of scores and denoising, for one expansion and some of its rows."""
 
 from functools import cached_property
 from typing import Any
@@ -18,13 +18,13 @@ from ..preimage.compensation import USUAL_ROWS, undo_factors
 from ..rows import DaskRows, is_dask
 from ._checks import checked_array
 
-# Entries of rows whose squared distances are in no danger.
+# Largest entry of rows whose squared distances cannot overflow.
 LARGEST_ENTRY = 1e140
 
-# Scores farther from the middle of the training rows' than this many times half their range are
-# no scores of rows: an answer for them would be an extrapolation without end.
+# Scores farther from the middle of the training rows' scores than this many times half their range
+# are not scores of rows: a pre-image of them would be an unbounded extrapolation.
 REACH = 3.0
-# Training rows whose scores and entries tell the range, and those that tell what is missed.
+# Training rows from which the range of scores is measured, and the error of pre-images.
 RANGE_ROWS, MISSED_ROWS = 2000, 500
 # Rows from which the noise of many is judged, how many errors of the estimate it must exceed, and
 # the error of a median in deviations over the root of the count.
@@ -32,17 +32,17 @@ JUDGED_ROWS, SURE, MEDIAN_ERROR = 30, 3.0, 1.2533
 # Rows of a cluster that pre-images are learned from where not all fit here, the least of them,
 # and the share of the budget that they may take.
 CLUSTER_ROWS, LEAST_ROWS, SAMPLE_SHARE = 10_000, 100, 16
-# Noise that is tried, over its estimate from distances, which noise in few columns hides from; and
-# how often the range is halved.
+# Range of noise that is tried, over its estimate from distances, which misses noise in few columns;
+# and how often the range is halved.
 NOISE_RANGE, NOISE_STEPS = (0.7, 10.0), 8
-# How many times as far rows must come back as they were: others have a few far rows less or more.
+# Factor by which denoised rows must be farther off before a warning: less may be a few far rows.
 CLEARLY = 1.1
 
 
 class Inverse:
     """Rows from scores: an expansion, training rows to learn from, and a method.
 
-    What a method learns is kept, so that later calls are quick.
+    What a method learns is stored, so that later calls are fast.
 
     Parameters
     ----------
@@ -72,21 +72,21 @@ class Inverse:
             recipe = choose_preimage(self.preimage, self.expansion.basis, denoising)
             self._fitted[denoising] = recipe.fit(self.expansion, self.rows, denoising)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = self._fitted[denoising](S, near)
-        if not bool(array_namespace(found.points).isfinite(found.points).all()):
+            result = self._fitted[denoising](S, near)
+        if not bool(array_namespace(result.points).isfinite(result.points).all()):
             raise ValueError(
-                "The pre-images of these scores are no finite numbers. Pass scores of the size "
+                "The pre-images of these scores are not finite. Pass scores of the size "
                 "that transform gives, or scale the data."
             )
-        missed = int(np.sum(~found.converged))
+        missed = int(np.sum(~result.converged))
         if missed:
             tell(
-                f"{missed} of {len(S)} pre-images had not settled after {found.n_iter.max()} "
+                f"{missed} of {len(S)} pre-images had not settled after {result.n_iter.max()} "
                 "iterations; they are the best rows found. Raise max_iter or tol of "
                 "preimage=FixedPoint(...).",
                 ConvergenceWarning,
             )
-        return found.points
+        return result.points
 
     def within_reach(self, S):
         """Scores with those far outside the training rows' brought back to the nearest within."""
@@ -152,11 +152,11 @@ class Inverse:
         return Compensation.of(self.rows, self.expansion.basis.engine)
 
     def warn_of_little_noise(self, energies, d: int) -> None:
-        """Say so where rows seem to have some noise, and denoising leaves more than that.
+        """Warn if rows seem to have some noise, and denoising leaves more than that.
 
-        Both are judged on training rows, to which noise is added: as much as makes them look as
-        these rows do. Of few rows, or of an estimate within its own error, nothing can be said:
-        rows may be clean, or as noisy as those of the fit.
+        Both are measured on training rows with as much noise added as makes them look like these
+        rows. No warning for few rows, or for an estimate within its own error: rows may be clean,
+        or as noisy as those of the fit.
         """
         n, undo, engine = len(energies), self._compensation, self.expansion.basis.engine
         energy = float(np.median(to_numpy(energies)))

@@ -10,15 +10,46 @@ from .._tables import html_table, text_table
 from ..compute import to_numpy
 from ..compute.linalg import leading_eigh, self_product
 from ..operators import in_ordinary_units
-from ..solvers._linalg import small_eigh
-from ..solvers.base import NO_ROUNDING, Evidence, Rounding
+from ..solvers._linalg import largest_of, small_eigh
+from ..solvers.base import Evidence
 from .remainder import FAILURE, PROBES, SINGLE_ENTRY, SINGLE_LOST, SPARE, Remainder
 
-# Eigenvalues below minus this share of the largest are no rounding.
+# Eigenvalues below minus this share of the largest are not rounding.
 INDEFINITE_SHARE = 1e-5
 # Width of the interval of an eigenvalue, as a share of the first, from which on it is not proven to
 # be the one of its number.
 PROVEN_SHARE = 1e-6
+# Leading parts of a basis, at most, from each of which upper ends are computed.
+PARTS = 4
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Largest change that rounding makes to a matrix and to products with it.
+
+    Attributes
+    ----------
+    matrix : float
+        Of the matrix, in norm.
+    product : float
+        Of a product with a unit vector.
+    root : float
+        Root of the change of the sum of the squares of all entries.
+    trace : float
+        Of the sum of the diagonal, beside the rounding of the matrix.
+    """
+
+    matrix: float = 0.0
+    product: float = 0.0
+    root: float = 0.0
+    trace: float = 0.0
+
+    def scaled(self, unit: float) -> "Rounding":
+        """The rounding of the matrix times a number."""
+        return Rounding(*(unit * part for part in vars(self).values()))
+
+
+NO_ROUNDING = Rounding()
 
 
 @dataclass(frozen=True)
@@ -35,14 +66,14 @@ class Certificate:
         ``|K'u - l u|`` of every pair.
     captured_variance : (float, float) or None
         The share of the total variance that the kept components are known to hold; None where
-        eigenvalues are no variances, as those of affinities.
+        eigenvalues are not variances, as those of affinities.
     converged : bool
         Whether the residuals reached the tolerance asked for.
     n_passes : int
         Products with the kernel matrix that the fit took.
     indefinite : bool
-        Whether negative eigenvalues were met: the kernel is then no inner product, and
-        shares of variance lose their meaning.
+        Whether negative eigenvalues were found: the kernel is then not an inner product, and
+        shares of variance have no meaning.
     n_proven : int
         How many components are proven to be the leading ones: none was missed before them.
     score_error : array of shape (r,) or None
@@ -118,14 +149,14 @@ class Certificate:
             share = f"{self.likely_widest:.1e} of the first eigenvalue"
             lines.append((f"with confidence {confidence_text(self.confidence)}", share))
             lower, upper = np.asarray(self.likely_lower), np.asarray(self.likely_upper)
-            if wide := int(np.sum(upper > 2 * lower)):
-                text = f"{wide} of {len(upper)}: they limit the error, usually far less"
+            if count := int(np.sum(upper > 2 * lower)):
+                text = f"{count} of {len(upper)}: they limit the error, usually far less"
                 lines.append(("wider than their eigenvalue", text))
         lines += self._leading() if self.score_error is not None else []
         lines.append(("converged", "yes" if self.converged else "no"))
         lines.append(("passes over the kernel", str(self.n_passes)))
         if self.indefinite:
-            lines.append(("warning", "the kernel is indefinite: negative eigenvalues were met"))
+            lines.append(("warning", "the kernel is indefinite: it has negative eigenvalues"))
         return lines
 
     def without_first(self) -> "Certificate":
@@ -136,23 +167,23 @@ class Certificate:
         return replace(self, **arrays, n_proven=max(self.n_proven - 1, 0))
 
     def _leading(self) -> list[tuple[str, str]]:
-        """How many components are proven, and how far their scores can be off."""
+        """How many components are proven to be the leading ones, and the error of their scores."""
         r, proven, error = self.eigenvalue_lower.size, self.n_proven, np.asarray(self.score_error)
-        known = np.isfinite(error)
+        separate = np.isfinite(error)
         if not r:
             return []
-        count = f"the first {proven} of {r} are proven to be" if proven else "none is proven to be"
-        told = f"{count} the leading ones; a narrower tolerance or more components may prove more"
-        if proven == r:
-            told = f"all {r} are the leading ones" if r > 1 else "it is the leading one"
-        lines = [("proven", told)]
-        if known.any():
-            some = "" if known.all() else f" for {int(known.sum())} of them"
-            share = f"{float(np.max(error[known])):.1e} of their size"
-            lines.append(("scores", f"right to {share}{some}"))
-        for first, last in mixed(known[:proven]):
-            whom = f"{first} to {last} with each other" if last > first else f"{first} with others"
-            lines.append(("may be mixed", f"component {whom}"))
+        text = "no larger component was missed"
+        if proven < r:
+            which = f"the first {proven} of {r}" if proven else "none"
+            text = f"{which}; others may have been missed: lower tol or raise n_components"
+        lines = [("proven", text)]
+        if separate.any():
+            which = "" if separate.all() else f", for {int(separate.sum())} of {r}"
+            share = f"{float(np.max(error[separate])):.1e} of their size"
+            lines.append(("error of scores", f"at most {share}{which}"))
+        for first, last in mixed(separate[:proven]):
+            which = f"components {first} to {last}" if last > first else f"component {first}"
+            lines.append(("cannot be told apart", which))
         return lines
 
     def __repr__(self) -> str:
@@ -191,9 +222,9 @@ def certify(
     definite : bool
         Whether only rounding can make an eigenvalue negative.
     above, below : float
-        What eigenvalues of the matrix are at most too large, and too small, by.
+        Largest amounts by which eigenvalues of the matrix are too large, and too small.
     projection : float or None
-        What rounding changes in the matrix where scores are made; None as in the fit.
+        Rounding of the matrix where scores are computed; None for that of the fit.
     errors : callable or None
         Errors of what the vectors become, in place of `score_errors`.
     """
@@ -203,27 +234,27 @@ def certify(
         floor -= slack
     indefinite = bool(pairs.least is not None and pairs.least < floor)
     around = pairs.residuals + slack
-    known = bool(pairs.evidence) and pairs.bounded
-    if known:
+    bounded = bool(pairs.evidence) and pairs.bounded
+    if bounded:
         lower, upper = proven_ends(pairs, size, total, rounding, definite)
     else:
         lower, upper = values - around, np.append(values + around, np.inf)
     lower, upper = lower - above, upper + below
     lower, upper[:-1] = np.minimum(lower, values), np.maximum(upper[:-1], values)
     narrow = np.maximum(2 * around, PROVEN_SHARE * np.max(np.abs(values), initial=0.0))
-    proven = leading(upper[:-1] - lower <= narrow + above + below) if known else 0
+    proven = leading(upper[:-1] - lower <= narrow + above + below) if bounded else 0
     if definite and not indefinite:
         lower = np.maximum(lower, 0.0)
     error = slack + rounding[0].trace + above + below
-    off = float(around.sum()) if known else slack * values.size
-    held, some = float(values.sum()), (values > 0) & known
+    held_error = float(around.sum()) if bounded else slack * values.size
+    held, positive = float(values.sum()), (values > 0) & bounded
     # Along a direction K'u / sqrt(l) rows have the variance |K'u|^2 / l = l + |residual|^2 / l.
-    most = held + off + float((around[some] ** 2 / values[some]).sum())
-    share = shares(held - off, most, total - error, total + error)
+    most = held + held_error + float((around[positive] ** 2 / values[positive]).sum())
+    share = shares(held - held_error, most, total - error, total + error)
     around = around + above + below
-    off_scores = (errors or score_errors)(values, around, lower, upper, projection or slack)
+    score_error = (errors or score_errors)(values, around, lower, upper, projection or slack)
     return Certificate(
-        "bound" if known else "estimate",
+        "bound" if bounded else "estimate",
         lower,
         upper[:-1],
         pairs.residuals if pairs.bounded else None,
@@ -232,24 +263,128 @@ def certify(
         pairs.n_passes,
         indefinite,
         n_proven=proven,
-        score_error=off_scores if known else None,
+        score_error=score_error if bounded else None,
     )
 
 
 def proven_ends(pairs, size, total, rounding, definite) -> tuple:
-    """Ends between which the first r eigenvalues lie, each as that of its number, and r + 1.
+    """Lower ends of the first r eigenvalues and upper ends of the first r + 1.
 
-    Every precision narrows what the one before it says.
+    Every precision narrows the intervals of the one before it.
     """
     r = pairs.values.size
     lower, upper = np.full(r, -np.inf), np.full(r + 1, np.inf)
     coarse = None
     for seen in pairs.evidence:
         slack, k = rounding[seen.level], min(r, seen.values.size)
-        least, coarse = seen.between(size, total, definite, slack, coarse, r + 8)
+        least, coarse = interval_ends(seen, size, total, definite, slack, coarse, r + 8)
         lower[:k] = np.maximum(lower[:k], least[:k])
         upper = np.minimum(upper, first(coarse, r + 1))
     return lower, upper
+
+
+def interval_ends(
+    seen: Evidence,
+    size: int,
+    total: float,
+    definite: bool,
+    slack: Rounding,
+    coarse: np.ndarray | None,
+    wanted: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lower ends of the first k eigenvalues of A and upper ends of k + 1.
+
+    The Ritz values are lower ends (Cauchy); for the others see `upper_ends`. `coarse` are upper
+    ends of leading eigenvalues from a cheaper precision. With at most m eigenvalues above rho, and
+    the first m Ritz values above it, the m leading eigenvalues are at most those of
+    T + (T - rho)^{-1/2} R'R (T - rho)^{-1/2} (Lehmann 1949).
+    """
+    unit, values, k = seen.unit, seen.values, seen.values.size
+    around = slack.matrix + unit * seen.doubt
+    rests = rest_bounds(seen, size, total / unit, definite, slack.scaled(1 / unit))
+    ends, before = upper_ends(seen, rests, wanted), np.full(k + 1, np.inf)
+    if coarse is not None:
+        before = first(coarse, k + 1)
+        rho = (before[1:] + around) / unit
+        apart = np.flatnonzero(values > rho)
+        for m in part_sizes((rho - values)[: apart[-1] + 1], wanted) if apart.size else ():
+            clear = np.sqrt(np.maximum(values[:m] - rho[m - 1], 0.0))
+            if seen.RR is not None and clear[-1] > 0:
+                above = np.diag(values[:m]) + seen.RR[:m, :m] / np.outer(clear, clear)
+                ends[:m] = np.minimum(ends[:m], np.linalg.eigvalsh(above)[::-1])
+    upper = np.minimum.accumulate(np.minimum(unit * ends + around, before))
+    return unit * values - around, upper
+
+
+def rest_bounds(
+    seen: Evidence, size: int, total: float, definite: bool, slack: Rounding = NO_ROUNDING
+) -> np.ndarray:
+    """Bounds gamma on the eigenvalues of A orthogonal to the first 1, 2, ... k basis vectors.
+
+    Parameters
+    ----------
+    seen : Evidence
+    size, total : int, float
+        Number of all eigenvalues, and their sum.
+    definite : bool
+        Whether only rounding makes any of them negative.
+    slack : Rounding
+    """
+    values = seen.values
+    if seen.RR is None and seen.rest is not None:
+        return np.full(values.size, seen.rest)
+    k = np.arange(1, values.size + 1)
+    rest, rounding = total - np.cumsum(values), (k + 1) * slack.matrix + slack.trace
+    bounds = np.full(k.size, np.inf)
+    if seen.rest is not None or k.size >= size:
+        bounds[-1] = values[-1] if seen.rest is None else seen.rest
+    if definite:
+        bounds = np.minimum(bounds, np.maximum(rest + rounding, 0.0))
+    if seen.square is not None:
+        m, norm = np.maximum(size - k, 1), np.sqrt(np.cumsum(values**2))
+        RR = np.zeros(k.size) if seen.RR is None else np.diag(seen.RR)
+        square = seen.square - norm**2 - 2 * np.cumsum(RR)
+        square = square + slack.root**2 + 4 * slack.product * norm
+        bounds = np.minimum(bounds, largest_of(m, rest, square, rounding))
+    return bounds
+
+
+def upper_ends(seen: Evidence, rests: np.ndarray, wanted: int) -> np.ndarray:
+    """Upper ends of the first k + 1 eigenvalues of A, from `rest_bounds`.
+
+    With no eigenvalue of A orthogonal to Q above gamma, A has at most as many eigenvalues above
+    mu > gamma as T + R'R / (mu - gamma) has: by Schur's complement and Sylvester's law of inertia.
+    The ends of the first `wanted` are as narrow as may be.
+    """
+    k, values = seen.values.size, seen.values
+    if seen.RR is None:
+        return np.append(values, rests[-1:])
+    ends, parts = np.full(k + 1, np.inf), part_sizes(rests, wanted)
+    for size in parts:
+        gamma, theta, RR = float(rests[size - 1]), values[:size], seen.RR[:size, :size]
+        ends[size:] = np.minimum(ends[size:], gamma)
+        norm, clear = max(float(RR.trace()), 0.0) ** 0.5, theta[:wanted] - gamma
+        ends[:size] = np.minimum(ends[:size], np.maximum(theta, gamma) + norm)
+        if not (clear[0] > 0 and norm > 0):
+            continue
+        # Values of mu - gamma, from that for the first down to that for the last.
+        T, top = np.diag(theta), float(clear[0])
+        share = max(float(clear[clear > 0].min()) / top, 1 / 256)
+        steps = 3 if len(parts) > 1 and size < 100 else 1
+        for step in range(steps + 1 if share < 0.5 else 1):
+            reach = top / 2 * share ** (step / steps)
+            above = np.linalg.eigvalsh(T + RR / reach)[::-1]
+            ends[:size] = np.minimum(ends[:size], np.maximum(above, gamma + reach))
+    return np.minimum.accumulate(ends)
+
+
+def part_sizes(left: np.ndarray, wanted: int) -> list[int]:
+    """Sizes of a few leading parts of a basis, by what each leaves: the least serves all in it."""
+    parts, size = [], 0
+    while size < min(wanted, left.size):
+        size += 1 + int(np.argmin(left[size:]))
+        parts.append(size)
+    return parts[:: -(-len(parts) // PARTS) or 1][: PARTS - 1] + parts[-1:]
 
 
 def score_errors(values, around, lower, upper, slack: float) -> np.ndarray:
@@ -282,7 +417,7 @@ def mixed(known) -> list[tuple[int, int]]:
 
 
 def first(ends, count: int) -> np.ndarray:
-    """Upper ends of the first eigenvalues: those beyond the last known are no larger than it."""
+    """Upper ends of the first `count` eigenvalues: the last end also bounds all later ones."""
     return np.append(ends, np.full(count, ends[-1]))[:count]
 
 
@@ -318,7 +453,7 @@ def projection_certificate(
         Trace of the centered Gram matrix, or at most |E| more.
     lost : float
     slack : float
-        What rounding may have changed each eigenvalue by.
+        Rounding of each eigenvalue, at most.
     remainder : Remainder or None
         What is known of |E| beside its trace.
     certain : bool
@@ -326,23 +461,23 @@ def projection_certificate(
         random features are, or the kernel is indefinite: the same numbers are then estimates.
     indefinite : bool
     projection : float
-        What rounding changes where scores are made.
+        Rounding where scores are computed.
     """
     values, lost = pairs.values, max(lost, 0.0)
     sure = lost if remainder is None else min(lost, remainder.sure)
     # Of the small problem: rounding, and values that were set to zero.
     slack = slack + float(np.max(pairs.residuals, initial=0.0))
-    found = np.append(values, np.inf)
+    ends = np.append(values, np.inf)
     if pairs.evidence:
         _, ends = proven_ends(pairs, size, total - lost, (NO_ROUNDING,), True)
-        found = np.maximum(ends, np.append(values, 0.0))
+        ends = np.maximum(ends, np.append(values, 0.0))
     lower = np.maximum(values - slack, 0.0)
-    upper, around, likely = raised(found, sure, lost) + slack, sure, {}
+    upper, around, likely = raised(ends, sure, lost) + slack, sure, {}
     if remainder is not None and np.isfinite(remainder.likely):
         around = remainder.likely
-        low, high = values - around, found + around
+        low, high = values - around, ends + around
         if remainder.definite:
-            low, high = values, raised(found, min(around, lost), lost)
+            low, high = values, raised(ends, min(around, lost), lost)
         likely = {"confidence": remainder.confidence, "likely_lower": np.maximum(low - slack, 0.0)}
         likely["likely_upper"] = high + slack
     if not certain and likely:
@@ -355,8 +490,8 @@ def projection_certificate(
     narrow = likely.get("likely_lower", lower), likely.get("likely_upper", upper)
     error = None
     if certain or likely:
-        off = np.full(values.size, around + slack)
-        error = score_errors(values, off, *narrow, slack + projection)
+        error = np.full(values.size, around + slack)
+        error = score_errors(values, error, *narrow, slack + projection)
     if likely:
         likely["likely_upper"] = likely["likely_upper"][:-1]
     return Certificate(
@@ -394,9 +529,9 @@ def narrowed_by(A: Any, certificate: Any, problem: Any, pairs: Any) -> Any:
         A, slack = A.draft, slack + 4 * SINGLE_ENTRY * exact.scale
     operator, unit = in_ordinary_units(A)
     B = np.asfortranarray(to_numpy(problem.operator.to_dense()))
-    found, U = leading_eigh(B, min(r + SPARE, len(B)))
-    S = to_numpy(problem.expand(replace(pairs, values=found, vectors=U)).scores(exact.basis.points))
-    S = S[:, found > 0]
+    leads, U = leading_eigh(B, min(r + SPARE, len(B)))
+    S = to_numpy(problem.expand(replace(pairs, values=leads, vectors=U)).scores(exact.basis.points))
+    S = S[:, leads > 0]
     if not S.shape[1]:
         return certificate
     Q, _ = np.linalg.qr(S if A.weights is None else np.sqrt(A.weights)[:, None] * S)
@@ -408,19 +543,17 @@ def narrowed_by(A: Any, certificate: Any, problem: Any, pairs: Any) -> Any:
     R, total = AV - Q @ QAV, float(A.diagonal().sum())
     seen = Evidence(theta, Y.T @ self_product(R[:, :k]) @ Y, operator.square())
     noise = replace(exact.roundings()[0], matrix=slack, product=slack).scaled(1 / unit)
-    sure = seen.rests(len(Q), total / unit, True, noise)
+    sure = rest_bounds(seen, len(Q), total / unit, True, noise)
     if not features:
         # What the span has beyond these components, and what it leaves out.
         left = problem.lost if problem.remainder is None else problem.remainder.sure
-        rest = (found[-1] if len(found) < len(B) else 0.0) + problem.slack
+        rest = (leads[-1] if len(leads) < len(B) else 0.0) + problem.slack
         sure[-1] = min(sure[-1], (rest + max(left, 0.0) + slack) / unit)
     likely, probed = sure.copy(), np.linalg.norm(R[:, k:], 2)
     probed = probed / np.sqrt(2 * gammaincinv(PROBES / 2, FAILURE)) + noise.matrix
     likely[-1:] = np.minimum(likely[-1:], probed)
-    known = np.append(values, 0.0)
-    sure, likely = (
-        np.maximum(unit * first(seen.ends(g, r + 8), r + 1) + slack, known) for g in (sure, likely)
-    )
+    ends = (first(upper_ends(seen, g, r + 8), r + 1) for g in (sure, likely))
+    sure, likely = (np.maximum(unit * end + slack, np.append(values, 0.0)) for end in ends)
     # What was found stays within its interval.
     lower = np.pad(theta[:r], (0, max(r - k, 0))) * unit - slack
     lower = np.maximum(np.minimum(values, lower), 0.0)

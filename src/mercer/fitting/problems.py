@@ -22,10 +22,10 @@ from ..compute.linalg import peak_signs, self_product
 from ..kernels.base import check_values
 from ..operators import CenteredGram, DenseOperator, ToeplitzCovariance
 from ..solvers import Eigenpairs, canonical
-from ..solvers.base import Rounding
 from .certificate import (
     INDEFINITE_SHARE,
     Certificate,
+    Rounding,
     certify,
     narrowed,
     projection_certificate,

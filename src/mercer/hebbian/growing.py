@@ -6,9 +6,9 @@ Hebbian rule; with T, D from the sweep (see `hebbian`)
 
     A <- [T A - (D 1) b' | D],      b <- [(1 - w) b | w / size].
 
-Where rows are no news, or there are more points than the budget, all of it is put in coordinates of
-a dictionary of the points: rows that do not join count by their projection, the least useful points
-leave, and what both lose is known exactly.
+If rows are not novel, or there are more points than the budget, the frame is written in coordinates
+of a dictionary of the points: rows that do not join count by their projection, the least useful
+points are removed, and the loss by both is known exactly.
 """
 
 import sys
@@ -66,7 +66,7 @@ class GrowingHebbian:
     points : array (m, d)
     frame : array (m, 1 + q)
         Weights of the mean and, as columns, of orthonormal directions, those of largest
-        variance first once they have settled.
+        variance first once they have converged.
     variances : array (q,)
         Mean squared outputs over the memory.
     variance : float
@@ -118,7 +118,7 @@ class GrowingHebbian:
     def resume(
         self, points: Array, frame: Array, variances: Array, variance: float, count: int
     ) -> "GrowingHebbian":
-        """Go on from a model of `count` samples instead of the first rows of the stream.
+        """Continue from a model of `count` samples instead of the first rows of the stream.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class GrowingHebbian:
         self._join(X[:0], X, G, np.zeros((n, 0)), np.zeros((0, 1 + q)), W, W.T @ G @ W, facts)
 
     def _learn(self, X):
-        """Visit the rows of one block, let them join, and keep to the budget."""
+        """Learn the rows of one block, add points, and keep to the budget."""
         K, KX = (np.asarray(self.kernel(X, Z), dtype=float) for Z in (self.points, X))
         size, q, F, M = X.shape[0], self.carried, self.frame, self.metric
         P = K @ F
@@ -225,7 +225,7 @@ class GrowingHebbian:
             span = span.with_all(points) if len(F) else span
         Q = span.unwhiten(F)
         span, Y, joined = span.admit(X, KX, K)
-        if not span.size:  # all rows have k(x, x) = 0, and one of them stands for that
+        if not span.size:  # all rows have k(x, x) = 0: one of them is kept
             span, Y = span.with_all(X[:1]), np.zeros((len(W), 1))
         Q = np.pad(Q, ((0, span.size - len(Q)), (0, 0))) + Y.T @ W
         lost, missed = self.lost, self.missed

@@ -22,8 +22,8 @@ from ..compute.arrays import Array, dtype_name
 from ..compute.linalg import cholesky
 from ..solvers._linalg import column_norms
 
-RETRIES = 40  # 2^-40 of a gain moves nothing: past this the rows themselves are at fault
-GROWTH = 1e6  # a block that multiplies A by more than this is running away
+RETRIES = 40  # halvings of the gain: beyond that the rows themselves are not finite
+GROWTH = 1e6  # a block that multiplies A by more than this diverges
 
 
 class RunningEigenvalues:
@@ -76,7 +76,7 @@ class HebbianRule:
         Start.
     cap : float
         Largest effective gain of row i times the sum of y_j^2, j <= i. At 1 it keeps a step from
-        overshooting, seldom acts and so leaves the limit of the rule alone; infinity turns it off.
+        overshooting and seldom acts, so that the limit stays the same; infinity turns it off.
     running : RunningEigenvalues or None
         Sets the rates anew before every step, whatever rates are passed.
 
@@ -101,13 +101,13 @@ class HebbianRule:
         return self.A.T
 
     def state(self) -> tuple:
-        """What the rule has learned, as numbers and arrays of the host."""
-        kept = [vars(self)[name] for name in self.memory]
-        kept += [] if self.running is None else [self.running.S]
-        return tuple(to_numpy(x) if np.ndim(x) else float(x) for x in kept)
+        """The state of the rule, as numbers and arrays of the host."""
+        state = [vars(self)[name] for name in self.memory]
+        state += [] if self.running is None else [self.running.S]
+        return tuple(to_numpy(x) if np.ndim(x) else float(x) for x in state)
 
     def go_on(self, state: tuple) -> None:
-        """Go on from what `state` gave."""
+        """Continue from a result of `state`."""
         for name, x in zip(self.memory, state, strict=False):
             old = vars(self)[name]
             vars(self)[name] = x if isinstance(x, float) else on_device_of(x, old)
@@ -329,5 +329,5 @@ def plain(X):
 
 
 def _tame(move):
-    """Whether a proposed block is finite and its first factor, the one on A, of sane size."""
+    """Whether a proposed block is finite and its first factor, the one on A, not too large."""
     return all(np.isfinite(X).all() for X in move) and np.abs(move[0]).max() <= GROWTH

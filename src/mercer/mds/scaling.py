@@ -22,7 +22,7 @@ from ..bases.base import moment_bytes
 from ..compute import LocalEngine
 from ..compute.arrays import some_of
 from ..compute.linalg import peak_signs
-from ..fitting.certificate import Certificate, certify
+from ..fitting.certificate import NO_ROUNDING, Certificate, Rounding, certify
 from ..fitting.choosing import Eigenproblem, solve_planned, warn_unconverged
 from ..fitting.costs import Workload
 from ..fitting.moments import Moments
@@ -31,7 +31,6 @@ from ..kernels.derived import SquaredDistance
 from ..operators import DenseOperator, DoubleCentered, Multiple
 from ..solvers import BlockKrylov, Eigenpairs
 from ..solvers._linalg import orthonormal_against, small_eigh
-from ..solvers.base import NO_ROUNDING, Rounding
 from .distances import EuclideanDistance, LiftedDistance, check_landmark_block
 
 # Eigenvalues below this share of the largest are rounding and have no coordinate.

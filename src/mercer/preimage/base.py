@@ -34,13 +34,13 @@ class Preimages:
 
     @classmethod
     def at_once(cls, points: Array) -> "Preimages":
-        """Rows that are found, or will be, in no step."""
+        """Rows that need no iteration."""
         q = points.shape[0]
         return cls(points, np.ones(q, bool), np.zeros(q, int))
 
 
 class Preimage(BaseEstimator, ABC):
-    """How to come back from feature space: parameters only."""
+    """A recipe for pre-images: parameters only."""
 
     def check(self, basis: Basis) -> None:
         """Raise ValueError where this method cannot serve the basis and its kernel."""
@@ -71,9 +71,9 @@ class FittedPreimage(ABC):
 
 
 def batch_rows(engine, width: int, itemsize: int) -> int:
-    """Rows that every thread may hold at `width` numbers a row."""
-    # At most 512 on the cores, where GEMM runs at full speed and rows can leave early in good
-    # company, and 4096 on a device.
+    """Rows that every thread may hold at `width` numbers each."""
+    # At most 512 on the cores, where GEMM runs at full speed and converged rows can leave early,
+    # and 4096 on a device.
     most = engine.stream_block // 4
     return int(np.clip(engine.memory // (2 * engine.threads * width * itemsize), 1, most))
 

@@ -47,7 +47,7 @@ class DistanceMDS(Preimage):
 
     def fit(self, expansion: KernelExpansion, X: Array, denoising: bool = False) -> FittedPreimage:
         """Inner products of the training rows with the frame."""
-        # Neighbors are sought among so many rows: each costs one row of the kernel.
+        # Neighbors are searched for among at most 10,000 rows: each costs one row of the kernel.
         rows = expansion.basis.engine.asarray(some_rows(X, 10_000))
         anchors = expansion.basis.project(rows, expansion.frame)
         return FittedDistance(expansion, rows, anchors, min(self.n_neighbors, len(rows)))
@@ -104,7 +104,7 @@ def squared_distances(kernel, values):
     if isinstance(kernel, RationalQuadratic):
         return (values ** (-1 / kernel.alpha) - 1) * kernel.alpha / kernel.gamma
     profile = kernel.finish(-PROFILE)
-    # Interpolation wants rising abscissae, and the profile falls.
+    # Interpolation needs rising abscissae, and the profile falls.
     squares = np.interp(to_numpy(values), profile[::-1], PROFILE[::-1]) / kernel.gamma
     return on_device_of(squares, values)
 
@@ -118,16 +118,16 @@ def place(neighbors, squares):
     xp = array_namespace(neighbors)
     mean = xp.mean(neighbors, axis=1, keepdims=True, dtype=xp.float64)
     X = neighbors - mean
-    own = xp.einsum("qkd,qkd->qk", X, X)
+    norms = xp.einsum("qkd,qkd->qk", X, X)
     values, Q = xp.linalg.eigh(X @ xp.matrix_transpose(X))
     # Directions in which neighbors vary less amplify the errors of the distances. A hundredth costs
     # nothing on digits, and rows on a curve need it.
-    kept = values > 1e-2 * xp.clip(values[:, -1:], tiny(values), None)
-    inverse = kept / xp.where(kept, values, 1.0)
-    e = (own - squares) / 2
+    large = values > 1e-2 * xp.clip(values[:, -1:], tiny(values), None)
+    inverse = large / xp.where(large, values, 1.0)
+    e = (norms - squares) / 2
     e -= xp.mean(e, axis=1, keepdims=True)
     coefficients = Q @ (inverse[..., None] * (xp.matrix_transpose(Q) @ e[..., None]))
     shift = xp.einsum("qk,qkd->qd", coefficients[..., 0], X)
-    ball = xp.sqrt(xp.max(own, axis=1, keepdims=True))
+    ball = xp.sqrt(xp.max(norms, axis=1, keepdims=True))
     length = xp.linalg.vector_norm(shift, axis=1, keepdims=True)
     return mean[:, 0] + shift * xp.clip(ball / xp.clip(length, tiny(length), None), None, 1.0)

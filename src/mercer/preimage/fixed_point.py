@@ -9,8 +9,8 @@ so that z + grad f / sum w_i c_i is Mika's fixed-point map. For (gamma x.z + c)^
 phi(z) moves with z, f(z) = 2 sum w_i k(x_i, z) - k(z, z), and the map is
 sum w_i ((gamma x_i.z + c) / (gamma z.z + c))^(p-1) x_i.
 
-The denominator of the map is the objective itself, so that the check "did it rise?" costs nothing:
-a step that lowers it is halved. In batches: two GEMMs an iteration for all rows.
+The denominator of the map is the objective itself, so that comparing values costs nothing: a step
+that lowers it is halved. In batches: two GEMMs an iteration for all rows.
 
 On a Fourier grid, for the Gaussian kernel, the map is z + grad f(z) / (2 gamma f(z)): no points are
 needed, only f and its gradient, and both are Fourier series with known coefficients.
@@ -40,7 +40,7 @@ from ..kernels.dot_product import power
 from ..kernels.stationary import StationaryKernel
 from . import base
 
-# Below this share of their absolute sum, or of one, weights nearly cancel, and the map would leap.
+# Below this share of their absolute sum, or of one, weights nearly cancel: steps would be huge.
 CANCELLED = 0.05
 # Distances are never taken to be below this share of the data's size in a division.
 NEAREST = 1e-6
@@ -164,8 +164,8 @@ class FittedFixedPoint(base.FittedPreimage):
         """Climb from W X, and from the nearest point where the kernel is narrow."""
         engine, points = self.expansion.basis.engine, self.form.points
         xp, (m, d), dtype = array_namespace(points), points.shape, points.dtype
-        found = xp.empty((len(S), d), dtype=dtype, **placement_of(points))
-        out, S = base.Preimages.at_once(found), on_device_of(S, points)
+        rows = xp.empty((len(S), d), dtype=dtype, **placement_of(points))
+        out, S = base.Preimages.at_once(rows), on_device_of(S, points)
         # Even powers without a constant know a row only up to its sign.
         kernel = self.form.kernel
         even = isinstance(kernel, Polynomial) and kernel.coef0 == 0 and kernel.degree % 2 == 0
@@ -186,8 +186,8 @@ class FittedFixedPoint(base.FittedPreimage):
             out.converged[block], out.n_iter[block] = to_numpy(done), to_numpy(steps)
             return self.form.polish(Z, W) + self.form.origin
 
-        rows = base.batch_rows(engine, self.form.live * m + 6 * d, itemsize(dtype))
-        engine.map_rows(batch, len(S), rows, found)
+        size = base.batch_rows(engine, self.form.live * m + 6 * d, itemsize(dtype))
+        engine.map_rows(batch, len(S), size, rows)
         return out
 
     def _climb(self, W, start):
@@ -215,8 +215,8 @@ class FittedFourier(FittedFixedPoint):
             T = base.with_mean(S[block])
             parts = (T[i : i + 2048] @ self.anchors.T for i in range(0, len(T), 2048))
             nearest = np.concatenate([np.argmax(part, axis=1) for part in parts])
-            found = self._climb(T, self.rows[nearest])
-            out.points[block], _, out.converged[block], out.n_iter[block] = found
+            result = self._climb(T, self.rows[nearest])
+            out.points[block], _, out.converged[block], out.n_iter[block] = result
         return out
 
 
@@ -230,25 +230,23 @@ def climb(form, W, start, tol, reach, max_iter):
     -------
     rows (q, d), values (q,), converged (q,), iterations (q,)
     """
-    xp, q, here = array_namespace(start), start.shape[0], placement_of(start)
-    found, values = xp.asarray(start, copy=True), xp.empty(q, dtype=start.dtype, **here)
-    converged, n_iter = xp.zeros(q, dtype=xp.bool, **here), xp.full(q, max_iter, **here)
-    active, Z = xp.arange(q, **here), start
-    # Rounding units by which a value may fall and still count as level.
+    xp, q, place = array_namespace(start), start.shape[0], placement_of(start)
+    best, values = xp.asarray(start, copy=True), xp.empty(q, dtype=start.dtype, **place)
+    converged, n_iter = xp.zeros(q, dtype=xp.bool, **place), xp.full(q, max_iter, **place)
+    active, Z = xp.arange(q, **place), start
+    # Relative rounding by which a value may fall and still count as equal.
     slack = 4 * float(np.finfo(dtype_name(start.dtype)).eps)
     value, _, step = form.evaluate(Z, W)
     step = shorten(step, reach)
-    t = xp.full(q, form.damping, dtype=start.dtype, **here)
+    t = xp.full(q, form.damping, dtype=start.dtype, **place)
     for i in range(max_iter):
         done = t * xp.linalg.vector_norm(step, axis=1) <= tol
         if done.any():
             rows = active[done]
-            found[rows], values[rows], converged[rows], n_iter[rows] = Z[done], value[done], True, i
-            kept = ~done
-            active, Z, W, value = active[kept], Z[kept], W[kept], value[kept]
-            step, t = step[kept], t[kept]
+            best[rows], values[rows], converged[rows], n_iter[rows] = Z[done], value[done], True, i
+            active, Z, W, value, step, t = (A[~done] for A in (active, Z, W, value, step, t))
         if not len(active):
-            return found, values, converged, n_iter
+            break
         trial = Z + t[:, None] * step
         new, size, new_step = form.evaluate(trial, W)
         better = new >= value - slack * size
@@ -256,8 +254,8 @@ def climb(form, W, start, tol, reach, max_iter):
         value = xp.where(better, new, value)
         step = xp.where(better[:, None], shorten(new_step, reach), step)
         t = xp.asarray(xp.where(better, form.damping, t / 2), dtype=t.dtype)
-    found[active], values[active] = Z, value
-    return found, values, converged, n_iter
+    best[active], values[active] = Z, value
+    return best, values, converged, n_iter
 
 
 def shorten(step, reach):
@@ -277,7 +275,7 @@ class Form(ABC):
     damping = 1.0
     #: Whether points are taken from their mean, as distances allow.
     about_mean = True
-    #: Arrays of the size of the weights that are alive at once.
+    #: Arrays of the size of the weights that are held at once.
     live = 8
 
     def __init__(self, kernel, X, dtype):
@@ -287,7 +285,7 @@ class Form(ABC):
         self.points = xp.asarray(X - self.origin, dtype=dtype_in(xp, dtype))
 
     def polish(self, Z, W):
-        """Rows Z brought from where the climb ended to an optimum; here they are at one."""
+        """Move rows Z from where the ascent ended to an optimum; by default they are at one."""
         return Z
 
     @abstractmethod
@@ -315,16 +313,16 @@ class DistanceForm(Form):
             value, size = K.sum(axis=1), abs(K).sum(axis=1)
         step = C @ self.points - total[:, None] * Z
         # Few landmarks have large weights of both signs: what counts is then the slope of one.
-        whole = xp.clip(magnitude, None, 1.0)
-        by = xp.where(total > CANCELLED * whole, total, whole)
+        one = xp.clip(magnitude, None, 1.0)
+        by = xp.where(total > CANCELLED * one, total, one)
         step /= xp.clip(by, base.tiny(Z), None)[:, None]
         return value, size, step
 
     def profile(self, Z):
         """Kernel values and slopes, (q, m) each; None for the values where the two are equal."""
         kernel, xp, gamma = self.kernel, array_namespace(Z), self.kernel.gamma
-        own = -gamma * row_squares(Z)
-        T = append_columns(2 * gamma * Z, own, xp.ones_like(own)) @ self.right.T
+        norms = -gamma * row_squares(Z)
+        T = append_columns(2 * gamma * Z, norms, xp.ones_like(norms)) @ self.right.T
         T = xp.clip(T, None, 0.0, out=T)
         if type(kernel).slope is type(kernel).finish:
             return None, kernel.finish(T)
@@ -337,7 +335,7 @@ class LaplacianForm(DistanceForm):
     """exp(-gamma |x - z|_1): the slope of the Euclidean form with the L1 distance, a heuristic.
 
     The true gradient needs (q, m, d) numbers; this direction needs a GEMM, and only steps that
-    raise the true value are taken. Where it ends is no optimum: `polish` goes on from there.
+    raise the true value are taken. It does not end at an optimum: `polish` continues from there.
     """
 
     def profile(self, Z):
@@ -400,13 +398,13 @@ class PolynomialForm(Form):
         product = Z @ self.points.T
         product *= gamma
         product += constant
-        own = gamma * row_squares(Z) + constant
+        square = gamma * row_squares(Z) + constant
         C = power(xp.asarray(product, copy=True), p - 1)
         C *= W
         product *= C
-        value = 2 * product.sum(axis=1) - own**p
-        size = 2 * abs(product).sum(axis=1) + abs(own**p)
-        by = xp.clip(own ** (p - 1), base.tiny(Z), None)
+        value = 2 * product.sum(axis=1) - square**p
+        size = 2 * abs(product).sum(axis=1) + abs(square**p)
+        by = xp.clip(square ** (p - 1), base.tiny(Z), None)
         return value, size, C @ self.points / by[:, None] - Z
 
 
@@ -429,7 +427,7 @@ class FourierForm:
         value, size = parts[:, 0].sum(axis=1), np.abs(parts[:, 0]).sum(axis=1)
         by = np.where(value > CANCELLED * np.minimum(size, 1.0), value, np.minimum(size, 1.0))
         step = parts[:, 1:].sum(axis=2) / np.maximum(2 * self.gamma * by, base.tiny(Z))[:, None]
-        # Beyond the box there is no value that could be trusted: such a step is halved.
+        # Values outside the box are not reliable: such a step is halved.
         return np.where((inside == Z).all(axis=1), value, -np.inf), size, step
 
 

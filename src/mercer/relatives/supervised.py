@@ -20,13 +20,12 @@ from ..bases import Landmarks
 from ..compute import array_namespace, make_engine, on_device_of, to_numpy
 from ..compute.arrays import Array
 from ..compute.linalg import eigh, peak_signs, self_product, thin_svd
-from ..fitting.certificate import Certificate, certify, projection_certificate, shares
+from ..fitting.certificate import Certificate, Rounding, certify, projection_certificate, shares
 from ..fitting.problems import ColumnProblem, GramProblem, Problem, ReducedProblem, Result
 from ..kernels import Kernel
 from ..operators import DenseOperator, SymmetricOperator
 from ..selectors import GreedyCholesky
 from ..solvers import Eigenpairs
-from ..solvers.base import Rounding
 
 # Singular values of target features below this share of the largest are rounding.
 RANK_SHARE = 1e-10

@@ -7,7 +7,7 @@ not kept at all.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from functools import partial
 from inspect import Parameter, signature
 from typing import Any, get_type_hints
@@ -390,3 +390,10 @@ PARTS: dict[str, Part] = {
     part.cls.__name__: part
     for part in [*map(recipe, RECIPES), *map(part, RECORDS), *BASES, *DISTANCES, *STREAMS, *RESULTS]
 }
+# Earlier versions had a solver "Lobpcg": block Krylov has taken its place.
+PARTS["Lobpcg"] = replace(
+    recipe(solvers.BlockKrylov),
+    build=lambda max_iter, oversampling: solvers.BlockKrylov(
+        oversampling=oversampling, max_passes=max_iter
+    ),
+)

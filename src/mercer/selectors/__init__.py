@@ -1,12 +1,12 @@
-"""Selectors: which rows of the data, called atoms or landmarks, should stand for all of them.
+"""Selectors: choose rows of the data, called atoms or landmarks, that represent all of them.
 
-Landmarks D span a subspace of the feature space, and whatever of the data lies outside is lost:
+Landmarks D span a subspace of the feature space, and the part of the data outside it is lost:
 ``tr R / tr K`` with R = K - K_XD K_DD^+ K_DX. No d directions lose less than those of kernel PCA,
 the share of the eigenvalues beyond the d-th; every selector pays a factor on top for using points.
-All have ``select(kernel, X, size, rng)`` and return row indices in the order of choice (k-means:
-points). A nested selector's first k atoms are its choice for size k, so one selection serves every
-smaller size. Rows that are equal enter once, and where the data have no more distinct or
-independent rows than that, fewer than `size` come back.
+All have ``select(kernel, X, size, rng)``, which returns row indices in the order of choice
+(k-means: points). A nested selector's first k atoms are its choice for size k, so one selection
+serves every smaller size. Equal rows are chosen once, and if the data have fewer distinct or
+independent rows, fewer than `size` are returned.
 
 How to choose:
 
@@ -17,11 +17,11 @@ How to choose:
 - `KMeans` where landmarks need not be rows: the lowest error of all for Gaussian kernels on
   continuous data, and the best leading components.
 - `RPCholesky` where no pool is wanted: all n rows are candidates, K is never formed.
-- `Novelty` for streams: each row is seen once. So it is by `PreimageDictionary`, whose points are
-  not rows.
+- `Novelty` for streams: it reads each row once. So does `PreimageDictionary`, whose points are not
+  rows.
 - `GroupLasso`, `ComponentLasso`, `SparseBayes`, `SparseGreedy`, `RidgeLeverage`, `NormWeighted`: by
-  their papers, for comparison. `GreedyCholesky` and `FarthestPoint` chase outliers and are no
-  better than chance on noisy data.
+  their papers, for comparison. `GreedyCholesky` and `FarthestPoint` choose outliers and are no
+  better than random rows on noisy data.
 
 Measured loss over the smallest possible, geometric mean of eleven data sets, 10, 20 and 50 atoms of
 1,500 rows, Gaussian kernel of the mean distance (``benchmarks/selectors.py``; more in
@@ -34,7 +34,7 @@ Measured loss over the smallest possible, geometric mean of eleven data sets, 10
     1.69  GroupLasso                  2.14  GroupLasso(unit=False)    2.73  FarthestPoint
     1.69  KMeans(snap=True)           2.49  Novelty                   2.96  GreedyCholesky
 
-Sparse kernel PCA as a result of its own, loadings with their zero pattern, is `sparse_components`.
+For sparse kernel PCA itself, loadings with most entries zero, see `sparse_components`.
 A new selector is a subclass of `Selector` and a line in `SELECTORS`, which is also the list that
 the tests run over.
 """

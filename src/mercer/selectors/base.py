@@ -1,25 +1,26 @@
 """The contract of a selector, and what most of them need: distinct rows, eigenpairs.
 
-With D the atoms chosen so far, ``R = K - K_XD K_DD^+ K_DX`` is what they leave of the Gram
-matrix; its trace is the projection error that every selector tries to make small.
+With D the atoms chosen so far, ``R = K - K_XD K_DD^+ K_DX`` is the residual of the Gram matrix; its
+trace is the projection error that every selector tries to make small.
 
-Rows may live on a device. What has one number or more for every row is then computed there; the
-order of choice, random numbers and matrices of the size of the choice belong to main memory.
+Rows may be on a device. Arrays with an entry for every row are then computed there; the order of
+choice, random numbers and matrices of the size of the choice are in main memory.
 """
 
 from hashlib import blake2b
 
 import numpy as np
-from scipy.linalg import eigh, get_blas_funcs
+from scipy.linalg import get_blas_funcs
 from sklearn.base import BaseEstimator
 
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, block_rows, dtype_name, some_of
+from ..compute.linalg import leading_eigh
 from ..kernels import Kernel
 
-# Rows worked on at once: a tile of a hundred columns stays in the cache, and a device wants more.
+# Rows worked on at once: a tile of a hundred columns stays in the cache; a device needs more rows.
 TILE, DEVICE_TILE = 4096, 65536
-# Bytes of a row from which a digest tells it from others.
+# Bytes of a row from which a digest identifies it.
 LONG_ROW = 128
 # Up to this size a dense eigensolver beats iterations on a block.
 DENSE_EIGENPAIRS = 2500
@@ -28,8 +29,8 @@ DENSE_EIGENPAIRS = 2500
 class Selector(BaseEstimator):
     """A recipe that chooses landmarks among rows.
 
-    `select` returns row indices in the order of choice, without copies of equal rows, and
-    fewer than asked where the data have no more distinct (or independent) rows to give. X is an
+    `select` returns row indices in the order of choice, each of equal rows once, and fewer than
+    asked for if the data have fewer distinct (or independent) rows. X is an
     array of any library, a sparse matrix, or an object whose blocks of rows are arrays.
     ``kernel(X, Z)`` must be a fresh array each time: it may be overwritten.
     """
@@ -42,17 +43,17 @@ class Selector(BaseEstimator):
     returns_points: bool = False
     #: Atoms are linearly independent in feature space, so rank K limits their number.
     independent: bool = False
-    #: Rows may be drawn more than once, so that fewer than asked come back.
+    #: Rows may be drawn more than once, so that fewer than asked for are returned.
     replace: bool = False
-    #: Rows it looks at before it chooses, where that is a number.
+    #: Rows that it chooses from, where that is a fixed number.
     pool: int | None = None
-    #: Bytes at its peak for each pair of rows; 0 where it holds no matrix of all of them.
+    #: Peak bytes for each pair of rows; 0 if it holds no matrix of all pairs.
     pair_bytes: int = 0
-    #: Bytes at its peak for each row and landmark.
+    #: Peak bytes for each row and landmark.
     atom_bytes: int = 0
 
     def work_bytes(self, n: int, size: int, d: int = 0) -> int:
-        """Bytes at its peak when it chooses among n rows of d columns; grows with n."""
+        """Peak bytes when it chooses among n rows of d columns; grows with n."""
         return self.pair_bytes * n**2 + self.atom_bytes * n * size
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
@@ -72,12 +73,12 @@ def row_keys(rows):
     # Adding zero turns -0.0 into 0.0, whose bytes differ though the numbers are equal.
     step = block_rows(rows)
     blocks = (to_numpy(rows[i : i + step]) + 0 for i in range(0, rows.shape[0], step))
-    found = (row.tobytes() for block in blocks for row in np.ascontiguousarray(block))
-    return [row if len(row) <= LONG_ROW else blake2b(row, digest_size=16).digest() for row in found]
+    keys = (row.tobytes() for block in blocks for row in np.ascontiguousarray(block))
+    return [key if len(key) <= LONG_ROW else blake2b(key, digest_size=16).digest() for key in keys]
 
 
 class Distinct:
-    """The rows admitted so far; a copy of one of them is turned away."""
+    """The rows admitted so far; refuses copies of them."""
 
     def __init__(self, X):
         self.X = X
@@ -100,7 +101,7 @@ class Distinct:
 def first_distinct(X, order, size):
     """The first `size` entries of `order` whose rows differ from each other."""
     chosen: dict = {}
-    # Stops early, so that a small sample of many rows never looks at all of them.
+    # Stops early, so that a small sample of many rows does not read all of them.
     for start in range(0, len(order), max(size, 256)):
         block = order[start : start + max(size, 256)]
         for index, key in zip(block, row_keys(some_of(X, block)), strict=True):
@@ -111,7 +112,7 @@ def first_distinct(X, order, size):
 
 
 def distinct_rows(X):
-    """First index and multiplicity of every distinct row, and which of them each row is."""
+    """First index and count of every distinct row, and the number of the one each row equals."""
     places: dict = {}
     group = np.array([places.setdefault(key, len(places)) for key in row_keys(X)], dtype=np.intp)
     _, first, counts = np.unique(group, return_index=True, return_counts=True)
@@ -129,7 +130,7 @@ def rank_tolerance(dtype):
 
 
 def residual_floor(diagonal, dtype):
-    """Residuals not above this are rounding, (n,); rows of small norm feel that of the large."""
+    """Residuals up to this are rounding, (n,); that of large rows also affects small ones."""
     top = max(float(diagonal.max()), 0.0) if len(diagonal) else 0.0
     largest = 100 * np.finfo(dtype_name(dtype)).eps * top
     return array_namespace(diagonal).clip(rank_tolerance(dtype) * diagonal, largest, None)
@@ -151,7 +152,7 @@ def solve_lower(C, B):
 
 
 def gram(kernel, X):
-    """The Gram matrix of a pool of rows, contiguous and where they are, (m, m)."""
+    """The Gram matrix of a pool of rows, contiguous and on their device, (m, m)."""
     K = kernel(X, X)
     return np.ascontiguousarray(K) if isinstance(K, np.ndarray) else K
 
@@ -169,39 +170,26 @@ def top_eigenpairs(K, p, rng):
     if p == 0:
         return np.zeros(0), np.zeros((m, 0))
     if m <= DENSE_EIGENPAIRS:
-        values, U = last_eigenpairs(K, p)
+        values, U = leading_eigh(np.array(K, order="F"), p)
     else:
         V = rng.standard_normal((m, min(m, p + p // 4 + 16)))
-        # Kernel spectra decay, so four passes leave the wanted directions right to far more digits
-        # than the choice of atoms can feel.
+        # Kernel spectra decay, so four passes give the directions to far more digits than the
+        # choice of atoms depends on.
         for _ in range(4):
             V, _ = np.linalg.qr(K @ V)
         T = V.T @ (K @ V)
-        values, Q = eigh((T + T.T) / 2, check_finite=False)
-        values, U = values[-p:], V @ Q[:, -p:]
-    values, U = values[::-1], U[:, ::-1]
+        values, Q = leading_eigh(np.asfortranarray((T + T.T) / 2), p)
+        U = V @ Q
     rank = int(np.sum(values > m * eps * max(values[0], 0)))
     return values[:rank], U[:, :rank]
 
 
-def last_eigenpairs(K, p):
-    """The p largest eigenpairs of a symmetric matrix by LAPACK, rising.
-
-    Its choice for a few pairs loses some where many are equal to rounding; all are found then.
-    """
-    m = len(K)
-    values, U = eigh(K, subset_by_index=[m - p, m - 1], check_finite=False)
-    if len(values) < p:
-        values, U = eigh(K, check_finite=False)
-    return values[-p:], U[:, -p:]
-
-
 def solution_of_size(solve, size, sparse, factor, least, steps):
-    """Of a path of falling penalties the first solution found with `size` atoms, or what is there.
+    """The first solution with `size` atoms on a path of falling penalties, or the nearest one.
 
-    Solutions are tuples that end with their penalty and know their `active` atoms, `sparse` the
-    first of them; ``solve(penalty, start)`` finds one from another. The penalty falls by a factor,
-    to no less than `least`, until there are enough atoms, and is then bisected.
+    Solutions are tuples that end with their penalty and have `active` atoms; `sparse` is the first
+    of them, and ``solve(penalty, start)`` finds one from another. The penalty falls by a factor, to
+    no less than `least`, until there are enough atoms, and is then bisected.
     """
     dense = sparse
     while len(dense.active) < size and dense[-1] * factor > least:

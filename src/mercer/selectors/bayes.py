@@ -131,9 +131,9 @@ def sequential(K, counts, model, max_iter, center=False):
     for _ in range(max_iter):
         S = np.maximum(residual.diagonal, floor) / noise
         Q = residual.power / (total * noise**2)
-        # 1 - w S is the share of the model's variance along phi_i that is not its own.
-        own = np.maximum(1 - w * S, np.finfo(float).eps)
-        s, q = S / own, Q / own**2
+        # The share of the model's variance along phi_i that other atoms have.
+        others = np.maximum(1 - w * S, np.finfo(float).eps)
+        s, q = S / others, Q / others**2
         new = np.where((q > s) & usable, (q - s) / s**2, 0)
         # What a weight adds to the mean log-likelihood.
         gain, old = (0.5 * (v * q / (1 + v * s) - np.log1p(v * s)) for v in (new, w))
@@ -219,13 +219,9 @@ def all_at_once(K, counts, noise, max_iter, center=False, pruning=False):
     # All weights equal, the model's total variance that of the data.
     w = np.full(m, 1 / m if K.diagonal().sum() > 0 else 0.0)
     for _ in range(max_iter):
-        A = np.flatnonzero(w)
+        A, root, C = weighted_factor(K, w, noise)
         if not len(A):
             break
-        root = np.sqrt(w[A])
-        B = root[:, None] * K[np.ix_(A, A)] * root
-        B[np.diag_indices(len(A))] += noise
-        C = cholesky(B, lower=True, check_finite=False)
         inverse = cho_solve((C, True), np.eye(len(A)), check_finite=False)
         means = root[:, None] * (inverse @ (root[:, None] * D[A]))
         new, left = np.einsum("ij,ij->i", means, means) / total, noise * inverse.diagonal()
@@ -244,14 +240,17 @@ def all_at_once(K, counts, noise, max_iter, center=False, pruning=False):
 
 def model_residual(K, weights, noise):
     """R = K - K_A (sigma^2 W^-1 + K_AA)^-1 K_A' of the atoms with a weight, (m, m)."""
+    A, root, C = weighted_factor(K, weights, noise)
+    V = solve_triangular(C, root[:, None] * K[A], lower=True)
+    return np.ascontiguousarray(K - self_product(V))
+
+
+def weighted_factor(K, weights, noise):
+    """Atoms A with a weight, W^1/2, and the Cholesky factor of sigma^2 I + W^1/2 K_AA W^1/2."""
     A = np.flatnonzero(weights)
-    if not len(A):
-        return K.copy()
     root = np.sqrt(weights[A])
     B = root[:, None] * K[np.ix_(A, A)] * root
     B[np.diag_indices(len(A))] += noise
     if not np.isfinite(B).all():  # as indefinite kernels may leave it
         raise np.linalg.LinAlgError("not finite")
-    C = cholesky(B, lower=True, check_finite=False)
-    V = solve_triangular(C, root[:, None] * K[A], lower=True)
-    return np.ascontiguousarray(K - self_product(V))
+    return A, root, cholesky(B, lower=True, check_finite=False) if len(A) else B

@@ -17,7 +17,7 @@ from . import base
 
 
 class PivotedCholesky(base.Selector):
-    """Pivots proposed by what is left of each row, and added to a partial Cholesky factor."""
+    """Pivots proposed by the residual of each row, and added to a partial Cholesky factor."""
 
     independent = True
     atom_bytes = 12
@@ -55,14 +55,14 @@ class PivotedCholesky(base.Selector):
         thresholds = np.maximum(share * to_numpy(factor.residual[proposals]), floor)
         # Cholesky of H, without pivots not above their threshold and copies of earlier ones.
         group, b = base.distinct_rows(X[proposals])[2], len(H)
-        kept, C = np.zeros(b, dtype=bool), np.zeros((b, b))
+        accepted, C = np.zeros(b, dtype=bool), np.zeros((b, b))
         for i in range(b):
-            if H[i, i] <= thresholds[i] or np.any(kept & (group == group[i])):
+            if H[i, i] <= thresholds[i] or np.any(accepted & (group == group[i])):
                 continue
-            kept[i] = True
+            accepted[i] = True
             C[i:, i] = H[i:, i] / np.sqrt(H[i, i])
             H[i + 1 :, i + 1 :] -= np.outer(C[i + 1 :, i], C[i + 1 :, i])
-        return proposals[kept], C[np.ix_(kept, kept)]
+        return proposals[accepted], C[np.ix_(accepted, accepted)]
 
 
 @dataclass(eq=False, repr=False)
@@ -92,7 +92,7 @@ class RPCholesky(PivotedCholesky):
 
     def _propose(self, factor, rng):
         """One row or a block of them, with probability proportional to R_ii."""
-        # Few atoms: large blocks are mostly rejected. Many: GEMM wants at least a few dozen
+        # Few atoms: large blocks are mostly rejected. Many: GEMM needs at least a few dozen
         # rows, and more than that gains nothing. Prefixes would differ by the size asked for.
         width = self.block or int(np.clip(0.25 * factor.rank, 8, 128))
         return draw(factor.residual, 1 if self.method == "plain" else width, rng)
@@ -101,7 +101,7 @@ class RPCholesky(PivotedCholesky):
 class GreedyCholesky(PivotedCholesky):
     """Pivots of largest residual: complete pivoting, deterministic.
 
-    Chases outliers: on noisy data worse than drawing rows at random. For interpolation of
+    Chooses outliers: on noisy data worse than random rows. For interpolation of
     smooth kernels in few dimensions, where its bound on the largest residual matters.
 
     References

@@ -18,12 +18,14 @@ from ..kernels.base import row_squares
 from . import base
 from .cholesky import PartialCholesky
 
-# Atoms between updates of the whole residual, enough for GEMM to run at full speed.
+# Atoms between updates of the full residual, enough for GEMM to run at full speed.
 PENDING = 32
-# A shortlist is this part of all rows. Longer ones cost more at each atom, shorter ones end sooner.
+# One row in this many is on a shortlist. Longer ones cost more for each atom, shorter ones end
+# sooner.
 SHORTLIST_SHARE = 16
-# Rows whose residual stays in the cache, so that the gains of all are followed; of more rows a
-# shortlist's. And atoms after which the residual is updated: products with these cost as much.
+# Rows whose residual stays in the cache, so that the gains of all are updated; with more rows only
+# those of a shortlist. And atoms after which the residual is updated: products with the atoms then
+# cost as much.
 CACHED_ROWS, CACHED_PENDING = 1024, 128
 # Gains that differ by less than this share may differ by rounding, near the rank of a kernel; and
 # the share of another diagonal below which a row then loses to it.
@@ -52,12 +54,12 @@ class FullGreedy(base.Selector):
 def greedy_order(K, counts, size):
     """Rows of a Gram matrix (overwritten) in the order of largest gain, counts-fold each.
 
-    Gains fall as atoms are added, all but a few. So the gains of a shortlist are followed until
-    the best of them is below the best that was left out, and only then is R updated, by GEMM, and
-    all gains computed afresh. In 294 of 300 trials the order was that of all gains at each step,
+    Nearly all gains fall as atoms are added. So only the gains of a shortlist are updated until
+    the best of them is below the best that was left out; then R is updated by GEMM, and all gains
+    are computed again. In 294 of 300 trials the order was that of all gains at each step,
     else the error within 4 % either way; 1,000 of 5,000 rows take a quarter of the time.
     """
-    # Gains are sums of squares: entries of ordinary size keep them from over- and underflow.
+    # Gains are sums of squares: scaled entries keep them from over- and underflow.
     K /= max(float(K.diagonal().max()), float(np.finfo(dtype_name(K.dtype)).tiny))
     R, host = K, isinstance(K, np.ndarray)
     floor = base.residual_floor(to_numpy(K.diagonal()), K.dtype)
@@ -70,7 +72,7 @@ def greedy_order(K, counts, size):
         free &= diagonal > floor
         if not free.any():
             break
-        # Few rows of the residual squared at once stay in the cache, and a device wants more.
+        # Few rows of the residual, squared at once, stay in the cache; a device needs more rows.
         step = 32 if host else 4096
         tiles = (R[start : start + step] for start in range(0, len(R), step))
         power = to_numpy(array_namespace(R).concat([tile**2 @ counts for tile in tiles]))
@@ -80,9 +82,9 @@ def greedy_order(K, counts, size):
                 R, counts, power, np.where(free, diagonal, np.inf), floor, min(CACHED_PENDING, left)
             )
         else:
-            some = Shortlist.of_gains(power, diagonal, free, floor)
+            shortlist = Shortlist.of_gains(power, diagonal, free, floor)
             take = on_device.take if on_device else partial(take_listed, counts)
-            atoms, V = take(R, some, min(PENDING, left))
+            atoms, V = take(R, shortlist, min(PENDING, left))
         if not atoms:
             break
         order.extend(atoms)
@@ -98,7 +100,7 @@ def greedy_order(K, counts, size):
 def take_from_all(R, counts, power, diagonal, floor, limit):
     """Up to `limit` atoms from all rows of a small residual, and the rows V of the factor they add.
 
-    Rows that are not free have an endless diagonal, and no gain.
+    Rows that are not free have an infinite diagonal, and no gain.
     """
     counts = None if (counts == 1).all() else counts
     V, symv = np.empty((limit, len(R)), dtype=R.dtype), get_blas_funcs("symv", (R,))
@@ -138,7 +140,7 @@ class Shortlist:
     ----------
     index : array of int, shape (l,)
     power, diagonal, floor : arrays of shape (l,)
-        ``sum_n c_n R_in^2``, R_ii and what of it is rounding.
+        ``sum_n c_n R_in^2``, R_ii and the rounding of R_ii.
     bar : float
         The gain below which the best row may be another one.
     """
@@ -163,61 +165,61 @@ class Shortlist:
         return cls(index, power[index], diagonal[index], floor[index], max(rest, gain.max() / 4))
 
 
-def take_listed(counts, R, some: Shortlist, limit: int):
+def take_listed(counts, R, shortlist: Shortlist, limit: int):
     """Up to `limit` atoms, at least one, as long as the best should be on the list; with their V.
 
     One by one, whole rows of R being where R is.
     """
-    xp, places = array_namespace(R), on_device_of(some.index, R)
-    rows, length = R[places], len(some.index)
+    xp, places = array_namespace(R), on_device_of(shortlist.index, R)
+    rows, length = R[places], len(shortlist.index)
     V = xp.empty((PENDING, len(R)), dtype=R.dtype, **placement_of(R))
     atoms: list[int] = []
     free = np.ones(length, dtype=bool)
     while len(atoms) < limit:
-        i = best(some.power, some.diagonal, free)
-        if i is None or (atoms and some.power[i] < some.bar * some.diagonal[i]):
+        i = best(shortlist.power, shortlist.diagonal, free)
+        if i is None or (atoms and shortlist.power[i] < shortlist.bar * shortlist.diagonal[i]):
             break
         before = V[: len(atoms)]
-        v = (rows[i] - before[:, some.index[i]] @ before) / np.sqrt(some.diagonal[i])
+        v = (rows[i] - before[:, shortlist.index[i]] @ before) / np.sqrt(shortlist.diagonal[i])
         weighted = counts * v
         Rv = rows @ weighted - (before @ weighted) @ before[:, places]
         # In one piece, since a device is waited for each time.
         parts = to_numpy(xp.concat([v[places], Rv, (weighted @ v).reshape(1)]))
         u, Rv, norm = np.split(parts, [length, 2 * length])
-        some.power += u * (u * norm - 2 * Rv)
-        some.diagonal = some.diagonal - u * u
+        shortlist.power += u * (u * norm - 2 * Rv)
+        shortlist.diagonal = shortlist.diagonal - u * u
         V[len(atoms)] = v
-        atoms.append(int(some.index[i]))
+        atoms.append(int(shortlist.index[i]))
         free[i] = False
-        free &= some.diagonal > some.floor
+        free &= shortlist.diagonal > shortlist.floor
     return atoms, V[: len(atoms)]
 
 
 class DeviceSteps:
-    """The same without a wait for the device at every atom."""
+    """As `take_listed`, without waiting for the device at every atom."""
 
     def __init__(self, counts):
         self.counts, self.pivots = counts, None
 
-    def take(self, R, some: Shortlist, limit: int):
+    def take(self, R, shortlist: Shortlist, limit: int):
         from ..compute.pivots import GreedyPivots
 
-        length, eps = len(some.index), np.finfo(some.power.dtype).eps
+        length, eps = len(shortlist.index), np.finfo(shortlist.power.dtype).eps
         if self.pivots is None or self.pivots.length != length:
             ties = 1 - float(np.sqrt(eps)), 1 - TIE, FAR_SMALLER
             self.pivots = GreedyPivots(self.counts, length, PENDING, ties)
-        bar = float(some.bar)
-        found = self.pivots.take(R, some.index, some.power, some.diagonal, some.floor, bar)[:limit]
-        return [int(i) for i in some.index[found]], self.pivots.V[: len(found)]
+        bar = float(shortlist.bar)
+        index, power, diagonal = shortlist.index, shortlist.power, shortlist.diagonal
+        pivots = self.pivots.take(R, index, power, diagonal, shortlist.floor, bar)[:limit]
+        return [int(i) for i in index[pivots]], self.pivots.V[: len(pivots)]
 
 
 def best(power, diagonal, free):
     """Index of the largest power / diagonal among the free ones, None if there is none.
 
-    Ties go to the largest diagonal. When one direction is left all gains are equal up to
-    rounding, which the diagonal divides: a row that is nearly in the span would be a pivot that
-    magnifies rounding further. So a row of nearly the same gain takes its place where its diagonal
-    is far larger.
+    Ties go to the largest diagonal. When one direction is left, all gains are equal up to rounding,
+    and rounding is divided by the diagonal: a row that is nearly in the span would magnify it. So a
+    row of nearly the same gain is taken instead if its diagonal is far larger.
     """
     index = np.flatnonzero(free)
     gain = power[index] / diagonal[index]
@@ -284,7 +286,7 @@ class SubspaceGreedy(base.Selector):
             free &= factor.residual > 0
             atom = best(np.einsum("ij,ij->i", E, E), factor.residual, free)
             if atom is None and not order and free.any():
-                # No target tells rows apart, as when all are equal: one is better than none.
+                # All rows are equal to the targets: one atom is better than none.
                 atom = int(np.argmax(factor.residual))
             if atom is None:
                 break
@@ -323,8 +325,8 @@ class SparseGreedy(base.Selector):
 
     def work_bytes(self, n: int, size: int, d: int = 0) -> int:
         """The factor, and the kernel between all rows where they are few or with a tile of them."""
-        kept = min(n, SMALL_POOL, self.candidates * size)
-        return 12 * n * size + 10 * kept**2
+        small = min(n, SMALL_POOL, self.candidates * size)
+        return 12 * n * size + 10 * small**2
 
     def select(self, kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
         """Choose `size` rows; candidates x n x size kernel values for gain="all"."""
@@ -345,11 +347,11 @@ class SparseGreedy(base.Selector):
             parts = (factor.columns(pool, rows) - L[:, pool].T @ L[:, rows] for rows in tiles)
             power = to_numpy(sum(row_squares(R) for R in parts))
             residual = to_numpy(factor.residual[pool])
-            found = best(power, residual, np.ones(len(pool), dtype=bool))
-            if found is None:
+            place = best(power, residual, np.ones(len(pool), dtype=bool))
+            if place is None:
                 free[pool] = False
                 continue
-            atom = pool[found]
+            atom = pool[place]
             if distinct.admit(atom):
                 factor.append(atom)
                 order.append(atom)

@@ -9,8 +9,8 @@ scaled or not) and p eigenpairs,
 
 row i solves, given the others, a problem of p unknowns with a diagonal quadratic form: it is zero
 where its product g with what is left has |g| <= mu, and else W_i = t g / (d t + mu), t = |W_i|, by
-one equation in t. Sweeps over the atoms that are not zero, then a look at all others, until none
-wants to enter.
+one equation in t. Sweeps over the rows that are not zero alternate with a check of all
+others, until none has to enter.
 """
 
 from dataclasses import dataclass
@@ -79,8 +79,8 @@ class GroupLasso(Selector):
             K = host_gram(kernel, X).astype(np.float64, copy=False)
             values, U = top_eigenpairs(K, self.n_targets or size, rng)
             first = distinct_rows(X)[0]
-            found = joint_lasso_of_size(JointProblem(K, first, values, U, self.unit), size)
-            return as_indices(first[found.active[:size]])
+            solution = joint_lasso_of_size(JointProblem(K, first, values, U, self.unit), size)
+            return as_indices(first[solution.active[:size]])
         path = self.path(kernel, X, size, rng)
         return as_indices([step.atom for _, step in zip(range(size), path, strict=False)])
 
@@ -164,8 +164,7 @@ class JointProblem:
     def __init__(self, K, atoms, values, U, unit=True):
         self.K, self.atoms, self.values = K, atoms, values
         norms = np.sqrt(np.einsum("ij,ij->i", K, K))[atoms]
-        some = norms > 0
-        self.scale = some / np.where(some, norms, 1) if unit else np.ones(len(atoms))
+        self.scale = 1 / np.where(norms > 0, norms, 1) if unit else np.ones(len(atoms))
         self.C = U[atoms] * values * self.scale[:, None]
         self.lengths = (norms * self.scale) ** 2
 
@@ -197,7 +196,7 @@ def joint_lasso(problem: JointProblem, mu: float, start=None, tol: float = 1e-4)
         outside = np.setdiff1d(np.flatnonzero(lengths > mu * (1 + tol)), working)
         if not len(outside):
             break
-        # The largest ones: the others may no longer want in after them.
+        # The largest ones: after them the others may not have to enter.
         most = max(10, len(working) // 4)
         entering = outside[np.argsort(-lengths[outside], kind="stable")[:most]]
         working = np.concatenate([working[W[working].any(axis=1)], entering])

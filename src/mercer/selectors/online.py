@@ -18,13 +18,13 @@ from scipy.linalg import block_diag
 
 from ..compute import array_namespace, on_device_of, stack_rows, to_numpy
 from ..compute.arrays import Array, dtype_name, some_of
-from ..compute.linalg import self_product
+from ..compute.linalg import leading_eigh, self_product
 from ..kernels import Kernel
 from ..kernels.base import wide_row_squares
 from ..kernels.coordinate import contiguous
 from . import base
 
-# Rows looked at together.
+# Rows worked on at once.
 BLOCK = 1024
 
 
@@ -33,7 +33,7 @@ class Novelty(base.Selector):
     """Rows that are far from the span of the rows kept before them, in one pass.
 
     The only rule that needs each row once, in any order: for streams. As a choice of `size`
-    rows it chases outliers, like all rules that look at R_ii alone.
+    rows it chooses outliers, like all rules that use R_ii alone.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class NoveltyRule:
         F, residual = self._project(X)
         scale = np.asarray(to_numpy(self.kernel.diag(X)), dtype=np.float64)
         floor = max(self.threshold, least_threshold(self.kernel(X[:1], X[:1]).dtype)) * scale
-        # Residuals only fall as atoms are added, so the rest of the block is settled.
+        # Residuals only fall as atoms are added, so all other rows of the block are refused.
         open_rows = np.flatnonzero(to_numpy(residual) > floor)
         if not len(open_rows):
             return open_rows
@@ -155,10 +155,10 @@ class NoveltyRule:
 
 
 def independent_rows(H, floor, most=None):
-    """At most `most` rows that are news after those before them, and their Cholesky factor.
+    """At most `most` rows outside the span of those before them, and their Cholesky factor.
 
-    H (n, n) is the Gram matrix of what rows have outside of a span, and floor (n,) what more than
-    is news.
+    H (n, n) is the Gram matrix of the parts of the rows outside a given span. A row is taken if
+    more than floor (n,) of its squared norm is also outside the rows taken before it.
     """
     chosen: list[int] = []
     most = len(H) if most is None else min(most, len(H))
@@ -210,9 +210,9 @@ class PreimageDictionary(base.Selector):
         step, rows = max(self.block, size), contiguous(X[:1])
         points, root = np.empty((0, rows.shape[1])), np.empty((0, 0))
         for start in range(0, len(order), step):
-            some = order[start : start + step]
-            block = contiguous(X[first[some]])
-            points, root = with_block(kernel, size, points, root, block, counts[some])
+            index = order[start : start + step]
+            block = contiguous(X[first[index]])
+            points, root = with_block(kernel, size, points, root, block, counts[index])
         return on_device_of(points.astype(rows.dtype), X)
 
 
@@ -232,13 +232,13 @@ def with_block(kernel, size, points, root, rows, counts):
 
     def is_new(z):
         """Whether phi(z) has a part outside the span of the points chosen so far."""
-        own = float(to_numpy(kernel.diag(z[None]))[0])
+        square = float(to_numpy(kernel.diag(z[None]))[0])
         k = gram(Z, z[None])[:, 0] if len(Z) else np.empty(0)
-        return own > 0 and own - k @ inverse @ k > 1e-6 * own
+        return square > 0 and square - k @ inverse @ k > 1e-6 * square
 
     # One pre-image after the other, each of the leading direction that is left.
     while len(Z) < size:
-        value, q = base.last_eigenpairs(S - P @ inverse @ P.T, 1)
+        value, q = leading_eigh(np.asfortranarray(S - P @ inverse @ P.T), 1)
         if not value[0] > enough:
             break
         q, both = q[:, 0], np.vstack([B, Z])
@@ -264,7 +264,7 @@ def preimage(kernel, B, a, z):
     <phi(z), v>^2 / k(z, z) grows with every step; a step that would lower it is halved.
     """
     value, weights = _along(kernel, B, a, z)
-    # The atoms move with every block anyway: few steps and halvings of a step will do.
+    # The atoms move with every block anyway: few steps and halvings of a step suffice.
     for _ in range(30):
         total = weights.sum()
         if total == 0:
@@ -288,5 +288,5 @@ def preimage(kernel, B, a, z):
 def _along(kernel, B, a, z):
     """<phi(z), v>^2 / k(z, z), and the terms of the sum <phi(z), v>."""
     weights = a * to_numpy(kernel(B, z[None]))[:, 0].astype(np.float64)
-    own = float(to_numpy(kernel.diag(z[None]))[0])
-    return (weights.sum() ** 2 / own if own > 0 else 0.0), weights
+    square = float(to_numpy(kernel.diag(z[None]))[0])
+    return (weights.sum() ** 2 / square if square > 0 else 0.0), weights

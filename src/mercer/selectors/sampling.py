@@ -3,8 +3,8 @@
 Uniform draws look at nothing, weighted ones at the diagonal of K. Ridge leverage is how much a row
 matters to ridge regression on all of them, ``l_i = (K (K + lambda I)^-1)_ii``, estimated from a
 sample S of rows as ``(k_ii - k_iS (K_SS + lambda W^-2)^-1 k_Si) / lambda``, W the weights that undo
-the sampling. Rows that equal an earlier one are passed over, which leaves the draw what it is among
-distinct values.
+the sampling. Rows that equal an earlier one are skipped, which does not change the
+distribution among distinct rows.
 """
 
 from dataclasses import dataclass
@@ -98,7 +98,7 @@ class TwoStage(Selector):
 
 
 def default_selector(n: int | None, size: int) -> "TwoStage":
-    """How `size` landmarks of n rows are chosen where nobody says how; None for many rows.
+    """How `size` landmarks of n rows are chosen by default; n is None for many rows.
 
     In less time than the fit takes that follows, which grows with n size^2. Full greedy within a
     pool of sqrt(n size) / 3 rows, from 300 to 2,000 and at least twice the size; from 300
@@ -108,7 +108,7 @@ def default_selector(n: int | None, size: int) -> "TwoStage":
 
 
 def second_stage(size: int) -> Selector:
-    """The careful choice that so many landmarks can afford."""
+    """The selector of the second stage for `size` landmarks."""
     return FullGreedy() if size < MANY else RPCholesky()
 
 
@@ -211,10 +211,10 @@ class RidgeLeverage(Selector):
         for stop in stops[1:]:
             scores = leverage(kernel, X, order[:stop], sample, weights, size)
             chance = np.minimum(1, width * scores / scores.sum())
-            kept = rng.random(stop) < chance
-            if not kept.any():
-                kept[np.argmax(chance)] = True
-            sample, weights = order[:stop][kept], 1 / np.sqrt(chance[kept])
+            drawn = rng.random(stop) < chance
+            if not drawn.any():
+                drawn[np.argmax(chance)] = True
+            sample, weights = order[:stop][drawn], 1 / np.sqrt(chance[drawn])
         scores = leverage(kernel, X, order, sample, weights, size)
         return first_distinct(X, order[weighted_order(scores, rng)], size)
 
@@ -232,7 +232,7 @@ def leverage(kernel, X, rows, sample, weights, size):
     least, values = values[-1], np.maximum(values, 0)
     tiny = float(np.finfo(float).tiny)
     smallest = len(G) * np.finfo(float).eps * max(values[0], tiny)
-    # Of rows of zeros there is no rounding either: a ridge that stays a number over weights.
+    # Rows of zeros have no rounding either: the ridge over squared weights must not underflow.
     ridge = max(values[rank:].sum() / rank, smallest, -2 * least, 1e16 * tiny)
     C = cholesky(G + np.diag(ridge / weights**2), lower=True, check_finite=False)
     scores = []
@@ -242,7 +242,7 @@ def leverage(kernel, X, rows, sample, weights, size):
         xp = array_namespace(K)
         V = solve_lower(C, xp.asarray(K, dtype=xp.float64))
         scores.append(on_device_of(kernel.diag(block), K) - wide_row_squares(V.T))
-    # Rounding can leave a row of the sample a hair below zero; it still counts.
+    # Rounding can leave a row of the sample slightly below zero; it still counts.
     return np.clip(to_numpy(xp.concat(scores)) / ridge, tiny, 1)
 
 

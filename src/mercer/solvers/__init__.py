@@ -2,15 +2,16 @@
 
 A solver sees an operator and nothing else. `Dense` forms the matrix and is best when all
 or many components are wanted; `BlockKrylov` touches it only through a handful of block
-products and is best for a few components of many points; `Arpack`, `Randomized` and `Lobpcg`
-are scikit-learn's choices, kept for those who compare; `GramPower` is the covariance-free
-method of Shi, Guo and Xue.
+products and is best for a few components of many points; `Arpack` is the fastest for a few
+components of up to a few thousand points; `GramPower` is the covariance-free method of Shi, Guo
+and Xue. Two names are scikit-learn's: "randomized" is block Krylov with a fixed number of
+products (`Randomized`), and "lobpcg" is block Krylov itself.
 """
 
 from .base import Eigenpairs, PassState, Solver, canonical, no_variance
-from .block_krylov import BlockKrylov
+from .block_krylov import BlockKrylov, Randomized
 from .gram_power import GramPower
-from .peers import Arpack, Dense, Lobpcg, Randomized
+from .peers import Arpack, Dense
 
 SOLVERS: dict[str, type[Solver]] = {
     "dense": Dense,
@@ -18,7 +19,7 @@ SOLVERS: dict[str, type[Solver]] = {
     "gram-power": GramPower,
     "arpack": Arpack,
     "randomized": Randomized,
-    "lobpcg": Lobpcg,
+    "lobpcg": BlockKrylov,
 }
 
 __all__ = [
@@ -28,7 +29,6 @@ __all__ = [
     "Dense",
     "Eigenpairs",
     "GramPower",
-    "Lobpcg",
     "PassState",
     "Randomized",
     "Solver",

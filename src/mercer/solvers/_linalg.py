@@ -59,6 +59,15 @@ def qr(V):
     return Q, to_numpy(R)
 
 
+def largest_of(m, total, square, slack=0.0):
+    """Bound on the largest of m numbers by their sum and sum of squares.
+
+    Wolkowicz & Styan (1980); the sum is known to within `slack`.
+    """
+    spread = square - m * np.maximum(np.abs(total) - slack, 0.0) ** 2 / m**2
+    return (total + slack) / m + np.sqrt(np.maximum(spread, 0.0) * (m - 1) / m)
+
+
 def rayleigh_ritz(V, AV):
     """Ritz values in the span of V, Ritz vectors U and A U, from A V."""
     V, R = orthonormal(V)

@@ -11,13 +11,13 @@ so that their own products may be the draft's: its rounding counts only as resid
 rounding. That holds if the projected matrix takes its off-diagonal block from (A U)'D and never
 from U'(A D).
 
-If what a draft can tell is all that was asked for, some rows of the product in full precision
-measure what rounding did, and the residuals allow for it.
+If the draft is accurate enough for the tolerance, some rows of the product in full precision
+measure its rounding, and the residuals allow for it.
 
 References: Golub & Underwood 1977; Wu & Simon 2000 (thick restart); Davidson 1975.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,7 +42,7 @@ from .peers import Dense
 DRAFT_FLOOR = 1e-6
 # ... and below which half-precision passes of a device do.
 COARSE_FLOOR = 1e-3
-# Share of the tolerance that the search may use up; rounding was seen to take up to a fourth.
+# Share of the tolerance left to the search; rounding was seen to take up to a fourth.
 DRAFT_GOAL = 0.7
 # Blocks wider than this cost more per pass than they save in passes.
 WIDEST_BLOCK = 128
@@ -55,19 +55,20 @@ FULL_SPARE = 7
 MAX_CORRECTIONS = 12
 # Products in all before the solver gives up.
 MAX_PASSES = 100
-# Rows of the largest vectors' entries, whose rounding is measured: outliers hold most of it.
+# Rows with the largest entries, on which rounding is measured: outliers have most of it.
 LARGEST_ROWS = 64
-# Others on which it is sampled, and the safety factor on the sampled estimate.
+# Other rows, on which rounding is sampled, and the safety factor on the sampled estimate.
 ROUNDING_ROWS, ROUNDING_FACTOR = 1024, 2.0
-# Standard deviations of what such a sample says of an eigenvalue that it may be off by.
+# Standard deviations by which the sampled shift of an eigenvalue may be wrong.
 SHIFT_FACTOR = 6.0
 # Rows up to which all of the product is made in full precision in place of a sample.
 WHOLE_ROWS = 8192
-# Times what the draft was seen to change other vectors by that it may change corrections by; 4.6
-# was met once in 30,000 drawn problems, and elsewhere less than 2.
+# Factor by which the draft's rounding of corrections may exceed its rounding of other vectors; 4.6
+# was seen once in 30,000 drawn problems, and elsewhere less than 2.
 DOUBT_FACTOR = 8.0
 
 
+@dataclass(eq=False, repr=False)
 class BlockKrylov(Solver):
     """The leading eigenpairs by block Krylov iteration; the matrix is never formed.
 
@@ -89,17 +90,10 @@ class BlockKrylov(Solver):
 
     _cap_name = "max_passes"
 
-    def __init__(
-        self,
-        block: int | None = None,
-        oversampling: int = 15,
-        max_columns: int | None = None,
-        max_passes: int = MAX_PASSES,
-    ):
-        self.block = block
-        self.oversampling = oversampling
-        self.max_columns = max_columns
-        self.max_passes = max_passes
+    block: int | None = None
+    oversampling: int = 15
+    max_columns: int | None = None
+    max_passes: int = MAX_PASSES
 
     def solve(
         self,
@@ -138,6 +132,53 @@ class BlockKrylov(Solver):
         return ritz.pairs(watch)
 
 
+@dataclass(eq=False, repr=False)
+class Randomized(Solver):
+    """Block Krylov iteration that stops after a fixed number of products.
+
+    scikit-learn's name and parameter for randomized subspace iteration (Halko, Martinsson &
+    Tropp 2011). From the same products a Krylov basis gives smaller residuals (Musco & Musco
+    2015). The pairs are those of the largest eigenvalues, not of the largest moduli.
+
+    Parameters
+    ----------
+    iterated_power : int or "auto"
+        Products less two; "auto" is 7 for few components and 4 otherwise.
+    oversampling : int
+        Vectors carried beyond those asked for.
+    max_passes : int or None
+        Products in all; None for no other limit.
+    """
+
+    ends_by_passes = True
+    _cap_name = "max_passes"
+
+    iterated_power: int | str = "auto"
+    oversampling: int = 10
+    max_passes: int | None = None
+
+    def solve(
+        self,
+        operator: SymmetricOperator,
+        n_components: int,
+        rng: np.random.Generator,
+        tol: float = 0.0,
+        report: Report = silent,
+    ) -> Eigenpairs:
+        """One search, without a draft: so few products would not pay for one."""
+        power = self.iterated_power
+        if isinstance(power, str):
+            power = 7 if n_components < 0.1 * operator.shape[0] else 4
+        passes = min(power + 2, self.max_passes or power + 2)
+        n, block = operator.shape[0], n_components + self.oversampling
+        if 4 * block >= n:
+            return Dense().solve(operator, n_components, rng, tol, report)
+        sizes = Sizes(block, block, min((BASIS_BLOCKS + 1) * block, n - block))
+        # All passes are for the basis: its residuals need no product of their own.
+        watch = Watch(n_components, passes + 1, max(tol, FULL_FLOOR), report)
+        return krylov(operator, 0, operator.start(block, rng), sizes, watch.tol, watch).pairs(watch)
+
+
 @dataclass(frozen=True)
 class Sizes:
     """Vectors a product, Ritz vectors carried along, and columns of the basis at most."""
@@ -147,14 +188,14 @@ class Sizes:
     columns: int
 
     @property
-    def kept(self) -> int:
+    def start(self) -> int:
         """Ritz vectors that corrections start from: only those carried where memory is short."""
         return max(self.carried, self.columns // 4)
 
 
 @dataclass(frozen=True)
 class Ritz:
-    """Ritz pairs, those that are wanted and a few more, and their residual vectors.
+    """Ritz pairs, the wanted ones and a few more, and their residual vectors.
 
     Attributes
     ----------
@@ -163,9 +204,9 @@ class Ritz:
     R : array of shape (n, k)
         ``A U - U L``.
     further : tuple of arrays of shape (n, z)
-        The next Ritz vectors Z and A Z: no result, but corrections converge faster beside them.
+        The next Ritz vectors Z and A Z: not results, but corrections converge faster with them.
     doubt : float
-        About how far a column of R is from the truth, where a part of A U is the draft's.
+        Estimated error of a column of R, where a part of A U is the draft's.
     """
 
     values: np.ndarray
@@ -173,11 +214,6 @@ class Ritz:
     R: np.ndarray
     further: tuple
     doubt: float = 0.0
-
-    def largest(self, r: int, caution: float) -> float:
-        """Largest of r residuals plus `caution` times the doubt, as a share of the first value."""
-        worst = float(np.max(column_norms(self.R[:, :r])))
-        return (worst + caution * self.doubt) / top(self.values)
 
     def pairs(self, watch) -> Eigenpairs:
         """The pairs that were asked for."""
@@ -195,7 +231,7 @@ class Ritz:
 
 
 class Watch:
-    """Counts passes, reports each, and remembers that somebody asked to stop."""
+    """Counts passes, reports each, and remembers a request to stop."""
 
     def __init__(self, wanted, max_passes, tol, report):
         self.wanted, self.max_passes, self.tol, self.report = wanted, max_passes, tol, report
@@ -205,7 +241,7 @@ class Watch:
         self.least = 0.0
 
     def __call__(self, values, residuals) -> float:
-        """Note a pass; the largest wanted residual as a share of the largest eigenvalue."""
+        """Count a pass; return the largest wanted residual over the largest eigenvalue."""
         self.n_passes += 1
         self.least = min(self.least, float(values[-1]))
         residual = float(np.max(residuals[: self.wanted])) / top(values)
@@ -214,27 +250,27 @@ class Watch:
         return residual
 
     def see(self, A, level, values, RR, refined=False) -> None:
-        """Note what the products with a basis say about A, the operator or a draft of it."""
+        """Record products with a basis; A is the operator or a draft of it."""
         self._seen[-level, refined] = Evidence(values, RR, A.square(), level=level)
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """What was noted last of each precision, whole bases before the few vectors refined."""
+        """The last record of each precision, of full bases before those of refined vectors."""
         return tuple(self._seen[key] for key in sorted(self._seen))
 
     @property
     def spent(self) -> bool:
-        """Whether no pass is left, not even for the residuals in full precision."""
+        """True if no pass is left, not even for the residuals in full precision."""
         return self.n_passes >= self.max_passes
 
     @property
     def over(self) -> bool:
-        """Whether to finish with what there is. One pass is left for the true residuals."""
+        """True if it is time to finish. One pass is left for the true residuals."""
         return self.stopped or self.n_passes >= self.max_passes - 1
 
 
 def top(values) -> float:
-    """The largest modulus of some eigenvalues, never zero."""
+    """The largest modulus of the eigenvalues, never zero."""
     return max(float(np.max(np.abs(values))), np.finfo(float).tiny)
 
 
@@ -250,10 +286,10 @@ def search(A, level, tol, sizes, rng, watch) -> Ritz:
 def krylov(A, level, V, sizes, goal, watch) -> Ritz:
     """Ritz pairs of A, as many as are carried, whose wanted residuals are below `goal`.
 
-    Where the spectrum is flat, small residuals come before the leading pairs are met, so the
-    values must have come to rest as well.
+    Where the spectrum is flat, residuals may be small before the leading pairs are found, so the
+    values must also have stopped changing.
     """
-    b, before, whole = V.shape[1], np.zeros(0), True
+    b, before, restarted = V.shape[1], np.zeros(0), False
     Q = tall(V, sizes.columns)
     T = np.zeros((sizes.columns, sizes.columns))
     Q[:, :b], _ = orthonormal(V)
@@ -263,7 +299,7 @@ def krylov(A, level, V, sizes, goal, watch) -> Ritz:
         V, C, B = orthonormal_against(A @ Q[:, new], Q[:, :q])
         T[:q, new], T[new, :q] = C, C.T
         values, Y = small_eigh(T[:q, :q])
-        # What leaves the basis does so through the last block alone.
+        # Only products with the last block leave the basis.
         residual = watch(values, column_norms(B @ Y[new]))
         leading = values[: watch.wanted]
         same = before.size == leading.size
@@ -273,16 +309,18 @@ def krylov(A, level, V, sizes, goal, watch) -> Ritz:
             outside = B @ Y[new]
             if level < 2:
                 watch.see(A, level, values, self_product(outside))
-            elif whole:
+            elif not restarted:
                 watch.see(A, level, *unrounded(A, Q[:, :q], T[:q, :q], B))
-            return ritz_pairs(Q[:, :q], values, Y, times(V, outside[:, : sizes.kept]), sizes, watch)
+            return ritz_pairs(
+                Q[:, :q], values, Y, times(V, outside[:, : sizes.start]), sizes, watch
+            )
         if q + b > sizes.columns:
             # Restart from the leading Ritz vectors, on which T is diagonal.
-            kept, whole = min(sizes.carried, q), False
-            Q[:, :kept] = times(Q[:, :q], Y[:, :kept])
+            p, restarted = min(sizes.carried, q), True
+            Q[:, :p] = times(Q[:, :q], Y[:, :p])
             T[...] = 0.0
-            T[np.arange(kept), np.arange(kept)] = values[:kept]
-            q = kept
+            T[np.arange(p), np.arange(p)] = values[:p]
+            q = p
         Q[:, q : q + b] = V
         q += b
 
@@ -304,11 +342,11 @@ def unrounded(A, Q, T, B) -> tuple:
 def ritz_pairs(P, values, Y, left, sizes, watch, doubt=0.0) -> Ritz:
     """The pairs asked for with a few to spare, and further ones, from a basis P.
 
-    `left` (n, kept) is what A times the leading Ritz vectors P Y has outside the basis.
+    `left` (n, q) is what A times the q leading Ritz vectors P Y has outside the basis.
     """
-    k, kept = min(sizes.carried, watch.wanted + FULL_SPARE), left.shape[1]
-    Z = times(P, Y[:, k:kept])
-    further = Z, Z * on_device_of(values[k:kept], Z) + left[:, k:]
+    k, q = min(sizes.carried, watch.wanted + FULL_SPARE), left.shape[1]
+    Z = times(P, Y[:, k:q])
+    further = Z, Z * on_device_of(values[k:q], Z) + left[:, k:]
     return Ritz(values[:k], times(P, Y[:, :k]), left[:, :k], further, doubt)
 
 
@@ -323,31 +361,24 @@ def with_rounding(operator, ritz, rng, watch) -> Eigenpairs:
     r, U, values = watch.wanted, ritz.vectors, ritz.values
     index, weights = rounding_rows(U[:, :r], rng)
     product = to_numpy(operator.rows_times(index, U))
-    some = to_numpy(U[index])
-    change = product - some * values - to_numpy(ritz.R[index])
-    shift = weights @ (some * change) / (weights @ some**2)
+    rows = to_numpy(U[index])
+    change = product - rows * values - to_numpy(ritz.R[index])
+    shift = weights @ (rows * change) / (weights @ rows**2)
     trust = np.where(weights > 1, ROUNDING_FACTOR**2, 1.0)
     residuals = column_norms(ritz.R) + np.sqrt((trust * weights) @ change**2)
     converged = bool(np.max(residuals[:r]) <= watch.tol * top(values))
-    spread = np.sqrt((weights * (weights - 1)) @ (some * (change - some * shift)) ** 2)
+    spread = np.sqrt((weights * (weights - 1)) @ (rows * (change - rows * shift)) ** 2)
     # R'R is at most k times the diagonal of it. The further pairs need not be in order.
     order = np.argsort(-(values + shift), kind="stable")
     RR = np.diag(len(values) * residuals[order] ** 2)
     seen = Evidence((values + shift)[order], RR, doubt=SHIFT_FACTOR * float(np.max(spread)))
-    found, evidence = (values + shift)[:r], (*watch.evidence, seen)
-    return Eigenpairs(
-        found,
-        U[:, :r],
-        residuals[:r],
-        converged,
-        watch.n_passes,
-        watch.least,
-        evidence=evidence,
-    )
+    pairs = replace(ritz, values=values + shift).pairs(watch)
+    evidence = (*watch.evidence, seen)
+    return replace(pairs, residuals=residuals[:r], converged=converged, evidence=evidence)
 
 
 def rounding_rows(U, rng):
-    """Rows on which rounding is measured, (k,), and how many rows each stands for."""
+    """Rows on which rounding is measured, (k,), and how many rows each represents."""
     n, size = U.shape[0], to_numpy(array_namespace(U).max(abs(U), axis=1))
     if n <= LARGEST_ROWS + ROUNDING_ROWS:
         return np.arange(n), np.ones(n)
@@ -368,11 +399,11 @@ def refine(A, level, ritz, goal, sizes, rng, watch, caution=1.0) -> Ritz:
     """
     further, r, draft = ritz.further, watch.wanted, A.draft or A
     rounding = previous = np.inf
-    # It may have stopped before the basis was as wide as the result.
+    # The search may have stopped before it had r vectors.
     U = padded(ritz.vectors, r, rng)
     for _ in range(MAX_CORRECTIONS):
         if rounding == np.inf:
-            # The draft knows U to fewer digits than rounding leaves.
+            # U has fewer digits than its rounded form keeps.
             U = A.vectors(U, rounded=True)
             AU, k = A @ U, ritz.R.shape[1]
             # How far the draft is from A on its own Ritz vectors.
@@ -390,10 +421,12 @@ def refine(A, level, ritz, goal, sizes, rng, watch, caution=1.0) -> Ritz:
         if stuck:
             draft, rounding, further = A, 0.0, (U[:, :0], U[:, :0])
         previous = residual
-        found = corrected(draft, U, values, R, further, rounding, goal, sizes, watch)
-        if found.largest(r, caution) <= goal or watch.over:
-            return found
-        U, further = found.vectors, found.further
+        better = corrected(draft, U, values, R, further, rounding, goal, sizes, watch)
+        # Largest wanted residual plus `caution` times its uncertainty.
+        largest = float(np.max(column_norms(better.R[:, :r]))) + caution * better.doubt
+        if largest <= goal * top(better.values) or watch.over:
+            return better
+        U, further = better.vectors, better.further
     return Ritz(values, U, R, further)
 
 
@@ -407,13 +440,13 @@ def corrected(draft, U, values, R, further, rounding, goal, sizes, watch) -> Rit
     (n, k), r = U.shape, watch.wanted
     P, T, outside = joined(U, values, R, further)
     q, b = P.shape[1], min(sizes.block, k)
-    # The last block, too, must find room orthogonal to all the others, and products are kept
-    # beside the basis.
+    # The last block, too, needs room orthogonal to all others, and products are stored beside the
+    # basis.
     depth = max(1, min((sizes.columns - q) // b, (n - q) // b) - 1)
-    # Room for the columns to come.
-    more, narrow = q + depth * b, (P, outside, T)
-    P, outside, T = tall(P, more), tall(P, more), np.zeros((more, more))
-    P[:, :q], outside[:, :q], T[:q, :q] = narrow
+    # Memory for the columns to come.
+    columns, first = q + depth * b, (P, outside, T)
+    P, outside, T = tall(P, columns), tall(P, columns), np.zeros((columns, columns))
+    P[:, :q], outside[:, :q], T[:q, :q] = first
     left = outside[:, :b]
     for _ in range(depth):
         old, new, q = slice(0, q), slice(q, q + b), q + b
@@ -424,15 +457,15 @@ def corrected(draft, U, values, R, further, rounding, goal, sizes, watch) -> Rit
         # P'A P is T, so that what A P has outside the span of P follows.
         outside[:, old] -= times(V, T[new, old])
         outside[:, new] -= times(P[:, :q], inner(P[:, :q], outside[:, new]))
-        found, Y = small_eigh(T[:q, :q])
+        values, Y = small_eigh(T[:q, :q])
         left = times(outside[:, :q], Y[:, :b])
         residuals = column_norms(left[:, :r])
-        doubt = rounding * top(found) * float(np.max(column_norms(Y[k:, :r])))
-        residual = watch(found, residuals + doubt)
+        doubt = rounding * top(values) * float(np.max(column_norms(Y[k:, :r])))
+        residual = watch(values, residuals + doubt)
         if residual <= goal or watch.over or np.max(residuals) < doubt:
             break
-    left = times(outside[:, :q], Y[:, : sizes.kept])
-    return ritz_pairs(P[:, :q], found, Y, left, sizes, watch, doubt)
+    left = times(outside[:, :q], Y[:, : sizes.start])
+    return ritz_pairs(P[:, :q], values, Y, left, sizes, watch, doubt)
 
 
 def joined(U, values, R, further):
@@ -451,6 +484,6 @@ def joined(U, values, R, further):
     T[k:, :k] = T[:k, k:].T
     T[k:, k:] = (T[k:, k:] + T[k:, k:].T) / 2
     AP = xp.concat([U * on_device_of(values, U) + R, AZ], axis=1)
-    # Of A Z along U only what A U says.
+    # The part of A Z along U is taken from A U.
     outside = AP - times(P, inner(P, AP))
     return P, T, outside

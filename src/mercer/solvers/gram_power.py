@@ -18,6 +18,7 @@ Reference: Shi, Guo, Xue (2009), Efficient kernel principal component analysis a
 large-scale data set, Journal of Software 20(8).
 """
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -31,11 +32,12 @@ from ..operators.base import padded
 from ._linalg import column_norms, inner, qr, rayleigh_ritz, small_eigh, times
 from .base import FULL_FLOOR, Eigenpairs, PassState, Report, Solver, ritz_evidence, silent
 
-FETCH = 128  # rows fetched at once where they are used one at a time
+FETCH = 128  # rows read at once where they are used one at a time
 MOST_PRODUCTS = 100  # a spectrum that needs more is one for block Krylov
 TINY = np.finfo(float).tiny
 
 
+@dataclass(eq=False, repr=False)
 class GramPower(Solver):
     """Leading eigenpairs from one pass over the rows, and a product for the residuals.
 
@@ -44,7 +46,7 @@ class GramPower(Solver):
     centering, which rows need first, as much. Rows are in single precision where the operator
     has a draft. Memory: 3 (r + oversampling) n + 3 block n.
     Choose it when the spectrum decays and two readings of the kernel are all one can afford:
-    on USPS digits it is 10^-7 from the best reconstruction. Flat spectra want `BlockKrylov`.
+    on USPS digits it is 10^-7 from the best reconstruction. For flat spectra use `BlockKrylov`.
 
     Parameters
     ----------
@@ -56,8 +58,8 @@ class GramPower(Solver):
     oversampling : int, default=10
         Vectors carried beyond those asked for, with blocks.
     n_passes : int, default=1
-        Passes over the rows. Where a tolerance is asked for and not met by them, products
-        follow until it is (orthogonal iteration), at most a hundred.
+        Passes over the rows. If they do not reach the tolerance asked for, at most a hundred
+        products follow until it is reached (orthogonal iteration).
     form : {"ipca", "svd"}
         The block update. "svd" costs less for large blocks and is a little less accurate.
     rotate : bool, default=True
@@ -72,23 +74,13 @@ class GramPower(Solver):
     keeps_tiles, ends_by_passes = False, True
     _cap_name = "max_passes"
 
-    def __init__(
-        self,
-        block: int = 128,
-        amnesic: Any = None,
-        oversampling: int = 10,
-        n_passes: int = 1,
-        form: str = "ipca",
-        rotate: bool = True,
-        max_passes: int | None = None,
-    ):
-        self.block = block
-        self.amnesic = amnesic
-        self.oversampling = oversampling
-        self.n_passes = n_passes
-        self.form = form
-        self.rotate = rotate
-        self.max_passes = max_passes
+    block: int = 128
+    amnesic: Any = None
+    oversampling: int = 10
+    n_passes: int = 1
+    form: str = "ipca"
+    rotate: bool = True
+    max_passes: int | None = None
 
     def solve(
         self,
@@ -139,7 +131,7 @@ class GramPower(Solver):
             before = values
             U, L = self._pass(operator, U, L, step * n, r, rng.permutation(n))
             values = np.sqrt(n * L[:r])
-            # The product comes after the last pass: until then the change of the values is known.
+            # Residuals follow after the last pass: until then the change of the values is reported.
             change = np.abs(values - before).max() / max(values.max(), TINY) if step else 1.0
             if report(PassState(step + 1, values.copy(), float(change), tol)):
                 break
@@ -155,17 +147,17 @@ class GramPower(Solver):
         share = float(residuals.max()) / max(float(values[0]), TINY)
         ritz, Q, AQ = rayleigh_ritz(U, AU)
         seen = ritz_evidence(ritz, Q, AQ, operator.square())
-        found = {"converged": share <= max(tol, FULL_FLOOR), "evidence": (seen,)}
-        return Eigenpairs(values, U, residuals, n_passes=done + 1, ritz=False, **found)
+        converged = share <= max(tol, FULL_FLOOR)
+        return Eigenpairs(values, U, residuals, converged, done + 1, ritz=False, evidence=(seen,))
 
     def _pass(self, operator, U, L, seen, r, order):
         n, amnesic, progress = operator.shape[0], self.amnesic or 0.0, operator.progress()
-        start, known = progress.header.get("rows", 0), progress.arrays
+        start = progress.header.get("rows", 0)
         if start:
-            U, L = operator.vectors(known[0]), known[1]
-            # Rows tell the operator their means, which its products need to be the same.
+            U, L = operator.vectors(progress.arrays[0]), progress.arrays[1]
+            # Reading rows sets the operator's row means, which its products need.
             read_rows(operator.draft or operator, order[:1])
-        # A pass is not the last word on the vectors: single-precision rows will do for it.
+        # Rayleigh-Ritz corrects the vectors after the pass: rows in single precision suffice.
         operator = operator.draft or operator
         if self.block == 1:
             U, L = sequential_pass(operator, to_numpy(U), L, seen, r, amnesic)
@@ -185,16 +177,16 @@ def ipca_update(U, L, K, g, q):
     """Best q pairs of (1 - g) U L U' + (g / b) K'K, given K (b, n) and orthonormal U (n, k).
 
     The part of K outside U is decomposed through its b x b Gram matrix. That squares its
-    condition number, but only its own: what U holds is no part of it.
+    condition number, but not that of the part in U.
     """
     b, k = len(K), U.shape[1]
     C, E = split(K, U)
     w, P = small_eigh(np.asarray(to_numpy(self_product(E.T)), dtype=np.float64))
-    # The Gram matrix of E knows singular values to sqrt(eps) of the largest; rounding of K
-    # leaves eps of its norm in E.
+    # The Gram matrix of E gives singular values to sqrt(eps) of the largest; rounding of K adds
+    # eps of its norm to E.
     eps = 10 * np.finfo(dtype_name(E.dtype)).eps
-    kept = w > max(eps * w[0], eps**2 * float((K * K).sum()), TINY)
-    s, P = np.sqrt(w[kept]), P[:, kept]
+    above = w > max(eps * w[0], eps**2 * float((K * K).sum()), TINY)
+    s, P = np.sqrt(w[above]), P[:, above]
     core = np.zeros((k + b, k + len(s)))
     core[:k, :k] = np.diag(np.sqrt((1 - g) * L))
     core[k:, :k] = np.sqrt(g / b) * C

@@ -1,13 +1,13 @@
-"""The solvers that scikit-learn names, on operators: LAPACK, ARPACK, randomized and LOBPCG."""
+"""LAPACK on the matrix of an operator, and ARPACK on its products."""
 
-import warnings
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dgemm, dsymm, dsymv
-from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh, lobpcg
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.linalg import cholesky, leading_eigh, self_product
@@ -15,12 +15,11 @@ from ..operators import SymmetricOperator
 from ._linalg import (
     LEAST_KEPT,
     column_norms,
-    inner,
+    largest_of,
     orthonormal_against,
     qr,
     rayleigh_ritz,
     small_eigh,
-    times,
 )
 from .base import (
     FULL_FLOOR,
@@ -31,31 +30,29 @@ from .base import (
     Report,
     Solver,
     reported,
-    ritz_evidence,
     silent,
 )
 
-# Components whose residuals are measured, as a share of all: one product, which takes 5 % of the
-# time of LAPACK for a fifth of them. Of more, LAPACK's own bound is stated.
+# Residuals are measured for up to one in FEW of all components, by one product, which takes 5 % of
+# LAPACK's time for a fifth of them. For more, LAPACK's own bound is stated.
 FEW = 16
-# Products of LOBPCG beside its steps: of the norm, the start, the end, and for the residuals.
-EXTRA = 5
-# Steps of Lanczos beside what ARPACK has found, eight of which found all of 69 misses, and the
-# share of the largest eigenvalue by which they must exceed the last value found.
+# Lanczos steps that search for eigenvalues ARPACK has missed (eight found all of 69 misses), and
+# the share of the largest eigenvalue by which they must exceed the last value found.
 PROBES, MISSED = 8, 1e-10
-# Products, over the vectors that ARPACK keeps, from which on eigenvalues are too near to each other
-# for so few steps: one more component is searched for, which takes about as long as all did.
+# If products exceed this multiple of ARPACK's vectors, eigenvalues are too close for these steps:
+# one more component is searched for, which takes about as long as all others did.
 SLOW = 5
-# Before them a block of some vectors more than components, where scikit-learn takes longer all the
-# same: of so many rows, for many components or for any number.
+# Before them a block of SPARE vectors more than components, from MANY_ROWS rows on for MANY
+# components, and from ROWS on for any number: scikit-learn still takes longer there.
 SPARE, MANY, MANY_ROWS, ROWS = 16, 10, 800, 1500
-# Restarts after which the pairs that ARPACK has are taken out and it begins anew.
+# Restarts after which converged pairs are removed from the matrix and ARPACK starts again.
 RESTARTS = 300
-# Residual, as a share of its eigenvalue, to which a pair is found where no larger one is given: a
-# fifth fewer products than to rounding, and the error of the eigenvalue is the square of it.
+# Least residual to reach, as a share of its eigenvalue: a fifth fewer products than to rounding,
+# and the error of the eigenvalue is its square.
 CLOSE = 1e-12
 
 
+@dataclass(eq=False, repr=False)
 class Dense(Solver):
     """Form the matrix and decompose it by LAPACK: n^2 memory, n^3 time, all components at once.
 
@@ -65,12 +62,11 @@ class Dense(Solver):
     Parameters
     ----------
     subset : bool or None
-        Whether LAPACK looks for the wanted components alone, which needs less memory, and from a
-        fourth of them on is slower than to find all; None for whichever is faster.
+        True to find the wanted components only, which needs less memory, but is slower than finding
+        all from a fourth of them on; None for whichever is faster.
     """
 
-    def __init__(self, subset: bool | None = None):
-        self.subset = subset
+    subset: bool | None = None
 
     def solve(
         self,
@@ -92,19 +88,16 @@ class Dense(Solver):
             least, definite = float(values[-1]), False
         else:
             if not np.isfinite(A.sum()) and not np.isfinite(A).all():
-                # LAPACK does not end on them.
+                # LAPACK would not return.
                 raise ValueError(
                     "The matrix to decompose holds values that are not finite. Scale the data or "
                     "change the kernel's parameters."
                 )
-            # By columns, as LAPACK reads it: it works on the lower triangle, leaves the upper one.
+            # By columns, as LAPACK reads it: it overwrites the lower triangle only.
             A, diagonal = A.T, A.diagonal().copy()
             every = r >= n - 1 or (finds_all(n, r) if self.subset is None else not self.subset)
-            # One more than is wanted: how large the next is.
+            # One more than is wanted, to know how large the next one is.
             values, U = leading_eigh(A, n if every else r + 1)
-            if values.size < r:
-                # LAPACK's choice for a few pairs loses some where all are equal to rounding.
-                values, U = leading_eigh(operator.to_dense().T, n)
             least, U = float(values[-1]), U[:, :r]
             # LAPACK's own bound on the residuals, a modest multiple of n eps |A|.
             residuals = np.full(r, n * np.finfo(float).eps * np.max(np.abs(values)))
@@ -114,30 +107,27 @@ class Dense(Solver):
                     residuals = column_norms(dsymm(1.0, A, U) - U * values[:r])
                 if not definite:
                     least = min(least, negative_bound(A, values[0]))
-        found: dict = {"least": least, "searched": not definite, "converged": True}
-        found["evidence"] = (lapack_evidence(values[: r + 1], n),)
-        return reported(report, tol, values[:r], U, residuals, 1, **found)
-
-
-def lapack_evidence(values, n: int) -> Evidence:
-    """What LAPACK says: each value is that of its number, to n eps |A|."""
-    rounding = n * np.finfo(float).eps * float(np.max(np.abs(values), initial=0.0))
-    return Evidence(values, rest=float(values[-1]), doubt=rounding)
+        # Each value is that of its number, to n eps |A|.
+        values = values[: r + 1]
+        doubt = n * np.finfo(float).eps * float(np.max(np.abs(values), initial=0.0))
+        seen = (Evidence(values, rest=float(values[-1]), doubt=doubt),)
+        pairs = Eigenpairs(values[:r], U, residuals, least=least, searched=not definite)
+        return replace(reported(pairs, report, tol), converged=True, evidence=seen)
 
 
 def finds_all(n: int, r: int) -> bool:
-    """Whether to find all of n eigenpairs is faster than to look for r.
+    """True if finding all n eigenpairs is faster than finding r of them.
 
     LAPACK finds all by divide and conquer, and some one after the other: 500 of 1,000 take 325 ms,
-    all of them 152. The two meet at an eighth of 200 rows and at a fourth of 1,500.
+    all of them 152. Both take the same time at an eighth of 200 and at a fourth of 1,500.
     """
     return r > n * min(0.25, 0.1 + n / 8000)
 
 
 def negative_bound(A, top: float) -> float:
-    """Below zero if A has an eigenvalue below a share of the largest, else 0.
+    """A negative number if A has an eigenvalue below minus a share of the largest, else 0.
 
-    Whether A + shift has a Cholesky factor: of A, which is overwritten, the upper triangle is read.
+    Tests whether A + shift has a Cholesky factor. Reads the upper triangle of A, and overwrites A.
     """
     shift = NEGATIVE_SHARE["d"] * max(top, 0.0)
     A[np.diag_indices_from(A)] += shift
@@ -148,6 +138,7 @@ def negative_bound(A, top: float) -> float:
     return 0.0
 
 
+@dataclass(eq=False, repr=False)
 class Arpack(Solver):
     """Implicitly restarted Lanczos (ARPACK), one vector at a time.
 
@@ -160,21 +151,16 @@ class Arpack(Solver):
     max_iter : int or None
         Restarts; None for ARPACK's own choice.
     form : bool or None
-        Whether to form the matrix. None leaves it to the plan, which does where the budget
-        allows it.
+        Whether to form the matrix. None: the plan decides, and forms it if the budget allows.
     to_rounding : bool
-        Go on to near rounding whatever the tolerance: eigenvalues that are near each other come
-        apart there.
+        Iterate to near rounding whatever the tolerance: that separates close eigenvalues.
     """
 
     _cap_name = "max_iter"
 
-    def __init__(
-        self, max_iter: int | None = None, form: bool | None = None, to_rounding: bool = False
-    ):
-        self.max_iter = max_iter
-        self.form = form
-        self.to_rounding = to_rounding
+    max_iter: int | None = None
+    form: bool | None = None
+    to_rounding: bool = False
 
     def solve(
         self,
@@ -211,66 +197,66 @@ class Arpack(Solver):
         values, U = self._search(counted, np.zeros(0), np.zeros((n, 0)), r, rng, goal)
         total = float(matrix.diagonal().sum()) if formed else 0.0
         square = float(np.vdot(matrix.T, matrix.T)) if formed else operator.square()
-        # A block beside them can prove that none is missed; of few it would take as long as they.
-        worth = formed and n >= (MANY_ROWS if r >= MANY else ROWS)
+        # A block beside them can show that none is missed; for few rows it takes as long as they.
+        by_block = formed and n >= (MANY_ROWS if r >= MANY else ROWS)
         for _ in range(r + 2):
-            Q, AQ, proven, top = U, block(U), False, float(np.max(np.abs(values), initial=0.0))
+            Q, AQ, complete, top = U, block(U), False, float(np.max(np.abs(values), initial=0.0))
             least, AU = np.min(values, initial=top), AQ
-            if worth and values.size == r:
+            if by_block and values.size == r:
                 Q, AQ = widened(block, Q, AQ, r + SPARE, 3, rng)
                 seen = basis_evidence(Q, AQ, square)
-                proven = bool(seen.rests(n, total, operator.definite)[r - 1 :].min() < least)
-            if not proven:
+                complete = leaves_less(seen, n, total, operator.definite, least)
+            if not complete:
                 Q, AQ = widened(lambda V: counted(V[:, 0])[:, None], Q, AQ, 1, PROBES, rng)
                 seen = basis_evidence(Q, AQ, square)
             # A matrix of low rank has fewer than r that ARPACK finds.
             beyond = least + max(goal, MISSED) * top
-            more = int(np.sum(seen.values > beyond) - np.sum(values > beyond))
-            missed = r - values.size + max(more, 0)
-            slow = count > SLOW * lanczos_size(n, r) and not proven
+            larger = int(np.sum(seen.values > beyond) - np.sum(values > beyond))
+            missed = r - values.size + max(larger, 0)
+            slow = count > SLOW * lanczos_size(n, r) and not complete
             if not missed and not slow:
                 break
-            new, more = self._search(counted, values, U, missed or 1, rng, goal)
-            if not missed and not np.max(new, initial=-np.inf) > beyond:
+            new_values, V = self._search(counted, values, U, missed or 1, rng, goal)
+            if not missed and not np.max(new_values, initial=-np.inf) > beyond:
                 break
-            # Of few rows the first are all there are, and what was found twice has no factor.
-            V, _ = qr(np.column_stack([Q, more])[:, :n])
+            # Of few rows the first n columns span everything; pairs found twice are dependent.
+            V, _ = qr(np.column_stack([Q, V])[:, :n])
             values, U, AU = rayleigh_ritz(V, block(V))
-            # Those that are not yet found are searched for beside these.
+            # Those that have not converged yet are searched for beside these.
             near = column_norms(AU - U * values) <= max(goal, FULL_FLOOR) * top
-            found = np.flatnonzero(near)[:r]
-            values, U = values[found], U[:, found]
+            index = np.flatnonzero(near)[:r]
+            values, U, AU = values[index], U[:, index], AU[:, index]
         if values.size < r:
             raise NoConvergence(f"ARPACK found {values.size} of {r} components. Use 'krylov'.")
         residuals = column_norms(AU - U * values)
         searched = formed and not operator.definite
         least = negative_bound(matrix, values[0]) if searched else None
-        known = {"least": least, "searched": searched, "evidence": (seen,)}
-        return reported(report, tol, values, U, residuals, count + 1, **known)
+        pairs = Eigenpairs(values, U, residuals, n_passes=count + 1, least=least, searched=searched)
+        return replace(reported(pairs, report, tol), evidence=(seen,))
 
     def _search(self, product, values, U, k: int, rng, goal: float):
-        """Up to k leading pairs beside the known ones, which are moved below all others."""
+        """Up to k leading pairs beside `values` and U, which are moved below all others."""
         n, restarts = U.shape[0], self.max_iter or RESTARTS
-        away, start = 2 * np.max(np.abs(values), initial=0.0), rng.uniform(-1, 1, n)
-        rest = (lambda v: product(v) - away * (U @ (U.T @ v))) if values.size else product
+        shift, start = 2 * np.max(np.abs(values), initial=0.0), rng.uniform(-1, 1, n)
+        rest = (lambda v: product(v) - shift * (U @ (U.T @ v))) if values.size else product
         A = LinearOperator((n, n), rest, dtype=float)
         A.matvec = rest  # without a check of each product, which takes as long as a small one
         try:
-            more, V = eigsh(
+            new_values, V = eigsh(
                 A, k, which="LA", tol=goal, maxiter=restarts, v0=start, ncv=lanczos_size(n, k)
             )
         except ArpackNoConvergence as error:
-            more, V = error.eigenvalues, error.eigenvectors
-            # A new start finds copies of these sooner.
-            if self.max_iter or not more.size + values.size:
+            new_values, V = error.eigenvalues, error.eigenvectors
+            # A new start finds copies of these in fewer products.
+            if self.max_iter or not new_values.size + values.size:
                 raise NoConvergence(
-                    f"ARPACK found {more.size} of {k} components within max_iter={restarts}. "
-                    "Raise max_iter or tol, or use eigen_solver='krylov'."
+                    f"ARPACK found {new_values.size} of {k} components within "
+                    f"max_iter={restarts}. Raise max_iter or tol, or use eigen_solver='krylov'."
                 ) from error
         except ArpackError:
-            # The product with the start was zero: as far as it is known the matrix is.
+            # The product with the start was zero: the matrix is taken to be zero.
             return np.zeros(k), np.eye(n, k)
-        return more[::-1], V[:, ::-1]
+        return new_values[::-1], V[:, ::-1]
 
 
 def lanczos_size(n: int, k: int) -> int:
@@ -279,27 +265,38 @@ def lanczos_size(n: int, k: int) -> int:
 
 
 def widened(product, Q, AQ, width: int, steps: int, rng) -> tuple[np.ndarray, np.ndarray]:
-    """Some steps of block Lanczos orthogonal to Q, from a start of their own: Q and A Q with them.
+    """Q and A Q with a few steps of block Lanczos added, orthogonal to Q and from a new start.
 
-    One vector at a time meets the copies of a multiple eigenvalue through rounding alone. What `Q`
-    lacks is the largest there is beside it, and another start finds it.
+    Single-vector Lanczos finds one copy of a multiple eigenvalue, others only through rounding.
+    What `Q` lacks is the largest there is beside it, and another start finds it.
     """
     n, k = Q.shape
     size = k + min(n - k, width * steps)
-    wide, products = np.empty((n, size), order="F"), np.empty((n, size), order="F")
-    wide[:, :k], products[:, :k] = Q, AQ
+    basis, products = np.empty((n, size), order="F"), np.empty((n, size), order="F")
+    basis[:, :k], products[:, :k] = Q, AQ
     V = rng.uniform(-1, 1, (n, width))
     for first in range(k, size, width):
-        known, new = wide[:, :first], slice(first, min(first + width, size))
+        before, new = basis[:, :first], slice(first, min(first + width, size))
         V = V[:, : new.stop - new.start]
-        V = away_from(known, V, rng) if width == 1 else orthonormal_against(V, known)[0]
-        wide[:, new] = V
+        V = away_from(before, V, rng) if width == 1 else orthonormal_against(V, before)[0]
+        basis[:, new] = V
         products[:, new] = V = product(V)
-    return wide, products
+    return basis, products
+
+
+def leaves_less(seen: Evidence, n: int, total: float, definite: bool, least: float) -> bool:
+    """Whether all eigenvalues of a matrix that a basis leaves out are below `least`."""
+    values, total = seen.values, total - float(seen.values.sum())
+    square = seen.square - values @ values - 2 * np.trace(seen.RR)
+    largest = largest_of(max(n - values.size, 1), total, square)
+    return bool((min(largest, total) if definite else largest) < least)
 
 
 def away_from(Q, v, rng):
-    """The unit vector along v, (n, 1), orthogonal to Q; a random one where nothing of v is left."""
+    """The unit vector along v, (n, 1), orthogonal to Q; a random one where nothing of v is left.
+
+    `orthonormal_against` for one vector, in a tenth of the time.
+    """
     for _ in range(4):
         before, v = float(np.vdot(v, v)), v - Q @ (Q.T @ v)
         after = float(np.vdot(v, v))
@@ -311,127 +308,8 @@ def away_from(Q, v, rng):
 
 
 def basis_evidence(Q, AQ, square: float | None) -> Evidence:
-    """What the products A Q with an orthonormal Q say."""
+    """The record of products A Q with an orthonormal Q."""
     values, Y = small_eigh(Q.T @ AQ)
     AQ = AQ @ Y
     RR = self_product(AQ) - np.diag(values**2)
     return Evidence(values, RR + np.eye(len(RR)) * np.finfo(float).eps * np.max(values**2), square)
-
-
-class Randomized(Solver):
-    """Randomized subspace iteration (Halko, Martinsson & Tropp 2011).
-
-    A fixed number of power iterations and no stopping rule: the residuals say how far it
-    got. Ritz values are chosen by modulus, as scikit-learn does.
-
-    Parameters
-    ----------
-    iterated_power : int or "auto"
-        Power iterations; "auto" is 7 for few components and 4 otherwise.
-    oversampling : int
-    max_passes : int or None
-        Products in all, of which the last is for the residuals; None for no other limit.
-    """
-
-    ends_by_passes = True
-    _cap_name = "max_passes"
-
-    def __init__(
-        self,
-        iterated_power: int | str = "auto",
-        oversampling: int = 10,
-        max_passes: int | None = None,
-    ):
-        self.iterated_power = iterated_power
-        self.oversampling = oversampling
-        self.max_passes = max_passes
-
-    def solve(
-        self,
-        operator: SymmetricOperator,
-        n_components: int,
-        rng: np.random.Generator,
-        tol: float = 0.0,
-        report: Report = silent,
-    ) -> Eigenpairs:
-        """Orthonormalize after every product, then Rayleigh-Ritz."""
-        n = operator.shape[0]
-        auto = 7 if n_components < 0.1 * n else 4
-        passes = auto if isinstance(self.iterated_power, str) else self.iterated_power
-        passes = min(passes + 2, self.max_passes or passes + 2)
-        V = rng.standard_normal((n, min(n, n_components + self.oversampling)))
-        V, _ = qr(operator.vectors(V))
-        for _ in range(passes - 1):
-            V, _ = qr(operator @ V)
-        values, U, residuals, found = best_in_span(operator, V, n_components, by_modulus=True)
-        return reported(report, tol, values, U, residuals, passes, **found)
-
-
-class Lobpcg(Solver):
-    """Locally optimal block preconditioned conjugate gradients (Knyazev 2001), without any
-    preconditioner.
-
-    A block of three times the components, whatever the spectrum, where `BlockKrylov` keeps all
-    blocks: less memory, and more products.
-
-    Parameters
-    ----------
-    max_iter : int
-        Products in all. A few of them are for the start and the end, and what has fewer is
-        left to `Randomized`.
-    oversampling : int
-        Vectors carried beyond those asked for; the last ones converge last.
-    """
-
-    _cap_name = "max_iter"
-
-    def __init__(self, max_iter: int = 300, oversampling: int = 4):
-        self.max_iter = max_iter
-        self.oversampling = oversampling
-
-    def solve(
-        self,
-        operator: SymmetricOperator,
-        n_components: int,
-        rng: np.random.Generator,
-        tol: float = 0.0,
-        report: Report = silent,
-    ) -> Eigenpairs:
-        """SciPy's loop on products with the operator, then Rayleigh-Ritz."""
-        n, k = operator.shape[0], n_components + self.oversampling
-        if 5 * k > n:  # as SciPy does for blocks so wide
-            return Dense().solve(operator, n_components, rng, tol, report)
-        if self.max_iter <= EXTRA:
-            few = Randomized(self.max_iter, self.oversampling, self.max_iter)
-            return few.solve(operator, n_components, rng, tol, report)
-        count = 0
-
-        def product(V):
-            nonlocal count
-            count += 1
-            return to_numpy(operator @ operator.vectors(np.ascontiguousarray(V)))
-
-        A = LinearOperator(operator.shape, matvec=product, matmat=product, dtype=float)
-        start = rng.standard_normal((n, k))
-        goal = max(tol, FULL_FLOOR) * float(np.linalg.norm(product(start[:, :1]), 2))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the residuals say it
-            steps = self.max_iter - EXTRA
-            _, U = lobpcg(A, start, tol=goal / np.sqrt(n), maxiter=steps, largest=True)
-        V, _ = qr(operator.vectors(U))
-        values, U, residuals, found = best_in_span(operator, V, n_components)
-        return reported(report, tol, values, U, residuals, count + 1, **found)
-
-
-def best_in_span(operator, V, n_components: int, by_modulus: bool = False) -> tuple:
-    """Ritz values, vectors and residuals in the span of an orthonormal V, and what they show."""
-    AV = operator @ V
-    values, Q = small_eigh(inner(V, AV))
-    V, AV = times(V, Q), times(AV, Q)
-    seen = ritz_evidence(values, V, AV, operator.square())
-    kept = np.arange(n_components)
-    if by_modulus:
-        kept = np.sort(np.argsort(-np.abs(values), kind="stable")[:n_components])
-    residuals = np.sqrt(np.diag(seen.RR))[kept]
-    found = {"least": float(values[-1]), "evidence": (seen,)}
-    return values[kept], V[:, on_device_of(kept, V)], residuals, found

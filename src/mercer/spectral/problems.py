@@ -30,7 +30,15 @@ from ..bases.base import check_moments
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..compute.linalg import self_product
-from ..fitting.certificate import PROVEN_SHARE, Certificate, certify, leading, sines
+from ..fitting.certificate import (
+    NO_ROUNDING,
+    PROVEN_SHARE,
+    Certificate,
+    Rounding,
+    certify,
+    leading,
+    sines,
+)
 from ..fitting.functions import Sums, TrigonometricOf
 from ..fitting.moments import RowFunction
 from ..fitting.problems import EPS, FFT_ROUNDING, Problem, roundings_of
@@ -38,7 +46,6 @@ from ..kernels import Hollow
 from ..kernels.base import row_squares
 from ..operators import DenseOperator, NormalizedGram, ToeplitzCovariance
 from ..solvers import Eigenpairs
-from ..solvers.base import NO_ROUNDING, Rounding
 
 # Eigenvalues of S, whose largest is 1, that say nothing more about any cluster.
 ZERO = 1e-12
