@@ -28,6 +28,7 @@ from .fourier_grid import (
     LEAST_TOL,
     Frequencies,
     choose_frequencies,
+    density_at_zero,
     kernel_profile,
     predicted_size,
 )
@@ -459,7 +460,7 @@ def why_not(kernel, d: int) -> str:
         return f"A Fourier grid serves up to {MOST_COLUMNS} columns, and there are {d}."
     if kernel.gamma == 0:
         return f"{kernel!r} is constant, and a Fourier grid needs one that falls with the distance."
-    density = kernel.spectral_density(np.zeros(1), d)
+    density = density_at_zero(kernel, d)
     if density is None:
         return (
             f"{type(kernel).__name__} in {d} column{'s' * (d > 1)} has no known spectral density. "

@@ -25,6 +25,8 @@ from typing import Annotated
 
 import numpy as np
 
+from ..kernels.base import DifferenceKernel
+
 # Copies of the kernel that are summed one by one in each direction; the others by shells.
 NEAR_COPIES = 2
 # Shells summed one by one, then in intervals that grow by this factor, this often.
@@ -239,10 +241,15 @@ def check_count(kernel, extent, tol, count, most) -> None:
     )
 
 
+def density_at_zero(kernel, d: int):
+    """The kernel's largest spectral density in d columns, (1,), or None if it is not known."""
+    return kernel.spectral_density(np.zeros(1), d) if isinstance(kernel, DifferenceKernel) else None
+
+
 def predicted_size(kernel, extent, tol: float) -> float:
     """Frequencies that a grid would have, about; infinite where the kernel has no density."""
     d = len(extent)
-    density = kernel.spectral_density(np.zeros(1), d)
+    density = density_at_zero(kernel, d)
     if density is None or not np.isfinite(density).all():
         return np.inf
     return predicted_count(predicted_radius(kernel, d, tol), choose_spacing(kernel, extent, tol))

@@ -15,8 +15,15 @@ from scipy.stats import norm, qmc
 
 from ..compute import array_namespace, format_bytes, is_sparse, on_device_of
 from ..compute.arrays import Array, dtype_in, placement_of
-from ..kernels import Kernel
-from ..kernels.base import dense_rows, fits_single, row_squares, rows_of, wide_row_squares
+from ..kernels import Kernel, Polynomial
+from ..kernels.base import (
+    DifferenceKernel,
+    dense_rows,
+    fits_single,
+    row_squares,
+    rows_of,
+    wide_row_squares,
+)
 from .base import Basis, BasisRecipe, moment_bytes
 from .points import DRAFT_SPREAD
 
@@ -53,10 +60,8 @@ class RandomFeatures(BasisRecipe):
         if self.size < 2 or self.size != int(self.size):
             raise ValueError(f"RandomFeatures: size={self.size!r} must be a whole number above 1.")
         size, d = int(self.size), X.shape[1]
-        terms = kernel.sketch_terms()
-        if terms is not None:
-            degree, scale, constant = terms
-            sketch = TensorSketch.draw(degree, scale, constant, d, size, rng)
+        if isinstance(kernel, Polynomial):
+            sketch = TensorSketch.draw(kernel, d, size, rng)
             return FeatureBasis(kernel, sketch, engine, kernel.spread(X) <= DRAFT_SPREAD)
         if engine.device is None and FREQUENCY_BYTES * d * size > engine.memory:
             need = max(FREQUENCY_BYTES * d * size, moment_bytes(size, engine))
@@ -65,7 +70,9 @@ class RandomFeatures(BasisRecipe):
                 f"{d:,} columns while they are drawn. Ask for fewer, or use "
                 f"basis='landmarks'. Give at least {format_bytes(need)}, for example memory={need}."
             )
-        frequencies = kernel.frequencies(DRAWS[self.kind](size // 2, d, rng), rng)
+        frequencies = None
+        if isinstance(kernel, DifferenceKernel):
+            frequencies = kernel.frequencies(DRAWS[self.kind](size // 2, d, rng), rng)
         if frequencies is not None:
             # Rounding of an angle is that of its size.
             angle = float(kernel.gamma * wide_row_squares(X).max()) ** 0.5
@@ -139,7 +146,8 @@ class FeatureBasis(Basis):
         wide = array_namespace(X).float64 if not is_sparse(X) else np.float64
         X, Z = (rows_of(A, slice(None), wide) for A in (X, Z))
         D = self.engine.asarray(dense_rows(X - Z), dtype)
-        return self.kernel.of_differences(D) - self.features.beside(D).of_differences(D)
+        exact = self.kernel.of_differences(D)  # type: ignore[attr-defined]
+        return exact - self.features.beside(D).of_differences(D)
 
     def _row_floats(self) -> int:
         return self.features.scratch
@@ -227,11 +235,17 @@ class TensorSketch:
         self.scratch = 5 * size
 
     @classmethod
-    def draw(cls, degree, scale, constant, d, size, rng):
-        """Hashes and signs for d columns and the constant one."""
+    def draw(cls, kernel, d, size, rng):
+        """Hashes and signs for d columns and the constant one, for a `Polynomial` kernel."""
+        if not kernel.definite or kernel.degree < 1:
+            raise ValueError(
+                f"A tensor sketch needs a whole degree above 0 and coef0 >= 0, not "
+                f"degree={kernel.degree!r} and coef0={kernel.coef0!r}."
+            )
+        degree = int(kernel.degree)
         columns = rng.integers(size, size=(degree, d + 1))
         signs = rng.choice([-1.0, 1.0], size=(degree, d + 1))
-        return cls(columns, signs, np.sqrt(scale), np.sqrt(constant), size)
+        return cls(columns, signs, np.sqrt(kernel.gamma), np.sqrt(kernel.coef0), size)
 
     def beside(self, X):
         """The same map in the library, on the device and in the type of rows X."""

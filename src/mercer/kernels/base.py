@@ -6,6 +6,7 @@ A kernel is a recipe: parameters only. `resolve` puts numbers in place of ``None
 
 from abc import ABC, abstractmethod
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,20 +39,83 @@ EMBED_ROWS = 512
 TILE_ENTRIES, WIDTH_ENTRIES = 2**18, 2**22
 
 
+@dataclass(frozen=True)
+class Domain:
+    """The interval that all numbers of the rows must lie in.
+
+    Attributes
+    ----------
+    name : str
+        In messages: "non-negative".
+    low, high : float
+    """
+
+    name: str
+    low: float = -np.inf
+    high: float = np.inf
+
+    def __and__(self, other: "Domain") -> "Domain":
+        """The rows that lie in both."""
+        low, high = max(self.low, other.low), min(self.high, other.high)
+        narrower = (one for one in (self, other) if (one.low, one.high) == (low, high))
+        return next(narrower, Domain(f"{self.name} and {other.name}", low, high))
+
+    def check(self, X: Array, kernel: str) -> None:
+        """Raise ValueError if rows lie outside; `kernel` is named in the message."""
+        if self == ANY:
+            return
+        for block in blocks_of(X):
+            for value in (float(block.min()), float(block.max())):
+                if value < self.low or value > self.high:
+                    raise ValueError(
+                        f"{kernel} needs {self.name} data and found {value:.3g}. Shift or clip the "
+                        "data, or choose another kernel."
+                    )
+
+    def nearest(self, X: Array) -> Array:
+        """The nearest rows of the domain to dense rows X."""
+        return X if self == ANY else array_namespace(X).clip(X, self.low, self.high)
+
+
+ANY = Domain("real")
+NON_NEGATIVE = Domain("non-negative", low=0.0)
+
+
 class Kernel(BaseEstimator, ABC):
-    """A symmetric function k(x, z) of two rows."""
+    """A symmetric function k(x, z) of two rows.
+
+    Every member has a general answer here, and `check_kernel` in the tests asks for each of them.
+
+    **Certificates rest on these: a wrong answer makes a false bound.**
+
+    - `pairs`, `diag` and `scalar_map` are the values; `origin` and `direction` give them too.
+    - `definite`: no kernel matrix has a negative eigenvalue.
+    - `growth` and `entry_size`: how large the rounding of a value, and a value, can be.
+    - `spread`: whether single precision keeps enough digits.
+    - `recentered` has the same centered matrix.
+    - `is_inner_product`: directions can be written in the columns.
+    - `metric`: unless it is None, no value is negative.
+    - `domain` and `check`: the rows and parameters for which all this is true.
+
+    **Only time, memory and ease of use depend on these.**
+
+    - `seconds`, `live_tiles`, `rank`: what planning and tiling expect.
+    - `gamma`, `resolve`, `per_column`, `needs_range`, `encoder`: how parameters get their numbers.
+    - `gradient`: attributions.
+    """
 
     #: False where some parameter values give negative eigenvalues.
     definite = True
+    #: The numbers that rows may hold: `check` refuses all others.
+    domain = ANY
     #: Width, for kernels that have one: a number once the kernel is resolved.
     gamma: Any = None
     #: Tile-sized arrays alive at once while a tile is made, the tile included.
     live_tiles = 1
     #: Seconds of one value in single precision on a core, and of each column of the rows.
     seconds: tuple[float, float] = (1e-9, 2.1e-11)
-    #: Whether "median" and "mean" name a distance, of this metric, that gamma can be taken from.
-    measures_distance = False
-    metric = "euclidean"
+    #: The distance that the kernel falls with, by its name in SciPy; None for all other kernels.
+    metric: str | None = None
     #: Whether it is an inner product of rows, or of rows of unit length: `Columns` serve it.
     is_inner_product = False
     #: What makes numbers of tables with more than numbers, for a kernel that can compare them: a
@@ -97,60 +161,34 @@ class Kernel(BaseEstimator, ABC):
         """k(x, x) for every row, (n,)."""
 
     def resolve(self, X: Array, rng: np.random.Generator | None = None) -> "Kernel":
-        """A copy whose parameters are all numbers, derived from X where they were not.
-
-        gamma is 1 / number of columns for None; "median" and "mean" measure a distance.
-        """
+        """A copy whose parameters are all numbers: gamma=None is 1 / number of columns."""
         if "gamma" not in vars(self):
             return clone(self)
+        if isinstance(self.gamma, str):
+            raise ValueError(
+                f"gamma={self.gamma!r} measures a distance, and {type(self).__name__} is no "
+                "kernel of a distance. Give a number or None."
+            )
         resolved = copy(self)
         if self.gamma is None:
             resolved.gamma = 1.0 / X.shape[1]
-        elif isinstance(self.gamma, str):
-            if not self.measures_distance:
-                raise ValueError(
-                    f"gamma={self.gamma!r} measures a distance, and {type(self).__name__} is no "
-                    "kernel of a distance. Give a number or None."
-                )
-            distance = typical_distance(X, self.gamma, self.metric, rng)
-            with np.errstate(over="ignore", divide="ignore", under="ignore"):
-                # Equal rows have no scale to offer.
-                resolved.gamma = float(self.gamma_at(np.float64(distance))) if distance else 1.0
-            if not 0 < resolved.gamma < np.inf:
-                raise ValueError(
-                    f"gamma={self.gamma!r} is a distance of {distance:.1e} on these data, and "
-                    "float64 does not hold the gamma that follows. Scale the data: "
-                    "X / np.abs(X).max()."
-                )
         return resolved
-
-    def gamma_at(self, distance: float) -> float:
-        """The gamma of this length scale: sigma in exp(-d^2 / (2 sigma^2))."""
-        return 1.0 / (2.0 * distance**2)
 
     def origin(self, X: Array) -> Array:
         """What tiles subtract from every row first, or None."""
         return None
 
     def check(self, X: Array) -> None:
-        """Raise ValueError if this kernel is not defined on X."""
-        return
-
-    def within(self, X: Array) -> Array:
-        """The nearest dense rows on which this kernel is defined."""
-        return X
+        """Raise ValueError if a parameter cannot be used, or rows lie outside the domain."""
+        self.domain.check(X, type(self).__name__)
 
     def rank(self, d: int) -> int | None:
         """An upper bound of the rank of any matrix of rows with d columns, if one is known."""
         return None
 
-    def argument(self, X: Array) -> float:
-        """The largest number that rounding acts on before the kernel's scalar map, or 0."""
-        return 0.0
-
     def spread(self, X: Array) -> float:
         """How much rounding of a tile in float32 grows by terms that cancel; inf if X overflows."""
-        return max(self.argument(X), centering_spread(self, X)) if fits_single(X) else np.inf
+        return centering_spread(self, X) if fits_single(X) else np.inf
 
     def growth(self, X: Array) -> float:
         """Rounding of k(x, z) in double precision over d eps sqrt(k(x, x) k(z, z)), about."""
@@ -175,9 +213,62 @@ class Kernel(BaseEstimator, ABC):
         """The kernel as a scalar function that a fused tile knows, or None."""
         return None
 
-    def sketch_terms(self) -> tuple[int, float, float] | None:
-        """Degree, scale and constant of a polynomial for the tensor sketch, or None."""
-        return None
+    def gradient(self, X: Array, Z: Array, W: Array) -> Array:
+        """The gradients of sum_j W_jb k(x_i, z_j) with respect to x_i, (n, d, b).
+
+        X (n, d) and Z (m, d) are dense rows of double precision, W is (m, b). ValueError where no
+        gradient is known.
+        """
+        raise ValueError(
+            f"No gradient is known for {self!r}, so that its components cannot be attributed to "
+            "columns. Use a kernel of the distance or of the inner product, or give the kernel a "
+            "method `gradient`."
+        )
+
+
+class DifferenceKernel(Kernel):
+    """A function of x - z with k(x, x) = 1, computed about the middle of the rows.
+
+    With a `metric`, gamma may be "median" or "mean": the kernel's length scale is that distance.
+    """
+
+    @abstractmethod
+    def argument(self, X: Array) -> float:
+        """The largest number that is rounded before the kernel's scalar map."""
+
+    def spread(self, X: Array) -> float:
+        return max(self.argument(X), super().spread(X)) if fits_single(X) else np.inf
+
+    def origin(self, X: Array) -> Array:
+        """About the middle of the rows distances are the same, and fewer digits cancel."""
+        return median_row(X)
+
+    def diag(self, X: Array) -> Array:
+        return same_for_all(X, 1.0)
+
+    def gamma_at(self, distance: float) -> float:
+        """The gamma of this length scale: sigma in exp(-d^2 / (2 sigma^2))."""
+        return 1.0 / (2.0 * distance**2)
+
+    def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
+        """A copy with gamma as a number: "median" and "mean" measure a distance on rows of X."""
+        if self.metric is None or not isinstance(self.gamma, str):
+            return super().resolve(X, rng)
+        resolved, distance = copy(self), typical_distance(X, self.gamma, self.metric, rng)
+        with np.errstate(over="ignore", divide="ignore", under="ignore"):
+            # Equal rows have no scale to offer.
+            resolved.gamma = float(self.gamma_at(np.float64(distance))) if distance else 1.0
+        if not 0 < resolved.gamma < np.inf:
+            raise ValueError(
+                f"gamma={self.gamma!r} is a distance of {distance:.1e} on these data, and "
+                "float64 does not hold the gamma that follows. Scale the data: "
+                "X / np.abs(X).max()."
+            )
+        return resolved
+
+    def of_differences(self, D: Array) -> Array:
+        """k(x, z) for rows D = x - z, (n,)."""
+        return self(D, D[:1] * 0.0)[:, 0]
 
     def frequencies(self, G: Array, rng: np.random.Generator) -> np.ndarray | None:
         """Draws from the spectral density, made of normal rows G (k, d); None if not known."""
@@ -191,22 +282,6 @@ class Kernel(BaseEstimator, ABC):
         |x - z| alone and are nowhere negative: with it `basis="fourier"` can serve a kernel.
         """
         return None
-
-    def of_differences(self, D: Array) -> Array:
-        """k(x, z) for rows D = x - z, (n,), of kernels that depend on no more."""
-        return self(D, D[:1] * 0.0)[:, 0]
-
-    def gradient(self, X: Array, Z: Array, W: Array) -> Array:
-        """The gradients of sum_j W_jb k(x_i, z_j) with respect to x_i, (n, d, b).
-
-        X (n, d) and Z (m, d) are dense rows of double precision, W is (m, b). ValueError where no
-        gradient is known.
-        """
-        raise ValueError(
-            f"No gradient is known for {self!r}, so that its components cannot be attributed to "
-            "columns. Use a kernel of the distance or of the inner product, or give the kernel a "
-            "method `gradient`."
-        )
 
 
 class Pairs(ABC):
@@ -228,15 +303,17 @@ class Pairs(ABC):
         xp = np if is_sparse(X) else array_namespace(X)
         self.dtype = dtype_in(xp, float_dtype(X) if dtype is None else dtype)
         self.itemsize = itemsize(self.dtype)
+        # Numbers of prepared rows alive for each row of a tile: one block of X and one of Z.
+        self.row_floats = 2 * X.shape[1]
         self.prepared: dict = {}
 
     @abstractmethod
     def tile(self, i: slice, j: slice, out: Array) -> Array:
         """Fill `out` with rows i and columns j and return it."""
 
-    @abstractmethod
     def tile_bytes(self, side: int) -> int:
-        """Bytes in flight while one side x side tile is made."""
+        """Bytes in use while one side x side tile is made: `live_tiles`, and prepared rows."""
+        return self.itemsize * side * (side * self.kernel.live_tiles + self.row_floats)
 
     def of_rows(self, index: Array) -> "Pairs":
         """The same matrix for only some of its rows."""
@@ -308,10 +385,11 @@ class FactoredPairs(Pairs):
         self.finish, self.origin = finish or kernel.finish, kernel.origin(self.Z)
         self._left: Any = None
         self._right: Any = None
-        # Every column is met by many rows; the rows of a wide matrix come only once.
         m, width = self.shape[1], X.shape[1] + kernel.extra_columns
-        kept = self.itemsize * width * m * (2 if self.symmetric else 1)
-        if kept <= store and not is_sparse(self.X):
+        self.row_floats = 4 * width
+        # Columns of the matrix are used with many rows each; rows of a wide matrix only once.
+        largest = self.itemsize * width * m * (2 if self.symmetric else 1)
+        if largest <= store and not is_sparse(self.X):
             xp = array_namespace(self.Z)
             rows = xp.empty((m, width), dtype=self.dtype, **placement_of(self.Z))
             for start in range(0, m, EMBED_ROWS):
@@ -351,23 +429,21 @@ class FactoredPairs(Pairs):
         return self.finish(T)
 
     def tile_bytes(self, side):
-        """The tile, what `finish` needs beside it, and four blocks of prepared rows."""
-        live, extra = self.kernel.live_tiles, self.kernel.extra_columns
         if not is_sparse(self.X):
-            return self.itemsize * side * (side * live + 4 * (self.X.shape[1] + extra))
+            return super().tile_bytes(side)
         # The product of sparse rows is itself sparse, values and indices, before it fills
         # the tile, and rows take what they hold and not their width.
         fullest = max(int(np.diff(A.indptr).max(initial=0)) for A in (self.X, self.Z))
-        rows = 4 * side * (fullest + extra) * (self.itemsize + 8)
-        return side * side * (self.itemsize * (live + 2) + 8) + rows
+        rows = 4 * side * (fullest + self.kernel.extra_columns) * (self.itemsize + 8)
+        return side * side * (self.itemsize * (self.kernel.live_tiles + 2) + 8) + rows
 
     def of_rows(self, index):
         """The same matrix for only some of its rows; prepared rows are shared."""
-        some = copy(self)
-        some.X, some.symmetric, some.prepared = self.X[index], False, {}
-        some.shape = (some.X.shape[0], self.shape[1])
-        some._left = None if self._left is None else self._left[index]
-        return some
+        subset = copy(self)
+        subset.X, subset.symmetric, subset.prepared = self.X[index], False, {}
+        subset.shape = (subset.X.shape[0], self.shape[1])
+        subset._left = None if self._left is None else self._left[index]
+        return subset
 
 
 def rows_of(X, block, dtype, origin=None):
@@ -525,9 +601,9 @@ def weighted_sums(C, W, Z):
     return array_namespace(C).stack([(C * W[:, b]) @ Z for b in range(W.shape[1])], axis=-1)
 
 
-def check_values(kernel: Kernel, *found: Array, on: str = "these data", what="the data") -> None:
-    """Raise ValueError where what was made of a kernel's values on some rows is not finite."""
-    if not all(bool(array_namespace(A).isfinite(A).all()) for A in found):
+def check_values(kernel: Kernel, *arrays: Array, on: str = "these data", what="the data") -> None:
+    """Raise ValueError unless these sums or products of a kernel's values are finite."""
+    if not all(bool(array_namespace(A).isfinite(A).all()) for A in arrays):
         raise ValueError(
             f"{kernel!r} gives values that are not finite on {on}. Scale {what} or change the "
             "kernel's parameters."

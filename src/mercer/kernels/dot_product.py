@@ -39,6 +39,7 @@ class DotProductKernel(base.FactoredKernel):
 
     def check(self, X: Array) -> None:
         """Raise ValueError where values are more, or all of them less, than float64 holds."""
+        super().check(X)
         entry = base.largest_entry(X)
         if entry == 0 or 1e-40 < entry < 1e25:  # products of such rows are in no danger
             return
@@ -75,6 +76,7 @@ class Linear(DotProductKernel):
     """
 
     is_inner_product = True
+    per_column = ("center",)
 
     center: Any = None
 
@@ -169,16 +171,9 @@ class Polynomial(DotProductKernel):
 
     def rank(self, d: int) -> int | None:
         """Monomials of d variables."""
-        whole = self.degree >= 0 and float(self.degree).is_integer()
-        return math.comb(d + int(self.degree), d) if whole else None
-
-    def sketch_terms(self) -> tuple[int, float, float] | None:
-        if not self.definite or self.degree < 1:
-            raise ValueError(
-                f"A tensor sketch needs a whole degree above 0 and coef0 >= 0, not "
-                f"degree={self.degree!r} and coef0={self.coef0!r}."
-            )
-        return int(self.degree), self.gamma, self.coef0
+        if self.degree < 0 or not float(self.degree).is_integer():
+            return None
+        return math.comb(d + int(self.degree), d)
 
 
 class Sigmoid(DotProductKernel):
@@ -267,8 +262,8 @@ def unit_gradient(X, V):
     """Gradients of x . V / |x| with respect to rows X, for V of shape (d, b); (n, d, b)."""
     xp = array_namespace(X)
     norms = base.row_squares(X) ** 0.5
-    some = xp.asarray(norms > 0, dtype=X.dtype)
-    over = some / xp.where(norms > 0, norms, 1.0)
+    positive = xp.asarray(norms > 0, dtype=X.dtype)
+    over = positive / xp.where(norms > 0, norms, 1.0)
     unit = X * over[:, None]
     along = V[None, :, :] - unit[:, :, None] * (unit @ V)[:, None, :]
     return along * over[:, None, None]

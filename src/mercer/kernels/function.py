@@ -36,14 +36,15 @@ class Callable(DirectKernel):
         return np.inf
 
     def diag(self, X: Array) -> Array:
-        own = [self._values([x], [x])[0, 0] for x in single_rows(X)]
-        return on_device_of(np.array(own, dtype=float), X)
+        values = [self._values([x], [x])[0, 0] for x in single_rows(X)]
+        return on_device_of(np.array(values, dtype=float), X)
 
     def check(self, X: Array) -> None:
         """Raise ValueError unless it takes two rows and is the same both ways on some of X."""
+        super().check(X)
         check_signature(self.function, self.params)
-        some = single_rows(X[np.linspace(0, X.shape[0] - 1, min(8, X.shape[0])).astype(int)])
-        K = self._values(some, some)
+        rows = single_rows(X[np.linspace(0, X.shape[0] - 1, min(8, X.shape[0])).astype(int)])
+        K = self._values(rows, rows)
         gap = np.abs(K - K.T)
         i, j = np.unravel_index(int(np.argmax(gap)), gap.shape)
         if gap[i, j] > 1e-5 * np.abs(K).max():  # less may be rounding
@@ -92,18 +93,19 @@ def check_signature(function, params) -> None:
 def finite_number(value, what: str) -> float:
     """A value as a float, or an error that says what a user's function gave in its place."""
     shape = () if isinstance(value, list | tuple) else np.shape(value)
-    told = f"an array of shape {tuple(shape)}" if shape else ""
-    told = told or f"{value!r:.40} of type {type(value).__name__}"
+    returned = f"{value!r:.40} of type {type(value).__name__}"
+    if shape:
+        returned = f"an array of shape {tuple(shape)}"
     if shape not in ((), (1,), (1, 1)) or isinstance(value, list | tuple):
         raise ValueError(
-            f"{what} returned {told} for two rows, and one number is expected. Write it "
+            f"{what} returned {returned} for two rows, and one number is expected. Write it "
             "for two single rows; blocks are for a class of kernels, or for dissimilarity=."
         )
     try:
         number = float(np.asarray(value).item()) if shape else float(value)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{what} returned {told} for two rows, and one real number is expected. "
+            f"{what} returned {returned} for two rows, and one real number is expected. "
             "See to it that every path of the function returns one."
         ) from error
     if not np.isfinite(number):

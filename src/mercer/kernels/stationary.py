@@ -27,10 +27,10 @@ CUSP = {"float64": 1e-6, "float32": 1e-3}
 DIFFERENCES = 2**20
 
 
-class StationaryKernel(base.FactoredKernel):
+class StationaryKernel(base.DifferenceKernel, base.FactoredKernel):
     """A function of -gamma |x - z|^2, which one GEMM of augmented rows gives."""
 
-    measures_distance = True
+    metric = "euclidean"
     extra_columns = 2
 
     def embed(self, X: Array) -> Array:
@@ -72,9 +72,6 @@ class StationaryKernel(base.FactoredKernel):
         out += norms[:, None]
         out += norms
         return out
-
-    #: About the middle of the rows distances stay, and cancellation shrinks.
-    origin = staticmethod(base.median_row)
 
     def keeps_digits(self, left: Array, right: Array) -> bool:
         """Whether all rows are near enough to the origin."""
@@ -126,9 +123,6 @@ class StationaryKernel(base.FactoredKernel):
         middle = self.origin(Z)
         X, Z = X - middle, Z - middle
         return base.weighted_sums(C, W, Z) - X[:, :, None] * (C @ W)[:, None, :]
-
-    def diag(self, X: Array) -> Array:
-        return base.same_for_all(X, 1.0)
 
 
 def minus_squares(E):
@@ -204,6 +198,7 @@ class Matern(StationaryKernel):
         self.nu = nu
 
     def check(self, X: Array) -> None:
+        super().check(X)
         if self.nu not in (0.5, 1.5, 2.5):
             raise ValueError(f"Matern: nu={self.nu!r} has no closed form. Give 0.5, 1.5 or 2.5.")
 
@@ -294,6 +289,7 @@ class RationalQuadratic(StationaryKernel):
         self.alpha = alpha
 
     def check(self, X: Array) -> None:
+        super().check(X)
         if not self.alpha > 0:
             raise ValueError(f"RationalQuadratic: alpha={self.alpha!r} must be positive.")
 
