@@ -239,6 +239,13 @@ class DifferenceKernel(Kernel):
     def spread(self, X: Array) -> float:
         return max(self.argument(X), super().spread(X)) if fits_single(X) else np.inf
 
+    def growth(self, X: Array) -> float:
+        """The argument: differences from the origin are rounded before those of rows.
+
+        At most what takes all digits of k(x, x) = 1.
+        """
+        return min(max(1.0, self.argument(X)), 1 / np.finfo(float).eps)
+
     def origin(self, X: Array) -> Array:
         """About the middle of the rows distances are the same, and fewer digits cancel."""
         return median_row(X)

@@ -57,13 +57,6 @@ class Laplacian(base.DifferenceKernel, DirectKernel):
     def gamma_at(self, distance: float) -> float:
         return 1.0 / distance
 
-    def growth(self, X: Array) -> float:
-        """The largest gamma |x|_1: differences from the origin are rounded before distances.
-
-        At most what takes all digits of k(x, x) = 1.
-        """
-        return min(max(1.0, self.argument(X)), 1 / np.finfo(float).eps)
-
     def argument(self, X: Array) -> float:
         """gamma |x|_1 of the row farthest from the origin."""
         return self.gamma * base.farthest(X, self.origin(X), lambda rows: abs(rows).sum(axis=1))

@@ -172,7 +172,7 @@ class Hollow(CompositeKernel):
         return None if inner is None else replace(inner, hollow=True)
 
     def entry_size(self, X: Array) -> float:
-        return self.kernel.entry_size(X)
+        return max(float(abs(self.kernel.diag(X)).max()), self.kernel.entry_size(X))
 
 
 class HollowPairs(Pairs):

@@ -61,7 +61,7 @@ class DotProductKernel(base.FactoredKernel):
 
     def argument(self, X: Array) -> float:
         """The largest gamma |x|^2."""
-        return float(base.wide_row_squares(X).max()) * self._scale**2
+        return float(base.wide_row_squares(X).max()) * self._scale
 
 
 @dataclass(eq=False, repr=False)
@@ -168,6 +168,17 @@ class Polynomial(DotProductKernel):
             return None
         scale, constant = float(np.sqrt(self.gamma)), float(self.coef0)
         return ScalarMap("power", scale, (constant,), int(self.degree), bounded=False)
+
+    def growth(self, X: Array) -> float:
+        """A power has the relative rounding of its base times the degree, in units of eps / 2."""
+        return max(1.0, abs(self.degree) / 2)
+
+    def entry_size(self, X: Array) -> float:
+        """With a negative constant, that of two opposite rows: the value at minus gamma |x|^2."""
+        if self.coef0 >= 0:
+            return 0.0
+        with np.errstate(over="ignore"):
+            return float(np.float64(self.argument(X) - self.coef0) ** abs(self.degree))
 
     def rank(self, d: int) -> int | None:
         """Monomials of d variables."""
