@@ -195,9 +195,9 @@ class SharedGrid(BasisRecipe):
 
     def build(self, kernel, X, engine, rng, n_components=None):
         """The basis of one of the kernels, with the moments of the rows."""
-        found = next(b for b in self.bases if repr(b.kernel) == repr(kernel))
-        sums = self.sums.trimmed(found.frequencies.reach)
-        return FourierBasis(found.kernel, found.frequencies, engine, found.tol, sums)
+        basis = next(b for b in self.bases if repr(b.kernel) == repr(kernel))
+        sums = self.sums.trimmed(basis.frequencies.reach)
+        return FourierBasis(basis.kernel, basis.frequencies, engine, basis.tol, sums)
 
 
 @dataclass(frozen=True)
@@ -416,13 +416,13 @@ class FourierBasis(Basis):
             out = columns.T
         if not checked:
             return out
-        found = row_range(out) / scale[:, None] + grid.center[:, None]
+        ranges = row_range(out) / scale[:, None] + grid.center[:, None]
         slack = BOX_ROUNDING * np.abs(box).max(axis=1)
-        bad = (found[:, 0] < box[:, 0] - slack) | (found[:, 1] > box[:, 1] + slack)
+        bad = (ranges[:, 0] < box[:, 0] - slack) | (ranges[:, 1] > box[:, 1] + slack)
         if bad.any():
             a = int(np.argmax(bad))
             raise ValueError(
-                f"Column {a} has values from {found[a, 0]:.6g} to {found[a, 1]:.6g}, and the "
+                f"Column {a} has values from {ranges[a, 0]:.6g} to {ranges[a, 1]:.6g}, and the "
                 f"Fourier grid of this model was made for {box[a, 0]:.6g} to {box[a, 1]:.6g}: "
                 "outside of that it would give wrong scores. Fit with "
                 "FourierGrid(box=[(low, high), ...]) or margin='all', or leave those rows out."

@@ -103,15 +103,15 @@ def choose_frequencies(
         Where more than `most` would be needed.
     """
     box = np.asarray(box, dtype=float)
-    extent, found = box[:, 1] - box[:, 0], []
+    extent, grids = box[:, 1] - box[:, 0], []
     rooms = [room_beyond(kernel, extent, tol) if everywhere else 0.0 for kernel in kernels]
     wanted = list(zip(kernels, rooms, strict=True))
     spacing = np.min([choose_spacing(k, extent + room, tol) for k, room in wanted], axis=0)
     for kernel, room in wanted:
         radius = predicted_radius(kernel, extent.size, tol)
         check_count(kernel, extent + room, tol, predicted_count(radius, spacing), most)
-        found.append(fill_ball(kernel, box, room, spacing, radius, tol))
-    return found
+        grids.append(fill_ball(kernel, box, room, spacing, radius, tol))
+    return grids
 
 
 def fill_ball(kernel, box, room: float, spacing, radius: float, tol: float) -> Frequencies:
@@ -119,12 +119,12 @@ def fill_ball(kernel, box, room: float, spacing, radius: float, tol: float) -> F
     extent = box[:, 1] - box[:, 0] + room
     alias = alias_bound(kernel, extent, 1 / spacing)
     top = kernel_profile(kernel, np.zeros(1))[0]
-    whole = top + alias_bound(kernel, np.zeros_like(extent), 1 / spacing)
+    total = top + alias_bound(kernel, np.zeros_like(extent), 1 / spacing)
     for _ in range(MOST_WIDENINGS):
         index = half_ball(radius, spacing)
         radii = np.append(0.0, np.sqrt(((index * spacing) ** 2).sum(axis=1)))
         weights = prod(spacing) * kernel.spectral_density(radii, len(spacing))
-        cut = whole - (weights[0] + 2 * float(np.sum(weights[:0:-1])))
+        cut = total - (weights[0] + 2 * float(np.sum(weights[:0:-1])))
         if cut <= tol * top:
             break
         radius *= WIDEN

@@ -142,9 +142,9 @@ class Landmarks(BasisRecipe):
             raise ValueError(f"Landmarks: error={self.error!r} must be a share in (0, 1).")
         size = min(FIRST_SIZE, n)
         while True:
-            found, count, lost = attempt(self.of_size(size))
+            result, count, lost = attempt(self.of_size(size))
             if lost <= self.error or count < size or size == n:
-                return found, lost
+                return result, lost
             size = min(GROWTH * size, n)
 
     def of_size(self, size: int) -> "Landmarks":
@@ -161,8 +161,9 @@ class Landmarks(BasisRecipe):
     @property
     def least_rows(self) -> int:  # type: ignore[override]
         """Landmarks that are asked for."""
-        whole = isinstance(self.size, Integral) and self.points is None and self.indices is None
-        return int(self.size or 0) if whole else 0
+        if self.points is not None or self.indices is not None:
+            return 0
+        return int(self.size) if isinstance(self.size, Integral) else 0
 
     def rows_wanted(self, n: int | None, n_components: int | None = None) -> int:
         """Twice the largest pool of `TwoStage`, so that equal rows can be passed over."""
@@ -195,8 +196,8 @@ class Landmarks(BasisRecipe):
 
     def check(self) -> None:
         """Raise ValueError where parameters contradict each other."""
-        given = [self.size, self.error, self.points, self.indices]
-        if sum(value is not None for value in given) > 1:
+        settings = [self.size, self.error, self.points, self.indices]
+        if sum(value is not None for value in settings) > 1:
             raise ValueError("Landmarks: give one of size, error, points and indices, not several.")
 
     def count(self, n: int, n_components: int | None = None) -> int:
@@ -237,8 +238,8 @@ class Landmarks(BasisRecipe):
     def _checked_indices(self, n):
         """Row numbers below n; negative ones are more often a mistake than a wish."""
         indices = np.asarray(to_numpy(self.indices))
-        whole = indices.ndim == 1 and indices.size and indices.dtype.kind in "iu"
-        if not whole or indices.min() < 0 or indices.max() >= n:
+        integers = indices.ndim == 1 and indices.size and indices.dtype.kind in "iu"
+        if not integers or indices.min() < 0 or indices.max() >= n:
             raise ValueError(
                 f"Landmarks: indices must be whole numbers from 0 to {n - 1}, the rows of the "
                 "data, at least one."

@@ -15,15 +15,7 @@ from scipy.stats import norm, qmc
 
 from ..compute import array_namespace, format_bytes, is_sparse, on_device_of
 from ..compute.arrays import Array, dtype_in, placement_of
-from ..kernels import Kernel, Polynomial
-from ..kernels.base import (
-    DifferenceKernel,
-    dense_rows,
-    fits_single,
-    row_squares,
-    rows_of,
-    wide_row_squares,
-)
+from ..kernels import Kernel, Polynomial, base
 from .base import Basis, BasisRecipe, moment_bytes
 from .points import DRAFT_SPREAD
 
@@ -71,12 +63,12 @@ class RandomFeatures(BasisRecipe):
                 f"basis='landmarks'. Give at least {format_bytes(need)}, for example memory={need}."
             )
         frequencies = None
-        if isinstance(kernel, DifferenceKernel):
+        if isinstance(kernel, base.DifferenceKernel):
             frequencies = kernel.frequencies(DRAWS[self.kind](size // 2, d, rng), rng)
         if frequencies is not None:
             # Rounding of an angle is that of its size.
-            angle = float(kernel.gamma * wide_row_squares(X).max()) ** 0.5
-            single = angle**2 <= DRAFT_SPREAD and fits_single(X)
+            angle = float(kernel.gamma * base.wide_row_squares(X).max()) ** 0.5
+            single = angle**2 <= DRAFT_SPREAD and base.fits_single(X)
             return FeatureBasis(kernel, Fourier(frequencies), engine, single, 1 + angle)
         raise ValueError(
             f"No random features are known for {type(kernel).__name__}. Use RBF, Laplacian, "
@@ -129,11 +121,11 @@ class FeatureBasis(Basis):
         xp = np if is_sparse(X) else array_namespace(X)
         dtype = dtype_in(xp, self.precision(X) if dtype is None else dtype)
         # Moved once, not with every block.
-        features = self.features.beside(rows_of(X, slice(0, 1), dtype))
+        features = self.features.beside(base.rows_of(X, slice(0, 1), dtype))
         W = None if W is None else self.engine.asarray(W, dtype)
 
         def coordinates(block):
-            Y = features(dense_rows(rows_of(X, block, dtype)))
+            Y = features(base.dense_rows(base.rows_of(X, block, dtype)))
             return Y if W is None else Y @ W
 
         return coordinates
@@ -143,9 +135,9 @@ class FeatureBasis(Basis):
 
         For features of differences of rows: one cosine a pair of features.
         """
-        wide = array_namespace(X).float64 if not is_sparse(X) else np.float64
-        X, Z = (rows_of(A, slice(None), wide) for A in (X, Z))
-        D = self.engine.asarray(dense_rows(X - Z), dtype)
+        double = array_namespace(X).float64 if not is_sparse(X) else np.float64
+        X, Z = (base.rows_of(A, slice(None), double) for A in (X, Z))
+        D = self.engine.asarray(base.dense_rows(X - Z), dtype)
         exact = self.kernel.of_differences(D)  # type: ignore[attr-defined]
         return exact - self.features.beside(D).of_differences(D)
 
@@ -157,7 +149,7 @@ class FeatureBasis(Basis):
         n, products = X.shape[0], self.block_products(X)
         out = self.engine.empty((n,))
         rows = min(self.product_rows(X), self.engine.stream_block // 2)
-        self.engine.map_rows(lambda block: row_squares(products(block)), n, rows, out)
+        self.engine.map_rows(lambda block: base.row_squares(products(block)), n, rows, out)
         return out
 
 
@@ -263,8 +255,8 @@ class TensorSketch:
 
     def spectra(self, X):
         """Fourier transforms of the count sketches, one after the other, (n, m // 2 + 1)."""
-        xp, near, here = array_namespace(X), self.beside(X), placement_of(X)
-        one = xp.full((X.shape[0], 1), self.constant, dtype=X.dtype, **here)
+        xp, near, place = array_namespace(X), self.beside(X), placement_of(X)
+        one = xp.full((X.shape[0], 1), self.constant, dtype=X.dtype, **place)
         rows = xp.concat([X * float(self.scale), one], axis=1)
         for columns, signs in zip(near.columns, near.signs, strict=True):
             if xp is np and rows.shape[1] <= FEW_COLUMNS:
@@ -274,7 +266,7 @@ class TensorSketch:
                 spectra = fft.rfft(each, axis=1)
                 yield (rows @ spectra.view(X.dtype)).view(spectra.dtype)
                 continue
-            sketch = xp.zeros((X.shape[0], self.size), dtype=X.dtype, **here)
+            sketch = xp.zeros((X.shape[0], self.size), dtype=X.dtype, **place)
             # Columns may be named twice.
             if xp is np:
                 np.add.at(sketch.T, columns, (rows * signs).T)

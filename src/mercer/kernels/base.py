@@ -184,7 +184,7 @@ class Kernel(BaseEstimator, ABC):
 
     def rank(self, d: int) -> int | None:
         """An upper bound of the rank of any matrix of rows with d columns, if one is known."""
-        return None
+        return d if self.is_inner_product else None
 
     def spread(self, X: Array) -> float:
         """How much rounding of a tile in float32 grows by terms that cancel; inf if X overflows."""
@@ -366,12 +366,8 @@ class FactoredKernel(Kernel):
         """Products of prepared rows with themselves, (a, a); None where all products are faster."""
         return None
 
-    def keeps_digits(self, left: Array, right: Array) -> bool:
-        """Whether it is known, before they are made, that no products of prepared rows lose any."""
-        return True
-
     def repair(self, T: Array, left: Array, right: Array, pairs: Pairs, i: Any, j: Any) -> Array:
-        """The products T of prepared rows i and j: those that lost digits from `pairs` again."""
+        """The products T of prepared rows i and j; those that lost digits are made anew."""
         return T
 
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
@@ -431,9 +427,7 @@ class FactoredPairs(Pairs):
                     T[...] = (left @ right.T).toarray()
                 else:
                     T = array_namespace(out).matmul(left, right.T, out=out)
-        if not kernel.keeps_digits(left, right):
-            T = kernel.repair(T, left, right, self, i, j)
-        return self.finish(T)
+        return self.finish(kernel.repair(T, left, right, self, i, j))
 
     def tile_bytes(self, side):
         if not is_sparse(self.X):

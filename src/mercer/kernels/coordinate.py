@@ -147,22 +147,32 @@ class Chi2(AdditiveChi2):
         return base.same_for_all(X, 1.0)
 
 
-def add_coordinates(compiled, term, X, Z, out):
-    """out[i, j] = sum_k term(x_ik, z_jk), compiled in main memory, over whole tiles elsewhere."""
+def add_coordinates(compiled, term, X, Z, out, *settings):
+    """out[i, j] = sum_k term(x_ik, z_jk, ...), compiled in main memory, else over entire tiles.
+
+    `settings` are arrays with a number for each column, which the term takes beside x and z.
+    """
     if isinstance(out, np.ndarray):
         from ..compute import _numba
 
-        vars(_numba)[compiled](contiguous(X), contiguous(Z), out)
+        rounded = (numbers.astype(out.dtype) for numbers in settings)
+        vars(_numba)[compiled](contiguous(X), contiguous(Z), *rounded, out)
         return
     out[...] = 0
+    for column in columns_of(X, Z, *settings):
+        out += term(*column)
+
+
+def by_columns(slope, K, X, Z, W, *settings):
+    """sum_j K_ij slope(x_ik, z_jk, ...) W_jb, (n, d, b), a column k after the other."""
+    columns = columns_of(X, Z, *settings)
+    return array_namespace(X).stack([(K * slope(*column)) @ W for column in columns], axis=1)
+
+
+def columns_of(X, Z, *settings):
+    """For every column those of X, (n, 1), and of Z, (1, m), and its settings."""
     for k in range(X.shape[1]):
-        out += term(X[:, k][:, None], Z[:, k][None, :])
-
-
-def by_columns(slope, K, X, Z, W):
-    """sum_j K_ij slope(x_ik, z_jk) W_jb, (n, d, b), a column k after the other."""
-    columns = ((X[:, k][:, None], Z[:, k][None, :]) for k in range(X.shape[1]))
-    return array_namespace(X).stack([(K * slope(x, z)) @ W for x, z in columns], axis=1)
+        yield X[:, k][:, None], Z[:, k][None, :], *(float(numbers[k]) for numbers in settings)
 
 
 def contiguous(X):

@@ -1,7 +1,6 @@
 """Kernels made of something else: a matrix, distances, another kernel without its diagonal."""
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
@@ -94,20 +93,21 @@ class CompositeKernel(Kernel):
 
     def parts(self) -> list[Kernel]:
         """The kernels among the parameters."""
-        values = self.get_params(deep=False).values()
-        lists = (value if isinstance(value, list | tuple) else [value] for value in values)
-        return [part for one in lists for part in one if isinstance(part, Kernel)]
+        values: list[Any] = []
+        for value in self.get_params(deep=False).values():
+            values += value if isinstance(value, list | tuple) else [value]
+        return [value for value in values if isinstance(value, Kernel)]
 
     def with_parts(self, change: Callable[[Kernel], Kernel]) -> Any:
         """A copy with ``change(part)`` in place of every part."""
-        changed = copy(self)
-        for name, value in self.get_params(deep=False).items():
-            if isinstance(value, Kernel):
-                setattr(changed, name, change(value))
-            elif isinstance(value, list | tuple):
-                parts = (change(part) if isinstance(part, Kernel) else part for part in value)
-                setattr(changed, name, type(value)(parts))
-        return changed
+
+        def changed(value):
+            if isinstance(value, list | tuple):
+                return type(value)(map(changed, value))
+            return change(value) if isinstance(value, Kernel) else value
+
+        params = self.get_params(deep=False)
+        return type(self)(**{name: changed(value) for name, value in params.items()})
 
     @property
     def domain(self) -> Domain:  # type: ignore[override]

@@ -86,11 +86,9 @@ class Linear(DotProductKernel):
     def diag(self, X: Array) -> Array:
         if self.center is None:
             return super().diag(X)
-        xp, origin, step = array_namespace(X), self.origin(X), block_rows(X)
-        blocks = (slice(i, i + step) for i in range(0, X.shape[0], step))
-        return xp.concat(
-            [base.row_squares(base.rows_of(X, block, xp.float64, origin)) for block in blocks]
-        )
+        xp, origin = array_namespace(X), self.origin(X)
+        blocks = (base.rows_of(X, block, xp.float64, origin) for block in row_blocks(X))
+        return xp.concat([base.row_squares(rows) for rows in blocks])
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         """z, less the center: the same for every x."""
@@ -101,9 +99,7 @@ class Linear(DotProductKernel):
     def direction(self, Z: Array, W: Array) -> Array:
         """The sum of w_i (z_i - c), some rows at a time, (d, b)."""
         V = np.zeros((Z.shape[1], W.shape[1]))
-        step = block_rows(Z)
-        for start in range(0, Z.shape[0], step):
-            block = slice(start, start + step)
+        for block in row_blocks(Z):
             V += base.rows_of(Z, block, np.float64, self.origin(Z)).T @ W[block]
         return V
 
@@ -120,9 +116,6 @@ class Linear(DotProductKernel):
             spread = float(np.einsum("ij,ij->", sample, sample)) / len(sample)
             far = float(mean @ mean) > 1e4 * spread  # then digits that matter are lost
         return Linear(mean) if far else self
-
-    def rank(self, d: int) -> int:
-        return d
 
     def scalar_map(self) -> ScalarMap | None:
         return ScalarMap("identity", bounded=False)
@@ -259,14 +252,17 @@ class Cosine(DotProductKernel):
     def scalar_map(self) -> ScalarMap | None:
         return ScalarMap("identity", unit=True)
 
-    def rank(self, d: int) -> int:
-        return d
-
     def diag(self, X: Array) -> Array:
         """One, or zero for a zero row."""
         sizes = largest_entries(X)
         xp = array_namespace(sizes)
         return xp.asarray(sizes > 0, dtype=xp.float64)
+
+
+def row_blocks(X):
+    """Slices of rows that are small where rows are wide."""
+    step = block_rows(X)
+    return (slice(start, start + step) for start in range(0, X.shape[0], step))
 
 
 def unit_gradient(X, V):

@@ -73,20 +73,22 @@ class StationaryKernel(base.DifferenceKernel, base.FactoredKernel):
         out += norms
         return out
 
-    def keeps_digits(self, left: Array, right: Array) -> bool:
-        """Whether all rows are near enough to the origin."""
-        if 0 in (left.shape[0], right.shape[0]):
+    def _keeps_digits(self, s, t, precision) -> bool:
+        """Whether all rows are near enough to the origin; s and t hold -gamma |x|^2."""
+        if 0 in (s.shape[0], t.shape[0]):
             return True
-        nearest = float(minus_squares(left).min()) + float(minus_squares(right).min())
         # A comparison the other way round would pass over what is not a number.
-        return nearest >= -2 * FAR[dtype_name(left.dtype)]
+        return float(s.min()) + float(t.min()) >= -2 * FAR[precision]
 
     def repair(
         self, T: Array, left: Array, right: Array, pairs: base.Pairs, i: Any, j: Any
     ) -> Array:
         """T = -gamma d^2 with the entries in which digits cancelled taken from differences."""
         xp, precision = array_namespace(T), dtype_name(T.dtype)
-        cancelled = self._cancelled(T, minus_squares(left), minus_squares(right), precision)
+        s, t = minus_squares(left), minus_squares(right)
+        if self._keeps_digits(s, t, precision):
+            return T
+        cancelled = self._cancelled(T, s, t, precision)
         if cancelled is None or not bool(cancelled.any()):
             return T
         index, other = xp.nonzero(cancelled)
@@ -211,9 +213,9 @@ class Matern(StationaryKernel):
             return None
         return ~(share * (s[:, None] + t[None, :]) >= T)
 
-    def keeps_digits(self, left: Array, right: Array) -> bool:
+    def _keeps_digits(self, s, t, precision) -> bool:
         """With a cusp it depends on the products."""
-        return self.nu > 0.5 and super().keeps_digits(left, right)
+        return self.nu > 0.5 and super()._keeps_digits(s, t, precision)
 
     def growth(self, X: Array) -> float:
         """With a cusp, that at the smallest distances that come from products."""

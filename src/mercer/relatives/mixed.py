@@ -26,7 +26,7 @@ from ..compute.arrays import Array, blocks_of
 from ..exceptions import TableWarning, tell
 from ..kernels import KERNELS, DirectKernel, Kernel, Pairs
 from ..kernels.base import DifferenceKernel, farthest
-from ..kernels.coordinate import contiguous
+from ..kernels.coordinate import add_coordinates, by_columns, contiguous
 
 # Rows from which on a text that never comes twice is taken for a name.
 NAMED_ROWS = 10
@@ -104,27 +104,18 @@ class Gower(DifferenceKernel, DirectKernel):
 
     def fill(self, X: Array, Z: Array, out: Array) -> None:
         """Sums of triangles over columns, then their mean."""
-        ranges = self._per_column(X.shape[1])
-        if isinstance(out, np.ndarray):
-            from ..compute import _numba
-
-            _numba.triangle_sums(contiguous(X), contiguous(Z), ranges.astype(out.dtype), out)
-        else:
-            out[...] = 0
-            for k, size in enumerate(ranges.tolist()):
-                out += triangle(X[:, k][:, None], Z[:, k][None, :], size)
+        add_coordinates("triangle_sums", triangle, X, Z, out, self._per_column(X.shape[1]))
         out *= 1.0 / X.shape[1]
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         """-sign(x - z) / (range d) within the range; zero at the kinks and for range 0."""
-        xp, ranges = array_namespace(X), self._per_column(X.shape[1])
-        parts = []
-        for k, size in enumerate(ranges.tolist()):
-            difference = X[:, k][:, None] - Z[:, k][None, :]
-            inside = xp.asarray(abs(difference) < size, dtype=X.dtype)
-            slope = -xp.sign(difference) * inside / ((size or 1.0) * X.shape[1])
-            parts.append(slope @ W)
-        return xp.stack(parts, axis=1)
+        xp, d = array_namespace(X), X.shape[1]
+
+        def slope(x, z, size):
+            inside = xp.asarray(abs(x - z) < size, dtype=X.dtype)
+            return -xp.sign(x - z) * inside / ((size or 1.0) * d)
+
+        return by_columns(slope, 1.0, X, Z, W, self._per_column(d))
 
     def _per_column(self, d: int) -> np.ndarray:
         """A range for each of d columns, (d,)."""
