@@ -63,7 +63,7 @@ class ColumnBasis(Basis):
         self.kernel, self.size, self.engine = kernel, size, engine
 
     def precision(self, X: Array) -> Any:
-        """Double: the rows are added up as they are."""
+        """Double: rows are summed unchanged."""
         return np.dtype(np.float64)
 
     def block_products(self, X: Array, W: Array = None, dtype: Any = None) -> Callable:

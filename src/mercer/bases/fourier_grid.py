@@ -29,9 +29,9 @@ from ..kernels.base import DifferenceKernel
 
 # Copies of the kernel that are summed one by one in each direction; the others by shells.
 NEAR_COPIES = 2
-# Shells summed one by one, then in intervals that grow by this factor, this often.
+# Shells that are summed one by one; then INTERVALS intervals, each GROWTH times the one before.
 SHELLS, GROWTH, INTERVALS = 64, 2**0.125, 1200
-# Steps of the search for the period, and share by which a radius that is too small grows.
+# Steps of the search for the period; factor by which a radius grows that is too small, how often.
 STEPS, WIDEN, MOST_WIDENINGS = 40, 1.02, 400
 # Points of the integral that predicts the radius, and decades of frequency it covers.
 RADII, DECADES = 4000, 14.0
@@ -39,7 +39,7 @@ RADII, DECADES = 4000, 14.0
 WEIGHT_ROUNDING = 2e-15
 # A grid of more frequencies than this is never built: it would take gigabytes.
 MOST_FREQUENCIES = 20_000_000
-# The largest error of the kernel for which it makes sense to have a grid at all.
+# Tolerances that a grid can be made for.
 LEAST_TOL, LARGEST_TOL = 1e-13, 0.1
 
 
@@ -182,7 +182,7 @@ def choose_spacing(kernel, extent, tol: float) -> np.ndarray:
 
 
 def room_beyond(kernel, extent, tol: float) -> float:
-    """How far beyond a box rows have a kernel with those in it: as far as its copies must be."""
+    """Distance from the box beyond which the kernel with rows in it is below `tol`."""
     return float((1 / choose_spacing(kernel, extent, tol) - extent).max())
 
 

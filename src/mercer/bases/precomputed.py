@@ -125,7 +125,7 @@ def product(G, W):
 
 
 def wide(G):
-    """Some of the matrix as a dense array of float64."""
+    """Rows of the matrix as a dense array of float64."""
     if is_foreign(G):
         xp = array_namespace(G)
         return xp.astype(G, xp.float64, copy=False)

@@ -19,11 +19,11 @@ from ..kernels import Kernel, Polynomial, base
 from .base import Basis, BasisRecipe, moment_bytes
 from .points import DRAFT_SPREAD
 
-# Angles whose cosines and sines are made at once: the steps between stay in the cache.
+# Angles whose cosines and sines are computed at once, so that work arrays stay in the cache.
 HALVED = 2**14
 # Bytes for each feature and column while frequencies are drawn: five copies of half as many.
 FREQUENCY_BYTES = 20
-# Columns up to which count sketches are made where they are multiplied, by a product with rows.
+# Up to so many columns, spectra of count sketches are a product with the rows.
 FEW_COLUMNS = 64
 
 
@@ -66,7 +66,7 @@ class RandomFeatures(BasisRecipe):
         if isinstance(kernel, base.DifferenceKernel):
             frequencies = kernel.frequencies(DRAWS[self.kind](size // 2, d, rng), rng)
         if frequencies is not None:
-            # Rounding of an angle is that of its size.
+            # The rounding of an angle is proportional to the angle.
             angle = float(kernel.gamma * base.wide_row_squares(X).max()) ** 0.5
             single = angle**2 <= DRAFT_SPREAD and base.fits_single(X)
             return FeatureBasis(kernel, Fourier(frequencies), engine, single, 1 + angle)
@@ -120,7 +120,7 @@ class FeatureBasis(Basis):
         X = self.engine.place(X)
         xp = np if is_sparse(X) else array_namespace(X)
         dtype = dtype_in(xp, self.precision(X) if dtype is None else dtype)
-        # Moved once, not with every block.
+        # Moved to the device once, not with every block.
         features = self.features.beside(base.rows_of(X, slice(0, 1), dtype))
         W = None if W is None else self.engine.asarray(W, dtype)
 
@@ -267,7 +267,7 @@ class TensorSketch:
                 yield (rows @ spectra.view(X.dtype)).view(spectra.dtype)
                 continue
             sketch = xp.zeros((X.shape[0], self.size), dtype=X.dtype, **place)
-            # Columns may be named twice.
+            # An index may occur twice.
             if xp is np:
                 np.add.at(sketch.T, columns, (rows * signs).T)
             else:
@@ -288,7 +288,7 @@ def orthogonal(count, d, rng):
     """Gaussian rows, orthogonal to each other in groups of d, with the lengths of Gaussian rows."""
     blocks = []
     for start in range(0, count, d):
-        # No more than are wanted: all d of very many columns would take d^2 numbers.
+        # No more rows than needed: all d of them would take d^2 numbers.
         wanted = min(d, count - start)
         Q, R = np.linalg.qr(rng.standard_normal((d, wanted)))
         # The signs make Q uniform over rotations, so that every row alone is Gaussian.

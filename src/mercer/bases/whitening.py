@@ -33,23 +33,23 @@ from .points import PointBasis
 LATE_CONDITION = 1e8
 # Eigenvalues of a basis whose squares, summed over any number of rows, are ordinary numbers.
 ORDINARY = (1e-100, 1e100)
-# What the square of a pivot was seen to be above the least eigenvalue of the landmarks before it;
-# 0 for all of them, which a bound on the condition often allows.
+# Observed ratios of a squared pivot to the smallest eigenvalue of the landmarks up to it. 0 tries
+# all landmarks, for which the bound on the condition often holds.
 PIVOT_MARGINS = (0.0, 10.0, 30.0, 100.0)
 
-# Rows for each landmark from which it is worth a search to leave out some of them.
+# With so many rows for each landmark, it pays to search for landmarks to leave out.
 MANY_ROWS = 20
-# Rows that judge which landmarks are worth their work, and the fewest that can.
+# Rows on which the loss of leaving out landmarks is measured, and the fewest that are enough.
 JUDGES, LEAST_JUDGES = 1000, 200
-# Rows for each landmark from which parts take less time than eigenvectors do; of fewer landmarks
-# than judges eigenvectors are soon found.
+# With so many rows for each landmark, parts take less time than eigenvectors; with fewer than
+# LEAST_JUDGES landmarks, eigenvectors take little time.
 SOME_ROWS = 2
-# What the landmarks that are left out may add to what all of them lose, as a share of the energy:
-# who asks for 500 landmarks gets the eigenvalues of 500.
+# Largest loss by landmarks that are left out, as a share of the energy: eigenvalues are those of
+# all landmarks.
 LEFT_OUT = 1e-10
 
-# What single-precision rows were seen to do to eigenvalues, relative to the total: up
-# to 2e-7. The certificate allows for five times that.
+# Single-precision rows were seen to change eigenvalues by up to 2e-7 of the total. The certificate
+# allows for five times that.
 SINGLE_ROUNDING = 1e-6
 # Safety factor on the rounding of coordinates.
 COORDINATE_ROUNDING = 4.0
@@ -208,15 +208,15 @@ def choose_whitening(basis: Basis, X: Array, n: int | None) -> Whitening:
         return replace(whitening, rounding=EPS * basis.size)
     W = whitening.W
     if W is not None:
-        # Directions that leave the condition too large to whiten late, and are left out, hold less
-        # than the rounding of the data.
+        # Directions for which the condition is too large to whiten late are left out: they hold
+        # less than the rounding of the data.
         inverse = inverse_eigenvalues(W)
         W = W[:, inverse <= LATE_CONDITION * inverse.min(initial=np.inf)]
     return replace(whitening, W=W, rounding=SINGLE_ROUNDING)
 
 
 def quickest(basis: Any, X: Array, n: int | None) -> Whitening:
-    """See `choose_whitening`; before directions that single precision cannot tell are left out."""
+    """`choose_whitening` before directions are left out that single precision cannot resolve."""
     m, double = basis.size, basis.precision(X) == np.float64
     many = n is None or n >= MANY_ROWS * max(m, JUDGES)
     if not isinstance(basis, PointBasis):

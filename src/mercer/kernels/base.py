@@ -27,15 +27,14 @@ from ..compute.arrays import (
     some_of,
 )
 
-# Rows on which the median or mean distance is taken: half a million pairs settle
-# either to a third digit.
+# Rows on which the median or mean distance is measured: half a million pairs give three digits.
 WIDTH_SAMPLE = 1000
-# Rows from which the cancellation in a centered matrix is judged.
+# Rows of the sample on which `centering_spread` is measured.
 SPREAD_SAMPLE = 256
 # Rows prepared at once, which stay in the cache.
 EMBED_ROWS = 512
-# Entries of a tile that is made at once where no budget is at hand, and of the rows on which a
-# distance is taken.
+# Entries of one tile in `Kernel.__call__`, which has no budget, and of the rows on which a distance
+# is measured.
 TILE_ENTRIES, WIDTH_ENTRIES = 2**18, 2**22
 
 
@@ -118,16 +117,16 @@ class Kernel(BaseEstimator, ABC):
     metric: str | None = None
     #: Whether it is an inner product of rows, or of rows of unit length: `Columns` serve it.
     is_inner_product = False
-    #: What makes numbers of tables with more than numbers, for a kernel that can compare them: a
-    #: class whose ``of(X)`` is an encoding of the training rows, or None where they need none.
+    #: For kernels that compare tables with categories: a class whose ``of(X)`` gives the encoding
+    #: of the training rows as numbers, or None if X holds only numbers.
     encoder: Any = None
     #: Parameters that may have a number for each column.
     per_column: tuple[str, ...] = ()
-    #: Whether parameters follow from the least and largest values of all rows, which no sample has.
+    #: Whether `resolve` needs the least and largest values of all rows, not only of a sample.
     needs_range = False
 
     def __str__(self) -> str:
-        """For people; `repr` has all digits."""
+        """Numbers with three digits; `repr` has all of them."""
         return short(repr(self))
 
     def __call__(self, X, Z=None, dtype=None):
@@ -136,7 +135,7 @@ class Kernel(BaseEstimator, ABC):
         n, m = pairs.shape
         xp = array_namespace(X) if not is_sparse(X) else np
         out = xp.empty((n, m), dtype=pairs.dtype, **placement_of(X))
-        # Rows are prepared in copies, wide ones a few at a time, and so is what a tile needs.
+        # Rows are copied when they are prepared, so wide ones are taken a few at a time.
         lean = is_sparse(X) and isinstance(self, FactoredKernel)
         most = EMBED_ROWS if lean else block_rows(X)
         height = max(1, min(n, most, max(EMBED_ROWS, TILE_ENTRIES // max(m, 1))))
@@ -175,7 +174,7 @@ class Kernel(BaseEstimator, ABC):
         return resolved
 
     def origin(self, X: Array) -> Array:
-        """What tiles subtract from every row first, or None."""
+        """The point that is subtracted from every row before a tile is made, (d,), or None."""
         return None
 
     def check(self, X: Array) -> None:
@@ -187,19 +186,19 @@ class Kernel(BaseEstimator, ABC):
         return d if self.is_inner_product else None
 
     def spread(self, X: Array) -> float:
-        """How much rounding of a tile in float32 grows by terms that cancel; inf if X overflows."""
+        """Factor by which canceling terms magnify rounding in float32; inf if X overflows it."""
         return centering_spread(self, X) if fits_single(X) else np.inf
 
     def growth(self, X: Array) -> float:
-        """Rounding of k(x, z) in double precision over d eps sqrt(k(x, x) k(z, z)), about."""
+        """Rounding of k(x, z) in double precision, in units of d eps sqrt(k(x, x) k(z, z))."""
         return 1.0
 
     def entry_size(self, X: Array) -> float:
-        """The largest |k(x, z)| where it may be more than any k(x, x), as of no definite kernel."""
+        """A bound on |k(x, z)|; 0 for definite kernels, where the largest k(x, x) is one."""
         return 0.0
 
     def recentered(self, X: Array) -> "Kernel":
-        """A kernel with the same centered matrix as this one, and fewer digits to cancel in it."""
+        """A kernel with the same centered matrix on X in which fewer digits cancel, or itself."""
         return self
 
     def direction(self, Z: Array, W: Array) -> Array:
@@ -210,7 +209,7 @@ class Kernel(BaseEstimator, ABC):
         return None
 
     def scalar_map(self) -> ScalarMap | None:
-        """The kernel as a scalar function that a fused tile knows, or None."""
+        """The kernel as one of the functions that fused tiles are compiled for, or None."""
         return None
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
@@ -292,7 +291,7 @@ class DifferenceKernel(Kernel):
 
 
 class Pairs(ABC):
-    """The kernel matrix between the rows of X and Z, seen tile by tile.
+    """The kernel matrix between the rows of X and Z, computed tile by tile.
 
     `prepared` is where an engine keeps rows in a form of its own.
     """
@@ -363,7 +362,7 @@ class FactoredKernel(Kernel):
         return E
 
     def square(self, E: Array, out: Array) -> Array:
-        """Products of prepared rows with themselves, (a, a); None where all products are faster."""
+        """Products of prepared rows with themselves, (a, a); None if `tile` should make them."""
         return None
 
     def repair(self, T: Array, left: Array, right: Array, pairs: Pairs, i: Any, j: Any) -> Array:
@@ -432,8 +431,8 @@ class FactoredPairs(Pairs):
     def tile_bytes(self, side):
         if not is_sparse(self.X):
             return super().tile_bytes(side)
-        # The product of sparse rows is itself sparse, values and indices, before it fills
-        # the tile, and rows take what they hold and not their width.
+        # The product of sparse rows is sparse, with values and indices, before it fills the tile.
+        # Rows take memory for their nonzero entries only.
         fullest = max(int(np.diff(A.indptr).max(initial=0)) for A in (self.X, self.Z))
         rows = 4 * side * (fullest + self.kernel.extra_columns) * (self.itemsize + 8)
         return side * side * (self.itemsize * (self.kernel.live_tiles + 2) + 8) + rows
@@ -455,7 +454,7 @@ def rows_of(X, block, dtype, origin=None):
             return rows.astype(dtype)
         xp = array_namespace(rows)
     if origin is not None:
-        # The difference is taken in the wider type, before any rounding: that is its use.
+        # The difference is taken before the rows are rounded to `dtype`, else it would be useless.
         single = dtype != xp.float64 and rows.dtype == xp.float32
         rows = xp.asarray(rows, dtype=xp.float32 if single else xp.float64) - origin
     return xp.asarray(rows, dtype=dtype)
@@ -482,7 +481,7 @@ def row_squares(X):
 
 
 def wide_row_squares(X):
-    """|x|^2 for every row in float64, whatever X holds: integers and halves would overflow."""
+    """|x|^2 for every row in float64: squares of integers and float16 would overflow."""
     if is_sparse(X):
         return row_squares(X.astype(np.float64))
     if isinstance(X, np.ndarray):
@@ -505,9 +504,9 @@ def same_for_all(X, value: float):
 
 
 def median_row(X: Array) -> Any:
-    """The median of 32 rows, (d,): where most are, and one far row does not move it.
+    """The median of 32 rows, (d,): the middle of most rows, whatever a few far ones are.
 
-    None for sparse rows, which would be so no longer.
+    None for sparse rows, which it would make dense.
     """
     if is_sparse(X):
         return None
@@ -515,7 +514,7 @@ def median_row(X: Array) -> Any:
     sample = xp.asarray(X[:: -(-X.shape[0] // 32)], dtype=xp.float64)
     half = sample.shape[0] // 2
     ordered = np.partition(sample, half, axis=0) if xp is np else xp.sort(sample, axis=0)
-    # In the data's own precision the difference is exact enough and keeps its type.
+    # In the precision of X, so that X - origin has the type of X.
     return xp.asarray(ordered[half, :], dtype=xp.float32 if X.dtype == xp.float32 else xp.float64)
 
 
@@ -543,7 +542,7 @@ def fits_single(X) -> bool:
 
 
 def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float:
-    """The median or mean distance between rows, on at most 1,000; on fewer that are very wide."""
+    """The median or mean distance between at most 1,000 rows; fewer if they are very wide."""
     from scipy.spatial.distance import cdist, pdist
 
     if kind not in ("median", "mean"):
@@ -555,12 +554,12 @@ def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float
     if X.shape[0] > most:
         sample = some_of(X, np.sort(rng.choice(X.shape[0], most, replace=False)))
     n, step = sample.shape[0], min(128, block_rows(X))
-    # Squares of what is huge or tiny would leave the range of float64.
+    # Squares of huge or tiny numbers would overflow or underflow.
     unit = max(float(abs(sample[i : i + step]).max()) for i in range(0, n, step))
     unit = 1.0 if unit == 0 or 1e-100 < unit < 1e100 else unit
 
     def scaled(i):
-        # Blocks that come from elsewhere are brought here by indexing.
+        # Indexing loads blocks that are not in memory.
         rows = sample[i : i + step]
         return np.array(rows.toarray() if is_sparse(rows) else to_numpy(rows), dtype=float) / unit
 
@@ -577,7 +576,7 @@ def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float
 
 
 def centering_spread(kernel, X) -> float:
-    """|K| / l_1(H K H) on a sample: how much rounding of K grows in what centering leaves.
+    """|K| / l_1(H K H) on a sample: the factor by which centering magnifies rounding of K.
 
     Large where all rows share most of their kernel, as in wide Gaussians and in linear
     kernels far from the origin.

@@ -170,7 +170,7 @@ def by_columns(slope, K, X, Z, W, *settings):
 
 
 def columns_of(X, Z, *settings):
-    """For every column those of X, (n, 1), and of Z, (1, m), and its settings."""
+    """Yield every column of X, (n, 1), that of Z, (1, m), and its settings."""
     for k in range(X.shape[1]):
         yield X[:, k][:, None], Z[:, k][None, :], *(float(numbers[k]) for numbers in settings)
 

@@ -20,7 +20,7 @@ class Precomputed(Kernel):
     seconds = (1e-9, 0.0)  # to read it
 
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
-        """A matrix has no rows to compare."""
+        """Raise TypeError: there are no rows to compare."""
         raise TypeError("A precomputed kernel has no points: its matrix is the data.")
 
     def diag(self, X: Array) -> Array:
@@ -58,7 +58,7 @@ class SquaredDistance(Kernel):
         return np.full(X.shape[0], self.shift)
 
     def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
-        """With the shift that makes the entries small, from some of the points."""
+        """A copy with the shift that makes the entries small, measured on a sample of X."""
         plain = SquaredDistance(self.distance)
         rows = X[:: -(-X.shape[0] // SPREAD_SAMPLE)]
         return SquaredDistance(self.distance, -float(plain(rows, dtype=np.float64).mean()))
@@ -68,10 +68,10 @@ class SquaredDistance(Kernel):
 
 
 class DistancePairs(Pairs):
-    """Tiles of shift - d^2 / 2. Points go to the function as they are, whatever the precision."""
+    """Tiles of shift - d^2 / 2; `distance` gets the points unchanged, in any precision."""
 
     def tile(self, i, j, out):
-        # Squared and shifted before it is rounded.
+        # Squares are shifted before they are rounded.
         D = np.square(self.kernel.distance(self.X[i], self.Z[j]), dtype=np.float64)
         D *= -0.5
         D += self.kernel.shift
@@ -115,7 +115,7 @@ class CompositeKernel(Kernel):
 
     @property
     def live_tiles(self) -> int:  # type: ignore[override]
-        """Those of all parts, as when their tiles are alive at once."""
+        """The sum over the parts: all of their tiles may be alive at once."""
         return sum(part.live_tiles for part in self.parts())
 
     @property
@@ -179,7 +179,7 @@ class HollowPairs(Pairs):
     """Tiles of a matrix whose row i has a zero in column ``zeros[i]``."""
 
     def __init__(self, kernel, pairs, zeros):
-        # With the rows, the origin and the prepared rows that a fused tile asks for.
+        # Fused tiles read the rows, the origin and the prepared rows from here.
         vars(self).update(vars(pairs))
         self.kernel, self.pairs, self.zeros = kernel, pairs, zeros
 

@@ -38,10 +38,10 @@ class DotProductKernel(base.FactoredKernel):
         return self.finish(base.wide_row_squares(X) * self._scale)
 
     def check(self, X: Array) -> None:
-        """Raise ValueError where values are more, or all of them less, than float64 holds."""
+        """Raise ValueError if values overflow float64, or all of them underflow."""
         super().check(X)
         entry = base.largest_entry(X)
-        if entry == 0 or 1e-40 < entry < 1e25:  # products of such rows are in no danger
+        if entry == 0 or 1e-40 < entry < 1e25:  # products of such rows are in range
             return
         with np.errstate(over="ignore", invalid="ignore"):
             top = float(abs(self.diag(X)).max())
@@ -53,7 +53,7 @@ class DotProductKernel(base.FactoredKernel):
             )
 
     def spread(self, X: Array) -> float:
-        """What centering cancels; inf if sums over many entries leave the range of float32."""
+        """Magnification by centering; inf if sums over many entries would overflow float32."""
         with np.errstate(over="ignore", invalid="ignore"):
             largest = float(abs(self.diag(X)).max())
             inside = 1e-25 < largest < 1e30 and self.argument(X) < 1e30
@@ -105,7 +105,7 @@ class Linear(DotProductKernel):
 
     def recentered(self, X: Array) -> base.Kernel:
         """With the mean as its center, where rows are far from the origin and close together."""
-        # A single row is its own mean, from which nothing is seen of it.
+        # Less its mean, a single row would be zero.
         if is_sparse(X) or self.center is not None or X.shape[0] < 2:
             return self
         most = min(4096, block_rows(X))
@@ -143,7 +143,7 @@ class Polynomial(DotProductKernel):
 
     @property
     def definite(self) -> bool:  # type: ignore[override]
-        """A negative constant, or a broken power, can make it indefinite."""
+        """False for a negative constant or a fractional degree, which can make it indefinite."""
         return self.coef0 >= 0 and float(self.degree).is_integer()
 
     def finish(self, T: Array) -> Array:
@@ -167,7 +167,7 @@ class Polynomial(DotProductKernel):
         return max(1.0, abs(self.degree) / 2)
 
     def entry_size(self, X: Array) -> float:
-        """With a negative constant, that of two opposite rows: the value at minus gamma |x|^2."""
+        """With a negative constant, the value for two opposite rows: x . z = -|x|^2."""
         if self.coef0 >= 0:
             return 0.0
         with np.errstate(over="ignore"):
@@ -197,7 +197,7 @@ class Sigmoid(DotProductKernel):
         self.coef0 = coef0
 
     def spread(self, X: Array) -> float:
-        """Size of the argument, which tanh does not shrink near zero, or what centering does."""
+        """The argument, whose rounding tanh passes on near zero, or magnification by centering."""
         with np.errstate(over="ignore"):
             return max(self.argument(X), super().spread(X))
 
@@ -227,14 +227,14 @@ class Cosine(DotProductKernel):
     is_inner_product = True
 
     def embed(self, X: Array) -> Array:
-        """Rows of unit length; those whose squares lose digits over their largest entry first."""
+        """Rows of unit length; if squares lose digits, they are divided by their largest entry."""
         norms = base.row_squares(X) ** 0.5
         inside = (norms > 1e-15) & (norms < 1e15)  # in any precision
         if not bool(inside.all()):
             xp, sizes = array_namespace(norms), largest_entries(X)
             sizes = xp.where((sizes > 0) & ~inside, sizes, xp.ones_like(sizes))
             if is_sparse(X):
-                # The reciprocal of a small number may overflow, so twice by its root.
+                # The reciprocal of a small number may overflow: multiply by its root twice.
                 roots = (sizes**-0.5)[:, None]
                 X = X.multiply(roots).multiply(roots).tocsr().astype(X.dtype)
             else:
@@ -288,7 +288,7 @@ def largest_entries(X):
 def power(T, degree):
     """T to a power, by repeated multiplication for whole degrees: far faster than pow."""
     if not (float(degree).is_integer() and 0 <= degree <= 64):
-        # A broken power of a negative number has no value: the product that meets it says so.
+        # A fractional power of a negative number is NaN, which products with the matrix report.
         with np.errstate(invalid="ignore"):
             T[...] = array_namespace(T).pow(T, float(degree))
         return T

@@ -16,14 +16,14 @@ from ..compute import ScalarMap, array_namespace, inplace, is_sparse
 from ..compute.arrays import Array, dtype_name, placement_of
 from . import base
 
-# Largest gamma |x|^2, for each precision, at which the product of two rows is as good as their
-# difference: its rounding is eps times that. Beyond, distances below this share of the norms are
-# taken from the differences; larger ones have lost fewer digits than that.
+# Largest gamma |x|^2, for each precision, at which distances may come from products of rows, whose
+# rounding is eps times that. Beyond it, squared distances below 1 / FAR of the norms are computed
+# from differences of rows; larger ones lose fewer digits.
 FAR = {"float64": 1e3, "float32": 1e2}
-# Squared distances, over the norms, below which a kernel with a cusp takes differences: there
-# rounding eps of the norms makes one of eps / (2 sqrt(share)) of their roots.
+# A kernel with a cusp uses differences for squared distances below this share of the norms: above
+# it, rounding eps of the norms changes distances by at most eps / (2 sqrt(share)).
 CUSP = {"float64": 1e-6, "float32": 1e-3}
-# Numbers of the differences that are held at once.
+# Entries of the differences that are held at once.
 DIFFERENCES = 2**20
 
 
@@ -37,7 +37,7 @@ class StationaryKernel(base.DifferenceKernel, base.FactoredKernel):
         """[sqrt(2 gamma) x, -gamma |x|^2, 1]."""
         scale = float(np.sqrt(2 * self.gamma))
         if isinstance(X, np.ndarray):
-            # In one array: memory for more would take longer than the numbers.
+            # In one array: allocating more would take longer than computing.
             d = X.shape[1]
             E = np.empty((X.shape[0], d + 2), X.dtype)
             np.multiply(X, X.dtype.type(scale), out=E[:, :d])
@@ -60,7 +60,7 @@ class StationaryKernel(base.DifferenceKernel, base.FactoredKernel):
         return turned
 
     def square(self, E: Array, out: Array) -> Array:
-        """Half of the products, as NumPy multiplies rows with themselves, and the norms after it.
+        """X X', of which NumPy computes only half, plus the norms.
 
         Faster than all products from about 192 columns on, in main memory.
         """
@@ -77,13 +77,13 @@ class StationaryKernel(base.DifferenceKernel, base.FactoredKernel):
         """Whether all rows are near enough to the origin; s and t hold -gamma |x|^2."""
         if 0 in (s.shape[0], t.shape[0]):
             return True
-        # A comparison the other way round would pass over what is not a number.
+        # Written so that NaN gives False.
         return float(s.min()) + float(t.min()) >= -2 * FAR[precision]
 
     def repair(
         self, T: Array, left: Array, right: Array, pairs: base.Pairs, i: Any, j: Any
     ) -> Array:
-        """T = -gamma d^2 with the entries in which digits cancelled taken from differences."""
+        """T = -gamma d^2; entries in which digits canceled are computed from differences."""
         xp, precision = array_namespace(T), dtype_name(T.dtype)
         s, t = minus_squares(left), minus_squares(right)
         if self._keeps_digits(s, t, precision):
@@ -101,12 +101,12 @@ class StationaryKernel(base.DifferenceKernel, base.FactoredKernel):
         return T
 
     def _cancelled(self, T, s, t, precision):
-        """Entries in which digits cancelled, (a, b), or None where there are none."""
+        """Mask of entries in which digits canceled, (a, b), or None if there are none."""
         limit, norms = FAR[precision], s[:, None] + t[None, :]
         return (norms < -2 * limit) & ~(norms / limit >= T)
 
     def growth(self, X: Array) -> float:
-        """Rounding of -gamma d^2 over eps: that of the norms, as far as no differences are used."""
+        """Rounding of -gamma d^2 in units of eps: that of the norms, up to where FAR limits it."""
         return 4 * min(self.argument(X), FAR["float64"]) + 1
 
     def argument(self, X: Array) -> float:
@@ -152,9 +152,8 @@ class RBF(StationaryKernel):
 
     def finish(self, T: Array) -> Array:
         """exp of T = -gamma d^2."""
-        # Rounding leaves T positive where wide rows meet themselves. In main memory to look for
-        # that costs a seventh of setting it right everywhere, and up to 1e-4 is the ordinary
-        # rounding of single precision.
+        # Rounding can leave T positive where a row is compared with itself. In main memory a check
+        # costs a seventh of the correction; up to 1e-4 is ordinary rounding of single precision.
         if isinstance(T, np.ndarray):
             if T.max(initial=0.0) > 1e-4:
                 np.minimum(T, 0, out=T)
@@ -205,7 +204,7 @@ class Matern(StationaryKernel):
             raise ValueError(f"Matern: nu={self.nu!r} has no closed form. Give 0.5, 1.5 or 2.5.")
 
     def _cancelled(self, T, s, t, precision):
-        """For nu = 1/2 all distances that are small: k has a cusp, where rounding is its root."""
+        """For nu = 1/2, all small distances: at the cusp, k changes by the root of rounding."""
         if self.nu > 0.5:
             return super()._cancelled(T, s, t, precision)
         share = CUSP[precision]
@@ -214,11 +213,11 @@ class Matern(StationaryKernel):
         return ~(share * (s[:, None] + t[None, :]) >= T)
 
     def _keeps_digits(self, s, t, precision) -> bool:
-        """With a cusp it depends on the products."""
+        """Unknown for a kernel with a cusp: it depends on the products."""
         return self.nu > 0.5 and super()._keeps_digits(s, t, precision)
 
     def growth(self, X: Array) -> float:
-        """With a cusp, that at the smallest distances that come from products."""
+        """With a cusp, rounding at the smallest distances that come from products."""
         if self.nu > 0.5:
             return super().growth(X)
         return 2 + min(self.argument(X), 1 / CUSP["float64"] ** 2) ** 0.5 / CUSP["float64"] ** 0.5
@@ -227,7 +226,7 @@ class Matern(StationaryKernel):
         """T holds -rho^2 / 2."""
         xp = array_namespace(T)
         T *= -4 * self.nu
-        # Rounding leaves small negative squares where rows meet themselves.
+        # Rounding leaves small negative squares where a row is compared with itself.
         s = inplace(xp.sqrt, xp.clip(T, 0, None))
         T[...] = -s
         T = inplace(xp.exp, T)
@@ -326,7 +325,7 @@ class RationalQuadratic(StationaryKernel):
         with np.errstate(over="ignore", invalid="ignore"):
             bell = (z / (2 * np.pi)) ** order * kv(order, z)
         if order > 0:
-            # Its limit, which the product of a zero and an infinity misses.
+            # The limit at zero, where the formula is zero times infinity.
             limit = gamma_function(order) / (2 * np.pi**order)
             bell = np.where(np.isfinite(bell), np.minimum(bell, limit), limit)
         else:

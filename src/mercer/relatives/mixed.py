@@ -28,10 +28,10 @@ from ..kernels import KERNELS, DirectKernel, Kernel, Pairs
 from ..kernels.base import DifferenceKernel, farthest
 from ..kernels.coordinate import add_coordinates, by_columns, contiguous
 
-# Rows from which on a text that never comes twice is taken for a name.
+# With at least so many rows, a column of texts that are all different is taken for names.
 NAMED_ROWS = 10
-# Where new numbers far outside the range go, 1 or more from all training rows' numbers, and what
-# stands for missing entries and for categories that were not in the training rows.
+# New numbers are clipped to [LOWEST, HIGHEST], which is 1 or more from all training rows' numbers;
+# codes of missing entries and of categories that were not in the training rows.
 LOWEST, HIGHEST, MISSING, UNKNOWN = -1.0, 2.0, -3.0, -1.0
 
 
@@ -142,7 +142,7 @@ def triangle(x, z, size: float):
 
 
 def column_ranges(X) -> np.ndarray:
-    """Largest less least entry of every column, (d,), in float64."""
+    """Largest minus least entry of every column, (d,), in float64."""
     if is_sparse(X):
         low, high = (np.asarray(f(axis=0).toarray(), dtype=float)[0] for f in (X.min, X.max))
         return high - low
@@ -174,7 +174,7 @@ class MixedTable:
 
 @dataclass(frozen=True)
 class TableEncoding:
-    """What turns the columns of a data frame into numbers.
+    """How the columns of a data frame become numbers.
 
     Attributes
     ----------
@@ -332,7 +332,7 @@ def labels_of(column: Any, name: str) -> list[str | None]:
 
 
 def as_number(label: str | None) -> str | None:
-    """A category as `labels_of` writes the number that it is; True and False are 1 and 0."""
+    """A category that is a number, as `labels_of` writes it; True and False are 1 and 0."""
     with suppress(TypeError, ValueError):
         return repr(float({"True": 1, "False": 0}.get(label, label)))  # type: ignore
     return label
