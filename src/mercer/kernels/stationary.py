@@ -73,25 +73,15 @@ class StationaryKernel(base.DifferenceKernel, base.FactoredKernel):
         out += norms
         return out
 
-    def _keeps_digits(self, s, t, precision) -> bool:
-        """Whether all rows are near enough to the origin; s and t hold -gamma |x|^2."""
-        if 0 in (s.shape[0], t.shape[0]):
-            return True
-        # Written so that NaN gives False.
-        return float(s.min()) + float(t.min()) >= -2 * FAR[precision]
-
     def repair(
         self, T: Array, left: Array, right: Array, pairs: base.Pairs, i: Any, j: Any
     ) -> Array:
         """T = -gamma d^2; entries in which digits canceled are computed from differences."""
         xp, precision = array_namespace(T), dtype_name(T.dtype)
-        s, t = minus_squares(left), minus_squares(right)
-        if self._keeps_digits(s, t, precision):
+        canceled = self._canceled(T, minus_squares(left), minus_squares(right), precision)
+        if canceled is None or not bool(canceled.any()):
             return T
-        cancelled = self._cancelled(T, s, t, precision)
-        if cancelled is None or not bool(cancelled.any()):
-            return T
-        index, other = xp.nonzero(cancelled)
+        index, other = xp.nonzero(canceled)
         X, Z = base.rows_of(pairs.X, i, xp.float64), base.rows_of(pairs.Z, j, xp.float64)
         step = max(1, DIFFERENCES // X.shape[1])
         for start in range(0, index.shape[0], step):
@@ -100,9 +90,13 @@ class StationaryKernel(base.DifferenceKernel, base.FactoredKernel):
             T[a, b] = xp.asarray(squares * -self.gamma, dtype=T.dtype)
         return T
 
-    def _cancelled(self, T, s, t, precision):
+    def _canceled(self, T, s, t, precision):
         """Mask of entries in which digits canceled, (a, b), or None if there are none."""
-        limit, norms = FAR[precision], s[:, None] + t[None, :]
+        limit = FAR[precision]
+        # Near the origin no digits are lost. Written so that rows with NaN are not passed over.
+        if 0 in T.shape or float(s.min()) + float(t.min()) >= -2 * limit:
+            return None
+        norms = s[:, None] + t[None, :]
         return (norms < -2 * limit) & ~(norms / limit >= T)
 
     def growth(self, X: Array) -> float:
@@ -203,18 +197,14 @@ class Matern(StationaryKernel):
         if self.nu not in (0.5, 1.5, 2.5):
             raise ValueError(f"Matern: nu={self.nu!r} has no closed form. Give 0.5, 1.5 or 2.5.")
 
-    def _cancelled(self, T, s, t, precision):
+    def _canceled(self, T, s, t, precision):
         """For nu = 1/2, all small distances: at the cusp, k changes by the root of rounding."""
         if self.nu > 0.5:
-            return super()._cancelled(T, s, t, precision)
+            return super()._canceled(T, s, t, precision)
         share = CUSP[precision]
         if 0 in T.shape or float(T.max()) <= share * (float(s.min()) + float(t.min())):
             return None
         return ~(share * (s[:, None] + t[None, :]) >= T)
-
-    def _keeps_digits(self, s, t, precision) -> bool:
-        """Unknown for a kernel with a cusp: it depends on the products."""
-        return self.nu > 0.5 and super()._keeps_digits(s, t, precision)
 
     def growth(self, X: Array) -> float:
         """With a cusp, rounding at the smallest distances that come from products."""
@@ -246,8 +236,8 @@ class Matern(StationaryKernel):
         s = xp.sqrt(xp.clip(T * (-4 * self.nu), 0, None))
         decay = xp.exp(-s)
         if self.nu == 0.5:
-            some = s > 0
-            return xp.where(some, decay, 0.0) / xp.where(some, s, 1.0)
+            positive = s > 0
+            return xp.where(positive, decay, 0.0) / xp.where(positive, s, 1.0)
         return 3 * decay if self.nu == 1.5 else 5 / 3 * (1 + s) * decay
 
     def scalar_map(self) -> ScalarMap | None:

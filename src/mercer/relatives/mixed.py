@@ -290,7 +290,7 @@ def is_number(column: Any) -> bool:
     if str(column.dtype) != "object":
         return column.dtype.kind in "iuf"
     present = [value for value in column if not is_missing(value)]
-    return bool(present) and all(isinstance(v, Real) and not is_bool(v) for v in present)
+    return bool(present) and all(map(is_real, present))
 
 
 def numbers_of(column: Any, name: str) -> np.ndarray:
@@ -326,7 +326,7 @@ def labels_of(column: Any, name: str) -> list[str | None]:
     def label(value):
         if is_missing(value):
             return None
-        return repr(float(value)) if isinstance(value, Real) and not is_bool(value) else str(value)
+        return repr(float(value)) if is_real(value) else str(value)
 
     return [label(value) for value in column]
 
@@ -342,8 +342,8 @@ def is_polars(column: Any) -> bool:
     return type(column).__module__.startswith("polars")
 
 
-def is_bool(value: Any) -> bool:
-    return isinstance(value, bool | np.bool_)
+def is_real(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def is_missing(value: Any) -> bool:
