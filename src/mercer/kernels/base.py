@@ -100,7 +100,7 @@ class Kernel(BaseEstimator, ABC):
 
     - `seconds`, `live_tiles`, `rank`: what planning and tiling expect.
     - `gamma`, `resolve`, `per_column`, `needs_range`, `encoder`: how parameters get their numbers.
-    - `gradient`: attributions.
+    - `gradient`: how values change with the columns.
     """
 
     #: False where some parameter values give negative eigenvalues.
@@ -236,7 +236,7 @@ class DifferenceKernel(Kernel):
         """The largest number that is rounded before the kernel's scalar map."""
 
     def spread(self, X: Array) -> float:
-        return max(self.argument(X), super().spread(X)) if fits_single(X) else np.inf
+        return max(self.argument(X), centering_spread(self, X)) if fits_single(X) else np.inf
 
     def growth(self, X: Array) -> float:
         """The argument: differences from the origin are rounded before those of rows.
