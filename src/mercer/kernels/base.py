@@ -225,6 +225,21 @@ class Kernel(BaseEstimator, ABC):
         )
 
 
+def median_row(X: Array) -> Any:
+    """The median of 32 rows, (d,): the middle of most rows, whatever a few far ones are.
+
+    None for sparse rows, which it would make dense.
+    """
+    if is_sparse(X):
+        return None
+    xp = array_namespace(X)
+    sample = xp.asarray(X[:: -(-X.shape[0] // 32)], dtype=xp.float64)
+    half = sample.shape[0] // 2
+    ordered = np.partition(sample, half, axis=0) if xp is np else xp.sort(sample, axis=0)
+    # In the precision of X, so that X - origin has the type of X.
+    return xp.asarray(ordered[half, :], dtype=xp.float32 if X.dtype == xp.float32 else xp.float64)
+
+
 class DifferenceKernel(Kernel):
     """A function of x - z with k(x, x) = 1, computed about the middle of the rows.
 
@@ -245,9 +260,8 @@ class DifferenceKernel(Kernel):
         """
         return min(max(1.0, self.argument(X)), 1 / np.finfo(float).eps)
 
-    def origin(self, X: Array) -> Array:
-        """About the middle of the rows distances are the same, and fewer digits cancel."""
-        return median_row(X)
+    #: About the middle of the rows distances are the same, and fewer digits cancel.
+    origin = staticmethod(median_row)
 
     def diag(self, X: Array) -> Array:
         return same_for_all(X, 1.0)
@@ -501,21 +515,6 @@ def same_for_all(X, value: float):
     """One number for every row of X, in float64 and where X is, (n,)."""
     xp = np if is_sparse(X) else array_namespace(X)
     return xp.full(X.shape[0], value, dtype=xp.float64, **placement_of(X))
-
-
-def median_row(X: Array) -> Any:
-    """The median of 32 rows, (d,): the middle of most rows, whatever a few far ones are.
-
-    None for sparse rows, which it would make dense.
-    """
-    if is_sparse(X):
-        return None
-    xp = array_namespace(X)
-    sample = xp.asarray(X[:: -(-X.shape[0] // 32)], dtype=xp.float64)
-    half = sample.shape[0] // 2
-    ordered = np.partition(sample, half, axis=0) if xp is np else xp.sort(sample, axis=0)
-    # In the precision of X, so that X - origin has the type of X.
-    return xp.asarray(ordered[half, :], dtype=xp.float32 if X.dtype == xp.float32 else xp.float64)
 
 
 def farthest(X, origin, sizes) -> float:
