@@ -10,8 +10,12 @@ import threading
 import tracemalloc
 
 import numpy as np
+import pytest
 from sklearn.base import clone
 
+from mercer.fitting.problems import ENTRY_ROUNDING
+from mercer.kernels import Kernel
+from mercer.kernels.base import DifferenceKernel
 from mercer.kernels.stationary import StationaryKernel
 from mercer.selectors import (
     SELECTORS,
@@ -47,12 +51,143 @@ def check_recipe(part):
     assert set(part.get_params(deep=False)) == set(part._get_param_names())
 
 
-def check_kernel(kernel, formula, X, Z, rtol=None):
-    """The matrix, its tiles in both precisions, its diagonal and its definiteness.
+def check_kernel(kernel, formula, X=None, Z=None, rtol=None):
+    """All members of `Kernel`: those that certificates rest on against dense matrices.
 
-    `formula(X, Z)` is the kernel in float64; X and Z may be sparse or of another library.
+    `formula(X, Z)` is the kernel in float64 or wider; X and Z may be sparse or of another library,
+    and are drawn from the kernel's domain where they are not given.
     """
     check_recipe(kernel)
+    rng = generator(7)
+    X = rows_within(kernel.domain, rng, 40, 5) if X is None else X
+    Z = rows_within(kernel.domain, rng, 17, 5) if Z is None else Z
+    check_values(kernel, formula, X, Z, rtol)
+    check_domain(kernel)
+    finite = 0
+    for size in (0.3, 3.0, 30.0):
+        rows = rows_within(kernel.domain, rng, 60, 2, size)
+        rows[30:] = kernel.domain.nearest(rows[:30] + 1e-3 * rng.standard_normal((30, 2)))
+        with np.errstate(invalid="ignore"):
+            G = formula(rows.astype(np.longdouble), rows.astype(np.longdouble))
+        if np.isfinite(G).all():  # a fractional power has no value for all rows
+            finite += 1
+            check_bounds(kernel, G, rows)
+    assert finite, "the kernel has values on rows of its domain"
+    check_derived(kernel, formula, rows_within(kernel.domain, rng, 9, 3, 0.5))
+
+    value, column = kernel.seconds
+    assert value > 0 and column >= 0 and kernel.live_tiles >= 1
+    assert set(kernel.per_column) <= set(kernel.get_params()) and kernel.needs_range is False
+    for name, setting in kernel.get_params(deep=False).items():
+        parts = setting if isinstance(setting, list | tuple) else [setting]
+        assert name == "center" or all(isinstance(one, int | float | Kernel) for one in parts), (
+            "a resolved kernel has numbers and kernels only, and may have a center"
+        )
+
+
+def rows_within(domain, rng, n, d, size=1.0):
+    """Random rows of a domain, (n, d), whose numbers are of about this size."""
+    rows = size * rng.standard_normal((n, d))
+    if domain.low > -np.inf and domain.high < np.inf:
+        return rng.uniform(domain.low, domain.high, (n, d))
+    if domain.low > -np.inf:
+        return domain.low + abs(rows)
+    return domain.high - abs(rows) if domain.high < np.inf else rows
+
+
+def check_domain(kernel):
+    """Rows inside the domain pass, and one number outside is refused; the nearest rows are in."""
+    domain, X = kernel.domain, rows_within(kernel.domain, generator(8), 6, 3)
+    kernel.check(X)
+    for end, step in ((domain.low, -1.0), (domain.high, 1.0)):
+        if np.isfinite(end):
+            outside = X.copy()
+            outside[2, 1] = end + step
+            with pytest.raises(ValueError, match=domain.name):
+                kernel.check(outside)
+            kernel.check(domain.nearest(outside))
+            assert domain.nearest(outside)[2, 1] == end
+    np.testing.assert_array_equal(domain.nearest(X), X)
+
+
+def check_bounds(kernel, G, X):
+    """`definite`, `growth`, `entry_size`, `rank` and `metric` on rows X with the true matrix G."""
+    K, norm = G.astype(float), np.linalg.norm(G.astype(float))
+    diagonal, d = np.abs(np.diag(K)), X.shape[1]
+    if kernel.definite:
+        assert np.linalg.eigvalsh(K).min() > -1e-10 * np.trace(K), "it says that it is definite"
+    largest = max(diagonal.max(), kernel.entry_size(X))
+    assert np.abs(K).max() <= largest * (1 + 1e-12), "entries are larger than it says"
+    # The rounding of entries that certificates allow for.
+    sizes = np.maximum(np.sqrt(np.outer(diagonal, diagonal)), kernel.entry_size(X))
+    rounding = np.finfo(float).eps * ((d + 2) * kernel.growth(X) + ENTRY_ROUNDING)
+    excess = float((np.abs(kernel(X) - G) / (rounding * sizes + np.finfo(float).tiny)).max())
+    assert excess <= 1, f"rounding is {excess:.1f} times what it says"
+    rank = kernel.rank(d)
+    if rank is not None:
+        assert np.linalg.matrix_rank(K, tol=1e-10 * norm) <= rank, "the rank is higher"
+    assert kernel.metric is None or K.min() >= 0, "kernels of a distance are nowhere negative"
+
+
+def check_derived(kernel, formula, X):
+    """What a kernel may know beside its values: each must give the same values."""
+    n, rng = X.shape[0], generator(9)
+    G, W = formula(X, X), rng.standard_normal((n, 2))
+    scale = np.abs(G).max()
+    kernel_map, origin = kernel.scalar_map(), kernel.origin(X)
+    if kernel_map is not None:
+        np.testing.assert_allclose(by_map(kernel_map, X, origin), G, rtol=0, atol=1e-7 * scale)
+    if kernel.is_inner_product:
+        E = kernel.embed(X if origin is None else X - origin)
+        np.testing.assert_allclose(E @ E.T, G, rtol=0, atol=1e-12 * scale)
+    V = kernel.direction(X, W)
+    if V is not None:
+        rows = X if origin is None else X - origin
+        np.testing.assert_allclose(rows @ V, G @ W, rtol=0, atol=1e-12 * n * scale)
+    far = kernel.domain.nearest(X + 1e4)
+    other = kernel.recentered(far)
+    if other is not kernel:
+        H = np.eye(n) - 1 / n
+        expected = (H @ formula(*[far.astype(np.longdouble)] * 2) @ H).astype(float)
+        atol = 1e-9 * np.abs(expected).max()
+        np.testing.assert_allclose(H @ other(far) @ H, expected, rtol=0, atol=atol)
+    if isinstance(kernel, DifferenceKernel):
+        values = kernel.of_differences(X - X[:1])
+        np.testing.assert_allclose(values, G[:, 0], rtol=0, atol=1e-7 * scale)
+    try:
+        gradient = kernel.gradient(X[:5], X[5:], W[5:])
+    except ValueError:
+        return
+    for k in range(X.shape[1]):
+        step = 1e-6 * np.eye(X.shape[1])[k]
+        ahead, behind = (formula(X[:5] + s, X[5:]) @ W[5:] for s in (step, -step))
+        slope = (ahead - behind) / 2e-6
+        np.testing.assert_allclose(gradient[:, k], slope, rtol=1e-5, atol=1e-5 * scale)
+
+
+def by_map(scalar_map, X, origin):
+    """The kernel matrix as a fused tile makes it of a `ScalarMap`, in NumPy."""
+    rows = X if origin is None else X - origin
+    rows = rows / np.linalg.norm(rows, axis=1)[:, None] if scalar_map.unit else rows
+    rows = rows * scalar_map.scale
+    T, squares = rows @ rows.T, (rows**2).sum(axis=1)
+    if scalar_map.distance:
+        T = np.minimum(T - squares[:, None] / 2 - squares / 2, 0)
+    (a,) = scalar_map.parameters or (0.0,)
+    s = np.sqrt(np.maximum(-a * T, 0))
+    K = {
+        "identity": lambda: T,
+        "exp2": lambda: 2**T,
+        "power": lambda: (T + a) ** scalar_map.degree,
+        "tanh": lambda: np.tanh(T + a),
+        "rational": lambda: (1 - T / a) ** -a,
+        "matern": lambda: [1, 1 + s, 1 + s + s**2 / 3][scalar_map.degree] * np.exp(-s),
+    }[scalar_map.name]()
+    return K * (1 - np.eye(len(K))) if scalar_map.hollow else K
+
+
+def check_values(kernel, formula, X, Z, rtol=None):
+    """The matrix, its tiles in both precisions and its diagonal."""
     A, B = dense(X), dense(Z)
     K, G = formula(A, B), formula(A, A)
     # A tile in precision eps has the rounding of the terms that cancel in it.
@@ -67,7 +202,7 @@ def check_kernel(kernel, formula, X, Z, rtol=None):
 
     n, m = K.shape
     i, j = slice(n // 3, n), slice(0, m // 2)
-    some = np.array([1, 0, n - 1])
+    index = np.array([1, 0, n - 1])
     for dtype in (np.float32, np.float64):
         loose = max(rounding, 50 * A.shape[1] * EPS[np.dtype(dtype)] * terms)
         for store in (0, 10**9):
@@ -77,16 +212,9 @@ def check_kernel(kernel, formula, X, Z, rtol=None):
             tile = pairs.tile(i, j, out)
             assert tile is out, "a tile is made in the array given for it"
             np.testing.assert_allclose(tile, K[i, j], rtol=0, atol=loose)
-            rows = pairs.of_rows(some)
+            rows = pairs.of_rows(index)
             tile = rows.tile(slice(0, 3), j, np.empty((3, j.stop), dtype))
-            np.testing.assert_allclose(tile, K[some, j], rtol=0, atol=loose)
-
-    if kernel.definite:
-        assert np.linalg.eigvalsh(G).min() > -1e-10 * np.trace(G)
-    given = {name: value for name, value in kernel.get_params().items() if name != "center"}
-    assert all(isinstance(value, int | float) for value in given.values()), (
-        "a resolved kernel has numbers only, and may have a center"
-    )
+            np.testing.assert_allclose(tile, K[index, j], rtol=0, atol=loose)
 
 
 def check_tile_bytes(kernel, X, side=256, slack=1.05):
@@ -98,8 +226,8 @@ def check_tile_bytes(kernel, X, side=256, slack=1.05):
         peak = peak_bytes(
             lambda i=i, j=j, p=pairs, t=dtype: p.tile(i, j, np.empty((side, side), t))
         )
-        told = pairs.tile_bytes(side)
-        assert peak <= slack * told + 20_000, f"{kernel}: {peak} bytes used, {told} told"
+        stated = pairs.tile_bytes(side)
+        assert peak <= slack * stated + 20_000, f"{kernel}: {peak} bytes used, {stated} stated"
 
 
 def check_basis(basis, X, atol=1e-8):

@@ -48,12 +48,12 @@ def sigmoid(X, Y, gamma, coef0):
 
 def cosine(X, Y):
     norms = np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(Y, axis=1))
-    return np.divide(X @ Y.T, norms, out=np.zeros(norms.shape), where=norms > 0)
+    return np.divide(X @ Y.T, norms, out=np.zeros_like(norms), where=norms > 0)
 
 
 def additive_chi2(X, Y):
     total = X[:, None, :] + Y[None, :, :]
-    terms = np.divide(_differences(X, Y) ** 2, total, out=np.zeros(total.shape), where=total != 0)
+    terms = np.divide(_differences(X, Y) ** 2, total, out=np.zeros_like(total), where=total != 0)
     return -terms.sum(axis=2)
 
 
@@ -63,8 +63,8 @@ def chi2(X, Y, gamma):
 
 def gower(X, Y, ranges):
     gaps = np.abs(_differences(X, Y))
-    sizes = np.broadcast_to(np.asarray(ranges, dtype=float), X.shape[1:])
-    shares = np.divide(gaps, sizes, out=np.where(gaps > 0, np.inf, 0.0), where=sizes > 0)
+    sizes = np.broadcast_to(np.asarray(ranges, dtype=X.dtype), X.shape[1:])
+    shares = np.divide(gaps, sizes, out=np.where(gaps > 0, np.inf, 0 * gaps), where=sizes > 0)
     return np.maximum(0, 1 - shares).mean(axis=2)
 
 
@@ -84,9 +84,9 @@ KERNELS = {
 
 
 def kernel_matrix(name, X, Y=None, **params):
-    """k(X, Y) in float64, Y = X by default."""
-    X = np.asarray(X, dtype=np.float64)
-    return KERNELS[name](X, X if Y is None else np.asarray(Y, dtype=np.float64), **params)
+    """k(X, Y) in float64, or in the wider type of X; Y = X by default."""
+    X = np.asarray(X, dtype=np.result_type(X, np.float64))
+    return KERNELS[name](X, X if Y is None else np.asarray(Y, dtype=X.dtype), **params)
 
 
 def center(K, K_fit=None):

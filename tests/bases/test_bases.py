@@ -125,7 +125,7 @@ def test_tensor_sketches_are_convolutions(dtype, size):
     rng = generator(size)
     for d in (1, 20, 63, 64, 90):
         X = rng.standard_normal((6, d)).astype(dtype)
-        sketch = TensorSketch.draw(3, 0.3, 1.5, d, size, rng)
+        sketch = TensorSketch.draw(Polynomial(3, 0.3, 1.5), d, size, rng)
         expected = np.zeros((6, size))
         expected[:, 0] = 1.0
         rows = np.hstack([X * sketch.scale, np.full((6, 1), sketch.constant)])

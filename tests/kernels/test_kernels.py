@@ -1,12 +1,15 @@
 """Kernels: the contract over the registry against the oracle, then gamma, flags and traps."""
 
+from copy import copy
+
 import numpy as np
 import oracle
 import pytest
 from contracts import check_kernel, check_tile_bytes, generator
 from scipy import sparse
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import cdist, pdist
 
+import mercer
 from mercer import KernelPCA
 from mercer.kernels import (
     KERNELS,
@@ -15,15 +18,22 @@ from mercer.kernels import (
     Callable,
     Chi2,
     Cosine,
+    DirectKernel,
     Gower,
+    Hollow,
     Laplacian,
     Linear,
     Matern,
+    Pairs,
     Polynomial,
     Precomputed,
     RationalQuadratic,
     Sigmoid,
+    SquaredDistance,
 )
+from mercer.kernels.base import ANY
+from mercer.kernels.derived import CompositeKernel
+from mercer.saving.parts import PARTS, recipe
 
 # Kernel, name in the oracle. The oracle takes the kernel's own parameters.
 CASES = [
@@ -70,7 +80,7 @@ def formula(kernel, name):
 def data(kernel, n=40, m=17, d=5, dtype=np.float64, *, holes=False):
     rng = generator(n, m, d)
     X, Z = rng.random((n, d)) - 0.3, rng.random((m, d)) - 0.3
-    if isinstance(kernel, AdditiveChi2):
+    if kernel is not None and kernel.domain.low == 0:
         X, Z = np.abs(X), np.abs(Z)
     if holes:
         X, Z = (np.where(rng.random(A.shape) < 0.6, 0, A) for A in (X, Z))
@@ -291,10 +301,221 @@ def test_precomputed_has_no_points():
         Precomputed().diag(np.eye(3))
 
 
+class Sum(CompositeKernel):
+    """The sum of several kernels, as a user may write it."""
+
+    def __init__(self, kernels):
+        self.kernels = kernels
+
+    @property
+    def definite(self):
+        return all(part.definite for part in self.parts())
+
+    def pairs(self, X, Z=None, dtype=None, store=0):
+        return SumPairs(self, X, Z, dtype)
+
+    def diag(self, X):
+        return sum(part.diag(X) for part in self.parts())
+
+    def entry_size(self, X):
+        sizes = (max(abs(part.diag(X)).max(), part.entry_size(X)) for part in self.parts())
+        return 0.0 if self.definite else sum(sizes)
+
+    def recentered(self, X):
+        return self.with_parts(lambda part: part.recentered(X))
+
+
+class SumPairs(Pairs):
+    def __init__(self, kernel, X, Z, dtype):
+        super().__init__(kernel, X, Z, dtype)
+        self.terms = [part.pairs(X, Z, self.dtype) for part in kernel.parts()]
+        self.row_floats = sum(term.row_floats for term in self.terms)
+
+    def tile(self, i, j, out):
+        self.terms[0].tile(i, j, out)
+        for term in self.terms[1:]:
+            out += term.tile(i, j, np.empty_like(out))
+        return out
+
+
+def hollow_formula(X, Z):
+    same = X.shape == Z.shape and (X == Z).all()
+    return oracle.kernel_matrix("rbf", X, Z, gamma=0.3) * (1 - np.eye(len(X), len(Z)) * same)
+
+
+def sum_formula(X, Z):
+    return oracle.rbf(X, Z, 0.3) + oracle.linear(X, Z) + oracle.sigmoid(X, Z, 0.2, 1.0)
+
+
+COMPOSITES = [
+    (Hollow(RBF(gamma=0.3)), hollow_formula),
+    (Sum([RBF(gamma=0.3), Linear(), Sigmoid(gamma=0.2)]), sum_formula),
+]
+
+
+@pytest.mark.parametrize(("kernel", "formula"), COMPOSITES, ids=str)
+def test_kernels_made_of_kernels(kernel, formula):
+    check_kernel(kernel, formula)
+    check_tile_bytes(kernel, generator(11).random((600, 20)))
+
+
+def test_what_follows_from_parts():
+    X = generator(14).random((30, 4))
+    kernel = Sum([RBF("median"), Hollow(Chi2()), Gower()])
+    assert kernel.needs_range and kernel.domain == Chi2.domain and not kernel.definite
+    assert kernel.live_tiles == 3
+    resolved = kernel.resolve(X)
+    assert [part.get_params() for part in resolved.kernels[::2]] == [
+        {"gamma": RBF("median").resolve(X).gamma},
+        {"ranges": pytest.approx(np.ptp(X, axis=0))},
+    ]
+    assert resolved.kernels[1].kernel.gamma == 1.0 and kernel.kernels[0].gamma == "median"
+    resolved.check(X)
+    with pytest.raises(ValueError, match="Chi2 needs non-negative data"):
+        resolved.check(-X)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_kernel_made_of_kernels_is_saved_and_recentered(tmp_path, monkeypatch, nested):
+    monkeypatch.setitem(PARTS, "Sum", recipe(Sum))
+    X = generator(15).standard_normal((60, 3)) + 1e5
+    kernel = Sum([RBF("median"), Linear()])
+    model = KernelPCA(3, kernel=Sum((kernel, Linear())) if nested else kernel).fit(X)
+    part = model.expansion_.basis.kernel.kernels[-1]
+    np.testing.assert_allclose(part.center, X.mean(axis=0))
+    K = centered_sum(X, model.kernel_)
+    values, _ = oracle.eigenpairs(K.astype(float), 3)
+    np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-9)
+    model.save(tmp_path / "model.mercer")
+    loaded = mercer.load(tmp_path / "model.mercer")
+    assert repr(loaded.kernel_) == repr(model.kernel_) and repr(loaded.kernel) == repr(model.kernel)
+    np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
+
+
+def centered_sum(X, kernel):
+    """The centered matrix of a sum of Gaussian and linear kernels, in extended precision."""
+    rows = X.astype(np.longdouble) - X.mean(axis=0)
+    if isinstance(kernel, Sum):
+        return sum(centered_sum(X, part) for part in kernel.kernels)
+    return oracle.linear(rows, rows) if isinstance(kernel, Linear) else kernel(X)
+
+
+class SureRBF(RBF):
+    def growth(self, X):
+        return 1.0
+
+
+class SureSigmoid(Sigmoid):
+    definite = True
+
+
+class ThinRBF(RBF):
+    def rank(self, d):
+        return d
+
+
+class SmallChi2(AdditiveChi2):
+    def entry_size(self, X):
+        return 0.0
+
+
+class AnyChi2(Chi2):
+    domain = ANY
+
+
+class NearCosine(Cosine):
+    metric = "euclidean"
+
+
+class ColumnPolynomial(Polynomial):
+    is_inner_product = True
+
+
+class ShiftedPolynomial(Polynomial):
+    def recentered(self, X):
+        return Linear(X.mean(axis=0))
+
+
+class LongRBF(RBF):
+    def diag(self, X):
+        return np.full(X.shape[0], 1.01)
+
+
+LIARS = [
+    (SureRBF(gamma=0.3), "rbf", "rounding is"),
+    (SureSigmoid(gamma=1.0, coef0=-1.0), "sigmoid", "definite"),
+    (ThinRBF(gamma=0.3), "rbf", "rank is higher"),
+    (SmallChi2(), "additive_chi2", "entries are larger"),
+    (AnyChi2(gamma=0.3), "chi2", "."),
+    (NearCosine(), "cosine", "nowhere negative"),
+    (ColumnPolynomial(gamma=0.3), "polynomial", "Not equal"),
+    (ShiftedPolynomial(degree=2, gamma=0.3), "polynomial", "Not equal"),
+    (LongRBF(gamma=0.3), "rbf", "Not equal"),
+]
+
+
+@pytest.mark.parametrize(("kernel", "name", "fault"), LIARS, ids=[f"{case[0]}" for case in LIARS])
+def test_a_kernel_that_lies_fails_its_contract(kernel, name, fault):
+    with np.errstate(all="ignore"), pytest.raises(AssertionError, match=fault):
+        check_kernel(kernel, formula(kernel, name))
+
+
 @cases
 def test_tile_bytes_hold(kernel, name):
     X = generator(11).random((600, 20))
     check_tile_bytes(kernel, X)
+
+
+class Hungry(DirectKernel):
+    """A kernel that needs three tiles beside its own."""
+
+    live_tiles = 4
+
+    def fill(self, X, Z, out):
+        arrays = [np.ones_like(out) for _ in range(3)]
+        out[...] = sum(array[0, 0] for array in arrays) / 3
+
+    def diag(self, X):
+        return np.ones(X.shape[0])
+
+
+class Greedy(Hungry):
+    live_tiles = 1
+
+
+def test_tile_bytes_of_a_kernel_that_needs_many_tiles():
+    X = generator(11).random((600, 20))
+    check_tile_bytes(Hungry(), X)
+    with pytest.raises(AssertionError, match="bytes used"):
+        check_tile_bytes(Greedy(), X)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [*(kernel for kernel, _ in CASES), SquaredDistance(cdist), *(k for k, _ in COMPOSITES)],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_tile_bytes_count_live_tiles(kernel, kind):
+    """Every kind of pairs counts each tile that its kernel says it needs."""
+    X, side = kind(generator(11).random((90, 20))), 64
+
+    def stated(kernel):
+        return kernel.pairs(X, dtype=np.float64).tile_bytes(side)
+
+    if isinstance(kernel, Hollow):
+        heavier = Hollow(heavier_kernel(kernel.kernel))
+    else:
+        heavier = heavier_kernel(kernel)
+    assert stated(heavier) - stated(kernel) == 2 * 8 * side**2
+
+
+def heavier_kernel(kernel):
+    """The same kernel, which says that it needs two tiles more."""
+    heavier = copy(kernel)
+    settings = {"live_tiles": kernel.live_tiles + 2}
+    heavier.__class__ = type("Heavier", (type(kernel),), settings)
+    return heavier
 
 
 def test_tile_bytes_hold_for_many_columns():

@@ -63,17 +63,17 @@ class ColumnBasis(Basis):
         self.kernel, self.size, self.engine = kernel, size, engine
 
     def precision(self, X: Array) -> Any:
-        """Double: the rows are added up as they are."""
+        """Double: rows are summed unchanged."""
         return np.dtype(np.float64)
 
     def block_products(self, X: Array, W: Array = None, dtype: Any = None) -> Callable:
         """The rows of a block, of unit length for the cosine, times W."""
         X = self.engine.place(X)
         W = None if W is None else self.engine.asarray(W, np.float64)
-        wide = dtype_in(np if is_sparse(X) else array_namespace(X), "float64")
+        double = dtype_in(np if is_sparse(X) else array_namespace(X), "float64")
 
         def rows(block):
-            Y = self.kernel.embed(rows_of(X, block, wide))  # type: ignore[attr-defined]
+            Y = self.kernel.embed(rows_of(X, block, double))  # type: ignore[attr-defined]
             if W is not None:
                 return Y @ W
             # An array of its own, since moments overwrite it.

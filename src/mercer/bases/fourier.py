@@ -28,17 +28,18 @@ from .fourier_grid import (
     LEAST_TOL,
     Frequencies,
     choose_frequencies,
+    density_at_zero,
     kernel_profile,
     predicted_size,
 )
 
 #: Columns at most: the grid has (extent / width)^d frequencies.
 MOST_COLUMNS = 3
-# Share of the tolerance that grids of one column are made for, where that takes no more than
-# so many times the frequencies.
+# Grids of one column are made for this share of the tolerance, if that takes at most FEW_MORE times
+# the frequencies.
 FINER, FEW_MORE = 1e-2, 1.5
-# Frequencies that cost seconds at most, and how many of them one row can be worth: beyond, a few
-# rows with large numbers would take hours, and all points are exact.
+# Most frequencies: so many, which take seconds, or so many for each row if that is more. Without a
+# limit a few rows with large numbers would take hours; basis="points" is fast and exact for them.
 FREE_FREQUENCIES, ROW_FREQUENCIES = 100_000, 100
 # Precision of the transforms as a share of the kernel's own.
 TRANSFORM_SHARE = 0.01
@@ -49,9 +50,9 @@ LEAST_ROWS, MOST_ROWS = 2**15, 2**19
 ROW_BYTES = 96
 # Share of the budget that grids may take; the rest is for rows.
 GRID_SHARE = 0.75
-# Columns of scores that one transform makes, two real ones in a complex.
+# Complex columns that one transform makes, each of which holds two columns of scores.
 COLUMNS_AT_ONCE = 16
-# Rows of a box are compared with it up to this share of its side: rounding of its ends.
+# Rows may lie outside the box by this share of its largest number: rounding of its ends.
 BOX_ROUNDING = 1e-12
 # Rounding of one sum in double precision.
 UNIT = np.finfo(float).eps / 2
@@ -89,7 +90,7 @@ class FourierGrid(BasisRecipe):
 
     @property
     def needs_range(self) -> bool:  # type: ignore[override]
-        """Unless a box is given."""
+        """True unless a box is given."""
         return self.box is None
 
     def with_range(self, box: Any) -> "FourierGrid":
@@ -110,7 +111,7 @@ class FourierGrid(BasisRecipe):
         return FourierBasis(kernel, frequencies, engine, tol)
 
     def _finer(self, kernel, box) -> float:
-        """`tol`, or less in one column, where a smooth kernel has it for a few more frequencies.
+        """`tol`, or less in one column if that takes only a few more frequencies.
 
         Its eigenvalues fall fastest there, and directions are right to tol n over theirs.
         """
@@ -194,9 +195,9 @@ class SharedGrid(BasisRecipe):
 
     def build(self, kernel, X, engine, rng, n_components=None):
         """The basis of one of the kernels, with the moments of the rows."""
-        found = next(b for b in self.bases if repr(b.kernel) == repr(kernel))
-        sums = self.sums.trimmed(found.frequencies.reach)
-        return FourierBasis(found.kernel, found.frequencies, engine, found.tol, sums)
+        basis = next(b for b in self.bases if repr(b.kernel) == repr(kernel))
+        sums = self.sums.trimmed(basis.frequencies.reach)
+        return FourierBasis(basis.kernel, basis.frequencies, engine, basis.tol, sums)
 
 
 @dataclass(frozen=True)
@@ -231,7 +232,7 @@ class TrigonometricMoments:
         return TrigonometricMoments(self.count * factor, self.sums * factor, error)
 
     def __sizeof__(self):
-        # A cluster's scheduler asks for it before it moves one.
+        # Dask's scheduler reads the size before it moves an object.
         return object.__sizeof__(self) + self.sums.nbytes
 
     def at(self, q: Array) -> np.ndarray:
@@ -240,7 +241,7 @@ class TrigonometricMoments:
         return self.sums[tuple(np.moveaxis(q + middle, -1, 0))]
 
     def trimmed(self, reach: Any) -> "TrigonometricMoments":
-        """Only what a grid of smaller reach m_a needs."""
+        """The part that a grid of smaller reach m_a needs."""
         middle = (np.array(self.sums.shape) - 1) // 2
         window = tuple(slice(c - 2 * m, c + 2 * m + 1) for c, m in zip(middle, reach, strict=True))
         return TrigonometricMoments(self.count, self.sums[window], self.error)
@@ -300,7 +301,7 @@ class FourierBasis(Basis):
         return tuple(int(4 * m + 1) for m in self.frequencies.reach)
 
     def moved(self, engine: TiledEngine) -> Any:
-        """The same basis where another engine works; what was measured goes with it."""
+        """The same basis for another engine, with the transform error that was measured here."""
         _ = self.transform_error
         return super().moved(engine)
 
@@ -384,9 +385,10 @@ class FourierBasis(Basis):
         return on_device_of(Y if inside is None else Y * to_numpy(inside), X)
 
     def placed(self, X: Array) -> Array:
-        """The angles of new rows, and 0 for those too far to have a kernel with the fit's, else 1.
+        """The angles of new rows, and a factor, (n, 1): 0 for rows too far from those of the fit.
 
-        The second, (n, 1), is None where none are; rows that the grid does not serve are an error.
+        The kernel with such rows is zero; the factor is 1 for all others. It is None if the grid
+        has no room beyond its box, and rows outside are an error.
         """
         X, grid = dense_rows(X), self.frequencies
         if not grid.room:
@@ -407,21 +409,21 @@ class FourierBasis(Basis):
         if is_on_device(X) and has("cufinufft"):
             out = (X.double() - on_device_of(grid.center, X)) * on_device_of(scale, X)
         else:
-            # The difference is taken in double precision, before anything is rounded. Each column
-            # in one piece: that is how transforms take them.
+            # The difference is taken in double precision, before anything is rounded. Transforms
+            # need contiguous columns.
             columns = np.empty((len(grid.center), X.shape[0]))
             np.subtract(to_numpy(X).T, grid.center[:, None], out=columns)
             columns *= scale[:, None]
             out = columns.T
         if not checked:
             return out
-        found = row_range(out) / scale[:, None] + grid.center[:, None]
+        ranges = row_range(out) / scale[:, None] + grid.center[:, None]
         slack = BOX_ROUNDING * np.abs(box).max(axis=1)
-        bad = (found[:, 0] < box[:, 0] - slack) | (found[:, 1] > box[:, 1] + slack)
+        bad = (ranges[:, 0] < box[:, 0] - slack) | (ranges[:, 1] > box[:, 1] + slack)
         if bad.any():
             a = int(np.argmax(bad))
             raise ValueError(
-                f"Column {a} has values from {found[a, 0]:.6g} to {found[a, 1]:.6g}, and the "
+                f"Column {a} has values from {ranges[a, 0]:.6g} to {ranges[a, 1]:.6g}, and the "
                 f"Fourier grid of this model was made for {box[a, 0]:.6g} to {box[a, 1]:.6g}: "
                 "outside of that it would give wrong scores. Fit with "
                 "FourierGrid(box=[(low, high), ...]) or margin='all', or leave those rows out."
@@ -439,7 +441,7 @@ class FourierBasis(Basis):
                 f"{modes:,} frequencies. Give at least {format_bytes(need)}, or take "
                 "basis='landmarks'."
             )
-        # Every thread gets some, and none so few that its grid costs more than its rows.
+        # Every thread gets rows, and enough of them that they cost more than its grid.
         fair, least = -(-n // (2 * self.engine.threads)), max(LEAST_ROWS, modes)
         return max(1, min(rows, max(least, min(fair, MOST_ROWS))))
 
@@ -454,12 +456,12 @@ class FourierBasis(Basis):
 
 
 def why_not(kernel, d: int) -> str:
-    """Why a kernel in d columns has no Fourier grid, in a sentence; empty where it has one."""
+    """A sentence that says why a kernel in d columns has no Fourier grid; empty if it has one."""
     if d > MOST_COLUMNS:
         return f"A Fourier grid serves up to {MOST_COLUMNS} columns, and there are {d}."
     if kernel.gamma == 0:
         return f"{kernel!r} is constant, and a Fourier grid needs one that falls with the distance."
-    density = kernel.spectral_density(np.zeros(1), d)
+    density = density_at_zero(kernel, d)
     if density is None:
         return (
             f"{type(kernel).__name__} in {d} column{'s' * (d > 1)} has no known spectral density. "
@@ -477,7 +479,7 @@ def why_not(kernel, d: int) -> str:
 def most_frequencies(engine, d: int) -> int:
     """Frequencies whose grid of differences every thread can transform within the budget."""
     bytes_each = engine.threads * 2**d * transform_bytes(1, d, 1)
-    # The share of a box that is its ball.
+    # The last factor is the volume of a ball over that of its box.
     return int(GRID_SHARE * engine.memory / bytes_each * (1.0, np.pi / 4, np.pi / 6)[d - 1])
 
 

@@ -25,11 +25,13 @@ from typing import Annotated
 
 import numpy as np
 
+from ..kernels.base import DifferenceKernel
+
 # Copies of the kernel that are summed one by one in each direction; the others by shells.
 NEAR_COPIES = 2
-# Shells summed one by one, then in intervals that grow by this factor, this often.
+# Shells that are summed one by one; then INTERVALS intervals, each GROWTH times the one before.
 SHELLS, GROWTH, INTERVALS = 64, 2**0.125, 1200
-# Steps of the search for the period, and share by which a radius that is too small grows.
+# Steps of the search for the period; factor by which a radius grows that is too small, how often.
 STEPS, WIDEN, MOST_WIDENINGS = 40, 1.02, 400
 # Points of the integral that predicts the radius, and decades of frequency it covers.
 RADII, DECADES = 4000, 14.0
@@ -37,7 +39,7 @@ RADII, DECADES = 4000, 14.0
 WEIGHT_ROUNDING = 2e-15
 # A grid of more frequencies than this is never built: it would take gigabytes.
 MOST_FREQUENCIES = 20_000_000
-# The largest error of the kernel for which it makes sense to have a grid at all.
+# Tolerances that a grid can be made for.
 LEAST_TOL, LARGEST_TOL = 1e-13, 0.1
 
 
@@ -101,15 +103,15 @@ def choose_frequencies(
         Where more than `most` would be needed.
     """
     box = np.asarray(box, dtype=float)
-    extent, found = box[:, 1] - box[:, 0], []
+    extent, grids = box[:, 1] - box[:, 0], []
     rooms = [room_beyond(kernel, extent, tol) if everywhere else 0.0 for kernel in kernels]
     wanted = list(zip(kernels, rooms, strict=True))
     spacing = np.min([choose_spacing(k, extent + room, tol) for k, room in wanted], axis=0)
     for kernel, room in wanted:
         radius = predicted_radius(kernel, extent.size, tol)
         check_count(kernel, extent + room, tol, predicted_count(radius, spacing), most)
-        found.append(fill_ball(kernel, box, room, spacing, radius, tol))
-    return found
+        grids.append(fill_ball(kernel, box, room, spacing, radius, tol))
+    return grids
 
 
 def fill_ball(kernel, box, room: float, spacing, radius: float, tol: float) -> Frequencies:
@@ -117,12 +119,12 @@ def fill_ball(kernel, box, room: float, spacing, radius: float, tol: float) -> F
     extent = box[:, 1] - box[:, 0] + room
     alias = alias_bound(kernel, extent, 1 / spacing)
     top = kernel_profile(kernel, np.zeros(1))[0]
-    whole = top + alias_bound(kernel, np.zeros_like(extent), 1 / spacing)
+    total = top + alias_bound(kernel, np.zeros_like(extent), 1 / spacing)
     for _ in range(MOST_WIDENINGS):
         index = half_ball(radius, spacing)
         radii = np.append(0.0, np.sqrt(((index * spacing) ** 2).sum(axis=1)))
         weights = prod(spacing) * kernel.spectral_density(radii, len(spacing))
-        cut = whole - (weights[0] + 2 * float(np.sum(weights[:0:-1])))
+        cut = total - (weights[0] + 2 * float(np.sum(weights[:0:-1])))
         if cut <= tol * top:
             break
         radius *= WIDEN
@@ -180,7 +182,7 @@ def choose_spacing(kernel, extent, tol: float) -> np.ndarray:
 
 
 def room_beyond(kernel, extent, tol: float) -> float:
-    """How far beyond a box rows have a kernel with those in it: as far as its copies must be."""
+    """Distance from the box beyond which the kernel with rows in it is below `tol`."""
     return float((1 / choose_spacing(kernel, extent, tol) - extent).max())
 
 
@@ -239,10 +241,15 @@ def check_count(kernel, extent, tol, count, most) -> None:
     )
 
 
+def density_at_zero(kernel, d: int):
+    """The kernel's largest spectral density in d columns, (1,), or None if it is not known."""
+    return kernel.spectral_density(np.zeros(1), d) if isinstance(kernel, DifferenceKernel) else None
+
+
 def predicted_size(kernel, extent, tol: float) -> float:
     """Frequencies that a grid would have, about; infinite where the kernel has no density."""
     d = len(extent)
-    density = kernel.spectral_density(np.zeros(1), d)
+    density = density_at_zero(kernel, d)
     if density is None or not np.isfinite(density).all():
         return np.inf
     return predicted_count(predicted_radius(kernel, d, tol), choose_spacing(kernel, extent, tol))

@@ -24,7 +24,7 @@ from .points import DRAFT_SPREAD, PointBasis, wide_rows
 PER_COMPONENT, LEAST = 10, 200
 # First size tried, and growth of it, when an error is asked for.
 FIRST_SIZE, GROWTH = 64, 2
-# Bytes of tiles and rows that a selector needs beside what it says.
+# Bytes of tiles and rows that a selector needs beside its `work_bytes`.
 TILE_BYTES = 4 * 10**6
 # Landmarks that a sample must serve when their number follows from an error.
 GROWN = 2000
@@ -89,8 +89,8 @@ class Landmarks(BasisRecipe):
     True
     """
 
-    #: Rows of the data, where those at hand may be a sample of them; 0 for what is at hand, None
-    #: where they were not counted.
+    #: Number of rows of the data, of which `build` may get a sample; 0 if it gets all of them, None
+    #: if they were not counted.
     _rows: int | None = 0
 
     def __init__(
@@ -134,7 +134,7 @@ class Landmarks(BasisRecipe):
         return PointBasis(kernel, points, engine, single=single)
 
     def grow(self, n: int, attempt: Callable[["Landmarks"], tuple[Any, int, float]]) -> Any:
-        """The first of doubling sizes, up to n, that loses no more than asked, and what it loses.
+        """Double the size, up to n, until no more than `error` is lost; the result and its loss.
 
         ``attempt(recipe)`` gives the result, its number of landmarks and the share it loses.
         """
@@ -142,27 +142,28 @@ class Landmarks(BasisRecipe):
             raise ValueError(f"Landmarks: error={self.error!r} must be a share in (0, 1).")
         size = min(FIRST_SIZE, n)
         while True:
-            found, count, lost = attempt(self.of_size(size))
+            result, count, lost = attempt(self.of_size(size))
             if lost <= self.error or count < size or size == n:
-                return found, lost
+                return result, lost
             size = min(GROWTH * size, n)
 
     def of_size(self, size: int) -> "Landmarks":
-        """As many landmarks, chosen in the same way."""
+        """The same recipe for another number of landmarks."""
         recipe = Landmarks(size, self.selector)
         recipe._rows = self._rows
         return recipe
 
     @property
     def needs_count(self) -> bool:  # type: ignore[override]
-        """A share of the rows, and rows by number, need to know how many there are."""
+        """True if the size is a share of the rows, or landmarks are given by row number."""
         return isinstance(self.size, float) or self.indices is not None
 
     @property
     def least_rows(self) -> int:  # type: ignore[override]
-        """Landmarks that are asked for."""
-        whole = isinstance(self.size, Integral) and self.points is None and self.indices is None
-        return int(self.size or 0) if whole else 0
+        """The number of landmarks to choose, if it is given."""
+        if self.points is not None or self.indices is not None:
+            return 0
+        return int(self.size) if isinstance(self.size, Integral) else 0
 
     def rows_wanted(self, n: int | None, n_components: int | None = None) -> int:
         """Twice the largest pool of `TwoStage`, so that equal rows can be passed over."""
@@ -174,14 +175,14 @@ class Landmarks(BasisRecipe):
         return 2 * (pool or max(MIN_POOL, POOL_PER_ATOM * size))
 
     def located(self, n: int | None, take: Callable[..., Any]) -> Any:
-        """Points for row numbers."""
+        """The same recipe with points in place of row numbers."""
         self.check()
         if self.indices is None:
             return self
         return Landmarks(points=take(self._checked_indices(n)))
 
     def settled(self, n: int | None, n_components: int | None) -> Any:
-        """A number for a share of the rows."""
+        """The same recipe with a number in place of a share of the rows."""
         self.check()
         recipe = copy(self)
         recipe._rows = n
@@ -195,8 +196,8 @@ class Landmarks(BasisRecipe):
 
     def check(self) -> None:
         """Raise ValueError where parameters contradict each other."""
-        given = [self.size, self.error, self.points, self.indices]
-        if sum(value is not None for value in given) > 1:
+        settings = [self.size, self.error, self.points, self.indices]
+        if sum(value is not None for value in settings) > 1:
             raise ValueError("Landmarks: give one of size, error, points and indices, not several.")
 
     def count(self, n: int, n_components: int | None = None) -> int:
@@ -235,10 +236,10 @@ class Landmarks(BasisRecipe):
         return array_namespace(X).asarray(points, dtype=X.dtype)
 
     def _checked_indices(self, n):
-        """Row numbers below n; negative ones are more often a mistake than a wish."""
+        """Row numbers from 0 to n - 1; negative ones are refused, since most are mistakes."""
         indices = np.asarray(to_numpy(self.indices))
-        whole = indices.ndim == 1 and indices.size and indices.dtype.kind in "iu"
-        if not whole or indices.min() < 0 or indices.max() >= n:
+        integers = indices.ndim == 1 and indices.size and indices.dtype.kind in "iu"
+        if not integers or indices.min() < 0 or indices.max() >= n:
             raise ValueError(
                 f"Landmarks: indices must be whole numbers from 0 to {n - 1}, the rows of the "
                 "data, at least one."
@@ -283,7 +284,7 @@ def pool_within(
 ) -> Array:
     """The rows to choose from: all, or a uniform sample that the budget lets it choose from."""
     (n, d), need = X.shape, selector.work_bytes(X.shape[0], size, X.shape[1])
-    # Beside it a few tiles of the kernel and blocks of rows are made.
+    # The rest is for a few tiles of the kernel and blocks of rows.
     room = memory - min(memory // 4, TILE_BYTES)
     if need <= room:
         return X

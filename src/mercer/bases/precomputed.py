@@ -44,20 +44,20 @@ class PrecomputedBasis(GramBasis):
 
     def gram(self, W: Array) -> Array:
         GW = product(self.G, W)
-        return GW - self._own()[:, None] * W if self.hollow else GW
+        return GW - self._given_diagonal()[:, None] * W if self.hollow else GW
 
     def norms(self, X: Array) -> Array:
         """Not known for new rows."""
         return self.kernel.diag(X)
 
-    def _own(self) -> Array:
+    def _given_diagonal(self) -> Array:
         """The diagonal of the matrix that was given."""
         if is_foreign(self.G):
             return wide(array_namespace(self.G).linalg.diagonal(self.G))
         return np.asarray(self.G.diagonal(), dtype=float)
 
     def diagonal(self) -> Array:
-        return np.zeros(self.size) if self.hollow else self._own()
+        return np.zeros(self.size) if self.hollow else self._given_diagonal()
 
     def sums(self) -> tuple[float, Any]:
         w = np.ones(self.size) if self.weights is None else self.weights
@@ -68,30 +68,31 @@ class PrecomputedBasis(GramBasis):
             parts = [tile_sums(self.G[block], there[block], there) for block in blocks]
             square = sum(part[0] for part in parts)
             rows = np.concatenate([to_numpy(part[1]) for part in parts])
-        own = w * to_numpy(self._own()) * self.hollow
-        return float(square - own @ own), rows - own
+        removed = w * to_numpy(self._given_diagonal()) * self.hollow
+        return float(square - removed @ removed), rows - removed
 
     def own_affinities(self) -> Array:
-        return self._own() if self.hollow else np.zeros(self.size)
+        return self._given_diagonal() if self.hollow else np.zeros(self.size)
 
     def sparse(self) -> Any:
         if not is_sparse(self.G):
             return None
-        return self.G - diags(self._own(), format="csr") if self.hollow else self.G
+        return self.G - diags(self._given_diagonal(), format="csr") if self.hollow else self.G
 
     def to_dense(self) -> Array:
         if is_foreign(self.G):
             xp = array_namespace(self.G)
-            return xp.astype(self.G, xp.float64, copy=True)
-        G = np.array(self.G.toarray() if is_sparse(self.G) else self.G, dtype=float)
+            G = xp.astype(self.G, xp.float64, copy=True)
+        else:
+            G = np.array(self.G.toarray() if is_sparse(self.G) else self.G, dtype=float)
         if self.hollow:
-            np.fill_diagonal(G, 0)
+            G[range(self.size), range(self.size)] = 0
         return G
 
     def columns(self, index: Array, W: Array) -> Array:
         out = product(self.G[:, index], self.engine.asarray(W))
         if self.hollow:
-            out[index] -= self._own()[index, None] * W
+            out[index] -= self._given_diagonal()[index, None] * W
         return out
 
     def rows(self, index: Array) -> Array:
@@ -124,7 +125,7 @@ def product(G, W):
 
 
 def wide(G):
-    """Some of the matrix as a dense array of float64."""
+    """Rows of the matrix as a dense array of float64."""
     if is_foreign(G):
         xp = array_namespace(G)
         return xp.astype(G, xp.float64, copy=False)

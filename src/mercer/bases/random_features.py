@@ -15,16 +15,15 @@ from scipy.stats import norm, qmc
 
 from ..compute import array_namespace, format_bytes, is_sparse, on_device_of
 from ..compute.arrays import Array, dtype_in, placement_of
-from ..kernels import Kernel
-from ..kernels.base import dense_rows, fits_single, row_squares, rows_of, wide_row_squares
+from ..kernels import Kernel, Polynomial, base
 from .base import Basis, BasisRecipe, moment_bytes
 from .points import DRAFT_SPREAD
 
-# Angles whose cosines and sines are made at once: the steps between stay in the cache.
+# Angles whose cosines and sines are computed at once, so that work arrays stay in the cache.
 HALVED = 2**14
 # Bytes for each feature and column while frequencies are drawn: five copies of half as many.
 FREQUENCY_BYTES = 20
-# Columns up to which count sketches are made where they are multiplied, by a product with rows.
+# Up to so many columns, spectra of count sketches are a product with the rows.
 FEW_COLUMNS = 64
 
 
@@ -53,10 +52,8 @@ class RandomFeatures(BasisRecipe):
         if self.size < 2 or self.size != int(self.size):
             raise ValueError(f"RandomFeatures: size={self.size!r} must be a whole number above 1.")
         size, d = int(self.size), X.shape[1]
-        terms = kernel.sketch_terms()
-        if terms is not None:
-            degree, scale, constant = terms
-            sketch = TensorSketch.draw(degree, scale, constant, d, size, rng)
+        if isinstance(kernel, Polynomial):
+            sketch = TensorSketch.draw(kernel, d, size, rng)
             return FeatureBasis(kernel, sketch, engine, kernel.spread(X) <= DRAFT_SPREAD)
         if engine.device is None and FREQUENCY_BYTES * d * size > engine.memory:
             need = max(FREQUENCY_BYTES * d * size, moment_bytes(size, engine))
@@ -65,11 +62,13 @@ class RandomFeatures(BasisRecipe):
                 f"{d:,} columns while they are drawn. Ask for fewer, or use "
                 f"basis='landmarks'. Give at least {format_bytes(need)}, for example memory={need}."
             )
-        frequencies = kernel.frequencies(DRAWS[self.kind](size // 2, d, rng), rng)
+        frequencies = None
+        if isinstance(kernel, base.DifferenceKernel):
+            frequencies = kernel.frequencies(DRAWS[self.kind](size // 2, d, rng), rng)
         if frequencies is not None:
-            # Rounding of an angle is that of its size.
-            angle = float(kernel.gamma * wide_row_squares(X).max()) ** 0.5
-            single = angle**2 <= DRAFT_SPREAD and fits_single(X)
+            # The rounding of an angle is proportional to the angle.
+            angle = float(kernel.gamma * base.wide_row_squares(X).max()) ** 0.5
+            single = angle**2 <= DRAFT_SPREAD and base.fits_single(X)
             return FeatureBasis(kernel, Fourier(frequencies), engine, single, 1 + angle)
         raise ValueError(
             f"No random features are known for {type(kernel).__name__}. Use RBF, Laplacian, "
@@ -121,12 +120,12 @@ class FeatureBasis(Basis):
         X = self.engine.place(X)
         xp = np if is_sparse(X) else array_namespace(X)
         dtype = dtype_in(xp, self.precision(X) if dtype is None else dtype)
-        # Moved once, not with every block.
-        features = self.features.beside(rows_of(X, slice(0, 1), dtype))
+        # Moved to the device once, not with every block.
+        features = self.features.beside(base.rows_of(X, slice(0, 1), dtype))
         W = None if W is None else self.engine.asarray(W, dtype)
 
         def coordinates(block):
-            Y = features(dense_rows(rows_of(X, block, dtype)))
+            Y = features(base.dense_rows(base.rows_of(X, block, dtype)))
             return Y if W is None else Y @ W
 
         return coordinates
@@ -136,10 +135,11 @@ class FeatureBasis(Basis):
 
         For features of differences of rows: one cosine a pair of features.
         """
-        wide = array_namespace(X).float64 if not is_sparse(X) else np.float64
-        X, Z = (rows_of(A, slice(None), wide) for A in (X, Z))
-        D = self.engine.asarray(dense_rows(X - Z), dtype)
-        return self.kernel.of_differences(D) - self.features.beside(D).of_differences(D)
+        double = array_namespace(X).float64 if not is_sparse(X) else np.float64
+        X, Z = (base.rows_of(A, slice(None), double) for A in (X, Z))
+        D = self.engine.asarray(base.dense_rows(X - Z), dtype)
+        exact = self.kernel.of_differences(D)  # type: ignore[attr-defined]
+        return exact - self.features.beside(D).of_differences(D)
 
     def _row_floats(self) -> int:
         return self.features.scratch
@@ -149,7 +149,7 @@ class FeatureBasis(Basis):
         n, products = X.shape[0], self.block_products(X)
         out = self.engine.empty((n,))
         rows = min(self.product_rows(X), self.engine.stream_block // 2)
-        self.engine.map_rows(lambda block: row_squares(products(block)), n, rows, out)
+        self.engine.map_rows(lambda block: base.row_squares(products(block)), n, rows, out)
         return out
 
 
@@ -227,11 +227,17 @@ class TensorSketch:
         self.scratch = 5 * size
 
     @classmethod
-    def draw(cls, degree, scale, constant, d, size, rng):
-        """Hashes and signs for d columns and the constant one."""
+    def draw(cls, kernel, d, size, rng):
+        """Hashes and signs for d columns and the constant one, for a `Polynomial` kernel."""
+        if not kernel.definite or kernel.degree < 1:
+            raise ValueError(
+                f"A tensor sketch needs a whole degree above 0 and coef0 >= 0, not "
+                f"degree={kernel.degree!r} and coef0={kernel.coef0!r}."
+            )
+        degree = int(kernel.degree)
         columns = rng.integers(size, size=(degree, d + 1))
         signs = rng.choice([-1.0, 1.0], size=(degree, d + 1))
-        return cls(columns, signs, np.sqrt(scale), np.sqrt(constant), size)
+        return cls(columns, signs, np.sqrt(kernel.gamma), np.sqrt(kernel.coef0), size)
 
     def beside(self, X):
         """The same map in the library, on the device and in the type of rows X."""
@@ -249,8 +255,8 @@ class TensorSketch:
 
     def spectra(self, X):
         """Fourier transforms of the count sketches, one after the other, (n, m // 2 + 1)."""
-        xp, near, here = array_namespace(X), self.beside(X), placement_of(X)
-        one = xp.full((X.shape[0], 1), self.constant, dtype=X.dtype, **here)
+        xp, near, place = array_namespace(X), self.beside(X), placement_of(X)
+        one = xp.full((X.shape[0], 1), self.constant, dtype=X.dtype, **place)
         rows = xp.concat([X * float(self.scale), one], axis=1)
         for columns, signs in zip(near.columns, near.signs, strict=True):
             if xp is np and rows.shape[1] <= FEW_COLUMNS:
@@ -260,8 +266,8 @@ class TensorSketch:
                 spectra = fft.rfft(each, axis=1)
                 yield (rows @ spectra.view(X.dtype)).view(spectra.dtype)
                 continue
-            sketch = xp.zeros((X.shape[0], self.size), dtype=X.dtype, **here)
-            # Columns may be named twice.
+            sketch = xp.zeros((X.shape[0], self.size), dtype=X.dtype, **place)
+            # An index may occur twice.
             if xp is np:
                 np.add.at(sketch.T, columns, (rows * signs).T)
             else:
@@ -282,7 +288,7 @@ def orthogonal(count, d, rng):
     """Gaussian rows, orthogonal to each other in groups of d, with the lengths of Gaussian rows."""
     blocks = []
     for start in range(0, count, d):
-        # No more than are wanted: all d of very many columns would take d^2 numbers.
+        # No more rows than needed: all d of them would take d^2 numbers.
         wanted = min(d, count - start)
         Q, R = np.linalg.qr(rng.standard_normal((d, wanted)))
         # The signs make Q uniform over rotations, so that every row alone is Gaussian.

@@ -33,23 +33,23 @@ from .points import PointBasis
 LATE_CONDITION = 1e8
 # Eigenvalues of a basis whose squares, summed over any number of rows, are ordinary numbers.
 ORDINARY = (1e-100, 1e100)
-# What the square of a pivot was seen to be above the least eigenvalue of the landmarks before it;
-# 0 for all of them, which a bound on the condition often allows.
+# Observed ratios of a squared pivot to the smallest eigenvalue of the landmarks up to it. 0 tries
+# all landmarks, for which the bound on the condition often holds.
 PIVOT_MARGINS = (0.0, 10.0, 30.0, 100.0)
 
-# Rows for each landmark from which it is worth a search to leave out some of them.
+# With so many rows for each landmark, it pays to search for landmarks to leave out.
 MANY_ROWS = 20
-# Rows that judge which landmarks are worth their work, and the fewest that can.
+# Rows on which the loss of leaving out landmarks is measured, and the fewest that are enough.
 JUDGES, LEAST_JUDGES = 1000, 200
-# Rows for each landmark from which parts take less time than eigenvectors do; of fewer landmarks
-# than judges eigenvectors are soon found.
+# With so many rows for each landmark, parts take less time than eigenvectors; with fewer than
+# LEAST_JUDGES landmarks, eigenvectors take little time.
 SOME_ROWS = 2
-# What the landmarks that are left out may add to what all of them lose, as a share of the energy:
-# who asks for 500 landmarks gets the eigenvalues of 500.
+# Largest loss by landmarks that are left out, as a share of the energy: eigenvalues are those of
+# all landmarks.
 LEFT_OUT = 1e-10
 
-# What single-precision rows were seen to do to eigenvalues, relative to the total: up
-# to 2e-7. The certificate allows for five times that.
+# Single-precision rows were seen to change eigenvalues by up to 2e-7 of the total. The certificate
+# allows for five times that.
 SINGLE_ROUNDING = 1e-6
 # Safety factor on the rounding of coordinates.
 COORDINATE_ROUNDING = 4.0
@@ -203,20 +203,20 @@ def choose_whitening(basis: Basis, X: Array, n: int | None) -> Whitening:
     their work where rows are many; else by eigenvectors. Never by a Cholesky factor where it would
     have to divide by rounding: smooth kernels are numerically rank-deficient.
     """
-    found = quickest(basis, X, n)
+    whitening = quickest(basis, X, n)
     if basis.precision(X) != np.float32:
-        return replace(found, rounding=EPS * basis.size)
-    W = found.W
+        return replace(whitening, rounding=EPS * basis.size)
+    W = whitening.W
     if W is not None:
-        # Directions that leave the condition too large to whiten late, and are left out, hold less
-        # than the rounding of the data.
+        # Directions for which the condition is too large to whiten late are left out: they hold
+        # less than the rounding of the data.
         inverse = inverse_eigenvalues(W)
         W = W[:, inverse <= LATE_CONDITION * inverse.min(initial=np.inf)]
-    return replace(found, W=W, rounding=SINGLE_ROUNDING)
+    return replace(whitening, W=W, rounding=SINGLE_ROUNDING)
 
 
 def quickest(basis: Any, X: Array, n: int | None) -> Whitening:
-    """See `choose_whitening`; before directions that single precision cannot tell are left out."""
+    """`choose_whitening` before directions are left out that single precision cannot resolve."""
     m, double = basis.size, basis.precision(X) == np.float64
     many = n is None or n >= MANY_ROWS * max(m, JUDGES)
     if not isinstance(basis, PointBasis):
@@ -226,14 +226,14 @@ def quickest(basis: Any, X: Array, n: int | None) -> Whitening:
         with basis.engine.single_blas():
             if not many:
                 with suppress(LinAlgError):
-                    found = in_parts(G, cholesky(G, lower=True, check_finite=False))
-                    if found is not None and len(found.parts) == 1:
-                        return found
+                    whitening = in_parts(G, cholesky(G, lower=True, check_finite=False))
+                    if whitening is not None and len(whitening.parts) == 1:
+                        return whitening
             if many or (m >= LEAST_JUDGES and X.shape[0] >= SOME_ROWS * m):
                 order, L = worthwhile(basis, G, X)
-                found = in_parts(G, L, order) if double else None
-                if found is not None:
-                    return found
+                whitening = in_parts(G, L, order) if double else None
+                if whitening is not None:
+                    return whitening
                 if order.size:
                     return Whitening(m, scaled(G[np.ix_(order, order)], rounding_of(G)), order)
     return Whitening(m, basis.whitener(np.float64, G))
@@ -279,7 +279,7 @@ def in_parts(
     p = len(L)
     minor = G if order is None else G[np.ix_(order, order)]
     inverse, _ = dtrtri(L, lower=1)
-    found, start = [], 0
+    cuts, start = [], 0
     while start < p:
         rest = slice(start, p)
         # At least the largest eigenvalue of what is left.
@@ -291,9 +291,9 @@ def in_parts(
         if not count:
             return None
         part = slice(start, start + count)
-        found.append((part, -L[part, part] @ inverse[part, :start], most))
+        cuts.append((part, -L[part, part] @ inverse[part, :start], most))
         start += count
-    parts, steps, conditions = zip(*found, strict=True)
+    parts, steps, conditions = zip(*cuts, strict=True)
     trace = float(np.trace(minor))
     return CholeskyWhitening(len(G), inverse.T, order, 0.0, parts, steps, conditions, trace)
 
@@ -324,8 +324,8 @@ def rounding_of(G: np.ndarray) -> float:
 def scaled(G: np.ndarray, rounding: float) -> np.ndarray:
     """V l^{-1/2} over the eigenvalues l of G above rounding."""
     values, V = eigh(G)
-    kept = values > rounding
-    return V[:, kept] / np.sqrt(values[kept])
+    large = values > rounding
+    return V[:, large] / np.sqrt(values[large])
 
 
 def inverse_eigenvalues(W: np.ndarray) -> np.ndarray:

@@ -175,7 +175,7 @@ def make_selector(name: str | None):
 def width(args: Namespace) -> float | str | None:
     """Gamma as the estimators take it."""
     if args.gamma == "auto":
-        return "median" if KERNELS.load()[args.kernel].measures_distance else None
+        return "median" if KERNELS.load()[args.kernel].metric else None
     return None if args.gamma == "columns" else args.gamma
 
 

@@ -225,7 +225,7 @@ class NoveltyDetector(OutlierMixin, Door):
         kernel = self.kernel if self._encoding is None else self._encoding.kernel(self.kernel)
         # "median" measures a distance, which only some kernels know.
         named = not isinstance(kernel, Kernel)
-        measures = isinstance(kernel, str) and KERNELS[kernel].measures_distance
+        measures = isinstance(kernel, str) and KERNELS[kernel].metric
         own: dict[str, Any] = {
             "n_components": min(r, n - 1) if isinstance(r, Integral) else r,
             "kernel": kernel,

@@ -438,7 +438,7 @@ class Tried:
 
 def widened(kernel, X, widths) -> list[Kernel]:
     """The kernel with sigma at each multiple of the median distance; itself if it has no width."""
-    if not kernel.measures_distance:
+    if kernel.metric is None:
         return [kernel.resolve(X)]
     base = clone(kernel).set_params(gamma="median").resolve(X).gamma
     power = 1 if isinstance(kernel, Laplacian) else 2

@@ -260,7 +260,7 @@ def target_of(kernel: Any, y: Any, memory: Any = None) -> tuple[Any, np.ndarray]
         check_gram(Y)
         return kernel, centered(supervised.root_of(Y))
     if isinstance(kernel, str):
-        measured = {"gamma": "median"} if KERNELS[kernel].measures_distance else {}
+        measured = {"gamma": "median"} if KERNELS[kernel].metric else {}
         kernel = KERNELS[kernel](**measured)
     kernel, points = kernel.resolve(Y), np.unique(Y, axis=0)
     kernel.check(Y)

@@ -513,7 +513,7 @@ def warn_of_width(kernel: Kernel, rows: Any, n: int, alike: bool = True) -> None
 
     Some of n rows are looked at, whose affinities stand for those with all.
     """
-    if not kernel.measures_distance:
+    if kernel.metric is None:
         return
     K = to_numpy(kernel(rows, dtype=np.float64))
     others = float(np.median(K.sum(axis=1) - K.diagonal())) * (n - 1) / max(rows.shape[0] - 1, 1)

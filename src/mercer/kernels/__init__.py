@@ -9,7 +9,9 @@ where ``left`` and ``right`` append at most two columns to the data: the Gaussia
 matrix is then one GEMM and one elementwise map, on any device, and a new kernel of this
 kind is written in two short methods (`FactoredKernel`). Kernels that are sums over
 coordinates (`Laplacian`, `Chi2`) fill their tiles with compiled loops instead
-(`DirectKernel`), and `Callable` calls the user's function pair by pair.
+(`DirectKernel`), and `Callable` calls the user's function pair by pair. Kernels of x - z
+share `DifferenceKernel`, kernels made of kernels share `CompositeKernel`. The docstring of
+`Kernel` lists what every kernel says of itself, and what certificates rest on.
 
 Which to choose: `RBF` with ``gamma="median"`` for continuous data; `Matern` or
 `RationalQuadratic` when neighbors matter but the Gaussian forgets far points too fast;

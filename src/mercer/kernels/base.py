@@ -6,6 +6,7 @@ A kernel is a recipe: parameters only. `resolve` puts numbers in place of ``None
 
 from abc import ABC, abstractmethod
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,44 +27,106 @@ from ..compute.arrays import (
     some_of,
 )
 
-# Rows on which the median or mean distance is taken: half a million pairs settle
-# either to a third digit.
+# Rows on which the median or mean distance is measured: half a million pairs give three digits.
 WIDTH_SAMPLE = 1000
-# Rows from which the cancellation in a centered matrix is judged.
+# Rows of the sample on which `centering_spread` is measured.
 SPREAD_SAMPLE = 256
 # Rows prepared at once, which stay in the cache.
 EMBED_ROWS = 512
-# Entries of a tile that is made at once where no budget is at hand, and of the rows on which a
-# distance is taken.
+# Entries of one tile in `Kernel.__call__`, which has no budget, and of the rows on which a distance
+# is measured.
 TILE_ENTRIES, WIDTH_ENTRIES = 2**18, 2**22
 
 
+@dataclass(frozen=True)
+class Domain:
+    """The interval that all numbers of the rows must lie in.
+
+    Attributes
+    ----------
+    name : str
+        In messages: "non-negative".
+    low, high : float
+    """
+
+    name: str
+    low: float = -np.inf
+    high: float = np.inf
+
+    def __and__(self, other: "Domain") -> "Domain":
+        """The rows that lie in both."""
+        low, high = max(self.low, other.low), min(self.high, other.high)
+        narrower = (one for one in (self, other) if (one.low, one.high) == (low, high))
+        return next(narrower, Domain(f"{self.name} and {other.name}", low, high))
+
+    def check(self, X: Array, kernel: str) -> None:
+        """Raise ValueError if rows lie outside; `kernel` is named in the message."""
+        if self == ANY:
+            return
+        for block in blocks_of(X):
+            for value in (float(block.min()), float(block.max())):
+                if value < self.low or value > self.high:
+                    raise ValueError(
+                        f"{kernel} needs {self.name} data and found {value:.3g}. Shift or clip the "
+                        "data, or choose another kernel."
+                    )
+
+    def nearest(self, X: Array) -> Array:
+        """The nearest rows of the domain to dense rows X."""
+        return X if self == ANY else array_namespace(X).clip(X, self.low, self.high)
+
+
+ANY = Domain("real")
+NON_NEGATIVE = Domain("non-negative", low=0.0)
+
+
 class Kernel(BaseEstimator, ABC):
-    """A symmetric function k(x, z) of two rows."""
+    """A symmetric function k(x, z) of two rows.
+
+    Every member has a general answer here, and `check_kernel` in the tests asks for each of them.
+
+    **Certificates rest on these: a wrong answer makes a false bound.**
+
+    - `pairs`, `diag` and `scalar_map` are the values; `origin` and `direction` give them too.
+    - `definite`: no kernel matrix has a negative eigenvalue.
+    - `growth` and `entry_size`: how large the rounding of a value, and a value, can be.
+    - `spread`: whether single precision keeps enough digits.
+    - `recentered` has the same centered matrix.
+    - `is_inner_product`: directions can be written in the columns.
+    - `metric`: unless it is None, no value is negative.
+    - `domain` and `check`: the rows and parameters for which all this is true.
+
+    **Only time, memory and ease of use depend on these.**
+
+    - `seconds`, `live_tiles`, `rank`: what planning and tiling expect.
+    - `gamma`, `resolve`, `per_column`, `needs_range`, `encoder`: how parameters get their numbers.
+    - `gradient`: how values change with the columns.
+    """
 
     #: False where some parameter values give negative eigenvalues.
     definite = True
+    #: The numbers that rows may hold: `check` refuses all others.
+    domain = ANY
     #: Width, for kernels that have one: a number once the kernel is resolved.
     gamma: Any = None
     #: Tile-sized arrays alive at once while a tile is made, the tile included.
     live_tiles = 1
     #: Seconds of one value in single precision on a core, and of each column of the rows.
     seconds: tuple[float, float] = (1e-9, 2.1e-11)
-    #: Whether "median" and "mean" name a distance, of this metric, that gamma can be taken from.
-    measures_distance = False
-    metric = "euclidean"
+    #: The distance that the kernel falls with, by its name in SciPy; None for all other kernels.
+    metric: str | None = None
     #: Whether it is an inner product of rows, or of rows of unit length: `Columns` serve it.
     is_inner_product = False
-    #: What makes numbers of tables with more than numbers, for a kernel that can compare them: a
-    #: class whose ``of(X)`` is an encoding of the training rows, or None where they need none.
+    #: For kernels that compare tables with categories: a class whose ``of(X)`` gives the encoding
+    #: of the training rows as numbers, or None if X holds only numbers.
     encoder: Any = None
     #: Parameters that may have a number for each column.
     per_column: tuple[str, ...] = ()
-    #: Whether parameters follow from the least and largest values of all rows, which no sample has.
+    #: Whether `resolve` needs the least and largest values of all rows, not only of a sample.
     needs_range = False
 
     def __str__(self) -> str:
-        """For people; `repr` has all digits."""
+        """Numbers with three digits; `repr` has all of them."""
         return short(repr(self))
 
     def __call__(self, X, Z=None, dtype=None):
@@ -72,7 +135,7 @@ class Kernel(BaseEstimator, ABC):
         n, m = pairs.shape
         xp = array_namespace(X) if not is_sparse(X) else np
         out = xp.empty((n, m), dtype=pairs.dtype, **placement_of(X))
-        # Rows are prepared in copies, wide ones a few at a time, and so is what a tile needs.
+        # Rows are copied when they are prepared, so wide ones are taken a few at a time.
         lean = is_sparse(X) and isinstance(self, FactoredKernel)
         most = EMBED_ROWS if lean else block_rows(X)
         height = max(1, min(n, most, max(EMBED_ROWS, TILE_ENTRIES // max(m, 1))))
@@ -97,71 +160,45 @@ class Kernel(BaseEstimator, ABC):
         """k(x, x) for every row, (n,)."""
 
     def resolve(self, X: Array, rng: np.random.Generator | None = None) -> "Kernel":
-        """A copy whose parameters are all numbers, derived from X where they were not.
-
-        gamma is 1 / number of columns for None; "median" and "mean" measure a distance.
-        """
+        """A copy whose parameters are all numbers: gamma=None is 1 / number of columns."""
         if "gamma" not in vars(self):
             return clone(self)
+        if isinstance(self.gamma, str):
+            raise ValueError(
+                f"gamma={self.gamma!r} measures a distance, and {type(self).__name__} is no "
+                "kernel of a distance. Give a number or None."
+            )
         resolved = copy(self)
         if self.gamma is None:
             resolved.gamma = 1.0 / X.shape[1]
-        elif isinstance(self.gamma, str):
-            if not self.measures_distance:
-                raise ValueError(
-                    f"gamma={self.gamma!r} measures a distance, and {type(self).__name__} is no "
-                    "kernel of a distance. Give a number or None."
-                )
-            distance = typical_distance(X, self.gamma, self.metric, rng)
-            with np.errstate(over="ignore", divide="ignore", under="ignore"):
-                # Equal rows have no scale to offer.
-                resolved.gamma = float(self.gamma_at(np.float64(distance))) if distance else 1.0
-            if not 0 < resolved.gamma < np.inf:
-                raise ValueError(
-                    f"gamma={self.gamma!r} is a distance of {distance:.1e} on these data, and "
-                    "float64 does not hold the gamma that follows. Scale the data: "
-                    "X / np.abs(X).max()."
-                )
         return resolved
 
-    def gamma_at(self, distance: float) -> float:
-        """The gamma of this length scale: sigma in exp(-d^2 / (2 sigma^2))."""
-        return 1.0 / (2.0 * distance**2)
-
     def origin(self, X: Array) -> Array:
-        """What tiles subtract from every row first, or None."""
+        """The point that is subtracted from every row before a tile is made, (d,), or None."""
         return None
 
     def check(self, X: Array) -> None:
-        """Raise ValueError if this kernel is not defined on X."""
-        return
-
-    def within(self, X: Array) -> Array:
-        """The nearest dense rows on which this kernel is defined."""
-        return X
+        """Raise ValueError if a parameter cannot be used, or rows lie outside the domain."""
+        self.domain.check(X, type(self).__name__)
 
     def rank(self, d: int) -> int | None:
         """An upper bound of the rank of any matrix of rows with d columns, if one is known."""
-        return None
-
-    def argument(self, X: Array) -> float:
-        """The largest number that rounding acts on before the kernel's scalar map, or 0."""
-        return 0.0
+        return d if self.is_inner_product else None
 
     def spread(self, X: Array) -> float:
-        """How much rounding of a tile in float32 grows by terms that cancel; inf if X overflows."""
-        return max(self.argument(X), centering_spread(self, X)) if fits_single(X) else np.inf
+        """Factor by which canceling terms magnify rounding in float32; inf if X overflows it."""
+        return centering_spread(self, X) if fits_single(X) else np.inf
 
     def growth(self, X: Array) -> float:
-        """Rounding of k(x, z) in double precision over d eps sqrt(k(x, x) k(z, z)), about."""
+        """Rounding of k(x, z) in double precision, in units of d eps sqrt(k(x, x) k(z, z))."""
         return 1.0
 
     def entry_size(self, X: Array) -> float:
-        """The largest |k(x, z)| where it may be more than any k(x, x), as of no definite kernel."""
+        """A bound on |k(x, z)|; 0 for definite kernels, where the largest k(x, x) is one."""
         return 0.0
 
     def recentered(self, X: Array) -> "Kernel":
-        """A kernel with the same centered matrix as this one, and fewer digits to cancel in it."""
+        """A kernel with the same centered matrix on X in which fewer digits cancel, or itself."""
         return self
 
     def direction(self, Z: Array, W: Array) -> Array:
@@ -172,29 +209,8 @@ class Kernel(BaseEstimator, ABC):
         return None
 
     def scalar_map(self) -> ScalarMap | None:
-        """The kernel as a scalar function that a fused tile knows, or None."""
+        """The kernel as one of the functions that fused tiles are compiled for, or None."""
         return None
-
-    def sketch_terms(self) -> tuple[int, float, float] | None:
-        """Degree, scale and constant of a polynomial for the tensor sketch, or None."""
-        return None
-
-    def frequencies(self, G: Array, rng: np.random.Generator) -> np.ndarray | None:
-        """Draws from the spectral density, made of normal rows G (k, d); None if not known."""
-        return None
-
-    def spectral_density(self, f: Array, d: int) -> Array:
-        """The Fourier transform of k(x, 0) in d columns, at frequencies of modulus f; or None.
-
-        ``integral of k(x, 0) exp(-2 pi i f.x) dx``, f in cycles per unit, an array of any shape;
-        infinite where the integral diverges. Only for kernels that fall with the Euclidean distance
-        |x - z| alone and are nowhere negative: with it `basis="fourier"` can serve a kernel.
-        """
-        return None
-
-    def of_differences(self, D: Array) -> Array:
-        """k(x, z) for rows D = x - z, (n,), of kernels that depend on no more."""
-        return self(D, D[:1] * 0.0)[:, 0]
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         """The gradients of sum_j W_jb k(x_i, z_j) with respect to x_i, (n, d, b).
@@ -209,8 +225,87 @@ class Kernel(BaseEstimator, ABC):
         )
 
 
+def median_row(X: Array) -> Any:
+    """The median of 32 rows, (d,): the middle of most rows, whatever a few far ones are.
+
+    None for sparse rows, which it would make dense.
+    """
+    if is_sparse(X):
+        return None
+    xp = array_namespace(X)
+    sample = xp.asarray(X[:: -(-X.shape[0] // 32)], dtype=xp.float64)
+    half = sample.shape[0] // 2
+    ordered = np.partition(sample, half, axis=0) if xp is np else xp.sort(sample, axis=0)
+    # In the precision of X, so that X - origin has the type of X.
+    return xp.asarray(ordered[half, :], dtype=xp.float32 if X.dtype == xp.float32 else xp.float64)
+
+
+class DifferenceKernel(Kernel):
+    """A function of x - z with k(x, x) = 1, computed about the middle of the rows.
+
+    With a `metric`, gamma may be "median" or "mean": the kernel's length scale is that distance.
+    """
+
+    @abstractmethod
+    def argument(self, X: Array) -> float:
+        """The largest number that is rounded before the kernel's scalar map."""
+
+    def spread(self, X: Array) -> float:
+        return max(self.argument(X), centering_spread(self, X)) if fits_single(X) else np.inf
+
+    def growth(self, X: Array) -> float:
+        """The argument: differences from the origin are rounded before those of rows.
+
+        At most what takes all digits of k(x, x) = 1.
+        """
+        return min(max(1.0, self.argument(X)), 1 / np.finfo(float).eps)
+
+    #: About the middle of the rows distances are the same, and fewer digits cancel.
+    origin = staticmethod(median_row)
+
+    def diag(self, X: Array) -> Array:
+        return same_for_all(X, 1.0)
+
+    def gamma_at(self, distance: float) -> float:
+        """The gamma of this length scale: sigma in exp(-d^2 / (2 sigma^2))."""
+        return 1.0 / (2.0 * distance**2)
+
+    def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
+        """A copy with gamma as a number: "median" and "mean" measure a distance on rows of X."""
+        if self.metric is None or not isinstance(self.gamma, str):
+            return super().resolve(X, rng)
+        resolved, distance = copy(self), typical_distance(X, self.gamma, self.metric, rng)
+        with np.errstate(over="ignore", divide="ignore", under="ignore"):
+            # Equal rows have no scale to offer.
+            resolved.gamma = float(self.gamma_at(np.float64(distance))) if distance else 1.0
+        if not 0 < resolved.gamma < np.inf:
+            raise ValueError(
+                f"gamma={self.gamma!r} is a distance of {distance:.1e} on these data, and "
+                "float64 does not hold the gamma that follows. Scale the data: "
+                "X / np.abs(X).max()."
+            )
+        return resolved
+
+    def of_differences(self, D: Array) -> Array:
+        """k(x, z) for rows D = x - z, (n,)."""
+        return self(D, D[:1] * 0.0)[:, 0]
+
+    def frequencies(self, G: Array, rng: np.random.Generator) -> np.ndarray | None:
+        """Draws from the spectral density, made of normal rows G (k, d); None if not known."""
+        return None
+
+    def spectral_density(self, f: Array, d: int) -> Array:
+        """The Fourier transform of k(x, 0) in d columns, at frequencies of modulus f; or None.
+
+        ``integral of k(x, 0) exp(-2 pi i f.x) dx``, f in cycles per unit, an array of any shape;
+        infinite where the integral diverges. Only for kernels that fall with the Euclidean distance
+        |x - z| alone and are nowhere negative: with it `basis="fourier"` can serve a kernel.
+        """
+        return None
+
+
 class Pairs(ABC):
-    """The kernel matrix between the rows of X and Z, seen tile by tile.
+    """The kernel matrix between the rows of X and Z, computed tile by tile.
 
     `prepared` is where an engine keeps rows in a form of its own.
     """
@@ -228,15 +323,17 @@ class Pairs(ABC):
         xp = np if is_sparse(X) else array_namespace(X)
         self.dtype = dtype_in(xp, float_dtype(X) if dtype is None else dtype)
         self.itemsize = itemsize(self.dtype)
+        # Numbers of prepared rows alive for each row of a tile: one block of X and one of Z.
+        self.row_floats = 2 * X.shape[1]
         self.prepared: dict = {}
 
     @abstractmethod
     def tile(self, i: slice, j: slice, out: Array) -> Array:
         """Fill `out` with rows i and columns j and return it."""
 
-    @abstractmethod
     def tile_bytes(self, side: int) -> int:
-        """Bytes in flight while one side x side tile is made."""
+        """Bytes in use while one side x side tile is made: `live_tiles`, and prepared rows."""
+        return self.itemsize * side * (side * self.kernel.live_tiles + self.row_floats)
 
     def of_rows(self, index: Array) -> "Pairs":
         """The same matrix for only some of its rows."""
@@ -279,15 +376,11 @@ class FactoredKernel(Kernel):
         return E
 
     def square(self, E: Array, out: Array) -> Array:
-        """Products of prepared rows with themselves, (a, a); None where all products are faster."""
+        """Products of prepared rows with themselves, (a, a); None if `tile` should make them."""
         return None
 
-    def keeps_digits(self, left: Array, right: Array) -> bool:
-        """Whether it is known, before they are made, that no products of prepared rows lose any."""
-        return True
-
     def repair(self, T: Array, left: Array, right: Array, pairs: Pairs, i: Any, j: Any) -> Array:
-        """The products T of prepared rows i and j: those that lost digits from `pairs` again."""
+        """The products T of prepared rows i and j; those that lost digits are made anew."""
         return T
 
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
@@ -308,10 +401,11 @@ class FactoredPairs(Pairs):
         self.finish, self.origin = finish or kernel.finish, kernel.origin(self.Z)
         self._left: Any = None
         self._right: Any = None
-        # Every column is met by many rows; the rows of a wide matrix come only once.
         m, width = self.shape[1], X.shape[1] + kernel.extra_columns
-        kept = self.itemsize * width * m * (2 if self.symmetric else 1)
-        if kept <= store and not is_sparse(self.X):
+        self.row_floats = 4 * width
+        # Columns of the matrix are used with many rows each; rows of a wide matrix only once.
+        largest = self.itemsize * width * m * (2 if self.symmetric else 1)
+        if largest <= store and not is_sparse(self.X):
             xp = array_namespace(self.Z)
             rows = xp.empty((m, width), dtype=self.dtype, **placement_of(self.Z))
             for start in range(0, m, EMBED_ROWS):
@@ -346,28 +440,24 @@ class FactoredPairs(Pairs):
                     T[...] = (left @ right.T).toarray()
                 else:
                     T = array_namespace(out).matmul(left, right.T, out=out)
-        if not kernel.keeps_digits(left, right):
-            T = kernel.repair(T, left, right, self, i, j)
-        return self.finish(T)
+        return self.finish(kernel.repair(T, left, right, self, i, j))
 
     def tile_bytes(self, side):
-        """The tile, what `finish` needs beside it, and four blocks of prepared rows."""
-        live, extra = self.kernel.live_tiles, self.kernel.extra_columns
         if not is_sparse(self.X):
-            return self.itemsize * side * (side * live + 4 * (self.X.shape[1] + extra))
-        # The product of sparse rows is itself sparse, values and indices, before it fills
-        # the tile, and rows take what they hold and not their width.
+            return super().tile_bytes(side)
+        # The product of sparse rows is sparse, with values and indices, before it fills the tile.
+        # Rows take memory for their nonzero entries only.
         fullest = max(int(np.diff(A.indptr).max(initial=0)) for A in (self.X, self.Z))
-        rows = 4 * side * (fullest + extra) * (self.itemsize + 8)
-        return side * side * (self.itemsize * (live + 2) + 8) + rows
+        rows = 4 * side * (fullest + self.kernel.extra_columns) * (self.itemsize + 8)
+        return side * side * (self.itemsize * (self.kernel.live_tiles + 2) + 8) + rows
 
     def of_rows(self, index):
         """The same matrix for only some of its rows; prepared rows are shared."""
-        some = copy(self)
-        some.X, some.symmetric, some.prepared = self.X[index], False, {}
-        some.shape = (some.X.shape[0], self.shape[1])
-        some._left = None if self._left is None else self._left[index]
-        return some
+        subset = copy(self)
+        subset.X, subset.symmetric, subset.prepared = self.X[index], False, {}
+        subset.shape = (subset.X.shape[0], self.shape[1])
+        subset._left = None if self._left is None else self._left[index]
+        return subset
 
 
 def rows_of(X, block, dtype, origin=None):
@@ -378,7 +468,7 @@ def rows_of(X, block, dtype, origin=None):
             return rows.astype(dtype)
         xp = array_namespace(rows)
     if origin is not None:
-        # The difference is taken in the wider type, before any rounding: that is its use.
+        # The difference is taken before the rows are rounded to `dtype`, else it would be useless.
         single = dtype != xp.float64 and rows.dtype == xp.float32
         rows = xp.asarray(rows, dtype=xp.float32 if single else xp.float64) - origin
     return xp.asarray(rows, dtype=dtype)
@@ -405,7 +495,7 @@ def row_squares(X):
 
 
 def wide_row_squares(X):
-    """|x|^2 for every row in float64, whatever X holds: integers and halves would overflow."""
+    """|x|^2 for every row in float64: squares of integers and float16 would overflow."""
     if is_sparse(X):
         return row_squares(X.astype(np.float64))
     if isinstance(X, np.ndarray):
@@ -425,21 +515,6 @@ def same_for_all(X, value: float):
     """One number for every row of X, in float64 and where X is, (n,)."""
     xp = np if is_sparse(X) else array_namespace(X)
     return xp.full(X.shape[0], value, dtype=xp.float64, **placement_of(X))
-
-
-def median_row(X: Array) -> Any:
-    """The median of 32 rows, (d,): where most are, and one far row does not move it.
-
-    None for sparse rows, which would be so no longer.
-    """
-    if is_sparse(X):
-        return None
-    xp = array_namespace(X)
-    sample = xp.asarray(X[:: -(-X.shape[0] // 32)], dtype=xp.float64)
-    half = sample.shape[0] // 2
-    ordered = np.partition(sample, half, axis=0) if xp is np else xp.sort(sample, axis=0)
-    # In the data's own precision the difference is exact enough and keeps its type.
-    return xp.asarray(ordered[half, :], dtype=xp.float32 if X.dtype == xp.float32 else xp.float64)
 
 
 def farthest(X, origin, sizes) -> float:
@@ -466,7 +541,7 @@ def fits_single(X) -> bool:
 
 
 def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float:
-    """The median or mean distance between rows, on at most 1,000; on fewer that are very wide."""
+    """The median or mean distance between at most 1,000 rows; fewer if they are very wide."""
     from scipy.spatial.distance import cdist, pdist
 
     if kind not in ("median", "mean"):
@@ -478,12 +553,12 @@ def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float
     if X.shape[0] > most:
         sample = some_of(X, np.sort(rng.choice(X.shape[0], most, replace=False)))
     n, step = sample.shape[0], min(128, block_rows(X))
-    # Squares of what is huge or tiny would leave the range of float64.
+    # Squares of huge or tiny numbers would overflow or underflow.
     unit = max(float(abs(sample[i : i + step]).max()) for i in range(0, n, step))
     unit = 1.0 if unit == 0 or 1e-100 < unit < 1e100 else unit
 
     def scaled(i):
-        # Blocks that come from elsewhere are brought here by indexing.
+        # Indexing loads blocks that are not in memory.
         rows = sample[i : i + step]
         return np.array(rows.toarray() if is_sparse(rows) else to_numpy(rows), dtype=float) / unit
 
@@ -500,7 +575,7 @@ def typical_distance(X, kind: str, metric: str = "euclidean", rng=None) -> float
 
 
 def centering_spread(kernel, X) -> float:
-    """|K| / l_1(H K H) on a sample: how much rounding of K grows in what centering leaves.
+    """|K| / l_1(H K H) on a sample: the factor by which centering magnifies rounding of K.
 
     Large where all rows share most of their kernel, as in wide Gaussians and in linear
     kernels far from the origin.
@@ -525,9 +600,9 @@ def weighted_sums(C, W, Z):
     return array_namespace(C).stack([(C * W[:, b]) @ Z for b in range(W.shape[1])], axis=-1)
 
 
-def check_values(kernel: Kernel, *found: Array, on: str = "these data", what="the data") -> None:
-    """Raise ValueError where what was made of a kernel's values on some rows is not finite."""
-    if not all(bool(array_namespace(A).isfinite(A).all()) for A in found):
+def check_values(kernel: Kernel, *arrays: Array, on: str = "these data", what="the data") -> None:
+    """Raise ValueError unless these sums or products of a kernel's values are finite."""
+    if not all(bool(array_namespace(A).isfinite(A).all()) for A in arrays):
         raise ValueError(
             f"{kernel!r} gives values that are not finite on {on}. Scale {what} or change the "
             "kernel's parameters."

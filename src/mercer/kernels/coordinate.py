@@ -30,19 +30,16 @@ class DirectPairs(base.Pairs):
     def __init__(self, kernel: Any, X: Array, Z: Array, dtype: Any):
         super().__init__(kernel, X, Z, dtype)
         self.origin = kernel.origin(self.Z)
+        if is_sparse(self.X) or self.origin is not None:  # then rows are copied more than once
+            self.row_floats *= 3
 
     def tile(self, i, j, out):
         left = base.rows_of(self.X, i, self.dtype, self.origin)
         self.kernel.fill(left, base.rows_of(self.Z, j, self.dtype, self.origin), out)
         return out
 
-    def tile_bytes(self, side):
-        """The tile and two blocks of rows; sparse and shifted ones are there more than once."""
-        blocks = 6 if is_sparse(self.X) or self.origin is not None else 2
-        return self.itemsize * (side * side + blocks * side * self.X.shape[1])
 
-
-class Laplacian(DirectKernel):
+class Laplacian(base.DifferenceKernel, DirectKernel):
     """``exp(-gamma |x - z|_1)``.
 
     Parameters
@@ -52,7 +49,6 @@ class Laplacian(DirectKernel):
         1 / number of columns, as in scikit-learn.
     """
 
-    measures_distance = True
     metric = "cityblock"
 
     def __init__(self, gamma: float | str | None = None):
@@ -60,16 +56,6 @@ class Laplacian(DirectKernel):
 
     def gamma_at(self, distance: float) -> float:
         return 1.0 / distance
-
-    #: About the middle of the rows distances stay, and single precision has less to hold.
-    origin = staticmethod(base.median_row)
-
-    def growth(self, X: Array) -> float:
-        """The largest gamma |x|_1: differences from the origin are rounded before distances.
-
-        At most what takes all digits of k(x, x) = 1.
-        """
-        return min(max(1.0, self.argument(X)), 1 / np.finfo(float).eps)
 
     def argument(self, X: Array) -> float:
         """gamma |x|_1 of the row farthest from the origin."""
@@ -93,9 +79,6 @@ class Laplacian(DirectKernel):
         """A Cauchy density for one column; of several the L1 distance is not Euclidean."""
         return 2 * self.gamma / (self.gamma**2 + (2 * np.pi * f) ** 2) if d == 1 else None
 
-    def diag(self, X: Array) -> Array:
-        return base.same_for_all(X, 1.0)
-
 
 class AdditiveChi2(DirectKernel):
     """``-sum_k (x_k - z_k)^2 / (x_k + z_k)`` for non-negative rows such as histograms.
@@ -104,19 +87,7 @@ class AdditiveChi2(DirectKernel):
     """
 
     definite = False
-
-    def check(self, X: Array) -> None:
-        """Histograms have no negative entries."""
-        least = float(X.data.min(initial=0) if is_sparse(X) else X.min())
-        if least < 0:
-            raise ValueError(
-                f"{type(self).__name__} needs non-negative data and found {least:.3g}. "
-                "Shift or clip the data, or choose another kernel."
-            )
-
-    def within(self, X: Array) -> Array:
-        """Zero in place of negative entries."""
-        return array_namespace(X).clip(X, 0, None)
+    domain = base.NON_NEGATIVE
 
     def fill(self, X: Array, Z: Array, out: Array) -> None:
         largest = max(float(X.max()), float(Z.max())) if X.shape[0] and Z.shape[0] else 0.0
@@ -176,22 +147,32 @@ class Chi2(AdditiveChi2):
         return base.same_for_all(X, 1.0)
 
 
-def add_coordinates(compiled, term, X, Z, out):
-    """out[i, j] = sum_k term(x_ik, z_jk), compiled in main memory, over whole tiles elsewhere."""
+def add_coordinates(compiled, term, X, Z, out, *settings):
+    """out[i, j] = sum_k term(x_ik, z_jk, ...), compiled in main memory, else over entire tiles.
+
+    `settings` are arrays with a number for each column, which the term takes beside x and z.
+    """
     if isinstance(out, np.ndarray):
         from ..compute import _numba
 
-        vars(_numba)[compiled](contiguous(X), contiguous(Z), out)
+        rounded = (numbers.astype(out.dtype) for numbers in settings)
+        vars(_numba)[compiled](contiguous(X), contiguous(Z), *rounded, out)
         return
     out[...] = 0
+    for column in columns_of(X, Z, *settings):
+        out += term(*column)
+
+
+def by_columns(slope, K, X, Z, W, *settings):
+    """sum_j K_ij slope(x_ik, z_jk, ...) W_jb, (n, d, b), a column k after the other."""
+    columns = columns_of(X, Z, *settings)
+    return array_namespace(X).stack([(K * slope(*column)) @ W for column in columns], axis=1)
+
+
+def columns_of(X, Z, *settings):
+    """Yield every column of X, (n, 1), that of Z, (1, m), and its settings."""
     for k in range(X.shape[1]):
-        out += term(X[:, k][:, None], Z[:, k][None, :])
-
-
-def by_columns(slope, K, X, Z, W):
-    """sum_j K_ij slope(x_ik, z_jk) W_jb, (n, d, b), a column k after the other."""
-    columns = ((X[:, k][:, None], Z[:, k][None, :]) for k in range(X.shape[1]))
-    return array_namespace(X).stack([(K * slope(x, z)) @ W for x, z in columns], axis=1)
+        yield X[:, k][:, None], Z[:, k][None, :], *(float(numbers[k]) for numbers in settings)
 
 
 def contiguous(X):

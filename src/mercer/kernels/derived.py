@@ -1,13 +1,16 @@
 """Kernels made of something else: a matrix, distances, another kernel without its diagonal."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import numpy as np
 
 from ..compute import ScalarMap
 from ..compute.arrays import Array
-from .base import SPREAD_SAMPLE, Kernel, Pairs, centering_spread, same_for_all
+from .base import SPREAD_SAMPLE, Domain, Kernel, Pairs, centering_spread, same_for_all
 
 
 class Precomputed(Kernel):
@@ -17,7 +20,7 @@ class Precomputed(Kernel):
     seconds = (1e-9, 0.0)  # to read it
 
     def pairs(self, X: Array, Z: Array = None, dtype: Any = None, store: int = 0) -> Pairs:
-        """A matrix has no rows to compare."""
+        """Raise TypeError: there are no rows to compare."""
         raise TypeError("A precomputed kernel has no points: its matrix is the data.")
 
     def diag(self, X: Array) -> Array:
@@ -55,7 +58,7 @@ class SquaredDistance(Kernel):
         return np.full(X.shape[0], self.shift)
 
     def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
-        """With the shift that makes the entries small, from some of the points."""
+        """A copy with the shift that makes the entries small, measured on a sample of X."""
         plain = SquaredDistance(self.distance)
         rows = X[:: -(-X.shape[0] // SPREAD_SAMPLE)]
         return SquaredDistance(self.distance, -float(plain(rows, dtype=np.float64).mean()))
@@ -65,10 +68,10 @@ class SquaredDistance(Kernel):
 
 
 class DistancePairs(Pairs):
-    """Tiles of shift - d^2 / 2. Points go to the function as they are, whatever the precision."""
+    """Tiles of shift - d^2 / 2; `distance` gets the points unchanged, in any precision."""
 
     def tile(self, i, j, out):
-        # Squared and shifted before it is rounded.
+        # Squares are shifted before they are rounded.
         D = np.square(self.kernel.distance(self.X[i], self.Z[j]), dtype=np.float64)
         D *= -0.5
         D += self.kernel.shift
@@ -76,12 +79,71 @@ class DistancePairs(Pairs):
         return out
 
     def tile_bytes(self, side):
-        """The tile, the block of distances three times while it is made, and blocks of rows."""
-        return (self.itemsize + 24) * side * side + 24 * side * self.X.shape[1]
+        """The tile, and the distances three times and three blocks of rows in float64."""
+        d = self.X.shape[1]
+        return self.itemsize * self.kernel.live_tiles * side * side + 24 * side * (side + d)
+
+
+class CompositeKernel(Kernel):
+    """A kernel made of other kernels, its parts: parameters that are kernels or lists of them.
+
+    What follows from the parts is answered here. A subclass writes `pairs` and `diag`, and says
+    `definite` and `entry_size`; `recentered` too, where it is linear in its parts.
+    """
+
+    def parts(self) -> list[Kernel]:
+        """The kernels among the parameters."""
+        values: list[Any] = []
+        for value in self.get_params(deep=False).values():
+            values += value if isinstance(value, list | tuple) else [value]
+        return [value for value in values if isinstance(value, Kernel)]
+
+    def with_parts(self, change: Callable[[Kernel], Kernel]) -> Any:
+        """A copy with ``change(part)`` in place of every part."""
+
+        def changed(value):
+            if isinstance(value, list | tuple):
+                return type(value)(map(changed, value))
+            return change(value) if isinstance(value, Kernel) else value
+
+        params = self.get_params(deep=False)
+        return type(self)(**{name: changed(value) for name, value in params.items()})
+
+    @property
+    def domain(self) -> Domain:  # type: ignore[override]
+        return reduce(and_, (part.domain for part in self.parts()))
+
+    @property
+    def live_tiles(self) -> int:  # type: ignore[override]
+        """The sum over the parts: all of their tiles may be alive at once."""
+        return sum(part.live_tiles for part in self.parts())
+
+    @property
+    def seconds(self) -> tuple[float, float]:  # type: ignore[override]
+        value, column = zip(*(part.seconds for part in self.parts()), strict=True)
+        return sum(value), sum(column)
+
+    @property
+    def needs_range(self) -> bool:  # type: ignore[override]
+        return any(part.needs_range for part in self.parts())
+
+    def resolve(self, X: Array, rng: np.random.Generator | None = None) -> Kernel:
+        """A copy whose parts have numbers for their parameters."""
+        return self.with_parts(lambda part: part.resolve(X, rng))
+
+    def check(self, X: Array) -> None:
+        for part in self.parts():
+            part.check(X)
+
+    def spread(self, X: Array) -> float:
+        return max(part.spread(X) for part in self.parts())
+
+    def growth(self, X: Array) -> float:
+        return max(part.growth(X) for part in self.parts())
 
 
 @dataclass(eq=False, repr=False)
-class Hollow(Kernel):
+class Hollow(CompositeKernel):
     """k(x_i, x_j) for i != j, and 0 for i = j; between two sets of points just k.
 
     Spectral clustering is about ties between points. With k(x, x) on the diagonal a point that is
@@ -109,36 +171,26 @@ class Hollow(Kernel):
         inner = self.kernel.scalar_map()
         return None if inner is None else replace(inner, hollow=True)
 
-    def spread(self, X: Array) -> float:
-        return self.kernel.spread(X)
-
-    def growth(self, X: Array) -> float:
-        return self.kernel.growth(X)
-
     def entry_size(self, X: Array) -> float:
-        return self.kernel.entry_size(X)
-
-    @property
-    def live_tiles(self) -> int:  # type: ignore[override]
-        return self.kernel.live_tiles
+        return max(float(abs(self.kernel.diag(X)).max()), self.kernel.entry_size(X))
 
 
 class HollowPairs(Pairs):
-    """Tiles of a matrix whose row i has a zero in column ``own[i]``."""
+    """Tiles of a matrix whose row i has a zero in column ``zeros[i]``."""
 
-    def __init__(self, kernel, pairs, own):
-        # With the rows, the origin and the prepared rows that a fused tile asks for.
+    def __init__(self, kernel, pairs, zeros):
+        # Fused tiles read the rows, the origin and the prepared rows from here.
         vars(self).update(vars(pairs))
-        self.kernel, self.pairs, self.own = kernel, pairs, own
+        self.kernel, self.pairs, self.zeros = kernel, pairs, zeros
 
     def tile(self, i, j, out):
-        T, own = self.pairs.tile(i, j, out), self.own[i]
-        rows = np.flatnonzero((own >= j.start) & (own < j.stop))
-        T[rows, own[rows] - j.start] = 0
+        T, zeros = self.pairs.tile(i, j, out), self.zeros[i]
+        rows = np.flatnonzero((zeros >= j.start) & (zeros < j.stop))
+        T[rows, zeros[rows] - j.start] = 0
         return T
 
     def tile_bytes(self, side):
         return self.pairs.tile_bytes(side)
 
     def of_rows(self, index):
-        return HollowPairs(self.kernel, self.pairs.of_rows(index), self.own[index])
+        return HollowPairs(self.kernel, self.pairs.of_rows(index), self.zeros[index])

@@ -38,9 +38,10 @@ class DotProductKernel(base.FactoredKernel):
         return self.finish(base.wide_row_squares(X) * self._scale)
 
     def check(self, X: Array) -> None:
-        """Raise ValueError where values are more, or all of them less, than float64 holds."""
+        """Raise ValueError if values overflow float64, or all of them underflow."""
+        super().check(X)
         entry = base.largest_entry(X)
-        if entry == 0 or 1e-40 < entry < 1e25:  # products of such rows are in no danger
+        if entry == 0 or 1e-40 < entry < 1e25:  # products of such rows are in range
             return
         with np.errstate(over="ignore", invalid="ignore"):
             top = float(abs(self.diag(X)).max())
@@ -52,7 +53,7 @@ class DotProductKernel(base.FactoredKernel):
             )
 
     def spread(self, X: Array) -> float:
-        """What centering cancels; inf if sums over many entries leave the range of float32."""
+        """Magnification by centering; inf if sums over many entries would overflow float32."""
         with np.errstate(over="ignore", invalid="ignore"):
             largest = float(abs(self.diag(X)).max())
             inside = 1e-25 < largest < 1e30 and self.argument(X) < 1e30
@@ -60,7 +61,7 @@ class DotProductKernel(base.FactoredKernel):
 
     def argument(self, X: Array) -> float:
         """The largest gamma |x|^2."""
-        return float(base.wide_row_squares(X).max()) * self._scale**2
+        return float(base.wide_row_squares(X).max()) * self._scale
 
 
 @dataclass(eq=False, repr=False)
@@ -75,6 +76,7 @@ class Linear(DotProductKernel):
     """
 
     is_inner_product = True
+    per_column = ("center",)
 
     center: Any = None
 
@@ -84,11 +86,9 @@ class Linear(DotProductKernel):
     def diag(self, X: Array) -> Array:
         if self.center is None:
             return super().diag(X)
-        xp, origin, step = array_namespace(X), self.origin(X), block_rows(X)
-        blocks = (slice(i, i + step) for i in range(0, X.shape[0], step))
-        return xp.concat(
-            [base.row_squares(base.rows_of(X, block, xp.float64, origin)) for block in blocks]
-        )
+        xp, origin = array_namespace(X), self.origin(X)
+        blocks = (base.rows_of(X, block, xp.float64, origin) for block in row_blocks(X))
+        return xp.concat([base.row_squares(rows) for rows in blocks])
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         """z, less the center: the same for every x."""
@@ -99,15 +99,13 @@ class Linear(DotProductKernel):
     def direction(self, Z: Array, W: Array) -> Array:
         """The sum of w_i (z_i - c), some rows at a time, (d, b)."""
         V = np.zeros((Z.shape[1], W.shape[1]))
-        step = block_rows(Z)
-        for start in range(0, Z.shape[0], step):
-            block = slice(start, start + step)
+        for block in row_blocks(Z):
             V += base.rows_of(Z, block, np.float64, self.origin(Z)).T @ W[block]
         return V
 
     def recentered(self, X: Array) -> base.Kernel:
         """With the mean as its center, where rows are far from the origin and close together."""
-        # A single row is its own mean, from which nothing is seen of it.
+        # Less its mean, a single row would be zero.
         if is_sparse(X) or self.center is not None or X.shape[0] < 2:
             return self
         most = min(4096, block_rows(X))
@@ -118,9 +116,6 @@ class Linear(DotProductKernel):
             spread = float(np.einsum("ij,ij->", sample, sample)) / len(sample)
             far = float(mean @ mean) > 1e4 * spread  # then digits that matter are lost
         return Linear(mean) if far else self
-
-    def rank(self, d: int) -> int:
-        return d
 
     def scalar_map(self) -> ScalarMap | None:
         return ScalarMap("identity", bounded=False)
@@ -148,7 +143,7 @@ class Polynomial(DotProductKernel):
 
     @property
     def definite(self) -> bool:  # type: ignore[override]
-        """A negative constant, or a broken power, can make it indefinite."""
+        """False for a negative constant or a fractional degree, which can make it indefinite."""
         return self.coef0 >= 0 and float(self.degree).is_integer()
 
     def finish(self, T: Array) -> Array:
@@ -167,18 +162,22 @@ class Polynomial(DotProductKernel):
         scale, constant = float(np.sqrt(self.gamma)), float(self.coef0)
         return ScalarMap("power", scale, (constant,), int(self.degree), bounded=False)
 
+    def growth(self, X: Array) -> float:
+        """A power has the relative rounding of its base times the degree, in units of eps / 2."""
+        return max(1.0, abs(self.degree) / 2)
+
+    def entry_size(self, X: Array) -> float:
+        """With a negative constant, the value for two opposite rows: x . z = -|x|^2."""
+        if self.coef0 >= 0:
+            return 0.0
+        with np.errstate(over="ignore"):
+            return float(np.float64(self.argument(X) - self.coef0) ** abs(self.degree))
+
     def rank(self, d: int) -> int | None:
         """Monomials of d variables."""
-        whole = self.degree >= 0 and float(self.degree).is_integer()
-        return math.comb(d + int(self.degree), d) if whole else None
-
-    def sketch_terms(self) -> tuple[int, float, float] | None:
-        if not self.definite or self.degree < 1:
-            raise ValueError(
-                f"A tensor sketch needs a whole degree above 0 and coef0 >= 0, not "
-                f"degree={self.degree!r} and coef0={self.coef0!r}."
-            )
-        return int(self.degree), self.gamma, self.coef0
+        if self.degree < 0 or not float(self.degree).is_integer():
+            return None
+        return math.comb(d + int(self.degree), d)
 
 
 class Sigmoid(DotProductKernel):
@@ -198,7 +197,7 @@ class Sigmoid(DotProductKernel):
         self.coef0 = coef0
 
     def spread(self, X: Array) -> float:
-        """Size of the argument, which tanh does not shrink near zero, or what centering does."""
+        """The argument, whose rounding tanh passes on near zero, or magnification by centering."""
         with np.errstate(over="ignore"):
             return max(self.argument(X), super().spread(X))
 
@@ -228,14 +227,14 @@ class Cosine(DotProductKernel):
     is_inner_product = True
 
     def embed(self, X: Array) -> Array:
-        """Rows of unit length; those whose squares lose digits over their largest entry first."""
+        """Rows of unit length; if squares lose digits, they are divided by their largest entry."""
         norms = base.row_squares(X) ** 0.5
         inside = (norms > 1e-15) & (norms < 1e15)  # in any precision
         if not bool(inside.all()):
             xp, sizes = array_namespace(norms), largest_entries(X)
             sizes = xp.where((sizes > 0) & ~inside, sizes, xp.ones_like(sizes))
             if is_sparse(X):
-                # The reciprocal of a small number may overflow, so twice by its root.
+                # The reciprocal of a small number may overflow: multiply by its root twice.
                 roots = (sizes**-0.5)[:, None]
                 X = X.multiply(roots).multiply(roots).tocsr().astype(X.dtype)
             else:
@@ -253,9 +252,6 @@ class Cosine(DotProductKernel):
     def scalar_map(self) -> ScalarMap | None:
         return ScalarMap("identity", unit=True)
 
-    def rank(self, d: int) -> int:
-        return d
-
     def diag(self, X: Array) -> Array:
         """One, or zero for a zero row."""
         sizes = largest_entries(X)
@@ -263,12 +259,18 @@ class Cosine(DotProductKernel):
         return xp.asarray(sizes > 0, dtype=xp.float64)
 
 
+def row_blocks(X):
+    """Slices of rows that are small where rows are wide."""
+    step = block_rows(X)
+    return (slice(start, start + step) for start in range(0, X.shape[0], step))
+
+
 def unit_gradient(X, V):
     """Gradients of x . V / |x| with respect to rows X, for V of shape (d, b); (n, d, b)."""
     xp = array_namespace(X)
     norms = base.row_squares(X) ** 0.5
-    some = xp.asarray(norms > 0, dtype=X.dtype)
-    over = some / xp.where(norms > 0, norms, 1.0)
+    positive = xp.asarray(norms > 0, dtype=X.dtype)
+    over = positive / xp.where(norms > 0, norms, 1.0)
     unit = X * over[:, None]
     along = V[None, :, :] - unit[:, :, None] * (unit @ V)[:, None, :]
     return along * over[:, None, None]
@@ -286,7 +288,7 @@ def largest_entries(X):
 def power(T, degree):
     """T to a power, by repeated multiplication for whole degrees: far faster than pow."""
     if not (float(degree).is_integer() and 0 <= degree <= 64):
-        # A broken power of a negative number has no value: the product that meets it says so.
+        # A fractional power of a negative number is NaN, which products with the matrix report.
         with np.errstate(invalid="ignore"):
             T[...] = array_namespace(T).pow(T, float(degree))
         return T

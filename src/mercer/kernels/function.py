@@ -1,4 +1,4 @@
-"""The user's own function of two rows as a kernel, with errors that say what it gave instead."""
+"""The user's own function of two rows as a kernel; errors say what it returned."""
 
 from dataclasses import dataclass
 from inspect import signature
@@ -32,18 +32,19 @@ class Callable(DirectKernel):
         out[...] = on_device_of(self._values(single_rows(X), single_rows(Z)), out)
 
     def spread(self, X: Array) -> float:
-        """The function costs the same in any precision, so there is no use for a draft."""
+        """inf: the function costs the same in any precision, so float32 saves nothing."""
         return np.inf
 
     def diag(self, X: Array) -> Array:
-        own = [self._values([x], [x])[0, 0] for x in single_rows(X)]
-        return on_device_of(np.array(own, dtype=float), X)
+        values = [self._values([x], [x])[0, 0] for x in single_rows(X)]
+        return on_device_of(np.array(values, dtype=float), X)
 
     def check(self, X: Array) -> None:
-        """Raise ValueError unless it takes two rows and is the same both ways on some of X."""
+        """Raise ValueError unless it takes two rows and is symmetric on eight rows of X."""
+        super().check(X)
         check_signature(self.function, self.params)
-        some = single_rows(X[np.linspace(0, X.shape[0] - 1, min(8, X.shape[0])).astype(int)])
-        K = self._values(some, some)
+        rows = single_rows(X[np.linspace(0, X.shape[0] - 1, min(8, X.shape[0])).astype(int)])
+        K = self._values(rows, rows)
         gap = np.abs(K - K.T)
         i, j = np.unravel_index(int(np.argmax(gap)), gap.shape)
         if gap[i, j] > 1e-5 * np.abs(K).max():  # less may be rounding
@@ -54,14 +55,14 @@ class Callable(DirectKernel):
             )
 
     def _values(self, left, right) -> np.ndarray:
-        """k(x, z) for all pairs of rows, finite numbers all of them."""
+        """k(x, z) for all pairs of rows; raises ValueError unless all are finite numbers."""
         params, name = self.params or {}, f"The kernel {name_of(self.function)}"
         values = [finite_number(self.function(x, z, **params), name) for x in left for z in right]
         return np.array(values, dtype=float).reshape(len(left), len(right))
 
 
 def single_rows(X) -> list:
-    """The rows of X, one by one: vectors that cannot be written to, or CSR matrices of one row."""
+    """The rows of X as read-only vectors, or as CSR matrices of one row."""
     if is_sparse(X):
         return [X[i : i + 1] for i in range(X.shape[0])]
     rows = to_numpy(X[:]).view()
@@ -70,7 +71,7 @@ def single_rows(X) -> list:
 
 
 def name_of(function) -> str:
-    """What a user would call a function."""
+    """The name of a function, for messages."""
     return str(getattr(function, "__name__", type(function).__name__))
 
 
@@ -85,25 +86,26 @@ def check_signature(function, params) -> None:
     except TypeError as error:
         raise ValueError(
             f"A function of two rows with the settings {params!r} is needed, and "
-            f"{name_of(function)}{asked} is none: {error}. Write it as function(x, z, ...)."
+            f"{name_of(function)}{asked} is not one: {error}. Write it as function(x, z, ...)."
         ) from error
 
 
 def finite_number(value, what: str) -> float:
-    """A value as a float, or an error that says what a user's function gave in its place."""
+    """A value as a float; raises ValueError that says what a user's function returned."""
     shape = () if isinstance(value, list | tuple) else np.shape(value)
-    told = f"an array of shape {tuple(shape)}" if shape else ""
-    told = told or f"{value!r:.40} of type {type(value).__name__}"
+    returned = f"{value!r:.40} of type {type(value).__name__}"
+    if shape:
+        returned = f"an array of shape {tuple(shape)}"
     if shape not in ((), (1,), (1, 1)) or isinstance(value, list | tuple):
         raise ValueError(
-            f"{what} returned {told} for two rows, and one number is expected. Write it "
+            f"{what} returned {returned} for two rows, and one number is expected. Write it "
             "for two single rows; blocks are for a class of kernels, or for dissimilarity=."
         )
     try:
         number = float(np.asarray(value).item()) if shape else float(value)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{what} returned {told} for two rows, and one real number is expected. "
+            f"{what} returned {returned} for two rows, and one real number is expected. "
             "See to it that every path of the function returns one."
         ) from error
     if not np.isfinite(number):

@@ -16,28 +16,28 @@ from ..compute import ScalarMap, array_namespace, inplace, is_sparse
 from ..compute.arrays import Array, dtype_name, placement_of
 from . import base
 
-# Largest gamma |x|^2, for each precision, at which the product of two rows is as good as their
-# difference: its rounding is eps times that. Beyond, distances below this share of the norms are
-# taken from the differences; larger ones have lost fewer digits than that.
+# Largest gamma |x|^2, for each precision, at which distances may come from products of rows, whose
+# rounding is eps times that. Beyond it, squared distances below 1 / FAR of the norms are computed
+# from differences of rows; larger ones lose fewer digits.
 FAR = {"float64": 1e3, "float32": 1e2}
-# Squared distances, over the norms, below which a kernel with a cusp takes differences: there
-# rounding eps of the norms makes one of eps / (2 sqrt(share)) of their roots.
+# A kernel with a cusp uses differences for squared distances below this share of the norms: above
+# it, rounding eps of the norms changes distances by at most eps / (2 sqrt(share)).
 CUSP = {"float64": 1e-6, "float32": 1e-3}
-# Numbers of the differences that are held at once.
+# Entries of the differences that are held at once.
 DIFFERENCES = 2**20
 
 
-class StationaryKernel(base.FactoredKernel):
+class StationaryKernel(base.DifferenceKernel, base.FactoredKernel):
     """A function of -gamma |x - z|^2, which one GEMM of augmented rows gives."""
 
-    measures_distance = True
+    metric = "euclidean"
     extra_columns = 2
 
     def embed(self, X: Array) -> Array:
         """[sqrt(2 gamma) x, -gamma |x|^2, 1]."""
         scale = float(np.sqrt(2 * self.gamma))
         if isinstance(X, np.ndarray):
-            # In one array: memory for more would take longer than the numbers.
+            # In one array: allocating more would take longer than computing.
             d = X.shape[1]
             E = np.empty((X.shape[0], d + 2), X.dtype)
             np.multiply(X, X.dtype.type(scale), out=E[:, :d])
@@ -60,7 +60,7 @@ class StationaryKernel(base.FactoredKernel):
         return turned
 
     def square(self, E: Array, out: Array) -> Array:
-        """Half of the products, as NumPy multiplies rows with themselves, and the norms after it.
+        """X X', of which NumPy computes only half, plus the norms.
 
         Faster than all products from about 192 columns on, in main memory.
         """
@@ -73,26 +73,15 @@ class StationaryKernel(base.FactoredKernel):
         out += norms
         return out
 
-    #: About the middle of the rows distances stay, and cancellation shrinks.
-    origin = staticmethod(base.median_row)
-
-    def keeps_digits(self, left: Array, right: Array) -> bool:
-        """Whether all rows are near enough to the origin."""
-        if 0 in (left.shape[0], right.shape[0]):
-            return True
-        nearest = float(minus_squares(left).min()) + float(minus_squares(right).min())
-        # A comparison the other way round would pass over what is not a number.
-        return nearest >= -2 * FAR[dtype_name(left.dtype)]
-
     def repair(
         self, T: Array, left: Array, right: Array, pairs: base.Pairs, i: Any, j: Any
     ) -> Array:
-        """T = -gamma d^2 with the entries in which digits cancelled taken from differences."""
+        """T = -gamma d^2; entries in which digits canceled are computed from differences."""
         xp, precision = array_namespace(T), dtype_name(T.dtype)
-        cancelled = self._cancelled(T, minus_squares(left), minus_squares(right), precision)
-        if cancelled is None or not bool(cancelled.any()):
+        canceled = self._canceled(T, minus_squares(left), minus_squares(right), precision)
+        if canceled is None or not bool(canceled.any()):
             return T
-        index, other = xp.nonzero(cancelled)
+        index, other = xp.nonzero(canceled)
         X, Z = base.rows_of(pairs.X, i, xp.float64), base.rows_of(pairs.Z, j, xp.float64)
         step = max(1, DIFFERENCES // X.shape[1])
         for start in range(0, index.shape[0], step):
@@ -101,13 +90,17 @@ class StationaryKernel(base.FactoredKernel):
             T[a, b] = xp.asarray(squares * -self.gamma, dtype=T.dtype)
         return T
 
-    def _cancelled(self, T, s, t, precision):
-        """Entries in which digits cancelled, (a, b), or None where there are none."""
-        limit, norms = FAR[precision], s[:, None] + t[None, :]
+    def _canceled(self, T, s, t, precision):
+        """Mask of entries in which digits canceled, (a, b), or None if there are none."""
+        limit = FAR[precision]
+        # Near the origin no digits are lost. Written so that rows with NaN are not passed over.
+        if 0 in T.shape or float(s.min()) + float(t.min()) >= -2 * limit:
+            return None
+        norms = s[:, None] + t[None, :]
         return (norms < -2 * limit) & ~(norms / limit >= T)
 
     def growth(self, X: Array) -> float:
-        """Rounding of -gamma d^2 over eps: that of the norms, as far as no differences are used."""
+        """Rounding of -gamma d^2 in units of eps: that of the norms, up to where FAR limits it."""
         return 4 * min(self.argument(X), FAR["float64"]) + 1
 
     def argument(self, X: Array) -> float:
@@ -126,9 +119,6 @@ class StationaryKernel(base.FactoredKernel):
         middle = self.origin(Z)
         X, Z = X - middle, Z - middle
         return base.weighted_sums(C, W, Z) - X[:, :, None] * (C @ W)[:, None, :]
-
-    def diag(self, X: Array) -> Array:
-        return base.same_for_all(X, 1.0)
 
 
 def minus_squares(E):
@@ -156,9 +146,8 @@ class RBF(StationaryKernel):
 
     def finish(self, T: Array) -> Array:
         """exp of T = -gamma d^2."""
-        # Rounding leaves T positive where wide rows meet themselves. In main memory to look for
-        # that costs a seventh of setting it right everywhere, and up to 1e-4 is the ordinary
-        # rounding of single precision.
+        # Rounding can leave T positive where a row is compared with itself. In main memory a check
+        # costs a seventh of the correction; up to 1e-4 is ordinary rounding of single precision.
         if isinstance(T, np.ndarray):
             if T.max(initial=0.0) > 1e-4:
                 np.minimum(T, 0, out=T)
@@ -204,24 +193,21 @@ class Matern(StationaryKernel):
         self.nu = nu
 
     def check(self, X: Array) -> None:
+        super().check(X)
         if self.nu not in (0.5, 1.5, 2.5):
             raise ValueError(f"Matern: nu={self.nu!r} has no closed form. Give 0.5, 1.5 or 2.5.")
 
-    def _cancelled(self, T, s, t, precision):
-        """For nu = 1/2 all distances that are small: k has a cusp, where rounding is its root."""
+    def _canceled(self, T, s, t, precision):
+        """For nu = 1/2, all small distances: at the cusp, k changes by the root of rounding."""
         if self.nu > 0.5:
-            return super()._cancelled(T, s, t, precision)
+            return super()._canceled(T, s, t, precision)
         share = CUSP[precision]
         if 0 in T.shape or float(T.max()) <= share * (float(s.min()) + float(t.min())):
             return None
         return ~(share * (s[:, None] + t[None, :]) >= T)
 
-    def keeps_digits(self, left: Array, right: Array) -> bool:
-        """With a cusp it depends on the products."""
-        return self.nu > 0.5 and super().keeps_digits(left, right)
-
     def growth(self, X: Array) -> float:
-        """With a cusp, that at the smallest distances that come from products."""
+        """With a cusp, rounding at the smallest distances that come from products."""
         if self.nu > 0.5:
             return super().growth(X)
         return 2 + min(self.argument(X), 1 / CUSP["float64"] ** 2) ** 0.5 / CUSP["float64"] ** 0.5
@@ -230,7 +216,7 @@ class Matern(StationaryKernel):
         """T holds -rho^2 / 2."""
         xp = array_namespace(T)
         T *= -4 * self.nu
-        # Rounding leaves small negative squares where rows meet themselves.
+        # Rounding leaves small negative squares where a row is compared with itself.
         s = inplace(xp.sqrt, xp.clip(T, 0, None))
         T[...] = -s
         T = inplace(xp.exp, T)
@@ -250,8 +236,8 @@ class Matern(StationaryKernel):
         s = xp.sqrt(xp.clip(T * (-4 * self.nu), 0, None))
         decay = xp.exp(-s)
         if self.nu == 0.5:
-            some = s > 0
-            return xp.where(some, decay, 0.0) / xp.where(some, s, 1.0)
+            positive = s > 0
+            return xp.where(positive, decay, 0.0) / xp.where(positive, s, 1.0)
         return 3 * decay if self.nu == 1.5 else 5 / 3 * (1 + s) * decay
 
     def scalar_map(self) -> ScalarMap | None:
@@ -294,6 +280,7 @@ class RationalQuadratic(StationaryKernel):
         self.alpha = alpha
 
     def check(self, X: Array) -> None:
+        super().check(X)
         if not self.alpha > 0:
             raise ValueError(f"RationalQuadratic: alpha={self.alpha!r} must be positive.")
 
@@ -328,7 +315,7 @@ class RationalQuadratic(StationaryKernel):
         with np.errstate(over="ignore", invalid="ignore"):
             bell = (z / (2 * np.pi)) ** order * kv(order, z)
         if order > 0:
-            # Its limit, which the product of a zero and an infinity misses.
+            # The limit at zero, where the formula is zero times infinity.
             limit = gamma_function(order) / (2 * np.pi**order)
             bell = np.where(np.isfinite(bell), np.minimum(bell, limit), limit)
         else:

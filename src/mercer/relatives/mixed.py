@@ -25,17 +25,17 @@ from ..compute import array_namespace, is_sparse, to_numpy
 from ..compute.arrays import Array, blocks_of
 from ..exceptions import TableWarning, tell
 from ..kernels import KERNELS, DirectKernel, Kernel, Pairs
-from ..kernels.base import farthest, median_row, same_for_all
-from ..kernels.coordinate import contiguous
+from ..kernels.base import DifferenceKernel, farthest
+from ..kernels.coordinate import add_coordinates, by_columns, contiguous
 
-# Rows from which on a text that never comes twice is taken for a name.
+# With at least so many rows, a column of texts that are all different is taken for names.
 NAMED_ROWS = 10
-# Where new numbers far outside the range go, 1 or more from all training rows' numbers, and what
-# stands for missing entries and for categories that were not in the training rows.
+# New numbers are clipped to [LOWEST, HIGHEST], which is 1 or more from all training rows' numbers;
+# codes of missing entries and of categories that were not in the training rows.
 LOWEST, HIGHEST, MISSING, UNKNOWN = -1.0, 2.0, -3.0, -1.0
 
 
-class Gower(DirectKernel):
+class Gower(DifferenceKernel, DirectKernel):
     """``mean_j max(0, 1 - |x_j - z_j| / range_j)``: the share of what two rows have in common.
 
     For tables of numbers in different units, categories and booleans. The estimators recognize the
@@ -81,7 +81,8 @@ class Gower(DirectKernel):
         return resolved
 
     def check(self, X: Array) -> None:
-        """Ranges are finite numbers that are not negative."""
+        """Raise ValueError unless ranges are finite numbers that are not negative."""
+        super().check(X)
         ranges = np.asarray(self.ranges, dtype=float)
         if ranges.ndim > 1 or not np.isfinite(ranges).all() or (ranges < 0).any():
             raise ValueError(
@@ -94,9 +95,6 @@ class Gower(DirectKernel):
         self._per_column(X.shape[1])
         return super().pairs(X, Z, dtype, store)
 
-    #: About the middle of the rows differences stay, and single precision has less to hold.
-    origin = staticmethod(median_row)
-
     def argument(self, X: Array) -> float:
         """Mean of |x| / range of the row farthest from the origin."""
         ranges = self._per_column(X.shape[1])
@@ -106,31 +104,18 @@ class Gower(DirectKernel):
 
     def fill(self, X: Array, Z: Array, out: Array) -> None:
         """Sums of triangles over columns, then their mean."""
-        ranges = self._per_column(X.shape[1])
-        if isinstance(out, np.ndarray):
-            from ..compute import _numba
-
-            _numba.triangle_sums(contiguous(X), contiguous(Z), ranges.astype(out.dtype), out)
-        else:
-            out[...] = 0
-            for k, size in enumerate(ranges.tolist()):
-                out += triangle(X[:, k][:, None], Z[:, k][None, :], size)
+        add_coordinates("triangle_sums", triangle, X, Z, out, self._per_column(X.shape[1]))
         out *= 1.0 / X.shape[1]
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
         """-sign(x - z) / (range d) within the range; zero at the kinks and for range 0."""
-        xp, ranges = array_namespace(X), self._per_column(X.shape[1])
-        parts = []
-        for k, size in enumerate(ranges.tolist()):
-            difference = X[:, k][:, None] - Z[:, k][None, :]
-            inside = xp.asarray(abs(difference) < size, dtype=X.dtype)
-            slope = -xp.sign(difference) * inside / ((size or 1.0) * X.shape[1])
-            parts.append(slope @ W)
-        return xp.stack(parts, axis=1)
+        xp, d = array_namespace(X), X.shape[1]
 
-    def diag(self, X: Array) -> Array:
-        """Ones."""
-        return same_for_all(X, 1.0)
+        def slope(x, z, size):
+            inside = xp.asarray(abs(x - z) < size, dtype=X.dtype)
+            return -xp.sign(x - z) * inside / ((size or 1.0) * d)
+
+        return by_columns(slope, 1.0, X, Z, W, self._per_column(d))
 
     def _per_column(self, d: int) -> np.ndarray:
         """A range for each of d columns, (d,)."""
@@ -157,7 +142,7 @@ def triangle(x, z, size: float):
 
 
 def column_ranges(X) -> np.ndarray:
-    """Largest less least entry of every column, (d,), in float64."""
+    """Largest minus least entry of every column, (d,), in float64."""
     if is_sparse(X):
         low, high = (np.asarray(f(axis=0).toarray(), dtype=float)[0] for f in (X.min, X.max))
         return high - low
@@ -189,7 +174,7 @@ class MixedTable:
 
 @dataclass(frozen=True)
 class TableEncoding:
-    """What turns the columns of a data frame into numbers.
+    """How the columns of a data frame become numbers.
 
     Attributes
     ----------
@@ -228,17 +213,17 @@ class TableEncoding:
                 f"these rows are of type {type(frame).__name__}. Pass a data frame of pandas or "
                 "polars with these columns."
             )
-        given = {str(name): name for name in frame.columns}
-        if given.keys() != set(self.names):
+        columns = {str(name): frame[name] for name in frame.columns}
+        if columns.keys() != set(self.names):
             raise ValueError(
-                f"The data frame has the columns {list(given)}, and the model was fitted to "
+                f"The data frame has the columns {list(columns)}, and the model was fitted to "
                 f"{list(self.names)}. Pass the same columns."
             )
-        columns = zip(self.names, self.labels, self.low, self.size, strict=True)
-        found = {name: encoded(frame[given[name]], name, *how) for name, *how in columns}
+        rules = zip(self.names, self.labels, self.low, self.size, strict=True)
+        numbers = {name: encoded(columns[name], name, *rule) for name, *rule in rules}
         if isinstance(frame, MixedTable):
-            return np.column_stack(list(found.values()))
-        return type(frame)(found)
+            return np.column_stack(list(numbers.values()))
+        return type(frame)(numbers)
 
     def kernel(self, asked: Any) -> Kernel:
         """The kernel of the encoded columns, each of which has the range 1."""
@@ -282,15 +267,15 @@ def encoded(column: Any, name: str, labels: Any, low: float, size: float) -> np.
     if labels is not None:
         codes = {None: MISSING} | {label: float(code) for code, label in enumerate(labels)}
         codes = {as_number(label): code for label, code in codes.items()} | codes
-        given = ((label, as_number(label)) for label in labels_of(column, name))
-        found = np.array([codes.get(label, codes.get(same, UNKNOWN)) for label, same in given])
-        if (found == UNKNOWN).any() and not (found >= 0).any():
+        pairs = ((label, as_number(label)) for label in labels_of(column, name))
+        coded = np.array([codes.get(label, codes.get(same, UNKNOWN)) for label, same in pairs])
+        if (coded == UNKNOWN).any() and not (coded >= 0).any():
             tell(
                 f"Column {name!r} has none of the categories of the training rows, such as "
                 f"{labels[0]!r}, but others: its rows are like none of those there. Pass it as it "
                 "was in the fit."
             )
-        return found
+        return coded
     numbers = numbers_of(column, name)
     with np.errstate(over="ignore"):
         # A column that was constant is compared by equality.
@@ -304,29 +289,29 @@ def is_number(column: Any) -> bool:
         return bool(column.dtype.is_numeric())
     if str(column.dtype) != "object":
         return column.dtype.kind in "iuf"
-    known = [value for value in column if not is_missing(value)]
-    return bool(known) and all(isinstance(v, Real) and not is_bool(v) for v in known)
+    present = [value for value in column if not is_missing(value)]
+    return bool(present) and all(map(is_real, present))
 
 
 def numbers_of(column: Any, name: str) -> np.ndarray:
     """A column as float64, NaN where it is missing."""
     try:
         if is_polars(column):
-            found = column.cast(float, strict=True).to_numpy()
+            numbers = column.cast(float, strict=True).to_numpy()
         elif str(column.dtype) == "object":
-            found = np.array([np.nan if is_missing(v) else float(v) for v in column])
+            numbers = np.array([np.nan if is_missing(v) else float(v) for v in column])
         elif isinstance(column, np.ndarray):
-            found = column.astype(float)
+            numbers = column.astype(float)
         else:
-            found = column.to_numpy(dtype=float, na_value=np.nan)
+            numbers = column.to_numpy(dtype=float, na_value=np.nan)
     except Exception as error:  # each library of frames has errors of its own
         raise ValueError(
             f"Column {name!r} is made of numbers in the training rows and is not here: {error}. "
             "Convert it, or mark what is missing as NaN."
         ) from error
-    if np.isinf(found).any():
+    if np.isinf(numbers).any():
         raise ValueError(f"Column {name!r} contains infinity. Remove or fill those rows first.")
-    return np.asarray(found, dtype=float)
+    return np.asarray(numbers, dtype=float)
 
 
 def labels_of(column: Any, name: str) -> list[str | None]:
@@ -341,13 +326,13 @@ def labels_of(column: Any, name: str) -> list[str | None]:
     def label(value):
         if is_missing(value):
             return None
-        return repr(float(value)) if isinstance(value, Real) and not is_bool(value) else str(value)
+        return repr(float(value)) if is_real(value) else str(value)
 
     return [label(value) for value in column]
 
 
 def as_number(label: str | None) -> str | None:
-    """A category as `labels_of` writes the number that it is; True and False are 1 and 0."""
+    """A category that is a number, as `labels_of` writes it; True and False are 1 and 0."""
     with suppress(TypeError, ValueError):
         return repr(float({"True": 1, "False": 0}.get(label, label)))  # type: ignore
     return label
@@ -357,8 +342,8 @@ def is_polars(column: Any) -> bool:
     return type(column).__module__.startswith("polars")
 
 
-def is_bool(value: Any) -> bool:
-    return isinstance(value, bool | np.bool_)
+def is_real(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def is_missing(value: Any) -> bool:

@@ -29,7 +29,8 @@ import numpy as np
 from ..bases import Basis
 from ..compute import is_sparse
 from ..exceptions import ModelFileError
-from ..kernels import Kernel, Linear
+from ..kernels import Kernel
+from ..kernels.derived import CompositeKernel
 
 FINITE = "(-inf, inf)"
 COUNT = Annotated[int, "[0, inf)"]
@@ -141,17 +142,19 @@ def is_resolved(kernel) -> bool:
     """Whether a value is a kernel whose parameters are all numbers, and allowed."""
     if not isinstance(kernel, Kernel):
         return False
+    composite = isinstance(kernel, CompositeKernel)
     for name, value in kernel.get_params(deep=False).items():
-        centered = isinstance(kernel, Linear)
-        vector = is_array("d real", value, {}) and (centered or name in kernel.per_column)
+        vector = value is None or is_array("d real", value, {})
         number = isinstance(value, Real) and np.isfinite(float(value))
-        known = is_resolved(value) if name == "kernel" else vector or number
-        if not (known or (centered and value is None)):
+        if number or (vector and name in kernel.per_column):
+            continue
+        parts = value if isinstance(value, list | tuple) else [value]
+        if not (composite and parts and all(map(is_resolved, parts))):
             return False
     if float(kernel.gamma or 0.0) < 0:
         return False
     try:
-        kernel.check(np.zeros((1, 1)))
+        kernel.check(kernel.domain.nearest(np.zeros((1, 1))))
     except ValueError as error:
         raise ModelFileError(f"the kernel {kernel!r:.60} cannot be used: {error}") from error
     return True

@@ -271,7 +271,7 @@ def preimage(kernel, B, a, z):
             break
         target = weights @ B / total
         for halving in range(6):
-            trial = kernel.within(z + (target - z) * 0.5**halving)
+            trial = kernel.domain.nearest(z + (target - z) * 0.5**halving)
             if not np.isfinite(trial).all():
                 continue
             new, new_weights = _along(kernel, B, a, trial)

@@ -479,7 +479,7 @@ class FourierNormalizedProblem(AffinityProblem):
 def are_positive(basis, kernel) -> bool:
     """Whether no affinity is negative: of the data given, or of the kernel of a distance."""
     if basis.points is not None:
-        return kernel.measures_distance
+        return kernel.metric is not None
     G = basis.G.data if is_sparse(basis.G) else basis.G
     return bool(G.shape[0] == 0 or G.min() >= 0)
 
