@@ -12,13 +12,13 @@ from .. import files
 from ..compute import is_sparse
 from ..exceptions import TableWarning, tell
 from ..files.base import READ_ROWS, listed
-from ..files.layout import MISSING
-from ..files.opening import existing
-from ..files.tables import image_files
+from ..files.delimited import MISSING
+from ..files.opening import existing, image_files
+from ..kernels import KERNELS
 from ..relatives.mixed import MixedTable
 from .failures import JobError, UsageError
 from .outputs import Columns, say
-from .parser import KERNELS, did_you_mean
+from .parser import did_you_mean
 
 # Rows and bytes read at a time, at most: few enough to see progress.
 BLOCK_ROWS, BLOCK_BYTES = 8192, 2**25
@@ -281,7 +281,7 @@ def dense_rows(X) -> np.ndarray:
 
 def mixed_table(args: Namespace) -> tuple[InputTable, MixedTable] | None:
     """DATA with texts and missing values, for a kernel that takes them; None if it has neither."""
-    if KERNELS.load()[args.kernel].encoder is None or image_files(existing(args.data)):
+    if KERNELS[args.kernel].encoder is None or image_files(existing(args.data)):
         return None
     table = InputTable(args, keep_missing=args.missing is None)
     texts = table.texts()
@@ -309,7 +309,7 @@ def scaled_table(args: Namespace) -> tuple[InputTable, Any, Scaling]:
 def warn_of_scales(args: Namespace, X, columns: list[str] | None) -> None:
     """Warn where some columns are so much larger than others that they rule all distances."""
     # The scales of columns do not matter to a kernel that encodes them, nor to one that is given.
-    scaled = args.scale != "none" or KERNELS.load()[args.kernel].encoder is not None
+    scaled = args.scale != "none" or KERNELS[args.kernel].encoder is not None
     if scaled or args.kernel == "precomputed" or is_sparse(X) or X.shape[1] < 2:
         return
     ranges = np.ptp(np.asarray(X, dtype=float), axis=0)

@@ -16,10 +16,9 @@ A new format is a class or function of a path in one line of `opening.TABLES` or
 
 from .arrow import is_arrow, table_like
 from .base import DropMissing, FillMissing, RowSource, read_blocks
-from .layout import TextFormat
-from .opening import is_store, is_table, open_source
+from .delimited import TextFormat
+from .opening import Table, is_store, is_table, open_source, read_image, read_table
 from .sinks import Sink, open_sink
-from .tables import Table, read_image, read_table
 
 __all__ = [
     "DropMissing",
