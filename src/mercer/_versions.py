@@ -38,9 +38,9 @@ def show_versions() -> None:
 
 def versions_text() -> str:
     """All facts, a line each, their names aligned."""
-    found = list(facts())
-    width = max(len(name) for name, _ in found)
-    return "\n".join(f"{name:<{width}}  {text}" for name, text in found)
+    lines = list(facts())
+    width = max(len(name) for name, _ in lines)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in lines)
 
 
 def facts() -> Iterator[tuple[str, str]]:

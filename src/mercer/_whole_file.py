@@ -67,8 +67,8 @@ def telling(name: str, start: Path) -> Iterator[None]:
         yield
     except OSError as error:
         full, text = error.errno in FULL, f"{error.filename} {error.strerror}"
-        told = " cannot be written: " in text
-        if error.errno is None or not (str(start) in text or (full and not told)):
+        is_told = " cannot be written: " in text
+        if error.errno is None or not (str(start) in text or (full and not is_told)):
             raise
         advice = "Make room, or give a place on another disk."
         advice = advice if full else "Give a file name in a folder that you may write to."
@@ -81,9 +81,9 @@ def begin_part(path: Path) -> tuple[Path, BinaryIO]:
 
     Parts of this very file that killed processes have left, and no living one writes, are removed.
     """
-    own = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.part")
+    part_name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.part")
     with suppress(OSError):
-        for left in filter(lambda file: own.fullmatch(file.name), path.parent.iterdir()):
+        for left in filter(lambda file: part_name.fullmatch(file.name), path.parent.iterdir()):
             with suppress(OSError):
                 old = time.time() - left.stat().st_mtime >= YOUNG
                 with open(left, "rb") as found:

@@ -33,14 +33,14 @@ def demo(args: Namespace) -> Any:
 
     with whole_folder(args.folder, args.force) as draft:
         said, files = demonstrate(draft)
-    found = {name: str(args.folder / file) for name, file in files.items()}
+    paths = {name: str(args.folder / file) for name, file in files.items()}
     text = [
         *said,
-        f"to try commands on: {', '.join(sorted(found.values()))}",
-        f"picture: {found['picture']}",
-        f"report:  {found['report']}",
+        f"to try commands on: {', '.join(sorted(paths.values()))}",
+        f"picture: {paths['picture']}",
+        f"report:  {paths['report']}",
     ]
-    return Result({"summary": said, "files": found}, "\n".join(text))
+    return Result({"summary": said, "files": paths}, "\n".join(text))
 
 
 def demonstrate(folder: Path) -> tuple[list[str], dict[str, str]]:

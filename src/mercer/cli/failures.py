@@ -105,8 +105,8 @@ def report_failure(
             text, code = f"{text.rstrip('.')}{end} See {whose} --help", WRONG_USAGE
         print(f"mercer: error: {text}", file=sys.stderr)
     if "--json" in words:
-        told = {"message": text, "exit_code": code}
-        print(json.dumps({"error": told, "warnings": list(warnings)}))
+        failure = {"message": text, "exit_code": code}
+        print(json.dumps({"error": failure, "warnings": list(warnings)}))
     return code
 
 

@@ -111,8 +111,8 @@ class TableModel:
         names = model.__dict__.pop("feature_names_in_", None)
         columns = None if names is None else [str(name) for name in names]
         named = extra.get("columns") or columns
-        more = extra.get("image_shape"), extra.get("fill"), extra.get("text") or {}
-        return cls(model, named, scaling, *more)
+        rest = extra.get("image_shape"), extra.get("fill"), extra.get("text") or {}
+        return cls(model, named, scaling, *rest)
 
     def open(self, args: Namespace) -> InputTable:
         """DATA, written as the training table was, with the columns of that."""
@@ -253,7 +253,7 @@ def component_names(model) -> list[str]:
 def describe(args: Namespace) -> Result:
     """Read the header of a model file, and compare the checksum."""
     header, extra = read_header(args.model), read_extra(args.model)
-    known, width = header.summary, header.summary.get("columns")
+    summary, width = header.summary, header.summary.get("columns")
     table = None
     if width is not None:
         names, shape = extra.get("columns") or [], extra.get("image_shape")
@@ -265,9 +265,9 @@ def describe(args: Namespace) -> Result:
         ("estimator", header.estimator),
         ("file", f"{format_bytes(header.size)}, {version}, checksum right"),
         ("table", table),
-        ("kernel", known.get("kernel") and short(known["kernel"])),
-        ("basis", known.get("basis")),
-        *((name, text) for name, text in known.get("certificate", [])),
+        ("kernel", summary.get("kernel") and short(summary["kernel"])),
+        ("basis", summary.get("basis")),
+        *((name, text) for name, text in summary.get("certificate", [])),
     ]
     said = [(name, text) for name, text in pairs if text is not None]
     return Result(asdict(header) | {"prepared": extra}, said)
@@ -278,26 +278,26 @@ def explain(args: Namespace) -> Result:
     prepared = TableModel.load(args.model, "attribute", mixed=True)
     table, texts = prepared.open(args), prepared.texts()
     rows = prepared.scaling.apply(table.source) if texts is None else table.mixed(texts)
-    found = prepared.model.attribute(rows, max_rows=args.rows)
-    found = replace(found, components=tuple(component_names(prepared.model)))
+    attribution = prepared.model.attribute(rows, max_rows=args.rows)
+    attribution = replace(attribution, components=tuple(component_names(prepared.model)))
     if prepared.columns is not None and texts is None:
-        found = replace(found, columns=tuple(prepared.columns))
+        attribution = replace(attribution, columns=tuple(prepared.columns))
     if args.draft is not None:
-        sizes = {name: found.size[:, j] for j, name in enumerate(found.components)}
-        named = {"column": np.array(found.columns, dtype=object), "all": found.overall}
+        sizes = {name: attribution.size[:, j] for j, name in enumerate(attribution.components)}
+        named = {"column": np.array(attribution.columns, dtype=object), "all": attribution.overall}
         write_columns(args.draft, named | sizes)
     top = [
-        {"component": name, "columns": dict(found.top(j, args.top))}
-        for j, name in enumerate(found.components)
+        {"component": name, "columns": dict(attribution.top(j, args.top))}
+        for j, name in enumerate(attribution.components)
     ]
-    facts, text = found.as_dict() | {"top": top}, text_table(*found.table(args.top))
+    facts, text = attribution.as_dict() | {"top": top}, text_table(*attribution.table(args.top))
     return Result(facts, text)
 
 
 def significance(args: Namespace) -> Result:
     """Shuffle columns and draw rows of a sample."""
     prepared = TableModel.load(args.model, "significance")
-    found = prepared.model.significance(
+    tested = prepared.model.significance(
         prepared.scaling.apply(prepared.open(args).source),
         alpha=args.alpha,
         n_permutations=args.shuffles,
@@ -305,7 +305,7 @@ def significance(args: Namespace) -> Result:
         max_rows=args.rows,
         random_state=args.seed,
     )
-    return Result(found.as_dict(), f"{found.sentence()}\n{text_table(*found.table())}")
+    return Result(tested.as_dict(), f"{tested.sentence()}\n{text_table(*tested.table())}")
 
 
 def report(args: Namespace) -> Result:
@@ -348,11 +348,11 @@ def column_of_file(args: Namespace, known: set[str]) -> np.ndarray:
     """The first column of a file that the table does not have, and that does not name the rows."""
     labels = read_table(args.color)
     numbers = zip(labels.names or [args.color], labels.X.T, strict=False)
-    found = labels.others | dict(numbers)
-    news = [name for name in found if name not in known] or list(found)
-    named = {name for name in news if found[name].dtype.kind in "UO" and is_unique(found[name])}
+    columns = labels.others | dict(numbers)
+    news = [name for name in columns if name not in known] or list(columns)
+    named = {name for name in news if columns[name].dtype.kind in "UO" and is_unique(columns[name])}
     args.color = next((name for name in news if name not in named), news[0])
-    return found[args.color]
+    return columns[args.color]
 
 
 def is_unique(column: np.ndarray) -> bool:

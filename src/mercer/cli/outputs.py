@@ -150,8 +150,8 @@ def whole_file(path: Path | None, force: bool) -> Iterator[Any]:
 def temporary_folder() -> Iterator[Path]:
     """A folder that goes with the block; an error of writing to it names TMPDIR."""
     place = tempfile.gettempdir()
-    told = telling(f"the temporary folder {place} (TMPDIR)", Path(place, "mercer-"))
-    with told, tempfile.TemporaryDirectory(prefix="mercer-") as folder:
+    named_errors = telling(f"the temporary folder {place} (TMPDIR)", Path(place, "mercer-"))
+    with named_errors, tempfile.TemporaryDirectory(prefix="mercer-") as folder:
         yield Path(folder)
 
 

@@ -102,13 +102,13 @@ class InputTable:
         source = files.open_source(args.data, name=args.array, format=form)
         places = [str(i) for i in range(source.n_columns + len(source.left_out))]
         numbers = source.columns or [place for place in places if place not in source.left_out]
-        known = [*numbers, *source.left_out]
+        names = [*numbers, *source.left_out]
         wanted, why = args.columns, "which was asked for"
         if wanted is None and source.columns is not None:
             wanted, why = columns, "which the model was fitted to"
-        check_known(source.name, wanted or [], known, why)
-        check_known(source.name, args.drop or [], known, "which was asked for")
-        check_known(source.name, self.kept_names, known, "which was to be kept")
+        check_known(source.name, wanted or [], names, why)
+        check_known(source.name, args.drop or [], names, "which was asked for")
+        check_known(source.name, self.kept_names, names, "which was to be kept")
         aside = {*(args.drop or []), *(set(self.kept_names) - set(wanted or []))}
         if wanted is None and not aside:
             return source
@@ -178,8 +178,8 @@ class InputTable:
         elif isinstance(self.source, files.FillMissing):
             missing["cells_filled"] = self.source.filled
         used = self.source.n_columns if self.columns is None else self.columns
-        known = {"name": self.source.name, "used": used}
-        return known | {"left_out": self.left_out, "missing": missing}
+        facts = {"name": self.source.name, "used": used}
+        return facts | {"left_out": self.left_out, "missing": missing}
 
     def lines(self) -> Iterator[str]:
         """The same for people; nothing where all is as one would think."""
@@ -189,9 +189,9 @@ class InputTable:
         elif isinstance(source, files.FillMissing) and source.filled:
             yield f"{name}: filled {counted(source.filled, 'missing value')} with means"
         expected = ("not asked for", "kept")
-        told = [f"{one} ({why})" for one, why in self.left_out.items() if why not in expected]
-        if told and not self.chosen:
-            yield f"{name}: used {source.n_columns}; left out: {listed(told)}"
+        unused = [f"{one} ({why})" for one, why in self.left_out.items() if why not in expected]
+        if unused and not self.chosen:
+            yield f"{name}: used {source.n_columns}; left out: {listed(unused)}"
 
 
 class PickedColumns(files.RowSource):
@@ -242,10 +242,10 @@ class Scaling:
         scaler: Any = StandardScaler() if kind == "standard" else MinMaxScaler()
         for block in blocks:
             scaler.partial_fit(dense_rows(block))
-        found = vars(scaler)
+        fitted = vars(scaler)
         shift, size = ("mean_", "scale_") if kind == "standard" else ("data_min_", "data_range_")
         # A column that is constant stays so, at zero.
-        return cls(kind, found[shift], np.where(found[size] > 0, found[size], 1.0))
+        return cls(kind, fitted[shift], np.where(fitted[size] > 0, fitted[size], 1.0))
 
     def apply(self, X):
         """Rows as the model knows them, in their own floating type."""
@@ -346,5 +346,5 @@ def counted(number: int, noun: str) -> str:
 def labels(column: np.ndarray) -> np.ndarray:
     """Texts of a column, None where they are missing."""
     texts = [None if value is None or value != value else str(value).strip() for value in column]
-    found = [None if text is None or text.lower() in MISSING else text for text in texts]
-    return np.array(found, dtype=object)
+    present = [None if text is None or text.lower() in MISSING else text for text in texts]
+    return np.array(present, dtype=object)

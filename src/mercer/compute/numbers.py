@@ -99,8 +99,8 @@ def _wrong_cell(X, name) -> str:
             return ""
         missing = np.isnan(cells)
         i, j = np.unravel_index(int(np.argmax(missing if missing.any() else bad)), cells.shape)
-        many = f"{int(bad.any(axis=1).sum()):,} of {len(cells):,} rows are so"
-        what = "NaN" if missing[i, j] else TOO_LARGE
+        what, values = ("NaN", "missing") if missing[i, j] else (TOO_LARGE, "such")
+        many = f"{int(bad.any(axis=1).sum()):,} of {len(cells):,} rows have {values} values"
         return (
             f"Input {name} contains {what} in row {i}, column {j}, counted from 0; {many}. {FILL}"
         )

@@ -111,8 +111,8 @@ def denoised(
     kinds = {"noisy": noisy, "denoised": result, "clean": clean}
     kinds = {name: dense(rows) for name, rows in kinds.items() if rows is not None}
     if len({rows.shape for rows in kinds.values()}) > 1:
-        found = ", ".join(f"{name} {rows.shape}" for name, rows in kinds.items())
-        raise ValueError(f"The rows must be the same, of one shape; they are {found}.")
+        shapes = ", ".join(f"{name} {rows.shape}" for name, rows in kinds.items())
+        raise ValueError(f"The rows must be the same, of one shape; they are {shapes}.")
     if images is None:
         return _denoised_curves(kinds, ax)
     lines = [as_images(rows, images) for rows in kinds.values()]

@@ -52,8 +52,8 @@ class Instance:
         """Whether a value is such an object."""
         if not isinstance(value, self.cls) or isinstance(value, bool):
             return False
-        own = {name: size(value) for name, size in self.sizes.items()}
-        return all(sizes.setdefault(name, size) == size for name, size in own.items())
+        actual = {name: size(value) for name, size in self.sizes.items()}
+        return all(sizes.setdefault(name, size) == size for name, size in actual.items())
 
 
 def check_fields(what: str, given: dict, kinds: dict[str, Any], optional=frozenset()) -> None:
@@ -139,8 +139,8 @@ def is_resolved(kernel) -> bool:
         centered = isinstance(kernel, Linear)
         vector = is_array("d real", value, {}) and (centered or name in kernel.per_column)
         number = isinstance(value, Real) and np.isfinite(float(value))
-        known = is_resolved(value) if name == "kernel" else vector or number
-        if not (known or (centered and value is None)):
+        valid = is_resolved(value) if name == "kernel" else vector or number
+        if not (valid or (centered and value is None)):
             return False
     if float(kernel.gamma or 0.0) < 0:
         return False

@@ -209,8 +209,8 @@ def _opened(path, verify: bool = True) -> Iterator[Archive]:
         except UnavailableDevice:
             raise
         except INCONSISTENT as error:
-            known = isinstance(error, ModelFileError)
-            reason = str(error) if known else f"{type(error).__name__}: {error}"
+            is_ours = isinstance(error, ModelFileError)
+            reason = str(error) if is_ours else f"{type(error).__name__}: {error}"
             raise ModelFileError(
                 f"{path} is not a valid model file: {reason:.200}. It was not written by "
                 "model.save, or by a version of mercer that had a defect; save the model again."

@@ -120,11 +120,11 @@ class Reader:
         if not isinstance(item, dict):
             return item
         kind = item.get(TAG)
-        given = {name: value for name, value in item.items() if name != TAG}
+        fields = {name: value for name, value in item.items() if name != TAG}
         if kind in MODELS:
-            return self._make_model(MODELS[kind], given)
+            return self._make_model(MODELS[kind], fields)
         if kind in PARTS and PARTS[kind].tag is None:
-            return self._make_part(PARTS[kind], self._decode_items(given))
+            return self._make_part(PARTS[kind], self._decode_items(fields))
         if kind == "float":
             return float(item["value"])
         if kind == "dict":
