@@ -95,7 +95,7 @@ def run(argv: Sequence[str] | None) -> int:
 def run_without_command(parser: ArgumentParser, args: Namespace) -> int:
     """Versions, a script for the shell, or the help that a newcomer is after."""
     if args.version and args.verbose:
-        from .._versions import versions_text
+        from .._packages import versions_text
 
         print(versions_text())
     elif args.version:

@@ -18,9 +18,8 @@ style or place besides color, so that all pictures read in grey.
 | `embedding` | coordinates of an embedding, and the places of new rows |
 """
 
-from .components import contours, embedding, landmarks, scores
+from .components import contours, denoised, embedding, landmarks, preimages, scores
 from .fits import attribution, convergence, selection, spectrum
-from .rows import denoised, preimages
 
 __all__ = [
     "attribution",

@@ -25,8 +25,8 @@ from ..files import RowSource, is_arrow, open_source
 from ..fitting.certificate import confidence_text
 from ..hebbian import History
 from ..plot.axes import dense
+from ..plot.components import steps_along, walk
 from ..plot.fits import QUANTITIES, curves
-from ..plot.rows import steps_along, walk
 from ..progress import make_bar
 from ..relatives.explaining import Attribution, Significance
 
