@@ -136,7 +136,7 @@ def as_option(found: re.Match) -> str:
 
 
 @contextmanager
-def stopped_by_signals() -> Iterator[None]:
+def stoppable() -> Iterator[None]:
     """Raise `Stopped` in the main thread when SIGINT or SIGTERM comes."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may set handlers

@@ -26,7 +26,7 @@ from ..selectors import SELECTORS
 from ..solvers import SOLVERS
 from .failures import JobError, UsageError
 from .models import TableModel
-from .outputs import Result, beside, check_free, deliver, matrix_columns, say, verbosity
+from .outputs import Result, as_columns, beside, check_free, deliver, say, verbosity
 from .parser import did_you_mean, methods
 from .tables import InputTable, Scaling, mixed_table, scaled_table, warn_of_scales
 
@@ -280,7 +280,7 @@ def affinity(args: Namespace) -> dict[str, Any]:
 def coordinates(model) -> dict[str, np.ndarray]:
     """The columns of an embedding by name."""
     count = model.embedding_.shape[1]
-    return matrix_columns(model.embedding_, [f"x{i}" for i in range(1, count + 1)])
+    return as_columns(model.embedding_, [f"x{i}" for i in range(1, count + 1)])
 
 
 def rounded(model) -> str:

@@ -231,7 +231,7 @@ def deliver_blocks(args: Namespace, blocks: Iterable, names: list[str], kept: Co
     blocks = chain([first], blocks)
     if args.draft is None:
         rows = np.concatenate(list(blocks))
-        columns = beside(kept, matrix_columns(rows, names))
+        columns = beside(kept, as_columns(rows, names))
         return deliver(args, columns, {"rows": len(rows)}, [("rows", f"{len(rows):,}")])
     with open_sink(args.draft, len(names), first.dtype, names, kept) as sink:
         for block in blocks:
@@ -249,7 +249,7 @@ def beside(kept: Columns, columns: Columns) -> Columns:
     return kept | columns
 
 
-def matrix_columns(S, names: list[str]) -> Columns:
+def as_columns(S, names: list[str]) -> Columns:
     """The columns of a matrix by name."""
     return dict(zip(names, np.asarray(S).T, strict=True))
 

@@ -3,15 +3,8 @@
 Nothing here imports numerics, so that ``mercer --help`` does not wait for them.
 """
 
+import argparse
 import sys
-from argparse import (
-    ArgumentError,
-    ArgumentParser,
-    ArgumentTypeError,
-    BooleanOptionalAction,
-    Namespace,
-    RawDescriptionHelpFormatter,
-)
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -82,7 +75,9 @@ def names(text: str) -> list[str]:
     """Names separated by commas."""
     parts = [name.strip() for name in text.split(",")]
     if not all(parts):
-        raise ArgumentTypeError(f"{text!r} has an empty name. Separate names by commas: a,b,c")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} has an empty name. Separate names by commas: a,b,c"
+        )
     return parts
 
 
@@ -92,7 +87,9 @@ def method_names(text: str) -> list[str]:
     for name in names(text):
         if name not in valid:
             near = did_you_mean(name, valid)
-            raise ArgumentTypeError(f"{name!r} is no method.{near} Choose of {', '.join(valid)}")
+            raise argparse.ArgumentTypeError(
+                f"{name!r} is no method.{near} Choose of {', '.join(valid)}"
+            )
     return names(text)
 
 
@@ -106,7 +103,7 @@ def checked(kind: Callable, allowed: Callable[[Any], bool], expected: str) -> Ca
                 return value
         except ValueError:
             pass
-        raise ArgumentTypeError(f"{text!r} is not {expected}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not {expected}")
 
     return parse
 
@@ -196,7 +193,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--thousands": value("C", "thousands separator, such as . in 1.234,5 (default: none)"),
     "--comment": value("C", "ignore lines starting with this (default: # if few do)"),
     "--header": {
-        "action": BooleanOptionalAction,
+        "action": argparse.BooleanOptionalAction,
         "help": "the first line names the columns, or does not (default: detect)",
     },
     "--keep": value("A,B,...", "columns to copy to the result, beside --id", names),
@@ -308,7 +305,7 @@ class Command:
 
     summary: str
     options: Callable[[Options], None]
-    run: Callable[[Namespace], Any]
+    run: Callable[[argparse.Namespace], Any]
     examples: tuple[str, ...]
 
 
@@ -324,7 +321,7 @@ def command(module: str, summary: str, *examples: str) -> Callable:
     """
 
     def declare(options: Callable[[Options], None]) -> Callable[[Options], None]:
-        def run(args: Namespace) -> Any:
+        def run(args: argparse.Namespace) -> Any:
             return vars(import_module(f"mercer.{module}"))[options.__name__](args)
 
         COMMANDS[options.__name__] = Command(summary, options, run, examples)
@@ -547,7 +544,7 @@ def demo(options: Options) -> None:
     options.flag("--force", "replace files that exist")
 
 
-def make_parser(words: Sequence[str] | None = None) -> ArgumentParser:
+def make_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """The parser of a command line; with `words`, only the command they name has its options."""
     parser = Parser(prog="mercer", description=DESCRIPTION, epilog=EPILOG)
     options = Options(parser).flag("--version", "show the version and exit")
@@ -569,12 +566,12 @@ def make_parser(words: Sequence[str] | None = None) -> ArgumentParser:
     return parser
 
 
-class Parser(ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """A parser without abbreviations, whose errors are one line."""
 
     def __init__(self, **options):
         # Examples keep their lines, and options have room beside their help.
-        form: Any = partial(RawDescriptionHelpFormatter, max_help_position=28)
+        form: Any = partial(argparse.RawDescriptionHelpFormatter, max_help_position=28)
         # An abbreviation that works today would break with the next option.
         super().__init__(formatter_class=form, allow_abbrev=False, **options)
 
@@ -596,4 +593,4 @@ class Parser(ArgumentParser):
         if action.choices is not None and value not in action.choices:
             choices = [str(choice) for choice in action.choices]
             text = f"invalid choice: {value!r}.{did_you_mean(str(value), choices)}"
-            raise ArgumentError(action, f"{text} Choose from {', '.join(choices)}")
+            raise argparse.ArgumentError(action, f"{text} Choose from {', '.join(choices)}")

@@ -17,7 +17,7 @@ from ..files.opening import existing, image_files
 from ..kernels import KERNELS
 from ..relatives.mixed import MixedTable
 from .failures import JobError, UsageError
-from .outputs import Columns, matrix_columns, say
+from .outputs import Columns, as_columns, say
 from .parser import did_you_mean
 
 # Rows and bytes read at a time, at most: few enough to see progress.
@@ -140,7 +140,7 @@ class InputTable:
         X = np.concatenate([np.zeros((0, self.source.n_columns)), *pieces])
         for name in texts:
             self.left_out.pop(name, None)
-        numbers = matrix_columns(X, self.columns or [str(i) for i in range(X.shape[1])])
+        numbers = as_columns(X, self.columns or [str(i) for i in range(X.shape[1])])
         others = self.source.others(texts) if texts else {}
         return MixedTable(numbers | {name: labels(column) for name, column in others.items()})
 

@@ -42,10 +42,6 @@ DTYPES = {f"{name}{n}": f"{name[0].upper()}{n}" for name, sizes in SIZES.items()
 DTYPES |= {"bool": "BOOL"}
 
 
-class UnavailableDevice(ModelFileError):
-    """A model of a device that this machine has not."""
-
-
 @dataclass(frozen=True)
 class Archive:
     """What a file holds: the header, and for every tensor its type and shape.

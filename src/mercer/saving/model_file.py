@@ -19,17 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..compute import is_sparse, make_engine, to_numpy
 from ..compute.arrays import BlocksOnDemand, csr_from_parts, is_foreign
 from ..estimators._output import basis_text
+from ..exceptions import ModelFileError
 from ..kernels import Kernel
-from .archive import (
-    DTYPES,
-    FORMAT_VERSION,
-    Archive,
-    ModelFileError,
-    Pieces,
-    UnavailableDevice,
-    open_archive,
-    write_archive,
-)
+from .archive import DTYPES, FORMAT_VERSION, Archive, Pieces, open_archive, write_archive
 from .kinds import check_fields
 from .models import MODELS, Model, dropped_params
 from .parts import PARTS, CsrPieces, Part
@@ -258,6 +250,10 @@ def summarize(model) -> dict[str, Any]:
     if dropped_params(model):
         summary["not_kept"] = dropped_params(model)
     return summary
+
+
+class UnavailableDevice(ModelFileError):
+    """The model computes on a device that this machine does not have."""
 
 
 class Writer:
