@@ -136,23 +136,28 @@ class Certificate:
         return replace(self, **arrays, n_proven=max(self.n_proven - 1, 0))
 
     def _leading(self) -> list[tuple[str, str]]:
-        """How many components are proven, and how far their scores can be off."""
+        """Whether larger components may have been missed, and the error of scores."""
         r, proven, error = self.eigenvalue_lower.size, self.n_proven, np.asarray(self.score_error)
-        known = np.isfinite(error)
+        bounded = np.isfinite(error)
         if not r:
             return []
-        count = f"the first {proven} of {r} are proven to be" if proven else "none is proven to be"
-        told = f"{count} the leading ones; a narrower tolerance or more components may prove more"
-        if proven == r:
-            told = f"all {r} are the leading ones" if r > 1 else "it is the leading one"
-        lines = [("proven", told)]
-        if known.any():
-            some = "" if known.all() else f" for {int(known.sum())} of them"
-            share = f"{float(np.max(error[known])):.1e} of their size"
-            lines.append(("scores", f"right to {share}{some}"))
-        for first, last in mixed(known[:proven]):
-            whom = f"{first} to {last} with each other" if last > first else f"{first} with others"
-            lines.append(("may be mixed", f"component {whom}"))
+        text = "no larger component was missed (proven)"
+        if not proven:
+            text = "larger components may have been missed; lower tol or raise n_components"
+        elif proven < r:
+            text = f"the first {proven} of {r} are the largest (proven); for more lower tol or "
+            text += "raise n_components"
+        lines = [("leading components", text)]
+        if bounded.any():
+            count = "" if bounded.all() else f" for {int(bounded.sum())} components"
+            text = f"relative error at most {float(np.max(error[bounded])):.1e}{count}"
+            lines.append(("scores", text))
+        for first, last in mixed(bounded[:proven]):
+            text = f"component {first} cannot be told apart from others"
+            if last > first:
+                numbers = f"{first} {'and' if last == first + 1 else 'to'} {last}"
+                text = f"components {numbers} cannot be told apart"
+            lines.append(("close eigenvalues", text))
         return lines
 
     def __repr__(self) -> str:
