@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 
-# What mercer can use beside what it needs.
+# Optional libraries.
 OPTIONAL = (
     *("torch", "triton", "cupy", "finufft", "dask", "distributed", "pandas", "polars"),
     *("pyarrow", "duckdb", "zarr", "h5py", "onnx"),
@@ -33,7 +33,7 @@ def needed(module: str, extra: str | None = None, use: str = "This"):
         return import_module(module)
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != top:
-            raise  # it is there, and something that it needs is not
+            raise  # the library is installed, but something that it needs is not
         beside = f", which mercer's extra {extra!r} brings" if extra else ""
         raise ImportError(
             f"{use} needs {top}, which is not installed. Install it with pip install {top}{beside}."
