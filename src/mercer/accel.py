@@ -42,11 +42,11 @@ class Replaced:
     Attributes
     ----------
     fitted_here : estimator
-        Of mercer; or of scikit-learn, where mercer refused.
+        Of mercer; or of scikit-learn if mercer refused.
     """
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Fit here, or by scikit-learn where that refuses."""
+        """Fit with mercer, or with scikit-learn if mercer refuses."""
         kind: Any = type(self)
         name, (_, _, peer, *_) = kind.__name__, kind.__mro__
         params = self.get_params(deep=False)  # type: ignore[attr-defined]

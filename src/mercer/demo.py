@@ -1,7 +1,7 @@
 """The demonstration behind `mercer demo` and ``make demo``: digits, exactly and with landmarks.
 
-It leaves a picture, a report, a model, and the files that the examples of all commands use.
-``python -m mercer.demo FOLDER`` replaces what an earlier run left there.
+It writes a picture, a report, a model, and the files that the examples of all commands use.
+``python -m mercer.demo FOLDER`` replaces the files of an earlier run.
 """
 
 import sys

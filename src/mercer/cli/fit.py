@@ -212,7 +212,8 @@ def cluster(args: Namespace) -> Result:
 def embed(args: Namespace) -> Result:
     """Coordinates of every row from a graph of affinities."""
     table, X, scaling = affinity_rows(args)
-    settings, make = affinity(args), estimators.SpectralEmbedding
+    settings = affinity(args)
+    make: Any = estimators.SpectralEmbedding
     if args.diffusion:
         make, settings = estimators.DiffusionMap, settings | {"alpha": args.alpha, "t": args.steps}
     model = make(args.components, **settings).fit(X)
@@ -338,9 +339,9 @@ def plan(args: Namespace) -> Result:
         for e in chosen.estimates
     ]
     work = chosen.workload
-    facts = {"rows": work.n, "columns": work.d, "components": work.r, "memory": work.memory}
-    facts |= {"threads": work.threads, "method": chosen.method, "option": option}
-    facts |= {"reason": chosen.reason, "methods": methods}
+    facts: dict[str, Any] = {"rows": work.n, "columns": work.d, "components": work.r}
+    facts |= {"memory": work.memory, "threads": work.threads, "method": chosen.method}
+    facts |= {"option": option, "reason": chosen.reason, "methods": methods}
     return Result(facts, f"{chosen}\nto run it: mercer fit DATA --method {option} -o model.mercer")
 
 

@@ -238,8 +238,9 @@ def deliver_blocks(args: Namespace, blocks: Iterable, names: list[str], kept: Co
     with open_sink(args.draft, len(names), first.dtype, names, kept) as sink:
         for block in blocks:
             sink.write(block)
-    facts = {"rows": sink.n_rows, "names": [*kept, *names]}
-    return Result(facts, [("rows", f"{sink.n_rows:,} of {len(facts['names'])} columns")])
+    names = [*kept, *names]
+    text = f"{sink.n_rows:,} of {len(names)} columns"
+    return Result({"rows": sink.n_rows, "names": names}, [("rows", text)])
 
 
 def beside(kept: Columns, columns: Columns) -> Columns:

@@ -556,9 +556,9 @@ def make_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     for name, declared in COMMANDS.items():
         examples = "".join(f"  {line}\n" for line in declared.examples)
-        texts = {"help": declared.summary, "description": declared.summary}
-        texts["epilog"] = f"example:\n{examples}{FILES_NOTE if name != 'demo' else ''}"
-        subparser = commands.add_parser(name, **texts)
+        epilog = f"example:\n{examples}{FILES_NOTE if name != 'demo' else ''}"
+        text = declared.summary
+        subparser = commands.add_parser(name, help=text, description=text, epilog=epilog)
         subparser.set_defaults(run=declared.run, command=subparser.prog, parser=subparser)
         if words is None or name in words:
             declared.options(Options(subparser))

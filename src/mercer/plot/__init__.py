@@ -11,7 +11,7 @@ style or place besides color, so that all pictures read in grey.
 | `contours` | components as functions over data of two columns |
 | `convergence` | error by pass, several methods |
 | `landmarks` | a dictionary over its data |
-| `preimages` | what a component means: rows met on a walk along it |
+| `preimages` | what a component means: pre-images of points along it |
 | `denoised` | noisy, denoised and clean rows |
 | `selection` | errors of a search over widths and components |
 | `attribution` | columns that drive a component |

@@ -125,7 +125,7 @@ def landmarks(
     X : array of shape (n, d)
         A few thousand rows are enough to see.
     components : pair of int
-        Scores to show where the data have more than two columns.
+        Scores to show if the data have more than two columns.
     ax : matplotlib Axes or None
 
     Returns
@@ -178,7 +178,7 @@ def embedding(
     new : array of shape (q, n_features) or None
         Rows that are placed by ``model.transform``.
     new_colors : array of shape (q,) or None
-        As `colors`, for the new rows, where these are numbers.
+        As `colors`, for the new rows, if these are numbers.
     components : pair of int
     ax : matplotlib Axes or None
 
@@ -283,7 +283,7 @@ def walk(model, component: int, steps):
 def denoised(
     noisy: Array, result: Array, clean: Array = None, images: Any = None, ax: "Axes | None" = None
 ) -> Any:
-    """Noisy rows, what became of them, and what they should be where that is known.
+    """Noisy rows, the same denoised, and the clean ones if they are known.
 
     Parameters
     ----------

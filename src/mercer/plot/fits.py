@@ -22,7 +22,7 @@ QUANTITIES = {
     "residual": "residual / largest eigenvalue",
     "change": "turn of the subspace (sine)",
 }
-# Share of its size that a gradient must have with one sign for the bar to be told by it.
+# Share of a gradient's size that must have one sign for a bar to count as rising or falling.
 ONE_SIGN = 0.5
 HATCHES = {"rises": "", "falls": "////", "both": "...."}
 
@@ -53,7 +53,7 @@ def spectrum(
     if values.size and values.min() > 0:
         ax.set_yscale("log")
         if np.max(values + high) < 100 * values.min():
-            # Numbers between the powers of ten, of which there are few.
+            # Few powers of ten: ticks between them too.
             ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
             ax.yaxis.set_minor_formatter(NullFormatter())
@@ -83,7 +83,7 @@ def convergence(histories: Any, quantity: str = "auto", ax: "Axes | None" = None
         A history is `HebbianKernelPCA.history_`, a list of the states that a callback
         collected (``callback=states.append``), or one number a pass.
     quantity : "auto", "excess", "residual" or "change", default="auto"
-        What to show. "auto" is the excess error where all histories have it, or else the
+        What to show. "auto" is the excess error if all histories have it, else the
         residual.
     ax : matplotlib Axes or None
 
@@ -222,8 +222,8 @@ def attribution(
     Returns
     -------
     matplotlib Axes
-        Bars are plain where the score rises with the column, striped where it falls and dotted
-        where it does both.
+        Bars are plain if the score rises with the column, striped if it falls and dotted if it
+        does both.
     """
     attributed = result if isinstance(result, Attribution) else result.attribute()
     if component is not None:

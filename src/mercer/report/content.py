@@ -37,7 +37,7 @@ OUTLIERS = 20
 IMAGES, ROWS = 20_000, 200_000
 # Values of columns that a page holds: of very many columns the first ones are shown.
 VALUES = 8_000_000
-# Pixels of a report inside a notebook, and what is told of on the way to it.
+# Height in pixels of a report inside a notebook, and stages of its progress bar.
 HEIGHT, STAGES = 860, 5
 # Rows whose gradients are averaged.
 ATTRIBUTION_ROWS = 300
@@ -88,7 +88,7 @@ class Report:
     """An interactive page of a fitted model and rows; a notebook shows it in place.
 
     The page says in words what was fitted and how sure the numbers are, and shows the rows by
-    any two or three components, the spectrum, the passes where they were recorded, what each
+    any two or three components, the spectrum, the passes if they were recorded, what each
     component means by a walk of pre-images, and the rows that the components explain worst. Where
     a model has none of one of these, the page is without.
 
@@ -146,14 +146,14 @@ class Report:
         Numbers of the rows shown, in order.
     scores : array of shape (n, at most COMPONENTS)
     score_errors : array of shape (at most COMPONENTS,) or None
-        How far the scores of each component can be off, root mean square; NaN where not known.
+        Bound on the error of the scores of each component, root mean square; NaN if unknown.
     errors : array of shape (n,) or None
         Squared distance of each row to its reconstruction; None for a precomputed kernel, whose
         k(x, x) is not known for new rows.
     outliers : array
         Places, among the rows shown, of those with the largest errors, largest first.
     rows : array of shape (n, d) or None
-        The rows shown, where they are images; None otherwise.
+        The rows shown if they are images; else None.
     columns : list of Column
         Those of the table, labels that the model gives, and what to color by.
     left_out : int
@@ -233,7 +233,7 @@ class Report:
             S = dense(inner.transform(inner_rows))
             if not S.shape[1]:
                 raise ValueError(
-                    "The model kept no component, so that there is nothing to show. Fit it to rows "
+                    "The model has no component, so there is nothing to show. Fit it to rows "
                     "that are not all equal."
                 )
             tell("errors")
@@ -321,7 +321,7 @@ class Report:
 
 
 def check_model(model) -> None:
-    """Raise TypeError for what has no report, with what to do instead."""
+    """Raise TypeError for a model without a report, with advice."""
     if not isinstance(model, Door):
         raise TypeError(f"A report needs a fitted model of mercer, and got {model!r:.200}.")
     check_is_fitted(model)
@@ -431,7 +431,7 @@ def take_walks(model, scaling) -> Walks | str | None:
 
 
 def recorded(model, history):
-    """A label and the curves of the passes, where some were recorded."""
+    """A label and the curves of the passes; None if none were recorded."""
     if history is None:
         history = vars(model).get("history_")
         if not isinstance(history, History) or not len(history.changes):
@@ -449,7 +449,7 @@ class Column:
     name : str
     kind : "number", "date" or "group"
     values : array of shape (n,)
-        Numbers, milliseconds since 1970 or codes of the groups; NaN or MISSING where there is none.
+        Numbers, milliseconds since 1970 or codes of the groups; NaN or MISSING if missing.
     groups : list of str
         Names of the groups.
     """
@@ -506,7 +506,7 @@ def is_missing(value) -> bool:
 
 
 def color_of(colors, name, names, X, values: dict, index) -> str | None:
-    """The column to color by, which joins the others where it is not among them yet."""
+    """The name of the column to color by; adds it to `values` if needed."""
     if colors is None:
         return None
     if isinstance(colors, int | np.integer) and not isinstance(colors, bool):
@@ -613,9 +613,9 @@ def _how_sure(model) -> str:
     certain = certificate.kind == "bound"
     text = "This is certified" if certain else "This is an estimate, not a bound"
     far = _how_far(certificate)
-    # Of a target, and not of the rows, where components are those that depend on it most.
+    # With a target, the variance is that of the target and not of the rows.
     if certificate.captured_variance is not None and "hsic_" not in vars(model):
-        # One number where both ends agree to the digits shown.
+        # One number if both ends agree to the digits shown.
         ends = dict.fromkeys(f"{100 * share:.4g}" for share in certificate.captured_variance)
         held = f"between {' and '.join(ends)}" if len(ends) > 1 else next(iter(ends))
         text += f": the components hold {held} % of the variance" + (f", and {far}" if far else "")
@@ -626,8 +626,8 @@ def _how_sure(model) -> str:
         text += " The fit stopped before it reached the tolerance asked for."
     if certificate.indefinite:
         text += (
-            " The kernel is indefinite (negative eigenvalues were met), so that shares of "
-            "variance lose their meaning."
+            " The kernel is indefinite (it has negative eigenvalues), so shares of variance "
+            "mean nothing."
         )
     return text
 
@@ -654,7 +654,7 @@ def _how_far(certificate) -> str:
 
 
 def _part(share: float) -> str:
-    """A share as people read it: percents, or a power of ten where they would be all zeros."""
+    """A share as people read it: percents, or a power of ten if they would be all zeros."""
     return f"{100 * share:.2g} %" if share >= 1e-4 else f"{share:.1e}"
 
 

@@ -87,7 +87,7 @@ def render(content: Report) -> str:
 
 
 def section(title: str, body: str, kind: str = "") -> str:
-    """A part of the page with a heading; nothing where there is nothing to show."""
+    """A section of the page with a heading; empty without a body."""
     if not body:
         return ""
     return f'<section aria-label="{title}" class="{kind}"><h2>{title}</h2>{body}</section>'
@@ -217,7 +217,7 @@ def spectrum(content: Report) -> str:
         columns += [[f"{end:.6g}" for end in ends] for ends in (lower, upper)]
         bound = certificate.kind == "bound"
         bars = "hold the true ones" if bound else "are estimates of their error"
-        text = f"<p>Eigenvalues as dots; the bars, where they are wide enough to see, {bars}.</p>"
+        text = f"<p>Eigenvalues as dots; the bars, if long enough to see, {bars}.</p>"
     if "explained_variance_ratio_" in fitted:
         heads.append("share of variance")
         columns.append([f"{100 * s:.3g} %" for s in dense(fitted["explained_variance_ratio_"])])
@@ -239,7 +239,7 @@ def spectrum(content: Report) -> str:
 
 
 def convergence(content: Report) -> str:
-    """The chart of the passes, where they were recorded."""
+    """The chart of the passes, if they were recorded."""
     if content.history is None:
         return ""
     label, named = content.history
@@ -259,7 +259,7 @@ def outliers(content: Report) -> str:
     if content.errors is None:
         if content.walks is None:
             return ""
-        return "<p>A precomputed kernel does not say k(x, x), so that errors are not known.</p>"
+        return "<p>A precomputed kernel has no k(x, x) of new rows: errors are not known.</p>"
     heads = ["row", "error", "over the median"]
     median = max(float(np.median(content.errors)), np.finfo(float).tiny)
     body = []
@@ -272,7 +272,7 @@ def outliers(content: Report) -> str:
             f"<td>{error:.4g}</td><td>{error / median:.3g} x</td></tr>"
         )
     return (
-        "<p>The components explain these rows worst: they lie farthest from what the components "
+        "<p>The components explain these rows worst: they are farthest from what the components "
         "can rebuild. Choose a row to see it in the scatter.</p>"
         f'<div id="outliers">{table(heads, [], "".join(body))}</div>'
     )
@@ -300,11 +300,11 @@ def attribution(content: Report) -> str:
 def facts(content: Report) -> str:
     """What was fitted, the certificate, and the parameters of the fit."""
     model, inner = content.model, content.inner
-    known = summary_rows(model)
-    known += [row for row in summary_rows(inner) if row not in known]
+    rows = summary_rows(model)
+    rows += [row for row in summary_rows(inner) if row not in rows]
     if content.left_out:
-        known.append(["columns too many to be shown", f"{content.left_out:,}, the last ones"])
-    lines = table(["", ""], known) if known else ""
+        rows.append(["columns not shown", f"{content.left_out:,}, the last ones"])
+    lines = table(["", ""], rows) if rows else ""
     defaults = type(model)().get_params(deep=False)
     params = {name: repr(value) for name, value in model.get_params(deep=False).items()}
     changed = {name: text for name, text in params.items() if text != repr(defaults[name])}
@@ -315,7 +315,7 @@ def facts(content: Report) -> str:
 
 
 def plan(model) -> str:
-    """The methods that were weighed, where there is a plan."""
+    """The methods that were compared, if there is a plan."""
     chosen = vars(model).get("plan_")
     return "" if chosen is None else f"<p>{escape(chosen.reason)}</p>{table(*chosen.table())}"
 

@@ -26,7 +26,7 @@ from .kinds import check_fields
 from .models import MODELS, Model, dropped_params
 from .parts import PARTS, CsrPieces, Part
 
-# What a header that was not written here can make the decoding of it raise.
+# Errors that decoding a forged header can raise.
 MEANINGLESS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 INCONSISTENT = (*MEANINGLESS, MemoryError, RecursionError)
 # Shares of variance that the summary of a header lists.
@@ -52,7 +52,7 @@ class ModelHeader:
         Parameters as they stand in the file; what is not JSON has the key ``"@"``.
     summary : dict
         ``kernel``, ``basis``, ``components``, ``columns``, ``explained_variance_ratio``,
-        ``certificate`` (pairs of texts), ``plan`` and what else the model could say.
+        ``certificate`` (pairs of texts), ``plan`` and others.
     tensors : dict of str to (str, tuple of int)
         Type and shape of each.
     size : int
@@ -140,7 +140,7 @@ def load(path: str | PathLike[str], *, device: Any = "saved") -> Any:
     ModelFileError
         A ValueError that says what is wrong with the file.
     OSError
-        Where the file cannot be opened.
+        If the file cannot be opened.
 
     Examples
     --------
