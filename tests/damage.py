@@ -27,7 +27,7 @@ from mercer.files import open_source
 from mercer.report import write_report
 from mercer.saving import ModelFileError
 from mercer.saving.archive import write_archive
-from mercer.saving.values import Writer
+from mercer.saving.model_file import Writer
 
 X = np.random.default_rng(5).random((40, 3))
 NEW = np.random.default_rng(6).random((7, 3))

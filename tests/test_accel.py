@@ -49,8 +49,8 @@ def test_a_script_gives_what_it_gave(seed, tmp_path):
         np.testing.assert_allclose(one["S"], found[0][0]["S"], atol=1e-7)
         np.testing.assert_allclose(one["values"], found[0][0]["values"], rtol=1e-9)
         assert "KernelPCA" in said and "SpectralClustering" in said and "captured variance" in said
-    assert "not run" in found[1][1] and "is not known" in found[1][1]
-    assert "not run" not in found[2][1] and "is not known" not in found[2][1]
+    assert "not run" in found[1][1] and "add --compare" in found[1][1]
+    assert "not run" not in found[2][1] and "add --compare" not in found[2][1]
 
 
 def test_replacements_are_scikit_learns_own_kind(replaced):

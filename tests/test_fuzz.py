@@ -146,7 +146,7 @@ def test_tables_with_very_many_columns(tmp_path):
 
 
 def test_a_line_without_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("mercer.files.layout.MOST_LINE", 1000)
+    monkeypatch.setattr("mercer.files.delimited.MOST_LINE", 1000)
     (tmp_path / "x.csv").write_text("1,2\n" + "3," * 2000)
     with pytest.raises(ValueError, match="line 2 has more than 1,000 characters"):
         open_source(tmp_path / "x.csv")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer import _versions
+from mercer import _packages
 from mercer.cli import main
 
 PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
@@ -38,8 +38,8 @@ def test_every_dependency_is_listed(capsys):
 
 
 def test_absent_libraries_are_said_to_be_absent(capsys, monkeypatch):
-    monkeypatch.setattr(_versions, "OPTIONAL", ("nowhere-to-be-found",))
-    monkeypatch.setattr(_versions, "has", lambda name: False)
+    monkeypatch.setattr(_packages, "OPTIONAL", ("nowhere-to-be-found",))
+    monkeypatch.setattr(_packages, "has", lambda name: False)
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     facts = shown(capsys)
     assert facts["nowhere-to-be-found"] == "not installed" and facts["OMP_NUM_THREADS"] == "7"
@@ -47,7 +47,7 @@ def test_absent_libraries_are_said_to_be_absent(capsys, monkeypatch):
 
 
 def test_a_torch_that_does_not_load_is_no_obstacle(capsys, monkeypatch):
-    monkeypatch.setattr(_versions, "has", lambda name: True)
+    monkeypatch.setattr(_packages, "has", lambda name: True)
     monkeypatch.setitem(sys.modules, "torch", None)
     assert shown(capsys)["torch"].startswith("cannot be imported: ")
 

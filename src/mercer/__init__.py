@@ -7,7 +7,7 @@ from . import estimators
 
 if TYPE_CHECKING:
     from . import bases, datasets, kernels, metrics, plot, preimage, selectors, solvers
-    from ._versions import show_versions
+    from ._packages import show_versions
     from .estimators import *  # noqa: F403
     from .estimators.planning import plan
     from .saving import load
@@ -33,7 +33,7 @@ __all__ += estimators.__all__
 # Public names that are no modules, and the modules they live in. All are imported on first use:
 # the command answers `--help` without waiting for scikit-learn.
 _HOMES = dict.fromkeys(estimators.__all__, "estimators")
-_HOMES |= {"load": "saving", "plan": "estimators.planning", "show_versions": "_versions"}
+_HOMES |= {"load": "saving", "plan": "estimators.planning", "show_versions": "_packages"}
 
 
 def __getattr__(name):

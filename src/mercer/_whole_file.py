@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and what killed processes have left of them."""
+"""Files that are complete or absent; temporary files of killed processes are removed."""
 
 import errno
 import os
@@ -7,7 +7,7 @@ import secrets
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -18,7 +18,7 @@ except ImportError:
     fcntl = None  # type: ignore[assignment]
     import msvcrt  # Windows
 
-# Seconds after which a part that nobody holds is a left-over: one that is just made is not.
+# Seconds after which a temporary file without a lock belongs to a killed process.
 YOUNG = 2.0
 # What writing fails with where there is no room left.
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -26,16 +26,19 @@ FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @contextmanager
 def whole_file(path, overwrite=True, parameter="path") -> Iterator[BinaryIO]:
-    """A file that is written whole or not at all.
+    """A file to write, which is complete at the end or absent.
 
-    The bytes go to a temporary file beside `path`, which takes its place once it is complete.
-    Errors of writing name the `parameter` that the path was given by.
+    The bytes go to a temporary file beside `path`, which is renamed once it is complete. Errors of
+    writing name the `parameter` that holds the path.
     """
     path = Path(path)
     check_folder(path, parameter)
     if not overwrite and path.exists():
         raise FileExistsError(f"{path} exists. Choose another name, or pass overwrite=True.")
-    with ended_by_sigterm(), telling(f"{parameter}='{path}'", path.with_name(f".{path.name}.")):
+    # SIGTERM would leave the temporary file behind; SystemExit cleans up.
+    default = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    ended = raising(lambda number: SystemExit(128 + number), [signal.SIGTERM] if default else [])
+    with ended, telling(f"{parameter}='{path}'", path.with_name(f".{path.name}.")):
         part, file = begin_part(path)
         try:
             with file:
@@ -58,17 +61,17 @@ def check_folder(path: Path, parameter="path") -> None:
 
 @contextmanager
 def telling(name: str, start: Path) -> Iterator[None]:
-    """Let errors of writing say what was written, and what to do.
+    """Let errors of writing say which file it was, and what to do.
 
-    These are full disks, and errors of files whose paths begin with `start`; others may be of what
-    is read. An error that has told of a file already, such as a checkpoint, stays as it is.
+    These are full disks, and errors of files whose paths begin with `start`; others may be errors
+    of reading. An error that names a file already, such as a checkpoint, stays as it is.
     """
     try:
         yield
     except OSError as error:
         full, text = error.errno in FULL, f"{error.filename} {error.strerror}"
-        told = " cannot be written: " in text
-        if error.errno is None or not (str(start) in text or (full and not told)):
+        is_told = " cannot be written: " in text
+        if error.errno is None or not (str(start) in text or (full and not is_told)):
             raise
         advice = "Make room, or give a place on another disk."
         advice = advice if full else "Give a file name in a folder that you may write to."
@@ -77,13 +80,13 @@ def telling(name: str, start: Path) -> Iterator[None]:
 
 
 def begin_part(path: Path) -> tuple[Path, BinaryIO]:
-    """A new hidden file beside `path`, held while it is open.
+    """A new hidden file beside `path`, locked while it is open.
 
-    Parts of this very file that killed processes have left, and no living one writes, are removed.
+    Removes such files of the same `path` that killed processes have left.
     """
-    own = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.part")
+    part_name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.part")
     with suppress(OSError):
-        for left in filter(lambda file: own.fullmatch(file.name), path.parent.iterdir()):
+        for left in filter(lambda file: part_name.fullmatch(file.name), path.parent.iterdir()):
             with suppress(OSError):
                 old = time.time() - left.stat().st_mtime >= YOUNG
                 with open(left, "rb") as found:
@@ -92,7 +95,7 @@ def begin_part(path: Path) -> tuple[Path, BinaryIO]:
                     left.unlink()
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     file = open(part, "xb")  # noqa: SIM115
-    with suppress(OSError):  # without locks nobody can take it, and so nobody removes it
+    with suppress(OSError):  # without locks nobody removes it
         hold(file)
     return part, file
 
@@ -113,18 +116,17 @@ def hold(file) -> bool:
 
 
 @contextmanager
-def ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the process by SystemExit, which cleans up, where nobody else listens."""
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
+def raising(error: Callable[[int], BaseException], signals: list) -> Iterator[None]:
+    """Raise ``error(number)`` in the main thread when one of these signals comes."""
+    if threading.current_thread() is not threading.main_thread():
+        signals = []  # only the main thread may set handlers
 
-    def end(number, _frame):
-        raise SystemExit(128 + number)
+    def stop(number, _frame):
+        raise error(number)
 
-    signal.signal(signal.SIGTERM, end)
+    before = {number: signal.signal(number, stop) for number in signals}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler)

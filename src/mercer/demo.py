@@ -1,7 +1,7 @@
 """The demonstration behind `mercer demo` and ``make demo``: digits, exactly and with landmarks.
 
-It leaves a picture, a report, a model, and the files that the examples of all commands use.
-``python -m mercer.demo FOLDER`` replaces what an earlier run left there.
+It writes a picture, a report, a model, and the files that the examples of all commands use.
+``python -m mercer.demo FOLDER`` replaces the files of an earlier run.
 """
 
 import sys
@@ -33,14 +33,14 @@ def demo(args: Namespace) -> Any:
 
     with whole_folder(args.folder, args.force) as draft:
         said, files = demonstrate(draft)
-    found = {name: str(args.folder / file) for name, file in files.items()}
+    paths = {name: str(args.folder / file) for name, file in files.items()}
     text = [
         *said,
-        f"to try commands on: {', '.join(sorted(found.values()))}",
-        f"picture: {found['picture']}",
-        f"report:  {found['report']}",
+        f"to try commands on: {', '.join(sorted(paths.values()))}",
+        f"picture: {paths['picture']}",
+        f"report:  {paths['report']}",
     ]
-    return Result({"summary": said, "files": found}, "\n".join(text))
+    return Result({"summary": said, "files": paths}, "\n".join(text))
 
 
 def demonstrate(folder: Path) -> tuple[list[str], dict[str, str]]:
@@ -112,7 +112,7 @@ def write_files(model, X, digit, folder: Path) -> None:
     from sklearn.metrics import pairwise_distances
 
     from .cli.models import TableModel, component_names
-    from .cli.outputs import matrix_columns, write_columns
+    from .cli.outputs import as_columns, write_columns
     from .report import write_report
 
     pixels = [f"pixel{i}" for i in range(X.shape[1])]
@@ -120,13 +120,13 @@ def write_files(model, X, digit, folder: Path) -> None:
     title = "Kernel PCA of the digits"
     write_report(model, X, folder / FILES["report"], columns=pixels, title=title, **look)
     TableModel(model, pixels).save(folder / FILES["model"])
-    write_columns(folder / FILES["table"], matrix_columns(X, pixels) | {"digit": digit})
-    scores = matrix_columns(model.transform(X), component_names(model))
+    write_columns(folder / FILES["table"], as_columns(X, pixels) | {"digit": digit})
+    scores = as_columns(model.transform(X), component_names(model))
     write_columns(folder / FILES["scores"], scores)
     # Distances between the ten mean digits, by name.
     names = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
     D = pairwise_distances(np.array([X[digit == k].mean(axis=0) for k in range(10)]))
-    named = {"digit": np.array(names)} | matrix_columns(D, names)
+    named = {"digit": np.array(names)} | as_columns(D, names)
     write_columns(folder / FILES["distances"], named)
     # A piece of a photograph, in gray, with noise.
     clean = load_sample_image("china.jpg")[80:208, 200:360].mean(axis=2)

@@ -1,4 +1,4 @@
-"""Errors of our own, and warnings that name the user's own line, whatever the way in."""
+"""Errors and warnings of mercer; warnings point at the line of the user's code."""
 
 import contextlib
 import sys
@@ -9,12 +9,12 @@ from typing import Any
 
 
 class MercerError(Exception):
-    """What mercer refuses, whatever the reason: all errors of its own are of this kind.
+    """Base class of all errors of mercer.
 
     Attributes
     ----------
     parameter : str or None
-        The parameter that is wrong or would help, where it is one.
+        The parameter that is wrong or would help, if there is one.
     """
 
     def __init__(self, *args: Any, parameter: str | None = None):
@@ -27,37 +27,37 @@ class InvalidParameterError(MercerError, ValueError, TypeError):
 
 
 class InvalidRowsError(MercerError, ValueError, TypeError):
-    """Data are no rows of numbers: missing values, dates, texts, rows of different lengths."""
+    """Input is not a numeric 2-D array: missing values, dates, texts, unequal rows."""
 
 
 class CheckpointError(MercerError, ValueError):
-    """A checkpoint is damaged, or is that of another fit."""
+    """A checkpoint is damaged, or belongs to another fit."""
 
 
 class ModelFileError(MercerError, ValueError):
-    """A file that is no intact model file, or a model that no file can hold."""
+    """A file is not an intact model file, or a model cannot be saved."""
 
 
 class MercerWarning(UserWarning):
-    """What mercer warns of: the result is valid, and may not be what was meant."""
+    """Base class of warnings: the result is valid, but may not be what was meant."""
 
 
 class TableWarning(MercerWarning):
-    """A table was read in one of several ways that make sense."""
+    """A table was read in one of several possible ways."""
 
 
 @contextlib.contextmanager
 def trials() -> Iterator[None]:
-    """Fits that only try a width: that it is wrong is no news."""
+    """Ignore warnings about gamma in fits that only try a value."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "gamma=", MercerWarning)
         yield
 
 
 def tell(message: str, category: type[Warning] = MercerWarning) -> None:
-    """Warn at the innermost line that is not ours, nor scikit-learn's or joblib's.
+    """Warn at the line of the user's code.
 
-    Through those we may be called: wrapped methods, pipelines, searches; and through a context.
+    Frames of mercer, scikit-learn, joblib and contextlib are skipped: they may call us.
     """
     between = [sys.modules[name] for name in ("mercer", "sklearn", "joblib") if name in sys.modules]
     folders = [str(Path(module.__file__ or "").parent) for module in between]

@@ -1,4 +1,4 @@
-"""Progress for people: a bar of passes, a bar of rows, in terminals and notebooks."""
+"""Progress bars of passes and of rows, in terminals and notebooks."""
 
 import io
 import math
@@ -14,9 +14,9 @@ from rich.text import Text
 
 from .solvers import PassState
 
-# Passes foreseen before the first residual is known.
+# Expected passes before the first residual is known.
 FIRST_GUESS = 6
-# Seconds of a fit that nobody should wait for unawares, and between lines where no bar is drawn.
+# Seconds from which a fit is announced, and seconds between lines in logs.
 LONG, EVERY = 60, 60
 
 
@@ -38,11 +38,8 @@ class PassBar:
     """
 
     def __init__(self, verbose=0, callback=None, passes=None, title="kernel PCA", drawn=True):
-        self.title = title
-        self.verbose, self.seconds = verbose, 0.0
-        self.callback = callback
-        self.stopped = False
-        self.passes = passes
+        self.title, self.verbose, self.callback, self.passes = title, verbose, callback, passes
+        self.seconds, self.stopped = 0.0, False
         middle = TextColumn("{task.fields[state]}")
         self._bar = make_bar(middle, lines=verbose == 2) if verbose and drawn else None
         self._task = TaskID(0)  # of no meaning until there is a bar
@@ -52,10 +49,8 @@ class PassBar:
     def __enter__(self):
         if self._bar is not None:
             self._bar.start()
-            total, guess = self.passes or FIRST_GUESS, self.passes is None
-            self._task = self._bar.add_task(
-                self.title, total=total, state="first pass", guess=guess
-            )
+            total, fields = self.passes or FIRST_GUESS, {"guess": self.passes is None}
+            self._task = self._bar.add_task(self.title, total=total, state="first pass", **fields)
         return self
 
     def __exit__(self, *error):
@@ -73,8 +68,8 @@ class PassBar:
         return lambda done, total: bar.update(self._task, completed=self._done + done / total)
 
     def foresee(self, seconds: float, words: str) -> None:
-        """A fit is about to take so long: said once, to whoever watches, from a minute on."""
-        if not seconds > LONG:  # nor where it is not known
+        """Announce a fit that is predicted to take more than a minute, once."""
+        if not seconds > LONG:  # NaN if unknown
             return
         if not self.seconds and (self.verbose or sys.stderr.isatty()):
             print(words, file=sys.stderr)
@@ -94,16 +89,17 @@ class PassBar:
         return self.stopped
 
     def _expected(self, state) -> float:
-        """Passes in all if the residual keeps falling as it has since the first one."""
+        """Total number of passes if the residual keeps falling as it has since the first one."""
         if self.passes is not None:
             return self.passes
         if self._first is None:
             self._first = (state.n_passes, state.residual)
             return max(FIRST_GUESS, state.n_passes + 1)
         passes = state.n_passes - self._first[0]
-        fall = math.log(max(self._first[1], 1e-300) / max(state.residual, 1e-300))
-        left = math.log(max(state.residual, 1e-300) / max(state.tol, 1e-300))
-        return state.n_passes if left <= 0 else state.n_passes + left * passes / max(fall, 0.1)
+        first, last, goal = (
+            math.log(max(r, 1e-300)) for r in (self._first[1], state.residual, state.tol)
+        )
+        return state.n_passes + max(last - goal, 0.0) * passes / max(first - last, 0.1)
 
 
 class RowBar:
@@ -178,13 +174,12 @@ class TimeLeft(ProgressColumn):
     def render(self, task):
         if task.finished:
             return Text("0:00")
-        before = task.fields.get("foreseen", 0) - (task.elapsed or 0)
-        if task.fields.get("guess") and before > 0:
-            foreseen = before
-        elif task.fields.get("guess") or not task.total or not task.completed or not task.elapsed:
-            return Text("-:--")
-        else:  # at the mean speed so far: rich forgets its own when a total changes
+        foreseen = task.fields.get("foreseen", 0) - (task.elapsed or 0)
+        if not task.fields.get("guess") and task.total and task.completed and task.elapsed:
+            # At the mean speed so far: rich forgets its own when a total changes.
             foreseen = task.elapsed * (task.total - task.completed) / task.completed
+        elif foreseen <= 0 or not task.fields.get("guess"):
+            return Text("-:--")
         least = self._least[task.id] = min(foreseen, self._least.get(task.id, foreseen))
         minutes, seconds = divmod(int(least), 60)
         hours, minutes = divmod(minutes, 60)

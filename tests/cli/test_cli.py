@@ -20,6 +20,7 @@ import pytest
 from contracts import generator
 
 import mercer
+from mercer import bases, kernels, solvers
 from mercer.cli import main
 from mercer.cli.failures import JobError, one_line
 from mercer.cli.outputs import Result, to_json, whole_file, whole_folder
@@ -117,11 +118,18 @@ def test_version_and_entry_point(capsys):
     assert tomllib.loads(project.read_text())["project"]["scripts"]["mercer"] == "mercer.cli:main"
 
 
-@pytest.mark.parametrize("names", [KERNELS, SOLVERS, BASES], ids=lambda names: names.registry)
-def test_names_are_those_of_the_registry(names):
-    """They are read from its source, so that help does not wait for numerics."""
-    assert names.written() == list(names.load())
-    assert {*names, *names.without} == set(names.load()) and not {*names} & {*names.without}
+@pytest.mark.parametrize(
+    ("names", "registry", "hidden"),
+    [
+        (KERNELS, kernels.KERNELS, ["polynomial"]),
+        (SOLVERS, solvers.SOLVERS, []),
+        (BASES, bases.BASES, ["points"]),
+    ],
+    ids=["kernels", "solvers", "bases"],
+)
+def test_names_are_those_of_the_registry(names, registry, hidden):
+    """They are written down once more, so that help does not wait for numerics."""
+    assert list(names) == [name for name in registry if name not in hidden]
 
 
 def test_the_command_alone_shows_help(capsys):

@@ -219,7 +219,7 @@ def test_command(tmp_path, monkeypatch, capsys):
     assert main(["transform", "mixed.mercer", "rows.csv", "-o", "s.npy"]) != 0
     assert "which the model was fitted" in capsys.readouterr().err
     assert main(["significance", "mixed.mercer", "rows.csv"]) != 0
-    assert "this command can make no use" in capsys.readouterr().err
+    assert "this command cannot use" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("file", ["rows.csv", "rows.parquet"])

@@ -39,10 +39,16 @@ from mercer import (
 from mercer.bases import Landmarks
 from mercer.fitting.certificate import Certificate
 from mercer.report import write_report
-from mercer.report.charts import convergence_chart, spectrum_chart, ticks
-from mercer.report.content import MISSING, Column, rows_to_show
-from mercer.report.page import pack, pack_column, script_json, thumbnails
-from mercer.report.words import sentences
+from mercer.report.content import MISSING, Column, rows_to_show, sentences
+from mercer.report.page import (
+    convergence_chart,
+    pack,
+    pack_column,
+    script_json,
+    spectrum_chart,
+    thumbnails,
+    ticks,
+)
 
 EVIL = '</script><img src=x onerror="alert(1)"><!-- & \' ]]>'
 

@@ -150,7 +150,7 @@ def test_arrow_keys_move_among_points(visit):
     visit.page.keyboard.press("Escape")
     visit.settle()
     assert visit.page.locator("#tooltip").is_hidden()
-    assert "Point at a row" in visit.text("#details")
+    assert "Hover over a row" in visit.text("#details")
 
 
 def test_an_outlier_is_found_in_the_scatter(visit):
@@ -225,7 +225,7 @@ def test_any_components_in_two_or_three_dimensions(visit):
     visit.settle()
     seen.add(visit.page.evaluate(PIXELS))
     assert len(seen) == 5
-    assert visit.text("#details").startswith("Point at a row"), "a drag must not choose"
+    assert visit.text("#details").startswith("Hover over a row"), "a drag must not choose"
     assert visit.find_row().count("component") == 3
 
 

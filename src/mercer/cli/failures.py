@@ -1,14 +1,14 @@
-"""What can go wrong: exit codes, every error as one line, and signals as errors."""
+"""Exit codes, every error as one line, and signals as errors."""
 
 import json
 import re
 import signal
 import sys
-import threading
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
+from .._whole_file import raising
 from ..exceptions import InvalidParameterError, MercerError
 
 SUCCESS, FAILED, WRONG_USAGE = 0, 1, 2
@@ -20,13 +20,13 @@ class JobError(Exception):
 
 
 class UsageError(Exception):
-    """The options make no sense; the message says which and what to give instead.
+    """The options contradict each other; the message says which and what to give instead.
 
     Parameters
     ----------
     message : str
     command : str or None
-        Whose help to read, such as ``mercer fit``; None for that of the command that runs.
+        The command whose help to read, such as ``mercer fit``; None for the one that runs.
     """
 
     def __init__(self, message: str, command: str | None = None):
@@ -37,8 +37,8 @@ class UsageError(Exception):
 class Stopped(BaseException):
     """A signal asks to stop.
 
-    Not KeyboardInterrupt, which online methods answer with a valid model so far: a command that
-    is stopped leaves nothing behind.
+    Not KeyboardInterrupt, on which online methods return the model so far: a command that is
+    stopped leaves nothing behind.
     """
 
     def __init__(self, number: int):
@@ -66,7 +66,7 @@ OPTIONS |= {name: f"--{name}" for name in SAME.split()}
 # Values that have another name here; a basis of all points is the exact method.
 VALUES = {"--header True": "--header", "--header False": "--no-header"}
 VALUES |= {"--method points": "--method exact"}
-# Messages of the library write a parameter as name=value, or by its name where no word is like it.
+# Messages of the library write a parameter as name=value, or by a name that is no English word.
 NAMED = re.compile(
     rf"\b({'|'.join(OPTIONS)})=('[^']*'|True|False| |)"
     r"|\b(n_components|max_iter|tol)\b|(?<=aise )(memory)\b"
@@ -88,9 +88,9 @@ def report_failure(
         The command line: ``--debug`` in it asks for the traceback, ``--json`` for a JSON document
         on stdout too.
     command : str
-        What its help is asked of, such as ``mercer fit``.
+        The command whose help to read, such as ``mercer fit``.
     warnings : sequence of str
-        What was warned of before.
+        Warnings so far.
     """
     if "--debug" in words:
         traceback.print_exception(error)
@@ -100,18 +100,18 @@ def report_failure(
     else:
         text, code = one_line(error), FAILED
         if isinstance(error, UsageError | InvalidParameterError):
-            whose = (isinstance(error, UsageError) and error.command) or command
+            command = (isinstance(error, UsageError) and error.command) or command
             end = "" if text.endswith("?") else "."
-            text, code = f"{text.rstrip('.')}{end} See {whose} --help", WRONG_USAGE
+            text, code = f"{text.rstrip('.')}{end} See {command} --help", WRONG_USAGE
         print(f"mercer: error: {text}", file=sys.stderr)
     if "--json" in words:
-        told = {"message": text, "exit_code": code}
-        print(json.dumps({"error": told, "warnings": list(warnings)}))
+        failure = {"error": {"message": text, "exit_code": code}, "warnings": list(warnings)}
+        print(json.dumps(failure))
     return code
 
 
 def one_line(error: BaseException) -> str:
-    """The message of an error or warning without line breaks, in the words of the command line."""
+    """The message of an error or warning on one line, with options in place of parameters."""
     if isinstance(error, MemoryError):
         return "out of memory. Give a smaller --memory, or --method landmarks."
     text = " ".join(str(error).split())
@@ -126,30 +126,18 @@ def one_line(error: BaseException) -> str:
     return f"unexpected {type(error).__name__}: {text}. Run again with --debug and report it."
 
 
-def as_option(found: re.Match) -> str:
+def as_option(match: re.Match) -> str:
     """A parameter of the library, with its value if it has one, as an option."""
-    name, value, alone, memory = found.groups()
+    name, value, alone, memory = match.groups()
     if name is None:
         return OPTIONS[alone or memory]
     text = OPTIONS[name] + " " + value.strip(" '")
     return VALUES.get(text, text)
 
 
-@contextmanager
-def stopped_by_signals() -> Iterator[None]:
-    """Raise `Stopped` in the main thread when SIGINT or SIGTERM comes."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may set handlers
-        return
+def stoppable() -> AbstractContextManager[None]:
+    """Raise `Stopped` in the main thread when SIGINT or SIGTERM comes.
 
-    def stop(number, _frame):
-        raise Stopped(number)
-
-    # Shells let their background jobs ignore SIGINT, which is to stay so.
-    heard = [n for n in STOPPING if signal.getsignal(n) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, stop) for number in heard}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    Shells let their background jobs ignore SIGINT, and so do we.
+    """
+    return raising(Stopped, [n for n in STOPPING if signal.getsignal(n) is not signal.SIG_IGN])

@@ -1,5 +1,8 @@
-"""``mercer fit``: kernel PCA of a table, saved as a model file; estimators by their options."""
+"""Commands that fit an estimator to a table or an image, and those that weigh methods for it."""
 
+import re
+import time
+import tracemalloc
 import warnings
 from argparse import Namespace
 from contextlib import closing
@@ -7,21 +10,36 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
-from .. import HebbianKernelPCA, KernelPCA, SupervisedKernelPCA
-from ..compute import parse_bytes
-from ..files import RowSource
-from ..files.layout import COMPRESSED
+from .. import estimators
+from .. import plan as make_plan
+from .._tables import text_table
+from ..bases import BASES, Landmarks
+from ..compute import format_bytes, parse_bytes
+from ..files import RowSource, read_image
+from ..files.delimited import COMPRESSED
+from ..files.opening import existing
+from ..kernels import KERNELS
 from ..rows.blocks import WHOLE_SHARE
 from ..selectors import SELECTORS
+from ..solvers import SOLVERS
 from .failures import JobError, UsageError
 from .models import TableModel
-from .outputs import Result, verbosity
-from .parser import BASES, KERNELS, SOLVERS, did_you_mean, methods
-from .tables import InputTable, Scaling, mixed_table, warn_of_scales
+from .outputs import Result, as_columns, beside, check_free, deliver, say, verbosity
+from .parser import did_you_mean, methods
+from .tables import InputTable, Scaling, mixed_table, scaled_table, warn_of_scales
 
 # Bytes of text in a byte of a compressed table, more than numbers have.
 UNPACKED = 8
+# Gray levels of an image file, the unit in which people speak of noise.
+WHITE = 255
+# Methods whose eigenvalues others can be compared with.
+EXACT = {"auto", "exact", "dense", "krylov"}
+# Rows of the first fit of every method, which is not measured.
+WARM_ROWS = 200
+# From dark to light, and different in gray as well.
+SHADES = ("0.0", "0.35", "0.55", "0.7", "0.2", "0.45", "0.6", "0.8")
 
 
 def fit(args: Namespace) -> Result:
@@ -47,12 +65,12 @@ def fit(args: Namespace) -> Result:
     if args.strict and not model.certificate_.converged:
         raise JobError("Not converged, and --strict was given. Raise --passes or --tol.")
     TableModel.of(table, model, scaling).save(args.draft)
+    return fit_result(args, model, method, X, scaling)
+
+
+def fit_result(args: Namespace, model, method: str, X, scaling: Scaling) -> Result:
+    """What was fitted, for programs and for people."""
     rows = X.n_rows if isinstance(X, RowSource) else X.shape[0]
-    return fit_result(args, model, method, rows, scaling)
-
-
-def fit_result(args: Namespace, model, method: str, rows: int | None, scaling: Scaling) -> Result:
-    """A fit for programs and for people."""
     certificate, plan = model.certificate_, vars(model).get("plan_")
     facts = {
         "rows": rows,
@@ -66,21 +84,18 @@ def fit_result(args: Namespace, model, method: str, rows: int | None, scaling: S
         "certificate": certificate.to_dict() | {"relative_residual": certificate.relative_residual},
     }
     size = "rows unknown" if rows is None else f"{rows:,} rows"
-    said = [
-        ("table", f"{size}, {facts['columns']} columns, scaling: {scaling.kind}"),
-        ("kernel", model.kernel_),
-        ("method", facts["method"]),
-    ]
+    table = f"{size}, {facts['columns']} columns, scaling: {scaling.kind}"
+    summary = [("table", table), ("kernel", model.kernel_), ("method", facts["method"])]
     if args.target is not None:
         facts |= {"target_kernel": str(model.target_), "hsic": model.hsic_}
-        said.append(("target", f"{model.target_} kernel, HSIC {model.hsic_:.4g}"))
-    return Result(facts, [*said, *certificate.summary()])
+        summary.append(("target", f"{model.target_} kernel, HSIC {model.hsic_:.4g}"))
+    return Result(facts, [*summary, *certificate.summary()])
 
 
 def training_rows(table: InputTable, method: str) -> tuple[Any, Scaling]:
     """The rows as the estimator takes them, in memory or read in blocks, and their scaling."""
     args, rows, path = table.args, table.source, Path(table.args.data)
-    # Text takes about as much as its numbers, and what is compressed several times less.
+    # Text takes about as much as its numbers, and compressed text several times less.
     size = path.stat().st_size * (UNPACKED if path.suffix.lower() in COMPRESSED else 1)
     if rows.n_rows is not None:
         size = rows.n_rows * rows.n_columns * rows.dtype.itemsize
@@ -88,11 +103,11 @@ def training_rows(table: InputTable, method: str) -> tuple[Any, Scaling]:
         rows = first = table.source.read()
         if len(rows) < 2:
             count = "one row" if len(rows) else "no rows"
-            raise JobError(f"{args.data} has {count}, and kernel PCA needs two at least.")
+            raise JobError(f"{args.data} has {count}, and kernel PCA needs at least two.")
     elif method == "hebbian":
         raise JobError(
             f"{rows.name} is larger than the memory budget, and --method hebbian needs its rows in "
-            "memory. Raise --memory, or take --method landmarks."
+            "memory. Raise --memory, or use --method landmarks."
         )
     else:
         with closing(table.blocks()) as blocks:
@@ -104,7 +119,7 @@ def training_rows(table: InputTable, method: str) -> tuple[Any, Scaling]:
 
 
 def settle_method(args: Namespace) -> str:
-    """The method asked for; a number of landmarks or features asks for that one."""
+    """The method to use; options that belong to one method choose it, and refuse others."""
     method = args.method
     if method == "auto" and (args.landmarks or args.selector):
         method = "landmarks"
@@ -125,65 +140,331 @@ def settle_method(args: Namespace) -> str:
 
 
 def iterates(method: str) -> bool:
-    """Whether the passes of a method can be limited."""
-    solver = SOLVERS.load().get(method)
+    """Whether the number of passes of a method can be limited."""
+    solver = SOLVERS.get(method)
     return method == "hebbian" if solver is None else solver().cap(1).most_passes is not None
 
 
-def make_model(args: Namespace, method: str):
+def make_model(args: Namespace, method: str) -> Any:
     """The estimator of a method, not fitted."""
-    settings = {
-        "kernel": args.kernel,
-        "gamma": width(args),
-        "degree": args.degree,
-        "coef0": args.coef0,
-        "tol": args.tol,
-        "copy_X": False,
-        "device": args.device,
-        **budget(args),
-    }
+    settings = kernel_settings(args) | resources(args) | {"kernel": args.kernel, "copy_X": False}
+    settings |= {"tol": args.tol, "device": args.device, "verbose": verbosity(args)}
     if method == "hebbian":
         passes = {} if args.passes is None else {"n_passes": args.passes}
-        return HebbianKernelPCA(args.components, **passes, **settings)
+        return estimators.HebbianKernelPCA(args.components, **passes, **settings)
     settings["max_iter"] = args.passes
-    if method in BASES:
+    if method == "landmarks":
+        settings["basis"] = Landmarks(args.landmarks, make_selector(args.selector))
+    elif method in BASES:
         size = {"size": args.features} if method == "features" and args.features else {}
-        if method == "landmarks":
-            size = {"size": args.landmarks, "selector": make_selector(args.selector)}
-        settings["basis"] = BASES.load()[method](**size)
+        settings["basis"] = BASES[method](**size)
     else:
         settings["basis"] = "auto" if method == "auto" else "points"
         settings["eigen_solver"] = method if method in SOLVERS else "auto"
-    if vars(args).get("target") is not None:
-        return SupervisedKernelPCA(args.components, unsupervised=args.unsupervised, **settings)
-    return KernelPCA(args.components, **settings)
+    if vars(args).get("target") is None:
+        return estimators.KernelPCA(args.components, **settings)
+    settings["unsupervised"] = args.unsupervised
+    return estimators.SupervisedKernelPCA(args.components, **settings)
 
 
 def make_selector(name: str | None):
     """A selector with its defaults, by the name of its class in any case."""
     if name is None:
         return None
-    known = {kind.lower(): selector for kind, selector in SELECTORS.items()}
-    if name.lower() not in known:
+    by_name = {kind.lower(): selector for kind, selector in SELECTORS.items()}
+    if name.lower() not in by_name:
         raise UsageError(
             f"--selector {name} is unknown.{did_you_mean(name, SELECTORS)} Choose one of "
             f"{', '.join(SELECTORS)}."
         )
-    return known[name.lower()]()
+    return by_name[name.lower()]()
 
 
-def width(args: Namespace) -> float | str | None:
-    """Gamma as the estimators take it."""
+def kernel_settings(args: Namespace) -> dict[str, Any]:
+    """Parameters of a kernel as the estimators take them."""
+    gamma = None if args.gamma == "columns" else args.gamma
     if args.gamma == "auto":
-        return "median" if KERNELS.load()[args.kernel].metric else None
-    return None if args.gamma == "columns" else args.gamma
+        gamma = "median" if KERNELS[args.kernel].metric else None
+    return {"gamma": gamma, "degree": args.degree, "coef0": args.coef0}
 
 
-def budget(args: Namespace) -> dict[str, Any]:
-    """The parameters of every estimator that the options of resources stand for."""
-    return {
-        "random_state": args.seed,
-        "memory": args.memory,
-        "n_jobs": args.threads,
-        "verbose": verbosity(args),
+def resources(args: Namespace) -> dict[str, Any]:
+    """Parameters of every estimator that stand for the options of resources."""
+    return {"memory": args.memory, "n_jobs": args.threads, "random_state": args.seed}
+
+
+def cluster(args: Namespace) -> Result:
+    """The cluster of every row."""
+    table, X, scaling = affinity_rows(args)
+    settings = affinity(args) | {"assign_labels": args.labels}
+    model = estimators.SpectralClustering(args.clusters, **settings).fit(X)
+    sizes = np.bincount(model.labels_, minlength=args.clusters)
+    summary = [
+        ("rows", f"{X.shape[0]:,}"),
+        ("cluster sizes", " ".join(str(size) for size in sizes)),
+        ("eigenvalues", f"{rounded(model)} (1 means a fully separate cluster)"),
+    ]
+    facts = {"rows": X.shape[0], "clusters": args.clusters, "sizes": sizes}
+    columns = beside(table.kept(), {"cluster": model.labels_})
+    return delivered(args, TableModel.of(table, model, scaling), columns, facts, summary)
+
+
+def embed(args: Namespace) -> Result:
+    """Coordinates of every row from a graph of affinities."""
+    table, X, scaling = affinity_rows(args)
+    settings = affinity(args)
+    make: Any = estimators.SpectralEmbedding
+    if args.diffusion:
+        make, settings = estimators.DiffusionMap, settings | {"alpha": args.alpha, "t": args.steps}
+    model = make(args.components, **settings).fit(X)
+    summary = [
+        ("rows", f"{X.shape[0]:,} in {model.embedding_.shape[1]} coordinates"),
+        ("eigenvalues", f"{rounded(model)} (1 means a separate piece)"),
+    ]
+    facts = {"rows": X.shape[0], "components": args.components}
+    columns = beside(table.kept(), coordinates(model))
+    return delivered(args, TableModel.of(table, model, scaling), columns, facts, summary)
+
+
+def mds(args: Namespace) -> Result:
+    """Points that have the distances of the table."""
+    table = InputTable(args)
+    settings = {"dissimilarity": args.metric or "precomputed", "landmarks": args.landmarks}
+    settings |= {"correction": args.correction, "verbose": verbosity(args), **resources(args)}
+    model = estimators.ClassicalMDS(args.components, **settings).fit(table.read())
+    rows, components = model.embedding_.shape
+    names = "stress strain goodness_of_fit least_eigenvalue negative_share correction_constant"
+    facts = {"rows": rows, "components": components}
+    facts |= {name: vars(model)[f"{name}_"] for name in names.split()}
+    summary = [
+        ("points", f"{rows:,} in {components} dimensions"),
+        ("stress-1", f"{model.stress_:.3g} (0 is a perfect fit)"),
+        ("goodness of fit", " / ".join(f"{share:.3f}" for share in model.goodness_of_fit_)),
+        ("negative eigenvalues", f"{100 * model.negative_share_:.2g} % of the spectrum"),
+    ]
+    named = table.kept()
+    if not named:  # columns of text are names of points among distances
+        named = {name: text for name, text in table.others().items() if text.dtype.kind in "UO"}
+        table.left_out |= dict.fromkeys(named, "kept")
+    fitted = TableModel.of(table, model, Scaling())
+    return delivered(args, fitted, named | coordinates(model), facts, summary)
+
+
+def delivered(args: Namespace, fitted: TableModel, columns, facts: dict, summary: list) -> Result:
+    """The columns and what is said of them; saves the model if that is asked for."""
+    model, certificate = fitted.model, fitted.model.certificate_
+    facts |= {"eigenvalues": model.eigenvalues_, "certificate": certificate.to_dict()}
+    result = deliver(args, columns, facts, summary + certificate.summary())
+    if vars(args).get("save") is not None:
+        fitted.save(args.save, overwrite=args.force)
+    return result
+
+
+def affinity_rows(args: Namespace) -> tuple[InputTable, Any, Scaling]:
+    """DATA, its rows as the estimators take them, texts too for the Gower kernel, and scaling."""
+    if args.save is not None:
+        check_free(args.save, args.force)
+    mixed = mixed_table(args) if args.neighbors is None else None
+    return scaled_table(args) if mixed is None else (*mixed, Scaling())
+
+
+def affinity(args: Namespace) -> dict[str, Any]:
+    """The parameters of the spectral estimators that stand for the options of an affinity."""
+    basis = "auto" if args.landmarks is None else Landmarks(args.landmarks)
+    settings = kernel_settings(args) | resources(args) | {"verbose": verbosity(args)}
+    settings |= {"affinity": args.kernel, "basis": basis}
+    if args.neighbors is not None:
+        settings |= {"affinity": "nearest_neighbors", "n_neighbors": args.neighbors}
+    return settings
+
+
+def coordinates(model) -> dict[str, np.ndarray]:
+    """The columns of an embedding by name."""
+    count = model.embedding_.shape[1]
+    return as_columns(model.embedding_, [f"x{i}" for i in range(1, count + 1)])
+
+
+def rounded(model) -> str:
+    return " ".join(f"{value:.4f}" for value in model.eigenvalues_)
+
+
+def denoise(args: Namespace) -> Result:
+    """Learn the patches of the image, and project them."""
+    image = read_image(existing(args.image))
+    settings = resources(args) | {"kernel": args.kernel, "n_components": args.components}
+    settings["noise"] = None if args.noise is None else args.noise / WHITE
+    model = estimators.PatchDenoiser(args.patch, args.stride, **settings).fit(image)
+    clean = model.denoise(image)
+    pixels = np.rint(WHITE * np.clip(clean, 0, 1)).astype(np.uint8)
+    Image.fromarray(pixels).save(args.draft)
+    height, width = image.shape[:2]
+    facts = {
+        "width": width,
+        "height": height,
+        "channels": 1 if image.ndim == 2 else image.shape[2],
+        "noise": WHITE * model.noise_,
+        "noise_given": args.noise is not None,
+        "change": WHITE * float(((image - clean) ** 2).mean() ** 0.5),
     }
+    summary = [
+        ("image", f"{width} x {height}, {'gray' if image.ndim == 2 else 'color'}"),
+        ("noise", f"{facts['noise']:.1f} of 255, {'given' if args.noise else 'estimated'}"),
+        ("change", f"{facts['change']:.1f} of 255, root mean square"),
+    ]
+    return Result(facts, summary)
+
+
+def plan(args: Namespace) -> Result:
+    """What each method would cost on this machine."""
+    if (args.data is None) == (args.shape is None):
+        raise UsageError("Give either a table or --shape, such as --shape 100000x54.")
+    if args.shape is None:
+        table = InputTable(args)
+        n, d = table.source.n_rows, table.source.n_columns
+        # Scans the table if the number of rows is unknown.
+        args.shape = (sum(len(block) for block in table.blocks()) if n is None else n), d
+    settings = {"kernel": args.kernel, "memory": args.memory, "device": args.device}
+    chosen = make_plan(args.shape, args.components, tol=args.tol, n_jobs=args.threads, **settings)
+    option = option_of(chosen.method)
+    methods = [
+        {
+            "method": e.method,
+            "option": option_of(e.method),
+            "kernel_evaluations": e.evaluations,
+            "bytes": e.bytes,
+            "seconds": e.seconds,
+            "fits": e.fits,
+            "note": e.note,
+        }
+        for e in chosen.estimates
+    ]
+    work = chosen.workload
+    facts: dict[str, Any] = {"rows": work.n, "columns": work.d, "components": work.r}
+    facts |= {"memory": work.memory, "threads": work.threads, "method": chosen.method}
+    facts |= {"option": option, "reason": chosen.reason, "methods": methods}
+    return Result(facts, f"{chosen}\nto run it: mercer fit DATA --method {option} -o model.mercer")
+
+
+def option_of(method: str) -> str:
+    """The --method of mercer fit that asks for a method of a plan."""
+    if method == "HebbianKernelPCA":
+        return "hebbian"
+    basis = re.fullmatch(r'basis="(.+)"', method)
+    return basis[1] if basis else method.split(",")[0]
+
+
+def compare(args: Namespace) -> Result:
+    """Fit every method in turn, and measure."""
+    _, X, _ = scaled_table(args)
+    measured = [measure(args, method, X) for method in args.methods]
+    exact = next((one for one in measured if one["method"] in EXACT and one["converged"]), None)
+    for one in measured:
+        one["difference"] = None
+        if exact is not None and one is not exact:
+            pairs = zip(one["eigenvalues"], exact["eigenvalues"], strict=False)
+            largest = max(abs(float(a - b)) for a, b in pairs)
+            one["difference"] = largest / float(exact["eigenvalues"][0])
+    if args.draft is not None:
+        draw(measured, args.draft)
+    heads = ["method", "time", "memory", "variance held", "certified error", "from exact", ""]
+    rows = [
+        [
+            one["method"],
+            f"{one['seconds']:.3g} s",
+            format_bytes(one["peak_bytes"]),
+            " to ".join(f"{100 * share:.2f}" for share in one["captured_variance"]) + " %",
+            "none" if one["error"] is None else f"{one['error']:.1e}",
+            "" if one["difference"] is None else f"{one['difference']:.1e}",
+            "" if one["converged"] else "not converged",
+        ]
+        for one in measured
+    ]
+    facts = {"rows": X.shape[0], "columns": X.shape[1], "methods": measured}
+    return Result(facts, text_table(heads, rows))
+
+
+def measure(args: Namespace, method: str, X) -> dict:
+    """Fit one method: seconds, peak memory of arrays, and what its certificate says."""
+    say(args, f"{method} ...")
+    few = X[:WARM_ROWS, :WARM_ROWS] if args.kernel == "precomputed" else X[:WARM_ROWS]
+    with warnings.catch_warnings():
+        # A fit of a few rows first, so that imports and compilation are in no method's time.
+        warnings.simplefilter("ignore")
+        try:
+            make_model(args, method).set_params(verbose=0).fit(few)
+        except ValueError as error:
+            raise JobError(f"{method}: {error} Leave it out with --methods.") from error
+    tracemalloc.start()
+    try:
+        start = time.perf_counter()
+        model = make_model(args, method).fit(X)
+        seconds = time.perf_counter() - start
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    certificate = model.certificate_
+    lower, upper = certificate.eigenvalue_lower, certificate.eigenvalue_upper
+    widest = None  # interval of an eigenvalue, over the first one
+    if certificate.kind == "bound":
+        widest = float((upper - lower).max() / upper[0]) if upper[0] > 0 else 0.0
+    return {
+        "method": method,
+        "seconds": seconds,
+        "peak_bytes": peak,
+        "certificate": certificate.kind,
+        "converged": certificate.converged,
+        "error": widest,
+        "captured_variance": certificate.captured_variance,
+        "eigenvalues": model.eigenvalues_,
+        "eigenvalue_lower": lower,
+        "eigenvalue_upper": upper,
+    }
+
+
+def draw(measured: list[dict], path: Path) -> None:
+    """Spectra with certified intervals, and what each method cost."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 6), layout="constrained")
+    axes = figure.subplot_mosaic([["spectrum", cost] for cost in ("time", "memory", "error")])
+    draw_spectra(axes["spectrum"], measured)
+    draw_bars(axes["time"], measured, "seconds", "time, s")
+    draw_bars(axes["memory"], measured, "peak_bytes", "memory of arrays, MB", 1e-6)
+    draw_bars(axes["error"], measured, "error", "certified error, share of the first eigenvalue")
+    axes["error"].set_xscale("log")
+    differences = {one["method"]: one["difference"] for one in measured if one["difference"]}
+    if differences:
+        values, names = list(differences.values()), list(differences)
+        axes["error"].plot(values, names, "kx", label="measured against exact")
+        axes["error"].legend(fontsize="small")
+    figure.savefig(path, dpi=130)
+
+
+def draw_spectra(ax, measured) -> None:
+    """Eigenvalues of all methods side by side, each with its interval."""
+    from ..plot.axes import MARKERS
+
+    offsets = np.linspace(-0.25, 0.25, len(measured)) if len(measured) > 1 else [0.0]
+    for i, (one, offset) in enumerate(zip(measured, offsets, strict=True)):
+        values = np.asarray(one["eigenvalues"])
+        low = np.maximum(values - one["eigenvalue_lower"], 0)
+        high = np.maximum(one["eigenvalue_upper"] - values, 0)
+        certified = one["certificate"] == "bound"
+        label = one["method"] if certified else f"{one['method']}, not certified"
+        look = {"fmt": MARKERS[i % len(MARKERS)], "color": SHADES[i % len(SHADES)], "label": label}
+        intervals, places = [low, high] if certified else None, np.arange(1, values.size + 1)
+        ax.errorbar(places + offset, values, yerr=intervals, ms=4, capsize=2, lw=1, **look)
+    ax.set(yscale="log", xlabel="component")
+    ax.set_ylabel("eigenvalue, with the interval that holds the exact one")
+    ax.legend(fontsize="small")
+
+
+def draw_bars(ax, measured, fact: str, title: str, unit: float = 1.0) -> None:
+    """One bar per method."""
+    names = [one["method"] for one in measured][::-1]
+    values = [one[fact] for one in measured][::-1]
+    bars = ax.barh(names, [unit * (value or 0) for value in values], color="0.75")
+    texts = ["none" if value is None else f"{unit * value:.2g}" for value in values]
+    ax.bar_label(bars, texts, padding=3, fontsize="small")
+    ax.margins(x=0.2)
+    ax.set_title(title, fontsize="medium")

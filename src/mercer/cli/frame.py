@@ -12,15 +12,7 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from .._whole_file import telling
-from .failures import (
-    SUCCESS,
-    WRONG_USAGE,
-    JobError,
-    Stopped,
-    one_line,
-    report_failure,
-    stopped_by_signals,
-)
+from .failures import SUCCESS, WRONG_USAGE, JobError, Stopped, one_line, report_failure, stoppable
 from .parser import DASH, make_parser
 
 # What files of other kinds than text begin with.
@@ -76,7 +68,7 @@ def run(argv: Sequence[str] | None) -> int:
 
         command, args.table = args.command, None
         output, force = (vars(args).get(name) for name in ("output", "force"))
-        with stopped_by_signals(), heard_warnings(args.quiet, heard):
+        with stoppable(), heard_warnings(args.quiet, heard):
             with stdin_as_file(args), whole_file(output, bool(force)) as args.draft:
                 result = args.run(args)
             with telling("stdout", STDOUT):
@@ -95,7 +87,7 @@ def run(argv: Sequence[str] | None) -> int:
 def run_without_command(parser: ArgumentParser, args: Namespace) -> int:
     """Versions, a script for the shell, or the help that a newcomer is after."""
     if args.version and args.verbose:
-        from .._versions import versions_text
+        from .._packages import versions_text
 
         print(versions_text())
     elif args.version:

@@ -18,11 +18,10 @@ from ..progress import RowBar
 from ..saving import ModelFileError, load, read_extra, read_header, save
 from .failures import JobError, UsageError
 from .outputs import (
-    Columns,
     Result,
+    as_columns,
     beside,
     deliver_blocks,
-    matrix_columns,
     verbosity,
     whole_file,
     write_columns,
@@ -38,10 +37,9 @@ NEIGHBORS, NEIGHBOR_ROWS = 15, 100_000
 
 @dataclass(frozen=True)
 class TableModel:
-    """A fitted estimator, and what happens to the rows of a table before it.
+    """A fitted estimator, and how the rows of a table are prepared for it.
 
-    The model file keeps the latter beside the estimator, so that new tables meet the same
-    treatment.
+    The model file keeps both, so that new tables are prepared in the same way.
 
     Attributes
     ----------
@@ -53,9 +51,9 @@ class TableModel:
     image_shape : tuple of int or None
         Shape of the images that its rows are.
     fill : array of shape (d,) or None
-        What stands for missing values of each column; None where there must be none.
+        Values for missing cells of each column; None if there must be none.
     text : dict
-        How the text of the table was said to be written, by the names of `TEXT`.
+        Options for the text of the table, by the names of `TEXT`.
     """
 
     model: Any
@@ -76,46 +74,39 @@ class TableModel:
 
     def save(self, path: Path, overwrite: bool = True) -> None:
         """Write a model file."""
-        extra = {
-            "columns": self.columns,
-            "scale": self.scaling.kind,
-            "shift": self.scaling.shift,
-            "size": self.scaling.size,
-            "image_shape": self.image_shape,
-            "fill": self.fill,
-            "text": self.text,
-        }
+        extra = {name: vars(self)[name] for name in ("columns", "image_shape", "fill", "text")}
+        scaling = self.scaling
+        extra |= {"scale": scaling.kind, "shift": scaling.shift, "size": scaling.size}
         save(self.model, path, extra=extra, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str, method: str, mixed: bool = False) -> "TableModel":
-        """Open a model file; one of `model.save` has nothing to prepare.
+        """Open a model file; a file of `model.save` prepares nothing.
 
-        `method` names what the command needs of the model, and `mixed` says whether the command
-        can use one that was fitted to texts.
+        `method` is the method of the model that the command needs, and `mixed` says whether the
+        command can use a model that was fitted to texts.
         """
         model, extra = load(path), read_extra(path)
         if method not in dir(model) or "n_features_in_" not in vars(model):
             raise ModelFileError(
-                f"{path} holds a {type(model).__name__}, of which this command can make no use: a "
-                "kernel PCA is needed. Give a file that mercer fit wrote."
+                f"{path} holds a {type(model).__name__}, which this command cannot use: a kernel "
+                "PCA is needed. Give a file that mercer fit wrote."
             )
         if model._encoding is not None and not mixed:
             raise ModelFileError(
-                f"{path} was fitted to a table with categories, of which this command can make no "
-                "use. Use it from Python: mercer.load(path)."
+                f"{path} was fitted to a table with categories, which this command cannot use. Use "
+                "it from Python: mercer.load(path)."
             )
         check_extra(extra, model.n_features_in_, path)
         scaling = Scaling(extra.get("scale", "none"), extra.get("shift"), extra.get("size"))
-        # Columns are chosen by name here; the estimator would ask arrays for theirs.
+        # Columns are chosen by name here; the estimator would expect arrays with names.
         names = model.__dict__.pop("feature_names_in_", None)
-        columns = None if names is None else [str(name) for name in names]
-        named = extra.get("columns") or columns
-        more = extra.get("image_shape"), extra.get("fill"), extra.get("text") or {}
-        return cls(model, named, scaling, *more)
+        columns = extra.get("columns") or (None if names is None else [str(name) for name in names])
+        rest = extra.get("image_shape"), extra.get("fill"), extra.get("text") or {}
+        return cls(model, columns, scaling, *rest)
 
     def open(self, args: Namespace) -> InputTable:
-        """DATA, written as the training table was, with the columns of that."""
+        """DATA with the columns of the training table, read as its text was."""
         for name, value in self.text.items():
             if vars(args)[name] is None:
                 vars(args)[name] = value
@@ -145,7 +136,7 @@ class TableModel:
             )
         return table
 
-    def whole_table(self, args: Namespace) -> tuple[InputTable, Any, Columns]:
+    def whole_table(self, args: Namespace) -> tuple[InputTable, Any, dict]:
         """DATA, its rows as the model takes them, and all its columns by name as they stand."""
         table, texts = self.open(args), self.texts()
         if texts is not None:
@@ -157,7 +148,7 @@ class TableModel:
         shown = rows
         if isinstance(source, FillMissing):  # what was missing is shown as that
             shown = np.concatenate(list(source.source.pieces(READ_ROWS)))
-        return table, rows, matrix_columns(shown, table.columns) | table.others()
+        return table, rows, as_columns(shown, table.columns) | table.others()
 
     def texts(self) -> list[str] | None:
         """The columns of texts that the model was fitted to; None if it was fitted to numbers."""
@@ -169,7 +160,7 @@ class TableModel:
 
 
 def check_extra(extra: dict, width: int, path: str) -> None:
-    """Raise ModelFileError unless what was kept with a model fits its columns."""
+    """Raise ModelFileError unless what a file keeps beside a model fits its columns."""
     names, shape = extra.get("columns"), extra.get("image_shape")
     good = names is None or (len(names) == width and all(isinstance(n, str) for n in names))
     good &= shape is None or prod(shape) == width
@@ -182,7 +173,7 @@ def check_extra(extra: dict, width: int, path: str) -> None:
         good &= vector.shape == (width,) and bool(np.isfinite(vector).all())
     if not good:
         raise ModelFileError(
-            f"{path} keeps columns, a scaling or images that do not fit its model of {width} "
+            f"{path} has columns, a scaling or images that do not fit its model of {width} "
             "columns. Fit it again with mercer fit."
         )
 
@@ -205,13 +196,13 @@ def transform(args: Namespace) -> Result:
 
 
 def atlas(args: Namespace, prepared: TableModel) -> Result:
-    """Write the whole table with places on a map and nearest rows, as Embedding Atlas reads it."""
+    """Write the table with map positions and nearest rows, as Embedding Atlas reads it."""
     if args.output is not None:
         raise UsageError("Give --output or --atlas: the latter has the scores beside the table.")
     with whole_file(args.atlas, args.force) as draft:
         _, rows, columns = prepared.whole_table(args)
         S = np.asarray(prepared.model.transform(prepared.scaling.apply(rows)), dtype=float)
-        columns = beside(columns, matrix_columns(S, component_names(prepared.model)))
+        columns = beside(columns, as_columns(S, component_names(prepared.model)))
         places = {"projection_x": S[:, 0], "projection_y": S[:, min(1, S.shape[1] - 1)]}
         if len(S) <= NEIGHBOR_ROWS:
             near = NearestNeighbors(n_neighbors=min(NEIGHBORS, len(S))).fit(S).kneighbors(S)
@@ -219,8 +210,8 @@ def atlas(args: Namespace, prepared: TableModel) -> Result:
             places["neighbors"] = np.array([{"ids": i, "distances": far} for far, i in pairs])
         write_columns(draft, beside(columns, places))
     shown = " ".join(f"--{name.removeprefix('projection_')} {name}" for name in places)
-    said = [("rows", f"{len(S):,}"), ("look at it", f"embedding-atlas {args.atlas} {shown}")]
-    return Result({"rows": len(S), "names": [*columns, *places], "atlas": args.atlas}, said)
+    summary = [("rows", f"{len(S):,}"), ("to see it", f"embedding-atlas {args.atlas} {shown}")]
+    return Result({"rows": len(S), "names": [*columns, *places], "atlas": args.atlas}, summary)
 
 
 def inverse(args: Namespace) -> Result:
@@ -229,9 +220,9 @@ def inverse(args: Namespace) -> Result:
         prepared = TableModel.load(args.model, "inverse_transform")
         model, undo = prepared.model, prepared.scaling.undo
         wanted = component_names(model)
-        # By name, where the table has them beside what was kept.
-        there = set(wanted) <= set(open_source(args.data, name=args.array).columns or [])
-        table = InputTable(args, wanted if there else None)
+        # By name if the table has these names: it may have other columns too.
+        by_name = set(wanted) <= set(open_source(args.data, name=args.array).columns or [])
+        table = InputTable(args, wanted if by_name else None)
         width = table.source.n_columns
         if width != len(wanted):
             raise JobError(
@@ -251,9 +242,9 @@ def component_names(model) -> list[str]:
 
 
 def describe(args: Namespace) -> Result:
-    """Read the header of a model file, and compare the checksum."""
+    """Read the header of a model file, and check the checksum."""
     header, extra = read_header(args.model), read_extra(args.model)
-    known, width = header.summary, header.summary.get("columns")
+    summary, width = header.summary, header.summary.get("columns")
     table = None
     if width is not None:
         names, shape = extra.get("columns") or [], extra.get("image_shape")
@@ -265,12 +256,12 @@ def describe(args: Namespace) -> Result:
         ("estimator", header.estimator),
         ("file", f"{format_bytes(header.size)}, {version}, checksum right"),
         ("table", table),
-        ("kernel", known.get("kernel") and short(known["kernel"])),
-        ("basis", known.get("basis")),
-        *((name, text) for name, text in known.get("certificate", [])),
+        ("kernel", summary.get("kernel") and short(summary["kernel"])),
+        ("basis", summary.get("basis")),
+        *map(tuple, summary.get("certificate", [])),
     ]
-    said = [(name, text) for name, text in pairs if text is not None]
-    return Result(asdict(header) | {"prepared": extra}, said)
+    pairs = [pair for pair in pairs if pair[1] is not None]
+    return Result(asdict(header) | {"prepared": extra}, pairs)
 
 
 def explain(args: Namespace) -> Result:
@@ -278,26 +269,26 @@ def explain(args: Namespace) -> Result:
     prepared = TableModel.load(args.model, "attribute", mixed=True)
     table, texts = prepared.open(args), prepared.texts()
     rows = prepared.scaling.apply(table.source) if texts is None else table.mixed(texts)
-    found = prepared.model.attribute(rows, max_rows=args.rows)
-    found = replace(found, components=tuple(component_names(prepared.model)))
+    attribution = prepared.model.attribute(rows, max_rows=args.rows)
+    attribution = replace(attribution, components=tuple(component_names(prepared.model)))
     if prepared.columns is not None and texts is None:
-        found = replace(found, columns=tuple(prepared.columns))
+        attribution = replace(attribution, columns=tuple(prepared.columns))
     if args.draft is not None:
-        sizes = {name: found.size[:, j] for j, name in enumerate(found.components)}
-        named = {"column": np.array(found.columns, dtype=object), "all": found.overall}
+        sizes = {name: attribution.size[:, j] for j, name in enumerate(attribution.components)}
+        named = {"column": np.array(attribution.columns, dtype=object), "all": attribution.overall}
         write_columns(args.draft, named | sizes)
     top = [
-        {"component": name, "columns": dict(found.top(j, args.top))}
-        for j, name in enumerate(found.components)
+        {"component": name, "columns": dict(attribution.top(j, args.top))}
+        for j, name in enumerate(attribution.components)
     ]
-    facts, text = found.as_dict() | {"top": top}, text_table(*found.table(args.top))
-    return Result(facts, text)
+    facts = attribution.as_dict() | {"top": top}
+    return Result(facts, text_table(*attribution.table(args.top)))
 
 
 def significance(args: Namespace) -> Result:
     """Shuffle columns and draw rows of a sample."""
     prepared = TableModel.load(args.model, "significance")
-    found = prepared.model.significance(
+    tested = prepared.model.significance(
         prepared.scaling.apply(prepared.open(args).source),
         alpha=args.alpha,
         n_permutations=args.shuffles,
@@ -305,7 +296,7 @@ def significance(args: Namespace) -> Result:
         max_rows=args.rows,
         random_state=args.seed,
     )
-    return Result(found.as_dict(), f"{found.sentence()}\n{text_table(*found.table())}")
+    return Result(tested.as_dict(), f"{tested.sentence()}\n{text_table(*tested.table())}")
 
 
 def report(args: Namespace) -> Result:
@@ -315,46 +306,45 @@ def report(args: Namespace) -> Result:
     prepared = TableModel.load(args.model, "report", mixed=True)
     table, rows, columns = prepared.whole_table(args)
     color = args.color if args.color is None or args.color in columns else from_file(args, columns)
-    named = columns.pop(args.id or next(iter(table.files), ""), None)
+    names = columns.pop(args.id or next(iter(table.files), ""), None)
+    texts = prepared.texts()
     write_report(
         prepared.model,
         rows,
         args.draft,
         scaling=prepared.scaling,
-        columns=table.columns if prepared.texts() is None else rows.columns,
+        columns=table.columns if texts is None else rows.columns,
         table=columns,
         colors=color,
         color_name=args.color,
         images=args.image or table.image_shape or prepared.image_shape,
         title=args.title,
         max_points=args.points,
-        row_names=None if named is None else list(named),
+        row_names=None if names is None else list(names),
         verbose=verbosity(args),
     )
     count = rows.shape[0]
     return Result({"rows": count}, [("rows", f"{count:,}")])
 
 
-def from_file(args: Namespace, known: Columns) -> np.ndarray:
-    """Values of another file to color rows by; --color becomes what they are called there."""
-    if Path(args.color).suffix in (".csv", ".parquet"):
-        return column_of_file(args, set(known))
-    named = f"are {listed(list(known))}" if known else "have no names; give a .csv file with one"
-    near = did_you_mean(args.color, list(known))
-    raise JobError(f"{args.data} has no column {args.color!r}.{near} Its columns {named}.")
+def from_file(args: Namespace, shown: dict) -> np.ndarray:
+    """Values of another file to color rows by; --color becomes the name of their column.
 
-
-def column_of_file(args: Namespace, known: set[str]) -> np.ndarray:
-    """The first column of a file that the table does not have, and that does not name the rows."""
+    That is the first column that the table does not have, and that does not name the rows.
+    """
+    if Path(args.color).suffix not in (".csv", ".parquet"):
+        are = f"are {listed(shown)}" if shown else "have no names; give a .csv file with one"
+        near = did_you_mean(args.color, shown)
+        raise JobError(f"{args.data} has no column {args.color!r}.{near} Its columns {are}.")
     labels = read_table(args.color)
     numbers = zip(labels.names or [args.color], labels.X.T, strict=False)
-    found = labels.others | dict(numbers)
-    news = [name for name in found if name not in known] or list(found)
-    named = {name for name in news if found[name].dtype.kind in "UO" and is_unique(found[name])}
-    args.color = next((name for name in news if name not in named), news[0])
-    return found[args.color]
+    columns = labels.others | dict(numbers)
+    new = [name for name in columns if name not in shown] or list(columns)
+    args.color = next((name for name in new if not names_rows(columns[name])), new[0])
+    return columns[args.color]
 
 
-def is_unique(column: np.ndarray) -> bool:
-    """Whether every row has another value."""
-    return len(column) > 1 and len(set(column.tolist())) == len(column)
+def names_rows(column: np.ndarray) -> bool:
+    """Whether a column has another text in every row."""
+    unique = len(column) > 1 and len(set(column.tolist())) == len(column)
+    return column.dtype.kind in "UO" and unique

@@ -1,4 +1,4 @@
-"""What a command gives back: messages, results, and output files that are whole or not there."""
+"""What a command returns: messages, results, and output files that are complete or absent."""
 
 import csv
 import io
@@ -56,12 +56,12 @@ class Result:
             facts["tables"] = [args.table.facts()]
             for line in args.table.lines():
                 say(args, line)
-        facts["warnings"] = warnings
-        if isinstance(self.said, str):
+        if args.json:
+            text = to_json(facts | {"warnings": warnings})
+        elif isinstance(self.said, str):
             text = "\n".join([self.said, *(f"{name}: {value}" for name, value in written)])
         else:
             text = lines([*self.said, *written])
-        text = to_json(facts) if args.json else text
         if is_stdout(output):
             say(args, text)
         else:
@@ -75,12 +75,12 @@ def say(args: Namespace, text: str) -> None:
 
 
 def verbosity(args: Namespace) -> int:
-    """1 for a progress bar where somebody watches, 2 for a line each minute in logs, 0 if quiet."""
+    """1 for a progress bar in a terminal, 2 for a line each minute in logs, 0 if quiet."""
     return 0 if args.quiet else 1 if sys.stderr.isatty() else 2
 
 
 def to_json(facts: dict) -> str:
-    """One JSON document; what is not a number becomes null, since JSON has no NaN."""
+    """One JSON document; NaN and infinity become null."""
     return json.dumps(_plain(facts), allow_nan=False)
 
 
@@ -148,10 +148,12 @@ def whole_file(path: Path | None, force: bool) -> Iterator[Any]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder that goes with the block; an error of writing to it names TMPDIR."""
+    """A folder that is removed at the end; an error of writing to it names TMPDIR."""
     place = tempfile.gettempdir()
-    told = telling(f"the temporary folder {place} (TMPDIR)", Path(place, "mercer-"))
-    with told, tempfile.TemporaryDirectory(prefix="mercer-") as folder:
+    with (
+        telling(f"the temporary folder {place} (TMPDIR)", Path(place, "mercer-")),
+        tempfile.TemporaryDirectory(prefix="mercer-") as folder,
+    ):
         yield Path(folder)
 
 
@@ -191,16 +193,16 @@ def whole_folder(folder: Path, force: bool) -> Iterator[Path]:
 
 
 def deliver(args: Namespace, columns: Columns, facts: dict, summary: Pairs) -> Result:
-    """The result of a command whose outcome is columns.
+    """The result of a command that computes columns.
 
-    Without an output they go to stdout, and the summary to stderr.
+    Without an output file they go to stdout, and the summary to stderr.
 
     Parameters
     ----------
     args : Namespace
     columns : dict of str to array of shape (n,)
     facts : dict
-        What is known beside the columns.
+        Facts about the columns, for programs.
     summary : list of (str, object)
         The same for people, names and values.
     """
@@ -213,7 +215,7 @@ def deliver(args: Namespace, columns: Columns, facts: dict, summary: Pairs) -> R
 
 
 def deliver_blocks(args: Namespace, blocks: Iterable, names: list[str], kept: Columns) -> Result:
-    """The result of a command whose outcome is rows, written as they come.
+    """The result of a command that computes rows, written block by block.
 
     Parameters
     ----------
@@ -231,14 +233,14 @@ def deliver_blocks(args: Namespace, blocks: Iterable, names: list[str], kept: Co
     blocks = chain([first], blocks)
     if args.draft is None:
         rows = np.concatenate(list(blocks))
-        columns = beside(kept, matrix_columns(rows, names))
+        columns = beside(kept, as_columns(rows, names))
         return deliver(args, columns, {"rows": len(rows)}, [("rows", f"{len(rows):,}")])
     with open_sink(args.draft, len(names), first.dtype, names, kept) as sink:
         for block in blocks:
             sink.write(block)
     names = [*kept, *names]
-    facts = {"rows": sink.n_rows, "names": names}
-    return Result(facts, [("rows", f"{sink.n_rows:,} of {len(names)} columns")])
+    text = f"{sink.n_rows:,} of {len(names)} columns"
+    return Result({"rows": sink.n_rows, "names": names}, [("rows", text)])
 
 
 def beside(kept: Columns, columns: Columns) -> Columns:
@@ -249,7 +251,7 @@ def beside(kept: Columns, columns: Columns) -> Columns:
     return kept | columns
 
 
-def matrix_columns(S, names: list[str]) -> Columns:
+def as_columns(S, names: list[str]) -> Columns:
     """The columns of a matrix by name."""
     return dict(zip(names, np.asarray(S).T, strict=True))
 

@@ -3,17 +3,9 @@
 Nothing here imports numerics, so that ``mercer --help`` does not wait for them.
 """
 
-import re
+import argparse
 import sys
-from argparse import (
-    ArgumentError,
-    ArgumentParser,
-    ArgumentTypeError,
-    BooleanOptionalAction,
-    Namespace,
-    RawDescriptionHelpFormatter,
-)
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -33,61 +25,39 @@ Results go to stdout, messages to stderr. Exit codes: 0 success, 1 the job faile
 example:
   mercer demo
 """
-FILES_NOTE = "\nThe files of examples are those that mercer demo leaves behind.\n"
+FILES_NOTE = "\nmercer demo writes the files of the examples.\n"
 
 
-class RegistryNames:
-    """The names in a registry of the library, known without importing it.
-
-    They are read from its source until it is imported, so that help does not wait for numerics.
-
-    Parameters
-    ----------
-    package : str
-        The part of mercer that has the registry in its `__init__`.
-    registry : str
-        The name of the dictionary.
-    without : str
-        Names that are no choices.
-    """
-
-    def __init__(self, package: str, registry: str, *without: str):
-        self.package, self.registry, self.without = package, registry, without
-
-    def __iter__(self) -> Iterator[str]:
-        imported = f"mercer.{self.package}" in sys.modules
-        names = self.load() if imported else self.written()
-        return (name for name in names if name not in self.without)
-
-    def load(self) -> dict:
-        """The registry itself."""
-        return vars(import_module(f"mercer.{self.package}"))[self.registry]
-
-    def written(self) -> list[str]:
-        """The keys in the source of the dictionary, and those that relatives add."""
-        home = Path(__file__).parents[1]
-        source = (home / self.package / "__init__.py").read_text(encoding="utf-8")
-        (literal,) = re.findall(rf"^{self.registry}\b[^{{]*{{(.*?)^}}", source, re.M | re.S)
-        found = re.findall(r'^    "(.+?)":', literal, re.M)
-        for path in sorted((home / "relatives").glob("*.py")):
-            added = rf'^{self.registry}\["(.+?)"\] ='
-            found += re.findall(added, path.read_text(encoding="utf-8"), re.M)
-        return found
+# Names in the registries of the library, written down so that help does not wait for numerics; a
+# test compares them. Not offered: "polynomial", another name of "poly"; "points", which is "exact".
+KERNELS = (
+    *("linear", "poly", "rbf", "sigmoid", "cosine", "laplacian", "matern", "rational_quadratic"),
+    *("chi2", "additive_chi2", "precomputed", "gower"),
+)
+SOLVERS = ("dense", "krylov", "gram-power", "arpack", "randomized", "lobpcg")
+BASES = ("landmarks", "features", "fourier", "columns")
 
 
-# "polynomial" is scikit-learn's other name of "poly".
-KERNELS = RegistryNames("kernels", "KERNELS", "polynomial")
-SOLVERS = RegistryNames("solvers", "SOLVERS")
-BASES = RegistryNames("bases", "BASES", "points")
+def kernels() -> list[str]:
+    """Names of kernels, with those that a program has registered."""
+    return with_added(KERNELS, "kernels", {"polynomial"})
 
 
 def methods() -> list[str]:
-    """Names of methods: the library's choice, the best exact one, solvers, bases, an online one."""
-    return ["auto", "exact", *SOLVERS, *BASES, "hebbian"]
+    """The method that mercer chooses, the best exact one, solvers, bases and the online method."""
+    solvers = with_added(SOLVERS, "solvers", set())
+    return ["auto", "exact", *solvers, *with_added(BASES, "bases", {"points"}), "hebbian"]
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A question with the nearest of the words that are known, with a space before it; or nothing.
+def with_added(names: Iterable[str], package: str, hidden: set[str]) -> list[str]:
+    """These names, and others of the registry if it is imported already."""
+    module = sys.modules.get(f"mercer.{package}")
+    registry = {} if module is None else vars(module)[package.upper()]
+    return list(dict.fromkeys([*names, *(name for name in registry if name not in hidden)]))
+
+
+def did_you_mean(word: str, valid: Iterable[str]) -> str:
+    """A question with the nearest valid word and a space before it; empty if none is near.
 
     Examples
     --------
@@ -96,30 +66,35 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("xyz", ["--components"])
     ''
     """
-    spelled = {name.lower(): name for name in known}
+    spelled = {name.lower(): name for name in valid}
     near = get_close_matches(word.lower(), spelled, n=1, cutoff=0.6)
     return f" Did you mean {spelled[near[0]]}?" if near else ""
 
 
 def names(text: str) -> list[str]:
-    """Names between commas."""
-    found = [name.strip() for name in text.split(",")]
-    if not all(found):
-        raise ArgumentTypeError(f"{text!r} has an empty name. Give names between commas: a,b,c")
-    return found
+    """Names separated by commas."""
+    parts = [name.strip() for name in text.split(",")]
+    if not all(parts):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} has an empty name. Separate names by commas: a,b,c"
+        )
+    return parts
 
 
 def method_names(text: str) -> list[str]:
-    """Methods between commas."""
+    """Methods separated by commas."""
+    valid = methods()
     for name in names(text):
-        if name not in methods():
-            near, known = did_you_mean(name, methods()), ", ".join(methods())
-            raise ArgumentTypeError(f"{name!r} is no method.{near} Choose of {known}")
+        if name not in valid:
+            near = did_you_mean(name, valid)
+            raise argparse.ArgumentTypeError(
+                f"{name!r} is no method.{near} Choose of {', '.join(valid)}"
+            )
     return names(text)
 
 
 def checked(kind: Callable, allowed: Callable[[Any], bool], expected: str) -> Callable[[str], Any]:
-    """The parser of a value that must be allowed."""
+    """A parser that converts a text with `kind` and refuses values that are not allowed."""
 
     def parse(text: str) -> Any:
         try:
@@ -128,13 +103,13 @@ def checked(kind: Callable, allowed: Callable[[Any], bool], expected: str) -> Ca
                 return value
         except ValueError:
             pass
-        raise ArgumentTypeError(f"{text!r} is not {expected}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not {expected}")
 
     return parse
 
 
 def path_with(*suffixes: str) -> Callable[[str], Path]:
-    """A path that ends in one of these; ``-`` for stdout, with the suffix that names the format."""
+    """A path that ends in one of these; ``-`` is stdout and gets the first suffix."""
     return checked(
         lambda text: Path(f"{DASH}{suffixes[0]}" if text == DASH else text),
         lambda path: path.suffix.lower() in suffixes,
@@ -143,7 +118,7 @@ def path_with(*suffixes: str) -> Callable[[str], Path]:
 
 
 def table_path(text: str) -> Path | None:
-    """The path of a table; None for stdout, where tables go anyway."""
+    """The path of a table; None for stdout, where tables go by default."""
     return None if text == DASH else path_with(".npy", ".csv", ".parquet")(text)
 
 
@@ -160,7 +135,7 @@ def number(text: str) -> int | float:
 
 
 def sides(text: str) -> tuple[int, ...]:
-    """Whole numbers between crosses, as in 28x28."""
+    """Whole numbers separated by x, as in 28x28."""
     return tuple(whole(1)(side) for side in text.split("x"))
 
 
@@ -202,34 +177,28 @@ DATA = (
     "table (.csv, .tsv, .csv.gz, .parquet, .npy, .npz, .feather, .xlsx), folder of Parquet files "
     "or of images, or - for stdin"
 )
+# What tables can be written to.
+TABLES = ".npy, .csv or .parquet"
 SHORT = {"--components": "-r", "--clusters": "-k", "--output": "-o", "--quiet": "-q"}
+MISSING, SCALES = ("error", "drop", "mean"), ("none", "standard", "minmax")
 # Options that several commands share.
 OPTIONS: dict[str, dict[str, Any]] = {
-    "--columns": value("A,B,...", "use these (default: all numbers)", names),
-    "--drop": value("A,B,...", "leave these out; numbers from 0 if unnamed", names),
-    "--id": value("COLUMN", "names the rows: kept beside the result, and no feature"),
+    "--columns": value("A,B,...", "columns to use (default: all numbers)", names),
+    "--drop": value("A,B,...", "columns to leave out; numbers from 0 if unnamed", names),
+    "--id": value("COLUMN", "column that names the rows: copied to the result, not used"),
     "--array": value("NAME", "which array of an .npz file, which sheet of an .xlsx"),
-    "--missing": value(
-        "WHAT",
-        "missing values: error (default), drop the row, or the mean of the column",
-        choices=("error", "drop", "mean"),
-    ),
+    "--missing": value(None, "drop rows with missing values or fill in means", choices=MISSING),
     "--encoding": value("NAME", "default: that of the model, else utf-8"),
-    "--decimal": value("C", "decimal point: . or , (default: look at it)", choices=(".", ",")),
-    "--thousands": value("C", "sets three digits apart, such as . in 1.234,5 (default: nothing)"),
-    "--comment": value("C", "leave out lines that start so (default: # if few do)"),
+    "--decimal": value("C", "decimal point: . or , (default: detect)", choices=(".", ",")),
+    "--thousands": value("C", "thousands separator, such as . in 1.234,5 (default: none)"),
+    "--comment": value("C", "ignore lines starting with this (default: # if few do)"),
     "--header": {
-        "action": BooleanOptionalAction,
-        "help": "the first line names the columns, or does not (default: look at it)",
+        "action": argparse.BooleanOptionalAction,
+        "help": "the first line names the columns, or does not (default: detect)",
     },
-    "--keep": value("A,B,...", "columns to carry along, beside --id", names),
-    "--scale": value(
-        "KIND",
-        "standard: mean 0 and deviation 1; minmax: 0 to 1; none (default)",
-        default="none",
-        choices=("none", "standard", "minmax"),
-    ),
-    "--kernel": value("NAME", "%(choices)s (default: rbf)", default="rbf", choices=KERNELS),
+    "--keep": value("A,B,...", "columns to copy to the result, beside --id", names),
+    "--scale": value(None, "mean 0 and deviation 1, or 0 to 1", default="none", choices=SCALES),
+    "--kernel": value("NAME", "%(choices)s (default: rbf)", default="rbf"),
     "--gamma": value(
         "G",
         "width: a number; median or mean (of the distances between rows); columns, for 1 / number "
@@ -264,11 +233,13 @@ class Options:
     def __init__(self, parser: Any):
         self.parser = parser
 
-    def add(self, name: str, *given, **more) -> "Options":
-        """An option: a shared one, or one with a value as `value` describes it."""
+    def add(self, name: str, *description, **changes) -> "Options":
+        """An option: a shared one with changes, or one with a value as `value` describes it."""
         flags = (SHORT[name], name) if name in SHORT else (name,)
-        described = value(*given, **more) if given else OPTIONS[name] | more
-        self.parser.add_argument(*flags, **described)
+        if name == "--kernel":
+            changes = {"choices": kernels()} | changes
+        arguments = value(*description, **changes) if description else OPTIONS[name] | changes
+        self.parser.add_argument(*flags, **arguments)
         return self
 
     def flag(self, name: str, help: str) -> "Options":
@@ -276,7 +247,7 @@ class Options:
         return self
 
     def group(self, title: str, shared: str = "") -> "Options":
-        """A titled group, with shared options that are named between spaces."""
+        """A titled group of shared options, whose names are separated by spaces."""
         group = Options(self.parser.add_argument_group(title))
         for name in shared.split():
             group.add(name)
@@ -296,15 +267,13 @@ class Options:
     def number(self, name: str, least: int, default: int, what: str, metavar="N") -> "Options":
         return self.add(name, metavar, f"{what} (default: {default})", whole(least), default)
 
-    def saved(self) -> "Options":
-        """Where the fitted estimator goes beside the result."""
-        return self.add("--save", "FILE", "model file as well, .mercer", path_with(".mercer"))
-
     def affinity(self) -> None:
-        """How near rows are to each other: a kernel, or the nearest neighbors; and landmarks."""
-        near = "tie every row to its N nearest, itself among them, in place of a kernel"
-        few = "M chosen rows stand for all; without it all rows up to 20,000, landmarks beyond"
-        self.add("--neighbors", "N", near, whole(1)).add("--landmarks", help=few).add("--scale")
+        """A model file, and similarities of rows: a kernel or nearest neighbors; landmarks."""
+        self.add("--save", "FILE", "save the model too, .mercer", path_with(".mercer"))
+        what = "connect every row to its N nearest, itself among them, instead of a kernel"
+        self.add("--neighbors", "N", what, whole(1))
+        what = "use M landmark rows (default: all rows up to 20,000, landmarks beyond)"
+        self.add("--landmarks", help=what).add("--scale")
         self.kernel().group("resources", "--memory --threads --seed")
 
     def kernel(self) -> "Options":
@@ -322,7 +291,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Command:
-    """A command of the shell.
+    """A command such as ``mercer fit``.
 
     Attributes
     ----------
@@ -336,7 +305,7 @@ class Command:
 
     summary: str
     options: Callable[[Options], None]
-    run: Callable[[Namespace], Any]
+    run: Callable[[argparse.Namespace], Any]
     examples: tuple[str, ...]
 
 
@@ -352,12 +321,10 @@ def command(module: str, summary: str, *examples: str) -> Callable:
     """
 
     def declare(options: Callable[[Options], None]) -> Callable[[Options], None]:
-        name = options.__name__
+        def run(args: argparse.Namespace) -> Any:
+            return vars(import_module(f"mercer.{module}"))[options.__name__](args)
 
-        def run(args: Namespace) -> Any:
-            return vars(import_module(f"mercer.{module}"))[name](args)
-
-        COMMANDS[name] = Command(summary, options, run, examples)
+        COMMANDS[options.__name__] = Command(summary, options, run, examples)
         return options
 
     return declare
@@ -372,16 +339,16 @@ def command(module: str, summary: str, *examples: str) -> Callable:
     f"mercer fit {DIGITS} --target digit -o towards.mercer",
 )
 def fit(options: Options) -> None:
-    options.data().add("--scale").flag("--strict", "fail where the method has not converged")
-    kept = "leave there what a long fit has found; the same command goes on after a crash"
-    options.add("--checkpoint", "FOLDER", kept)
+    options.data().add("--scale").flag("--strict", "fail if the method has not converged")
+    what = "save progress here; rerun the command to resume"
+    options.add("--checkpoint", "FOLDER", what)
     what = "components, or a share of variance such as 0.95 (default: 16)"
     options.add("--components", "R", what, components, 16)
     method = options.group("method")
-    what = "%(choices)s (default: auto, which is exact where the table fits in memory)"
+    what = "%(choices)s (default: auto, which is exact if the table fits in memory)"
     method.add("--method", "NAME", what, default="auto", choices=methods())
     method.add("--landmarks").add("--selector").add("--features")
-    method.add("--passes", "N", "at most, of methods that iterate", whole(1)).add("--tol")
+    method.add("--passes", "N", "passes of iterative methods at most", whole(1)).add("--tol")
     supervised = options.group("supervised")
     what = "find the components that depend most on this column: labels, or numbers with a point"
     supervised.add("--target", "COLUMN", what)
@@ -399,9 +366,9 @@ def fit(options: Options) -> None:
 )
 def transform(options: Options) -> None:
     options.model("file of mercer fit, or of embed or cluster --save").data().add("--keep")
-    what = "all columns, scores, places and nearest rows for Embedding Atlas: .parquet"
+    what = "table with scores, map positions and nearest rows for Embedding Atlas: .parquet"
     options.add("--atlas", "FILE", what, path_with(".parquet"))
-    options.output("scores: .npy, .csv or .parquet; stdout if not given")
+    options.output(f"scores: {TABLES} (default: stdout)")
 
 
 @command(
@@ -410,8 +377,8 @@ def transform(options: Options) -> None:
     "mercer inverse demo-output/digits.mercer demo-output/scores.csv -o digit-rows.csv",
 )
 def inverse(options: Options) -> None:
-    options.model().data("SCORES", "table of mercer transform, a column a component").add("--keep")
-    options.output("rows: .npy, .csv or .parquet; stdout if not given")
+    options.model().data("SCORES", "table of mercer transform, one column per component")
+    options.add("--keep").output(f"rows: {TABLES} (default: stdout)")
 
 
 @command(
@@ -433,7 +400,7 @@ def describe(options: Options) -> None:
 def explain(options: Options) -> None:
     options.model().data()
     options.number("--top", 1, 5, "columns to name").number("--rows", 1, 2000, "rows drawn")
-    options.output("all numbers: .npy, .csv or .parquet, a row for each column")
+    options.output(f"all numbers: {TABLES}, one row per column")
 
 
 @command(
@@ -443,8 +410,9 @@ def explain(options: Options) -> None:
 )
 def significance(options: Options) -> None:
     options.model().data().add("--alpha", "P", "level (default: 0.05)", level, 0.05)
-    options.number("--shuffles", 1, 39, "of columns").number("--draws", 0, 50, "of rows")
-    options.number("--rows", 2, 1000, "looked at").add("--seed")
+    options.number("--shuffles", 1, 39, "shuffles of columns")
+    options.number("--draws", 0, 50, "draws of rows").number("--rows", 2, 1000, "rows used")
+    options.add("--seed")
 
 
 @command(
@@ -456,31 +424,28 @@ def report(options: Options) -> None:
     options.model("file of mercer fit, of --save, or of model.save").data()
     what = "column to color rows by, or a .csv or .parquet file with one, as of mercer cluster"
     options.add("--color", "NAME", what).add("--title", "TEXT", "heading of the page")
-    shape = checked(sides, lambda found: len(found) in (2, 3), "HEIGHTxWIDTH, such as 28x28")
-    what = "rows are images of this size (of a folder of images it is known)"
-    options.add("--image", "HxW", what, shape)
-    what = "points at most (default: 200,000, or 20,000 images)"
-    options.add("--points", "N", what, whole(1))
+    shape = checked(sides, lambda size: len(size) in (2, 3), "HEIGHTxWIDTH, such as 28x28")
+    options.add("--image", "HxW", "rows are images of this size (not for image files)", shape)
+    options.add("--points", "N", "points at most (default: 200,000, or 20,000 images)", whole(1))
     options.output("page, which ends in .html", path_with(".html"), required=True)
 
 
 @command(
-    "cli.compare",
-    "Say what each method would cost for a table, or for one of a given shape.",
+    "cli.fit",
+    "Estimate what each method would cost for a table, or for a table of this shape.",
     f"mercer plan {DIGITS} --components 16",
     "mercer plan --shape 100000x54 --memory 2GB",
 )
 def plan(options: Options) -> None:
-    shape = checked(
-        sides, lambda found: len(found) == 2 and found[0] > 1, "ROWSxCOLUMNS, such as 100000x54"
-    )
+    expected = "ROWSxCOLUMNS, such as 100000x54"
+    shape = checked(sides, lambda size: len(size) == 2 and size[0] > 1, expected)
     options.data(nargs="?").add("--shape", "NxD", "rows x columns, instead of a table", shape)
     options.number("--components", 1, 16, "components", "R").add("--kernel")
-    options.add("--tol", help="as of mercer fit").on_device()
+    options.add("--tol").on_device()
 
 
 @command(
-    "cli.compare",
+    "cli.fit",
     "Compare methods on a table: time, memory, certified error.",
     f"mercer compare {DIGITS} --drop digit --components 8 -o comparison.png",
 )
@@ -492,12 +457,12 @@ def compare(options: Options) -> None:
     options.group("sizes", "--landmarks --selector --features")
     options.add("--tol").add("--scale").kernel().on_device()
     options.parser.set_defaults(passes=None)
-    plot_path = path_with(".png", ".svg", ".pdf")
-    options.output("picture of the comparison: .png, .svg or .pdf", plot_path)
+    suffixes = (".png", ".svg", ".pdf")
+    options.output("picture of the comparison: .png, .svg or .pdf", path_with(*suffixes))
 
 
 @command(
-    "cli.methods",
+    "cli.fit",
     "Spectral clustering: find the cluster of every row.",
     f"mercer cluster {DIGITS} --drop digit -k 10 -o clusters.csv",
     f"mercer cluster {DIGITS} --drop digit -k 10 --neighbors 10 --labels cluster_qr",
@@ -505,14 +470,14 @@ def compare(options: Options) -> None:
 def cluster(options: Options) -> None:
     options.data().add("--keep")
     options.add("--clusters", "K", "number of clusters", whole(1), required=True)
-    what = "from eigenvectors to clusters (default: kmeans)"
+    what = "how eigenvectors become clusters (default: kmeans)"
     kinds = ("kmeans", "discretize", "cluster_qr")
-    options.add("--labels", None, what, default="kmeans", choices=kinds).saved().affinity()
-    options.output("labels: .npy, .csv or .parquet; stdout if not given")
+    options.add("--labels", None, what, default="kmeans", choices=kinds).affinity()
+    options.output(f"labels: {TABLES} (default: stdout)")
 
 
 @command(
-    "cli.methods",
+    "cli.fit",
     "Spectral embedding and diffusion maps: find coordinates that keep near rows together.",
     f"mercer embed {DIGITS} --drop digit --components 2 -o embedding.csv",
     f"mercer embed {DIGITS} --drop digit --diffusion --alpha 1 --steps 2 --gamma median",
@@ -520,15 +485,15 @@ def cluster(options: Options) -> None:
 def embed(options: Options) -> None:
     options.data().add("--keep").number("--components", 1, 2, "coordinates", "R")
     options.flag("--diffusion", "diffusion map: distances of a random walk")
-    what = "with --diffusion: how much of the density is taken out, 0 to 1 (default: 0.5)"
+    what = "with --diffusion: how much of the density to remove, 0 to 1 (default: 0.5)"
     options.add("--alpha", None, what, float, 0.5)
     options.add("--steps", None, "with --diffusion: steps of the walk (default: 1)", float, 1)
-    options.saved().affinity()
-    options.output("coordinates: .npy, .csv or .parquet; stdout if not given")
+    options.affinity()
+    options.output(f"coordinates: {TABLES} (default: stdout)")
 
 
 @command(
-    "cli.methods",
+    "cli.fit",
     "Classical multidimensional scaling: find points with the distances given.",
     "mercer mds demo-output/distances.csv --components 2",
     f"mercer mds {DIGITS} --drop digit --metric cosine -o cosine-map.csv",
@@ -537,32 +502,32 @@ def mds(options: Options) -> None:
     options.data("DISTANCES", "square table of distances, with or without names of the points")
     options.add("--keep").number("--components", 1, 2, "dimensions", "R")
     metrics = ("euclidean", "manhattan", "cosine", "chebyshev", "correlation")
-    what = "the table holds rows and not distances: measure them by %(choices)s"
+    what = "the table holds rows, not distances: measure these by %(choices)s"
     options.add("--metric", "NAME", what, choices=metrics)
-    options.add("--landmarks", help="use the distances to M rows only")
+    options.add("--landmarks", help="use only the distances to M rows")
     what = "make the distances Euclidean by an additive constant"
     options.add("--correction", None, what, choices=("lingoes", "cailliez"))
     options.group("resources", "--memory --threads --seed")
-    options.output("coordinates: .npy, .csv or .parquet; stdout if not given")
+    options.output(f"coordinates: {TABLES} (default: stdout)")
 
 
 @command(
-    "cli.methods",
+    "cli.fit",
     "Denoise an image by kernel PCA of its patches.",
     "mercer denoise demo-output/noisy.png -o denoised.png",
 )
 def denoise(options: Options) -> None:
     what = "gray or color image; alpha is dropped"
     options.parser.add_argument("image", metavar="IMAGE", help=what)
-    # With a linear kernel the strong setting, see docs/denoising.md.
+    # The setting for strong noise with a linear kernel, see docs/denoising.md.
     patches = options.group("patches").number("--patch", 2, 11, "side", "P")
-    patches.add("--stride", "S", "default: 1", whole(1), 1)
+    patches.number("--stride", 1, 1, "pixels between patches", "S")
     what = "standard deviation of the noise, in gray levels of 0 to 255 (default: estimated)"
     patches.add("--noise", "S", what, positive)
-    kernels = RegistryNames("kernels", "KERNELS", "polynomial", "precomputed")
+    choices = [name for name in kernels() if name != "precomputed"]
     what = "default: linear, the best and fastest for images"
-    patches.add("--kernel", "NAME", what, default="linear", choices=kernels)
-    patches.add("--components", "R", "components kept", whole(1))
+    patches.add("--kernel", "NAME", what, default="linear", choices=choices)
+    patches.add("--components", "R", "components to keep", whole(1))
     options.group("resources", "--memory --threads --seed")
     image_path = path_with(".png", ".tif", ".tiff", ".bmp", ".jpg", ".jpeg")
     options.output("image: .png, .tif, .bmp, .jpg", image_path, required=True)
@@ -570,7 +535,7 @@ def denoise(options: Options) -> None:
 
 @command(
     "demo",
-    "Show kernel PCA of digits, and leave a picture, a report and files to try commands on.",
+    "Show kernel PCA of digits, and write a picture, a report and files to try commands on.",
     "mercer demo",
 )
 def demo(options: Options) -> None:
@@ -579,11 +544,11 @@ def demo(options: Options) -> None:
     options.flag("--force", "replace files that exist")
 
 
-def make_parser(words: Sequence[str] | None = None) -> ArgumentParser:
+def make_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """The parser of a command line; with `words`, only the command they name has its options."""
     parser = Parser(prog="mercer", description=DESCRIPTION, epilog=EPILOG)
     options = Options(parser).flag("--version", "show the version and exit")
-    what = "with --version: libraries, threads, devices and memory as well, for bug reports"
+    what = "with --version: also libraries, threads, devices and memory, for bug reports"
     options.flag("--verbose", what)
     what = "print a script that completes commands and options in %(choices)s"
     options.add("--print-completion", "SHELL", what, choices=SHELLS)
@@ -592,40 +557,40 @@ def make_parser(words: Sequence[str] | None = None) -> ArgumentParser:
     for name, declared in COMMANDS.items():
         examples = "".join(f"  {line}\n" for line in declared.examples)
         epilog = f"example:\n{examples}{FILES_NOTE if name != 'demo' else ''}"
-        summary = declared.summary
-        one = commands.add_parser(name, help=summary, description=summary, epilog=epilog)
-        one.set_defaults(run=declared.run, command=one.prog, parser=one)
+        text = declared.summary
+        subparser = commands.add_parser(name, help=text, description=text, epilog=epilog)
+        subparser.set_defaults(run=declared.run, command=subparser.prog, parser=subparser)
         if words is None or name in words:
-            declared.options(Options(one))
-            Options(one).group("messages", "--json --quiet --debug")
+            declared.options(Options(subparser))
+            Options(subparser).group("messages", "--json --quiet --debug")
     return parser
 
 
-class Parser(ArgumentParser):
-    """Options in full, and wrong usage as one line."""
+class Parser(argparse.ArgumentParser):
+    """A parser without abbreviations, whose errors are one line."""
 
     def __init__(self, **options):
         # Examples keep their lines, and options have room beside their help.
-        form: Any = partial(RawDescriptionHelpFormatter, max_help_position=28)
+        form: Any = partial(argparse.RawDescriptionHelpFormatter, max_help_position=28)
         # An abbreviation that works today would break with the next option.
         super().__init__(formatter_class=form, allow_abbrev=False, **options)
 
     def parse_args(self, args=None, namespace=None):
         """Parse; arguments that are left over are an error of the command they were given to."""
-        found, rest = self.parse_known_args(args, namespace)
+        parsed, rest = self.parse_known_args(args, namespace)
         if rest:
-            parser = vars(found).get("parser", self)
+            parser = vars(parsed).get("parser", self)
             options = [name for action in parser._actions for name in action.option_strings]
             near = did_you_mean(rest[0].partition("=")[0], options)
             parser.error(f"unrecognized arguments: {' '.join(rest)}.{near}")
-        return found
+        return parsed
 
     def error(self, message: str) -> NoReturn:
-        """Say what was wrong; the frame says where to read on."""
+        """Raise what was wrong; `report_failure` adds which help to read."""
         raise UsageError(message, self.prog)
 
     def _check_value(self, action, value):
         if action.choices is not None and value not in action.choices:
-            known = ", ".join(map(str, action.choices))
-            near = did_you_mean(str(value), map(str, action.choices))
-            raise ArgumentError(action, f"invalid choice: {value!r}.{near} Choose from {known}")
+            choices = [str(choice) for choice in action.choices]
+            text = f"invalid choice: {value!r}.{did_you_mean(str(value), choices)}"
+            raise argparse.ArgumentError(action, f"{text} Choose from {', '.join(choices)}")

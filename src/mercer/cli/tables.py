@@ -11,21 +11,21 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from .. import files
 from ..compute import is_sparse
 from ..exceptions import TableWarning, tell
-from ..files.base import READ_ROWS, listed
-from ..files.layout import MISSING
-from ..files.opening import existing
-from ..files.tables import image_files
+from ..files.base import READ_ROWS, DerivedSource, listed
+from ..files.delimited import MISSING
+from ..files.opening import existing, image_files
+from ..kernels import KERNELS
 from ..relatives.mixed import MixedTable
 from .failures import JobError, UsageError
-from .outputs import Columns, say
-from .parser import KERNELS, did_you_mean
+from .outputs import Columns, as_columns, say
+from .parser import did_you_mean
 
 # Rows and bytes read at a time, at most: few enough to see progress.
 BLOCK_ROWS, BLOCK_BYTES = 8192, 2**25
-# Ranges of columns that differ by more than this make the larger ones rule all distances. The
-# narrowest tenth of the columns is not counted: rare pixels of images are no other unit.
+# If ranges of columns differ by more than this, only the larger ones count in distances. The
+# narrowest tenth of the columns is ignored: rare pixels of images are not in another unit.
 SCALES_APART, NARROWEST = 100, 0.1
-# Why a column is left out that can be compared by equality.
+# Reasons for leaving out columns that can be compared by equality.
 TEXTS = ("text", "dictionary")
 
 
@@ -35,11 +35,11 @@ class InputTable:
     Parameters
     ----------
     args : Namespace
-        With the options of a table. Its `table` becomes this one, for the account at the end.
+        With the options of a table. Its `table` becomes this one, for the messages at the end.
     columns : list of str or None
-        The columns to take where the user names none and the table has names.
+        The columns to use if the user names none and the table has names.
     fill : array or None
-        What stands for missing values of each column, as a model keeps it.
+        A value for missing cells of each column, as a model keeps it.
     keep_missing : bool
         Whether missing values stay as they are.
 
@@ -60,8 +60,7 @@ class InputTable:
         keep_missing: bool = False,
     ):
         args.table, self.args = self, args
-        self.kept_names = list(dict.fromkeys([args.id, *(vars(args).get("keep") or [])]))
-        self.kept_names = [name for name in self.kept_names if name is not None]
+        self.kept_names = [*filter(None, dict.fromkeys([args.id, *(vars(args).get("keep") or ())]))]
         self.image_shape, self.files, self.chosen = None, {}, False
         if image_files(existing(args.data)):
             if args.columns or args.drop or self.kept_names:
@@ -71,18 +70,18 @@ class InputTable:
             self.source.name, self.policy, self.left_out = args.data, "error", {}
             self.image_shape, self.files = images.image_shape, images.others
             return
-        self.policy = args.missing or ("error" if fill is None else "mean")
-        if keep_missing:
-            self.policy = "keep"
+        self.policy = (
+            "keep" if keep_missing else args.missing or ("mean" if fill is not None else "error")
+        )
         self.source = self._pick(columns)
         self.left_out = dict(self.source.reasons)
         self.left_out |= dict.fromkeys(set(self.kept_names) & set(self.left_out), "kept")
-        # Who names the columns knows what is left out.
+        # A user who names the columns knows what is left out.
         self.chosen = bool(args.columns or columns)
         for note in self.source.notes:
             shell = "leave it out with --drop, or keep it with --id."
             tell(note.replace("leave it out.", shell), TableWarning)
-        self.source.notes = ()  # said, and not to be said again by a fit
+        self.source.notes = ()  # or a fit would warn again
         if self.policy == "drop":
             self.source = files.DropMissing(self.source)
         elif self.policy == "mean":
@@ -102,13 +101,13 @@ class InputTable:
         source = files.open_source(args.data, name=args.array, format=form)
         places = [str(i) for i in range(source.n_columns + len(source.left_out))]
         numbers = source.columns or [place for place in places if place not in source.left_out]
-        known = [*numbers, *source.left_out]
+        names = [*numbers, *source.left_out]
         wanted, why = args.columns, "which was asked for"
         if wanted is None and source.columns is not None:
             wanted, why = columns, "which the model was fitted to"
-        check_known(source.name, wanted or [], known, why)
-        check_known(source.name, args.drop or [], known, "which was asked for")
-        check_known(source.name, self.kept_names, known, "which was to be kept")
+        check_known(source.name, wanted or [], names, why)
+        check_known(source.name, args.drop or [], names, "which was asked for")
+        check_known(source.name, self.kept_names, names, "which was to be kept")
         aside = {*(args.drop or []), *(set(self.kept_names) - set(wanted or []))}
         if wanted is None and not aside:
             return source
@@ -124,7 +123,7 @@ class InputTable:
         return self.source.columns
 
     def read(self) -> Any:
-        """All rows, of which there must be one."""
+        """All rows; raises if there is none."""
         X = self.source.read()
         if X.shape[0] == 0:
             raise JobError(f"{self.args.data} has no rows.")
@@ -136,18 +135,17 @@ class InputTable:
         return self.source.blocks(max(1, min(BLOCK_ROWS, rows)))
 
     def mixed(self, texts: list[str]) -> MixedTable:
-        """All rows with columns of numbers and of texts; None and NaN are what is missing."""
+        """All rows with columns of numbers and of texts; missing cells are None and NaN."""
         pieces = self.source.pieces(READ_ROWS)
         X = np.concatenate([np.zeros((0, self.source.n_columns)), *pieces])
         for name in texts:
             self.left_out.pop(name, None)
-        named = self.columns or [str(i) for i in range(self.source.n_columns)]
-        numbers = {name: X[:, j] for j, name in enumerate(named)}
+        numbers = as_columns(X, self.columns or [str(i) for i in range(X.shape[1])])
         others = self.source.others(texts) if texts else {}
         return MixedTable(numbers | {name: labels(column) for name, column in others.items()})
 
     def texts(self) -> list[str]:
-        """Columns that can be compared by equality: texts that the user has not set aside."""
+        """Columns that can be compared by equality: texts that the user has not excluded."""
         aside = {*(self.args.drop or []), *self.kept_names}
         return [
             name
@@ -171,30 +169,30 @@ class InputTable:
         return self.others(self.kept_names) if self.files or self.kept_names else {}
 
     def facts(self) -> dict:
-        """What was made of the table, for programs."""
+        """What was used of the table, for programs."""
         missing: dict = {} if self.policy in ("error", "keep") else {"policy": self.policy}
         if isinstance(self.source, files.DropMissing):
             missing["rows_dropped"] = self.source.dropped
         elif isinstance(self.source, files.FillMissing):
             missing["cells_filled"] = self.source.filled
         used = self.source.n_columns if self.columns is None else self.columns
-        known = {"name": self.source.name, "used": used}
-        return known | {"left_out": self.left_out, "missing": missing}
+        facts = {"name": self.source.name, "used": used}
+        return facts | {"left_out": self.left_out, "missing": missing}
 
     def lines(self) -> Iterator[str]:
-        """The same for people; nothing where all is as one would think."""
+        """The same for people; nothing if all columns and rows were used."""
         name, source = self.source.name, self.source
         if isinstance(source, files.DropMissing) and source.dropped:
             yield f"{name}: left out {counted(source.dropped, 'row')} with missing values"
         elif isinstance(source, files.FillMissing) and source.filled:
             yield f"{name}: filled {counted(source.filled, 'missing value')} with means"
         expected = ("not asked for", "kept")
-        told = [f"{one} ({why})" for one, why in self.left_out.items() if why not in expected]
-        if told and not self.chosen:
-            yield f"{name}: used {source.n_columns}; left out: {listed(told)}"
+        unused = [f"{one} ({why})" for one, why in self.left_out.items() if why not in expected]
+        if unused and not self.chosen:
+            yield f"{name}: used {source.n_columns}; left out: {listed(unused)}"
 
 
-class PickedColumns(files.RowSource):
+class PickedColumns(DerivedSource):
     """Some columns of rows that have no names, by their numbers.
 
     Parameters
@@ -204,9 +202,8 @@ class PickedColumns(files.RowSource):
     """
 
     def __init__(self, source: files.RowSource, places: list[int]):
-        self.source, self.places = source, places
-        self.name, self.dtype, self.n_rows = source.name, source.dtype, source.n_rows
-        self.n_columns = len(places)
+        super().__init__(source)
+        self.places, self.n_columns = places, len(places)
         others = (str(i) for i in range(source.n_columns) if i not in places)
         self.reasons = dict.fromkeys(others, "not asked for")
 
@@ -221,7 +218,7 @@ class PickedColumns(files.RowSource):
 
 @dataclass(frozen=True)
 class Scaling:
-    """What is taken from each column, and what the rest is divided by.
+    """What is subtracted from each column, and what the rest is divided by.
 
     Attributes
     ----------
@@ -236,19 +233,19 @@ class Scaling:
 
     @classmethod
     def fitted(cls, blocks: Iterable, kind: str) -> "Scaling":
-        """The scaling that all rows, given in blocks, ask for."""
+        """The scaling of all rows, given in blocks."""
         if kind == "none":
             return cls()
         scaler: Any = StandardScaler() if kind == "standard" else MinMaxScaler()
         for block in blocks:
             scaler.partial_fit(dense_rows(block))
-        found = vars(scaler)
-        shift, size = ("mean_", "scale_") if kind == "standard" else ("data_min_", "data_range_")
-        # A column that is constant stays so, at zero.
-        return cls(kind, found[shift], np.where(found[size] > 0, found[size], 1.0))
+        if kind == "standard":
+            return cls(kind, scaler.mean_, scaler.scale_)
+        # A column that is constant becomes zero.
+        return cls(kind, scaler.data_min_, np.where(scaler.data_range_ > 0, scaler.data_range_, 1))
 
     def apply(self, X):
-        """Rows as the model knows them, in their own floating type."""
+        """Rows as the model takes them, in their own floating type."""
         if self.shift is None:
             return X
         if isinstance(X, files.RowSource):
@@ -260,28 +257,27 @@ class Scaling:
         return X if self.shift is None else (X * self.size + self.shift).astype(X.dtype, copy=False)
 
 
-class ScaledRows(files.RowSource):
+class ScaledRows(DerivedSource):
     """Rows of a source, scaled as they are read."""
 
     def __init__(self, source: files.RowSource, scaling: Scaling):
-        self.source, self.scaling = source, scaling
-        self.name, self.dtype, self.columns = source.name, source.dtype, source.columns
-        self.n_columns, self.n_rows = source.n_columns, source.n_rows
+        super().__init__(source)
+        self.scaling = scaling
 
     def chunks(self, rows: int) -> Iterator:
         return map(self.scaling.apply, self.source.blocks(rows))
 
 
 def dense_rows(X) -> np.ndarray:
-    """Rows that a shift may be taken from."""
+    """Rows that a shift can be subtracted from."""
     if is_sparse(X):
         raise UsageError("--scale would make sparse rows dense. Leave it out.")
     return np.asarray(X)
 
 
 def mixed_table(args: Namespace) -> tuple[InputTable, MixedTable] | None:
-    """DATA with texts and missing values, for a kernel that takes them; None if it has neither."""
-    if KERNELS.load()[args.kernel].encoder is None or image_files(existing(args.data)):
+    """DATA with texts or missing values, for a kernel that takes them; None if it has neither."""
+    if KERNELS[args.kernel].encoder is None or image_files(existing(args.data)):
         return None
     table = InputTable(args, keep_missing=args.missing is None)
     texts = table.texts()
@@ -298,7 +294,7 @@ def mixed_table(args: Namespace) -> tuple[InputTable, MixedTable] | None:
 
 
 def scaled_table(args: Namespace) -> tuple[InputTable, Any, Scaling]:
-    """DATA in memory, its rows scaled as asked for, and how."""
+    """DATA in memory, its scaled rows, and the scaling."""
     table = InputTable(args)
     X = table.read()
     warn_of_scales(args, X, table.columns)
@@ -307,9 +303,9 @@ def scaled_table(args: Namespace) -> tuple[InputTable, Any, Scaling]:
 
 
 def warn_of_scales(args: Namespace, X, columns: list[str] | None) -> None:
-    """Warn where some columns are so much larger than others that they rule all distances."""
-    # The scales of columns do not matter to a kernel that encodes them, nor to one that is given.
-    scaled = args.scale != "none" or KERNELS.load()[args.kernel].encoder is not None
+    """Warn if some columns are so much larger than others that only they count in distances."""
+    # The scales of columns do not matter to a kernel that encodes them, nor to a precomputed one.
+    scaled = args.scale != "none" or KERNELS[args.kernel].encoder is not None
     if scaled or args.kernel == "precomputed" or is_sparse(X) or X.shape[1] < 2:
         return
     ranges = np.ptp(np.asarray(X, dtype=float), axis=0)
@@ -346,5 +342,5 @@ def counted(number: int, noun: str) -> str:
 def labels(column: np.ndarray) -> np.ndarray:
     """Texts of a column, None where they are missing."""
     texts = [None if value is None or value != value else str(value).strip() for value in column]
-    found = [None if text is None or text.lower() in MISSING else text for text in texts]
-    return np.array(found, dtype=object)
+    present = [None if text is None or text.lower() in MISSING else text for text in texts]
+    return np.array(present, dtype=object)

@@ -111,9 +111,9 @@ def _wrong_cell(X, name) -> str:
         return ""
     missing = np.isnan(numbers)
     i, j = np.unravel_index(int(np.argmax(missing if missing.any() else bad)), cells.shape)
-    what = "NaN" if missing[i, j] else TOO_LARGE
+    what, values = ("NaN", "missing") if missing[i, j] else (TOO_LARGE, "such")
     none = " (None is a missing value)" if cells[i, j] is None else ""
     return (
         f"Input {name} contains {what} in row {i}, column {j}, counted from 0{none}; "
-        f"{int(bad.any(axis=1).sum()):,} of {len(cells):,} rows have such values. {FILL}"
+        f"{int(bad.any(axis=1).sum()):,} of {len(cells):,} rows have {values} values. {FILL}"
     )

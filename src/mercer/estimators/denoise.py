@@ -160,10 +160,10 @@ class PatchDenoiser(Door):
                 f"stride={self.stride} would leave pixels between patches of "
                 f"patch_size={self.patch_size}. Give a stride no larger than that."
             )
-        given = image if isinstance(image, list) else [image]
-        if not given:
+        originals = image if isinstance(image, list) else [image]
+        if not originals:
             raise ValueError("There is no image in an empty list. Pass one image or several.")
-        images = [self._image(one) for one in given]
+        images = [self._image(one) for one in originals]
         if len({one.shape[2:] for one in images}) > 1:
             raise ValueError("Some images have other channels than others. Pass images alike.")
         channels = images[0].shape[2] if images[0].ndim == 3 else None
@@ -174,7 +174,7 @@ class PatchDenoiser(Door):
         P = self._without_mean(draw_patches(images, self.patch_size, count, rng), channels)[0]
         flat = np.ptp(P, axis=0).max() <= 1e-6 * max(np.abs(one).max() for one in images)
         attributes = {
-            "model_": None if flat else self._model(P, rng, given[0]).fit(P),
+            "model_": None if flat else self._model(P, rng, originals[0]).fit(P),
             "noise_": float(np.mean(noises)),
             "n_channels_": channels,
         }
@@ -218,9 +218,9 @@ class PatchDenoiser(Door):
         chunk = int(np.clip(parse_bytes(self.memory) // (4 * width), 1, CHUNK))
         step = max(1, chunk // len(columns))
         for start in range(0, len(rows), step):
-            some = rows[start : start + step]
-            P = self._clean(patches_at(image, size, some, columns))
-            add_patches(total, count, P, size, some, columns)
+            block_rows = rows[start : start + step]
+            P = self._clean(patches_at(image, size, block_rows, columns))
+            add_patches(total, count, P, size, block_rows, columns)
         total /= count if image.ndim == 2 else count[:, :, None]
         return restore(total.astype(image.dtype, copy=False), original)
 
@@ -324,8 +324,8 @@ def positions(side: int, size: int, stride: int) -> np.ndarray:
 
 def windows(image, size) -> np.ndarray:
     """A view of the patch at every pixel, (h', w', size, size[, channels])."""
-    found = np.lib.stride_tricks.sliding_window_view(image, (size, size), axis=(0, 1))
-    return np.moveaxis(found, 2, -1) if image.ndim == 3 else found
+    patches = np.lib.stride_tricks.sliding_window_view(image, (size, size), axis=(0, 1))
+    return np.moveaxis(patches, 2, -1) if image.ndim == 3 else patches
 
 
 def patches_at(image, size, rows, columns) -> np.ndarray:

@@ -192,8 +192,8 @@ class NoveltyDetector(OutlierMixin, Door):
         n, memory = len(rows), parse_bytes(self.memory)
         if not int(share * n):
             return np.arange(n)
-        wide = memory // (8 * ROW_COPIES * X.shape[1])
-        most = max(4, min(TRIAL_ROWS, isqrt(memory // TRIAL_BYTES), wide))
+        affordable = memory // (8 * ROW_COPIES * X.shape[1])
+        most = max(4, min(TRIAL_ROWS, isqrt(memory // TRIAL_BYTES), affordable))
         sample = X[rows[np.sort(rng.permutation(n)[:most])]]
         count = len(sample) - int(share * len(sample))
         # Squared distances to the mean of feature space, less its own squared length.
@@ -214,8 +214,8 @@ class NoveltyDetector(OutlierMixin, Door):
         low, high = np.quantile(errors_at(model, X, held), [0.25, 0.75])
         others = np.setdiff1d(np.flatnonzero(errors > high + 1.5 * (high - low)), typical)
         # Scattered rows do no harm and may be normal; only those that keep together are learned.
-        some, most_typical = (X[rows[index[:most]]] for index in (others, typical))
-        apart = len(others) > 2 and is_cluster(model.kernel_, some, most_typical)
+        candidates, most_typical = (X[rows[index[:most]]] for index in (others, typical))
+        apart = len(others) > 2 and is_cluster(model.kernel_, candidates, most_typical)
         return np.setdiff1d(np.arange(n), others) if apart else np.arange(n)
 
     def _model(self, n, rng) -> KernelPCA:
@@ -226,7 +226,7 @@ class NoveltyDetector(OutlierMixin, Door):
         # "median" measures a distance, which only some kernels know.
         named = not isinstance(kernel, Kernel)
         measures = isinstance(kernel, str) and KERNELS[kernel].metric
-        own: dict[str, Any] = {
+        changes: dict[str, Any] = {
             "n_components": min(r, n - 1) if isinstance(r, Integral) else r,
             "kernel": kernel,
             "gamma": self.gamma if measures or (named and self.gamma != "median") else None,
@@ -234,9 +234,9 @@ class NoveltyDetector(OutlierMixin, Door):
             "basis": FourierGrid(margin="all") if self.basis == "fourier" else self.basis,
             "random_state": rng.randint(np.iinfo(np.int32).max),
         }
-        given = self.get_params(deep=False).items()
-        shared = {name: x for name, x in given if name in names_of_parameters(KernelPCA)}
-        return KernelPCA(**shared | own, copy_X=False)
+        params = self.get_params(deep=False).items()
+        shared = {name: x for name, x in params if name in names_of_parameters(KernelPCA)}
+        return KernelPCA(**shared | changes, copy_X=False)
 
 
 def split(n, share, rng):
@@ -295,8 +295,8 @@ def least(values, count: int):
 
 def is_cluster(kernel: Kernel, some, others) -> bool:
     """Whether some rows are much closer to each other than to others, in feature space."""
-    own, other = (to_numpy(kernel.diag(rows)).astype(float) for rows in (some, others))
+    norms, other = (to_numpy(kernel.diag(rows)).astype(float) for rows in (some, others))
     K, count = to_numpy(kernel(some)).astype(float), len(some)
-    within = 2 * (own.mean() - (K.sum() - np.trace(K)) / (count * (count - 1)))
-    between = own.mean() + other.mean() - 2 * float(kernel(some, others).mean())
+    within = 2 * (norms.mean() - (K.sum() - np.trace(K)) / (count * (count - 1)))
+    between = norms.mean() + other.mean() - 2 * float(kernel(some, others).mean())
     return within < TOGETHER * between

@@ -215,15 +215,15 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
                 "entries have none. Pass columns of numbers."
             )
         rng = check_random_state(self.random_state)
-        kept, held = split(len(X), min(HOLDOUT, MOST_HELD / len(X)), rng)
+        learned, held = split(len(X), min(HOLDOUT, MOST_HELD / len(X)), rng)
         model = clone(self.model or KernelPCA()).set_params(gamma=None)
-        if len(kept) > MOST_LEARNED and model.basis in ("auto", "points"):
-            kept = np.sort(rng.choice(kept, MOST_LEARNED, replace=False))
+        if len(learned) > MOST_LEARNED and model.basis in ("auto", "points"):
+            learned = np.sort(rng.choice(learned, MOST_LEARNED, replace=False))
         if model.basis == "fourier":
             # Damaged rows lie beyond those of a fit.
             model.set_params(basis=FourierGrid(margin="all"))
         # Noise is drawn once, so that all candidates meet the same.
-        trial = Trial.of(self.noise, X[kept], X[held], rng)
+        trial = Trial.of(self.noise, X[learned], X[held], rng)
         tried = self._try(model, trial)
         selection = Selection(*tried.table(), trial.error(trial.damaged), trial.criterion)
         best, nothing = selection.best_error, selection.reference
@@ -282,8 +282,8 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         Shrinkage is compensated unless the training rows are noisy themselves; noise of the size
         that was named is taken to be that of X.
         """
-        known = float(self.noise) if isinstance(self.noise, Real) else None
-        return self._best().denoise(X, compensate=self.noise != "hidden", noise=known)
+        noise = float(self.noise) if isinstance(self.noise, Real) else None
+        return self._best().denoise(X, compensate=self.noise != "hidden", noise=noise)
 
     def _encoder(self):
         return super()._encoder() or (self.model or KernelPCA())._encoder()
@@ -396,8 +396,8 @@ class Tried:
     def look(self, i: int, ranks: list[int]) -> None:
         """One fit of kernel i, and the errors at some numbers of components."""
         model = self.candidate.set_params(kernel=self.kernels[i], n_components=ranks[-1])
-        found = self.trial.errors(model, ranks)
-        self.errors |= {(i, r): e for r, e in zip(ranks, found, strict=True) if np.isfinite(e)}
+        errors = self.trial.errors(model, ranks)
+        self.errors |= {(i, r): e for r, e in zip(ranks, errors, strict=True) if np.isfinite(e)}
 
     def look_further(self, most: int) -> None:
         """Twice as many components while the most of them are the best."""

@@ -63,14 +63,15 @@ class ArrowSource(RowSource):
     def others(self, names=None):
         """Columns of any kind."""
         names = list(self.left_out if names is None else names)
-        found: dict[str, list] = {name: [np.empty(0)] for name in names}
         if not names or not self.repeatable:
             return {}
         with readable(self.name), closing(self.batches(BATCH_ROWS, names)) as batches:
-            for batch in batches:
-                for name in names:
-                    found[name].append(batch.column(name).to_numpy(zero_copy_only=False))
-        return {name: np.concatenate(parts[1:] or parts) for name, parts in found.items()}
+            rows = [
+                [batch.column(name).to_numpy(zero_copy_only=False) for name in names]
+                for batch in batches
+            ]
+        columns = zip(*rows, strict=True) if rows else [[np.empty(0)] for _ in names]
+        return {name: np.concatenate(parts) for name, parts in zip(names, columns, strict=True)}
 
 
 @contextmanager
@@ -87,7 +88,7 @@ def readable(name: str, kind: str | None = None) -> Iterator[None]:
 
 
 def library_of(X) -> str:
-    """The library of an object, told without importing any."""
+    """The library of an object, without importing any."""
     return type(X).__module__.split(".")[0].lstrip("_")
 
 
@@ -101,8 +102,8 @@ def is_arrow(X: Array) -> bool:
 
 def is_dataset(X) -> bool:
     """Whether X is a dataset of pyarrow, or a scan of one."""
-    known = sys.modules.get("pyarrow._dataset")
-    return known is not None and isinstance(X, known.Dataset | known.Scanner)
+    dataset = sys.modules.get("pyarrow._dataset")
+    return dataset is not None and isinstance(X, dataset.Dataset | dataset.Scanner)
 
 
 def is_query(X) -> bool:
@@ -201,9 +202,10 @@ def from_feather(path: Path, columns=None) -> ArrowSource:
 def from_parquet(path: Path, columns=None) -> ArrowSource:
     """A Parquet file, or all files of a folder in the order of their names."""
     parquet = needed("pyarrow.parquet", "files")
-    found = sorted(path.rglob("*.parquet"))
-    shown = [file for file in found if not HIDDEN.search(file.relative_to(path).as_posix())]
-    files = [path] if path.is_file() else shown
+    files = [path]
+    if path.is_dir():
+        inside = sorted(path.rglob("*.parquet"))
+        files = [file for file in inside if not HIDDEN.search(file.relative_to(path).as_posix())]
     if not files:
         raise ValueError(
             f"{path.name} is a folder without Parquet files (*.parquet). Name one that has some."

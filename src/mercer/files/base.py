@@ -1,6 +1,6 @@
 """The contract of a row source, and what all share: even blocks of checked rows.
 
-Missing values are an error; `DropMissing` leaves out their rows, `FillMissing` fills them.
+Missing values are an error; `DropMissing` leaves out their rows, `FillMissing` fills them in.
 """
 
 from abc import ABC, abstractmethod
@@ -34,25 +34,25 @@ class RowSource(ABC):
         What messages call it: a file name, or what was passed.
     n_columns : int
     n_rows : int or None
-        None where only reading to the end would tell.
+        None if only reading to the end would tell.
     dtype : dtype
-        float32 where all numbers are, else float64.
+        float32 if all numbers are, else float64.
     columns : list of str or None
-        Names of the columns, where they have any.
+        Names of the columns, if they have any.
     reasons : dict of str to str
         The other columns of a table, and why each of them is left out.
     notes : tuple of str
-        What a user should be told of how the rows were read.
+        Warnings about how the rows were read.
     sparse : bool
         Whether blocks are CSR matrices.
     repeatable : bool
         Whether the rows can be read again.
     threaded : bool
-        Whether a thread other than that which opened it may read.
+        Whether another thread than the one that opened it may read.
     array : array or None
-        The rows as one array or memmap, where they are one on disk or in memory.
+        The rows as one array or memmap, if they are one on disk or in memory.
     again : str
-        What to do to have rows again that can be read only once.
+        Advice for rows that can be read only once.
     """
 
     name: str
@@ -150,18 +150,22 @@ class RowSource(ABC):
         """Raise ValueError that names the first row that holds NaN or infinity, and its place."""
         if np.isfinite(rows.data if is_sparse(rows) else rows).all():
             return
-        full = sparse.coo_array(rows)
-        bad = ~np.isfinite(full.data)
-        row, column = int(full.row[bad][0]), int(full.col[bad][0])
-        many = f"{np.unique(full.row[bad]).size:,}"
-        label = repr(self.columns[column]) if self.columns else str(column)
-        place = f", {found}" if (found := self.place_of(start + row)) else ""
+        cells = sparse.coo_array(rows)
+        bad = ~np.isfinite(cells.data)
+        row, column = int(cells.row[bad][0]), int(cells.col[bad][0])
+        count = f"{np.unique(cells.row[bad]).size:,} of {rows.shape[0]:,} rows"
+        since = f" from row {start:,} on" if start else ""
+        place = f", {line}" if (line := self.place_of(start + row)) else ""
         raise InvalidRowsError(
             f"{self.name}: row {start + row:,} (counted from 0) holds NaN or infinity in column "
-            f"{label}{place}; {many} of the rows {start:,} to {start + rows.shape[0] - 1:,} are "
-            "so. Fill or leave out those rows first.",
+            f"{self.label_of(column)}{place}; {count}{since} have missing values. Fill or leave "
+            "out those rows first.",
             parameter="missing",
         )
+
+    def label_of(self, column: int) -> str:
+        """The name of a column for messages, or its number."""
+        return repr(self.columns[column]) if self.columns else str(column)
 
     def _take_columns(self, kinds: dict[str, str | None], wanted) -> None:
         """Take the columns of a table that are wanted, and note why the others are left out.
@@ -176,9 +180,9 @@ class RowSource(ABC):
         if wanted is None:
             columns = [column for column, why in kinds.items() if why is None]
             if not columns:
-                found = listed(f"{column} ({why})" for column, why in kinds.items())
+                reasons = listed(f"{column} ({why})" for column, why in kinds.items())
                 raise ValueError(
-                    f"{self.name} has no column of numbers; its columns are {found}. Convert "
+                    f"{self.name} has no column of numbers; its columns are {reasons}. Convert "
                     "those that are meant as numbers."
                 )
         else:
@@ -206,8 +210,8 @@ class RowSource(ABC):
 def listed(items) -> str:
     """Items for a message, the first few of many."""
     items = list(items)
-    more = f" and {len(items) - LISTED:,} more" if len(items) > LISTED else ""
-    return ", ".join(items[:LISTED]) + more
+    rest = f" and {len(items) - LISTED:,} more" if len(items) > LISTED else ""
+    return ", ".join(items[:LISTED]) + rest
 
 
 def as_rows(chunk, name: str, start: int = 0):
@@ -250,22 +254,20 @@ def read_blocks(source: RowSource, rows: int) -> Generator:
                 yield block
 
 
-class TreatedSource(RowSource):
-    """The rows of another source, with something done about what is missing."""
+class DerivedSource(RowSource):
+    """The rows of another source, changed as they are read; all else is as there."""
 
     def __init__(self, source: RowSource):
-        if source.sparse:
-            raise ValueError("Missing values are not filled in sparse rows. Fill them before.")
         for name in RowSource.__annotations__:
             setattr(self, name, getattr(source, name))
         self.source, self.array = source, None
 
     def others(self, names: Any = None) -> Any:
-        """Columns of any kind, of the rows that are left."""
+        """Columns of any kind."""
         return self.source.others(names)
 
 
-class DropMissing(TreatedSource):
+class DropMissing(DerivedSource):
     """Only the rows without a missing value.
 
     Parameters
@@ -279,6 +281,7 @@ class DropMissing(TreatedSource):
     """
 
     def __init__(self, source: RowSource):
+        check_dense(source)
         super().__init__(source)
         self.n_rows, self.dropped = None, 0  # known after a reading
 
@@ -291,16 +294,22 @@ class DropMissing(TreatedSource):
             yield piece[complete]
 
     def others(self, names: Any = None) -> Any:
-        """Columns of any kind, of the rows that are left."""
-        found = super().others(names)
-        if not found:
-            return found
+        """Columns of any kind, of the rows without a missing value."""
+        columns = super().others(names)
+        if not columns:
+            return columns
         pieces = self.source.pieces(READ_ROWS)
-        kept = np.concatenate([~np.isnan(piece).any(axis=1) for piece in pieces])
-        return {name: column[kept] for name, column in found.items()}
+        complete = np.concatenate([~np.isnan(piece).any(axis=1) for piece in pieces])
+        return {name: column[complete] for name, column in columns.items()}
 
 
-class FillMissing(TreatedSource):
+def check_dense(source: RowSource) -> None:
+    """Raise ValueError for sparse rows, whose missing values cannot be told from zeros."""
+    if source.sparse:
+        raise ValueError("Missing values are not filled in sparse rows. Fill them before.")
+
+
+class FillMissing(DerivedSource):
     """Missing values replaced, column by column.
 
     Parameters
@@ -316,6 +325,7 @@ class FillMissing(TreatedSource):
     """
 
     def __init__(self, source: RowSource, means: Any = None):
+        check_dense(source)
         super().__init__(source)
         self.filled = 0
         if means is None:
@@ -324,8 +334,7 @@ class FillMissing(TreatedSource):
                 total += np.nansum(piece, axis=0, dtype=float)
                 count += (~np.isnan(piece)).sum(axis=0)
             if not count.all():
-                empty = int(np.argmin(count))
-                label = repr(source.columns[empty]) if source.columns else str(empty)
+                label = source.label_of(int(np.argmin(count)))
                 raise ValueError(f"{source.name}: column {label} has no values. Leave it out.")
             means = total / count
         self.means = np.asarray(means, dtype=float)

@@ -1,26 +1,122 @@
-"""CSV files, read block by block: by pyarrow where it is installed, else by the csv module."""
+"""CSV files, read block by block: by pyarrow where it is installed, else by the csv module.
+
+The first rows tell the delimiter, the header, and which columns are numbers. A column that is not
+read as numbers has a reason, and a decision that may be wrong has a note for the user.
+"""
 
 import csv
+import gzip
 import re
-from collections.abc import Iterator
-from contextlib import suppress
-from itertools import islice
+import shutil
+import weakref
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import chain, islice, pairwise
 from pathlib import Path
+from tempfile import mkdtemp
+from typing import IO
 
 import numpy as np
 
 from .._packages import has, needed
 from .arrow import stacked
-from .base import RowSource
-from .layout import MARKS, Lines, TextFormat, open_lines, read_layout
+from .base import COUNTER, RowSource
 
+#: Endings of compressed files, and what opens them.
+COMPRESSED = {".gz": gzip.open}
+# Longest line in characters, as of ten million columns: a small compressed file can hold a line of
+# any length.
+MOST_LINE = 2**27
+# Rows from which the delimiter, the header and the columns of numbers are guessed; fewer if rows
+# are so wide that a hundred of them would take minutes.
+HEAD_ROWS, HEAD_CELLS, LEAST_HEAD = 100, 300_000, 3
+# The space is the last choice: other delimiters may be followed by one.
+DELIMITERS = ",;\t| "
+COMMENT = "#"
+# Rows that count up by one before a column is taken for row numbers, and not for chance.
+COUNTED_ROWS = 5
+# Names that count up by one before a line of numbers is taken for names.
+COUNTED_NAMES = 3
+# Cells that are missing values, in lower case; marks only if the user says what to do about them.
+MISSING = {"", "na", "nan", "null", "none", "n/a", "#n/a"}
+MARKS = {"?", "-", "--", ".", "..", "*"}
+MARK_ADVICE = "If that is a missing value, give missing='drop' or missing='mean'."
+TRUTH = {"true": 1.0, "false": 0.0}
+# Share of cells that are numbers in a column of numbers with a few faults; below it is text.
+MOSTLY = 0.5
+# A number with a comma in it, and one whose commas may separate thousands.
+COMMA, GROUPED = re.compile(r"[-+]?\d*,\d+(e[-+]?\d+)?", re.I), re.compile(r"[-+]?\d{1,3}(,\d{3})+")
+DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ]\d{1,2}:\d{2}.*)?")
 # Bytes of text that pyarrow parses at a time, for each row wanted, at least and at most.
 CELL_BYTES, LEAST_BYTES, MOST_BYTES = 12, 2**16, 2**28
-# Rows of a block below which pyarrow, which is slow to begin each column of each block, loses
-# to the csv module.
+# Below this many rows per block the csv module is faster than pyarrow, which is slow to begin each
+# column of each block.
 LEAST_ROWS = 200
 # Whole numbers that are written as such; and codes, which would lose their digits as numbers.
 WHOLE, CODE = re.compile(r"0|-?[1-9]\d{0,14}"), re.compile(r"[-+]?(0\d.*|\d{16,})")
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """How the text of a table is written, where that cannot be detected.
+
+    Attributes
+    ----------
+    encoding : str
+        As Python names it, such as ``"utf-8"``, ``"latin-1"`` or ``"utf-16"``.
+    decimal : str or None
+        The decimal point, ``"."`` or ``","``; None to detect it if the delimiter is no comma.
+    thousands : str
+        Thousands separator, such as ``"."`` in ``1.234,5``; empty for none.
+    comment : str or None
+        Lines starting with this are ignored; None for ``"#"`` if few lines start with it.
+    header : bool or None
+        Whether the first line names the columns; None to detect it.
+    marks : bool
+        Whether cells such as ``?`` and ``-`` are missing values, and not text.
+    """
+
+    encoding: str = "utf-8"
+    decimal: str | None = None
+    thousands: str = ""
+    comment: str | None = None
+    header: bool | None = None
+    marks: bool = False
+
+    @property
+    def is_utf8(self) -> bool:
+        """Whether the encoding is UTF-8, however it is spelled."""
+        return self.encoding.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig")
+
+    @property
+    def missing(self) -> set[str]:
+        """Cells that are missing values, in lower case."""
+        return MISSING | MARKS if self.marks else MISSING
+
+    def is_missing(self, cell: str) -> bool:
+        """Whether a cell is a missing value."""
+        return cell.strip().lower() in self.missing
+
+    def number(self, cell: str) -> float | None:
+        """A cell as a number: NaN if it is missing, None if it is something else."""
+        if self.is_missing(cell):
+            return float("nan")
+        if self.thousands:
+            cell = re.sub(rf"(?<=\d){re.escape(self.thousands)}(?=\d{{3}}(?!\d))", "", cell)
+        point = self.decimal or "."
+        if "_" in cell or (point != "." and "." in cell):
+            return None  # Python alone reads 1_000
+        try:
+            return float(cell.replace(point, "."))
+        except ValueError:
+            return None
+
+    def truth(self, cell: str) -> float | None:
+        """A cell of true or false as 1 or 0, in the same way."""
+        return float("nan") if self.is_missing(cell) else TRUTH.get(cell.strip().lower())
 
 
 class CSVSource(RowSource):
@@ -30,39 +126,86 @@ class CSVSource(RowSource):
     ----------
     path : Path
     columns : list of str or int or None
-        Names, or numbers from 0 where there is no header; None for all columns that are made
-        of numbers in the first hundred rows.
+        Names, or numbers from 0 if there is no header; None for all columns that are made of
+        numbers in the first hundred rows.
     format : TextFormat
-        What cannot be seen from the text.
+        What cannot be detected.
     name : str or None
         What messages call it; None for the name of the file.
     """
 
     def __init__(self, path: Path, columns=None, format: TextFormat | None = None, name=None):
         self.path, self.name = path, name or path.name
-        self.layout = read_layout(path, format or TextFormat())
-        self.format, known = self.layout.format, self.layout.columns
-        self._take_columns({name: column.why for name, column in known.items()}, columns)
+        self.format, self.comment, self.delimiter, notes = detect(path, format or TextFormat())
+        head = self._read_head(notes)
+        self._take_columns({name: column.why for name, column in head.items()}, columns)
         self.picked: list[str] = self.columns or []
-        self.places = {name: place for place, name in enumerate(known)}
-        self.truths = {name for name in self.picked if known[name].is_truth}
-        self.columns = self.picked if self.layout.header else None
-        told = [known[name].if_used for name in self.picked]
-        told += [known[name].if_left for name in self.left_out] if columns is None else []
-        told = [*self.layout.notes, *told]
-        self.notes = tuple(f"{self.name}: {note}" for note in told if note)
+        self.places = {name: place for place, name in enumerate(head)}
+        self.truths = {name for name in self.picked if head[name].is_truth}
+        self.columns = self.picked if self.has_names else None
+        notes += [head[name].if_used for name in self.picked]
+        notes += [head[name].if_left for name in self.left_out] if columns is None else []
+        self.notes = tuple(f"{self.name}: {note}" for note in notes if note)
+
+    def _read_head(self, notes: list[str | None]) -> dict[str, "Column"]:
+        """What the first rows tell of every column, in the order of the file; may add notes.
+
+        Sets whether columns have names, and how many lines before the first row to skip, comments
+        not counted.
+        """
+        rows: list[list[str]] = []
+        numbers: list[int] = []  # of the lines that the rows end on
+        skipped = 0
+        with open_lines(self.path, self.format, self.comment) as lines:
+            reader = csv.reader(lines, delimiter=self.delimiter)
+            for row in filter(None, reader):
+                skipped = skipped or reader.line_num
+                rows.append(row)
+                numbers.append(lines.number)
+                if len(rows) > max(LEAST_HEAD, min(HEAD_ROWS, HEAD_CELLS // len(rows[0]))):
+                    break
+        if not rows:
+            raise ValueError(f"{self.name} is empty. Write a table with rows to it.")
+        width, is_header = len(rows[0]), False
+        titles = names_in_comment(lines.above, rows[0], self.delimiter, self.format)
+        self.has_names = titles is not None
+        if titles is None:
+            self.has_names = is_header = has_header(rows, self.format, notes)
+            titles = rows[0] if is_header else [str(i) for i in range(width)]
+        # A column without a name is called as pandas would call it.
+        names = [title.strip() or f"Unnamed: {i}" for i, title in enumerate(titles)]
+        if lines.between:
+            notes.append(f"Lines that start with {self.comment!r} are left out as comments.")
+        if len(set(names)) < len(names):
+            twice = Counter(names).most_common(1)[0][0]
+            raise ValueError(
+                f"{self.name}: two columns have the same name, {twice!r:.60}. Rename one of them."
+            )
+        self.skipped, rows, numbers = skipped * is_header, rows[is_header:], numbers[is_header:]
+        if not rows:
+            raise ValueError(f"{self.name} has a header and no rows. Add at least one.")
+        for row, line in zip(rows, numbers, strict=True):
+            if len(row) != width:
+                raise ValueError(
+                    f"{self.name}: the first line has {width} cells and a later one {len(row)}, "
+                    f"line {line}: {row!r:.200}. Give all lines the same number, or quote cells "
+                    "that hold the delimiter."
+                )
+        unnamed = [None if title.strip() else i for i, title in enumerate(titles, 1)]
+        cells = zip(names, unnamed, zip(*rows, strict=True), strict=True)
+        return {name: Column.of(name, i, column, numbers, self.format) for name, i, column in cells}
 
     def chunks(self, rows):
-        """Blocks of lines. pyarrow knows no comments, and no thousands apart."""
-        plain = self.layout.comment is None and not self.format.thousands
+        """Blocks of lines. pyarrow knows no comments and no thousands separators."""
+        plain = self.comment is None and not self.format.thousands
         fast = rows >= LEAST_ROWS and plain and has("pyarrow")
         return self._by_pyarrow(rows) if fast else self._by_csv(rows)
 
     def others(self, names=None):
-        """The columns that are left out: as numbers where all cells are, else as text."""
+        """The columns that are left out: as numbers if all cells are, else as text."""
         wanted = self.left_out if names is None else names
         cells: dict[str, list[str]] = {column: [] for column in wanted}
-        with open_lines(self.path, self.format, self.layout.comment) as lines:
+        with open_lines(self.path, self.format, self.comment) as lines:
             for row in self._rows(lines):
                 for column in wanted:
                     cells[column].append(row[self.places[column]])
@@ -70,15 +213,15 @@ class CSVSource(RowSource):
 
     def place_of(self, row):
         """The line that a row is on."""
-        with open_lines(self.path, self.format, self.layout.comment) as lines:
+        with open_lines(self.path, self.format, self.comment) as lines:
             next(islice(self._rows(lines), row, None), None)
             return f"line {lines.number}"
 
-    def _rows(self, lines: Lines) -> Iterator[list[str]]:
-        """The cells of every row, which all have the same number of them."""
-        width, named = len(self.places), int(bool(self.layout.skipped))
-        rows = (row for row in csv.reader(lines, delimiter=self.layout.delimiter) if row)
-        for row in islice(rows, named, None):
+    def _rows(self, lines: "Lines") -> Iterator[list[str]]:
+        """The cells of every row; all rows have the same number of them."""
+        width, header_rows = len(self.places), int(bool(self.skipped))
+        rows = filter(None, csv.reader(lines, delimiter=self.delimiter))
+        for row in islice(rows, header_rows, None):
             if len(row) != width:
                 raise ValueError(
                     f"{self.name} cannot be read as numbers: line {lines.number} has {len(row)} "
@@ -91,7 +234,7 @@ class CSVSource(RowSource):
         names = list(self.places)
         read = arrow.ReadOptions(
             column_names=names,
-            skip_rows=self.layout.skipped,
+            skip_rows=self.skipped,
             block_size=min(max(LEAST_BYTES, CELL_BYTES * rows * len(names)), MOST_BYTES),
             # pyarrow decodes anything that is not called so, which takes twice the time.
             encoding="utf8" if self.format.is_utf8 else self.format.encoding,
@@ -104,7 +247,7 @@ class CSVSource(RowSource):
             false_values=spellings({"false"}),
             decimal_point=self.format.decimal,
         )
-        parse = arrow.ParseOptions(delimiter=self.layout.delimiter, newlines_in_values=True)
+        parse = arrow.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
         try:
             with arrow.open_csv(self.path, read, parse, convert) as reader:
                 for batch in reader:
@@ -117,14 +260,14 @@ class CSVSource(RowSource):
     def _by_csv(self, rows) -> Iterator[np.ndarray]:
         places = [self.places[column] for column in self.picked]
         count = 0
-        with open_lines(self.path, self.format, self.layout.comment) as lines:
-            found = ([row[place] for place in places] for row in self._rows(lines))
-            while block := list(islice(found, rows)):
+        with open_lines(self.path, self.format, self.comment) as lines:
+            picked_cells = ([row[place] for place in places] for row in self._rows(lines))
+            while block := list(islice(picked_cells, rows)):
                 yield self._numbers(block, count)
                 count += len(block)
 
     def _numbers(self, block: list[list[str]], start: int) -> np.ndarray:
-        """Cells as numbers: at once where Python reads them as we do, else one by one."""
+        """Cells as numbers: at once if Python reads them as we do, else one by one."""
         if self.format.decimal == "." and not self.truths:
             with suppress(ValueError):
                 if not any("_" in "".join(row) for row in block):
@@ -137,8 +280,7 @@ class CSVSource(RowSource):
                 number = read[j](cell)
                 if number is None:
                     hint = "Correct the line, or leave the column out."
-                    if cell.strip() in MARKS:
-                        hint = "If that is a missing value, give missing='drop' or missing='mean'."
+                    hint = MARK_ADVICE if cell.strip() in MARKS else hint
                     raise ValueError(
                         f"{self.name} cannot be read as numbers: {self.place_of(start + i)} has "
                         f"{cell!r} in column {self.picked[j]!r}. {hint}"
@@ -147,7 +289,7 @@ class CSVSource(RowSource):
         return numbers
 
     def _as_array(self, cells: list[str]) -> np.ndarray:
-        """A column as numbers where it can be, whole ones as such, else as text."""
+        """A column as integers or numbers if it can be, else as text."""
         if all(map(WHOLE.fullmatch, cells)):
             return np.array([int(cell) for cell in cells])
         numbers = list(map(self.format.number, cells))
@@ -155,6 +297,253 @@ class CSVSource(RowSource):
         return np.array(cells if coded else numbers)
 
 
+class SheetSource(CSVSource):
+    """A sheet of an Excel file, read as the text table that it would be saved as.
+
+    So the same table has the same columns in either form.
+
+    Parameters
+    ----------
+    path : Path
+    columns : list of str or None
+        None for all columns of numbers.
+    name : str or None
+        Of the sheet; None for the first one.
+    format : TextFormat or None
+        Of cells that are text.
+    """
+
+    def __init__(self, path: Path, columns=None, name=None, format: TextFormat | None = None):
+        pandas = needed("pandas", "excel", path.name)
+        if path.suffix.lower() == ".xlsx":
+            needed("openpyxl", "excel", path.name)
+        try:
+            sheet = 0 if name is None else name
+            frame = pandas.read_excel(path, sheet_name=sheet, header=None, dtype=object)
+        except (ValueError, OSError, KeyError) as error:
+            raise ValueError(f"{path.name} cannot be read as an Excel file: {error}") from error
+        folder = mkdtemp(prefix="mercer-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        text = Path(folder, f"{path.name}.tsv")
+        frame.to_csv(text, sep="\t", index=False, header=False, encoding="utf-8")
+        # Cells that hold numbers have points.
+        plain = replace(format or TextFormat(), encoding="utf-8", decimal=".")
+        super().__init__(text, columns, plain, path.name)
+        self.n_rows = len(frame) - self.has_names
+
+
 def spellings(words: set[str]) -> list[str]:
-    """Words in small letters, in capitals, or with a capital first."""
+    """Words in lower case, in capitals, or with a capital first."""
     return sorted({form for word in words for form in (word, word.upper(), word.capitalize())})
+
+
+@dataclass(frozen=True)
+class Column:
+    """What the first rows of a text table tell of a column.
+
+    Attributes
+    ----------
+    why : str or None
+        Why it is not read as numbers.
+    is_truth : bool
+        Whether its numbers are written as true and false.
+    if_used, if_left : str or None
+        What a user should know if it is used, or left out without being asked.
+    """
+
+    why: str | None
+    is_truth: bool = False
+    if_used: str | None = None
+    if_left: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        unnamed: int | None,
+        cells: Sequence[str],
+        lines: list[int],
+        format: TextFormat,
+    ) -> "Column":
+        """A column by its first cells, on these lines; `unnamed` is its place from 1 if no name."""
+        numbers = [format.number(cell) for cell in cells]
+        present = [cell for cell in cells if not format.is_missing(cell)]
+        is_truth = bool(present) and {cell.strip().lower() for cell in present} <= set(TRUTH)
+        counts = numbers[0] in (0, 1) and steps_by_one(numbers)
+        if_used = None
+        if unnamed is not None and counts:
+            note = f"Column {name!r} is left out: it has no name and counts the rows."
+            return cls(COUNTER, if_left=note)
+        if unnamed is not None:
+            if_used = (
+                f"Column {unnamed} has no name and is called {name!r}. If it numbers the rows, "
+                "leave it out."
+            )
+        elif counts and len(cells) >= COUNTED_ROWS:
+            if_used = f"Column {name!r} counts the rows. If it is no measurement, leave it out."
+        faults = [i for i, number in enumerate(numbers) if number is None]
+        if not present or not faults or is_truth:
+            return cls(None if present else "empty", is_truth, if_used)
+        if all(DATE.fullmatch(cell.strip()) for cell in present):
+            return cls("dates", False, if_used)
+        bad = cells[faults[0]].strip()
+        with_comma = "," in bad and TextFormat().number(bad.replace(",", "")) is not None
+        # A quantity written otherwise, such as 1,000, is one fault in every cell.
+        if not with_comma and len(faults) > MOSTLY * len(present):
+            return cls("text", False, if_used)
+        advice = MARK_ADVICE if bad in MARKS else "Correct that line to use the column."
+        if with_comma:
+            advice = "Give decimal=',' if the comma is the decimal point, else thousands=','."
+        why = f"{bad!r} in line {lines[faults[0]]}"
+        return cls(why, False, if_used, f"Column {name!r} is left out: {why}. {advice}")
+
+
+class Lines:
+    """The lines of a text file that are no comments.
+
+    Attributes
+    ----------
+    number : int
+        Of the last line read.
+    above : str
+        The last comment before the first of the others, if any.
+    between : bool
+        Whether a comment came after that.
+    """
+
+    def __init__(self, file: IO[str], comment: str | None):
+        self.file, self.comment = file, comment
+        self.number, self.above, self.between = 0, "", False
+
+    def __iter__(self) -> Iterator[str]:
+        begun = False
+        while line := self.file.readline(MOST_LINE):
+            self.number += 1
+            if len(line) == MOST_LINE:
+                raise OSError(f"line {self.number} has more than {MOST_LINE:,} characters")
+            if self.comment is None or not line.startswith(self.comment):
+                begun = begun or bool(line.strip())
+                yield line
+            elif begun:
+                self.between = True
+            else:
+                self.above = line
+
+
+@contextmanager
+def open_lines(path: Path, format: TextFormat, comment: str | None) -> Iterator[Lines]:
+    """The lines of a text file, decompressed; an error says what to do about its encoding."""
+    # "utf-8-sig" passes over the mark that some programs write first.
+    encoding = "utf-8-sig" if format.is_utf8 else format.encoding
+    try:
+        opened = COMPRESSED.get(path.suffix.lower(), open)
+        with opened(path, "rt", encoding=encoding, newline="") as file:
+            yield Lines(file, comment)
+    except LookupError as error:
+        raise ValueError(
+            f"{path.name}: there is no encoding {format.encoding!r}. Give one that Python knows."
+        ) from error
+    except (UnicodeError, EOFError, OSError, zlib.error, csv.Error) as error:
+        with path.open("rb") as raw:
+            marked = raw.read(2) in (b"\xff\xfe", b"\xfe\xff")
+        hint = "encoding='utf-16'" if marked else "encoding='latin-1' or encoding='cp1252'"
+        raise ValueError(
+            f"{path.name} cannot be read as text in {format.encoding}: {error}. If it is text, "
+            f"give {hint}."
+        ) from error
+
+
+def bare_suffix(path: Path) -> str:
+    """The suffix without that of a compression: ``.csv`` of ``rows.csv.gz``."""
+    suffix = path.suffix.lower()
+    return path.with_suffix("").suffix.lower() if suffix in COMPRESSED else suffix
+
+
+def detect(path: Path, format: TextFormat):
+    """The format with its decimal point, what comments start with, the delimiter, and notes.
+
+    Unless asked otherwise, only # starts comments, and only if few of the first lines start with
+    it. The decimal point is a comma if cells between other delimiters have commas and none has a
+    point; commas that may all separate thousands prove nothing. The delimiter is the one that the
+    first line has most of.
+    """
+    with open_lines(path, format, None) as lines:
+        filled = (line for line in lines if line.strip())
+        head = list(islice(filled, HEAD_ROWS + 1))
+        remarks = sum(line.startswith(COMMENT) for line in head)
+        comment = format.comment or (COMMENT if 0 < remarks <= len(head) / 2 else None)
+        others = (line for line in chain(head, filled) if not line.startswith(comment or "\0"))
+        rows = list(islice(others, HEAD_ROWS + 1))
+    first, by_tabs = rows[0] if rows else "", bare_suffix(path) == ".tsv"
+    notes: list[str | None] = []
+    decimal = format.decimal or ("," if format.thousands == "." else ".")
+    mark = "\t" if by_tabs else max(";\t|", key=first.count)
+    if format.decimal is None and not format.thousands and mark in first:
+        cells = [cell.strip(' "') for line in rows for cell in line.strip().split(mark)]
+        commas = [cell for cell in cells if COMMA.fullmatch(cell)]
+        point = any("." in cell and format.number(cell) is not None for cell in cells)
+        if not point and not all(GROUPED.fullmatch(cell) for cell in commas):
+            decimal, example = ",", f"Numbers such as {commas[0]} have a decimal comma."
+            notes.append(f"{example} If it is none, give decimal='.'.")
+    choices = DELIMITERS.replace(decimal, "")
+    count = {mark: first.count(mark) if mark != " " else 0.5 * (" " in first) for mark in choices}
+    delimiter = "\t" if by_tabs else max(choices, key=count.__getitem__)
+    return replace(format, decimal=decimal), comment, delimiter, notes
+
+
+def names_in_comment(above: str, first: list[str], delimiter: str, format: TextFormat):
+    """Names in the last comment before the first row, as NumPy writes them; else None."""
+    if not above or None in map(format.number, first):
+        return None
+    names = [name.strip() for name in above.lstrip(COMMENT).strip().split(delimiter)]
+    good = len(names) == len(first) > 1 and not any(format.number(n) is not None for n in names)
+    return names if good else None
+
+
+def has_header(rows: list[list[str]], format: TextFormat, notes: list[str | None]) -> bool:
+    """Whether the first line names the columns; adds a note if that may be wrong."""
+    if format.header is not None:
+        return format.header
+    first = rows[0]
+    shown = ", ".join(first[:4]) + (", ..." if len(first) > 4 else "")
+    below = [[format.number(cell) for cell in row] for row in rows[1:]]
+    if None not in map(format.number, first):
+        counted = counts_up(first, below, format)
+        if counted:
+            notes.append(
+                f"The first line ({shown}) is taken for names that are numbers. If it is a row, "
+                "give header=False."
+            )
+        return counted
+    numeric = []  # cells of the first line with only numbers below them
+    for i, cell in enumerate(first):
+        present = [row[i] for row in below if i < len(row) and row[i] == row[i]]
+        if present and None not in present:
+            numeric.append(cell)
+    if numeric and all(cell.strip() and format.number(cell) is not None for cell in numeric):
+        notes.append(
+            f"The first line ({shown}) is taken for a row, since it has numbers where the other "
+            "rows have them. If it names the columns, give header=True."
+        )
+        return False
+    return True
+
+
+def counts_up(first: list[str], below: list, format: TextFormat) -> bool:
+    """Whether a line of numbers is 0, 1, 2, ... or such as 1990, 1991, ..., and the next is not.
+
+    A pandas index before it is passed over. Numbers from another start than 0 are names only if
+    the rows hold fractions.
+    """
+    names = [format.number(cell) for cell in (first if first[0].strip() else first[1:])]
+    if len(names) < COUNTED_NAMES or not steps_by_one(names):
+        return False
+    if below and steps_by_one(below[0]):
+        return False
+    return names[0] == 0 or any(n % 1 for row in below for n in row if n is not None and n == n)
+
+
+def steps_by_one(numbers: Sequence[float | None]) -> bool:
+    """Whether these are whole numbers, each one more than the last."""
+    values = [np.nan if number is None else number for number in numbers]
+    return bool(values) and values[0] % 1 == 0 and all(b - a == 1 for a, b in pairwise(values))

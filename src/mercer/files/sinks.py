@@ -30,7 +30,7 @@ class Sink(ABC):
     columns : list of str
     dtype : dtype
     kept : dict of str to array of shape (n,)
-        Columns of any kind that stand before the rows, such as their names.
+        Columns of any kind before those of the rows, such as their names.
     """
 
     def __init__(self, file: BinaryIO, columns: list[str], dtype: np.dtype, kept: dict):
@@ -39,25 +39,24 @@ class Sink(ABC):
 
     def write(self, rows: Array) -> None:
         """Append a block, (k, number of columns)."""
-        these = slice(self.n_rows, self.n_rows + rows.shape[0])
-        kept = [column[these] for column in self.kept.values()]
-        self._write(np.ascontiguousarray(rows, dtype=self.dtype), kept)
-        self.n_rows += rows.shape[0]
+        start, self.n_rows = self.n_rows, self.n_rows + rows.shape[0]
+        block = np.ascontiguousarray(rows, dtype=self.dtype)
+        self._write(block, [column[start : self.n_rows] for column in self.kept.values()])
 
     @abstractmethod
     def _write(self, rows, kept: list) -> None:
-        """Write rows of the right type, and what is kept of them."""
+        """Write a block of rows, and its columns of any kind."""
 
     def finish(self) -> None:
-        """Write what comes after the rows, and let go of the file."""
+        """Write what comes after the rows, and leave the file open."""
         return
 
 
 class NpySink(Sink):
     """A ``.npy`` file. Its header, which holds the number of rows, is written again at the end."""
 
-    def __init__(self, *given):
-        super().__init__(*given)
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
         self._header()
 
     def _write(self, rows, kept):
@@ -80,23 +79,18 @@ class NpySink(Sink):
 class ParquetSink(Sink):
     """A Parquet file with one column a component."""
 
-    def __init__(self, *given):
-        super().__init__(*given)
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
         self._arrow, parquet = needed("pyarrow", "files"), needed("pyarrow.parquet", "files")
-        kind = self._arrow.from_numpy_dtype(self.dtype)
-        self._kept_types = [self._arrow.array(column).type for column in self.kept.values()]
-        fields = [
-            *zip(self.kept, self._kept_types, strict=True),
-            *((c, kind) for c in self.columns),
-        ]
-        self._schema = self._arrow.schema(fields)
+        types = {name: self._arrow.array(column).type for name, column in self.kept.items()}
+        types |= dict.fromkeys(self.columns, self._arrow.from_numpy_dtype(self.dtype))
+        self._schema = self._arrow.schema(types.items())
         self._writer = parquet.ParquetWriter(self.file, self._schema)
 
     def _write(self, rows, kept):
-        others = [self._arrow.array(c, t) for c, t in zip(kept, self._kept_types, strict=True)]
-        columns = [self._arrow.array(np.ascontiguousarray(column)) for column in rows.T]
-        batch = self._arrow.RecordBatch.from_arrays([*others, *columns], schema=self._schema)
-        self._writer.write_batch(batch)
+        columns = zip([*kept, *map(np.ascontiguousarray, rows.T)], self._schema.types, strict=True)
+        arrays = [self._arrow.array(column, kind) for column, kind in columns]
+        self._writer.write_batch(self._arrow.record_batch(arrays, schema=self._schema))
 
     def finish(self):
         """Write the index of the file."""
@@ -104,25 +98,24 @@ class ParquetSink(Sink):
 
 
 class CSVSink(Sink):
-    """A CSV file with a header; numbers are written so that they read back as they are."""
+    """A CSV file with a header; numbers have all their digits."""
 
-    def __init__(self, *given):
-        super().__init__(*given)
-        self._cells([[*self.kept, *self.columns]])
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self._text = io.TextIOWrapper(self.file, encoding="utf-8", newline="", write_through=True)
+        self._rows = csv.writer(self._text, lineterminator="\n")
+        self._rows.writerow([*self.kept, *self.columns])
 
     def _write(self, rows, kept):
-        digits = 9 if self.dtype == np.float32 else 17
-        if not kept:
+        if kept:
+            self._rows.writerows(zip(*kept, *rows.T, strict=True))
+        else:  # twice as fast
+            digits = 9 if self.dtype == np.float32 else 17
             np.savetxt(self.file, rows, fmt=f"%.{digits}g", delimiter=",")
-            return
-        numbers = ([f"{number:.{digits}g}" for number in row] for row in rows)
-        self._cells([*cells, *row] for *cells, row in zip(*kept, numbers, strict=True))
 
-    def _cells(self, rows):
-        """Write rows of cells, in quotes where a comma or a line break asks for them."""
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(rows)
-        self.file.write(text.getvalue().encode())
+    def finish(self):
+        """Write what is buffered, and leave the file open."""
+        self._text.detach()
 
 
 SINKS: dict[str, type[Sink]] = {
@@ -166,25 +159,25 @@ def open_sink(
             "the file such a name."
         )
     names = [str(i) for i in range(n_columns)] if columns is None else list(map(str, columns))
-    kept = dict(kept or {})
-    if kept and kind is NpySink:
+    others = dict(kept or {})
+    if others and kind is NpySink:
         raise ValueError(
             f"{path.name} holds numbers of one kind only. Give a .csv or .parquet file for "
-            f"{', '.join(kept)}."
+            f"{', '.join(others)}."
         )
-    clash = sorted(set(kept) & set(names))
+    clash = sorted(set(others) & set(names))
     if clash:
         raise ValueError(
             f"{path.name} would have two columns called {clash[0]!r}. Rename the one that is kept."
         )
-    return _opened(path, kind, names, np.dtype(dtype), kept)
+    return _opened(path, kind, names, np.dtype(dtype), others)
 
 
 @contextmanager
-def _opened(path: Path, kind: type[Sink], *given) -> Iterator[Sink]:
+def _opened(path: Path, kind: type[Sink], *arguments) -> Iterator[Sink]:
     """The sink, whose file takes the place of `path` when nothing fails."""
     with whole_file(path, parameter="out") as file:
-        sink = kind(file, *given)
+        sink = kind(file, *arguments)
         try:
             yield sink
             sink.finish()

@@ -167,23 +167,28 @@ class Certificate:
         return replace(self, **arrays, n_proven=max(self.n_proven - 1, 0))
 
     def _leading(self) -> list[tuple[str, str]]:
-        """How many components are proven to be the leading ones, and the error of their scores."""
+        """Whether larger components may have been missed, and the error of scores."""
         r, proven, error = self.eigenvalue_lower.size, self.n_proven, np.asarray(self.score_error)
-        separate = np.isfinite(error)
+        bounded = np.isfinite(error)
         if not r:
             return []
-        text = "no larger component was missed"
-        if proven < r:
-            which = f"the first {proven} of {r}" if proven else "none"
-            text = f"{which}; others may have been missed: lower tol or raise n_components"
-        lines = [("proven", text)]
-        if separate.any():
-            which = "" if separate.all() else f", for {int(separate.sum())} of {r}"
-            share = f"{float(np.max(error[separate])):.1e} of their size"
-            lines.append(("error of scores", f"at most {share}{which}"))
-        for first, last in mixed(separate[:proven]):
-            which = f"components {first} to {last}" if last > first else f"component {first}"
-            lines.append(("cannot be told apart", which))
+        text = "no larger component was missed (proven)"
+        if not proven:
+            text = "larger components may have been missed; lower tol or raise n_components"
+        elif proven < r:
+            text = f"the first {proven} of {r} are the largest (proven); for more lower tol or "
+            text += "raise n_components"
+        lines = [("leading components", text)]
+        if bounded.any():
+            count = "" if bounded.all() else f" for {int(bounded.sum())} components"
+            text = f"relative error at most {float(np.max(error[bounded])):.1e}{count}"
+            lines.append(("scores", text))
+        for first, last in mixed(bounded[:proven]):
+            text = f"component {first} cannot be told apart from others"
+            if last > first:
+                numbers = f"{first} {'and' if last == first + 1 else 'to'} {last}"
+                text = f"components {numbers} cannot be told apart"
+            lines.append(("close eigenvalues", text))
         return lines
 
     def __repr__(self) -> str:

@@ -11,16 +11,15 @@ style or place besides color, so that all pictures read in grey.
 | `contours` | components as functions over data of two columns |
 | `convergence` | error by pass, several methods |
 | `landmarks` | a dictionary over its data |
-| `preimages` | what a component means: rows met on a walk along it |
+| `preimages` | what a component means: pre-images of points along it |
 | `denoised` | noisy, denoised and clean rows |
 | `selection` | errors of a search over widths and components |
 | `attribution` | columns that drive a component |
 | `embedding` | coordinates of an embedding, and the places of new rows |
 """
 
-from .components import contours, embedding, landmarks, scores
+from .components import contours, denoised, embedding, landmarks, preimages, scores
 from .fits import attribution, convergence, selection, spectrum
-from .rows import denoised, preimages
 
 __all__ = [
     "attribution",

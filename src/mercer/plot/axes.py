@@ -5,7 +5,7 @@ from matplotlib import pyplot as plt
 
 from ..compute import is_sparse, to_numpy
 
-# Shapes and dashes tell groups apart where color cannot.
+# Shapes and dashes tell groups apart without color.
 MARKERS = "os^vDP*X<>"
 DASHES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
 # Found by search: as far apart in OKLab as could be had for ordinary vision and simulated

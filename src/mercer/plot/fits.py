@@ -22,7 +22,7 @@ QUANTITIES = {
     "residual": "residual / largest eigenvalue",
     "change": "turn of the subspace (sine)",
 }
-# Share of its size that a gradient must have with one sign for the bar to be told by it.
+# Share of a gradient's size that must have one sign for a bar to count as rising or falling.
 ONE_SIGN = 0.5
 HATCHES = {"rises": "", "falls": "////", "both": "...."}
 
@@ -53,7 +53,7 @@ def spectrum(
     if values.size and values.min() > 0:
         ax.set_yscale("log")
         if np.max(values + high) < 100 * values.min():
-            # Numbers between the powers of ten, of which there are few.
+            # Few powers of ten: ticks between them too.
             ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
             ax.yaxis.set_minor_formatter(NullFormatter())
@@ -83,7 +83,7 @@ def convergence(histories: Any, quantity: str = "auto", ax: "Axes | None" = None
         A history is `HebbianKernelPCA.history_`, a list of the states that a callback
         collected (``callback=states.append``), or one number a pass.
     quantity : "auto", "excess", "residual" or "change", default="auto"
-        What to show. "auto" is the excess error where all histories have it, or else the
+        What to show. "auto" is the excess error if all histories have it, else the
         residual.
     ax : matplotlib Axes or None
 
@@ -129,25 +129,25 @@ def curves(histories, quantity: str = "auto"):
     """
     if not isinstance(histories, Mapping):
         histories = {"": histories}
-    known = {name: _read(history, name) for name, history in histories.items()}
-    if not known:
+    quantities = {name: _read(history, name) for name, history in histories.items()}
+    if not quantities:
         raise ValueError("There is no history to show. Give one, or several by name.")
     if quantity == "auto":
-        common = [q for q in QUANTITIES if all(q in kinds for kinds in known.values())]
+        common = [q for q in QUANTITIES if all(q in kinds for kinds in quantities.values())]
         if not common:
-            have = "; ".join(f"{name}: {', '.join(kinds)}" for name, kinds in known.items())
+            have = "; ".join(f"{name}: {', '.join(kinds)}" for name, kinds in quantities.items())
             raise ValueError(
                 f"The histories have no quantity in common ({have}). Draw them one by one, or fit "
                 "both so that they record the same."
             )
         quantity = common[0]
-    for name, kinds in known.items():
+    for name, kinds in quantities.items():
         if quantity not in kinds:
             raise ValueError(
                 f"History {name!r} has no {quantity!r}, only {', '.join(kinds)}. For the excess "
                 "error fit HebbianKernelPCA with track_excess=True."
             )
-    return quantity, {name: kinds[quantity] for name, kinds in known.items()}
+    return quantity, {name: kinds[quantity] for name, kinds in quantities.items()}
 
 
 def _read(history, name):
@@ -157,10 +157,10 @@ def _read(history, name):
         if not passes.size:
             raise ValueError("The history is empty: no pass was finished.")
         top = np.maximum(history.eigenvalues.max(axis=1), np.finfo(float).tiny)
-        known = {"residual": history.residuals.max(axis=1) / top, "change": history.changes}
+        values_of = {"residual": history.residuals.max(axis=1) / top, "change": history.changes}
         if history.excess is not None:
-            known["excess"] = history.excess
-        return {kind: (passes, np.asarray(values, float)) for kind, values in known.items()}
+            values_of["excess"] = history.excess
+        return {kind: (passes, np.asarray(values, float)) for kind, values in values_of.items()}
     history = list(history)
     if not history:
         raise ValueError(f"History {name!r} is empty: no pass was recorded.")
@@ -222,22 +222,22 @@ def attribution(
     Returns
     -------
     matplotlib Axes
-        Bars are plain where the score rises with the column, striped where it falls and dotted
-        where it does both.
+        Bars are plain if the score rises with the column, striped if it falls and dotted if it
+        does both.
     """
-    found = result if isinstance(result, Attribution) else result.attribute()
+    attributed = result if isinstance(result, Attribution) else result.attribute()
     if component is not None:
-        component = check_component(component, len(found.components))
-    order = found.order(component)[:count]
-    values = found.overall if component is None else found.size[:, component]
+        component = check_component(component, len(attributed.components))
+    order = attributed.order(component)[:count]
+    values = attributed.overall if component is None else attributed.size[:, component]
     ax = ax or new_axes((5.2, 0.8 + 0.28 * len(order)))
-    direction = np.ones(len(order)) if component is None else found.direction[order, component]
+    direction = np.ones(len(order)) if component is None else attributed.direction[order, component]
     kinds = np.select([direction > ONE_SIGN, direction < -ONE_SIGN], ["rises", "falls"], "both")
     for kind, hatch in HATCHES.items():
         place = np.flatnonzero(kinds == kind)
         if place.size:
             ax.barh(place, values[order][place], color="0.75", ec="0.2", hatch=hatch, label=kind)
-    ax.set_yticks(range(len(order)), [found.columns[i] for i in order])
+    ax.set_yticks(range(len(order)), [attributed.columns[i] for i in order])
     ax.invert_yaxis()
     ax.set_xlabel("change of the score per standard deviation", loc="right")
     name = "all components" if component is None else f"component {component + 1}"

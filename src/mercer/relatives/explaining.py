@@ -105,10 +105,10 @@ def permuted_sums(expansion: KernelExpansion, X: Any) -> GradientSums:
     X, rng = np.array(X, dtype=float), np.random.default_rng(0)
     S, changes = to_numpy(expansion.scores(X)), []
     for j in range(X.shape[1]):
-        own = X[:, j].copy()
-        X[:, j] = rng.permutation(own)
+        column = X[:, j].copy()
+        X[:, j] = rng.permutation(column)
         changes.append(to_numpy(expansion.scores(X)) - S)
-        X[:, j] = own
+        X[:, j] = column
     size = np.array([np.abs(change).sum(axis=0) for change in changes])
     length = np.array([np.linalg.norm(change, axis=1).sum() for change in changes])
     return GradientSums(float(len(X)), np.zeros_like(size), size, length)
@@ -129,8 +129,8 @@ def gradients(basis: Basis, X: Any, W: Any) -> Any:
         return feature_gradients(basis.features.beside(X), X, W)
     if isinstance(basis, ColumnBasis):
         # Rows themselves, or rows of unit length for the cosine.
-        whole = array_namespace(W).broadcast_to(W, (X.shape[0], *W.shape))
-        return unit_gradient(X, W) if isinstance(kernel, Cosine) else whole
+        constant = array_namespace(W).broadcast_to(W, (X.shape[0], *W.shape))
+        return unit_gradient(X, W) if isinstance(kernel, Cosine) else constant
     points = basis.points
     if points is None:
         raise ValueError(
@@ -427,10 +427,10 @@ def matrix(kernel: Kernel, X, w, center: bool) -> np.ndarray:
 def leading_eigenvalues(kernel: Kernel, X, w, r: int, center: bool) -> np.ndarray:
     """The first r eigenvalues over the number of rows, zero where there are no more."""
     A = matrix(kernel, X, w, center)
-    m, found = len(A), np.zeros(r)
-    some = linalg.eigvalsh(A, subset_by_index=[max(0, m - r), m - 1], overwrite_a=True)[::-1]
-    found[: len(some)] = np.maximum(some, 0) / len(X)
-    return found
+    m, eigenvalues = len(A), np.zeros(r)
+    leading = linalg.eigvalsh(A, subset_by_index=[max(0, m - r), m - 1], overwrite_a=True)[::-1]
+    eigenvalues[: len(leading)] = np.maximum(leading, 0) / len(X)
+    return eigenvalues
 
 
 def coordinates(kernel: Kernel, X, w, r: int, center: bool) -> np.ndarray:
@@ -439,10 +439,10 @@ def coordinates(kernel: Kernel, X, w, r: int, center: bool) -> np.ndarray:
     m, q = len(A), COORDINATES * r + MORE_COORDINATES
     values, V = linalg.eigh(A, subset_by_index=[max(0, m - q), m - 1], overwrite_a=True)
     values, V = values[::-1], V[:, ::-1]
-    some = max(1, int(np.sum(values > 1e-12 * max(values[0], 0.0))))
+    rank = max(1, int(np.sum(values > 1e-12 * max(values[0], 0.0))))
     if m == len(X):
-        return V[:, :some] * np.sqrt(np.maximum(values[:some], 0)) / np.sqrt(w)[:, None]
-    return (X - w @ X / w.sum() if center else X) @ V[:, :some]
+        return V[:, :rank] * np.sqrt(np.maximum(values[:rank], 0)) / np.sqrt(w)[:, None]
+    return (X - w @ X / w.sum() if center else X) @ V[:, :rank]
 
 
 def drawn_again(Y, w, r: int, center: bool, draws: int, rng) -> tuple[np.ndarray, np.ndarray]:

@@ -69,9 +69,9 @@ def exportable(model):
             f"This model is exact: its graph would hold all {basis.size:,} training rows or their "
             "kernel. Export a KernelPCA with basis='landmarks' or basis='features' instead."
         )
-    known = isinstance(basis, FeatureBasis | FourierBasis) or type(basis.kernel) in KERNEL_ROWS
+    in_onnx = isinstance(basis, FeatureBasis | FourierBasis) or type(basis.kernel) in KERNEL_ROWS
     kinds = PointBasis | FeatureBasis | FourierBasis | ColumnBasis
-    if not isinstance(basis, kinds) or not known:
+    if not isinstance(basis, kinds) or not in_onnx:
         raise ModelFileError(
             f"{basis.kernel} cannot be expressed in ONNX. Those that can: "
             f"{', '.join(cls.__name__ for cls in KERNEL_ROWS)}."

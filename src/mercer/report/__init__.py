@@ -1,8 +1,8 @@
-"""A report: one HTML file that shows a fitted model to people who would rather look than read.
+"""A report: one interactive HTML file that shows a fitted model.
 
-The file holds everything it needs, loads nothing, and its content security policy forbids it
-to. Python gathers numbers (`content`), says them in words (`words`) and draws what does not
-move (`charts`); the page's own scripts in `assets/` draw what does.
+The file holds everything it needs and loads nothing; its content security policy forbids that.
+`content` gathers numbers and says them in sentences, `page` writes the HTML with charts that do
+not move, and the scripts in `assets/` draw what does.
 """
 
 from os import PathLike

@@ -1,4 +1,4 @@
-"""A report, and what it shows: numbers gathered from a model and rows, no HTML."""
+"""A report, and what it shows: numbers of a model and rows, and sentences about them; no HTML."""
 
 import math
 import re
@@ -22,13 +22,13 @@ from .._whole_file import check_folder, whole_file
 from ..compute import is_sparse, to_numpy
 from ..estimators._door import Door
 from ..files import RowSource, is_arrow, open_source
+from ..fitting.certificate import confidence_text
 from ..hebbian import History
 from ..plot.axes import dense
+from ..plot.components import steps_along, walk
 from ..plot.fits import QUANTITIES, curves
-from ..plot.rows import steps_along, walk
 from ..progress import make_bar
 from ..relatives.explaining import Attribution, Significance
-from .words import lead, name_words, sentences
 
 # Components among which to choose axes, and rows of the table of outliers.
 COMPONENTS = 32
@@ -37,7 +37,7 @@ OUTLIERS = 20
 IMAGES, ROWS = 20_000, 200_000
 # Values of columns that a page holds: of very many columns the first ones are shown.
 VALUES = 8_000_000
-# Pixels of a report inside a notebook, and what is told of on the way to it.
+# Height in pixels of a report inside a notebook, and stages of its progress bar.
 HEIGHT, STAGES = 860, 5
 # Rows whose gradients are averaged.
 ATTRIBUTION_ROWS = 300
@@ -58,6 +58,9 @@ LABELS: dict[str | None, tuple[str, dict]] = {
     "clusterer": ("cluster", {}),
     "outlier_detector": ("novelty", {1: "normal", -1: "novel"}),
 }
+
+# Kernels that are called after people; the names of others are words.
+EPONYMS = {"RBF": "Gaussian", "Laplacian": "Laplacian", "Matern": "Matérn", "Gower": "Gower"}
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class Report:
     """An interactive page of a fitted model and rows; a notebook shows it in place.
 
     The page says in words what was fitted and how sure the numbers are, and shows the rows by
-    any two or three components, the spectrum, the passes where they were recorded, what each
+    any two or three components, the spectrum, the passes if they were recorded, what each
     component means by a walk of pre-images, and the rows that the components explain worst. Where
     a model has none of one of these, the page is without.
 
@@ -143,14 +146,14 @@ class Report:
         Numbers of the rows shown, in order.
     scores : array of shape (n, at most COMPONENTS)
     score_errors : array of shape (at most COMPONENTS,) or None
-        How far the scores of each component can be off, root mean square; NaN where not known.
+        Bound on the error of the scores of each component, root mean square; NaN if unknown.
     errors : array of shape (n,) or None
         Squared distance of each row to its reconstruction; None for a precomputed kernel, whose
         k(x, x) is not known for new rows.
     outliers : array
         Places, among the rows shown, of those with the largest errors, largest first.
     rows : array of shape (n, d) or None
-        The rows shown, where they are images; None otherwise.
+        The rows shown if they are images; else None.
     columns : list of Column
         Those of the table, labels that the model gives, and what to color by.
     left_out : int
@@ -224,21 +227,21 @@ class Report:
             able = dir(inner)
             X, columns, others = with_others(model, X, columns, table)
             precomputed, mixed = inner._is_precomputed(), model._encoding is not None
-            given = X if scaling is None else scaling.apply(X)
-            own = given if inner is model else plain_rows(model._encoded(given, False))
+            scaled = X if scaling is None else scaling.apply(X)
+            inner_rows = scaled if inner is model else plain_rows(model._encoded(scaled, False))
             tell("scores")
-            S = dense(inner.transform(own))
+            S = dense(inner.transform(inner_rows))
             if not S.shape[1]:
                 raise ValueError(
-                    "The model kept no component, so that there is nothing to show. Fit it to rows "
+                    "The model has no component, so there is nothing to show. Fit it to rows "
                     "that are not all equal."
                 )
             tell("errors")
-            known = "reconstruction_error" in able and not precomputed
-            errors = dense(inner.reconstruction_error(own)) if known else None
+            has_errors = "reconstruction_error" in able and not precomputed
+            errors = dense(inner.reconstruction_error(inner_rows)) if has_errors else None
             if "predict" in dir(model):
                 name, words = LABELS.get(model.__sklearn_tags__().estimator_type, ("label", {}))
-                labels = dense(model.predict(given))
+                labels = dense(model.predict(scaled))
                 others[name] = np.array([words.get(one, str(one)) for one in labels.tolist()])
                 colors = name if colors is None else colors
             self.names = column_names(model, X, columns)
@@ -290,8 +293,8 @@ class Report:
             tell("columns that drive components")
             if "attribute" in able:
                 try:
-                    found = inner.attribute(max_rows=ATTRIBUTION_ROWS)
-                    self.attribution = replace(found, columns=tuple(self.names))
+                    attributed = inner.attribute(max_rows=ATTRIBUTION_ROWS)
+                    self.attribution = replace(attributed, columns=tuple(self.names))
                 except ValueError as error:
                     self.attribution = str(error)
             tell("page")
@@ -318,15 +321,15 @@ class Report:
 
 
 def check_model(model) -> None:
-    """Raise TypeError for what has no report, with what to do instead."""
+    """Raise TypeError for a model without a report, with advice."""
     if not isinstance(model, Door):
         raise TypeError(f"A report needs a fitted model of mercer, and got {model!r:.200}.")
     check_is_fitted(model)
     if not model.__sklearn_tags__().input_tags.two_d_array:
-        known = "X_fit_" if "X_fit_" in vars(vars(model)["model_"] or model) else "X_sample_"
+        rows = "X_fit_" if "X_fit_" in vars(vars(model)["model_"] or model) else "X_sample_"
         raise TypeError(
             f"{type(model).__name__} works on images, which are no rows to show. Show the patches "
-            f"that it has learned from: model.model_.report(model.model_.{known}, images=(7, 7)), "
+            f"that it has learned from: model.model_.report(model.model_.{rows}, images=(7, 7)), "
             "with the size of a patch."
         )
 
@@ -341,9 +344,9 @@ def with_others(model, X, columns, table) -> tuple[Any, Any, dict]:
         if names and X.columns not in (None, names):
             X = open_source(source, columns=names)
         return X, columns or X.columns, X.others() | others
-    known = list(X.columns) if "columns" in dir(X) else []
-    if names and set(names) < set(known):
-        others = {str(name): X[name] for name in known if name not in names} | others
+    available = list(X.columns) if "columns" in dir(X) else []
+    if names and set(names) < set(available):
+        others = {str(name): X[name] for name in available if name not in names} | others
         X = X[names]
     return X, columns, others
 
@@ -428,7 +431,7 @@ def take_walks(model, scaling) -> Walks | str | None:
 
 
 def recorded(model, history):
-    """A label and the curves of the passes, where some were recorded."""
+    """A label and the curves of the passes; None if none were recorded."""
     if history is None:
         history = vars(model).get("history_")
         if not isinstance(history, History) or not len(history.changes):
@@ -446,7 +449,7 @@ class Column:
     name : str
     kind : "number", "date" or "group"
     values : array of shape (n,)
-        Numbers, milliseconds since 1970 or codes of the groups; NaN or MISSING where there is none.
+        Numbers, milliseconds since 1970 or codes of the groups; NaN or MISSING if missing.
     groups : list of str
         Names of the groups.
     """
@@ -466,9 +469,9 @@ class Column:
             return cls(name, "date", numbers, [])
         if values.dtype.kind in "iuf":
             numbers = np.where(np.isfinite(values), values, np.nan)
-            known = numbers[np.isfinite(numbers)]
-            whole = np.all(known == np.round(known))
-            if not (grouped and whole and np.unique(known).size <= WHOLE_GROUPS):
+            finite = numbers[np.isfinite(numbers)]
+            are_integers = np.all(finite == np.round(finite))
+            if not (grouped and are_integers and np.unique(finite).size <= WHOLE_GROUPS):
                 return cls(name, "number", numbers, [])
             values = np.array([None if x != x else f"{x:g}" for x in numbers.tolist()], object)
         texts = [None if is_missing(value) else str(value) for value in values.tolist()]
@@ -503,7 +506,7 @@ def is_missing(value) -> bool:
 
 
 def color_of(colors, name, names, X, values: dict, index) -> str | None:
-    """The column to color by, which joins the others where it is not among them yet."""
+    """The name of the column to color by; adds it to `values` if needed."""
     if colors is None:
         return None
     if isinstance(colors, int | np.integer) and not isinstance(colors, bool):
@@ -515,11 +518,145 @@ def color_of(colors, name, names, X, values: dict, index) -> str | None:
     if colors in names and colors not in values:  # of images and of very many columns
         values[colors] = dense(X[index][:, [names.index(colors)]]).ravel()
     if colors not in values:
-        some = ", ".join(repr(name) for name in [*names, *values][:10])
+        examples = ", ".join(repr(name) for name in [*names, *values][:10])
         raise ValueError(
-            f"There is no column {colors!r} to color by. Choose one of these: {some}; or give "
+            f"There is no column {colors!r} to color by. Choose one of these: {examples}; or give "
             f"a number below {len(names)}, counted from 0."
         )
     if name:
         values[name] = values.pop(colors)
     return str(name or colors)
+
+
+def name_words(model) -> str:
+    """What an estimator is called: Kernel PCA, Diffusion Map."""
+    return " ".join(re.findall("[A-Z]+(?![a-z])|[A-Z][a-z]+", type(model).__name__))
+
+
+def lead(model, r: int, shown: int) -> str:
+    """What the page shows, for readers who never saw the code."""
+    text = (
+        f"Every point is a row: {_count(shown, 'row')}, described by {_count(r, 'component')}. "
+        "Rows that are alike lie near each other, and change gradually along a component"
+    )
+    ratios = vars(model).get("explained_variance_ratio_")
+    if ratios is not None:
+        share = 100 * dense(ratios)[:2].sum()
+        text += f"; {'the first two hold' if r > 1 else 'it holds'} {share:.3g} % of the variance"
+    return f"{text}.".replace(" %", "\u00a0%")
+
+
+def sentences(model, inner, r: int, rows: int, shown: int) -> list[str]:
+    """The summary in paragraphs: what was fitted, its share of the variance, how sure that is."""
+    fitted = vars(inner)
+    what = f"{name_words(model)} with {_count(r, 'component')}"
+    if "kernel_" in fitted:
+        what += f" and a {kernel_words(inner.kernel_)}"
+    if "expansion_" in fitted:
+        what += f" uses {basis_words(inner)}"
+    if shown < rows:
+        what += (
+            f". Of the {rows:,} rows given, {shown:,} are shown: a random sample and those with "
+            "the largest errors."
+        )
+    else:
+        what += f". {_count(rows, 'row')} shown."
+    paragraphs = [what]
+    if "explained_variance_ratio_" in fitted:
+        shares = 100 * dense(inner.explained_variance_ratio_)
+        second = f", the second {shares[1]:.3g} %" if shares.size > 1 else ""
+        paragraphs.append(
+            f"Together the components hold {shares.sum():.3g} % of the variance in feature space; "
+            f"the first alone {shares[0]:.3g} %{second}."
+        )
+    if "certificate_" in fitted:
+        paragraphs.append(_how_sure(inner))
+    # A number stays on the line of its percent sign.
+    return [text.replace(" %", "\u00a0%") for text in paragraphs]
+
+
+def kernel_words(kernel) -> str:
+    """A kernel's name and numbers."""
+    kind = type(kernel).__name__
+    words = " ".join(re.findall("[A-Z][a-z0-9]*", kind)).lower().replace("chi2", "chi-squared")
+    name = EPONYMS.get(kind, words)
+    numbers = [
+        f"{key} = {value:.4g}"
+        for key, value in kernel.get_params(deep=False).items()
+        if isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    ]
+    return f"{name} kernel ({', '.join(numbers)})" if numbers else f"{name} kernel"
+
+
+def basis_words(model) -> str:
+    """The basis of a model, and how it was learned."""
+    basis = model.expansion_.basis
+    if basis.spans_data:
+        text = f"all {_count(basis.size, 'training row')}"
+    elif basis.points is not None:
+        text = f"{_count(basis.size, 'landmark')} that stand for all rows"
+    elif basis.exact_norms:
+        text = f"{_count(basis.size, 'Fourier feature')} that give the kernel exactly"
+    else:
+        text = f"{_count(basis.size, 'random feature')} that approximate the kernel"
+    fitted = vars(model)
+    if isinstance(fitted.get("history_"), History):
+        passes = _count(len(fitted["history_"].changes), "pass", "passes")
+        text += f", learned by a Hebbian rule in {passes}"
+    elif "n_samples_seen_" in fitted:
+        text += f", learned from a stream of {_count(fitted['n_samples_seen_'], 'row')}"
+    return text
+
+
+def _how_sure(model) -> str:
+    certificate = model.certificate_
+    certain = certificate.kind == "bound"
+    text = "This is certified" if certain else "This is an estimate, not a bound"
+    far = _how_far(certificate)
+    # With a target, the variance is that of the target and not of the rows.
+    if certificate.captured_variance is not None and "hsic_" not in vars(model):
+        # One number if both ends agree to the digits shown.
+        ends = dict.fromkeys(f"{100 * share:.4g}" for share in certificate.captured_variance)
+        held = f"between {' and '.join(ends)}" if len(ends) > 1 else next(iter(ends))
+        text += f": the components hold {held} % of the variance" + (f", and {far}" if far else "")
+    elif far:
+        text += f": {far}"
+    text += "."
+    if not certificate.converged:
+        text += " The fit stopped before it reached the tolerance asked for."
+    if certificate.indefinite:
+        text += (
+            " The kernel is indefinite (it has negative eigenvalues), so shares of variance "
+            "mean nothing."
+        )
+    return text
+
+
+def _how_far(certificate) -> str:
+    """How far from the exact eigenvalues those found can be, as the end of a sentence."""
+    text, residual = "", certificate.relative_residual
+    if residual is not None:
+        text = (
+            "each eigenvalue found has a true one no further away than "
+            f"{_part(residual)} of the first"
+        )
+    elif certificate.kind == "bound" and certificate.widest is not None:
+        text = (
+            "no exact eigenvalue lies above the one found by more than "
+            f"{_part(certificate.widest)} of the first"
+        )
+    if certificate.confidence is not None and certificate.confidence < 1:
+        text += (
+            f"; with confidence {confidence_text(certificate.confidence)} by no more than "
+            f"{_part(certificate.likely_widest)}"
+        )
+    return text
+
+
+def _part(share: float) -> str:
+    """A share as people read it: percents, or a power of ten if they would be all zeros."""
+    return f"{100 * share:.2g} %" if share >= 1e-4 else f"{share:.1e}"
+
+
+def _count(number, noun, plural=None) -> str:
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

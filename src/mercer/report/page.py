@@ -3,6 +3,10 @@
 Everything that a user supplied reaches the page either through `html.escape` or as JSON that
 the scripts put in place as text, never as markup. The policy allows the page's own script and
 style by their hashes, and no other, no request and no form.
+
+Charts that do not move are SVG: matplotlib's is full of inline styles, which the policy forbids.
+Here colors come from the style sheet of the page, light or dark, and every mark has a title for
+pointers and screen readers.
 """
 
 import base64
@@ -10,6 +14,7 @@ import hashlib
 import json
 import math
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from html import escape
 from importlib.resources import files
@@ -17,11 +22,11 @@ from string import Template
 from textwrap import shorten
 
 import numpy as np
+from matplotlib.ticker import Locator, LogLocator, MaxNLocator
 
 from ..estimators._output import summary_rows
 from ..fitting.certificate import confidence_text
 from ..plot.axes import dense
-from .charts import bar_chart, convergence_chart, spectrum_chart
 from .content import Column, Report, Walks
 
 # In the order in which they need each other.
@@ -42,6 +47,14 @@ EXACT = 2**24
 LEVEL = 2
 # What a text must not contain inside a script element, written as JSON allows it.
 HARMLESS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
+
+# Charts in pixels.
+WIDTH, HEIGHT = 460, 290
+LEFT, RIGHT, TOP, BOTTOM = 66, 12, 12, 46
+# Dashes that tell the curves of methods apart.
+DASHES = ["none", "7 4", "2 3", "8 3 2 3", "1 5"]
+# Numbers along an axis, about.
+TICKS = 5
 
 
 def render(content: Report) -> str:
@@ -74,7 +87,7 @@ def render(content: Report) -> str:
 
 
 def section(title: str, body: str, kind: str = "") -> str:
-    """A part of the page with a heading; nothing where there is nothing to show."""
+    """A section of the page with a heading; empty without a body."""
     if not body:
         return ""
     return f'<section aria-label="{title}" class="{kind}"><h2>{title}</h2>{body}</section>'
@@ -98,14 +111,14 @@ def policy(script: str, style: str) -> str:
 def page_data(content: Report) -> dict:
     """What the scripts need, arrays packed."""
     shape, walks = content.shape, content.walks
-    off = [] if content.score_errors is None else content.score_errors.tolist()
+    score_errors = [] if content.score_errors is None else content.score_errors.tolist()
     data: dict = {
         "count": int(content.index.size),
         "components": content.scores.shape[1],
         "index": pack(content.index, "i4"),
         # One component after the other: an axis is then one stretch of memory.
         "scores": pack(content.scores.T, "f4"),
-        "scoreErrors": [value if math.isfinite(value) else None for value in off],
+        "scoreErrors": [value if math.isfinite(value) else None for value in score_errors],
         "errors": None if content.errors is None else pack(content.errors, "f4"),
         "names": content.row_names,
         "columns": [
@@ -191,10 +204,10 @@ def thumbnails(rows, shape, low: float, high: float) -> np.ndarray:
 
 def spectrum(content: Report) -> str:
     """The chart of the eigenvalues, the same numbers as a table, and which stand above noise."""
-    known, found = vars(content.inner), content.significance
-    if "eigenvalues_" not in known:
+    fitted, significance = vars(content.inner), content.significance
+    if "eigenvalues_" not in fitted:
         return ""
-    values, certificate = dense(known["eigenvalues_"]), known.get("certificate_")
+    values, certificate = dense(fitted["eigenvalues_"]), fitted.get("certificate_")
     heads, told = ["component", "eigenvalue"], [f"{value:.6g}" for value in values]
     columns, text = [told], "<p>Eigenvalues as dots.</p>"
     lower = upper = values
@@ -204,29 +217,29 @@ def spectrum(content: Report) -> str:
         columns += [[f"{end:.6g}" for end in ends] for ends in (lower, upper)]
         bound = certificate.kind == "bound"
         bars = "hold the true ones" if bound else "are estimates of their error"
-        text = f"<p>Eigenvalues as dots; the bars, where they are wide enough to see, {bars}.</p>"
-    if "explained_variance_ratio_" in known:
+        text = f"<p>Eigenvalues as dots; the bars, if long enough to see, {bars}.</p>"
+    if "explained_variance_ratio_" in fitted:
         heads.append("share of variance")
-        columns.append([f"{100 * s:.3g} %" for s in dense(known["explained_variance_ratio_"])])
+        columns.append([f"{100 * s:.3g} %" for s in dense(fitted["explained_variance_ratio_"])])
     if certificate is not None and (certificate.confidence or 1) < 1:
         heads.append(f"at most, with confidence {confidence_text(certificate.confidence)}")
         columns.append([f"{high:.6g}" for high in dense(certificate.likely_upper)])
     rows = [[str(k), *row] for k, row in enumerate(zip(*columns, strict=True), 1)][:SPECTRUM]
-    more = f"<p>The first {SPECTRUM} of {values.size}.</p>" if values.size > SPECTRUM else ""
+    shown = f"<p>The first {SPECTRUM} of {values.size}.</p>" if values.size > SPECTRUM else ""
     text += (
-        f"{spectrum_chart(values[:SPECTRUM], lower[:SPECTRUM], upper[:SPECTRUM])}{more}"
+        f"{spectrum_chart(values[:SPECTRUM], lower[:SPECTRUM], upper[:SPECTRUM])}{shown}"
         f"<details><summary>The numbers</summary>{table(heads, rows)}</details>"
     )
-    if found is not None:
+    if significance is not None:
         text += (
-            f"<p>{escape(found.sentence())}</p><details><summary>Component by component</summary>"
-            f"{table(*found.table())}</details>"
+            f"<p>{escape(significance.sentence())}</p><details><summary>Component by component"
+            f"</summary>{table(*significance.table())}</details>"
         )
     return text
 
 
 def convergence(content: Report) -> str:
-    """The chart of the passes, where they were recorded."""
+    """The chart of the passes, if they were recorded."""
     if content.history is None:
         return ""
     label, named = content.history
@@ -246,7 +259,7 @@ def outliers(content: Report) -> str:
     if content.errors is None:
         if content.walks is None:
             return ""
-        return "<p>A precomputed kernel does not say k(x, x), so that errors are not known.</p>"
+        return "<p>A precomputed kernel has no k(x, x) of new rows: errors are not known.</p>"
     heads = ["row", "error", "over the median"]
     median = max(float(np.median(content.errors)), np.finfo(float).tiny)
     body = []
@@ -259,7 +272,7 @@ def outliers(content: Report) -> str:
             f"<td>{error:.4g}</td><td>{error / median:.3g} x</td></tr>"
         )
     return (
-        "<p>The components explain these rows worst: they lie farthest from what the components "
+        "<p>The components explain these rows worst: they are farthest from what the components "
         "can rebuild. Choose a row to see it in the scatter.</p>"
         f'<div id="outliers">{table(heads, [], "".join(body))}</div>'
     )
@@ -267,18 +280,18 @@ def outliers(content: Report) -> str:
 
 def attribution(content: Report) -> str:
     """Bars of the columns that drive all components, and a table for each of them."""
-    found = content.attribution
-    if found is None:
+    attributed = content.attribution
+    if attributed is None:
         return ""
-    if isinstance(found, str):
-        return f"<p>It is not known: {escape(found)}</p>"
+    if isinstance(attributed, str):
+        return f"<p>It is not known: {escape(attributed)}</p>"
     if content.shape is not None:
         # Pixels have no names to read; their picture is the walk.
         return "<p>The columns are pixels; the walk shows what they do.</p>"
-    shown = replace(found, components=found.components[:COMPONENTS_EXPLAINED])
+    shown = replace(attributed, components=attributed.components[:COMPONENTS_EXPLAINED])
     return (
         "<p>How much scores change when a column does by one standard deviation, on average over "
-        f"{found.n_rows:,} rows.</p>{bar_chart(found.top(None, BARS))}"
+        f"{attributed.n_rows:,} rows.</p>{bar_chart(attributed.top(None, BARS))}"
         "<details><summary>By component (+ it rises with the column, - it falls, ± it does "
         f"both)</summary>{table(*shown.table())}</details>"
     )
@@ -287,14 +300,14 @@ def attribution(content: Report) -> str:
 def facts(content: Report) -> str:
     """What was fitted, the certificate, and the parameters of the fit."""
     model, inner = content.model, content.inner
-    known = summary_rows(model)
-    known += [row for row in summary_rows(inner) if row not in known]
+    rows = summary_rows(model)
+    rows += [row for row in summary_rows(inner) if row not in rows]
     if content.left_out:
-        known.append(["columns too many to be shown", f"{content.left_out:,}, the last ones"])
-    lines = table(["", ""], known) if known else ""
+        rows.append(["columns not shown", f"{content.left_out:,}, the last ones"])
+    lines = table(["", ""], rows) if rows else ""
     defaults = type(model)().get_params(deep=False)
-    given = {name: repr(value) for name, value in model.get_params(deep=False).items()}
-    changed = {name: text for name, text in given.items() if text != repr(defaults[name])}
+    params = {name: repr(value) for name, value in model.get_params(deep=False).items()}
+    changed = {name: text for name, text in params.items() if text != repr(defaults[name])}
     rows = [[name, shorten(text, 200)] for name, text in changed.items()]
     if not rows:
         return lines
@@ -302,9 +315,9 @@ def facts(content: Report) -> str:
 
 
 def plan(model) -> str:
-    """The methods that were weighed, where there is a plan."""
-    found = vars(model).get("plan_")
-    return "" if found is None else f"<p>{escape(found.reason)}</p>{table(*found.table())}"
+    """The methods that were compared, if there is a plan."""
+    chosen = vars(model).get("plan_")
+    return "" if chosen is None else f"<p>{escape(chosen.reason)}</p>{table(*chosen.table())}"
 
 
 def table(heads, rows, body: str = "") -> str:
@@ -316,3 +329,135 @@ def table(heads, rows, body: str = "") -> str:
         '<div class="wide" tabindex="0" role="region" aria-label="Table, scrolls sideways">'
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def spectrum_chart(values, lower, upper) -> str:
+    """Eigenvalues as dots, the intervals that hold true ones as bars."""
+    values, lower, upper = (np.asarray(a, float) for a in (values, lower, upper))
+    log = bool(values.min() > 0)
+    floor = values.min() / 3 if log else min(0.0, lower.min())
+    x = axis(0.5, values.size + 0.5, LEFT, WIDTH - RIGHT)
+    y = axis(floor, max(upper.max(), floor + 1e-300), HEIGHT - BOTTOM, TOP, log)
+    marks = [curve([(x(k + 1), y(value)) for k, value in enumerate(values)])]
+    for k, (value, low, high) in enumerate(zip(values, lower, upper, strict=True)):
+        at = x(k + 1)
+        ends = [line(at - 4, y(end), at + 4, y(end), "interval") for end in (low, high)]
+        title = f"component {k + 1}: {value:.6g}, a true one in [{low:.6g}, {high:.6g}]"
+        bar = line(at, y(low), at, y(high), "interval")
+        marks.append(group(title, bar, *ends, element("circle", "dot", cx=at, cy=y(value), r=3.5)))
+    label = f"Eigenvalues of {values.size} components, from {values[0]:.4g} to {values[-1]:.4g}"
+    yticks = ticks(floor, upper.max(), log)
+    return with_axes(marks, x, y, values.size, yticks, "component", "eigenvalue", label)
+
+
+def convergence_chart(named, ylabel: str) -> str:
+    """Error by pass on a logarithmic scale, dashes telling the methods apart."""
+    last = max(int(passes.max()) for passes, _ in named.values())
+    seen = np.concatenate([values[values > 0] for _, values in named.values()])
+    seen = seen if seen.size else np.array([1e-16])
+    low, high = seen.min() / 2, seen.max() * 2
+    x = axis(0.5, last + 0.5, LEFT, WIDTH - RIGHT)
+    y = axis(low, high, HEIGHT - BOTTOM, TOP, log=True)
+    marks = []
+    for k, (name, (passes, values)) in enumerate(named.items()):
+        dash, places = DASHES[k % len(DASHES)], list(zip(passes, values, strict=True))
+        parts = [curve([(x(p), y(value)) for p, value in places if value > 0], dash)]
+        for p, value in places:
+            title = f"{name} pass {p}: {value:.3e}".strip()
+            parts.append(group(title, element("circle", "dot", cx=x(p), cy=y(value), r=3)))
+        if name:  # a line of the legend, at the upper right
+            at = TOP + 10 + 18 * k
+            parts.append(curve([(WIDTH - 150, at - 4), (WIDTH - 118, at - 4)], dash))
+            parts.append(text(WIDTH - 112, at, name[:16], "start"))
+        marks.append(element("g", f"method-{k % len(DASHES)}", "".join(parts)))
+    label = f"{ylabel} from {seen.max():.2e} to {seen.min():.2e} in {last} passes"
+    yticks = ticks(low, high, log=True)
+    return with_axes(marks, x, y, last, yticks, "pass over the kernel matrix", ylabel, label)
+
+
+def bar_chart(named: list[tuple[str, float]]) -> str:
+    """Values as bars to the right of their names."""
+    step, left = 22, 150
+    x = axis(0.0, max((value for _, value in named), default=0.0) or 1.0, left, WIDTH - 56)
+    marks = []
+    for k, (name, value) in enumerate(named):
+        y, end = 8 + step * k, x(value)
+        bar = element("rect", "bar", x=left, y=y, width=end - left, height=step - 6)
+        short = name if len(name) <= 20 else name[:19] + "…"
+        texts = text(left - 6, y + 13, short, "end"), text(end + 5, y + 13, f"{value:.3g}", "start")
+        marks.append(group(f"{name}: {value:.4g}", bar, *texts))
+    label = f"{len(named)} columns that drive the components most"
+    return svg(marks, 16 + step * len(named), label)
+
+
+def axis(low: float, high: float, first: float, last: float, log: bool = False) -> Callable:
+    """The pixel of a value between `low` and `high`; values beyond are at the ends."""
+    bend = (lambda value: math.log10(max(value, 1e-300))) if log else float
+    start, stop = bend(low), bend(high)
+
+    def place(value: float) -> float:
+        share = (bend(value) - start) / (stop - start) if stop > start else 0.5
+        return first + min(1.0, max(0.0, share)) * (last - first)
+
+    return place
+
+
+def ticks(low: float, high: float, log: bool = False) -> list[float]:
+    """Round values between the ends."""
+    if not low < high < math.inf:
+        return [low]
+    locator: Locator = MaxNLocator(TICKS, steps=[1, 2, 5, 10])
+    if log:
+        few = math.log10(high / low) < 2
+        locator = LogLocator(subs=(1, 2, 5) if few else (1,), numticks=TICKS + 1)
+    return [float(value) for value in locator.tick_values(low, high) if low <= value <= high]
+
+
+def with_axes(marks, x, y, count: int, yticks, xlabel: str, ylabel: str, label: str) -> str:
+    """Marks over a grid, with the whole numbers up to `count` below."""
+    bottom, right, middle = HEIGHT - BOTTOM, WIDTH - RIGHT, (TOP + HEIGHT - BOTTOM) / 2
+    parts = [line(LEFT, bottom, right, bottom, "axis"), line(LEFT, TOP, LEFT, bottom, "axis")]
+    for value in yticks:
+        parts.append(line(LEFT, y(value), right, y(value), "grid"))
+        far = value != 0 and not 1e-3 <= abs(value) < 1e5
+        short = f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e") if far else f"{value:.4g}"
+        parts.append(text(LEFT - 6, y(value) + 4, short, "end"))
+    for value in ticks(0.5, count + 0.5):
+        if value == round(value):
+            parts.append(text(x(value), bottom + 17, f"{value:.0f}", "middle"))
+    parts.append(text((LEFT + right) / 2, HEIGHT - 8, xlabel, "middle"))
+    parts.append(text(14, middle, ylabel, "middle", transform=f"rotate(-90 14 {middle:.0f})"))
+    return svg([*parts, *marks], HEIGHT, label)
+
+
+def svg(marks, height: int, label: str) -> str:
+    box = {"viewBox": f"0 0 {WIDTH} {height}", "role": "img", "aria-label": label}
+    return element("svg", "chart", "".join(marks), **box)
+
+
+def group(title: str, *marks: str) -> str:
+    """Marks that a pointer can ask for their title."""
+    return f"<g><title>{escape(title)}</title>{''.join(marks)}</g>"
+
+
+def line(x1, y1, x2, y2, kind: str) -> str:
+    return element("line", kind, x1=x1, y1=y1, x2=x2, y2=y2)
+
+
+def curve(points, dash: str = "none") -> str:
+    way = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return element("polyline", "curve", points=way, **{"stroke-dasharray": dash})
+
+
+def text(x, y, words: str, anchor: str, **more) -> str:
+    return element("text", "", escape(words), x=x, y=y, **{"text-anchor": anchor}, **more)
+
+
+def element(name: str, kind: str = "", content: str = "", **attributes) -> str:
+    """An element of some class; numbers have one decimal, texts are escaped."""
+    attributes_of = {"class": kind} | attributes if kind else attributes
+    pairs = (
+        f'{key}="{escape(value) if isinstance(value, str) else f"{value:.1f}"}"'
+        for key, value in attributes_of.items()
+    )
+    return f"<{name} {' '.join(pairs)}>{content}</{name}>"

@@ -9,8 +9,9 @@ damaged or hostile file is refused (`ModelFileError`) and never executed.
 programs that have no Python.
 """
 
+from ..exceptions import ModelFileError
 from ..relatives.onnx import export_onnx
-from .archive import FORMAT_VERSION, ModelFileError
+from .archive import FORMAT_VERSION
 from .model_file import ModelHeader, load, read_extra, read_header, save
 
 __all__ = [

@@ -26,7 +26,7 @@ from ..exceptions import ModelFileError
 FORMAT_VERSION = 1
 # The name of our header among the metadata of the archive.
 ENTRY = "mercer"
-# What comes before the checksum: JSON within JSON, so that quotes are escaped.
+# The text before the checksum: JSON within JSON, so quotes are escaped.
 MARK = b'{\\"checksum\\": \\"'
 BLANK = b"0" * 64
 # Longest header that safetensors reads.
@@ -40,10 +40,6 @@ SIZES = {"float": (64, 32, 16), "int": (64, 32, 16, 8), "uint": (64, 32, 16, 8)}
 #: Names of NumPy's types in an archive.
 DTYPES = {f"{name}{n}": f"{name[0].upper()}{n}" for name, sizes in SIZES.items() for n in sizes}
 DTYPES |= {"bool": "BOOL"}
-
-
-class UnavailableDevice(ModelFileError):
-    """A model of a device that this machine has not."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +162,7 @@ def open_archive(path, verify=True) -> Iterator[Archive]:
 
 
 def _not_readable(path: Path) -> ModelFileError:
-    """Which of the two it is: not ours, or ours and damaged."""
+    """The error for a file that is not ours, or ours and damaged."""
     with open(path, "rb") as file:
         ours = MARK in file.read(CHUNK)
     if ours:
@@ -178,7 +174,7 @@ def _not_readable(path: Path) -> ModelFileError:
 
 
 def _header(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
-    """Our header, of a version that is known here."""
+    """Our header, if its version can be read."""
     if ENTRY not in metadata:
         raise ModelFileError(
             f"{path} is a safetensors file, but not one of mercer. Give a file that "
@@ -200,7 +196,7 @@ def _header(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
 
 
 def _digest(path: Path) -> str | None:
-    """The checksum as it should be, or None where there is no place for one."""
+    """The checksum of the content, or None if the header has no place for one."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         start = file.read(8)

@@ -107,9 +107,9 @@ def columns_of(basis) -> int:
     if isinstance(basis, FourierBasis):
         return basis.frequencies.spacing.size
     if isinstance(basis, FeatureBasis):
-        known = basis.features
-        fourier = isinstance(known, Fourier)
-        return known.frequencies.shape[1] if fourier else known.columns.shape[1] - 1
+        features = basis.features
+        fourier = isinstance(features, Fourier)
+        return features.frequencies.shape[1] if fourier else features.columns.shape[1] - 1
     return basis.size
 
 
@@ -137,10 +137,10 @@ def without_matrix(cls, size: int, engine):
 
 def chunk_points(basis: ChunkGram) -> dict:
     """All points of a cluster, which are brought here some at a time while they are written."""
-    kept = {"kernel": basis.kernel, "single": basis.single, "dtype": np.float64}
+    fields = {"kernel": basis.kernel, "single": basis.single, "dtype": np.float64}
     if not basis.sparse_rows:
         rows = Pieces(basis.points.dtype, basis.points.shape, basis.pieces)
-        return kept | {"points": rows}
+        return fields | {"points": rows}
     # The numbers of CSR chunks are counted first.
     counts = np.concatenate([np.diff(piece.indptr) for piece in basis.pieces()])
     indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
@@ -149,7 +149,9 @@ def chunk_points(basis: ChunkGram) -> dict:
     index = np.dtype(np.int32 if small else np.int64)
     data = Pieces(basis.points.dtype, (nnz,), lambda: (piece.data for piece in basis.pieces()))
     indices = Pieces(index, (nnz,), lambda: (piece.indices for piece in basis.pieces()))
-    return kept | {"points": CsrPieces(data, indices, indptr.astype(index), basis.points.shape[1])}
+    return fields | {
+        "points": CsrPieces(data, indices, indptr.astype(index), basis.points.shape[1])
+    }
 
 
 @dataclass(frozen=True)
@@ -181,9 +183,10 @@ def works(distance: MetricDistance) -> bool:
 
 def lifted_fields(lifted: LiftedDistance) -> dict:
     """The constant, and the distance where it is not a matrix."""
-    inner = lifted.distance
-    kept = inner if isinstance(inner, EuclideanDistance | MetricDistance) else None
-    return {"kind": lifted.kind, "constant": lifted.constant, "same": lifted.same, "distance": kept}
+    fields = dict(vars(lifted))
+    if not isinstance(lifted.distance, EuclideanDistance | MetricDistance):
+        fields["distance"] = None
+    return fields
 
 
 def pair_fields(moments: bases.TrigonometricMoments) -> dict:

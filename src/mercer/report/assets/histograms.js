@@ -8,7 +8,7 @@ const BARS_OF_GROUPS = 12;
 // Histograms that are there from the beginning.
 const FIRST_HISTOGRAMS = 6;
 const HISTOGRAM = { width: 210, height: 64 };
-const HISTOGRAM_HELP = "Drag over bars to select their rows; click to let go. Arrow keys choose a bar, with Shift more of them, Escape lets go.";
+const HISTOGRAM_HELP = "Drag over bars to select their rows; click to clear. Arrow keys choose a bar, with Shift more of them; Escape clears the selection.";
 
 /** For every row the number of its bar, and what each bar means. */
 function makeBins(field) {
@@ -100,7 +100,7 @@ class Histogram {
     event.preventDefault();
   }
 
-  /** Select the rows of bars from one to another, or let go of them. */
+  /** Select the rows of bars from one to another, or clear the selection. */
   select(brush) {
     this.brush = brush;
     const mask = brush && new Uint8Array(this.bin.length);

@@ -113,7 +113,7 @@ function showAxis(component) {
   selects[0].dispatchEvent(new Event("change"));
 }
 
-/** Sets of rows: drawn around, searched for, counted, let go. */
+/** Sets of rows: drawn around, searched for, counted, cleared. */
 function connectSets(data, fields, scatter, gestures, selection) {
   const search = new Search(data, fields);
   const [lasso, box, found] = [byId("lasso"), byId("search"), byId("found")];

@@ -2,7 +2,7 @@
 
 const TOOLTIP_COLUMNS = 6;
 const NEAREST = 8;
-const HINT = "Point at a row to see it; click or tap to keep it here.";
+const HINT = "Hover over a row to see it; click or tap to keep it here.";
 
 /** An element with text, which is never read as markup. */
 function element(name, text = "", className = "") {
