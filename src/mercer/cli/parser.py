@@ -541,7 +541,7 @@ def mds(options: Options) -> None:
     options.add("--metric", "NAME", what, choices=metrics)
     options.add("--landmarks", help="use the distances to M rows only")
     what = "make the distances Euclidean by an additive constant"
-    options.add("--correction", None, what, choices=("lingoes", "cailliez"))
+    options.add("--correction", None, what, choices=("lingoes",))
     options.group("resources", "--memory --threads --seed")
     options.output("coordinates: .npy, .csv or .parquet; stdout if not given")
 

@@ -217,6 +217,8 @@ def choose(
     if problem is not None and not (problem.basis.spans_data and problem.size == problem.count):
         return _of_built(task, problem, task.count_asked if r is None else r)
     basis, solver, work = task.basis, task.solver, work_of(task, r)
+    if problem is not None:
+        work = replace(work, n=problem.size)
     speeds = costs.Speeds.typical(work.d, work.device, task.kernel)
     if isinstance(basis, bases.BasisRecipe) and not isinstance(basis, bases.AllPoints):
         unbuilt = costs.Estimate(type(basis).__name__, None, math.nan, 0, math.nan, True)
@@ -354,12 +356,13 @@ def solve(problem: Any, plan: Plan, task: "FitTask") -> tuple[solvers.Eigenpairs
     r: int = FIRST_COMPONENTS if share else asked or problem.size  # type: ignore[assignment]
     while True:
         r = min(r, problem.size)
-        if plan.chosen.solver is None or r != plan.workload.r or problem.size != plan.workload.n:
-            plan = choose(task, r, problem)
+        count, work = problem.count_to_find(r), plan.workload
+        if plan.chosen.solver is None or (count, problem.size) != (work.r, work.n):
+            plan = choose(task, count, problem)
         pairs, plan = follow(plan.capped(task.max_iter), problem, task)
         pairs = problem.canonical(pairs, "f" if task.is_single else "d")
         wanted = r if share is None else problem.count_holding(pairs.values, share)
-        if wanted <= len(pairs.values) or r == problem.size:
+        if wanted <= len(pairs.values) or count == problem.size:
             break
         r *= 2
     pairs = pairs.leading(wanted)

@@ -135,6 +135,10 @@ class Problem(ABC):
         """Pairs in order, with rounding of eigenvalues clipped to zero."""
         return canonical(pairs, precision, self.slack)
 
+    def count_to_find(self, r: int) -> int:
+        """Eigenpairs to find where r are asked for: r, or all where these tell more."""
+        return r
+
     def count_holding(self, values: np.ndarray, share: float) -> int:
         """How many leading components hold a share of the total; one more than there are if none.
 
