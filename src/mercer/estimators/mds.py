@@ -252,7 +252,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
                 f"{self.least_eigenvalue_:.4g} or {share:.1%} of the first"
             )
         constant = f"{self.correction}, {self.correction_constant_:.4g}"
-        certificate = vars(self).get("certificate_")  # earlier model files have none
+        # Earlier model files have no certificate.
+        statements = self.certificate_.summary() if "certificate_" in vars(self) else ()
         return "\n".join(
             [
                 f"Classical MDS of {n:,} points in {p} dimensions",
@@ -262,10 +263,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
                 f"stress-1              {self.stress_:.4g}",
                 f"strain                {self.strain_:.4g}",
                 f"additive constant     {constant if self.correction else 'none'}",
-                *(
-                    f"{name:22}{text}"
-                    for name, text in (certificate.summary() if certificate else ())
-                ),
+                *(f"{name:22}{text}" for name, text in statements),
             ]
         )
 

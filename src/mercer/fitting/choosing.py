@@ -241,9 +241,9 @@ def choose(
         # A little faster is not enough: square data were seen to be slower.
         faster = 1.15 * primal.seconds < exact.seconds or not exact.fits
         plan = plan.with_estimate(primal, bases.Columns(), primal.fits and faster)
-    if plan.method == costs.COLUMNS:
+    if plan.method == costs.COLUMNS or basis != "auto":
         return plan
-    many = task.most_points is not None and work.n > task.most_points and basis == "auto"
+    many = task.most_points is not None and work.n > task.most_points
     unfit = bool(refusal) or many or not plan.chosen.fits
     small = costs.landmarks(work, speeds)
     gridded = "fourier" in may_take and _has_range(task)
@@ -255,7 +255,7 @@ def choose(
         enough = exact.seconds >= max(times * grid.seconds, gain + grid.seconds)
         taken = grid.fits and (enough or (unfit and not many))
         plan = plan.with_estimate(grid, automatic_grid(), taken)
-    if plan.method == costs.FOURIER or not unfit or basis != "auto":
+    if plan.method == costs.FOURIER or not unfit:
         return plan
     if not ("landmarks" in task.candidates and (small.fits or refusal or many)):
         return plan
@@ -481,9 +481,9 @@ def follow(plan: Plan, problem: Any, task: "FitTask") -> tuple[solvers.Eigenpair
             problem.session(plan.chosen.vectors, task.checkpoint, **settings) as operator,
             nullcontext() if many else task.engine.single_blas(),
         ):
-            operator, unit = in_ordinary_units(operator)
-            pairs = solver.solve(operator, work.r, task.rng, work.tol, progress.report)
-            pairs = pairs.scaled(unit)
+            scaled, unit = in_ordinary_units(operator)
+            pairs = solver.solve(scaled, work.r, task.rng, work.tol, progress.report)
+            pairs = problem.completed(pairs.scaled(unit), operator, task.rng)
     except NoConvergence:
         if lapack is None:
             raise

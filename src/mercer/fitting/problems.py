@@ -131,6 +131,10 @@ class Problem(ABC):
         """The operator with room for a solver's work; parameters as of `GramBasis.session`."""
         yield self.operator
 
+    def completed(self, pairs: Eigenpairs, operator: Any, rng: Any) -> Eigenpairs:
+        """A solver's pairs with all that is to be asked of the operator within its session."""
+        return pairs
+
     def canonical(self, pairs: Eigenpairs, precision: str = "d") -> Eigenpairs:
         """Pairs in order, with rounding of eigenvalues clipped to zero."""
         return canonical(pairs, precision, self.slack)

@@ -104,6 +104,13 @@ class Spectrum:
 
 
 @dataclass(frozen=True)
+class SpectralPairs(Eigenpairs):
+    """Leading eigenpairs, and what all eigenvalues say."""
+
+    spectrum: Spectrum | None = None
+
+
+@dataclass(frozen=True)
 class LinearMap:
     """Coordinates of rows of Euclidean data: a rotation about the mean."""
 
@@ -239,26 +246,26 @@ class ScalingProblem(Problem):
         return square + (n - 1) * c**2 - 2 * c * float(self.operator.diagonal().sum())
 
     def result(self, pairs: Eigenpairs) -> ScalingResult:
-        rng, p = deepcopy(self.rng), self.dimensions or len(pairs.values)
+        p = self.dimensions or len(pairs.values)
         values = positive_part(pairs.values)
         residuals = widened(pairs.residuals + np.abs(values - pairs.values), p)
         values, vectors = widened(values, p), widened(pairs.vectors, p)
         clipped = replace(pairs, values=values, vectors=vectors, residuals=residuals)
-        place, Y, spectrum = self.placed(clipped, rng)
+        place, Y, spectrum = self.placed(clipped)
         signs = peak_signs(Y)
         Y = Y * signs
-        statement = spectrum, self.certificate(clipped), self.misfit(Y, rng), self
+        statement = spectrum, self.certificate(clipped), self.misfit(Y), self
         return ScalingResult(place.turned(signs), Y, values, pairs, *statement)
 
-    def placed(self, pairs: Eigenpairs, rng) -> tuple[Any, np.ndarray, Spectrum]:
-        """The map of p pairs without negative values, the coordinates of all points, the spectrum."""
+    def placed(self, pairs: Eigenpairs) -> tuple[Any, np.ndarray, Spectrum]:
+        """The map, the coordinates of all points and the spectrum; no value is negative."""
         raise NotImplementedError
 
     def certificate(self, pairs: Eigenpairs) -> Certificate:
         """What is known of the error of eigenvalues and coordinates."""
         raise NotImplementedError
 
-    def misfit(self, Y, rng) -> tuple[float, float]:
+    def misfit(self, Y) -> tuple[float, float]:
         """Squared error of inner products (strain) and stress-1, on all pairs or a sample of them.
 
         Distances are those with the constant. Inner products are about the mean of the pairs
@@ -268,6 +275,7 @@ class ScalingProblem(Problem):
         width = min(n, max(64, self.engine.memory // (48 * SAMPLE_ROWS)))
         points, anchors, placed, Z = self.points, self.anchors, Y, Y
         if n > min(ALL_PAIRS_ROWS, width):
+            rng = deepcopy(self.rng)  # the same sample each time
             columns = np.sort(rng.choice(n, min(SAMPLE_COLUMNS, width), replace=False))
             rows = np.sort(rng.choice(n, min(SAMPLE_ROWS, n), replace=False))
             points, placed = some_of(points, columns), Y[columns]
@@ -312,7 +320,7 @@ class EuclideanProblem(ScalingProblem):
     def total(self) -> float:  # type: ignore[override]
         return float(np.trace(self.basis.G))
 
-    def placed(self, pairs: Eigenpairs, rng) -> tuple[Any, np.ndarray, Spectrum]:
+    def placed(self, pairs: Eigenpairs) -> tuple[Any, np.ndarray, Spectrum]:
         X, mean, Q, (n, d) = self.points, self.moments.mean, pairs.vectors, self.points.shape
         if d > n:
             Q = (X - mean).T @ Q
@@ -347,47 +355,22 @@ class TiledProblem(ScalingProblem, GramProblem):
         every = n <= FEW * r or (n <= DENSE_ROWS and 104 * n**2 <= self.engine.memory)
         return n if every else r
 
-    def placed(self, pairs: Eigenpairs, rng) -> tuple[Any, np.ndarray, Spectrum]:
-        every = next((e.unit * e.values for e in pairs.evidence if e.values.size == self.n), None)
-        spectrum = self.estimated(pairs, rng) if every is None else Spectrum.of(every)
+    def is_zero(self) -> bool:
+        return False
+
+    def completed(self, pairs: Eigenpairs, operator, rng) -> "SpectralPairs":
+        """The pairs with the whole spectrum: of few points known, of more estimated."""
+        every = len(pairs.values) == self.n
+        spectrum = Spectrum.of(pairs.values) if every else estimated_spectrum(operator, pairs, rng)
+        return SpectralPairs(**vars(pairs), spectrum=spectrum)
+
+    def placed(self, pairs) -> tuple[Any, np.ndarray, Spectrum]:
         A = pairs.vectors * inverse_root(pairs.values)
         A = A - A.mean(axis=0)
         Y = self.basis.gram(A)
         offset = Y.mean(axis=0)
         Y -= offset
-        return DistanceMap(A, offset), Y, spectrum
-
-    def estimated(self, pairs: Eigenpairs, rng) -> Spectrum:
-        """From the leading eigenpairs, the trace, and block Lanczos quadrature of what they leave.
-
-        For Rademacher vectors z and f(l) = max(-l, 0), z'f(B)z is the negative mass on average
-        (Hutchinson); Lanczos from z gives it, and the smallest eigenvalue on the way (Bai, Fahey &
-        Golub 1996). With the trace it gives the sum of |l|, and is zero where nothing is negative.
-        Single precision is enough, and what it cannot tell from zero counts as zero.
-        """
-        n, U = self.size, pairs.vectors
-        steps = min(STEPS, (n - U.shape[1]) // PROBES)
-        Z = rng.choice([-1.0, 1.0], size=(n, PROBES))
-        V, _, B = orthonormal_against(Z, U)
-        blocks, T = [V], np.zeros((steps * PROBES, steps * PROBES))
-        vectors = 16 * n * (U.shape[1] + (steps + 1) * PROBES)
-        with self.basis.session(vectors) as gram, self.engine.single_blas():
-            operator = self._operator(gram)
-            operator.learn_from(self.operator)
-            draft = operator.draft
-            noise = ROUNDING if draft is None else DRAFT_NOISE
-            for step in range(steps):
-                new = slice(step * PROBES, (step + 1) * PROBES)
-                Q = np.hstack([U, *blocks])
-                V, C, _ = orthonormal_against((draft or operator) @ blocks[-1], Q)
-                C = C[U.shape[1] :]
-                T[: new.stop, new], T[new, : new.stop] = C, C.T
-                blocks.append(V)
-        values, Y = small_eigh(T)
-        values = np.where(values < -noise * abs(float(pairs.values[0])), values, 0.0)
-        weights = np.square(Y[:PROBES].T @ B).sum(axis=1) / PROBES
-        negative = float(weights @ np.maximum(-values, 0.0))
-        return Spectrum(self.total, self.total + 2 * negative, float(values[-1]), exact=False)
+        return DistanceMap(A, offset), Y, pairs.spectrum
 
     def certificate(self, pairs: Eigenpairs) -> Certificate:
         # No row of the matrix of |d^2 / 2| has a larger sum, nor has its norm, of which rounding is
@@ -451,7 +434,7 @@ class LandmarkProblem(ScalingProblem):
         """As the distances between the landmarks have it."""
         return self.dimensions or 1
 
-    def placed(self, pairs: Eigenpairs, rng) -> tuple[Any, np.ndarray, Spectrum]:
+    def placed(self, pairs: Eigenpairs) -> tuple[Any, np.ndarray, Spectrum]:
         moments, Q = self.moments, pairs.vectors * (pairs.values > 0)
         place = replace(self.first, offset=self.first.offset + moments.mean, rotation=Q)
         if self.coordinates is not None:
@@ -547,6 +530,35 @@ def landmark_map(D, p: int) -> tuple[DistanceMap, Spectrum]:
     A = U[:, :k] * inverse_root(positive_part(values[:k]))
     A -= A.mean(axis=0)
     return DistanceMap(A, (-0.5 * np.square(D) @ A).mean(axis=0)), Spectrum.of(values)
+
+
+def estimated_spectrum(operator, pairs: Eigenpairs, rng) -> Spectrum:
+    """From the leading eigenpairs, the trace, and block Lanczos quadrature of what they leave.
+
+    For Rademacher vectors z and f(l) = max(-l, 0), z'f(B)z is the negative mass on average
+    (Hutchinson); Lanczos from z gives it, and the smallest eigenvalue on the way (Bai, Fahey &
+    Golub 1996). With the trace it gives the sum of |l|, and is zero where nothing is negative.
+    Single precision is enough, and what it cannot tell from zero counts as zero.
+    """
+    inner, noise = (operator, ROUNDING) if operator.draft is None else (operator.draft, DRAFT_NOISE)
+    U = pairs.vectors
+    Z = rng.choice([-1.0, 1.0], size=(operator.shape[0], PROBES))
+    V, _, B = orthonormal_against(Z, U)
+    steps = min(STEPS, (operator.shape[0] - U.shape[1]) // PROBES)
+    blocks, T = [V], np.zeros((steps * PROBES, steps * PROBES))
+    for step in range(steps):
+        new = slice(step * PROBES, (step + 1) * PROBES)
+        Q = np.hstack([U, *blocks])
+        V, C, _ = orthonormal_against(inner @ blocks[-1], Q)
+        C = C[U.shape[1] :]
+        T[: new.stop, new], T[new, : new.stop] = C, C.T
+        blocks.append(V)
+    values, Y = small_eigh(T)
+    values = np.where(values < -noise * abs(float(pairs.values[0])), values, 0.0)
+    weights = np.square(Y[:PROBES].T @ B).sum(axis=1) / PROBES
+    negative = float(weights @ np.maximum(-values, 0.0))
+    total = float(operator.diagonal().sum())
+    return Spectrum(total, total + 2 * negative, float(values[-1]), exact=False)
 
 
 def tiled_basis(distance, points, engine, rng, r: int | None) -> Any:
