@@ -394,7 +394,7 @@ def test_bad_data(settings, X, message):
 
 
 def test_the_only_constant_is_that_of_lingoes():
-    with pytest.raises(InvalidParameterError, match="'lingoes'"):
+    with pytest.raises(InvalidParameterError, match="Use correction='lingoes'"):
         ClassicalMDS(2, dissimilarity="precomputed", correction="cailliez").fit(cityblock(12))
 
 

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..compute import parse_bytes
 from ..compute.arrays import Array, Same
-from ..exceptions import ModelFileError, tell
+from ..exceptions import InvalidParameterError, ModelFileError, tell
 from ..fitting.choosing import warn_unconverged
 from ..kernels import Kernel
 from ..mds import distances
@@ -23,7 +23,7 @@ from ..mds.scaling import (
 )
 from ..operators import MatrixDistance
 from ..rows import Opening, Rows, in_memory, open_rows
-from ._checks import check_file, checked_array, in_main_memory, named_rows, valid_rows
+from ._checks import checked_array, in_main_memory, named_rows, valid_rows
 from ._door import NOT_SAVED, Door, Fitted, all_or_nothing, kept
 from ._parameters import AT_LEAST_1, Interval, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -154,13 +154,14 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     _sparse = False
     _title = "scaling"
     basis = "points"
+    copy_X = True
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "n_components": [AT_LEAST_1, Interval(Real, 0, 1)],
         "dissimilarity": [str, callable],
         "metric": [str, callable, None],
         "metric_params": [dict, None],
         "landmarks": [AT_LEAST_1, Interval(Real, 0, 1), "array-like", None],
-        "correction": [StrOptions({"lingoes"}), None],
+        "correction": [StrOptions({"lingoes", "cailliez"}), None],  # one in earlier files
     }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
         "map_": kept(("LinearMap d p", "DistanceMap a p")),
@@ -283,6 +284,12 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     def _open(self, X, *, reset: bool) -> Rows:
         """Rows in one place: files that fit are read."""
+        if reset and self.correction == "cailliez":
+            raise InvalidParameterError(
+                "correction='cailliez' is gone. Use correction='lingoes', which makes distances "
+                "between any number of points Euclidean.",
+                parameter="correction",
+            )
         rows: Any = open_rows(X, Opening(self.memory))
         if in_memory(rows) is None:
             X = named_rows(rows.as_array(type(self).__name__), rows.names, X)
@@ -293,19 +300,13 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         return rows
 
     def _check(self, X, reset: bool):
-        """X as a matrix of floats, or as it is where a function of the user takes its rows.
+        """X as a matrix of floats; NaN among distances is left to `check_entries`, which says more.
 
-        Distances may be NaN: `check_entries` says what to do about them.
+        Where a function of the user takes rows they are left as they are.
         """
-        X, least = in_main_memory(X, type(self).__name__), 2 if reset else 1
-        types: Any = "numeric" if self._asks_blocks() else np.float64
         if not self._is_precomputed():
-            if not isinstance(X, np.memmap):
-                return valid_rows(
-                    self, X, reset=reset, dtype=types, ensure_min_samples=least, copy=reset
-                )
-            check_file(X, least)
-            return validate_data(self, X, reset=reset, skip_check_array=True)
+            return super()._check(X, reset)
+        X = in_main_memory(X, type(self).__name__)
         if reset and isinstance(X, np.memmap):
             return validate_data(self, X, skip_check_array=True)
         if reset:
@@ -317,6 +318,13 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             return X
         validate_data(self, source, reset=False, skip_check_array=True)
         return X if index is None else X[:, index]
+
+    @property
+    def _types(self) -> Any:  # type: ignore[override]
+        return "numeric" if self._asks_blocks() else np.float64
+
+    def _computes_on_devices(self, reset: bool) -> bool:
+        return False
 
     def _check_precomputed(self, rows, weights) -> None:
         X = in_memory(rows)
@@ -360,7 +368,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         if index is not None:
             columns = matrix and self._has_landmark_columns(X)
             anchors = points[: index.size] if columns else points[index]
-        return scaling_problem(task, distance, points, anchors, index, self.correction)
+        return scaling_problem(task, distance, anchors, index, self.correction)
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         spectrum, problem = result.spectrum, result.problem
@@ -395,11 +403,11 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     def _is_saved(self, name: str) -> bool:
         """Rows of Euclidean data are placed by a rotation, and matrices of distances are given."""
-        if name not in ("_anchors", "_distance"):
-            return super()._is_saved(name)
-        if isinstance(self.map_, LinearMap):
+        if isinstance(self.map_, LinearMap) and name in ("_anchors", "_distance"):
             return False
-        return isinstance(self._distance, SAVED) if name[1] == "d" else not self._is_precomputed()
+        if name == "_distance":
+            return isinstance(self._distance, SAVED)
+        return super()._is_saved(name) and not (name == "_anchors" and self._is_precomputed())
 
     def _complete(self) -> None:
         """Rows that are placed by their distances need the points of these."""

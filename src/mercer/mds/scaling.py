@@ -11,6 +11,7 @@ Euclidean data by the smaller of two Gram matrices, distances tile by tile, land
 """
 
 import math
+from abc import abstractmethod
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -207,6 +208,7 @@ class ScalingProblem(Problem):
         What `distance` adds to half of the squares.
     """
 
+    basis: Any
     distance: Any
     points: np.ndarray
     anchors: np.ndarray
@@ -215,15 +217,6 @@ class ScalingProblem(Problem):
     engine: Any
     rng: np.random.Generator
     constant: float = 0.0
-
-    @property
-    def n(self) -> int:
-        """Number of points."""
-        return self.points.shape[0]
-
-    @property
-    def count(self) -> int:
-        return self.size
 
     def canonical(self, pairs: Eigenpairs, precision: str = "d") -> Eigenpairs:
         """The pairs as they are: negative eigenvalues are measured, and the map has the signs."""
@@ -251,19 +244,15 @@ class ScalingProblem(Problem):
         residuals = widened(pairs.residuals + np.abs(values - pairs.values), p)
         values, vectors = widened(values, p), widened(pairs.vectors, p)
         clipped = replace(pairs, values=values, vectors=vectors, residuals=residuals)
-        place, Y, spectrum = self.placed(clipped)
+        place, Y, spectrum, certificate = self.placed(clipped)
         signs = peak_signs(Y)
         Y = Y * signs
-        statement = spectrum, self.certificate(clipped), self.misfit(Y), self
-        return ScalingResult(place.turned(signs), Y, values, pairs, *statement)
+        statements = spectrum, certificate, self.misfit(Y)
+        return ScalingResult(place.turned(signs), Y, values, pairs, *statements, self)
 
-    def placed(self, pairs: Eigenpairs) -> tuple[Any, np.ndarray, Spectrum]:
-        """The map, the coordinates of all points and the spectrum; no value is negative."""
-        raise NotImplementedError
-
-    def certificate(self, pairs: Eigenpairs) -> Certificate:
-        """What is known of the error of eigenvalues and coordinates."""
-        raise NotImplementedError
+    @abstractmethod
+    def placed(self, pairs: Any) -> tuple[Any, np.ndarray, Spectrum, Certificate]:
+        """The map, coordinates of all points, spectrum and certificate; no value is negative."""
 
     def misfit(self, Y) -> tuple[float, float]:
         """Squared error of inner products (strain) and stress-1, on all pairs or a sample of them.
@@ -271,7 +260,7 @@ class ScalingProblem(Problem):
         Distances are those with the constant. Inner products are about the mean of the pairs
         looked at.
         """
-        n, index = self.n, self.index
+        n, index = len(self.points), self.index
         width = min(n, max(64, self.engine.memory // (48 * SAMPLE_ROWS)))
         points, anchors, placed, Z = self.points, self.anchors, Y, Y
         if n > min(ALL_PAIRS_ROWS, width):
@@ -300,42 +289,38 @@ class EuclideanProblem(ScalingProblem):
     """PCA of the rows by the smaller of the two Gram matrices, which is never larger than they are.
 
     That is the scatter of the columns, or the inner products of the rows about their mean.
+
+    Attributes
+    ----------
+    moments : Moments
+        Of the rows.
     """
 
     moments: Moments
-
-    @cached_property
-    def basis(self) -> Any:  # type: ignore[override]
-        n, d = self.points.shape
-        if d <= n:
-            return PrecomputedBasis(self.moments.scatter, self.engine)
-        gram = DoubleCentered.of_distance(None, self.points, self.engine, self.rng)
-        return PrecomputedBasis(gram.to_dense(), self.engine)
 
     @property
     def operator(self) -> Any:  # type: ignore[override]
         return DenseOperator(self.basis.G)
 
     @property
-    def total(self) -> float:  # type: ignore[override]
-        return float(np.trace(self.basis.G))
+    def count(self) -> int:
+        """So that the plan is that of a matrix of this size."""
+        return self.size
 
-    def placed(self, pairs: Eigenpairs) -> tuple[Any, np.ndarray, Spectrum]:
+    def placed(self, pairs: Any) -> tuple[Any, np.ndarray, Spectrum, Certificate]:
         X, mean, Q, (n, d) = self.points, self.moments.mean, pairs.vectors, self.points.shape
         if d > n:
             Q = (X - mean).T @ Q
             Q /= np.maximum(np.linalg.norm(Q, axis=0), TINY)
         Y, place = np.empty((n, Q.shape[1])), LinearMap(mean, Q * (pairs.values > 0))
         self.engine.map_rows(lambda block: place(X[block]), n, block_rows(self.engine, d), Y)
-        return place, Y, Spectrum(self.total, self.total, 0.0)
-
-    def certificate(self, pairs: Eigenpairs) -> Certificate:
-        (n, d), mean, total = self.points.shape, self.moments.mean, self.total
+        total = float(np.trace(self.basis.G))
         # Rows are rounded as they are, and added up about their mean.
         far = np.sqrt(n * float(mean @ mean) / max(total, TINY))
         error = EPS * (d + 4 * float(np.clip(far, n**0.5, 1 / EPS))) * total
         rounding = Rounding(error, error, (error * total) ** 0.5)
-        return certify(pairs, self.size, total, (rounding,), definite=True)
+        certificate = certify(pairs, self.size, total, (rounding,), definite=True)
+        return place, Y, Spectrum(total, total, 0.0), certificate
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -360,26 +345,24 @@ class TiledProblem(ScalingProblem, GramProblem):
 
     def completed(self, pairs: Eigenpairs, operator, rng) -> "SpectralPairs":
         """The pairs with the whole spectrum: of few points known, of more estimated."""
-        every = len(pairs.values) == self.n
+        every = len(pairs.values) == self.size
         spectrum = Spectrum.of(pairs.values) if every else estimated_spectrum(operator, pairs, rng)
         return SpectralPairs(**vars(pairs), spectrum=spectrum)
 
-    def placed(self, pairs) -> tuple[Any, np.ndarray, Spectrum]:
+    def placed(self, pairs: Any) -> tuple[Any, np.ndarray, Spectrum, Certificate]:
         A = pairs.vectors * inverse_root(pairs.values)
         A = A - A.mean(axis=0)
         Y = self.basis.gram(A)
         offset = Y.mean(axis=0)
         Y -= offset
-        return DistanceMap(A, offset), Y, pairs.spectrum
-
-    def certificate(self, pairs: Eigenpairs) -> Certificate:
         # No row of the matrix of |d^2 / 2| has a larger sum, nor has its norm, of which rounding is
         # a share.
-        operator, shift = self.operator, float(self.basis.kernel.shift)  # type: ignore[attr-defined]
-        size = self.n * (float(np.max(shift - operator.row_means)) + abs(shift))
-        means = operator.means_rounding * size
-        rounding = roundings_of(self.basis, size, pairs.evidence, means)
-        return certify(pairs, self.n, self.total, rounding)
+        n, operator, shift = self.size, self.operator, float(self.basis.kernel.shift)
+        scale = n * (float(np.max(shift - operator.row_means)) + abs(shift))
+        means = operator.means_rounding * scale
+        rounding = roundings_of(self.basis, scale, pairs.evidence, means)
+        certificate = certify(pairs, n, self.total, rounding)
+        return DistanceMap(A, offset), Y, pairs.spectrum, certificate
 
     def lifted(self, tol: float) -> "TiledProblem":
         """The problem with the least constant on the squares that makes distances Euclidean."""
@@ -416,16 +399,12 @@ class LandmarkProblem(ScalingProblem):
     moments: Moments
 
     @property
-    def basis(self) -> Any:  # type: ignore[override]
-        return PointBasis(SquaredDistance(self.distance), self.anchors, self.engine)
-
-    @property
     def operator(self) -> Any:  # type: ignore[override]
         return DenseOperator(self.moments.scatter)
 
     @property
     def count(self) -> int:
-        return self.n
+        return len(self.points)
 
     def count_to_find(self, r: int) -> int:
         return self.size
@@ -434,53 +413,48 @@ class LandmarkProblem(ScalingProblem):
         """As the distances between the landmarks have it."""
         return self.dimensions or 1
 
-    def placed(self, pairs: Eigenpairs) -> tuple[Any, np.ndarray, Spectrum]:
-        moments, Q = self.moments, pairs.vectors * (pairs.values > 0)
+    def placed(self, pairs: Any) -> tuple[Any, np.ndarray, Spectrum, Certificate]:
+        moments, n, Q = self.moments, len(self.points), pairs.vectors * (pairs.values > 0)
         place = replace(self.first, offset=self.first.offset + moments.mean, rotation=Q)
         if self.coordinates is not None:
             Y = (self.coordinates - moments.mean) @ Q
         else:
-            Y = np.empty((self.n, Q.shape[1]))
-            rows = block_rows(self.engine, 4 * len(self.anchors))
+            Y, rows = np.empty((n, Q.shape[1])), block_rows(self.engine, 4 * len(self.anchors))
             self.engine.map_rows(
-                lambda block: place(self.distance(self.points[block], self.anchors)),
-                self.n,
-                rows,
-                Y,
+                lambda block: place(self.distance(self.points[block], self.anchors)), n, rows, Y
             )
         # The landmarks' spectrum on the scale of all points, whose positive part is known.
         squares = np.square(self.first.weights).sum(axis=0)
-        used = float(np.sum(1 / squares[squares > 0]))
-        factor, of = float(np.trace(moments.scatter)) / max(used, TINY), self.landmark_spectrum
+        used, total = float(np.sum(1 / squares[squares > 0])), float(np.trace(moments.scatter))
+        factor, of = total / max(used, TINY), self.landmark_spectrum
         spectrum = Spectrum(factor * of.total, factor * of.absolute, factor * of.least, exact=False)
-        return place, Y, spectrum
-
-    def certificate(self, pairs: Eigenpairs) -> Certificate:
         # Nothing bounds what distances between other points are.
-        pairs = Eigenpairs(pairs.values, pairs.vectors, np.zeros(len(pairs.values)), bounded=False)
-        return certify(pairs, self.n, float(np.trace(self.moments.scatter)), (NO_ROUNDING,))
+        unbounded = Eigenpairs(pairs.values, Q, np.zeros(Q.shape[1]), bounded=False)
+        return place, Y, spectrum, certify(unbounded, n, total, (NO_ROUNDING,))
 
 
-def scaling_problem(task, distance, points, anchors, index, correction) -> ScalingProblem:
-    """The problem of a distance between points, by the way that fits it.
+def scaling_problem(task, distance, anchors, index, correction) -> ScalingProblem:
+    """The problem of a distance between the points of a task, by the way that fits it.
 
-    `task` has the number of dimensions or the share asked for, and the means; `correction` is that
-    of the estimator, and the rest as of `ScalingProblem`.
+    `correction` is that of the estimator, and the rest as of `ScalingProblem`.
     """
-    engine, (n, d) = task.engine, points.shape
+    points, engine, (n, d) = task.array, task.engine, task.array.shape
     asked = None if task.count_asked is None else min(task.count_asked, n)
     parts: dict = {"points": points, "anchors": anchors, "index": index, "rng": task.rng}
     parts |= {"distance": distance, "dimensions": asked, "engine": engine}
     if index is not None:
         return landmark_problem(parts, task.n_components, correction)
-    if isinstance(distance, EuclideanDistance) and moment_bytes(d, engine) <= engine.memory:
-        moments = engine.sum_rows(
-            lambda block: Moments.of_blocks([points[block].astype(float)]), n, block_rows(engine, d)
-        )
-        return EuclideanProblem(moments=moments, **parts)
-    basis = tiled_basis(distance, points, engine, task.rng, asked)
-    problem = TiledProblem(basis=basis, **parts)
-    return problem if correction is None else problem.lifted(task.tol)
+    if not isinstance(distance, EuclideanDistance) or moment_bytes(d, engine) > engine.memory:
+        basis = tiled_basis(distance, points, engine, task.rng, asked)
+        problem = TiledProblem(**parts, basis=basis)
+        return problem if correction is None else problem.lifted(task.tol)
+    moments = engine.sum_rows(
+        lambda block: Moments.of_blocks([points[block].astype(float)]), n, block_rows(engine, d)
+    )
+    G = moments.scatter
+    if d > n:
+        G = DoubleCentered.of_distance(None, points, engine, task.rng).to_dense()
+    return EuclideanProblem(**parts, basis=PrecomputedBasis(G, engine), moments=moments)
 
 
 def landmark_problem(parts: dict, n_components: Any, correction: str | None) -> LandmarkProblem:
@@ -513,8 +487,9 @@ def landmark_problem(parts: dict, n_components: Any, correction: str | None) -> 
         moments = Moments.of_blocks([Y.copy()])
     else:
         moments = engine.sum_rows(lambda block: Moments.of_blocks([place(block)]), n, rows)
-    parts |= {"distance": distance, "dimensions": p, "moments": moments, "coordinates": Y}
-    return LandmarkProblem(first=first, landmark_spectrum=spectrum, **parts)
+    basis = PointBasis(SquaredDistance(distance), anchors, engine)
+    parts |= {"distance": distance, "dimensions": p, "moments": moments, "basis": basis}
+    return LandmarkProblem(**parts, first=first, landmark_spectrum=spectrum, coordinates=Y)
 
 
 def landmark_map(D, p: int) -> tuple[DistanceMap, Spectrum]:
