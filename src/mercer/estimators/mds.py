@@ -346,19 +346,14 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         return Distances()
 
     def _posing(self, y, weights, sample_weight):
-        return self._pose
+        return self._problem
 
-    def _pose(self, task, basis) -> ScalingProblem:
+    def _problem(self, task, basis) -> ScalingProblem:
         """The problem of the points, their distance, and the landmarks that it is taken to."""
         X, points, matrix = self._points, task.array, self._is_precomputed()
         index = distances.choose_landmarks(self.landmarks, len(points), task.rng)
-        distance: Any
-        if matrix:
-            # Checked as a whole already, or block by block.
-            distance = MatrixDistance(X)
-            if index is not None:
-                distance = distances.BlockDistance(distance, "X")
-        else:
+        distance: Any = MatrixDistance(X)
+        if not matrix:
             if self._asks_blocks():
                 distance = distances.BlockDistance(self.dissimilarity)
             else:
@@ -366,8 +361,10 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             distances.check_distance(distance, X)
         anchors = points
         if index is not None:
-            columns = matrix and self._has_landmark_columns(X)
-            anchors = points[: index.size] if columns else points[index]
+            narrow = matrix and self._has_landmark_columns(X)
+            anchors = points[: index.size] if narrow else points[index]
+            # A matrix is checked block by block where it was not checked before.
+            distance = distances.BlockDistance(distance, "X") if matrix else distance
         return scaling_problem(task, distance, anchors, index, self.correction)
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:

@@ -12,6 +12,8 @@ Euclidean data by the smaller of two Gram matrices, distances tile by tile, land
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,7 +30,7 @@ from ..compute.arrays import some_of
 from ..compute.linalg import peak_signs
 from ..fitting.certificate import Certificate, certify
 from ..fitting.moments import Moments
-from ..fitting.problems import EPS, GramProblem, Problem, roundings_of
+from ..fitting.problems import EPS, Problem, roundings_of
 from ..kernels import Kernel, Precomputed, SquaredDistance
 from ..operators import DenseOperator, DoubleCentered, Multiple
 from ..solvers import BlockKrylov, Eigenpairs
@@ -194,6 +196,8 @@ class ScalingProblem(Problem):
 
     Attributes
     ----------
+    n_rows : int
+        Rows that a plan is made for.
     distance : callable
         ``distance(rows, columns)`` between two blocks of points, with its additive constant.
     points, anchors : arrays
@@ -208,7 +212,9 @@ class ScalingProblem(Problem):
         What `distance` adds to half of the squares.
     """
 
+    operator: Any
     basis: Any
+    n_rows: int
     distance: Any
     points: np.ndarray
     anchors: np.ndarray
@@ -298,15 +304,6 @@ class EuclideanProblem(ScalingProblem):
 
     moments: Moments
 
-    @property
-    def operator(self) -> Any:  # type: ignore[override]
-        return DenseOperator(self.basis.G)
-
-    @property
-    def count(self) -> int:
-        """So that the plan is that of a matrix of this size."""
-        return self.size
-
     def placed(self, pairs: Any) -> tuple[Any, np.ndarray, Spectrum, Certificate]:
         X, mean, Q, (n, d) = self.points, self.moments.mean, pairs.vectors, self.points.shape
         if d > n:
@@ -314,7 +311,7 @@ class EuclideanProblem(ScalingProblem):
             Q /= np.maximum(np.linalg.norm(Q, axis=0), TINY)
         Y, place = np.empty((n, Q.shape[1])), LinearMap(mean, Q * (pairs.values > 0))
         self.engine.map_rows(lambda block: place(X[block]), n, block_rows(self.engine, d), Y)
-        total = float(np.trace(self.basis.G))
+        total = float(np.trace(self.operator.A))
         # Rows are rounded as they are, and added up about their mean.
         far = np.sqrt(n * float(mean @ mean) / max(total, TINY))
         error = EPS * (d + 4 * float(np.clip(far, n**0.5, 1 / EPS))) * total
@@ -324,24 +321,25 @@ class EuclideanProblem(ScalingProblem):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TiledProblem(ScalingProblem, GramProblem):
+class TiledProblem(ScalingProblem):
     """-H D2 H / 2, of which products are made tile by tile.
 
     The coordinates are the map's own, one product beyond the eigenvectors, so that the points keep
     their place however small the residual was asked to be.
     """
 
-    def _operator(self, basis) -> DoubleCentered:
-        return DoubleCentered(basis)
+    @contextmanager
+    def session(self, reserve: int = 0, checkpoint: Any = None, **settings: bool) -> Iterator[Any]:
+        with self.basis.session(reserve, checkpoint, **settings) as gram:
+            operator = DoubleCentered(gram)
+            yield operator
+        self.operator.learn_from(operator)
 
     def count_to_find(self, r: int) -> int:
         """All of few points, so that the whole spectrum is known."""
         n = self.size
         every = n <= FEW * r or (n <= DENSE_ROWS and 104 * n**2 <= self.engine.memory)
         return n if every else r
-
-    def is_zero(self) -> bool:
-        return False
 
     def completed(self, pairs: Eigenpairs, operator, rng) -> "SpectralPairs":
         """The pairs with the whole spectrum: of few points known, of more estimated."""
@@ -361,7 +359,7 @@ class TiledProblem(ScalingProblem, GramProblem):
         scale = n * (float(np.max(shift - operator.row_means)) + abs(shift))
         means = operator.means_rounding * scale
         rounding = roundings_of(self.basis, scale, pairs.evidence, means)
-        certificate = certify(pairs, n, self.total, rounding)
+        certificate = certify(pairs, n, float(operator.diagonal().sum()), rounding)
         return DistanceMap(A, offset), Y, pairs.spectrum, certificate
 
     def lifted(self, tol: float) -> "TiledProblem":
@@ -374,8 +372,10 @@ class TiledProblem(ScalingProblem, GramProblem):
                 constant = float(pairs.values[0] + pairs.residuals[0])
         mean = 2 * float(self.operator.diagonal().mean())
         distance = with_constant(self.distance, constant, mean)
-        basis = tiled_basis(distance, self.points, self.engine, self.rng, self.dimensions)
-        return replace(self, basis=basis, distance=distance, constant=distance.constant)
+        matrix = self.points, self.engine, self.rng, self.dimensions
+        operator = DoubleCentered.of_distance(distance, *matrix)
+        lifted = {"distance": distance, "constant": distance.constant}
+        return replace(self, operator=operator, basis=operator.basis, **lifted)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -397,14 +397,6 @@ class LandmarkProblem(ScalingProblem):
     landmark_spectrum: Spectrum
     coordinates: np.ndarray | None
     moments: Moments
-
-    @property
-    def operator(self) -> Any:  # type: ignore[override]
-        return DenseOperator(self.moments.scatter)
-
-    @property
-    def count(self) -> int:
-        return len(self.points)
 
     def count_to_find(self, r: int) -> int:
         return self.size
@@ -445,8 +437,8 @@ def scaling_problem(task, distance, anchors, index, correction) -> ScalingProble
     if index is not None:
         return landmark_problem(parts, task.n_components, correction)
     if not isinstance(distance, EuclideanDistance) or moment_bytes(d, engine) > engine.memory:
-        basis = tiled_basis(distance, points, engine, task.rng, asked)
-        problem = TiledProblem(**parts, basis=basis)
+        operator: Any = DoubleCentered.of_distance(distance, points, engine, task.rng, asked)
+        problem = TiledProblem(**parts, operator=operator, basis=operator.basis, n_rows=n)
         return problem if correction is None else problem.lifted(task.tol)
     moments = engine.sum_rows(
         lambda block: Moments.of_blocks([points[block].astype(float)]), n, block_rows(engine, d)
@@ -454,7 +446,9 @@ def scaling_problem(task, distance, anchors, index, correction) -> ScalingProble
     G = moments.scatter
     if d > n:
         G = DoubleCentered.of_distance(None, points, engine, task.rng).to_dense()
-    return EuclideanProblem(**parts, basis=PrecomputedBasis(G, engine), moments=moments)
+    # The plan is that of a matrix of its size.
+    parts |= {"operator": DenseOperator(G), "basis": PrecomputedBasis(G, engine), "n_rows": len(G)}
+    return EuclideanProblem(**parts, moments=moments)
 
 
 def landmark_problem(parts: dict, n_components: Any, correction: str | None) -> LandmarkProblem:
@@ -489,7 +483,8 @@ def landmark_problem(parts: dict, n_components: Any, correction: str | None) -> 
         moments = engine.sum_rows(lambda block: Moments.of_blocks([place(block)]), n, rows)
     basis = PointBasis(SquaredDistance(distance), anchors, engine)
     parts |= {"distance": distance, "dimensions": p, "moments": moments, "basis": basis}
-    return LandmarkProblem(**parts, first=first, landmark_spectrum=spectrum, coordinates=Y)
+    parts |= {"operator": DenseOperator(moments.scatter), "n_rows": n, "coordinates": Y}
+    return LandmarkProblem(**parts, first=first, landmark_spectrum=spectrum)
 
 
 def landmark_map(D, p: int) -> tuple[DistanceMap, Spectrum]:
@@ -534,11 +529,6 @@ def estimated_spectrum(operator, pairs: Eigenpairs, rng) -> Spectrum:
     negative = float(weights @ np.maximum(-values, 0.0))
     total = float(operator.diagonal().sum())
     return Spectrum(total, total + 2 * negative, float(values[-1]), exact=False)
-
-
-def tiled_basis(distance, points, engine, rng, r: int | None) -> Any:
-    """All points with the kernel -d^2 / 2."""
-    return DoubleCentered.of_distance(distance, points, engine, rng, r).basis
 
 
 def with_constant(distance, constant: float, mean: float) -> LiftedDistance:
