@@ -15,10 +15,11 @@ from sklearn.metrics import pairwise_distances
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer import ClassicalMDS, KernelPCA
+from mercer.exceptions import InvalidParameterError
 from mercer.kernels import RBF, Laplacian, Polynomial
 from mercer.mds import distances
 from mercer.mds.distances import LiftedDistance
-from mercer.mds.scaling import cailliez_constant, double_centered, landmark_map
+from mercer.mds.scaling import double_centered, landmark_map
 
 # scikit-learn's own tests of ClassicalMDS, collected under their names and run against ours.
 HAS_PEER = hasattr(sklearn.manifold, "ClassicalMDS")
@@ -53,8 +54,8 @@ def cityblock(n=200, d=5):
     return cdist(X, X, "cityblock")
 
 
-def lifted(D, kind, constant):
-    return LiftedDistance(None, kind, constant, 0.0).lift(D)
+def lifted(D, constant):
+    return LiftedDistance(None, "lingoes", constant, 0.0).lift(D)
 
 
 def spectrum(D):
@@ -139,7 +140,7 @@ def test_a_metric_of_two_rows_and_a_function_of_blocks_agree():
     np.testing.assert_allclose(rows.embedding_, blocks.embedding_, atol=1e-10)
 
 
-@pytest.mark.parametrize("correction", [None, "lingoes", "cailliez"])
+@pytest.mark.parametrize("correction", [None, "lingoes"])
 @pytest.mark.parametrize("landmarks", [None, 40])
 @pytest.mark.parametrize("given", ["euclidean", "cityblock", "precomputed", "function"])
 def test_training_rows_keep_their_place(given, landmarks, correction, n=60):
@@ -217,28 +218,26 @@ def test_equal_points_are_all_at_zero(given):
     assert ClassicalMDS(5).fit_transform(points(4, 2)).shape == (4, 4)
 
 
-@pytest.mark.parametrize("kind, n", [("lingoes", 60), ("lingoes", 1001), ("cailliez", 60)])
-def test_constants_are_the_least_that_make_distances_euclidean(kind, n):
-    D = cityblock(n)
-    model = ClassicalMDS(2, dissimilarity="precomputed", correction=kind, random_state=0).fit(D)
+@pytest.mark.parametrize("n", [60, 1001])
+def test_the_constant_is_the_least_that_makes_distances_euclidean(n):
+    D, settings = cityblock(n), {"dissimilarity": "precomputed", "correction": "lingoes"}
+    model = ClassicalMDS(2, **settings, random_state=0).fit(D)
     c, scale = model.correction_constant_, spectrum(D)[0]
     assert c > 0
-    assert spectrum(lifted(D, kind, c))[-1] > -1e-8 * scale
-    assert spectrum(lifted(D, kind, 0.98 * c))[-1] < -1e-8 * scale
+    assert spectrum(lifted(D, c))[-1] > -1e-8 * scale
+    assert spectrum(lifted(D, 0.98 * c))[-1] < -1e-8 * scale
     assert model.negative_share_ < 1e-6
     if n == 60:
-        Y = ClassicalMDS(59, dissimilarity="precomputed", correction=kind).fit(D).embedding_
-        np.testing.assert_allclose(cdist(Y, Y), lifted(D, kind, c), atol=1e-6 * D.max())
+        Y = ClassicalMDS(59, **settings).fit(D).embedding_
+        np.testing.assert_allclose(cdist(Y, Y), lifted(D, c), atol=1e-6 * D.max())
 
 
 def test_euclidean_distances_need_no_constant():
     X = points(40, 3)
     D = cdist(X, X)
-    assert cailliez_constant(D) < 1e-5 * D.max()
-    for kind in ("lingoes", "cailliez"):
-        plain = ClassicalMDS(2, dissimilarity="precomputed").fit(D)
-        model = ClassicalMDS(2, dissimilarity="precomputed", correction=kind).fit(D)
-        np.testing.assert_allclose(model.embedding_, plain.embedding_, atol=1e-4)
+    plain = ClassicalMDS(2, dissimilarity="precomputed").fit(D)
+    model = ClassicalMDS(2, dissimilarity="precomputed", correction="lingoes").fit(D)
+    np.testing.assert_allclose(model.embedding_, plain.embedding_, atol=1e-4)
 
 
 def test_landmarks_need_only_their_distances():
@@ -394,10 +393,9 @@ def test_bad_data(settings, X, message):
         ClassicalMDS(**settings).fit(X)
 
 
-def test_cailliez_is_capped():
-    model = ClassicalMDS(2, dissimilarity="precomputed", correction="cailliez")
-    with pytest.raises(ValueError, match="limited to 1,000"):
-        model.fit(cityblock(1001))
+def test_the_only_constant_is_that_of_lingoes():
+    with pytest.raises(InvalidParameterError, match="Use correction='lingoes'"):
+        ClassicalMDS(2, dissimilarity="precomputed", correction="cailliez").fit(cityblock(12))
 
 
 def test_transform_checks_its_input():

@@ -506,7 +506,7 @@ def mds(options: Options) -> None:
     options.add("--metric", "NAME", what, choices=metrics)
     options.add("--landmarks", help="use only the distances to M rows")
     what = "make the distances Euclidean by an additive constant"
-    options.add("--correction", None, what, choices=("lingoes", "cailliez"))
+    options.add("--correction", None, what, choices=("lingoes",))
     options.group("resources", "--memory --threads --seed")
     options.output(f"coordinates: {TABLES} (default: stdout)")
 

@@ -148,6 +148,8 @@ class Door(BaseEstimator):
     copy_X = False
     #: Rows that a fit needs at least.
     _least_rows = 2
+    #: Types of entries that arrays are left in.
+    _types: ClassVar[Any] = [np.float64, np.float32]
     #: Whether it takes sparse rows, and whether it needs y.
     _sparse, _needs_target = True, False
     eigenvalues_: Any
@@ -332,7 +334,7 @@ class Door(BaseEstimator):
             X,
             reset=reset,
             accept_sparse="csr" if self._takes_sparse() else False,
-            dtype=[np.float64, np.float32],
+            dtype=self._types,
             copy=reset and self._keeps_copy(),
             ensure_min_samples=self._least_rows if reset else 1,
         )

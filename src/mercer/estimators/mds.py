@@ -1,7 +1,7 @@
 """Classical multidimensional scaling as a scikit-learn estimator."""
 
-from dataclasses import KW_ONLY, dataclass, replace
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,18 +9,29 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..compute import parse_bytes
 from ..compute.arrays import Array, Same
-from ..exceptions import tell
-from ..mds import distances as given
-from ..mds import scaling
+from ..exceptions import InvalidParameterError, ModelFileError, tell
+from ..fitting.choosing import warn_unconverged
+from ..kernels import Kernel
+from ..mds import distances
+from ..mds.scaling import (
+    DistanceMap,
+    Distances,
+    LinearMap,
+    ScalingProblem,
+    Spectrum,
+    scaling_problem,
+)
 from ..operators import MatrixDistance
-from ..progress import PassBar
-from ._checks import check_file, checked_array, valid_rows
-from ._door import Door, all_or_nothing, in_one_place
+from ..rows import Opening, Rows, in_memory, open_rows
+from ._checks import checked_array, in_main_memory, named_rows, valid_rows
+from ._door import NOT_SAVED, Door, Fitted, all_or_nothing, kept
 from ._parameters import AT_LEAST_1, Interval, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 # Negative eigenvalues below this share of the sum of |l| are rounding.
 ROUNDING = 1e-9
+# Distances that model files hold; matrices and functions of the user are given again.
+SAVED = (distances.EuclideanDistance, distances.MetricDistance, distances.LiftedDistance)
 
 
 @dataclass(eq=False, repr=False)
@@ -57,9 +68,9 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         the rows themselves: then only the distances of all rows to these are needed. Take 20
         or more a dimension. With "precomputed" and an array, X may be (n_samples, m).
 
-    correction : "lingoes", "cailliez" or None, default=None
-        Make distances Euclidean by an additive constant on their squares (Lingoes) or on
-        themselves (Cailliez; up to 1,000 points). It inflates all dimensions alike.
+    correction : "lingoes" or None, default=None
+        Make distances Euclidean by the least additive constant on their squares. It inflates all
+        dimensions alike.
 
     tol : float, default=0
         Largest residual of an eigenpair as a share of the largest eigenvalue; 0 is 1e-9.
@@ -125,8 +136,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     References
     ----------
-    Torgerson (1952); Gower (1966, 1968); de Silva & Tenenbaum (2004); Lingoes (1971);
-    Cailliez (1983).
+    Torgerson (1952); Gower (1966, 1968); de Silva & Tenenbaum (2004); Lingoes (1971).
 
     Examples
     --------
@@ -141,17 +151,35 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     True
     """
 
-    #: Whether X held distances to the landmarks alone; earlier model files do not say.
-    _rectangular = False
-
     _sparse = False
+    _title = "scaling"
+    basis = "points"
+    copy_X = True
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
         "n_components": [AT_LEAST_1, Interval(Real, 0, 1)],
         "dissimilarity": [str, callable],
         "metric": [str, callable, None],
         "metric_params": [dict, None],
         "landmarks": [AT_LEAST_1, Interval(Real, 0, 1), "array-like", None],
-        "correction": [StrOptions({"lingoes", "cailliez"}), None],
+        "correction": [StrOptions({"lingoes", "cailliez"}), None],  # one in earlier files
+    }
+    _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
+        "map_": kept(("LinearMap d p", "DistanceMap a p")),
+        "embedding_": kept("n p"),
+        "eigenvalues_": kept("p"),
+        "spectrum_": kept(Spectrum),
+        "goodness_of_fit_": kept(tuple[float, float]),
+        "least_eigenvalue_": kept(Real),
+        "negative_share_": kept(Real),
+        "correction_constant_": kept(Real),
+        "strain_": kept(Real),
+        "stress_": kept(Real),
+        "landmark_indices_": kept("l int or None"),
+        "certificate_": Fitted("Certificate p"),
+        "_distance": Fitted(SAVED),
+        "_anchors": Fitted("a d real sparse"),
+        "_points": NOT_SAVED,
+        "_rectangular": Fitted(bool),  # of earlier versions
     }
 
     n_components: float = 2
@@ -181,39 +209,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         -------
         self
         """
-        X = self._validate(in_one_place(X, self.memory, "ClassicalMDS"))
-        rng = self._make_rng()
-        index = given.choose_landmarks(self.landmarks, X.shape[0], rng)
-        distance, points, anchors = self._make_distance(X, index)
-        given_number = isinstance(self.n_components, Integral)
-        # n points have no more than n eigenvalues.
-        p = min(int(self.n_components), X.shape[0]) if given_number else scaling.FIRST_DIMENSIONS
-        with PassBar(self.verbose, title="scaling") as progress:
-            engine: Any = self._make_engine(on_tiles=progress.tiles)
-            settings = (p, self.tol, self.correction, engine, rng, progress)
-            task = scaling.Task(distance, points, anchors, index, *settings)
-            if not given_number:
-                p = scaling.dimensions_for(task, float(self.n_components))
-                task = replace(task, n_components=p)
-            found = scaling.find_coordinates(task)
-        self.map_, self.embedding_, self.eigenvalues_ = found.map, found.embedding, found.values
-        self.spectrum_, self.certificate_ = found.spectrum, found.certificate
-        self.goodness_of_fit_ = found.spectrum.goodness_of_fit(found.values)
-        self.least_eigenvalue_ = found.spectrum.least
-        self.negative_share_ = found.spectrum.negative_share
-        self.correction_constant_ = found.constant
-        misfit = scaling.measure_misfit(task, found.distance, found.embedding)
-        self.strain_, self.stress_ = misfit
-        self._distance, self._anchors = found.distance, task.anchors
-        self.landmark_indices_ = task.index
-        missing, asked = int(np.sum(found.values <= 0)), len(found.values)
-        if missing and self.negative_share_ > ROUNDING:
-            tell(
-                f"Only {asked - missing} of {asked} dimensions have a "
-                "positive eigenvalue; the others are zero. Ask for fewer, or use "
-                "correction='lingoes'."
-            )
-        return self
+        return self._fit(X, y)
 
     def fit_transform(self, X: Same, y: Any = None) -> Same:
         """Find the coordinates of the points and return them, (n_samples, n_components)."""
@@ -235,16 +231,12 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         array of shape (n, n_components)
         """
         check_is_fitted(self)
-        X = in_one_place(X, self.memory, "ClassicalMDS")
+        X = self._array(X, reset=False)
+        if isinstance(self.map_, LinearMap):
+            return self.map_(X)
         if not self._is_precomputed():
-            X = valid_rows(self, X, reset=False, dtype=self._dtype)
-            return self.map_(X) if isinstance(self.map_, scaling.LinearMap) else self._place(X)
-        source, X = X, checked_array(X, dtype=np.float64, ensure_all_finite=False)
-        index = self.landmark_indices_
-        if index is None or X.shape[1] != index.size:
-            validate_data(self, source, reset=False, skip_check_array=True)
-            X = X if index is None or self._rectangular else X[:, index]
-        given.check_entries(X, "X")
+            return self._place(X)
+        distances.check_entries(X, "X")
         return self.map_(self._distance.lift(X) if self.correction_constant_ > 0 else X)
 
     def summary(self) -> str:
@@ -261,7 +253,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
                 f"{self.least_eigenvalue_:.4g} or {share:.1%} of the first"
             )
         constant = f"{self.correction}, {self.correction_constant_:.4g}"
-        known = vars(self).get("certificate_")  # earlier model files have none
+        # Earlier model files have no certificate.
+        statements = self.certificate_.summary() if "certificate_" in vars(self) else ()
         return "\n".join(
             [
                 f"Classical MDS of {n:,} points in {p} dimensions",
@@ -271,7 +264,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
                 f"stress-1              {self.stress_:.4g}",
                 f"strain                {self.strain_:.4g}",
                 f"additive constant     {constant if self.correction else 'none'}",
-                *(f"{name:22}{text}" for name, text in (known.summary() if known else ())),
+                *(f"{name:22}{text}" for name, text in statements),
             ]
         )
 
@@ -284,50 +277,140 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             return self._points
         return np.asarray(self._distance(self._points, self._points))
 
-    def _validate(self, X):
-        """X as a matrix of floats, or as it is where a function of the user takes its rows."""
-        self._validate_params()
+    def _validate_params(self) -> None:
+        super()._validate_params()
         if self.metric is not None and self.dissimilarity != "euclidean":
             raise ValueError("Give dissimilarity or metric, not both: they mean the same.")
-        matrix = self._is_precomputed()
-        self._dtype: Any = "numeric" if self._asks_blocks() else np.float64
-        if isinstance(X, np.memmap):
-            if not matrix:
-                check_file(X)
-            X = validate_data(self, X, skip_check_array=True)
-        else:
-            kinds = [np.float64, np.float32] if matrix else self._dtype
-            kept: dict[str, bool] = {"ensure_all_finite": False} if matrix else {"copy": True}
-            X = valid_rows(self, X, dtype=kinds, ensure_min_samples=2, **kept)
-        if not matrix:
-            return X
-        self._rectangular = np.ndim(self.landmarks) == 1 and X.shape[1] == len(self.landmarks)
-        if self.landmarks is None:
-            given.check_matrix(X)
-        elif not self._rectangular:
-            given.check_square(X)
-        return X
 
-    def _make_distance(self, X, index):
-        """The distance, its points, and those of them that distances are taken to."""
-        self._points, points = X, X
-        matrix = self._is_precomputed()
-        distance: Any
-        if matrix:
-            # Checked as a whole already, or block by block; its points are row numbers.
-            distance, points = MatrixDistance(X), np.arange(X.shape[0], dtype=np.intp)[:, None]
-            if self.landmarks is not None:
-                distance = given.BlockDistance(distance, "X")
-        elif self._asks_blocks():
-            distance = given.BlockDistance(self.dissimilarity)
-        else:
-            distance = given.make_distance(self._metric(), self.metric_params, X)
+    def _open(self, X, *, reset: bool) -> Rows:
+        """Rows in one place: files that fit are read."""
+        if reset and self.correction == "cailliez":
+            raise InvalidParameterError(
+                "correction='cailliez' is gone. Use correction='lingoes', which makes distances "
+                "between any number of points Euclidean.",
+                parameter="correction",
+            )
+        rows: Any = open_rows(X, Opening(self.memory))
+        if in_memory(rows) is None:
+            X = named_rows(rows.as_array(type(self).__name__), rows.names, X)
+        rows = super()._open(X, reset=reset)
+        if reset:
+            # Coordinates are in double precision, also of distances in single precision.
+            self._dtype = np.dtype(float)
+        return rows
+
+    def _check(self, X, reset: bool):
+        """X as a matrix of floats; NaN among distances is left to `check_entries`, which says more.
+
+        Where a function of the user takes rows they are left as they are.
+        """
+        if not self._is_precomputed():
+            return super()._check(X, reset)
+        X = in_main_memory(X, type(self).__name__)
+        if reset and isinstance(X, np.memmap):
+            return validate_data(self, X, skip_check_array=True)
+        if reset:
+            types = [np.float64, np.float32]
+            return valid_rows(self, X, dtype=types, ensure_min_samples=2, ensure_all_finite=False)
+        source, X = X, checked_array(X, dtype=np.float64, ensure_all_finite=False)
+        index = self.landmark_indices_
+        if index is not None and X.shape[1] == index.size:
+            return X
+        validate_data(self, source, reset=False, skip_check_array=True)
+        return X if index is None else X[:, index]
+
+    @property
+    def _types(self) -> Any:  # type: ignore[override]
+        return "numeric" if self._asks_blocks() else np.float64
+
+    def _computes_on_devices(self, reset: bool) -> bool:
+        return False
+
+    def _check_precomputed(self, rows, weights) -> None:
+        X = in_memory(rows)
+        if self.landmarks is None:
+            distances.check_matrix(X)
+        elif not self._has_landmark_columns(X):
+            distances.check_square(X)
+
+    def _has_landmark_columns(self, X) -> bool:
+        """Whether a matrix holds the distances to the landmarks alone."""
+        return np.ndim(self.landmarks) == 1 and X.shape[1] == len(self.landmarks)
+
+    def _matrix(self, X, engine):
+        """The points: the rows, or the row numbers of a matrix of distances."""
+        self._points = X
+        return np.arange(X.shape[0], dtype=np.intp)[:, None] if self._is_precomputed() else X
+
+    def _named_kernel(self, d: int) -> Kernel:
+        return Distances()
+
+    def _posing(self, y, weights, sample_weight):
+        return self._problem
+
+    def _problem(self, task, basis) -> ScalingProblem:
+        """The problem of the points, their distance, and the landmarks that it is taken to."""
+        X, points, matrix = self._points, task.array, self._is_precomputed()
+        index = distances.choose_landmarks(self.landmarks, len(points), task.rng)
+        distance: Any = MatrixDistance(X)
         if not matrix:
-            given.check_distance(distance, X)
-        if index is None:
-            return distance, points, points
-        anchors = points[: index.size] if matrix and self._rectangular else points[index]
-        return distance, points, anchors
+            if self._asks_blocks():
+                distance = distances.BlockDistance(self.dissimilarity)
+            else:
+                distance = distances.make_distance(self._metric(), self.metric_params, X)
+            distances.check_distance(distance, X)
+        anchors = points
+        if index is not None:
+            narrow = matrix and self._has_landmark_columns(X)
+            anchors = points[: index.size] if narrow else points[index]
+            # A matrix is checked block by block where it was not checked before.
+            distance = distances.BlockDistance(distance, "X") if matrix else distance
+        return scaling_problem(task, distance, anchors, index, self.correction)
+
+    def _attributes(self, result, plan, task) -> dict[str, Any]:
+        spectrum, problem = result.spectrum, result.problem
+        strain, stress = result.misfit
+        return {
+            "map_": result.map,
+            "embedding_": result.embedding,
+            "eigenvalues_": result.values,
+            "strain_": strain,
+            "stress_": stress,
+            "goodness_of_fit_": spectrum.goodness_of_fit(result.values),
+            "least_eigenvalue_": spectrum.least,
+            "negative_share_": spectrum.negative_share,
+            "spectrum_": spectrum,
+            "certificate_": result.certificate,
+            "correction_constant_": problem.constant,
+            "landmark_indices_": problem.index,
+            "_anchors": problem.anchors,
+            "_distance": problem.distance,
+            "_points": self._points,
+        }
+
+    def _warn(self, result, plan, task) -> None:
+        warn_unconverged(result.pairs, task.tol)
+        missing, asked = int(np.sum(result.values <= 0)), len(result.values)
+        if missing and result.spectrum.negative_share > ROUNDING:
+            tell(
+                f"Only {asked - missing} of {asked} dimensions have a "
+                "positive eigenvalue; the others are zero. Ask for fewer, or use "
+                "correction='lingoes'."
+            )
+
+    def _is_saved(self, name: str) -> bool:
+        """Rows of Euclidean data are placed by a rotation, and matrices of distances are given."""
+        if isinstance(self.map_, LinearMap) and name in ("_anchors", "_distance"):
+            return False
+        if name == "_distance":
+            return isinstance(self._distance, SAVED)
+        return super()._is_saved(name) and not (name == "_anchors" and self._is_precomputed())
+
+    def _complete(self) -> None:
+        """Rows that are placed by their distances need the points of these."""
+        placed = isinstance(self.map_, DistanceMap) and not self._is_precomputed()
+        if placed and not {"_anchors", "_distance"} <= vars(self).keys():
+            raise ModelFileError("a map of distances without its points")
 
     def _place(self, X):
         """Coordinates of new rows, in blocks within the budget."""

@@ -216,6 +216,8 @@ def choose(
         return _of_built(task, problem, task.count_asked if r is None else r)
     basis, solver, work = task.basis, task.solver, task.work
     work = work if r is None else replace(work, r=min(r, work.n))
+    if problem is not None:
+        work = replace(work, n=problem.size)
     speeds = costs.Speeds.typical(work.d, work.device, task.kernel)
     if isinstance(basis, bases.BasisRecipe) and not isinstance(basis, bases.AllPoints):
         unbuilt = costs.Estimate(type(basis).__name__, None, math.nan, 0, math.nan, True)
@@ -238,9 +240,9 @@ def choose(
         # A little faster is not enough: square data were seen to be slower.
         faster = 1.15 * primal.seconds < exact.seconds or not exact.fits
         plan = plan.with_estimate(primal, bases.Columns(), primal.fits and faster)
-    if plan.method == costs.COLUMNS:
+    if plan.method == costs.COLUMNS or basis != "auto":
         return plan
-    many = task.most_points is not None and work.n > task.most_points and basis == "auto"
+    many = task.most_points is not None and work.n > task.most_points
     unfit = bool(refusal) or many or not plan.chosen.fits
     small = costs.landmarks(work, speeds)
     gridded = "fourier" in may_take and _has_range(task)
@@ -252,7 +254,7 @@ def choose(
         enough = exact.seconds >= max(times * grid.seconds, gain + grid.seconds)
         taken = grid.fits and (enough or (unfit and not many))
         plan = plan.with_estimate(grid, automatic_grid(), taken)
-    if plan.method == costs.FOURIER or not unfit or basis != "auto":
+    if plan.method == costs.FOURIER or not unfit:
         return plan
     if not ("landmarks" in task.candidates and (small.fits or refusal or many)):
         return plan
@@ -353,12 +355,13 @@ def solve(problem: Any, plan: Plan, task: "FitTask") -> tuple[solvers.Eigenpairs
     r: int = FIRST_COMPONENTS if share else asked or problem.size  # type: ignore[assignment]
     while True:
         r = min(r, problem.size)
-        if plan.chosen.solver is None or r != plan.workload.r or problem.size != plan.workload.n:
-            plan = choose(task, r, problem)
+        count, work = problem.count_to_find(r), plan.workload
+        if plan.chosen.solver is None or (count, problem.size) != (work.r, work.n):
+            plan = choose(task, count, problem)
         pairs, plan = follow(plan.capped(task.max_iter), problem, task)
         pairs = problem.canonical(pairs, "f" if task.is_single else "d")
         wanted = r if share is None else problem.count_holding(pairs.values, share)
-        if wanted <= len(pairs.values) or r == problem.size:
+        if wanted <= len(pairs.values) or count == problem.size:
             break
         r *= 2
     pairs = pairs.leading(wanted)
@@ -480,9 +483,9 @@ def follow(plan: Plan, problem: Any, task: "FitTask") -> tuple[solvers.Eigenpair
             problem.session(plan.chosen.vectors, task.checkpoint, **settings) as operator,
             nullcontext() if many else task.engine.single_blas(),
         ):
-            operator, unit = in_ordinary_units(operator)
-            pairs = solver.solve(operator, work.r, task.rng, work.tol, progress.report)
-            pairs = pairs.scaled(unit)
+            scaled, unit = in_ordinary_units(operator)
+            pairs = solver.solve(scaled, work.r, task.rng, work.tol, progress.report)
+            pairs = problem.completed(pairs.scaled(unit), operator, task.rng)
     except NoConvergence:
         if lapack is None:
             raise

@@ -131,9 +131,17 @@ class Problem(ABC):
         """The operator with room for a solver's work; parameters as of `GramBasis.session`."""
         yield self.operator
 
+    def completed(self, pairs: Eigenpairs, operator: Any, rng: Any) -> Eigenpairs:
+        """A solver's pairs with all that is to be asked of the operator within its session."""
+        return pairs
+
     def canonical(self, pairs: Eigenpairs, precision: str = "d") -> Eigenpairs:
         """Pairs in order, with rounding of eigenvalues clipped to zero."""
         return canonical(pairs, precision, self.slack)
+
+    def count_to_find(self, r: int) -> int:
+        """Eigenpairs to find where r are asked for: r, or all where these tell more."""
+        return r
 
     def count_holding(self, values: np.ndarray, share: float) -> int:
         """How many leading components hold a share of the total; one more than there are if none.

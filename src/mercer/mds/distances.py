@@ -116,7 +116,7 @@ class BlockDistance:
 class LiftedDistance:
     """Distances with an additive constant, copies of a point (at most `same` apart) left together.
 
-    "lingoes" adds 2c to the squares, "cailliez" adds c to the distances themselves.
+    "lingoes" adds 2c to the squares. "cailliez", in earlier model files, adds c to the distances.
     """
 
     def __init__(self, distance, kind, constant, same):

@@ -6,28 +6,32 @@ with squared distances d2 to the points has (Gower 1968)
     y = L^{-1/2} U' (-d2 / 2 - mean of the rows of -D2 / 2),
 
 which is the score of kernel PCA with the kernel -d^2 / 2. Only positive eigenvalues have
-coordinates; the others are measured (`Spectrum`) or lifted by a constant. Three ways: Euclidean
-data by the smaller of two Gram matrices, distances tile by tile, landmarks.
+coordinates; the others are measured (`Spectrum`) or lifted by a constant. There are three problems:
+Euclidean data by the smaller of two Gram matrices, distances tile by tile, landmarks.
 """
 
 import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
-from scipy.linalg import eigvals, eigvalsh
+from scipy.linalg import eigvalsh
 from scipy.spatial.distance import cdist
 
+from ..bases import PrecomputedBasis
 from ..bases.base import moment_bytes
-from ..compute import LocalEngine
+from ..bases.points import PointBasis
 from ..compute.arrays import some_of
 from ..compute.linalg import peak_signs
 from ..fitting.certificate import NO_ROUNDING, Certificate, Rounding, certify
-from ..fitting.choosing import Eigenproblem, solve_planned, warn_unconverged
-from ..fitting.costs import Workload
 from ..fitting.moments import Moments
-from ..fitting.problems import EPS, roundings_of
-from ..kernels.derived import SquaredDistance
+from ..fitting.problems import EPS, Problem, roundings_of
+from ..kernels import Kernel, Precomputed, SquaredDistance
 from ..operators import DenseOperator, DoubleCentered, Multiple
 from ..solvers import BlockKrylov, Eigenpairs
 from ..solvers._linalg import orthonormal_against, small_eigh
@@ -49,79 +53,17 @@ PROBES, STEPS = 8, 8
 DENSE_ROWS = 1000
 # Points for each dimension from which a few eigenpairs are cheaper than all.
 FEW = 8
-# Points up to which Cailliez's eigenproblem, twice the size and nonsymmetric, is bearable.
-CAILLIEZ_ROWS = 1000
 # Points up to which the fit is measured on all pairs, and the sample beyond.
 ALL_PAIRS_ROWS, SAMPLE_ROWS, SAMPLE_COLUMNS = 2000, 1000, 2000
-# Dimensions looked at first where a share of the squared eigenvalues is asked for.
-FIRST_DIMENSIONS = 16
 # Rows of a streamed block at most.
 STREAM_ROWS = 2048
 TINY = 1e-300
 
 
-@dataclass(frozen=True)
-class Task:
-    """What is to be scaled and with what means.
+class Distances(Precomputed):
+    """Stands for the distances of a task until its problem is posed: they cost what kernels do."""
 
-    Attributes
-    ----------
-    distance : callable
-        ``distance(rows, columns)`` between two blocks of points.
-    points, anchors : arrays
-        All points, and those that distances are taken to: all, or the landmarks.
-    index : array of int or None
-        Row numbers of the landmarks.
-    n_components, tol, correction
-        As the estimator has them.
-    """
-
-    distance: Any
-    points: np.ndarray
-    anchors: np.ndarray
-    index: np.ndarray | None
-    n_components: int
-    tol: float
-    correction: str | None
-    engine: LocalEngine
-    rng: np.random.Generator
-    progress: Any
-
-    @property
-    def n(self) -> int:
-        """Number of points."""
-        return self.points.shape[0]
-
-    @property
-    def is_euclidean(self) -> bool:
-        """Whether distances are those of rows of data whose moments the budget holds."""
-        rows = self.index is None and isinstance(self.distance, EuclideanDistance)
-        return rows and moment_bytes(self.points.shape[1], self.engine) <= self.engine.memory
-
-    def block_rows(self, width: int) -> int:
-        """Rows of `width` numbers that leave every thread inside the budget."""
-        return min(max(self.engine.memory // (24 * self.engine.threads * width), 1), STREAM_ROWS)
-
-    def moments(self) -> Moments:
-        """Moments of the points, which are rows of data."""
-        rows = self.block_rows(self.points.shape[1])
-        return self.engine.sum_rows(
-            lambda block: Moments.of_blocks([self.points[block].astype(float)]), self.n, rows
-        )
-
-    def landmark_distances(self) -> np.ndarray:
-        """Distances between the landmarks, (m, m)."""
-        D = np.asarray(self.distance(self.points[self.index], self.anchors), dtype=float)
-        check_landmark_block(D)
-        return (D + D.T) / 2
-
-    def solve(self, operator, r: int) -> Eigenpairs:
-        """Leading eigenpairs by the cheapest solver."""
-        n, engine, d = operator.shape[0], self.engine, self.points.shape[1]
-        work = Workload(n, d, r, engine.memory, engine.threads, float(self.tol))
-        pairs, _ = solve_planned(Eigenproblem(operator), work, self.rng, engine, self.progress)
-        warn_unconverged(pairs, self.tol)
-        return pairs
+    seconds = Kernel.seconds
 
 
 @dataclass(frozen=True)
@@ -137,7 +79,7 @@ class Spectrum:
     least : float
         The smallest: negative where no points have these distances.
     exact : bool
-        Whether the last two are known, and not estimated.
+        Whether the last two are exact, and not estimated.
     """
 
     total: Annotated[float, "(-inf, inf)"]
@@ -155,12 +97,19 @@ class Spectrum:
         """The share of the sum of |l| that is negative: 0 for Euclidean distances."""
         return max(self.absolute - self.total, 0.0) / 2 / max(self.absolute, TINY)
 
-    def goodness_of_fit(self, kept: np.ndarray) -> tuple[float, float]:
-        """Sum of the kept eigenvalues over that of |l|, and over that of the positive ones."""
+    def goodness_of_fit(self, values: np.ndarray) -> tuple[float, float]:
+        """Sum of the fitted eigenvalues over that of |l|, and over that of the positive ones."""
         positive = (self.absolute + self.total) / 2
-        share = float(np.sum(kept)) / np.maximum([self.absolute, positive], TINY)
+        share = float(np.sum(values)) / np.maximum([self.absolute, positive], TINY)
         first, second = np.minimum(share, 1.0)
         return float(first), float(second)
+
+
+@dataclass(frozen=True)
+class SpectralPairs(Eigenpairs):
+    """Leading eigenpairs, and what all eigenvalues say."""
+
+    spectrum: Spectrum | None = None
 
 
 @dataclass(frozen=True)
@@ -173,6 +122,10 @@ class LinearMap:
     def __call__(self, X) -> np.ndarray:
         """(X - mean) Q, (n, p)."""
         return (X - self.mean) @ self.rotation
+
+    def turned(self, signs: np.ndarray) -> "LinearMap":
+        """The map with its coordinates times signs."""
+        return replace(self, rotation=self.rotation * signs)
 
 
 @dataclass(frozen=True)
@@ -198,176 +151,339 @@ class DistanceMap:
         Y = (-0.5 * np.square(D)) @ self.weights - self.offset
         return Y if self.rotation is None else Y @ self.rotation
 
+    def turned(self, signs: np.ndarray) -> "DistanceMap":
+        """The map with its coordinates times signs."""
+        if self.rotation is None:
+            return DistanceMap(self.weights * signs, self.offset * signs)
+        return replace(self, rotation=self.rotation * signs)
+
 
 @dataclass(frozen=True)
-class Coordinates:
-    """Coordinates, the map that places new points, and what the eigenvalues say."""
+class ScalingResult:
+    """What the eigenpairs of a scaling problem become.
+
+    Attributes
+    ----------
+    map : LinearMap or DistanceMap
+        Places new points.
+    embedding : array of shape (n, p)
+    values : array of shape (p,)
+        Eigenvalues, zero where there is no positive one.
+    pairs : Eigenpairs
+        As the solver has them.
+    spectrum : Spectrum
+    certificate : Certificate
+    misfit : tuple of two floats
+        Strain and stress-1.
+    problem : ScalingProblem
+        Whose result it is, with the distance and its additive constant.
+    """
 
     map: Any
     embedding: np.ndarray
     values: np.ndarray
+    pairs: Eigenpairs
     spectrum: Spectrum
-    distance: Any
     certificate: Certificate
+    misfit: tuple[float, float]
+    problem: Any
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScalingProblem(Problem):
+    """The eigenproblem whose leading eigenpairs are the coordinates of points.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows that a plan is made for.
+    distance : callable
+        ``distance(rows, columns)`` between two blocks of points, with its additive constant.
+    points, anchors : arrays
+        All points, and those that distances are taken to: all, or the landmarks.
+    index : array of int or None
+        Row numbers of the landmarks.
+    dimensions : int or None
+        None where they are asked for by their share of the squared eigenvalues.
+    engine : LocalEngine
+    rng : numpy.random.Generator
+    constant : float
+        What `distance` adds to half of the squares.
+    """
+
+    operator: Any
+    basis: Any
+    n_rows: int
+    distance: Any
+    points: np.ndarray
+    anchors: np.ndarray
+    index: np.ndarray | None
+    dimensions: int | None
+    engine: Any
+    rng: np.random.Generator
     constant: float = 0.0
 
+    def canonical(self, pairs: Eigenpairs, precision: str = "d") -> Eigenpairs:
+        """The pairs as they are: negative eigenvalues are measured, and the map has the signs."""
+        return pairs
 
-def dimensions_for(task: Task, share: float) -> int:
-    """The fewest dimensions whose squared eigenvalues are more than a share of the sum of all.
+    def count_holding(self, values: np.ndarray, share: float) -> int:
+        """As many as hold more than a share of the squared eigenvalues; see `fewest`.
 
-    The sum of all is the squared norm of -H D2 H / 2, from one reading of it; of landmarks that of
-    theirs. Eigenpairs are found in rounds, twice as many each time.
+        Eigenvalues are those of the distances without the constant, which raises all but one.
+        """
+        return fewest(values - self.constant, share, self.square)
+
+    @cached_property
+    def square(self) -> float:
+        """The sum of all squared eigenvalues, without the constant; one reading of the matrix."""
+        n, c, square, step = self.size, self.constant, 0.0, block_rows(self.engine, self.size)
+        for start in range(0, n, step):
+            B = self.operator.rows(np.arange(start, min(start + step, n)))
+            square += float(np.vdot(B, B))
+        return square + (n - 1) * c**2 - 2 * c * float(self.operator.diagonal().sum())
+
+    def result(self, pairs: Eigenpairs) -> ScalingResult:
+        p = self.dimensions or len(pairs.values)
+        values = positive_part(pairs.values)
+        residuals = widened(pairs.residuals + np.abs(values - pairs.values), p)
+        values, vectors = widened(values, p), widened(pairs.vectors, p)
+        clipped = replace(pairs, values=values, vectors=vectors, residuals=residuals)
+        place, Y, spectrum, certificate = self.placed(clipped)
+        signs = peak_signs(Y)
+        Y = Y * signs
+        statements = spectrum, certificate, self.misfit(Y)
+        return ScalingResult(place.turned(signs), Y, values, pairs, *statements, self)
+
+    @abstractmethod
+    def placed(self, pairs: Any) -> tuple[Any, np.ndarray, Spectrum, Certificate]:
+        """The map, coordinates of all points, spectrum and certificate; no value is negative."""
+
+    def misfit(self, Y) -> tuple[float, float]:
+        """Squared error of inner products (strain) and stress-1, on all pairs or a sample of them.
+
+        Distances are those with the constant. Inner products are about the mean of the pairs
+        looked at.
+        """
+        n, index = len(self.points), self.index
+        width = min(n, max(64, self.engine.memory // (48 * SAMPLE_ROWS)))
+        points, anchors, placed, Z = self.points, self.anchors, Y, Y
+        if n > min(ALL_PAIRS_ROWS, width):
+            rng = deepcopy(self.rng)  # the same sample each time
+            columns = np.sort(rng.choice(n, min(SAMPLE_COLUMNS, width), replace=False))
+            rows = np.sort(rng.choice(n, min(SAMPLE_ROWS, n), replace=False))
+            points, placed = some_of(points, columns), Y[columns]
+            if index is None:
+                anchors, Z = some_of(anchors, rows), Y[rows]
+        if index is not None:
+            anchors, Z = anchors[:SAMPLE_ROWS], Y[index[:SAMPLE_ROWS]]
+        # Wide points a few at a time.
+        D = SquaredDistance(self.distance)(points, anchors, np.float64)
+        D *= -2.0
+        np.sqrt(D, out=D)
+        E = cdist(placed, Z)
+        E -= D
+        stress = math.sqrt(float(np.vdot(E, E)) / max(float(np.vdot(D, D)), TINY))
+        gap = double_centered(D)
+        gap -= (placed - placed.mean(axis=0)) @ (Z - Z.mean(axis=0)).T
+        return float(np.vdot(gap, gap)) / gap.size * n**2, stress
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EuclideanProblem(ScalingProblem):
+    """PCA of the rows by the smaller of the two Gram matrices, which is never larger than they are.
+
+    That is the scatter of the columns, or the inner products of the rows about their mean.
+
+    Attributes
+    ----------
+    moments : Moments
+        Of the rows.
     """
-    if task.index is not None:
-        operator: Any = DenseOperator(double_centered(task.landmark_distances()))
-    elif task.is_euclidean:
-        operator = smaller_gram(task, task.moments())
-    else:
-        operator = tiled(task, task.distance)
-    n, total = operator.shape[0], 0.0
-    step, count = task.block_rows(n), FIRST_DIMENSIONS
-    for start in range(0, n, step):
-        B = operator.rows(np.arange(start, min(start + step, n)))
-        total += float(np.vdot(B, B))
-    while True:
-        count = min(count, n)
-        values = positive_part(task.solve(operator, count).values)
-        sums = np.cumsum(np.square(values))
-        if sums[-1] > share * total or count == n or values[-1] == 0:
-            wanted = int(np.sum(sums <= share * total)) + 1
-            return max(1, min(wanted, int(np.count_nonzero(values))))
-        count *= 2
+
+    moments: Moments
+
+    def placed(self, pairs: Any) -> tuple[Any, np.ndarray, Spectrum, Certificate]:
+        X, mean, Q, (n, d) = self.points, self.moments.mean, pairs.vectors, self.points.shape
+        if d > n:
+            Q = (X - mean).T @ Q
+            Q /= np.maximum(np.linalg.norm(Q, axis=0), TINY)
+        Y, place = np.empty((n, Q.shape[1])), LinearMap(mean, Q * (pairs.values > 0))
+        self.engine.map_rows(lambda block: place(X[block]), n, block_rows(self.engine, d), Y)
+        total = float(np.trace(self.operator.A))
+        # Rows are rounded as they are, and added up about their mean.
+        far = np.sqrt(n * float(mean @ mean) / max(total, TINY))
+        error = EPS * (d + 4 * float(np.clip(far, n**0.5, 1 / EPS))) * total
+        rounding = Rounding(error, error, (error * total) ** 0.5)
+        certificate = certify(pairs, self.size, total, (rounding,), definite=True)
+        return place, Y, Spectrum(total, total, 0.0), certificate
 
 
-def find_coordinates(task: Task) -> Coordinates:
-    """Coordinates by the way that fits the task."""
-    if task.index is not None:
-        return landmark_coordinates(task)
-    return euclidean_coordinates(task) if task.is_euclidean else tiled_coordinates(task)
-
-
-def euclidean_coordinates(task: Task) -> Coordinates:
-    """PCA by the smaller of the two Gram matrices, which is never larger than the data."""
-    X, p, (n, d) = task.points, task.n_components, task.points.shape
-    moments = task.moments()
-    operator = smaller_gram(task, moments)
-    pairs = task.solve(operator, min(p, d, n))
-    values, Q = positive_part(pairs.values), pairs.vectors
-    if d > n:
-        Q = (X - moments.mean).T @ Q
-        Q /= np.maximum(np.linalg.norm(Q, axis=0), TINY)
-    Y, map_ = np.empty((n, p)), LinearMap(moments.mean, widened(Q * (values > 0), p))
-    task.engine.map_rows(lambda block: map_(X[block]), n, task.block_rows(d), Y)
-    signs, total = peak_signs(Y), float(np.trace(operator.A))
-    map_ = replace(map_, rotation=map_.rotation * signs)
-    spectrum = Spectrum(total, total, 0.0)
-    # Rows are rounded as they are, and added up about their mean.
-    far = np.sqrt(n * float(moments.mean @ moments.mean) / max(total, TINY))
-    rounding = EPS * (d + 4 * float(np.clip(far, n**0.5, 1 / EPS))) * total
-    known = (Rounding(rounding, rounding, (rounding * total) ** 0.5),)
-    found = certified(pairs, p, operator.shape[0], total, known, definite=True)
-    return Coordinates(map_, Y * signs, widened(values, p), spectrum, task.distance, found)
-
-
-def certified(pairs: Eigenpairs, p: int, *of_matrix: Any, **known: Any) -> Certificate:
-    """The certificate of p coordinates, whose eigenvalues are not negative."""
-    values, residuals = positive_part(pairs.values), pairs.residuals
-    residuals = widened(residuals + np.abs(values - pairs.values), p)
-    return certify(
-        replace(pairs, values=widened(values, p), residuals=residuals), *of_matrix, **known
-    )
-
-
-def smaller_gram(task: Task, moments: Moments) -> DenseOperator:
-    """The scatter of the columns of data, or the inner products of its rows about their mean."""
-    n, d = task.points.shape
-    if d <= n:
-        return DenseOperator(moments.scatter)
-    operator = DoubleCentered.of_distance(None, task.points, task.engine, task.rng)
-    return DenseOperator(operator.to_dense())
-
-
-def tiled(task: Task, distance) -> DoubleCentered:
-    """-H D2 H / 2 of a distance, tile by tile."""
-    r = min(task.n_components, task.n)
-    return DoubleCentered.of_distance(distance, task.points, task.engine, task.rng, r)
-
-
-def tiled_coordinates(task: Task) -> Coordinates:
-    """Leading eigenpairs of -H D2 H / 2, of which products are made tile by tile.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TiledProblem(ScalingProblem):
+    """-H D2 H / 2, of which products are made tile by tile.
 
     The coordinates are the map's own, one product beyond the eigenvectors, so that the points keep
     their place however small the residual was asked to be.
     """
-    n, p, r = task.n, task.n_components, min(task.n_components, task.n)
-    distance, constant = corrected(task)
-    operator = tiled(task, distance)
-    # All eigenvalues of few points are known, of more they are estimated.
-    if n <= FEW * r or (n <= DENSE_ROWS and 104 * n**2 <= task.engine.memory):
-        pairs = task.solve(operator, n)
-        spectrum, pairs = Spectrum.of(pairs.values), pairs.leading(r)
-    else:
-        pairs = task.solve(operator, r)
-        with task.engine.single_blas():
-            spectrum = estimated_spectrum(operator, pairs, task.rng)
-    values = widened(positive_part(pairs.values), p)
-    A = widened(pairs.vectors, p) * inverse_root(values)
-    A = A - A.mean(axis=0)
-    Y = operator.basis.gram(A)
-    offset = Y.mean(axis=0)
-    Y -= offset
-    signs = peak_signs(Y)
-    map_ = DistanceMap(A * signs, offset * signs)
-    # No row of the matrix of |d^2 / 2| has a larger sum, nor has its norm, of which rounding is a
-    # share.
-    shift = float(operator.basis.kernel.shift)
-    size = n * (float(np.max(shift - operator.row_means)) + abs(shift))
-    known = roundings_of(operator.basis, size, pairs.evidence, operator.means_rounding * size)
-    found = certified(pairs, p, n, float(operator.diagonal().sum()), known)
-    return Coordinates(map_, Y * signs, values, spectrum, distance, found, constant)
+
+    @contextmanager
+    def session(self, reserve: int = 0, checkpoint: Any = None, **settings: bool) -> Iterator[Any]:
+        with self.basis.session(reserve, checkpoint, **settings) as gram:
+            operator = DoubleCentered(gram)
+            yield operator
+        self.operator.learn_from(operator)
+
+    def count_to_find(self, r: int) -> int:
+        """All of few points, so that the whole spectrum is known."""
+        n = self.size
+        every = n <= FEW * r or (n <= DENSE_ROWS and 104 * n**2 <= self.engine.memory)
+        return n if every else r
+
+    def completed(self, pairs: Eigenpairs, operator, rng) -> "SpectralPairs":
+        """The pairs with the whole spectrum: of few points known, of more estimated."""
+        every = len(pairs.values) == self.size
+        spectrum = Spectrum.of(pairs.values) if every else estimated_spectrum(operator, pairs, rng)
+        return SpectralPairs(**vars(pairs), spectrum=spectrum)
+
+    def placed(self, pairs: Any) -> tuple[Any, np.ndarray, Spectrum, Certificate]:
+        A = pairs.vectors * inverse_root(pairs.values)
+        A = A - A.mean(axis=0)
+        Y = self.basis.gram(A)
+        offset = Y.mean(axis=0)
+        Y -= offset
+        # No row of the matrix of |d^2 / 2| has a larger sum, nor has its norm, of which rounding is
+        # a share.
+        n, operator, shift = self.size, self.operator, float(self.basis.kernel.shift)
+        scale = n * (float(np.max(shift - operator.row_means)) + abs(shift))
+        means = operator.means_rounding * scale
+        rounding = roundings_of(self.basis, scale, pairs.evidence, means)
+        certificate = certify(pairs, n, float(operator.diagonal().sum()), rounding)
+        return DistanceMap(A, offset), Y, pairs.spectrum, certificate
+
+    def lifted(self, tol: float) -> "TiledProblem":
+        """The problem with the least constant on the squares that makes distances Euclidean."""
+        with self.session() as operator, self.engine.single_blas():
+            if self.size <= DENSE_ROWS:
+                constant = -float(eigvalsh(operator.to_dense())[0])
+            else:
+                pairs = BlockKrylov().solve(Multiple(operator, -1.0), 1, self.rng, tol)
+                constant = float(pairs.values[0] + pairs.residuals[0])
+        mean = 2 * float(self.operator.diagonal().mean())
+        distance = with_constant(self.distance, constant, mean)
+        matrix = self.points, self.engine, self.rng, self.dimensions
+        operator = DoubleCentered.of_distance(distance, *matrix)
+        lifted = {"distance": distance, "constant": distance.constant}
+        return replace(self, operator=operator, basis=operator.basis, **lifted)
 
 
-def landmark_coordinates(task: Task) -> Coordinates:
-    """All eigenpairs of the landmarks above the noise, then PCA of all points."""
-    engine, p, n = task.engine, task.n_components, task.n
-    D = task.landmark_distances()
-    distance, constant = corrected(task, D)
-    if constant:
-        D = distance.lift(D)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LandmarkProblem(ScalingProblem):
+    """PCA of all points, placed by the landmarks' own map.
+
+    Attributes
+    ----------
+    first : DistanceMap
+        Of the landmarks, by all of their eigenpairs above the noise.
+    landmark_spectrum : Spectrum
+    coordinates : array of shape (n, k) or None
+        What `first` makes of all points, where the budget holds it.
+    moments : Moments
+        Of these.
+    """
+
+    first: DistanceMap
+    landmark_spectrum: Spectrum
+    coordinates: np.ndarray | None
+    moments: Moments
+
+    def count_to_find(self, r: int) -> int:
+        return self.size
+
+    def count_holding(self, values: np.ndarray, share: float) -> int:
+        """As the distances between the landmarks have it."""
+        return self.dimensions or 1
+
+    def placed(self, pairs: Any) -> tuple[Any, np.ndarray, Spectrum, Certificate]:
+        moments, n, Q = self.moments, len(self.points), pairs.vectors * (pairs.values > 0)
+        place = replace(self.first, offset=self.first.offset + moments.mean, rotation=Q)
+        if self.coordinates is not None:
+            Y = (self.coordinates - moments.mean) @ Q
+        else:
+            Y, rows = np.empty((n, Q.shape[1])), block_rows(self.engine, 4 * len(self.anchors))
+            self.engine.map_rows(
+                lambda block: place(self.distance(self.points[block], self.anchors)), n, rows, Y
+            )
+        # The landmarks' spectrum on the scale of all points, whose positive part is known.
+        squares = np.square(self.first.weights).sum(axis=0)
+        used, total = float(np.sum(1 / squares[squares > 0])), float(np.trace(moments.scatter))
+        factor, of = total / max(used, TINY), self.landmark_spectrum
+        spectrum = Spectrum(factor * of.total, factor * of.absolute, factor * of.least, exact=False)
+        # Nothing bounds what distances between other points are.
+        unbounded = Eigenpairs(pairs.values, Q, np.zeros(Q.shape[1]), bounded=False)
+        return place, Y, spectrum, certify(unbounded, n, total, (NO_ROUNDING,))
+
+
+def scaling_problem(task, distance, anchors, index, correction) -> ScalingProblem:
+    """The problem of a distance between the points of a task, by the way that fits it.
+
+    `correction` is that of the estimator, and the rest as of `ScalingProblem`.
+    """
+    points, engine, (n, d) = task.array, task.engine, task.array.shape
+    asked = None if task.count_asked is None else min(task.count_asked, n)
+    parts: dict = {"points": points, "anchors": anchors, "index": index, "rng": task.rng}
+    parts |= {"distance": distance, "dimensions": asked, "engine": engine}
+    if index is not None:
+        return landmark_problem(parts, task.n_components, correction)
+    if not isinstance(distance, EuclideanDistance) or moment_bytes(d, engine) > engine.memory:
+        operator: Any = DoubleCentered.of_distance(distance, points, engine, task.rng, asked)
+        problem = TiledProblem(**parts, operator=operator, basis=operator.basis, n_rows=n)
+        return problem if correction is None else problem.lifted(task.tol)
+    moments = engine.sum_rows(
+        lambda block: Moments.of_blocks([points[block].astype(float)]), n, block_rows(engine, d)
+    )
+    G = moments.scatter
+    if d > n:
+        G = DoubleCentered.of_distance(None, points, engine, task.rng).to_dense()
+    # The plan is that of a matrix of its size.
+    parts |= {"operator": DenseOperator(G), "basis": PrecomputedBasis(G, engine), "n_rows": len(G)}
+    return EuclideanProblem(**parts, moments=moments)
+
+
+def landmark_problem(parts: dict, n_components: Any, correction: str | None) -> LandmarkProblem:
+    """The problem of all points in the coordinates that the landmarks give them.
+
+    `parts` are those of `ScalingProblem`.
+    """
+    distance, points, anchors = parts["distance"], parts["points"], parts["anchors"]
+    engine, p, n = parts["engine"], parts["dimensions"], len(points)
+    D = np.asarray(distance(points[parts["index"]], anchors), dtype=float)
+    check_landmark_block(D)
+    D = (D + D.T) / 2
+    if p is None or correction is not None:
+        values = eigvalsh(double_centered(D))[::-1]
+        p = fewest(values, n_components, float(values @ values)) if p is None else p
+        if correction is not None:
+            distance = with_constant(distance, -values[-1], np.mean(np.square(D)))
+            parts["constant"] = distance.constant
+            D = distance.lift(D) if distance.constant else D
     first, spectrum = landmark_map(D, p)
-    rows, width = task.block_rows(4 * len(D)), first.weights.shape[1]
+    rows, width = block_rows(engine, 4 * len(D)), first.weights.shape[1]
 
-    def place(block, map_=first):
-        return map_(distance(task.points[block], task.anchors))
+    def place(block):
+        return first(distance(points[block], anchors))
 
     # Distances may be dear: each is asked for once where its place can be kept.
-    kept = np.empty((n, width)) if 8 * n * width <= engine.memory else None
-    if kept is not None:
-        engine.map_rows(place, n, rows, kept)
-        moments = Moments.of_blocks([kept.copy()])
+    Y = np.empty((n, width)) if 8 * n * width <= engine.memory else None
+    if Y is not None:
+        engine.map_rows(place, n, rows, Y)
+        moments = Moments.of_blocks([Y.copy()])
     else:
         moments = engine.sum_rows(lambda block: Moments.of_blocks([place(block)]), n, rows)
-    values, Q = small_eigh(moments.scatter)
-    values = positive_part(values[:p])
-    Q, values = widened(Q[:, :p] * (values > 0), p), widened(values, p)
-    map_ = DistanceMap(first.weights, first.offset + moments.mean, Q)
-    if kept is not None:
-        Y = (kept - moments.mean) @ Q
-    else:
-        Y = np.empty((n, p))
-        engine.map_rows(lambda block: place(block, map_), n, rows, Y)
-    signs = peak_signs(Y)
-    map_ = replace(map_, rotation=Q * signs)
-    # The landmarks' spectrum on the scale of all points, whose positive part is known.
-    squares = np.square(first.weights).sum(axis=0)
-    used = float(np.sum(1 / squares[squares > 0]))
-    factor = float(np.trace(moments.scatter)) / max(used, TINY)
-    total, absolute = factor * spectrum.total, factor * spectrum.absolute
-    spectrum = Spectrum(total, absolute, factor * spectrum.least, exact=False)
-    # Nothing bounds what distances between other points are.
-    pairs = Eigenpairs(values, Q, np.zeros(p), bounded=False)
-    found = certified(pairs, p, n, float(np.trace(moments.scatter)), (NO_ROUNDING,))
-    return Coordinates(map_, Y * signs, values, spectrum, distance, found, constant)
+    basis = PointBasis(SquaredDistance(distance), anchors, engine)
+    parts |= {"distance": distance, "dimensions": p, "moments": moments, "basis": basis}
+    parts |= {"operator": DenseOperator(moments.scatter), "n_rows": n, "coordinates": Y}
+    return LandmarkProblem(**parts, first=first, landmark_spectrum=spectrum)
 
 
 def landmark_map(D, p: int) -> tuple[DistanceMap, Spectrum]:
@@ -414,76 +530,26 @@ def estimated_spectrum(operator, pairs: Eigenpairs, rng) -> Spectrum:
     return Spectrum(total, total + 2 * negative, float(values[-1]), exact=False)
 
 
-def corrected(task: Task, D=None):
-    """The distance with its additive constant, and the constant; D where it is at hand."""
-    if task.correction is None:
-        return task.distance, 0.0
-    if task.correction == "cailliez":
-        size = task.n if D is None else len(D)
-        if size > CAILLIEZ_ROWS:
-            raise ValueError(
-                f"correction='cailliez' decomposes a matrix twice the size of its {size:,} "
-                f"points, and is limited to {CAILLIEZ_ROWS:,}. Use correction='lingoes'."
-            )
-        D = task.distance(task.points, task.points) if D is None else D
-        constant, mean = cailliez_constant(np.asarray(D, dtype=float)), np.mean(np.square(D))
-    elif D is not None:
-        constant, mean = -eigvalsh(double_centered(D))[0], np.mean(np.square(D))
-    else:
-        operator = tiled(task, task.distance)
-        constant, mean = -least_eigenvalue(task, operator), 2 * float(operator.diagonal().mean())
-    constant, same = max(float(constant), 0.0), SAME_POINT * float(np.sqrt(mean))
-    return LiftedDistance(task.distance, task.correction, constant, same), constant
+def with_constant(distance, constant: float, mean: float) -> LiftedDistance:
+    """A distance with a constant that is not negative; `mean` is that of the squared distances."""
+    same = SAME_POINT * float(np.sqrt(mean))
+    return LiftedDistance(distance, "lingoes", max(float(constant), 0.0), same)
 
 
-def least_eigenvalue(task: Task, operator) -> float:
-    """The smallest eigenvalue of B, less its residual."""
-    with task.engine.single_blas():
-        if task.n <= DENSE_ROWS:
-            return float(eigvalsh(operator.to_dense())[0])
-        pairs = BlockKrylov().solve(Multiple(operator, -1.0), 1, task.rng, task.tol)
-    return -float(pairs.values[0] + pairs.residuals[0])
+def fewest(values, share: float, square: float) -> int:
+    """The fewest dimensions whose squared eigenvalues are more than a share of the sum of all.
 
-
-def cailliez_constant(D) -> float:
-    """The least c for which the distances d + c are Euclidean (Cailliez 1983).
-
-    The largest real eigenvalue of a nonsymmetric 2n x 2n matrix: O(n^3) with a large factor.
+    `values` are the leading eigenvalues, of which negative ones have no dimension, and `square` is
+    the sum of the squares of all. One more than there are values if these do not tell.
     """
-    n = D.shape[0]
-    M = np.zeros((2 * n, 2 * n))
-    M[:n, n:] = 2 * double_centered(D)
-    M[n:, :n] = -np.eye(n)
-    M[n:, n:] = -4 * double_centered(np.sqrt(D))
-    return max(float(eigvals(M, overwrite_a=True, check_finite=False).real.max()), 0.0)
+    positive = positive_part(values)
+    count = 1 + int(np.sum(np.cumsum(np.square(positive)) <= share * square))
+    return count if positive.all() else max(1, min(count, int(np.count_nonzero(positive))))
 
 
-def measure_misfit(task: Task, distance, Y) -> tuple[float, float]:
-    """Squared error of inner products (strain) and stress-1, on all pairs or a sample of them.
-
-    `distance` is what was scaled, with its constant. Inner products are about the mean of the
-    pairs looked at.
-    """
-    width = min(task.n, max(64, task.engine.memory // (48 * SAMPLE_ROWS)))
-    points, anchors, placed, Z = task.points, task.anchors, Y, Y
-    if task.n > min(ALL_PAIRS_ROWS, width):
-        columns = np.sort(task.rng.choice(task.n, min(SAMPLE_COLUMNS, width), replace=False))
-        rows = np.sort(task.rng.choice(task.n, min(SAMPLE_ROWS, task.n), replace=False))
-        points, placed = some_of(points, columns), Y[columns]
-        if task.index is None:
-            anchors, Z = some_of(anchors, rows), Y[rows]
-    if task.index is not None:
-        anchors, Z = anchors[:SAMPLE_ROWS], Y[task.index[:SAMPLE_ROWS]]
-    # Wide points a few at a time.
-    D = SquaredDistance(distance)(points, anchors, np.float64)
-    D *= -2.0
-    np.sqrt(D, out=D)
-    E = cdist(placed, Z)
-    E -= D
-    stress = math.sqrt(float(np.vdot(E, E)) / max(float(np.vdot(D, D)), TINY))
-    gap = double_centered(D)
-    gap -= (placed - placed.mean(axis=0)) @ (Z - Z.mean(axis=0)).T
-    return float(np.vdot(gap, gap)) / gap.size * task.n**2, stress
+def block_rows(engine, width: int) -> int:
+    """Rows of `width` numbers that leave every thread inside the budget."""
+    return min(max(engine.memory // (24 * engine.threads * width), 1), STREAM_ROWS)
 
 
 def double_centered(D) -> np.ndarray:
