@@ -394,7 +394,7 @@ class Door(BaseEstimator):
                     weights,
                     self.center,
                     0.0 if ends else max(float(tol), floor),
-                    self.max_iter,
+                    vars(self).get("max_iter"),
                     self.remove_zero_eig,
                     checkpoint,
                     frozenset() if asked else self._candidates,

@@ -45,6 +45,7 @@ SOON = 2.0
 WIDTH_ROWS, ALONE, ALIKE = 500, 1e-2, 1 - 1e-7
 ONLY = "the only exact method for this within the memory budget"
 NONE = "no exact method fits the memory budget"
+ASKED = "asked for by eigen_solver"
 # Methods whose results are near exact at best.
 NEARLY = ("gram-power", "HebbianKernelPCA")
 
@@ -372,8 +373,12 @@ def exact_plan(work: costs.Workload, solver: Any, speeds: costs.Speeds) -> Plan:
     """The fastest solver for all points within the budget, or the one asked for."""
     estimates = exact_estimates(work, speeds)
     if isinstance(solver, solvers.Solver):
-        chosen = _with_settings(work, estimates, solver, speeds)
-        return Plan(work, estimates, chosen, "asked for by eigen_solver", basis=bases.AllPoints())
+        chosen, reason = _with_settings(work, estimates, solver, speeds), ASKED
+        if solver.reads_rows:
+            reason = f"{solver.most_passes} passes over all rows, as asked for"
+            quick = replace(costs.landmarks(work, speeds), method=f"KernelPCA({costs.LANDMARKS})")
+            estimates = (*estimates, quick)
+        return Plan(work, estimates, chosen, reason, basis=bases.AllPoints())
     possible = [e for e in estimates if e.fits]
     best = min(possible, key=lambda e: e.seconds, default=None)
     if best is None:
@@ -408,6 +413,19 @@ def _with_settings(work, estimates, solver, speeds) -> costs.Estimate:
     if isinstance(solver, solvers.GramPower):
         solver = clone(solver).set_params(block=costs.power_block(work, solver.block))
         return replace(costs.gram_power(work, speeds), solver=solver, fits=True)
+    if solver.reads_rows:
+        vectors = 8 * work.n * solver.vectors_held(work.r)
+        free = work.memory - vectors if work.memory > vectors else work.memory
+        # Rows that a fourth of that holds with a copy.
+        block = max(1, min(solver.block, free // (4 * 2 * 8 * work.n)))
+        return replace(
+            costs.hebbian(work, speeds, solver.most_passes),
+            method=type(solver).__name__,
+            solver=clone(solver).set_params(block=block),
+            bytes=vectors + 2 * 8 * work.n * block,
+            fits=True,
+            vectors=vectors,
+        )
     if not isinstance(solver, solvers.Arpack):
         return costs.by_products(work, type(solver).__name__, solver)
     formed = _named(estimates, "arpack, matrix formed")

@@ -210,6 +210,8 @@ class Eigenpairs:
         Whether `least` comes from a search of the whole matrix for negative eigenvalues.
     evidence : tuple of Evidence
         What is known of all eigenvalues, from the coarsest precision to the finest.
+    history : History or None
+        Of Hebbian rules: what was seen pass by pass.
     """
 
     values: np.ndarray
@@ -222,6 +224,7 @@ class Eigenpairs:
     ritz: bool = True
     searched: bool = False
     evidence: tuple[Evidence, ...] = ()
+    history: Any = None
 
     def scaled(self, unit: float) -> "Eigenpairs":
         """The pairs of the operator times a number."""
@@ -296,7 +299,7 @@ class Solver(BaseEstimator, ABC):
     keeps_tiles = True
     #: With tol=0, stops after a fixed number of passes.
     ends_by_passes = False
-    #: Whether it reads rows of the matrix rather than making products with it.
+    #: Whether it reads rows of the matrix, `block` at a time, rather than making products with it.
     reads_rows = False
     #: For positive semidefinite operators only.
     needs_definite = False
@@ -315,6 +318,13 @@ class Solver(BaseEstimator, ABC):
     def most_passes(self) -> int | None:
         """The limit on its passes, or None."""
         return None if self._cap_name is None else self.get_params(deep=False)[self._cap_name]
+
+    def vectors_held(self, n_components: int) -> int:
+        """Vectors of length n that it holds at its peak, the result among them.
+
+        ARPACK holds twice as many as asked for, and 20 at least; subspace iteration fewer.
+        """
+        return max(6 * n_components + 40, 5 * (n_components + 10))
 
     @abstractmethod
     def solve(
