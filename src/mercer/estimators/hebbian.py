@@ -19,7 +19,6 @@ from ..fitting.problems import GramProblem, has_negative
 from ..rows import ArrayRows, Rows, in_memory, in_type, like_of
 from ..selectors import Novelty
 from ..stream.dictionary import threshold_of
-from ._checks import check_shape
 from ._door import Fitted, all_or_nothing, become, kept, unfitted
 from ._model import INDEFINITE, KernelModel
 from ._parameters import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions
@@ -261,7 +260,8 @@ class HebbianKernelPCA(KernelModel):
 
     def _posing(self, y, weights, sample_weight):
         def pose(task, basis):
-            check_shape(task.array, True, least_rows=2)
+            if basis.size < 2:
+                raise ValueError("X has 1 sample, and fit needs 2 or more. Give more rows.")
             need, memory = 3 * 8 * basis.size**2, task.engine.memory
             if self.track_excess and need > memory:
                 raise ValueError(
