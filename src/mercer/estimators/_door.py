@@ -376,10 +376,10 @@ class Door(BaseEstimator):
                     "are not in memory. Leave it out: inverse_transform works without it."
                 )
             with self._open_checkpoint(rows, weights) as checkpoint:
-                solver, tol = self._solver(), self._tolerance()
+                solver, tol = self._solver(array), self._tolerance()
                 ends = tol == 0 and isinstance(solver, Solver) and solver.ends_by_passes
                 floor = DRAFT_FLOOR if self._dtype == np.float32 else 0.0
-                asked = self.fit_inverse_transform or solver != "auto" or self._is_precomputed()
+                asked = self.fit_inverse_transform or self.eigen_solver not in ("auto", None)
                 task = FitTask(
                     rows,
                     array,
@@ -390,20 +390,20 @@ class Door(BaseEstimator):
                     engine,
                     self._make_rng(checkpoint),
                     progress,
-                    self._posing(y, weights, sample_weight),
+                    self._posing(y, rows, weights, sample_weight),
                     weights,
                     self.center,
                     0.0 if ends else max(float(tol), floor),
                     vars(self).get("max_iter"),
                     self.remove_zero_eig,
                     checkpoint,
-                    frozenset() if asked else self._candidates,
+                    frozenset() if asked or isinstance(named, Precomputed) else self._candidates,
                     self._most_points,
                 )
                 unseen = array is None and not looks
                 yield task if unseen else task.with_pilot(self._make_kernel)
 
-    def _posing(self, y: Any, weights: Any, sample_weight: Any) -> Callable[[FitTask, Any], Any]:
+    def _posing(self, y, rows: Rows, weights, sample_weight) -> Callable[[FitTask, Any], Any]:
         """How the problem is posed in a basis: ``pose(task, basis)``; y is checked before."""
         raise NotImplementedError
 
@@ -446,7 +446,7 @@ class Door(BaseEstimator):
         if not isinstance(self.preimage, str) or self.preimage != "auto":
             choose_preimage(self.preimage, basis)
 
-    def _solver(self) -> Any:
+    def _solver(self, X=None) -> Any:
         """The solver asked for, with this estimator's settings where it is asked for by name."""
         asked = self.eigen_solver
         settings = {"iterated_power": self.iterated_power} if asked == "randomized" else {}

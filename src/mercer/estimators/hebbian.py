@@ -16,7 +16,7 @@ from ..exceptions import ModelFileError, tell
 from ..fitting.certificate import Certificate
 from ..fitting.expansion import KernelExpansion
 from ..fitting.problems import GramProblem, has_negative
-from ..rows import ArrayRows, Rows, in_memory, in_type, like_of
+from ..rows import ArrayRows, Rows, in_type, like_of
 from ..selectors import Novelty
 from ..stream.dictionary import threshold_of
 from ._door import Fitted, all_or_nothing, become, kept, unfitted
@@ -171,6 +171,7 @@ class HebbianKernelPCA(KernelModel):
         "_stream": Fitted((hebbian.GrowingHebbian, None)),
     }
     _least_rows = 1  # of the first batch of a stream
+    _candidates = frozenset()
 
     n_components: int = 10
     _: KW_ONLY
@@ -249,16 +250,15 @@ class HebbianKernelPCA(KernelModel):
         rows = super()._open(X, reset=reset)
         if not reset:
             return rows
-        if in_memory(rows) is None:
-            rows = ArrayRows(rows.as_array(type(self).__name__), None, self.memory)
-        if rows.shape[0] < self.n_components:
+        array = rows.as_array(type(self).__name__)
+        if array.shape[0] < self.n_components:
             raise ValueError(
                 f"n_components={self.n_components} needs at least as many rows, and there are "
-                f"{rows.shape[0]}. Give more rows or ask for fewer components."
+                f"{array.shape[0]}. Give more rows or ask for fewer components."
             )
-        return rows
+        return ArrayRows(array, like_of(rows), self.memory)
 
-    def _posing(self, y, weights, sample_weight):
+    def _posing(self, y, rows, weights, sample_weight):
         def pose(task, basis):
             if basis.size < 2:
                 raise ValueError("X has 1 sample, and fit needs 2 or more. Give more rows.")
@@ -275,7 +275,7 @@ class HebbianKernelPCA(KernelModel):
 
         return pose
 
-    def _solver(self) -> hebbian.Hebbian:
+    def _solver(self, X=None) -> hebbian.Hebbian:
         return hebbian.Hebbian(
             self._make_gain(),
             self.n_passes,

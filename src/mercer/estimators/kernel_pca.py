@@ -268,7 +268,7 @@ class KernelPCA(KernelModel):
         lazy = like_rows(S, X, self.X_fit_)
         return contained(self, restore(S, X), X) if lazy is None else lazy
 
-    def _posing(self, y, weights, sample_weight):
+    def _posing(self, y, rows, weights, sample_weight):
         def pose(task, basis):
             self._check_inverse(task)
             self._check_preimage(basis)
