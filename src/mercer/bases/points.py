@@ -331,9 +331,7 @@ class WorkingGram(PointGram):
             self.summed, self.keeps = not self.keeps, False
         return draft
 
-    @cached_property
-    def pairs(self) -> Any:  # type: ignore[override]
-        return super().pairs
+    pairs = cached_property(PointGram.pairs.fget)  # type: ignore[assignment, attr-defined]
 
     @cached_property
     def store(self) -> TileStore:

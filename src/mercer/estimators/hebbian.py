@@ -171,7 +171,7 @@ class HebbianKernelPCA(KernelModel):
         "_stream": Fitted((hebbian.GrowingHebbian, None)),
     }
     _least_rows = 1  # of the first batch of a stream
-    _candidates = frozenset()
+    basis, _candidates = "points", frozenset()
 
     n_components: int = 10
     _: KW_ONLY

@@ -38,14 +38,14 @@ FIRST_COMPONENTS = 16
 # "auto" takes a Fourier grid where it is this many times faster than all points and saves this many
 # seconds: a model of all points has more to offer, such as eigenvectors.
 TIMES_FASTER, SECONDS_SAVED = 2.5, 2.0
-# Seconds that LAPACK may take in place of another solver without a word.
-SOON = 2.0
+# Seconds that LAPACK may take in place of another solver without a word, and from which on a fit is
+# long.
+SOON, LONG = 2.0, 60.0
 # Rows on which the width of a kernel is judged, the affinity with all others below which most rows
 # are alone, and the affinity above which two rows are alike.
 WIDTH_ROWS, ALONE, ALIKE = 500, 1e-2, 1 - 1e-7
 ONLY = "the only exact method for this within the memory budget"
 NONE = "no exact method fits the memory budget"
-ASKED = "asked for by eigen_solver"
 # Methods whose results are near exact at best.
 NEARLY = ("gram-power", "HebbianKernelPCA")
 
@@ -138,7 +138,7 @@ class Plan:
         quick = [e for e in self.estimates if e.approximate and e.fits]
         best = min(quick, key=lambda e: e.seconds, default=None)
         # From a minute on, an approximation that is five times faster is worth a word.
-        if best is not None and seconds > 60 and best.seconds * 5 < seconds:
+        if best is not None and seconds > LONG and best.seconds * 5 < seconds:
             error = best.certified or "and says how far from exact it is"
             told += f" {best.method} would take about {format_seconds(best.seconds)} {error}."
         return told
@@ -240,9 +240,9 @@ def choose(
         # A little faster is not enough: square data were seen to be slower.
         faster = 1.15 * primal.seconds < exact.seconds or not exact.fits
         plan = plan.with_estimate(primal, bases.Columns(), primal.fits and faster)
-    if plan.method == costs.COLUMNS:
+    if plan.method == costs.COLUMNS or basis != "auto":
         return plan
-    many = task.most_points is not None and work.n > task.most_points and basis == "auto"
+    many = task.most_points is not None and work.n > task.most_points
     unfit = bool(refusal) or many or not plan.chosen.fits
     small = costs.landmarks(work, speeds)
     gridded = "fourier" in may_take and _has_range(task)
@@ -254,7 +254,7 @@ def choose(
         enough = exact.seconds >= max(times * grid.seconds, gain + grid.seconds)
         taken = grid.fits and (enough or (unfit and not many))
         plan = plan.with_estimate(grid, automatic_grid(), taken)
-    if plan.method == costs.FOURIER or not unfit or basis != "auto":
+    if plan.method == costs.FOURIER or not unfit:
         return plan
     if not ("landmarks" in task.candidates and (small.fits or refusal or many)):
         return plan
@@ -371,14 +371,12 @@ def solve(problem: Any, plan: Plan, task: "FitTask") -> tuple[solvers.Eigenpairs
 
 def exact_plan(work: costs.Workload, solver: Any, speeds: costs.Speeds) -> Plan:
     """The fastest solver for all points within the budget, or the one asked for."""
+    if isinstance(solver, solvers.Solver) and solver.reads_rows:
+        return _by_rows(work, solver, speeds)
     estimates = exact_estimates(work, speeds)
     if isinstance(solver, solvers.Solver):
-        chosen, reason = _with_settings(work, estimates, solver, speeds), ASKED
-        if solver.reads_rows:
-            reason = f"{solver.most_passes} passes over all rows, as asked for"
-            quick = replace(costs.landmarks(work, speeds), method=f"KernelPCA({costs.LANDMARKS})")
-            estimates = (*estimates, quick)
-        return Plan(work, estimates, chosen, reason, basis=bases.AllPoints())
+        chosen = _with_settings(work, estimates, solver, speeds)
+        return Plan(work, estimates, chosen, "asked for by eigen_solver", basis=bases.AllPoints())
     possible = [e for e in estimates if e.fits]
     best = min(possible, key=lambda e: e.seconds, default=None)
     if best is None:
@@ -413,19 +411,6 @@ def _with_settings(work, estimates, solver, speeds) -> costs.Estimate:
     if isinstance(solver, solvers.GramPower):
         solver = clone(solver).set_params(block=costs.power_block(work, solver.block))
         return replace(costs.gram_power(work, speeds), solver=solver, fits=True)
-    if solver.reads_rows:
-        vectors = 8 * work.n * solver.vectors_held(work.r)
-        free = work.memory - vectors if work.memory > vectors else work.memory
-        # Rows that a fourth of that holds with a copy.
-        block = max(1, min(solver.block, free // (4 * 2 * 8 * work.n)))
-        return replace(
-            costs.hebbian(work, speeds, solver.most_passes),
-            method=type(solver).__name__,
-            solver=clone(solver).set_params(block=block),
-            bytes=vectors + 2 * 8 * work.n * block,
-            fits=True,
-            vectors=vectors,
-        )
     if not isinstance(solver, solvers.Arpack):
         return costs.by_products(work, type(solver).__name__, solver)
     formed = _named(estimates, "arpack, matrix formed")
@@ -435,6 +420,26 @@ def _with_settings(work, estimates, solver, speeds) -> costs.Estimate:
     if solver.form:
         return replace(formed, solver=solver, fits=fits)
     return costs.by_products(work, "arpack", solver)
+
+
+def _by_rows(work: costs.Workload, solver: Any, speeds: costs.Speeds) -> Plan:
+    """The plan of a solver that reads rows, with no more of them at once than the budget holds."""
+    vectors = 8 * work.n * solver.vectors_held(work.r)
+    free = work.memory - vectors if work.memory > vectors else work.memory
+    # Rows that a fourth of that holds with a copy.
+    block = max(1, min(solver.block, free // (4 * 2 * 8 * work.n)))
+    chosen = replace(
+        costs.hebbian(work, speeds, solver.n_passes),
+        method=type(solver).__name__,
+        solver=clone(solver).set_params(block=block),
+        bytes=vectors + 2 * 8 * work.n * block,
+        fits=True,
+        vectors=vectors,
+    )
+    reason = f"{solver.n_passes} passes over all rows, as asked for"
+    if chosen.seconds > LONG:
+        reason += f"; KernelPCA({costs.LANDMARKS}) is far faster"
+    return Plan(work, (chosen,), chosen, reason, basis=bases.AllPoints())
 
 
 def _named(estimates, name):

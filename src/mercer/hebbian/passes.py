@@ -139,26 +139,10 @@ def hebbian_eigenpairs(
     A pass costs n^2 kernel evaluations. Memory 6 q n (7 q n for "smd") + block n, with
     q = r + oversampling. An interrupt (Ctrl-C) ends the passes, not the call.
     """
-    gain, r = make_gain(gain), n_components
+    recipe = Hebbian(gain, n_passes, oversampling, block, readout, scale, tol)
     rng = np.random.default_rng() if rng is None else rng
-    n = gram.shape[0]
-    q = min(n, r + (gain.oversampling if oversampling is None else oversampling))
-    # The start comes before anything else is asked of the operator, which learns its row
-    # means from the first product.
-    begin = _start(gram, gain, q, scale, start, rng)
-    variance = float(gram.diagonal().sum()) / n
-    if not variance > 0:  # the residuals say whether the matrix is zero
-        U = gram.vectors(np.eye(n, r))
-        return Eigenpairs(np.zeros(r), U, column_norms(gram @ U)), History.of([], q, r)
-    unit = GainUnit(n, variance, sampled_norm(gram, rng, block) if gain.needs_norm else np.nan)
-    run = _Run(gram, gain, unit, r, block, *begin)
-    converged = run.passes(n_passes, tol, rng, report, measure, gram.progress())
-    pairs = READOUTS[readout](gram, run, r)
-    products = 1 + len(run.records) + pairs.n_passes
-    converged = converged or settled(pairs)
-    recoveries = round(-np.log2(run.rule.brake))
-    history = History.of(run.records, len(run.rule.A), r, recoveries, run.interrupted)
-    return replace(pairs, converged=converged, n_passes=products), history
+    pairs = recipe.solve(gram, n_components, rng, report=report, start=start, measure=measure)
+    return pairs, pairs.history
 
 
 class _Run:
@@ -174,35 +158,19 @@ class _Run:
         self.V, self.Z, self.outputs = V, Z, orthonormal(S.T)
         # Of each pass: gains, eigenvalues, residuals, change and excess, as in `History`.
         self.records: list[tuple] = []
-        self.interrupted = False
 
-    def passes(self, n_passes, tol, rng, report, measure, progress):
-        """Up to n_passes passes; True if the subspace came to rest."""
-        begun, over = None, False
-        if progress.header:  # of a checkpoint: the pass that was begun, if any
-            carried, rule, records, begun = unpack(progress.header["state"], progress.arrays)
-            self.eigenvalues, *products = carried
-            self.V, self.Z, self.outputs = (on_device_of(A, self.V) for A in products)
-            self.rule.go_on(rule)
-            self.records, rng.bit_generator.state = list(records), progress.header["rng"]
-            over = progress.header["over"]
-        try:
-            while not over and len(self.records) < n_passes:
-                record = self._pass(rng, measure, progress, begun)
-                begun = None
-                self.records.append(record)
-                share = record[2].max() / max(self.eigenvalues.max(), 1e-300)
-                seen = self.eigenvalues[: self.r].copy()
-                stop = report(PassState(1 + len(self.records), seen, float(share), tol))
-                over = bool(record[3] <= tol or stop)
-                self._note(progress, rng, over)
-            return bool(self.records and self.records[-1][3] <= tol)
-        except KeyboardInterrupt:
-            self.interrupted = True
-            progress.keep()
-        return False
+    def resume(self, progress: Progress, rng) -> tuple[bool, tuple | None]:
+        """Go on from a checkpoint; whether the passes are over, and the pass that was begun."""
+        if not progress.header:
+            return False, None
+        carried, rule, records, begun = unpack(progress.header["state"], progress.arrays)
+        self.eigenvalues, *products = carried
+        self.V, self.Z, self.outputs = (on_device_of(A, self.V) for A in products)
+        self.rule.go_on(rule)
+        self.records, rng.bit_generator.state = list(records), progress.header["rng"]
+        return progress.header["over"], begun
 
-    def _pass(self, rng, measure, progress, begun):
+    def visit(self, rng, measure, progress, begun):
         """Visit all points once in random order, or those left of a pass that was begun."""
         n, V, rule = self.unit.n, self.outputs, self.rule
         t = 1 + n * len(self.records)
@@ -225,7 +193,7 @@ class _Run:
             if progress.tick is not None:  # the product of the start is shown as a pass
                 progress.tick(stop if self.records else n + stop, n)
             if progress.due:
-                self._note(progress, rng, False, (stop, order, Y, to_numpy(Z)))
+                self.note(progress, rng, False, (stop, order, Y, to_numpy(Z)))
         values: Any = np.sum(Y**2, axis=1, dtype=np.float64)
         outputs = orthonormal(on_device_of(Y, V).T)
         if rule.running is not None:
@@ -240,7 +208,7 @@ class _Run:
         excess = None if measure is None else measure(rule.A[: self.r])
         return gains, values, residuals, float(np.linalg.norm(turned, 2)), excess
 
-    def _note(self, progress: Progress, rng, over: bool, begun: tuple | None = None) -> None:
+    def note(self, progress: Progress, rng, over: bool, begun: tuple | None = None) -> None:
         """Write the state after a pass, or that of the pass that is `begun`, to the checkpoint."""
         if isinstance(progress, Stage):
             arrays: list = []
@@ -347,18 +315,50 @@ class Hebbian(Solver):
         rng: np.random.Generator,
         tol: float = 0.0,
         report: Report = silent,
+        start: Array = None,
+        measure: Callable[..., Any] | None = None,
     ) -> Eigenpairs:
         """Passes of the rule over the rows, then the read-out, with its history.
 
-        The residual `tol` only judges the result; that of the recipe ends the passes.
+        The residual `tol` only judges the result; that of the recipe ends the passes. `start` and
+        `measure` are as of `hebbian_eigenpairs`.
         """
-        settings = self.get_params(deep=False)
-        if settings.pop("track_excess"):
+        gain, r, n = make_gain(self.gain), n_components, operator.shape[0]
+        if self.track_excess:
             K = to_numpy(operator.to_dense())
-            least = minimal_reconstruction_error(np.linalg.eigvalsh(K), n_components)
-            settings["measure"] = lambda A: excess_reconstruction_error(K, to_numpy(A), least)
-        pairs, history = hebbian_eigenpairs(
-            operator, n_components, rng=rng, report=report, **settings
+            least = minimal_reconstruction_error(np.linalg.eigvalsh(K), r)
+            measure = lambda A: excess_reconstruction_error(K, to_numpy(A), least)  # noqa: E731
+        q = min(n, self.vectors_held(r) // VECTORS)
+        # The start comes before anything else is asked of the operator, which learns its row
+        # means from the first product.
+        begin = _start(operator, gain, q, self.scale, start, rng)
+        variance = float(operator.diagonal().sum()) / n
+        if not variance > 0:  # the residuals say whether the matrix is zero
+            U, history = operator.vectors(np.eye(n, r)), History.of([], q, r)
+            return Eigenpairs(np.zeros(r), U, column_norms(operator @ U), history=history)
+        norm = sampled_norm(operator, rng, self.block) if gain.needs_norm else np.nan
+        run = _Run(operator, gain, GainUnit(n, variance, norm), r, self.block, *begin)
+        progress, converged, interrupted = operator.progress(), False, False
+        over, begun = run.resume(progress, rng)
+        try:
+            while not over and len(run.records) < self.n_passes:
+                record = run.visit(rng, measure, progress, begun)
+                begun = None
+                run.records.append(record)
+                residual = float(record[2].max() / max(run.eigenvalues.max(), 1e-300))
+                values = run.eigenvalues[:r].copy()
+                stop = report(PassState(1 + len(run.records), values, residual, self.tol))
+                over = bool(record[3] <= self.tol or stop)
+                run.note(progress, rng, over)
+            converged = bool(run.records and run.records[-1][3] <= self.tol)
+        except KeyboardInterrupt:
+            interrupted = True
+            progress.keep()
+        pairs = READOUTS[self.readout](operator, run, r)
+        recoveries = round(-np.log2(run.rule.brake))
+        return replace(
+            pairs,
+            converged=converged or settled(pairs, tol),
+            n_passes=1 + len(run.records) + pairs.n_passes,
+            history=History.of(run.records, len(run.rule.A), r, recoveries, interrupted),
         )
-        converged = pairs.converged or settled(pairs, tol)
-        return replace(pairs, converged=converged, history=history)
