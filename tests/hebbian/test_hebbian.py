@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from mercer import HebbianKernelPCA, KernelPCA
-from mercer.estimators.hebbian import VECTORS
 from mercer.hebbian import GAINS, READOUTS, AutoGain, ConstantGain, MetaDescentGain
+from mercer.hebbian.passes import VECTORS
 from mercer.kernels import KERNELS
 from mercer.selectors import Novelty
 from mercer.solvers import GramPower

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -294,7 +295,8 @@ class PointGram(GramBasis, PointBasis):
         """k(Z[index], Z)."""
         all_of = self.pairs if self.dtype == self._few else self.kernel.pairs(self.points)
         some = all_of.of_rows(index)
-        return self.engine.fill(some, self.engine.empty(some.shape, some.dtype))
+        # By a copy of the engine, which shows no progress: some rows are not a pass.
+        return copy(self.engine).fill(some, self.engine.empty(some.shape, some.dtype))
 
     def rows_times(self, index: Array, W: Array) -> Array:
         """k(Z[index], Z) W."""
@@ -329,9 +331,7 @@ class WorkingGram(PointGram):
             self.summed, self.keeps = not self.keeps, False
         return draft
 
-    @cached_property
-    def pairs(self) -> Any:  # type: ignore[override]
-        return super().pairs
+    pairs = cached_property(PointGram.pairs.fget)  # type: ignore[assignment, attr-defined]
 
     @cached_property
     def store(self) -> TileStore:

@@ -149,7 +149,7 @@ def restore(result: Array, template: Array) -> Array:
 def on_device_of(A: Array, template: Array) -> Array:
     """A small array in the library and on the device of a large one; keeps its dtype."""
     if isinstance(template, np.ndarray) or is_sparse(template):
-        return to_numpy(A)
+        return A if type(A) is np.ndarray else to_numpy(A)
     if isinstance(A, np.ndarray):
         # Other libraries share the memory of contiguous, writable arrays only; NumPy calls any
         # empty array contiguous, even a reversed one.

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
         def __sklearn_tags__(self) -> Any: ...
         def __getstate__(self) -> dict[str, Any]: ...
 
+        # Fitted attributes, which each class declares in `_fitted`.
+        def __getattr__(self, name: str) -> Any: ...
+
     class TransformerMixin:
         """Containers of scores."""
 

@@ -1,45 +1,34 @@
 """Kernel PCA by Hebbian rules, as a scikit-learn estimator."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import hebbian
-from ..bases import PointBasis, PointGram, PrecomputedBasis
-from ..bases.points import DRAFT_SPREAD
+from ..bases import PointBasis, PointGram
 from ..compute import format_bytes, is_sparse, match_sparsity, restore, to_numpy
-from ..compute.arrays import Array, Same, is_foreign
-from ..exceptions import tell
-from ..fitting import costs
+from ..compute.arrays import Array, Same
+from ..exceptions import ModelFileError, tell
 from ..fitting.certificate import Certificate
-from ..fitting.choosing import format_seconds, workload
-from ..fitting.costs import Speeds
 from ..fitting.expansion import KernelExpansion
 from ..fitting.problems import GramProblem, has_negative
-from ..metrics import excess_reconstruction_error, minimal_reconstruction_error
-from ..operators import in_ordinary_units
-from ..progress import PassBar
-from ..rows import ArrayRows
-from ..rows.array import in_type
+from ..rows import ArrayRows, Rows, in_type, like_of
 from ..selectors import Novelty
-from ..solvers import canonical
 from ..stream.dictionary import threshold_of
-from ._checks import check_gram, valid_rows
-from ._door import all_or_nothing, become, in_one_place, unfitted
+from ._door import Fitted, all_or_nothing, become, kept, unfitted
 from ._model import INDEFINITE, KernelModel
 from ._parameters import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions
 
-# Vectors of length n that a run holds at its peak for every direction it carries, the result
-# and the products with the kernel matrix among them.
-VECTORS = 12
 # Copies of the Gram matrix of the points that are alive while points leave.
 GRAM_COPIES = 4
 # Directions a stream carries beyond those asked for, unless a number is given.
 OVERSAMPLING = 10
+# Entries of unit vectors at most, with a margin for rows of small weights.
+LARGEST_ENTRY = 1e9
 
 
 @dataclass(eq=False, repr=False)
@@ -128,8 +117,8 @@ class HebbianKernelPCA(KernelModel):
     Attributes
     ----------
     eigenvalues_, eigenvectors_, explained_variance_, explained_variance_ratio_, certificate_, \
-    expansion_, kernel_, gamma_, X_fit_
-        As in `KernelPCA`.
+    plan_, expansion_, kernel_, gamma_, X_fit_
+        As in `KernelPCA`; `plan_` is of `fit`.
 
     history_ : History
         Of `fit`, per pass: gains, eigenvalue estimates, residual estimates, change of the
@@ -173,6 +162,17 @@ class HebbianKernelPCA(KernelModel):
         "novelty": [Interval(Real, 0, 1, closed="neither"), Novelty, None],
     }
 
+    _fitted: ClassVar[dict[str, Fitted]] = KernelModel._fitted | {
+        "n_samples_seen_": kept(Annotated[int, "[0, inf)"]),
+        "history_": Fitted(hebbian.History),
+        "budget_loss_": Fitted("1+r"),
+        "novelty_loss_": Fitted("1+r"),
+        "_variance": Fitted("(-inf, inf)"),
+        "_stream": Fitted((hebbian.GrowingHebbian, None)),
+    }
+    _least_rows = 1  # of the first batch of a stream
+    basis, _candidates = "points", frozenset()
+
     n_components: int = 10
     _: KW_ONLY
     gain: Any = "auto"
@@ -208,35 +208,7 @@ class HebbianKernelPCA(KernelModel):
         -------
         self
         """
-        rows = self._open(X, reset=True)
-        if not isinstance(rows, ArrayRows):
-            rows = ArrayRows(rows.as_array("HebbianKernelPCA"), None, self.memory)
-        X = rows.array
-        self._check_size(X)
-        if self._is_precomputed():
-            check_gram(X)
-        self.kernel_ = self._make_kernel(X)
-        engine, bar = self._make_engine(X), PassBar(self.verbose, self.callback, 1 + self.n_passes)
-        with self._open_checkpoint(rows) as kept, bar as progress:
-            rng = self._make_rng(kept)
-            work = workload(
-                X.shape[0], X.shape[1], self.n_components, self.tol, self.kernel_, engine
-            )
-            speeds = Speeds.typical(work.d, work.device, self.kernel_)
-            seconds = costs.hebbian(work, speeds, self.n_passes).seconds
-            words = f"{self.n_passes} passes, about {format_seconds(seconds)}."
-            progress.foresee(seconds, f'{words} KernelPCA(basis="landmarks") is far faster.')
-            problem = self._problem(engine.place(X), engine, kept)
-            with engine.single_blas():
-                pairs, self.history_ = self._passes(problem, engine, progress, rng)
-                result = problem.result(canonical(pairs, self._dtype.char, problem.slack))
-            if kept is not None:
-                kept.unfinished = self.history_.interrupted
-        self._stream, self._variance = None, problem.total / X.shape[0]
-        self.n_samples_seen_ = X.shape[0]
-        self._adopt(problem, result, rows)
-        self._warn()
-        return self
+        return self._fit(X, y)
 
     def fit_transform(self, X: Same, y: Any = None) -> Same:
         """Fit to X and return its scores, (n_samples, n_components).
@@ -266,7 +238,6 @@ class HebbianKernelPCA(KernelModel):
         """
         if "expansion_" in vars(self):
             return self._learn_batch(X, first=False)
-        self._validate_params()
         fresh = unfitted(self)
         try:
             fresh._learn_batch(X, first=True)
@@ -275,139 +246,94 @@ class HebbianKernelPCA(KernelModel):
                 become(self, fresh)
         return self
 
-    def _problem(self, X, engine, kept) -> GramProblem:
-        """The Gram matrix of the rows: kept where it fits half of the budget, else row by row."""
-        if self._is_precomputed():
-            given = PrecomputedBasis(X, engine)
-            given.checkpoint = kept
-            return GramProblem(given, self.center)
-        n, gain = X.shape[0], self._make_gain()
-        more = gain.oversampling if self.oversampling is None else self.oversampling
-        allowed = self.kernel_.spread(X) <= DRAFT_SPREAD
-        dtype = np.float32 if self._dtype == np.float32 and allowed else np.float64
-        basis, matrix = PointGram(self.kernel_, X, engine, allowed, dtype), None
-        basis.release()
-        basis.checkpoint = kept
-        basis.reserve(8 * n * VECTORS * (self.n_components + more))
-        # Products of a single-precision matrix need a copy in double precision.
-        # A device makes rows about as fast as it reads them; tiles of wide rows need room beside.
-        held, memory = 8 * n**2, basis.engine.memory
-        least = 0 if engine.device else basis.pairs.tile_bytes(engine.sides[-1])
-        if engine.device is None and held <= min(memory // 2, memory - least):
-            K = basis.engine.with_memory(memory - held).fill(basis.pairs, np.empty((n, n), dtype))
-            matrix = PrecomputedBasis(K, engine)
-            matrix.checkpoint = kept
-        return GramProblem(basis, self.center, kept=matrix)
+    def _open(self, X, *, reset: bool) -> Rows:
+        rows = super()._open(X, reset=reset)
+        if not reset:
+            return rows
+        array = rows.as_array(type(self).__name__)
+        if array.shape[0] < self.n_components:
+            raise ValueError(
+                f"n_components={self.n_components} needs at least as many rows, and there are "
+                f"{array.shape[0]}. Give more rows or ask for fewer components."
+            )
+        return ArrayRows(array, like_of(rows), self.memory)
 
-    def _passes(self, problem, engine, progress, rng):
-        """Passes of the rule over the problem's Gram matrix."""
-        operator, unit = in_ordinary_units(problem.operator)
-        # Rows that a fourth of the budget holds with a copy.
-        room = problem.basis.engine.memory // (4 * 2 * 8 * problem.size)
-        pairs, history = hebbian.hebbian_eigenpairs(
-            operator,
-            self.n_components,
+    def _posing(self, y, rows, weights, sample_weight):
+        def pose(task, basis):
+            if basis.size < 2:
+                raise ValueError("X has 1 sample, and fit needs 2 or more. Give more rows.")
+            need, memory = 3 * 8 * basis.size**2, task.engine.memory
+            if self.track_excess and need > memory:
+                raise ValueError(
+                    f"track_excess=True forms the kernel matrix, which needs {format_bytes(need)} "
+                    f"for {basis.size:,} rows, and memory allows {format_bytes(memory)}. Raise "
+                    "memory, or fit without it."
+                )
+            if task.is_single and isinstance(basis, PointGram) and basis.single:
+                basis = PointGram(basis.kernel, basis.points, basis.engine, dtype=np.float32)
+            return GramProblem(basis, task.center)
+
+        return pose
+
+    def _solver(self, X=None) -> hebbian.Hebbian:
+        return hebbian.Hebbian(
             self._make_gain(),
-            n_passes=self.n_passes,
-            oversampling=self.oversampling,
-            block=max(1, min(self.block, room)),
-            tol=self.tol,
-            scale=self.scale,
-            readout=self.readout,
-            rng=rng,
-            report=progress.report,
-            tick=progress.tiles,
-            measure=self._excess(problem, engine) if self.track_excess else None,
+            self.n_passes,
+            self.oversampling,
+            self.block,
+            self.readout,
+            self.scale,
+            self.tol,
+            self.track_excess,
         )
-        return pairs.scaled(unit), history
 
-    def _make_gain(self):
+    def _tolerance(self) -> float:
+        """No residual is asked for: `tol` is the turn of the subspace, which the solver knows."""
+        return 0.0
+
+    def _passes(self) -> int:
+        return 1 + self.n_passes
+
+    def _make_gain(self) -> Any:
         """The gain with the settings it has."""
         if not isinstance(self.gain, str):
             eta0 = self.gain.get_params(deep=False).get("eta0")
             if eta0 is not None and not eta0 > 0:
                 raise ValueError(f"gain={self.gain!r}: eta0 must be positive, or None.")
             return hebbian.make_gain(self.gain)
-        given = {"eta0": self.eta0, "mu": self.mu, "xi": self.xi, "rho0": self.rho0}
-        known = hebbian.GAINS[self.gain]().get_params(deep=False)
+        settings = {"eta0": self.eta0, "mu": self.mu, "xi": self.xi, "rho0": self.rho0}
+        names = hebbian.GAINS[self.gain]().get_params(deep=False)
         if self.eigenvalue_estimate == "running":
-            if "running" not in known:
+            if "running" not in names:
                 raise ValueError(
                     f"eigenvalue_estimate='running' is for gains that use eigenvalues, 'et' and "
                     f"'smd', and gain={self.gain!r}. Change one of the two."
                 )
-            given["running"] = True
+            settings["running"] = True
         return hebbian.make_gain(
-            self.gain, **{name: x for name, x in given.items() if name in known}
+            self.gain, **{name: value for name, value in settings.items() if name in names}
         )
-
-    def _excess(self, problem, engine):
-        """The excess error of coefficients; the exact eigenvalues are found once."""
-        need = 3 * 8 * problem.size**2
-        if need > engine.memory:
-            raise ValueError(
-                f"track_excess=True forms the kernel matrix, which needs {format_bytes(need)} for "
-                f"{problem.size:,} rows, and memory allows {format_bytes(engine.memory)}. Raise "
-                "memory, or fit without it."
-            )
-        K = to_numpy(problem.operator.to_dense())
-        least = minimal_reconstruction_error(np.linalg.eigvalsh(K), self.n_components)
-        return lambda A: excess_reconstruction_error(K, to_numpy(A), least)
-
-    def _warn(self):
-        """Say what the user may not expect of the result."""
-        done = len(self.history_.changes)
-        if self.history_.interrupted:
-            tell(f"Interrupted after {done} passes: the model is what they had learned.")
-        elif self.history_.recoveries:
-            tell(
-                f"Gains were too large for these data: {self.history_.recoveries} blocks of rows "
-                "were taken back, and the gains halved. Give a smaller eta0, or gain='auto'.",
-                ConvergenceWarning,
-            )
-        elif self.tol > 0 and not self.certificate_.converged and self.callback is None:
-            tell(
-                f"Not converged: the subspace still turned by {self.history_.changes[-1]:.1e} in "
-                f"pass {done}, and tol={self.tol:.1e} was asked for. Raise n_passes or tol.",
-                ConvergenceWarning,
-            )
-
-    def _check_size(self, X):
-        if X.shape[0] < self.n_components:
-            raise ValueError(
-                f"n_components={self.n_components} needs at least as many rows, and there are "
-                f"{X.shape[0]}. Give more rows or ask for fewer components."
-            )
 
     def _learn_batch(self, X, first: bool):
         """Learn the rows of a batch; what an interrupt leaves is the model of whole blocks."""
-        X = in_one_place(X, self.memory, "partial_fit of HebbianKernelPCA")
-        checked = valid_rows(
-            self,
-            to_numpy(X) if is_foreign(X) else X,
-            reset=first,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-        )
-        rows = ArrayRows(checked, X, self.memory)
-        stream = self._stream_for(rows, first)
-        like = stream.points if stream.count else None
+        rows = self._open(X, reset=first)
+        array = rows.as_array("partial_fit of HebbianKernelPCA")
+        array = array if is_sparse(array) else to_numpy(array)
+        stream = self._stream_for(array, first)
+        kernel, indefinite = stream.kernel, not first and self.certificate_.indefinite
+        complete, like = False, stream.points if stream.count else None
         try:
-            stream.partial_fit(match_sparsity(rows.array.astype(float), like))
+            stream.partial_fit(match_sparsity(array.astype(float), like))
+            if not (kernel.definite or indefinite):
+                points = PointBasis(kernel, stream.points, self._make_engine())
+                indefinite = has_negative(points, array, self.center)
+            complete = True
         finally:
             if stream.count:
-                self._adopt_stream(stream, rows)
-        known, basis = self.certificate_, self.expansion_.basis
-        if not basis.kernel.definite and not known.indefinite:
-            met = has_negative(basis, rows.array, self.center)
-            self.certificate_ = known = replace(known, indefinite=met)
-        if known.indefinite:
-            tell(INDEFINITE.format(basis.kernel))
-        if first:
-            self._warn_of_width(self.n_samples_seen_)
+                self._adopt(Batch(rows, stream, indefinite, first, complete), None, None)
         return self
 
-    def _stream_for(self, rows, first: bool) -> hebbian.GrowingHebbian:
+    def _stream_for(self, X, first: bool) -> Any:
         """The stream of the batches before, or a new one, from the fitted model if there is one."""
         if self._is_precomputed():
             raise ValueError(
@@ -420,13 +346,10 @@ class HebbianKernelPCA(KernelModel):
                 "mean. Give a larger budget."
             )
         novelty = threshold_of(self.novelty, example=0.1)
-        if first:
-            self._check_size(rows.array)
-            self._dtype = rows.dtype
         stream = None if first else self._stream
         if stream is None:
             stream = hebbian.GrowingHebbian(
-                self._make_kernel(rows.array) if first else self.kernel_,
+                self._make_kernel(X) if first else self.kernel_,
                 self.n_components,
                 self.forgetting,
                 self.budget,
@@ -443,9 +366,9 @@ class HebbianKernelPCA(KernelModel):
         # Without budget and novelty only a stream that goes on from a file takes all of it.
         m = stream.points.shape[0] if stream.count else 0
         if self.budget is not None:
-            m = max(m, min(self.budget, m + rows.shape[0])) + self.block
+            m = max(m, min(self.budget, m + X.shape[0])) + self.block
         elif self.novelty is None:
-            m += rows.shape[0]
+            m += X.shape[0]
         need, memory = GRAM_COPIES * 8 * m**2, self._make_engine().memory
         if need > memory:
             raise ValueError(
@@ -455,37 +378,106 @@ class HebbianKernelPCA(KernelModel):
             )
         return stream
 
-    def _adopt_stream(self, stream: hebbian.GrowingHebbian, rows: ArrayRows):
-        """Set the fitted attributes as the stream has them now."""
+    def _attributes(self, result, plan, task) -> dict[str, Any]:
+        if isinstance(result, Batch):
+            return self._after_batch(result)
+        problem, history = result.problem, result.pairs.history
+        if history is None:  # all rows are equal, and no pass was made
+            history = hebbian.History.of([], self.n_components, self.n_components)
+        return super()._attributes(result, plan, task) | {
+            "history_": history,
+            "n_samples_seen_": problem.count,
+            "_stream": None,
+            "_variance": problem.total / problem.count,
+        }
+
+    def _after_batch(self, batch: "Batch") -> dict[str, Any]:
+        """The fitted attributes as the stream has them now."""
+        stream, rows = batch.stream, batch.rows
         columns = np.concatenate([[0], 1 + stream.leading])
-        kernel: Any = stream.kernel
-        basis = PointBasis(kernel, stream.points, self._make_engine())
+        basis = PointBasis(stream.kernel, stream.points, self._make_engine())
         frame, metric = stream.frame[:, columns], stream.metric[np.ix_(columns, columns)]
-        values, count = stream.variances[stream.leading], stream.count
-        shares = np.minimum(values / (stream.variance or 1.0), 1.0)
-        share, totals = float(min(1.0, shares.sum())), values * count
-        before = vars(self).get("certificate_")
-        met = before is not None and before.indefinite
+        count, variance = stream.count, stream.variance
+        values = stream.variances[stream.leading]
+        shares, totals = np.minimum(values / (variance or 1.0), 1.0), values * count
+        captured = float(min(1.0, shares.sum()))
         # Of a direction that learns nothing more is known than the variance of all.
-        nothing, most = np.zeros_like(totals), np.maximum(totals, stream.variance * count)
-        known = Certificate("estimate", nothing, most, None, (share, share), True, indefinite=met)
+        lower, upper = np.zeros_like(totals), np.maximum(totals, variance * count)
+        certificate = Certificate(
+            "estimate", lower, upper, None, (captured, captured), True, indefinite=batch.indefinite
+        )
 
         def out(array):
-            return restore(in_type(np.asarray(array), rows.dtype), rows.original)
+            return restore(in_type(np.asarray(array), rows.dtype), like_of(rows))
 
-        for name in ("X_fit_", "eigenvectors_"):
-            self.__dict__.pop(name, None)
-        self.__dict__.update(
-            _stream=stream,
-            kernel_=stream.kernel,
-            expansion_=KernelExpansion(basis, frame, metric),
-            certificate_=known,
-            eigenvalues_=out(totals),
-            explained_variance_=out(totals / max(count - self.center, 1)),
-            explained_variance_ratio_=out(shares),
-            landmarks_=stream.points,
-            n_samples_seen_=count,
-            budget_loss_=stream.lost[columns],
-            novelty_loss_=stream.missed[columns],
-        )
-        self._set_gamma(rows.shape[1])
+        passes = {name: value for name, value in vars(self).items() if name == "history_"}
+        return passes | {
+            "kernel_": stream.kernel,
+            "gamma_": self._gamma_of(stream.kernel, rows.shape[1]),
+            "expansion_": KernelExpansion(basis, frame, metric),
+            "certificate_": certificate,
+            "eigenvalues_": out(totals),
+            "explained_variance_": out(totals / max(count - self.center, 1)),
+            "explained_variance_ratio_": out(shares),
+            "landmarks_": stream.points,
+            "n_samples_seen_": count,
+            "budget_loss_": stream.lost[columns],
+            "novelty_loss_": stream.missed[columns],
+            "_stream": stream,
+        }
+
+    def _warn(self, result, plan, task) -> None:
+        if isinstance(result, Batch):
+            if result.complete and result.indefinite:
+                tell(INDEFINITE.format(self.kernel_))
+            if result.complete and result.first:
+                self._warn_of_width(self.n_samples_seen_)
+            return
+        super()._warn(result, plan, task)
+        history = self.history_
+        passes = len(history.changes)
+        if history.interrupted:
+            tell(f"Interrupted after {passes} passes: the model is what they had learned.")
+        elif history.recoveries:
+            tell(
+                f"Gains were too large for these data: {history.recoveries} blocks of rows "
+                "were taken back, and the gains halved. Give a smaller eta0, or gain='auto'.",
+                ConvergenceWarning,
+            )
+        elif self.tol > 0 and not self.certificate_.converged and self.callback is None:
+            tell(
+                f"Not converged: the subspace still turned by {history.changes[-1]:.1e} in "
+                f"pass {passes}, and tol={self.tol:.1e} was asked for. Raise n_passes or tol.",
+                ConvergenceWarning,
+            )
+
+    def _complete(self) -> None:
+        """As of all models, with directions that learning can go on from."""
+        super()._complete()
+        weights = vars(self).get("eigenvectors_", np.zeros(0)), self.expansion_.frame[:, 0]
+        if not max(np.abs(part).max(initial=0.0) for part in weights) < LARGEST_ENTRY:
+            raise ModelFileError("a frame of directions that are far too long")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What `partial_fit` has learned from a batch.
+
+    Attributes
+    ----------
+    rows : Rows
+    stream : GrowingHebbian
+        As it is after the batch.
+    indefinite : bool
+        Whether some rows have shown a negative eigenvalue of the kernel.
+    first : bool
+        Whether no batch came before.
+    complete : bool
+        Whether all rows of the batch were learned from; False after an interrupt.
+    """
+
+    rows: Rows
+    stream: Any
+    indefinite: bool
+    first: bool
+    complete: bool

@@ -227,6 +227,9 @@ class Stage(Progress):
         """Put a state in the place of the one before."""
         self.checkpoint._write(self.file, header, arrays)
 
+    def keep(self) -> None:
+        self.checkpoint.unfinished = True
+
 
 def digest(arrays: Iterable[np.ndarray]) -> str:
     """SHA-256 of types, shapes and numbers."""

@@ -38,8 +38,9 @@ FIRST_COMPONENTS = 16
 # "auto" takes a Fourier grid where it is this many times faster than all points and saves this many
 # seconds: a model of all points has more to offer, such as eigenvectors.
 TIMES_FASTER, SECONDS_SAVED = 2.5, 2.0
-# Seconds that LAPACK may take in place of another solver without a word.
-SOON = 2.0
+# Seconds that LAPACK may take in place of another solver without a word, and from which on a fit is
+# long.
+SOON, LONG = 2.0, 60.0
 # Rows on which the width of a kernel is judged, the affinity with all others below which most rows
 # are alone, and the affinity above which two rows are alike.
 WIDTH_ROWS, ALONE, ALIKE = 500, 1e-2, 1 - 1e-7
@@ -137,7 +138,7 @@ class Plan:
         quick = [e for e in self.estimates if e.approximate and e.fits]
         best = min(quick, key=lambda e: e.seconds, default=None)
         # From a minute on, an approximation that is five times faster is worth a word.
-        if best is not None and seconds > 60 and best.seconds * 5 < seconds:
+        if best is not None and seconds > LONG and best.seconds * 5 < seconds:
             error = best.certified or "and says how far from exact it is"
             told += f" {best.method} would take about {format_seconds(best.seconds)} {error}."
         return told
@@ -375,6 +376,8 @@ def exact_plan(
 ) -> Plan:
     """The fastest solver for all points within the budget, or the one asked for."""
     speeds = speeds or costs.Speeds.typical(work.d, work.device)
+    if isinstance(solver, solvers.Solver) and solver.reads_rows:
+        return _by_rows(work, solver, speeds)
     estimates = exact_estimates(work, speeds)
     if isinstance(solver, solvers.Solver):
         chosen = _with_settings(work, estimates, solver, speeds)
@@ -422,6 +425,26 @@ def _with_settings(work, estimates, solver, speeds) -> costs.Estimate:
     if solver.form:
         return replace(formed, solver=solver, fits=fits)
     return costs.by_products(work, "arpack", solver)
+
+
+def _by_rows(work: costs.Workload, solver: Any, speeds: costs.Speeds) -> Plan:
+    """The plan of a solver that reads rows, with no more of them at once than the budget holds."""
+    vectors = 8 * work.n * solver.vectors_held(work.r)
+    free = work.memory - vectors if work.memory > vectors else work.memory
+    # Rows that a fourth of that holds with a copy.
+    block = max(1, min(solver.block, free // (4 * 2 * 8 * work.n)))
+    chosen = replace(
+        costs.hebbian(work, speeds, solver.n_passes),
+        method=type(solver).__name__,
+        solver=clone(solver).set_params(block=block),
+        bytes=vectors + 2 * 8 * work.n * block,
+        fits=True,
+        vectors=vectors,
+    )
+    reason = f"{solver.n_passes} passes over all rows, as asked for"
+    if chosen.seconds > LONG:
+        reason += f"; KernelPCA({costs.LANDMARKS}) is far faster"
+    return Plan(work, (chosen,), chosen, reason, basis=bases.AllPoints())
 
 
 def _named(estimates, name):

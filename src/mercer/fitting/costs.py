@@ -315,11 +315,8 @@ def least_tile(work: Workload) -> int:
 
 
 def by_products(work: Workload, name: str, solver: Solver) -> Estimate:
-    """A method that multiplies with the matrix tile by tile, how often is not known.
-
-    ARPACK holds twice as many vectors as asked for, and 20 at least; subspace iteration fewer.
-    """
-    vectors = 8 * work.n * max(6 * work.r + 40, 5 * (work.r + 10))
+    """A method that multiplies with the matrix tile by tile, how often is not known."""
+    vectors = 8 * work.n * solver.vectors_held(work.r)
     size = tile_memory(work) + vectors
     return Estimate(name, solver, math.nan, size, math.nan, True, vectors=vectors)
 

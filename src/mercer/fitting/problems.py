@@ -188,7 +188,12 @@ class GramProblem(Problem):
         with self.basis.session(reserve, checkpoint, **settings) as gram:
             operator = self._operator(gram)
             yield operator
-        self.operator.learn_from(operator)
+        if gram.points is None and self.basis.points is not None:
+            vars(self)["operator"] = (
+                operator  # the matrix was formed, and serves the result as well
+            )
+        else:
+            self.operator.learn_from(operator)
 
     @property
     def count(self) -> int:

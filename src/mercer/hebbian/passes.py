@@ -19,6 +19,7 @@ from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..fitting.checkpoint import Progress, Stage
 from ..fitting.partial_sums import pack, unpack
+from ..metrics import excess_reconstruction_error, minimal_reconstruction_error
 from ..operators import SymmetricOperator
 from ..solvers._linalg import column_norms, inner, qr
 from ..solvers.base import FULL_FLOOR, Eigenpairs, PassState, Report, Solver, silent
@@ -27,6 +28,9 @@ from .readout import READOUTS, nystroem_values, orthonormal, rotate
 from .rule import lengths_of
 
 SAMPLE = 512  # rows for the norm of K': a few percent of it on every kernel tried
+# Vectors of length n that a run holds at its peak for every direction it carries, the result
+# and the products with the kernel matrix among them.
+VECTORS = 12
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,22 @@ class History:
     recoveries: Annotated[int, "[0, inf)"] = 0
     interrupted: bool = False
 
+    @classmethod
+    def of(cls, records: list, q: int, r: int, recoveries: int = 0, interrupted: bool = False):
+        """From gains, eigenvalues, residuals, change and excess of each pass."""
+        columns: Any = zip(*records, strict=True) if records else 5 * [()]
+        gains, values, residuals, changes, excess = columns
+        p = len(records)
+        return cls(
+            np.reshape(gains, (p, q)),
+            np.reshape(values, (p, q)),
+            np.reshape(residuals, (p, r)),
+            np.array(changes, dtype=float),
+            None if None in excess or not p else np.array(excess),
+            recoveries,
+            interrupted,
+        )
+
 
 def hebbian_eigenpairs(
     gram: Any,
@@ -73,7 +93,6 @@ def hebbian_eigenpairs(
     readout: str = "ritz",
     rng: np.random.Generator | None = None,
     report: Report = silent,
-    tick: Callable[..., Any] | None = None,
     measure: Callable[..., Any] | None = None,
 ) -> Any:
     """Leading eigenpairs of a centered Gram operator by a Kernel Hebbian rule.
@@ -105,8 +124,6 @@ def hebbian_eigenpairs(
     rng : numpy.random.Generator, optional
     report : callable
         Called with a `PassState` after each pass; True stops.
-    tick : callable, optional
-        ``tick(done, n)`` after each block of a pass.
     measure : callable, optional
         Called with the r leading rows of A after each pass, e.g. the excess error.
 
@@ -122,26 +139,10 @@ def hebbian_eigenpairs(
     A pass costs n^2 kernel evaluations. Memory 6 q n (7 q n for "smd") + block n, with
     q = r + oversampling. An interrupt (Ctrl-C) ends the passes, not the call.
     """
-    gain, r = make_gain(gain), n_components
+    recipe = Hebbian(gain, n_passes, oversampling, block, readout, scale, tol)
     rng = np.random.default_rng() if rng is None else rng
-    n = gram.shape[0]
-    q = min(n, r + (gain.oversampling if oversampling is None else oversampling))
-    # The start comes before anything else is asked of the operator, which learns its row
-    # means from the first product.
-    begin = _start(gram, gain, q, scale, start, rng)
-    variance = float(gram.diagonal().sum()) / n
-    if not variance > 0:  # the residuals say whether the matrix is zero
-        U = gram.vectors(np.eye(n, r))
-        return Eigenpairs(np.zeros(r), U, column_norms(gram @ U)), _history([], q, r)
-    unit = GainUnit(n, variance, sampled_norm(gram, rng, block) if gain.needs_norm else np.nan)
-    run = _Run(gram, gain, unit, r, block, *begin)
-    converged = run.passes(n_passes, tol, rng, report, tick, measure, gram.progress())
-    pairs = READOUTS[readout](gram, run, r)
-    products = 1 + len(run.records) + pairs.n_passes
-    converged = converged or settled(pairs)
-    recoveries = round(-np.log2(run.rule.brake))
-    history = _history(run.records, len(run.rule.A), r, recoveries, run.interrupted)
-    return replace(pairs, converged=converged, n_passes=products), history
+    pairs = recipe.solve(gram, n_components, rng, report=report, start=start, measure=measure)
+    return pairs, pairs.history
 
 
 class _Run:
@@ -157,34 +158,19 @@ class _Run:
         self.V, self.Z, self.outputs = V, Z, orthonormal(S.T)
         # Of each pass: gains, eigenvalues, residuals, change and excess, as in `History`.
         self.records: list[tuple] = []
-        self.interrupted = False
 
-    def passes(self, n_passes, tol, rng, report, tick, measure, progress):
-        """Up to n_passes passes; True if the subspace came to rest."""
-        begun, over = None, False
-        if progress.header:  # of a checkpoint: the pass that was begun, if any
-            carried, rule, records, begun = unpack(progress.header["state"], progress.arrays)
-            self.eigenvalues, *products = carried
-            self.V, self.Z, self.outputs = (on_device_of(A, self.V) for A in products)
-            self.rule.go_on(rule)
-            self.records, rng.bit_generator.state = list(records), progress.header["rng"]
-            over = progress.header["over"]
-        try:
-            while not over and len(self.records) < n_passes:
-                record = self._pass(rng, tick, measure, progress, begun)
-                begun = None
-                self.records.append(record)
-                share = record[2].max() / max(self.eigenvalues.max(), 1e-300)
-                seen = self.eigenvalues[: self.r].copy()
-                stop = report(PassState(1 + len(self.records), seen, float(share), tol))
-                over = bool(record[3] <= tol or stop)
-                self._note(progress, rng, over)
-            return bool(self.records and self.records[-1][3] <= tol)
-        except KeyboardInterrupt:
-            self.interrupted = True
-        return False
+    def resume(self, progress: Progress, rng) -> tuple[bool, tuple | None]:
+        """Go on from a checkpoint; whether the passes are over, and the pass that was begun."""
+        if not progress.header:
+            return False, None
+        carried, rule, records, begun = unpack(progress.header["state"], progress.arrays)
+        self.eigenvalues, *products = carried
+        self.V, self.Z, self.outputs = (on_device_of(A, self.V) for A in products)
+        self.rule.go_on(rule)
+        self.records, rng.bit_generator.state = list(records), progress.header["rng"]
+        return progress.header["over"], begun
 
-    def _pass(self, rng, tick, measure, progress, begun):
+    def visit(self, rng, measure, progress, begun):
         """Visit all points once in random order, or those left of a pass that was begun."""
         n, V, rule = self.unit.n, self.outputs, self.rule
         t = 1 + n * len(self.records)
@@ -204,10 +190,10 @@ class _Run:
             if not isinstance(rows, np.ndarray):  # only NumPy multiplies arrays of two types
                 rows = array_namespace(V).astype(rows, V.dtype)
             Z[index], Y[:, index] = rows @ V, rule.step(index, rows, rates, decay, t + first)
-            if tick is not None:
-                tick(stop, n)
+            if progress.tick is not None:  # the product of the start is shown as a pass
+                progress.tick(stop if self.records else n + stop, n)
             if progress.due:
-                self._note(progress, rng, False, (stop, order, Y, to_numpy(Z)))
+                self.note(progress, rng, False, (stop, order, Y, to_numpy(Z)))
         values: Any = np.sum(Y**2, axis=1, dtype=np.float64)
         outputs = orthonormal(on_device_of(Y, V).T)
         if rule.running is not None:
@@ -222,7 +208,7 @@ class _Run:
         excess = None if measure is None else measure(rule.A[: self.r])
         return gains, values, residuals, float(np.linalg.norm(turned, 2)), excess
 
-    def _note(self, progress: Progress, rng, over: bool, begun: tuple | None = None) -> None:
+    def note(self, progress: Progress, rng, over: bool, begun: tuple | None = None) -> None:
         """Write the state after a pass, or that of the pass that is `begun`, to the checkpoint."""
         if isinstance(progress, Stage):
             arrays: list = []
@@ -230,21 +216,6 @@ class _Run:
             state = pack((carried, self.rule.state(), self.records, begun), arrays)
             draws = rng.bit_generator.state
             progress.write({"state": state, "over": over, "rng": draws}, arrays)
-
-
-def _history(records: list, q: int, r: int, recoveries: int = 0, interrupted: bool = False):
-    """The records as arrays."""
-    gains, values, residuals, changes, excess = zip(*records, strict=True) if records else 5 * [()]
-    p = len(records)
-    return History(
-        np.reshape(gains, (p, q)),
-        np.reshape(values, (p, q)),
-        np.reshape(residuals, (p, r)),
-        np.array(changes, dtype=float),
-        None if None in excess or not p else np.array(excess),
-        recoveries,
-        interrupted,
-    )
 
 
 def settled(pairs: Eigenpairs, tol: float = 0.0) -> bool:
@@ -292,8 +263,8 @@ class Hebbian(Solver):
     """Leading eigenpairs of a positive semidefinite operator by a Kernel Hebbian rule.
 
     For the experiments of the paper and for comparison: on fixed data `BlockKrylov` is more
-    accurate for fewer passes. `mercer.HebbianKernelPCA` is the estimator, with a history of its
-    passes; this recipe puts the same rules where an ``eigen_solver`` is asked for.
+    accurate for fewer passes. `mercer.HebbianKernelPCA` fits by it; this recipe puts the same rules
+    where an ``eigen_solver`` is asked for.
 
     Parameters
     ----------
@@ -309,13 +280,17 @@ class Hebbian(Solver):
         As in `mercer.HebbianKernelPCA`.
     scale : float or None, default=None
         Scale of the random start; 1 is the published one, None makes unit vectors.
+    tol : float, default=0.0
+        Stop when the subspace turns by less than this (sine of the angle) in a pass.
+    track_excess : bool, default=False
+        Record the excess reconstruction error of each pass, for which the whole matrix is formed.
 
     References
     ----------
     Schraudolph, Guenter & Vishwanathan (2007), Fast iterative kernel PCA.
     """
 
-    keeps_tiles, ends_by_passes, needs_definite, reads_rows = False, True, True, True
+    ends_by_passes = needs_definite = reads_rows = True
     _cap_name = "n_passes"
 
     gain: Any = "auto"
@@ -324,6 +299,14 @@ class Hebbian(Solver):
     block: int = 128
     readout: str = "ritz"
     scale: float | None = None
+    tol: float = 0.0
+    track_excess: bool = False
+
+    def vectors_held(self, n_components: int) -> int:
+        oversampling = self.oversampling
+        if oversampling is None:
+            oversampling = make_gain(self.gain).oversampling
+        return VECTORS * (n_components + oversampling)
 
     def solve(
         self,
@@ -332,8 +315,50 @@ class Hebbian(Solver):
         rng: np.random.Generator,
         tol: float = 0.0,
         report: Report = silent,
+        start: Array = None,
+        measure: Callable[..., Any] | None = None,
     ) -> Eigenpairs:
-        """Passes of the rule over the rows, then the read-out; `tol` only judges the result."""
-        settings = self.get_params(deep=False)
-        pairs, _ = hebbian_eigenpairs(operator, n_components, rng=rng, report=report, **settings)
-        return replace(pairs, converged=settled(pairs, tol))
+        """Passes of the rule over the rows, then the read-out, with its history.
+
+        The residual `tol` only judges the result; that of the recipe ends the passes. `start` and
+        `measure` are as of `hebbian_eigenpairs`.
+        """
+        gain, r, n = make_gain(self.gain), n_components, operator.shape[0]
+        if self.track_excess:
+            K = to_numpy(operator.to_dense())
+            least = minimal_reconstruction_error(np.linalg.eigvalsh(K), r)
+            measure = lambda A: excess_reconstruction_error(K, to_numpy(A), least)  # noqa: E731
+        q = min(n, self.vectors_held(r) // VECTORS)
+        # The start comes before anything else is asked of the operator, which learns its row
+        # means from the first product.
+        begin = _start(operator, gain, q, self.scale, start, rng)
+        variance = float(operator.diagonal().sum()) / n
+        if not variance > 0:  # the residuals say whether the matrix is zero
+            U, history = operator.vectors(np.eye(n, r)), History.of([], q, r)
+            return Eigenpairs(np.zeros(r), U, column_norms(operator @ U), history=history)
+        norm = sampled_norm(operator, rng, self.block) if gain.needs_norm else np.nan
+        run = _Run(operator, gain, GainUnit(n, variance, norm), r, self.block, *begin)
+        progress, converged, interrupted = operator.progress(), False, False
+        over, begun = run.resume(progress, rng)
+        try:
+            while not over and len(run.records) < self.n_passes:
+                record = run.visit(rng, measure, progress, begun)
+                begun = None
+                run.records.append(record)
+                residual = float(record[2].max() / max(run.eigenvalues.max(), 1e-300))
+                values = run.eigenvalues[:r].copy()
+                stop = report(PassState(1 + len(run.records), values, residual, self.tol))
+                over = bool(record[3] <= self.tol or stop)
+                run.note(progress, rng, over)
+            converged = bool(run.records and run.records[-1][3] <= self.tol)
+        except KeyboardInterrupt:
+            interrupted = True
+            progress.keep()
+        pairs = READOUTS[self.readout](operator, run, r)
+        recoveries = round(-np.log2(run.rule.brake))
+        return replace(
+            pairs,
+            converged=converged or settled(pairs, tol),
+            n_passes=1 + len(run.records) + pairs.n_passes,
+            history=History.of(run.records, len(run.rule.A), r, recoveries, interrupted),
+        )

@@ -74,10 +74,10 @@ def nystroem_pairs(gram, V, Z, r, n_passes=0):
     if not gram.definite:  # what Nystroem leaves out of an indefinite matrix bounds nothing
         bounds, least = distances(V, Z, values[:r])
     seen = ritz_evidence(*rotate(V, Z), gram.square())
-    off = float(rounding * np.abs(seen.values).max())
-    RR = seen.RR + np.eye(len(seen.values)) * off**2
+    doubt = float(rounding * np.abs(seen.values).max())
+    RR = seen.RR + np.eye(len(seen.values)) * doubt**2
     pairs = Eigenpairs(values[:r], U, bounds, True, n_passes, least, gram.definite, ritz=False)
-    return replace(pairs, evidence=(replace(seen, RR=RR, doubt=off),))
+    return replace(pairs, evidence=(replace(seen, RR=RR, doubt=doubt),))
 
 
 def distances(V, Z, values):
@@ -100,10 +100,10 @@ def nystroem_values(V, Z):
     outputs are M'Z'. Columns of M beyond the rank are zero.
     """
     w, Q = small_eigh(np.asarray(inner(V, Z), dtype=np.float64))
-    kept = w > RANK[np.dtype(dtype_name(Z.dtype)).char] * max(w[0], 0)
-    B = Q[:, kept] / np.sqrt(w[kept])
+    above = w > RANK[np.dtype(dtype_name(Z.dtype)).char] * max(w[0], 0)
+    B = Q[:, above] / np.sqrt(w[above])
     values, M = np.zeros(len(w)), np.zeros((len(w), len(w)))
-    k = int(kept.sum())
+    k = int(above.sum())
     if k:
         P = small_eigh(B.T @ np.asarray(inner(Z, Z), dtype=np.float64) @ B)
         values[:k], M[:, :k] = np.maximum(P[0], 0), B @ P[1]

@@ -1,6 +1,7 @@
 """The contract of a symmetric operator, one held in memory, multiples, and starts from a sample."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -33,10 +34,13 @@ class Progress:
         What belongs to it.
     due : bool
         Whether it is time to write.
+    tick : callable or None
+        ``tick(done, total)`` shows how far the running pass has come.
     """
 
     header: dict
     arrays: list
+    tick: Callable[[int, int], None] | None = None
 
     def __init__(self) -> None:
         self.header, self.arrays = {}, []
@@ -46,6 +50,10 @@ class Progress:
         return False
 
     def write(self, header: dict, arrays: list) -> None:
+        return
+
+    def keep(self) -> None:
+        """Leave what was written in place after the fit: it was interrupted on the way."""
         return
 
 

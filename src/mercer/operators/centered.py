@@ -179,7 +179,9 @@ class CenteredGram(SymmetricOperator):
 
     def progress(self) -> Progress:
         checkpoint = self.basis.checkpoint
-        return Progress() if checkpoint is None else checkpoint.next_stage("loop")
+        progress = Progress() if checkpoint is None else checkpoint.next_stage("loop")
+        progress.tick = self.basis.engine.on_tiles
+        return progress
 
     def learn_from(self, other: "CenteredGram") -> None:
         """Take over the row means of the same operator in a session."""

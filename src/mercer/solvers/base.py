@@ -74,6 +74,8 @@ class Eigenpairs:
         True if the matrix was searched for negative eigenvalues.
     evidence : tuple of Evidence
         Records of products, from the coarsest precision to the finest.
+    history : History or None
+        Of Hebbian rules: what was seen pass by pass.
     """
 
     values: np.ndarray
@@ -86,6 +88,7 @@ class Eigenpairs:
     ritz: bool = True
     searched: bool = False
     evidence: tuple[Evidence, ...] = ()
+    history: Any = None
 
     def scaled(self, unit: float) -> "Eigenpairs":
         """The pairs of the operator times a number."""
@@ -158,7 +161,7 @@ class Solver(BaseEstimator, ABC):
     keeps_tiles = True
     #: With tol=0, stops after a fixed number of passes.
     ends_by_passes = False
-    #: Whether it reads rows of the matrix rather than making products with it.
+    #: Whether it reads rows of the matrix, `block` at a time, rather than making products with it.
     reads_rows = False
     #: For positive semidefinite operators only.
     needs_definite = False
@@ -177,6 +180,13 @@ class Solver(BaseEstimator, ABC):
     def most_passes(self) -> int | None:
         """The limit on its passes, or None."""
         return None if self._cap_name is None else self.get_params(deep=False)[self._cap_name]
+
+    def vectors_held(self, n_components: int) -> int:
+        """Vectors of length n that it holds at its peak, the result among them.
+
+        ARPACK holds twice as many as asked for, and 20 at least; subspace iteration fewer.
+        """
+        return max(6 * n_components + 40, 5 * (n_components + 10))
 
     @abstractmethod
     def solve(
