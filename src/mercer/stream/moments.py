@@ -167,13 +167,13 @@ class Stream:
         while start < n and not stream.span.full:
             before = stream
             if quiet:
-                some = slice(start, start + STRETCH * engine.threads * rows)
-                stream = stream._unless_news(X[some], rows, engine, counts[some])
+                stretch = slice(start, start + STRETCH * engine.threads * rows)
+                stream = stream._unless_news(X[stretch], rows, engine, counts[stretch])
                 quiet = stream.count > before.count
             else:
-                some = slice(start, start + rows)
+                block = slice(start, start + rows)
                 with engine.single_blas():
-                    stream = stream._grown(as_float(X[some]), counts[some])
+                    stream = stream._grown(as_float(X[block]), counts[block])
                 quiet = stream.span is before.span
             start += stream.count - before.count
         if start == n:
@@ -256,8 +256,8 @@ class Stream:
             weights = counts[block] * fading(self.forgetting, len(counts[block]))
             return [(block, self._moments(X[block], weights, unless_news=True))]
 
-        stream, found = self, engine.sum_rows(judged, X.shape[0], rows)
-        for block, moments in sorted(found, key=lambda part: part[0].start):
+        stream, parts = self, engine.sum_rows(judged, X.shape[0], rows)
+        for block, moments in sorted(parts, key=lambda part: part[0].start):
             if moments is None:
                 break
             stream = stream._faded(block.stop - block.start, self.span.size)
@@ -276,10 +276,10 @@ class Stream:
 
     def _faded(self, n, size) -> "Stream":
         """The rows so far as they weigh after n more, with zeros for new coordinates."""
-        factor, more = self.forgetting**n, size - len(self.missed)
+        factor, joining = self.forgetting**n, size - len(self.missed)
         early, since = self.early.scaled(factor), self.since.scaled(factor)
-        if more:
-            early, since = (part.padded(more) for part in (early, since))
+        if joining:
+            early, since = (part.padded(joining) for part in (early, since))
         missed = factor * self.missed
         return replace(self, early=early, since=since, missed=missed, count=self.count + n)
 
