@@ -22,7 +22,7 @@ from ..fitting.sampling import RowSample
 from ..fitting.task import model_rows
 from ..kernels.base import check_values
 from ..preimage import Preimage
-from ..rows import ArrayRows, Opening, Rows, in_memory, in_type, like_of, open_rows
+from ..rows import ArrayRows, Rows, in_memory, in_type, like_of
 from ..selectors import Novelty
 from ..stream.components import leading_pairs, new_reference, stream_problem
 from ..stream.dictionary import GrowingDictionary, threshold_of
@@ -209,11 +209,9 @@ class StreamingKernelPCA(KernelModel):
         """
         self._validate_params()
         model = unfitted(self)
-        batches = isinstance(X, list | tuple) and X and all(np.ndim(batch) == 2 for batch in X)
-        if batches or (isinstance(X, Iterator) and not is_arrow(X)):
-            source: Any = Batches(model, X)
-        else:
-            source = model._open(X, reset=True)
+        listed = isinstance(X, list | tuple) and X and all(np.ndim(batch) == 2 for batch in X)
+        is_sequence = listed or (isinstance(X, Iterator) and not is_arrow(X))
+        source: Any = Batches(model, X) if is_sequence else model._open(X, reset=True)
         if sample_weight is not None and in_memory(source) is None:
             raise ValueError(
                 "sample_weight is for one array, and X is a sequence of batches, a file or rows on "
@@ -221,7 +219,7 @@ class StreamingKernelPCA(KernelModel):
             )
         weights = None if sample_weight is None else np.asarray(sample_weight)
         with self._open_checkpoint(source, weights) as checkpoint:
-            opened = source if isinstance(source, Batches) else [source]
+            opened = source if is_sequence else [source]
             model._learn(opened, sample_weight, checkpoint, is_fit=True)
         become(self, model)
         return self
@@ -247,7 +245,10 @@ class StreamingKernelPCA(KernelModel):
         if not is_first and np.shape(X)[:1] == (0,):
             return self
         model = unfitted(self) if is_first else copy(self)
-        model._learn([model._open(X, reset=is_first)], sample_weight)
+        rows = model._open(X, reset=is_first)
+        if sample_weight is not None:
+            rows = ArrayRows(rows.as_array("sample_weight"), like_of(rows))
+        model._learn([rows], sample_weight)
         become(self, model)
         return self
 
@@ -288,10 +289,11 @@ class StreamingKernelPCA(KernelModel):
         become(self, model)
         return self
 
-    def _learn(
-        self, opened: Iterable[Rows], sample_weight=None, checkpoint=None, is_fit: bool = False
-    ) -> None:
-        """Learn from rows, which results are adopted of after the last: of a copy of the model."""
+    def _learn(self, opened, sample_weight=None, checkpoint=None, is_fit: bool = False) -> None:
+        """Learn from rows, and adopt the components after the last of them.
+
+        Called on a copy of the model: one that fails, or is interrupted, is left.
+        """
         if self._is_precomputed():
             raise ValueError(
                 "A stream needs rows, and a precomputed kernel has none. Give a kernel by name, or "
@@ -302,20 +304,20 @@ class StreamingKernelPCA(KernelModel):
                 f"budget={self.budget} cannot give n_components={self.n_components}. Give a "
                 "larger budget, or ask for fewer components."
             )
-        threshold = threshold_of(self.novelty, example=0.001)
         state: Any = vars(self).get("_state")
-        is_first, history, engine = state is None, [], None
+        engine: Any = None
+        is_first, history, rows = state is None, [], None
         if not is_first:
+            threshold = threshold_of(self.novelty, example=0.001)
             state = state.with_settings(threshold, self.budget, float(self.forgetting))
             history, engine = list(self.history_), self._make_engine()
         stage: Any = None if checkpoint is None else checkpoint.next_stage("loop")
         resumed = {} if stage is None else stage.header
-        for number, rows in enumerate(steps(opened, self.memory)):
-            X: Any = in_memory(rows)
-            engine = self._make_engine(X) if engine is None else engine
+        for number, rows in enumerate(steps(opened)):
+            engine = self._make_engine(in_memory(rows)) if engine is None else engine
             if stage is not None and engine.device is not None:
                 raise ValueError("checkpoint= is for streams in main memory. Give device='cpu'.")
-            X = X if engine.device is None else engine.place(X)
+            X = engine.place(in_memory(rows))
             counts = checked_weights(sample_weight, X.shape[0], least=0)
             if counts is not None and not counts.all():
                 counted = np.flatnonzero(counts)
@@ -340,6 +342,8 @@ class StreamingKernelPCA(KernelModel):
             history.append(record(before, state.stream.totals, self.forgetting ** X.shape[0]))
         if state is None:
             raise ValueError("There were no batches to learn from. Give at least one with rows.")
+        if rows is None:
+            return
         if not state.stream.span.size:
             check_values(state.stream.span.kernel, np.asarray(state.stream.totals.energy))
             raise ValueError(
@@ -360,11 +364,14 @@ class StreamingKernelPCA(KernelModel):
     def _adopt_state(self, task: StreamTask, engine: TiledEngine, judged: bool) -> None:
         """Adopt the components of a state; `judged` spends a look at the kept rows on them."""
         state, sample = task.state, task.state.sample
-        rows = in_memory(task.rows) if "certificate_" in vars(self) else sample.rows
-        judges = sample.rows if judged else None
+        options = {
+            # Rows among which negative eigenvalues are looked for.
+            "model_rows": in_memory(task.rows) if "certificate_" in vars(self) else sample.rows,
+            "sample": sample.rows if judged else None,
+            "seed": sample.seed,
+        }
         with engine.single_blas():
-            settings = engine, self.center, state.reference, rows, judges, sample.seed
-            problem = stream_problem(state.stream, *settings)
+            problem = stream_problem(state.stream, engine, self.center, state.reference, **options)
             result = problem.result(leading_pairs(problem, self.n_components))
         self._adopt(result, None, task)
 
@@ -415,7 +422,10 @@ class StreamingKernelPCA(KernelModel):
                 )
         if self.certificate_.indefinite:
             tell(INDEFINITE.format(self.kernel_))
-        elif self.n_samples_seen_ > 1 and self._variance <= ZERO_VARIANCE * result.problem.scale:
+        elif (
+            self.n_samples_seen_ > 1
+            and result.problem.total <= ZERO_VARIANCE * result.problem.scale
+        ):
             tell(NO_VARIANCE)
         if task.is_first:
             self._warn_of_width(self.n_samples_seen_)
@@ -432,8 +442,8 @@ class StreamingKernelPCA(KernelModel):
             return "cpu"  # rows join it one by one
         fitted = vars(self).get("expansion_")
         # Where no device is asked for, that of the first batch.
-        is_open = self.device is None and fitted is not None
-        return fitted.basis.engine.device if is_open else self.device
+        is_settled = self.device is None and fitted is not None
+        return fitted.basis.engine.device if is_settled else self.device
 
     def _encoded(self, X, reset):
         encoder = self._encoder()
@@ -503,11 +513,8 @@ class Batches:
         return [rows.identity() for rows in Batches(unfitted(self.model), self.X)]
 
 
-def steps(opened: Iterable[Rows], memory: Any) -> Iterator[Rows]:
+def steps(opened: Iterable[Rows]) -> Iterator[Rows]:
     """Rows in memory that are learned at once: an array, or a block of a file or a cluster."""
     for rows in opened:
-        if in_memory(rows) is not None:
-            yield rows
-        else:
-            blocks = (block for block in rows.blocks() if block.shape[0])
-            yield from (open_rows(block, Opening(memory)) for block in blocks)
+        blocks = (ArrayRows(block) for block in rows.blocks() if block.shape[0])
+        yield from blocks if in_memory(rows) is None else [rows]

@@ -25,17 +25,15 @@ from scipy.linalg import eigh
 
 from ..bases import Whitening
 from ..compute import to_numpy
-from ..compute.arrays import Array
-from ..compute.engine import TiledEngine
 from ..compute.linalg import self_product
 from ..fitting.certificate import Certificate, shares
 from ..fitting.costs import grid_solver
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
-from ..fitting.problems import FourierProblem, ReducedProblem
+from ..fitting.problems import FourierProblem, Problem, ReducedProblem
 from ..operators import in_ordinary_units
 from ..solvers import Dense, Eigenpairs
-from .moments import FourierStream, Stream
+from .moments import FourierStream
 
 # Agreement of two directions (a cosine) below which it says nothing of their signs.
 LEAST_AGREEMENT = 0.3
@@ -63,16 +61,15 @@ class StreamProblem(ReducedProblem):
         return aligned(super().expand(pairs), self.reference, self.stream.span)
 
     def certificate(self, pairs: Eigenpairs) -> Certificate:
-        certificate = super().certificate(pairs)
-        return self._with_early_rows(certificate, pairs) if self.stream.early.count else certificate
-
-    def _with_early_rows(self, certificate: Certificate, pairs: Eigenpairs) -> Certificate:
-        """The certificate with what early rows may have along points that joined after them.
+        """That of the span, with what early rows may have along points that joined after them.
 
         Where more is known of what is outside the span than its trace, the squares of what early
         rows missed inside it, at most those of the direction that missed most, come beside that.
         """
-        moments, early, r = self.moments, self.stream.early, len(pairs.values)
+        certificate, early = super().certificate(pairs), self.stream.early
+        if not early.count:
+            return certificate
+        moments, r = self.moments, len(pairs.values)
         slack = self.slack + float(np.max(pairs.residuals, initial=0.0))
         mean = moments.mean if self.center else np.zeros(self.size)
         C, S = about(moments, mean), about(early, mean)
@@ -85,7 +82,7 @@ class StreamProblem(ReducedProblem):
         E = c * S + np.diag(missed / c)
         lower = np.maximum(largest(Q.T @ (C - E) @ Q, r) - slack, 0.0)
         upper, lost, squares = largest(C + E, r) + slack, moments.lost_energy, float(missed.max())
-        sure, likely = lost, {}
+        sure, likely = lost, dict[str, Any]()
         if self.remainder is not None:
             sure = min(lost, squares + self.remainder.sure)
             beyond = min(lost, squares + self.remainder.likely)
@@ -121,34 +118,17 @@ class FourierStreamProblem(FourierProblem):
         return aligned(super().expand(pairs), self.reference, self.stream.span)
 
 
-def stream_problem(
-    stream: Stream | FourierStream,
-    engine: TiledEngine,
-    center: bool,
-    reference: KernelExpansion | None = None,
-    rows: Array = None,
-    sample: Array = None,
-    seed: int = 0,
-) -> StreamProblem | FourierStreamProblem:
-    """The eigenproblem of the moments of a stream.
-
-    Parameters
-    ----------
-    rows : array or None
-        Rows of the stream among which negative eigenvalues are looked for.
-    sample, seed
-        As of `ReducedProblem`.
-    """
+def stream_problem(stream, engine, center: bool, reference=None, **options) -> Any:
+    """The eigenproblem of the moments of a stream; options as of `ReducedProblem`."""
     span, facts = stream.span, {"stream": stream, "reference": reference}
     basis = span.basis(engine)
     if isinstance(stream, FourierStream):
         return FourierStreamProblem(basis, stream.sums, center, **facts)
     whitening = Whitening(basis.size, span.whitener, rounding=span.rounding)
-    moments = stream.moments
-    return StreamProblem(basis, whitening, moments, center, sample, seed, model_rows=rows, **facts)
+    return StreamProblem(basis, whitening, stream.moments, center, **facts, **options)
 
 
-def leading_pairs(problem: StreamProblem | FourierStreamProblem, r: int) -> Eigenpairs:
+def leading_pairs(problem: Problem, r: int) -> Eigenpairs:
     """The r largest eigenpairs, largest first; those that are missing are zero.
 
     The solver is not chosen by cost, which the number of rows would enter: results must not

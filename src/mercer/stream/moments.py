@@ -7,13 +7,12 @@ knows what each costs. Of a Fourier grid, trigonometric moments are kept: M numb
 nothing of a row within its box is lost.
 """
 
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..bases import Basis, FourierBasis, TrigonometricMoments
+from ..bases import FourierBasis, TrigonometricMoments
 from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
 from ..fitting.moments import Moments
 
@@ -86,13 +85,9 @@ class FixedSpan:
         """Relative rounding of the coordinates."""
         return float(np.finfo(float).eps) * self.vectors.size
 
-    def basis(self, engine) -> Basis:
+    def basis(self, engine) -> Any:
         """The basis on another engine."""
-        if isinstance(self.vectors, FourierBasis):
-            return self.vectors.moved(engine)
-        vectors = copy(self.vectors)
-        vectors.engine = engine
-        return vectors
+        return self.vectors.moved(engine)
 
     def coordinates(self, X) -> np.ndarray:
         """Coordinates of rows, (n, k)."""
@@ -321,7 +316,7 @@ class FourierStream:
 
     def learn(self, X, engine, counts=None) -> "FourierStream":
         """The stream with the rows of X, in their order, each as often as `counts` says."""
-        n, basis = X.shape[0], self.span.vectors.moved(engine)
+        n, basis = X.shape[0], self.span.basis(engine)
         weights = counts
         if self.forgetting != 1.0:
             weights = (1.0 if counts is None else counts) * fading(self.forgetting, n)

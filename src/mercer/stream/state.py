@@ -12,7 +12,6 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ..compute import match_sparsity
-from ..compute.arrays import Array
 from ..compute.engine import TiledEngine
 from ..fitting.expansion import KernelExpansion
 from ..fitting.sampling import RowSample
@@ -105,20 +104,13 @@ def record(before: Totals, after: Totals, fading: float = 1.0) -> BatchRecord:
 
 
 def states_along(
-    state: State,
-    X: Array,
-    counts: Array | None,
-    engine: TiledEngine,
-    n_components: int,
-    center: bool,
-    start: int = 0,
+    state: State, X, counts, engine, n_components: int, center: bool, start: int = 0
 ) -> Iterator[tuple[int, State]]:
     """The states of a stream on the way through the rows of X, each with the rows that are done.
 
     `counts` says how often each row counts; the first `start` rows are known already.
     """
-    stream: Any = state.stream
-    sample, reference = state.sample, state.reference
+    stream, sample, reference = state.stream, state.sample, state.reference
     forgetting = stream.forgetting
     stream.span.kernel.check(X)
     X = match_sparsity(X, sample.rows)
