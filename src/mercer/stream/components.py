@@ -66,7 +66,8 @@ class StreamProblem(ReducedProblem):
         Where more is known of what is outside the span than its trace, the squares of what early
         rows missed inside it, at most those of the direction that missed most, come beside that.
         """
-        certificate, early = super().certificate(pairs), self.stream.early
+        remainder, early = self.remainder, self.stream.early
+        certificate = super().certificate(pairs)
         if not early.count:
             return certificate
         moments, r = self.moments, len(pairs.values)
@@ -83,9 +84,9 @@ class StreamProblem(ReducedProblem):
         lower = np.maximum(largest(Q.T @ (C - E) @ Q, r) - slack, 0.0)
         upper, lost, squares = largest(C + E, r) + slack, moments.lost_energy, float(missed.max())
         sure, likely = lost, dict[str, Any]()
-        if self.remainder is not None:
-            sure = min(lost, squares + self.remainder.sure)
-            beyond = min(lost, squares + self.remainder.likely)
+        if remainder is not None:
+            sure = min(lost, squares + remainder.sure)
+            beyond = min(lost, squares + remainder.likely)
             likely = {"likely_lower": lower, "likely_upper": upper + beyond}
         held, cross = float(pairs.values.sum()), 2 * np.sqrt(spread) * np.sqrt(unknown)
         # The true mean has a part that rows lost. Squares of the largest numbers would overflow.
@@ -131,8 +132,8 @@ def stream_problem(stream, engine, center: bool, reference=None, **options) -> A
 def leading_pairs(problem: Problem, r: int) -> Eigenpairs:
     """The r largest eigenpairs, largest first; those that are missing are zero.
 
-    The solver is not chosen by cost, which the number of rows would enter: results must not
-    depend on how these were cut into batches, and a choice takes long beside a small batch.
+    The solver is not chosen by cost: that depends on the number of rows so far, and results must
+    not depend on how the rows were cut into batches.
     """
     few = min(r, problem.size)
     is_grid = isinstance(problem, FourierProblem)

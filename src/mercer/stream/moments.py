@@ -8,6 +8,7 @@ nothing of a row within its box is lost.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -174,10 +175,7 @@ class Stream:
         if start == n:
             return stream
         weights = counts[start:] * fading(self.forgetting, n - start)
-
-        def moments(block):
-            return stream._moments(X[start:][block], weights[block])
-
+        moments = partial(stream._moments, X[start:] if start else X, weights)
         new = engine.sum_rows(moments, n - start, rows).to_host()
         old = stream._faded(n - start, stream.span.size)
         return replace(old, since=old.since + new)
@@ -249,7 +247,7 @@ class Stream:
 
         def judged(block):
             weights = counts[block] * fading(self.forgetting, len(counts[block]))
-            return [(block, self._moments(X[block], weights, unless_news=True))]
+            return [(block, self._moments(X[block], weights, slice(None), unless_news=True))]
 
         stream, parts = self, engine.sum_rows(judged, X.shape[0], rows)
         for block, moments in sorted(parts, key=lambda part: part[0].start):
@@ -259,15 +257,18 @@ class Stream:
             stream = replace(stream, since=stream.since + moments)
         return stream
 
-    def _moments(self, X, weights, unless_news: bool = False) -> Moments | None:
-        """The moments of rows in the span as it is; None where one of them would join it."""
-        X, span = as_float(X), self.span
+    def _moments(self, X, weights, block, unless_news: bool = False) -> Any:
+        """The moments of a block of rows in the span as it is.
+
+        With `unless_news` None where one of them would join it.
+        """
+        X, span = as_float(X[block]), self.span
         Y, norms = span.coordinates(X), as_float(span.kernel.diag(X))
         if unless_news:
             outside = norms - np.einsum("ij,ij->i", Y, Y)
             if (outside > span.least_news(norms)).any():
                 return None
-        return weighted_moments(Y, norms, weights)
+        return weighted_moments(Y, norms, weights[block])
 
     def _faded(self, n, size) -> "Stream":
         """The rows so far as they weigh after n more, with zeros for new coordinates."""
