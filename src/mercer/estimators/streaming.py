@@ -1,12 +1,10 @@
 """Kernel PCA of streams, as a scikit-learn estimator."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
-from itertools import chain, islice
 from numbers import Real
-from types import SimpleNamespace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 from zlib import crc32
 
 import numpy as np
@@ -14,26 +12,24 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..bases import BasisRecipe, FourierBasis, FourierGrid, RandomFeatures
 from ..bases.points import wide_rows
-from ..compute import is_sparse, make_engine, match_sparsity, restore, to_numpy
-from ..compute.arrays import Array, is_on_device
-from ..compute.engine import device_index
+from ..compute import TiledEngine, is_sparse, match_sparsity, restore, to_numpy
+from ..compute.arrays import Array
 from ..compute.linalg import peak_signs
-from ..exceptions import tell
+from ..exceptions import ModelFileError, tell
 from ..files import is_arrow
 from ..fitting.partial_sums import pack, unpack
 from ..fitting.sampling import RowSample
 from ..fitting.task import model_rows
 from ..kernels.base import check_values
 from ..preimage import Preimage
-from ..rows import ArrayRows, BlockRows, DaskRows, is_dask, is_source
-from ..rows.array import float_type, in_type
+from ..rows import ArrayRows, Rows, in_memory, in_type, like_of
 from ..selectors import Novelty
-from ..stream.components import components_of, new_reference
+from ..stream.components import leading_pairs, new_reference, stream_problem
 from ..stream.dictionary import GrowingDictionary, threshold_of
 from ..stream.moments import FixedSpan, FourierStream, Stream, Totals, as_float, transition
-from ..stream.state import BatchRecord, State, follow, record
-from ._checks import checked_weights, in_main_memory, named_rows
-from ._door import become, unfitted
+from ..stream.state import BatchRecord, State, record, states_along
+from ._checks import checked_weights
+from ._door import Fitted, become, kept, unfitted
 from ._model import INDEFINITE, NO_VARIANCE, ZERO_VARIANCE, KernelModel
 from ._parameters import AT_LEAST_1, Interval, StrOptions
 
@@ -41,6 +37,26 @@ from ._parameters import AT_LEAST_1, Interval, StrOptions
 HISTORY = 1000
 # Share of the energy of a batch outside a full dictionary that a user should know of.
 LOST_TOO_MUCH = 0.05
+
+
+@dataclass(frozen=True)
+class StreamTask:
+    """What a model takes over after a step of its stream.
+
+    Attributes
+    ----------
+    state : State
+    history : list of BatchRecord
+    rows : Rows
+        Those learned last: results are of their type, and in their array library.
+    is_first : bool
+        Whether nothing had been learned before.
+    """
+
+    state: State
+    history: list[BatchRecord]
+    rows: Rows
+    is_first: bool = False
 
 
 @dataclass(eq=False, repr=False)
@@ -158,6 +174,15 @@ class StreamingKernelPCA(KernelModel):
         "forgetting": [Interval(Real, 0, 1, closed="right")],
     }
 
+    _fitted: ClassVar[dict[str, Fitted]] = KernelModel._fitted | {
+        "X_sample_": kept("s d sparse"),
+        "n_samples_seen_": kept(Annotated[int, "[0, inf)"]),
+        "history_": kept(list[BatchRecord]),
+        "lost_share_": kept("(-inf, inf)"),
+        "_variance": kept("(-inf, inf)"),
+        "_state": kept("State d"),
+    }
+
     n_components: int = 10
     _: KW_ONLY
     basis: str | BasisRecipe = "dictionary"
@@ -182,17 +207,21 @@ class StreamingKernelPCA(KernelModel):
         -------
         self
         """
-        batches, identity = opened(X, self)
-        if sample_weight is not None and not isinstance(batches, list):
+        self._validate_params()
+        model = unfitted(self)
+        listed = isinstance(X, list | tuple) and X and all(np.ndim(batch) == 2 for batch in X)
+        is_sequence = listed or (isinstance(X, Iterator) and not is_arrow(X))
+        source: Any = Batches(model, X) if is_sequence else model._open(X, reset=True)
+        if sample_weight is not None and in_memory(source) is None:
             raise ValueError(
                 "sample_weight is for one array, and X is a sequence of batches, a file or rows on "
                 "a cluster. Give partial_fit each batch with the weights of its rows."
             )
-        self._validate_params()
         weights = None if sample_weight is None else np.asarray(sample_weight)
-        identified: Any = SimpleNamespace(identity=identity)
-        with self._open_checkpoint(identified, weights) as kept:
-            self._learn(batches, True, sample_weight, kept, whole=True)
+        with self._open_checkpoint(source, weights) as checkpoint:
+            opened = source if is_sequence else [source]
+            model._learn(opened, sample_weight, checkpoint, is_fit=True)
+        become(self, model)
         return self
 
     def partial_fit(self, X: Array, y: Any = None, sample_weight: Any = None) -> Self:
@@ -211,7 +240,17 @@ class StreamingKernelPCA(KernelModel):
         -------
         self
         """
-        return self._learn([X], "_state" not in vars(self), sample_weight)
+        self._validate_params()
+        is_first = "_state" not in vars(self)
+        if not is_first and np.shape(X)[:1] == (0,):
+            return self
+        model = unfitted(self) if is_first else copy(self)
+        rows = model._open(X, reset=is_first)
+        if sample_weight is not None:
+            rows = ArrayRows(rows.as_array("sample_weight"), like_of(rows))
+        model._learn([rows], sample_weight)
+        become(self, model)
+        return self
 
     def merge(self, other: Any) -> Self:
         """Take in the rows that another model has learned from.
@@ -237,20 +276,24 @@ class StreamingKernelPCA(KernelModel):
             )
         check_is_fitted(other)
         mine, theirs = self._state, other._state
-        engine = self._engine_for()
+        engine = self._make_engine()
         change = transition(mine.stream.span, theirs.stream.span, engine)
         stream = mine.stream + (theirs.stream if change is None else theirs.stream.mapped(change))
         state = State(stream, mine.sample + theirs.sample, mine.reference)
-        history = [*self.history_, record(mine.stream.totals, stream.totals, kept=1.0)]
+        history = [*self.history_, record(mine.stream.totals, stream.totals)]
         # Rows of both are uniform ones of all, unless some are forgotten or were drawn together.
         apart = mine.sample.seed != theirs.sample.seed
         uniform = apart and self.forgetting == 1 == other.forgetting
-        self._adopt_stream(state, history, engine, self.X_sample_, judged=uniform)
+        model = copy(self)
+        model._adopt_state(StreamTask(state, history, ArrayRows(self.X_sample_)), engine, uniform)
+        become(self, model)
         return self
 
-    def _learn(self, batches, afresh, sample_weight=None, kept=None, whole=False):
-        """Learn from batches; the model changes as a whole, after the last of them."""
-        self._validate_params()
+    def _learn(self, opened, sample_weight=None, checkpoint=None, is_fit: bool = False) -> None:
+        """Learn from rows, and adopt the components after the last of them.
+
+        Called on a copy of the model: one that fails, or is interrupted, is left.
+        """
         if self._is_precomputed():
             raise ValueError(
                 "A stream needs rows, and a precomputed kernel has none. Give a kernel by name, or "
@@ -261,60 +304,46 @@ class StreamingKernelPCA(KernelModel):
                 f"budget={self.budget} cannot give n_components={self.n_components}. Give a "
                 "larger budget, or ask for fewer components."
             )
-        novelty, encoder = threshold_of(self.novelty, example=0.001), self._encoder()
-        batches = iter(batches)
-        first = list(islice(batches, 1))
-        engine = self._engine_for(first[0] if first else None, afresh)
-        if kept is not None and engine.device is not None:
-            raise ValueError("checkpoint= is for streams in main memory. Give device='cpu'.")
-        model = unfitted(self) if afresh else copy(self)
-        state, history = (None, []) if afresh else (self._state, list(self.history_))
-        if state is not None:  # with the settings of now
-            stream, span = state.stream, state.stream.span
-            if isinstance(span, GrowingDictionary):
-                now: dict[str, Any] = {"novelty": novelty, "budget": self.budget}
-                span = span if now.items() <= vars(span).items() else replace(span, **now)
-            stream = replace(stream, span=span, forgetting=float(self.forgetting))
-            state = replace(state, stream=stream)
-        log: Any = None if kept is None else kept.next_stage("loop")
-        known = {} if log is None else log.header
-        source = X = None
-        for number, source in enumerate(chain(first, batches)):
-            if state is not None and np.shape(source)[:1] == (0,):
-                continue
-            if encoder is not None and encoder.of(source) is not None:
-                raise ValueError(
-                    "A stream learns batch by batch, and the categories that kernel="
-                    f"{self.kernel!r} compares are those of all rows. Use "
-                    "KernelPCA(basis='landmarks'), or pass codes for categories."
-                )
-            X = model._check(source, state is None)
-            X = X if engine.device is None else engine.place(X)
+        state: Any = vars(self).get("_state")
+        engine: Any = None
+        is_first, history, rows = state is None, [], None
+        if not is_first:
+            threshold = threshold_of(self.novelty, example=0.001)
+            state = state.with_settings(threshold, self.budget, float(self.forgetting))
+            history, engine = list(self.history_), self._make_engine()
+        stage: Any = None if checkpoint is None else checkpoint.next_stage("loop")
+        resumed = {} if stage is None else stage.header
+        for number, rows in enumerate(steps(opened)):
+            engine = self._make_engine(in_memory(rows)) if engine is None else engine
+            if stage is not None and engine.device is not None:
+                raise ValueError("checkpoint= is for streams in main memory. Give device='cpu'.")
+            X = engine.place(in_memory(rows))
             counts = checked_weights(sample_weight, X.shape[0], least=0)
             if counts is not None and not counts.all():
-                some = np.flatnonzero(counts)
-                X, counts = X[some], counts[some]
+                counted = np.flatnonzero(counts)
+                X, counts = X[counted], counts[counted]
             if state is None:
-                state = model._begin(X, engine, self._make_rng(kept))
+                state = self._begin(X, engine, self._make_rng(checkpoint))
             before, start = state.stream.totals, 0
-            if known and number == known["batch"]:
-                learned, totals, lines = unpack(log.header["state"], log.arrays)
+            if resumed and number == resumed["batch"]:
+                learned, totals, lines = unpack(resumed["state"], stage.arrays)
                 state, before = state.resumed(learned, engine), Totals(*totals)
-                start, history = known["row"], [BatchRecord(*line) for line in lines]
-            if not X.shape[0] or number < known.get("batch", 0):
+                start, history = resumed["row"], [BatchRecord(*line) for line in lines]
+            if not X.shape[0] or number < resumed.get("batch", 0):
                 continue
-            way = follow(state, X, counts, engine, self.n_components, self.center, start)
-            for row, state in way:
-                if log is not None and log.due:
+            settings = engine, self.n_components, self.center
+            states = states_along(state, X, counts, *settings, start)
+            for row, state in states:
+                if stage is not None and stage.due:
                     arrays: list = []
                     lines = [tuple(line) for line in history[-HISTORY:]]
                     facts = pack((state.learned(), before, lines), arrays)
-                    log.write({"batch": number, "row": row, "state": facts}, arrays)
+                    stage.write({"batch": number, "row": row, "state": facts}, arrays)
             history.append(record(before, state.stream.totals, self.forgetting ** X.shape[0]))
         if state is None:
             raise ValueError("There were no batches to learn from. Give at least one with rows.")
-        if X is None:
-            return self
+        if rows is None:
+            return
         if not state.stream.span.size:
             check_values(state.stream.span.kernel, np.asarray(state.stream.totals.energy))
             raise ValueError(
@@ -322,46 +351,109 @@ class StreamingKernelPCA(KernelModel):
                 "there is no direction to begin with. Start with a batch that has other rows, or "
                 "choose another kernel."
             )
-        if whole:
-            settings = self.n_components, self.center, engine, state.reference
-            found = new_reference(state.stream, *settings)
-            signs = peak_signs(found.scores(state.sample.rows))
-            state = replace(state, reference=found.stretched(signs))
+        if is_fit:
+            expansion = new_reference(state.stream, *settings, state.reference)
+            signs = peak_signs(expansion.scores(state.sample.rows))
+            state = replace(state, reference=expansion.stretched(signs))
         # The kept rows judge the certificate of rows that count alike, which with forgetting they
         # do not; too much after every batch.
-        judged = whole and sample_weight is None and self.forgetting == 1
-        model._adopt_stream(state, history, engine, X, source, judged)
-        model._warn()
-        if afresh:
-            model._warn_of_width(model.n_samples_seen_)
-        become(self, model)
-        return self
+        judged = is_fit and sample_weight is None and self.forgetting == 1
+        task = StreamTask(state, history, ArrayRows(X, like_of(rows)), is_first)
+        self._adopt_state(task, engine, judged)
 
-    def _engine_for(self, X=None, afresh=False):
-        """The engine of the batches before; that of a new model works where its first batch is."""
-        where = self._device()
-        if where is None and afresh and is_on_device(X):
-            where = f"cuda:{device_index(X)}"
-        elif where is None and not afresh:
-            where = self.expansion_.basis.engine.device
-        settings = self.memory, self.n_jobs, where
-        if self._engine is None or self._engine[0] != settings:
-            made = make_engine(memory=self.memory, device=where, threads=self.n_jobs)
-            self.__dict__["_engine"] = settings, made
-        return self._engine[1]
+    def _adopt_state(self, task: StreamTask, engine: TiledEngine, judged: bool) -> None:
+        """Adopt the components of a state; `judged` spends a look at the kept rows on them."""
+        state, sample = task.state, task.state.sample
+        options = {
+            # Rows among which negative eigenvalues are looked for.
+            "model_rows": in_memory(task.rows) if "certificate_" in vars(self) else sample.rows,
+            "sample": sample.rows if judged else None,
+            "seed": sample.seed,
+        }
+        with engine.single_blas():
+            problem = stream_problem(state.stream, engine, self.center, state.reference, **options)
+            result = problem.result(leading_pairs(problem, self.n_components))
+        self._adopt(result, None, task)
 
-    #: Settings of an engine, and the engine.
-    _engine: ClassVar[Any] = None
-    # Set by fits, and no parameters.
-    _state: ClassVar[Any]
-    _variance: ClassVar[float]
-    history_: ClassVar[list]
-    lost_share_: ClassVar[float]
-    n_samples_seen_: ClassVar[int]
+    def _attributes(self, result, plan, task) -> dict[str, Any]:
+        state, certificate, values = task.state, result.certificate, result.pairs.values
+        kernel, totals, total = state.stream.span.kernel, state.stream.totals, result.problem.total
+        dtype, like, before = task.rows.dtype, like_of(task.rows), vars(self).get("certificate_")
+        if before is not None and before.indefinite:
+            certificate = replace(certificate, indefinite=True)
+        with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
+            ratios = np.minimum(values / max(total, np.finfo(float).tiny), 1.0)
+
+        def out(array):
+            return restore(in_type(np.asarray(array), dtype), like)
+
+        attributes = {
+            "_state": state,
+            "_dtype": dtype,
+            "_variance": total,
+            "kernel_": kernel,
+            "gamma_": self._gamma_of(kernel, task.rows.shape[1]),
+            "expansion_": result.expansion,
+            "certificate_": certificate,
+            "eigenvalues_": out(values),
+            "explained_variance_": out(values / max(totals.weight - self.center, 1.0)),
+            "explained_variance_ratio_": out(ratios),
+            "lost_share_": totals.lost / totals.energy,
+            "X_sample_": state.sample.rows,
+            "_weights": state.sample.weights,
+            "n_samples_seen_": totals.rows,
+            "history_": task.history[-HISTORY:],
+        }
+        if (points := result.expansion.basis.points) is not None:
+            attributes["landmarks_"] = restore(points, like)
+        return attributes
+
+    def _warn(self, result, plan, task) -> None:
+        full = [batch for batch in self.history_ if batch.size >= self.budget]
+        # A stream that forgets is to follow its rows, and a full dictionary cannot.
+        if self.basis == "dictionary" and self.forgetting < 1 and full:
+            first, last = full[0].lost_share, self.history_[-1].lost_share
+            if min(last, self.lost_share_) > max(LOST_TOO_MUCH, 2 * first):
+                tell(
+                    f"The dictionary is full (budget={self.budget}), and {last:.0%} of the energy "
+                    f"of the last rows lies outside of its span, after {first:.0%} when it was "
+                    "filled: the data drift faster than points leave, or need more of them. Raise "
+                    "budget or novelty."
+                )
+        if self.certificate_.indefinite:
+            tell(INDEFINITE.format(self.kernel_))
+        elif (
+            self.n_samples_seen_ > 1
+            and result.problem.total <= ZERO_VARIANCE * result.problem.scale
+        ):
+            tell(NO_VARIANCE)
+        if task.is_first:
+            self._warn_of_width(self.n_samples_seen_)
+
+    def _complete(self) -> None:
+        if repr(self._state.stream.span.kernel) != repr(self.kernel_):
+            raise ModelFileError("the state of a stream has another kernel than its model")
+        super()._complete()
+
     _least_rows = 1
 
     def _device(self):
-        return "cpu" if self.basis == "dictionary" else self.device  # rows join it one by one
+        if self.basis == "dictionary":
+            return "cpu"  # rows join it one by one
+        fitted = vars(self).get("expansion_")
+        # Where no device is asked for, that of the first batch.
+        is_settled = self.device is None and fitted is not None
+        return fitted.basis.engine.device if is_settled else self.device
+
+    def _encoded(self, X, reset):
+        encoder = self._encoder()
+        if encoder is not None and encoder.of(X) is not None:
+            raise ValueError(
+                "A stream learns batch by batch, and the categories that kernel="
+                f"{self.kernel!r} compares are those of all rows. Use "
+                "KernelPCA(basis='landmarks'), or pass codes for categories."
+            )
+        return X
 
     def _check(self, X, reset):
         """Rows checked for the model, sparse or dense as it is."""
@@ -393,93 +485,36 @@ class StreamingKernelPCA(KernelModel):
         self._check_preimage(span.basis(engine))  # fails before the work if it would fail after
         # Rows of streams that are merged must be drawn apart, whatever their random_state.
         row = X[:1].toarray() if is_sparse(X) else to_numpy(X[:1])
-        own = crc32(np.ascontiguousarray(row).tobytes())
-        sample = RowSample(model_rows(X, engine.memory), int(rng.integers(2**32)) ^ own)
+        checksum = crc32(np.ascontiguousarray(row).tobytes())
+        sample = RowSample(model_rows(X, engine.memory), int(rng.integers(2**32)) ^ checksum)
         return State(kind.start(span, float(self.forgetting)), sample, None)
 
-    def _adopt_stream(self, state, history, engine, X, source=None, judged=False):
-        """Set the fitted attributes; `judged` spends a look at the kept rows on the certificate."""
-        sample, seen, before = state.sample, state.stream.totals, vars(self).get("certificate_")
-        found, total = components_of(
-            state.stream,
-            self.n_components,
-            self.center,
-            engine,
-            state.reference,
-            sample.rows if before is None else X,
-            sample.rows if judged else None,
-            sample.seed,
-        )
-        known = found.certificate
-        if before is not None and before.indefinite:
-            known = replace(known, indefinite=True)
-        values, points = found.pairs.values, found.expansion.basis.points
-        with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
-            ratios = np.minimum(values / max(total, np.finfo(float).tiny), 1.0)
-        single = float_type(X)
 
-        def out(array):
-            return restore(in_type(np.asarray(array), single), source)
+@dataclass(frozen=True)
+class Batches:
+    """A list or an iterator of batches, each of which is opened when it is its turn."""
 
-        self.__dict__.update(
-            _state=state,
-            _dtype=np.dtype(single),
-            _variance=total,
-            kernel_=state.stream.span.kernel,
-            expansion_=found.expansion,
-            certificate_=known,
-            eigenvalues_=out(values),
-            explained_variance_=out(values / max(seen.weight - self.center, 1.0)),
-            explained_variance_ratio_=out(ratios),
-            lost_share_=seen.lost / seen.energy,
-            X_sample_=sample.rows,
-            _weights=sample.weights,
-            n_samples_seen_=seen.rows,
-            history_=history[-HISTORY:],
-        )
-        if points is not None:
-            self.landmarks_ = restore(points, source)
-        self._set_gamma(X.shape[1])
+    model: StreamingKernelPCA
+    X: Any
 
-    def _warn(self):
-        """Say what the user may not expect of the result."""
-        seen = self._state.stream.totals
-        full = [batch for batch in self.history_ if batch.size >= self.budget]
-        # A stream that forgets is to follow its rows, and a full dictionary cannot.
-        if self.basis == "dictionary" and self.forgetting < 1 and full:
-            first, last = full[0].lost_share, self.history_[-1].lost_share
-            if min(last, self.lost_share_) > max(LOST_TOO_MUCH, 2 * first):
-                tell(
-                    f"The dictionary is full (budget={self.budget}), and {last:.0%} of the energy "
-                    f"of the last rows lies outside of its span, after {first:.0%} when it was "
-                    "filled: the data drift faster than points leave, or need more of them. Raise "
-                    "budget or novelty."
-                )
-        if self.certificate_.indefinite:
-            tell(INDEFINITE.format(self.kernel_))
-        elif self.n_samples_seen_ > 1 and self._variance <= ZERO_VARIANCE * seen.energy:
-            tell(NO_VARIANCE)
+    def __iter__(self) -> Iterator[Rows]:
+        # Without those that are plainly empty; what has no shape is for the checks to judge.
+        filled = (batch for batch in self.X if np.shape(batch)[:1] != (0,))
+        for number, batch in enumerate(filled):
+            yield self.model._open(batch, reset=number == 0)
 
-
-def opened(X, model) -> tuple[Any, Callable[[], list]]:
-    """The batches of whatever X is, an array being one; and a function that identifies it."""
-
-    def identities():
-        if isinstance(X, Iterator):
+    def identity(self) -> list:
+        """What tells these batches from others, for a checkpoint."""
+        if isinstance(self.X, Iterator):
             raise ValueError(
                 "checkpoint= needs batches that can be read again, and an iterator can be read "
                 "only once. Pass a list of batches, a file or a function that returns an iterator."
             )
-        return [ArrayRows(in_main_memory(batch, type(model).__name__)).identity() for batch in X]
+        return [rows.identity() for rows in Batches(unfitted(self.model), self.X)]
 
-    several = isinstance(X, list | tuple) and X and all(np.ndim(batch) == 2 for batch in X)
-    if several or (isinstance(X, Iterator) and not is_arrow(X)):
-        # Without those that are plainly empty; what has no shape is for the checks to judge.
-        return (batch for batch in X if np.shape(batch)[:1] != (0,)), identities
-    if is_dask(X):
-        chunks = DaskRows(X, model.memory, model.n_jobs)
-        return chunks.blocks(), chunks.identity
-    if is_source(X):
-        rows = BlockRows(X, model.memory, verbose=model.verbose)
-        return (named_rows(batch, rows.names, X) for batch in rows.blocks()), rows.identity
-    return [X], lambda: ArrayRows(X.tocsr() if is_sparse(X) else np.asarray(to_numpy(X))).identity()
+
+def steps(opened: Iterable[Rows]) -> Iterator[Rows]:
+    """Rows in memory that are learned at once: an array, or a block of a file or a cluster."""
+    for rows in opened:
+        blocks = (ArrayRows(block) for block in rows.blocks() if block.shape[0])
+        yield from blocks if in_memory(rows) is None else [rows]

@@ -17,7 +17,7 @@ points add little to the leading directions. While nothing joins, S and D stay a
 their share in the eigenvalues goes to zero.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,10 +30,10 @@ from ..fitting.certificate import Certificate, shares
 from ..fitting.costs import grid_solver
 from ..fitting.expansion import KernelExpansion
 from ..fitting.moments import Moments
-from ..fitting.problems import FourierProblem, ReducedProblem, Result
+from ..fitting.problems import FourierProblem, Problem, ReducedProblem
 from ..operators import in_ordinary_units
-from ..solvers import Dense, Eigenpairs, canonical
-from .moments import FourierStream, Stream
+from ..solvers import Dense, Eigenpairs
+from .moments import FourierStream
 
 # Agreement of two directions (a cosine) below which it says nothing of their signs.
 LEAST_AGREEMENT = 0.3
@@ -42,56 +42,130 @@ SPARE = 5
 EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
 
-def components_of(
-    stream: Stream | FourierStream,
-    n_components: int,
-    center: bool,
-    engine,
-    reference: KernelExpansion | None,
-    rows: Any,
-    sample: Any = None,
-    seed: int = 0,
-) -> tuple[Result, float]:
-    """The components of a stream, those that it has too few rows for zero, and its total variance.
+@dataclass(frozen=True, eq=False)
+class StreamProblem(ReducedProblem):
+    """Kernel PCA of the rows of a stream so far, in the span of its dictionary or of its features.
 
-    Parameters
+    Attributes
     ----------
+    stream : Stream
+        Whose moments these are.
     reference : KernelExpansion or None
-        Of the stream at an earlier time: signs follow its directions.
-    rows : array
-        Rows of the stream among which negative eigenvalues are looked for.
-    sample : array or None
-        Uniform rows of the stream, on which the certificate judges what the span leaves out.
-    seed : int
-        What pairs of these rows are drawn by.
+        Of the stream at an earlier time: directions get signs that agree with it.
     """
-    with engine.single_blas():
-        problem: Any = problem_of(stream, center, engine, rows, sample, seed)
-        pairs = leading_pairs(problem, n_components)
-        found = problem.result(pairs)
-        found = replace(found, expansion=aligned(found.expansion, reference, stream.span))
-        if isinstance(stream, Stream) and stream.early.count:
-            slack = problem.slack + float(np.max(pairs.residuals, initial=0.0))
-            known = widened(found.certificate, pairs, stream, center, slack, problem.remainder)
-            found = replace(found, certificate=known)
-    return found, problem.total
+
+    stream: Any = None
+    reference: KernelExpansion | None = None
+
+    def expand(self, pairs: Eigenpairs) -> KernelExpansion:
+        return aligned(super().expand(pairs), self.reference, self.stream.span)
+
+    def certificate(self, pairs: Eigenpairs) -> Certificate:
+        """That of the span, with what early rows may have along points that joined after them.
+
+        Where more is known of what is outside the span than its trace, the squares of what early
+        rows missed inside it, at most those of the direction that missed most, come beside that.
+        """
+        remainder, early = self.remainder, self.stream.early
+        certificate = super().certificate(pairs)
+        if not early.count:
+            return certificate
+        moments, r = self.moments, len(pairs.values)
+        slack = self.slack + float(np.max(pairs.residuals, initial=0.0))
+        mean = moments.mean if self.center else np.zeros(self.size)
+        C, S = about(moments, mean), about(early, mean)
+        # Losses are differences of energies, with the rounding of those.
+        missed = self.stream.missed + EPS * moments.energy
+        Q = pairs.vectors * (pairs.values > 0)
+        spread = max(np.einsum("ij,ij->", Q, S @ Q), TINY)
+        unknown = max(missed @ (Q * Q).sum(axis=1), TINY)
+        c = np.sqrt(unknown) / np.sqrt(spread)  # the best for all of the components together
+        E = c * S + np.diag(missed / c)
+        lower = np.maximum(largest(Q.T @ (C - E) @ Q, r) - slack, 0.0)
+        upper, lost, squares = largest(C + E, r) + slack, moments.lost_energy, float(missed.max())
+        sure, likely = lost, dict[str, Any]()
+        if remainder is not None:
+            sure = min(lost, squares + remainder.sure)
+            beyond = min(lost, squares + remainder.likely)
+            likely = {"likely_lower": lower, "likely_upper": upper + beyond}
+        held, cross = float(pairs.values.sum()), 2 * np.sqrt(spread) * np.sqrt(unknown)
+        # The true mean has a part that rows lost. Squares of the largest numbers would overflow.
+        scale = max(float(np.abs(mean).max(initial=0.0)), TINY)
+        share = float(self.stream.missed @ (mean / scale) ** 2)
+        doubt = 2 * scale * np.sqrt(early.count * share)
+        least = self.total - doubt - (lost if mean.any() else 0.0)
+        return replace(
+            certificate,
+            eigenvalue_lower=lower,
+            eigenvalue_upper=upper + sure,
+            **likely,
+            captured_variance=shares(
+                held - cross - slack,
+                held + cross + unknown + slack,
+                least - slack,
+                self.total + doubt + slack,
+            ),
+        )
 
 
-def new_reference(stream, n_components: int, center: bool, engine, reference=None):
+@dataclass(frozen=True, eq=False)
+class FourierStreamProblem(FourierProblem):
+    """Kernel PCA of the rows of a stream so far on a Fourier grid; attributes as of the other."""
+
+    stream: Any = None
+    reference: KernelExpansion | None = None
+
+    def expand(self, pairs: Eigenpairs) -> KernelExpansion:
+        return aligned(super().expand(pairs), self.reference, self.stream.span)
+
+
+def stream_problem(stream, engine, center: bool, reference=None, **options) -> Any:
+    """The eigenproblem of the moments of a stream; options as of `ReducedProblem`."""
+    span, facts = stream.span, {"stream": stream, "reference": reference}
+    basis = span.basis(engine)
+    if isinstance(stream, FourierStream):
+        return FourierStreamProblem(basis, stream.sums, center, **facts)
+    whitening = Whitening(basis.size, span.whitener, rounding=span.rounding)
+    return StreamProblem(basis, whitening, stream.moments, center, **facts, **options)
+
+
+def leading_pairs(problem: Problem, r: int) -> Eigenpairs:
+    """The r largest eigenpairs, largest first; those that are missing are zero.
+
+    The solver is not chosen by cost: that depends on the number of rows so far, and results must
+    not depend on how the rows were cut into batches.
+    """
+    few = min(r, problem.size)
+    is_grid = isinstance(problem, FourierProblem)
+    solver = grid_solver(problem.size, few) if is_grid else Dense()
+    # The same start for the same rows, so that batches do not matter.
+    operator, unit = in_ordinary_units(problem.operator)
+    pairs = solver.solve(operator, few, np.random.default_rng(0)).scaled(unit)
+    pairs = problem.canonical(replace(pairs, vectors=to_numpy(pairs.vectors)))
+    missing = (0, r - len(pairs.values))
+    return replace(
+        pairs,
+        values=np.pad(pairs.values, missing),
+        vectors=np.pad(pairs.vectors, ((0, 0), missing)),
+        residuals=np.pad(pairs.residuals, missing),
+    )
+
+
+def new_reference(stream, engine, n_components: int, center: bool, reference=None):
     """The expansion that later signs follow, with a few directions more than are wanted."""
     r = n_components + SPARE
     with engine.single_blas():
-        problem = problem_of(stream, center, engine)
+        problem = stream_problem(stream, engine, center, reference)
         if reference is None or problem.size <= 3 * r:
             pairs = leading_pairs(problem, r)
         else:
             Q = stream.span.unwhiten(reference.frame[:, 1:])
-            pairs = canonical(ritz_pairs(problem.operator, Q), rounding=problem.slack)
-        return aligned(problem.expand(pairs), reference, stream.span)
+            pairs = problem.canonical(ritz_pairs(problem.operator, Q))
+        return problem.expand(pairs)
 
 
 def projected_reference(reference: KernelExpansion, before, span, T, engine):
-    """The reference in a span that points left; T takes coordinates in the one before to it."""
+    """The reference projected on a smaller span; T takes coordinates in the one before to it."""
     Q = T.T @ before.unwhiten(reference.frame)
     return KernelExpansion(span.basis(engine), span.weights(Q), self_product(Q))
 
@@ -114,37 +188,6 @@ def ritz_pairs(operator, Q) -> Eigenpairs:
     return Eigenpairs(np.maximum(values, 0.0), V @ U, np.zeros(len(values)))
 
 
-def problem_of(
-    stream, center: bool, engine, rows=None, sample=None, seed: int = 0
-) -> ReducedProblem | FourierProblem:
-    """The eigenproblem of the moments."""
-    span = stream.span
-    basis = span.basis(engine)
-    if isinstance(stream, FourierStream):
-        return FourierProblem(basis, stream.sums, center)
-    whitening = Whitening(basis.size, span.whitener, rounding=span.rounding)
-    given = basis, whitening, stream.moments, center, sample
-    return ReducedProblem(*given, seed=seed, model_rows=rows)
-
-
-def leading_pairs(problem: ReducedProblem | FourierProblem, r: int) -> Eigenpairs:
-    """The r largest eigenpairs, largest first; those that are missing are zero."""
-    few = min(r, problem.size)
-    grid = isinstance(problem, FourierProblem)
-    solver = grid_solver(problem.size, few) if grid else Dense()
-    # The same start for the same rows, so that batches do not matter.
-    operator, unit = in_ordinary_units(problem.operator)
-    pairs = solver.solve(operator, few, np.random.default_rng(0)).scaled(unit)
-    pairs = canonical(replace(pairs, vectors=to_numpy(pairs.vectors)), rounding=problem.slack)
-    more = (0, r - len(pairs.values))
-    return replace(
-        pairs,
-        values=np.pad(pairs.values, more),
-        vectors=np.pad(pairs.vectors, ((0, 0), more)),
-        residuals=np.pad(pairs.residuals, more),
-    )
-
-
 def aligned(expansion: KernelExpansion, reference, span) -> KernelExpansion:
     """The directions with the sign of that direction of the reference that is nearest.
 
@@ -163,51 +206,6 @@ def aligned(expansion: KernelExpansion, reference, span) -> KernelExpansion:
         cosines = agreement[nearest, np.arange(A.shape[1])]
         signs = np.where(np.abs(cosines) > LEAST_AGREEMENT, np.sign(cosines), signs)
     return expansion.stretched(signs)
-
-
-def widened(
-    certificate: Certificate, pairs, stream: Stream, center: bool, slack: float, remainder=None
-) -> Certificate:
-    """The certificate with what early rows may have along points that joined after them.
-
-    Where more is known of what is outside the span than its trace, the squares of what early rows
-    missed inside it, at most those of the direction that missed most, come beside that.
-    """
-    moments, r = stream.moments, len(pairs.values)
-    mean = moments.mean if center else np.zeros(stream.span.size)
-    C, S = about(moments, mean), about(stream.early, mean)
-    # Losses are differences of energies, with the rounding of those.
-    missed = stream.missed + EPS * moments.energy
-    Q = pairs.vectors * (pairs.values > 0)
-    spread = max(np.einsum("ij,ij->", Q, S @ Q), TINY)
-    unknown = max(missed @ (Q * Q).sum(axis=1), TINY)
-    c = np.sqrt(unknown) / np.sqrt(spread)  # the best for all of the components together
-    E = c * S + np.diag(missed / c)
-    lower = np.maximum(largest(Q.T @ (C - E) @ Q, r) - slack, 0.0)
-    upper, lost, squares = largest(C + E, r) + slack, moments.lost_energy, float(missed.max())
-    sure, likely = lost, {}
-    if remainder is not None:
-        sure = min(lost, squares + remainder.sure)
-        beyond = min(lost, squares + remainder.likely)
-        likely = {"likely_lower": lower, "likely_upper": upper + beyond}
-    held, cross = float(pairs.values.sum()), 2 * np.sqrt(spread) * np.sqrt(unknown)
-    # The true mean has a part that rows lost. Squares of the largest numbers would overflow.
-    size = max(float(np.abs(mean).max(initial=0.0)), TINY)
-    doubt = 2 * size * np.sqrt(stream.early.count * float(stream.missed @ (mean / size) ** 2))
-    total = moments.energy - moments.count * float(mean @ mean)
-    least = total - doubt - (lost if mean.any() else 0.0)
-    return replace(
-        certificate,
-        eigenvalue_lower=lower,
-        eigenvalue_upper=upper + sure,
-        **likely,
-        captured_variance=shares(
-            held - cross - slack,
-            held + cross + unknown + slack,
-            least - slack,
-            total + doubt + slack,
-        ),
-    )
 
 
 def about(moments: Moments, center) -> np.ndarray:

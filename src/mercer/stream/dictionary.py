@@ -180,12 +180,12 @@ class GrowingDictionary:
 
         The columns of T are orthonormal, so that y T are the coordinates of the projection.
         """
-        kept = np.setdiff1d(np.arange(self.size), leaving)
-        T, R = qr(self.factor[kept].T, overwrite_a=True, mode="economic", check_finite=False)
+        staying = np.setdiff1d(np.arange(self.size), leaving)
+        T, R = qr(self.factor[staying].T, overwrite_a=True, mode="economic", check_finite=False)
         signs = np.where(R.diagonal() < 0, -1.0, 1.0)
         R *= signs[:, None]
         T *= signs
-        return replace(self, points=self.points[kept], factor=R.T), T
+        return replace(self, points=self.points[staying], factor=R.T), T
 
 
 def jitter(norms) -> float:

@@ -7,13 +7,13 @@ knows what each costs. Of a Fourier grid, trigonometric moments are kept: M numb
 nothing of a row within its box is lost.
 """
 
-from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..bases import Basis, FourierBasis, TrigonometricMoments
+from ..bases import FourierBasis, TrigonometricMoments
 from ..compute import array_namespace, format_bytes, is_sparse, on_device_of, to_numpy
 from ..fitting.moments import Moments
 
@@ -86,13 +86,9 @@ class FixedSpan:
         """Relative rounding of the coordinates."""
         return float(np.finfo(float).eps) * self.vectors.size
 
-    def basis(self, engine) -> Basis:
+    def basis(self, engine) -> Any:
         """The basis on another engine."""
-        if isinstance(self.vectors, FourierBasis):
-            return self.vectors.moved(engine)
-        vectors = copy(self.vectors)
-        vectors.engine = engine
-        return vectors
+        return self.vectors.moved(engine)
 
     def coordinates(self, X) -> np.ndarray:
         """Coordinates of rows, (n, k)."""
@@ -167,22 +163,19 @@ class Stream:
         while start < n and not stream.span.full:
             before = stream
             if quiet:
-                some = slice(start, start + STRETCH * engine.threads * rows)
-                stream = stream._unless_news(X[some], rows, engine, counts[some])
+                stretch = slice(start, start + STRETCH * engine.threads * rows)
+                stream = stream._unless_news(X[stretch], rows, engine, counts[stretch])
                 quiet = stream.count > before.count
             else:
-                some = slice(start, start + rows)
+                block = slice(start, start + rows)
                 with engine.single_blas():
-                    stream = stream._grown(as_float(X[some]), counts[some])
+                    stream = stream._grown(as_float(X[block]), counts[block])
                 quiet = stream.span is before.span
             start += stream.count - before.count
         if start == n:
             return stream
         weights = counts[start:] * fading(self.forgetting, n - start)
-
-        def moments(block):
-            return stream._moments(X[start:][block], weights[block])
-
+        moments = partial(stream._moments, X[start:] if start else X, weights)
         new = engine.sum_rows(moments, n - start, rows).to_host()
         old = stream._faded(n - start, stream.span.size)
         return replace(old, since=old.since + new)
@@ -254,32 +247,35 @@ class Stream:
 
         def judged(block):
             weights = counts[block] * fading(self.forgetting, len(counts[block]))
-            return [(block, self._moments(X[block], weights, unless_news=True))]
+            return [(block, self._moments(X[block], weights, slice(None), unless_news=True))]
 
-        stream, found = self, engine.sum_rows(judged, X.shape[0], rows)
-        for block, moments in sorted(found, key=lambda part: part[0].start):
+        stream, parts = self, engine.sum_rows(judged, X.shape[0], rows)
+        for block, moments in sorted(parts, key=lambda part: part[0].start):
             if moments is None:
                 break
             stream = stream._faded(block.stop - block.start, self.span.size)
             stream = replace(stream, since=stream.since + moments)
         return stream
 
-    def _moments(self, X, weights, unless_news: bool = False) -> Moments | None:
-        """The moments of rows in the span as it is; None where one of them would join it."""
-        X, span = as_float(X), self.span
+    def _moments(self, X, weights, block, unless_news: bool = False) -> Any:
+        """The moments of a block of rows in the span as it is.
+
+        With `unless_news` None where one of them would join it.
+        """
+        X, span = as_float(X[block]), self.span
         Y, norms = span.coordinates(X), as_float(span.kernel.diag(X))
         if unless_news:
             outside = norms - np.einsum("ij,ij->i", Y, Y)
             if (outside > span.least_news(norms)).any():
                 return None
-        return weighted_moments(Y, norms, weights)
+        return weighted_moments(Y, norms, weights[block])
 
     def _faded(self, n, size) -> "Stream":
         """The rows so far as they weigh after n more, with zeros for new coordinates."""
-        factor, more = self.forgetting**n, size - len(self.missed)
+        factor, joining = self.forgetting**n, size - len(self.missed)
         early, since = self.early.scaled(factor), self.since.scaled(factor)
-        if more:
-            early, since = (part.padded(more) for part in (early, since))
+        if joining:
+            early, since = (part.padded(joining) for part in (early, since))
         missed = factor * self.missed
         return replace(self, early=early, since=since, missed=missed, count=self.count + n)
 
@@ -321,7 +317,7 @@ class FourierStream:
 
     def learn(self, X, engine, counts=None) -> "FourierStream":
         """The stream with the rows of X, in their order, each as often as `counts` says."""
-        n, basis = X.shape[0], self.span.vectors.moved(engine)
+        n, basis = X.shape[0], self.span.basis(engine)
         weights = counts
         if self.forgetting != 1.0:
             weights = (1.0 if counts is None else counts) * fading(self.forgetting, n)

@@ -12,7 +12,6 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ..compute import match_sparsity
-from ..compute.arrays import Array
 from ..compute.engine import TiledEngine
 from ..fitting.expansion import KernelExpansion
 from ..fitting.sampling import RowSample
@@ -41,23 +40,30 @@ class State:
 
     def learned(self) -> tuple:
         """What rows have changed, for a checkpoint; the rest follows from the first of them."""
-        stream, span, seen = self.stream, self.stream.span, self.reference
+        stream, span, reference = self.stream, self.stream.span, self.reference
         return (
             (span.points, span.factor) if isinstance(span, GrowingDictionary) else None,
             tuple(vars(stream)[name] for name in stream.learned),
             self.sample,
-            None if seen is None else (seen.frame, seen.metric),
+            None if reference is None else (reference.frame, reference.metric),
         )
 
     def resumed(self, learned: Any, engine: TiledEngine) -> "State":
         """What this state, the one before the first row, had become."""
-        grown, known, sample, seen = learned
+        grown, values, sample, directions = learned
         span: Any = self.stream.span
         if grown is not None:
             span = replace(span, points=grown[0], factor=grown[1])
-        facts: dict[str, Any] = dict(zip(self.stream.learned, known, strict=True))
-        reference = None if seen is None else KernelExpansion(span.basis(engine), *seen)
+        facts: dict[str, Any] = dict(zip(self.stream.learned, values, strict=True))
+        reference = None if directions is None else KernelExpansion(span.basis(engine), *directions)
         return State(replace(self.stream, span=span, **facts), sample, reference)
+
+    def with_settings(self, novelty: float | None, budget: int, forgetting: float) -> "State":
+        """The state with settings that may have changed since the last batch."""
+        span: Any = self.stream.span
+        if isinstance(span, GrowingDictionary) and (span.novelty, span.budget) != (novelty, budget):
+            span = replace(span, novelty=novelty, budget=budget)
+        return replace(self, stream=replace(self.stream, span=span, forgetting=forgetting))
 
 
 class BatchRecord(NamedTuple):
@@ -87,31 +93,24 @@ class BatchRecord(NamedTuple):
     left: Annotated[int, "[0, inf)"] = 0
 
 
-def record(before: Totals, after: Totals, kept: float) -> BatchRecord:
-    """What the rows between two states of a stream did; the older ones weigh `kept` now."""
-    energy = after.energy - kept * before.energy
-    lost = max(after.lost - kept * before.lost, 0.0)
+def record(before: Totals, after: Totals, fading: float = 1.0) -> BatchRecord:
+    """What the rows between two states of a stream did; weights of older rows fell by `fading`."""
+    energy = after.energy - fading * before.energy
+    lost = max(after.lost - fading * before.lost, 0.0)
     share = min(lost / energy, 1.0) if energy > 0 else 0.0
     joined = after.joined - before.joined
     left = joined - (after.size - before.size)
     return BatchRecord(after.rows - before.rows, after.rows, after.size, joined, share, left)
 
 
-def follow(
-    state: State,
-    X: Array,
-    counts: Array | None,
-    engine: TiledEngine,
-    n_components: int,
-    center: bool,
-    start: int = 0,
+def states_along(
+    state: State, X, counts, engine, n_components: int, center: bool, start: int = 0
 ) -> Iterator[tuple[int, State]]:
     """The states of a stream on the way through the rows of X, each with the rows that are done.
 
     `counts` says how often each row counts; the first `start` rows are known already.
     """
-    stream: Any = state.stream
-    sample, reference = state.sample, state.reference
+    stream, sample, reference = state.stream, state.sample, state.reference
     forgetting = stream.forgetting
     stream.span.kernel.check(X)
     X = match_sparsity(X, sample.rows)
@@ -120,17 +119,17 @@ def follow(
         to_look = rows_to_look(stream.count, forgetting)
         to_reference = rows_to_reference(stream.count, forgetting)
         stop = min(n, start + to_look, start + to_reference)
-        some = slice(start, stop)
-        own = None if counts is None else counts[some]
-        sample = sample.add(X[some], stream.count, forgetting, own)
-        stream = stream.learn(X[some], engine, own)
-        found = stream.without_faded() if stop - start == to_look else None
-        if found is not None:
-            before, (stream, T) = stream.span, found
+        part = X[start:stop]
+        part_counts = None if counts is None else counts[start:stop]
+        sample = sample.add(part, stream.count, forgetting, part_counts)
+        stream = stream.learn(part, engine, part_counts)
+        smaller = stream.without_faded() if stop - start == to_look else None
+        if smaller is not None:
+            before, (stream, T) = stream.span, smaller
             if reference is not None:
                 reference = projected_reference(reference, before, stream.span, T, engine)
         if stream.span.size and stop - start == to_reference:
-            reference = new_reference(stream, n_components, center, engine, reference)
+            reference = new_reference(stream, engine, n_components, center, reference)
         start = stop
         yield start, State(stream, sample, reference)
 
