@@ -606,6 +606,3 @@ def become(model, fresh) -> None:
     """Give an estimator the results of another one, and those alone, in a single step."""
     # One assignment: an interrupt comes before it or after it.
     model.__dict__ = vars(unfitted(model)) | vars(fresh)
-
-
-in_one_place = None  # TEMP

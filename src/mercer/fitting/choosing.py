@@ -591,6 +591,3 @@ def warn_of_result(result, plan: Plan, task: "FitTask", limit: str) -> None:
         f"{max(task.tol, FULL_FLOOR):.1e} was asked for. {advice}",
         ConvergenceWarning,
     )
-
-
-Eigenproblem = solve_planned = None  # TEMP
