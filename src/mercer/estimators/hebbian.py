@@ -19,7 +19,7 @@ from ..fitting.problems import GramProblem, has_negative
 from ..rows import ArrayRows, Rows, in_type, like_of
 from ..selectors import Novelty
 from ..stream.dictionary import threshold_of
-from ._door import Fitted, all_or_nothing, become, kept, unfitted
+from ._door import Fitted, become, kept, unfitted
 from ._model import INDEFINITE, KernelModel
 from ._parameters import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions
 
@@ -194,7 +194,6 @@ class HebbianKernelPCA(KernelModel):
     copy_X: bool = True
     callback: Callable[..., Any] | None = None
 
-    @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:
         """Learn the components of X in passes over its rows.
 

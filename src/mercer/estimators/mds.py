@@ -24,7 +24,7 @@ from ..mds.scaling import (
 from ..operators import MatrixDistance
 from ..rows import Opening, Rows, in_memory, open_rows
 from ._checks import checked_array, in_main_memory, named_rows, valid_rows
-from ._door import NOT_SAVED, Door, Fitted, all_or_nothing, kept
+from ._door import NOT_SAVED, Door, Fitted, kept
 from ._parameters import AT_LEAST_1, Interval, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
@@ -195,7 +195,6 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     n_jobs: int | None = None
     verbose: int = 0
 
-    @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:
         """Find the coordinates of the points.
 
@@ -345,7 +344,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     def _named_kernel(self, d: int) -> Kernel:
         return Distances()
 
-    def _posing(self, y, weights, sample_weight):
+    def _posing(self, y, rows, weights, sample_weight):
         return self._problem
 
     def _problem(self, task, basis) -> ScalingProblem:
