@@ -470,6 +470,6 @@ def test_more_components_than_points_are_as_many_as_points(kind):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_metrics_asked_of_scipy_are_those_of_scikit_learn(metric, dtype):
     X = points(40, 5).astype(dtype)
-    found = distances.make_distance(metric, {}, X)(X[:7], X)
+    D = distances.make_distance(metric, {}, X)(X[:7], X)
     expected = pairwise_distances(X[:7], X, metric=metric)
-    np.testing.assert_allclose(found, expected, rtol=1e-12 if dtype is np.float64 else 1e-4)
+    np.testing.assert_allclose(D, expected, rtol=1e-12 if dtype is np.float64 else 1e-4)

@@ -277,11 +277,6 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             return self._points
         return np.asarray(self._distance(self._points, self._points))
 
-    def _validate_params(self) -> None:
-        super()._validate_params()
-        if self.metric is not None and self.dissimilarity != "euclidean":
-            raise ValueError("Give dissimilarity or metric, not both: they mean the same.")
-
     def _open(self, X, *, reset: bool) -> Rows:
         """Rows in one place: files that fit are read."""
         if reset and self.correction == "cailliez":
@@ -290,6 +285,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
                 "between any number of points Euclidean.",
                 parameter="correction",
             )
+        if reset and self.metric is not None and self.dissimilarity != "euclidean":
+            raise ValueError("Give dissimilarity or metric, not both: they mean the same.")
         rows: Any = open_rows(X, Opening(self.memory))
         if in_memory(rows) is None:
             X = named_rows(rows.as_array(type(self).__name__), rows.names, X)
@@ -330,12 +327,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         X = in_memory(rows)
         if self.landmarks is None:
             distances.check_matrix(X)
-        elif not self._has_landmark_columns(X):
+        elif np.ndim(self.landmarks) == 0 or X.shape[1] != len(self.landmarks):
             distances.check_square(X)
-
-    def _has_landmark_columns(self, X) -> bool:
-        """Whether a matrix holds the distances to the landmarks alone."""
-        return np.ndim(self.landmarks) == 1 and X.shape[1] == len(self.landmarks)
 
     def _matrix(self, X, engine):
         """The points: the rows, or the row numbers of a matrix of distances."""
@@ -361,7 +354,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             distances.check_distance(distance, X)
         anchors = points
         if index is not None:
-            narrow = matrix and self._has_landmark_columns(X)
+            # The columns of a matrix may be the landmarks alone.
+            narrow = matrix and X.shape[1] == index.size
             anchors = points[: index.size] if narrow else points[index]
             # A matrix is checked block by block where it was not checked before.
             distance = distances.BlockDistance(distance, "X") if matrix else distance
