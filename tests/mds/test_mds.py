@@ -431,6 +431,15 @@ def test_dimensions_by_the_share_of_squared_eigenvalues(share, way):
     assert model.embedding_.shape == (70, min(expected, np.count_nonzero(squares)))
 
 
+@pytest.mark.parametrize("landmarks", [None, 40])
+def test_a_share_is_that_of_the_distances_without_the_constant(landmarks):
+    settings = {"dissimilarity": "cityblock", "landmarks": landmarks, "random_state": 0}
+    plain = ClassicalMDS(0.95, **settings).fit(points(120, 6))
+    model = ClassicalMDS(0.95, correction="lingoes", **settings).fit(points(120, 6))
+    assert model.embedding_.shape == plain.embedding_.shape
+    assert model.correction_constant_ > 0
+
+
 @pytest.mark.parametrize(
     "kernel", [RBF(gamma=0.2), Polynomial(degree=2, gamma=0.5, coef0=1.0), Laplacian(gamma=0.3)]
 )
