@@ -345,12 +345,14 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         """The problem of the points, their distance, and the landmarks that it is taken to."""
         X, points, matrix = self._points, task.array, self._is_precomputed()
         index = distances.choose_landmarks(self.landmarks, len(points), task.rng)
-        distance: Any = MatrixDistance(X)
+        distance: Any
+        if matrix:
+            distance = MatrixDistance(X)
+        elif self._asks_blocks():
+            distance = distances.BlockDistance(self.dissimilarity)
+        else:
+            distance = distances.make_distance(self._metric(), self.metric_params, X)
         if not matrix:
-            if self._asks_blocks():
-                distance = distances.BlockDistance(self.dissimilarity)
-            else:
-                distance = distances.make_distance(self._metric(), self.metric_params, X)
             distances.check_distance(distance, X)
         anchors = points
         if index is not None:
