@@ -431,6 +431,15 @@ def test_dimensions_by_the_share_of_squared_eigenvalues(share, way):
     assert model.embedding_.shape == (70, min(expected, np.count_nonzero(squares)))
 
 
+@pytest.mark.parametrize("landmarks", [None, 40])
+def test_a_share_is_that_of_the_distances_without_the_constant(landmarks):
+    settings = {"dissimilarity": "cityblock", "landmarks": landmarks, "random_state": 0}
+    plain = ClassicalMDS(0.95, **settings).fit(points(120, 6))
+    model = ClassicalMDS(0.95, correction="lingoes", **settings).fit(points(120, 6))
+    assert model.embedding_.shape == plain.embedding_.shape
+    assert model.correction_constant_ > 0
+
+
 @pytest.mark.parametrize(
     "kernel", [RBF(gamma=0.2), Polynomial(degree=2, gamma=0.5, coef0=1.0), Laplacian(gamma=0.3)]
 )
@@ -470,6 +479,6 @@ def test_more_components_than_points_are_as_many_as_points(kind):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_metrics_asked_of_scipy_are_those_of_scikit_learn(metric, dtype):
     X = points(40, 5).astype(dtype)
-    found = distances.make_distance(metric, {}, X)(X[:7], X)
+    D = distances.make_distance(metric, {}, X)(X[:7], X)
     expected = pairwise_distances(X[:7], X, metric=metric)
-    np.testing.assert_allclose(found, expected, rtol=1e-12 if dtype is np.float64 else 1e-4)
+    np.testing.assert_allclose(D, expected, rtol=1e-12 if dtype is np.float64 else 1e-4)

@@ -276,11 +276,6 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             return self._points
         return np.asarray(self._distance(self._points, self._points))
 
-    def _validate_params(self) -> None:
-        super()._validate_params()
-        if self.metric is not None and self.dissimilarity != "euclidean":
-            raise ValueError("Give dissimilarity or metric, not both: they mean the same.")
-
     def _open(self, X, *, reset: bool) -> Rows:
         """Rows in one place: files that fit are read."""
         if reset and self.correction == "cailliez":
@@ -289,6 +284,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
                 "between any number of points Euclidean.",
                 parameter="correction",
             )
+        if reset and self.metric is not None and self.dissimilarity != "euclidean":
+            raise ValueError("Give dissimilarity or metric, not both: they mean the same.")
         rows: Any = open_rows(X, Opening(self.memory))
         if in_memory(rows) is None:
             X = named_rows(rows.as_array(type(self).__name__), rows.names, X)
@@ -329,12 +326,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         X = in_memory(rows)
         if self.landmarks is None:
             distances.check_matrix(X)
-        elif not self._has_landmark_columns(X):
+        elif np.ndim(self.landmarks) == 0 or X.shape[1] != len(self.landmarks):
             distances.check_square(X)
-
-    def _has_landmark_columns(self, X) -> bool:
-        """Whether a matrix holds the distances to the landmarks alone."""
-        return np.ndim(self.landmarks) == 1 and X.shape[1] == len(self.landmarks)
 
     def _matrix(self, X, engine):
         """The points: the rows, or the row numbers of a matrix of distances."""
@@ -351,16 +344,19 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         """The problem of the points, their distance, and the landmarks that it is taken to."""
         X, points, matrix = self._points, task.array, self._is_precomputed()
         index = distances.choose_landmarks(self.landmarks, len(points), task.rng)
-        distance: Any = MatrixDistance(X)
+        distance: Any
+        if matrix:
+            distance = MatrixDistance(X)
+        elif self._asks_blocks():
+            distance = distances.BlockDistance(self.dissimilarity)
+        else:
+            distance = distances.make_distance(self._metric(), self.metric_params, X)
         if not matrix:
-            if self._asks_blocks():
-                distance = distances.BlockDistance(self.dissimilarity)
-            else:
-                distance = distances.make_distance(self._metric(), self.metric_params, X)
             distances.check_distance(distance, X)
         anchors = points
         if index is not None:
-            narrow = matrix and self._has_landmark_columns(X)
+            # The columns of a matrix may be the landmarks alone.
+            narrow = matrix and X.shape[1] == index.size
             anchors = points[: index.size] if narrow else points[index]
             # A matrix is checked block by block where it was not checked before.
             distance = distances.BlockDistance(distance, "X") if matrix else distance

@@ -41,13 +41,13 @@ class EuclideanDistance:
     def __call__(self, rows, columns):
         X = rows - self.origin
         Z = X if columns is rows else columns - self.origin
-        own = np.einsum("ij,ij->i", X, X)
+        norms = np.einsum("ij,ij->i", X, X)
         D = X @ Z.T
         D *= -2.0
-        D += own[:, None]
-        D += own if Z is X else np.einsum("ij,ij->i", Z, Z)
+        D += norms[:, None]
+        D += norms if Z is X else np.einsum("ij,ij->i", Z, Z)
         # Where nearly everything cancels the difference itself is taken.
-        close = (CANCELLED * own)[:, None] >= D
+        close = (CANCELLED * norms)[:, None] >= D
         rows, columns = np.nonzero(close)
         for start in range(0, rows.size, CLOSE_PAIRS):
             i, j = rows[start : start + CLOSE_PAIRS], columns[start : start + CLOSE_PAIRS]
@@ -74,12 +74,12 @@ class MetricDistance:
         plain = all(isinstance(X, np.ndarray) and X.dtype == float for X in (rows, columns))
         if callable(self.metric):
             right, f = single_rows(columns), self.metric
-            found = (
+            values = (
                 finite_number(f(x, z, **self.params), name)
                 for x in single_rows(rows)
                 for z in right
             )
-            D = np.fromiter(found, float).reshape(len(rows), len(columns))
+            D = np.fromiter(values, float).reshape(len(rows), len(columns))
         elif plain and self.metric in OF_SCIPY and not self.params:
             D = cdist(rows, columns, OF_SCIPY[self.metric])
         else:
@@ -95,12 +95,12 @@ class BlockDistance:
         self.function, self.name = function, name
 
     def __call__(self, rows, columns):
-        found = self.function(rows, columns)
+        block = self.function(rows, columns)
         try:
-            D = np.asarray(found, dtype=float)
+            D = np.asarray(block, dtype=float)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"{self.name} returned a {type(found).__name__} that is no matrix of real numbers: "
+                f"{self.name} returned a {type(block).__name__} that is no matrix of real numbers: "
                 f"{error}. It must return the distances between the rows and the columns."
             ) from error
         wanted = (len(rows), len(columns))
@@ -135,13 +135,13 @@ class LiftedDistance:
 def check_distance(distance, X) -> None:
     """Raise ValueError unless distances are in range, symmetric, and zero from a row to itself.
 
-    Tried on some rows of X; the range of Euclidean ones is known from all.
+    Tried on a few rows of X; the range of Euclidean ones follows from all rows.
     """
     if isinstance(distance, EuclideanDistance):
         sides = X.max(axis=0).astype(float) - X.min(axis=0)
         return check_scale(float(np.sqrt(len(sides)) * sides.max()), "X")
-    some = X[np.linspace(0, X.shape[0] - 1, min(CHECKED_ROWS, X.shape[0])).astype(int)]
-    D = np.asarray(distance(some, some))
+    sample = X[np.linspace(0, X.shape[0] - 1, min(CHECKED_ROWS, X.shape[0])).astype(int)]
+    D = np.asarray(distance(sample, sample))
     check_scale(float(D.max()), "X")
     check_landmark_block(D)
 
@@ -161,8 +161,8 @@ def choose_landmarks(landmarks, n: int, rng) -> np.ndarray | None:
         return None
     if np.ndim(landmarks) > 0:
         index = np.asarray(landmarks)
-        whole = index.ndim == 1 and index.dtype.kind in "iu" and index.size > 0
-        if not whole or index.min() < -n or index.max() >= n:
+        numbers = index.ndim == 1 and index.dtype.kind in "iu" and index.size > 0
+        if not numbers or index.min() < -n or index.max() >= n:
             raise ValueError(f"landmarks must be row numbers below n_samples={n}.")
         return index % n
     m = max(1, round(landmarks * n) if isinstance(landmarks, float) else int(landmarks))
