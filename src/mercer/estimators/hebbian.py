@@ -276,10 +276,8 @@ class HebbianKernelPCA(KernelModel):
         return pose
 
     def _solver(self, X=None) -> hebbian.Hebbian:
-        solver, params = (
-            hebbian.Hebbian(),
-            self.get_params(deep=False) | {"gain": self._make_gain()},
-        )
+        solver = hebbian.Hebbian()
+        params = self.get_params(deep=False) | {"gain": self._make_gain()}
         return solver.set_params(**{name: params[name] for name in solver.get_params(deep=False)})
 
     def _tolerance(self) -> float:

@@ -287,9 +287,8 @@ class Hebbian(Solver):
     track_excess: bool = False
 
     def vectors_held(self, n_components: int) -> int:
-        spare = (
-            make_gain(self.gain).oversampling if self.oversampling is None else self.oversampling
-        )
+        gain, spare = make_gain(self.gain), self.oversampling
+        spare = gain.oversampling if spare is None else spare
         return VECTORS * (n_components + spare)
 
     def solve(
