@@ -311,7 +311,7 @@ class Hebbian(Solver):
             K = to_numpy(operator.to_dense())
             least = minimal_reconstruction_error(np.linalg.eigvalsh(K), r)
             measure = lambda A: excess_reconstruction_error(K, to_numpy(A), least)  # noqa: E731
-        q = min(n, self.vectors_held(r) // VECTORS)
+        q = min(n, self.vectors_held(r) // VECTORS)  # directions that are carried
         # The start comes before anything else is asked of the operator, which learns its row
         # means from the first product.
         begin = _start(operator, gain, q, self.scale, start, rng)
