@@ -186,6 +186,29 @@ def test_history_and_excess(X):
     assert hebbian(n_passes=1).fit(X).history_.excess is None
 
 
+def test_the_plan_says_what_was_asked_for(X):
+    model = hebbian(n_passes=3, block=40).fit(X)
+    plan = model.plan_
+    assert plan.method == "Hebbian" and "3 passes" in plan.advice and repr(plan)
+    assert (plan.solver.n_passes, plan.solver.block, plan.chosen.fits) == (3, 40, True)
+    assert hebbian(block=200, memory=600_000).fit(X).plan_.solver.block < 40
+    assert not hasattr(model.partial_fit(X[:50]), "plan_") and model.history_ is not None
+
+
+@pytest.mark.parametrize("memory", [None, 600_000])
+def test_progress_of_passes_never_goes_back(X, memory, monkeypatch):
+    """The start is shown as the first pass; a block of rows, made or read, is a part of one."""
+    shares = []
+
+    def tiles(bar):
+        return lambda done, total: shares.append(bar._done + done / total)
+
+    monkeypatch.setattr("mercer.progress.PassBar.tiles", property(tiles))
+    hebbian(n_passes=3, memory=memory, block=40).fit(X)
+    later = [share for share in shares if share > 1]
+    assert later == sorted(later) and len(later) >= 3 * 8 and min(shares) <= 1
+
+
 def test_the_excess_needs_room(digits):
     with pytest.raises(ValueError, match=r"track_excess.*19\.4 MB for 900 rows.*4 MB.*Raise"):
         hebbian(track_excess=True, memory="4MB").fit(digits)

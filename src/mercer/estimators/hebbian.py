@@ -275,16 +275,9 @@ class HebbianKernelPCA(KernelModel):
         return pose
 
     def _solver(self, X=None) -> hebbian.Hebbian:
-        return hebbian.Hebbian(
-            self._make_gain(),
-            self.n_passes,
-            self.oversampling,
-            self.block,
-            self.readout,
-            self.scale,
-            self.tol,
-            self.track_excess,
-        )
+        solver = hebbian.Hebbian()
+        params = self.get_params(deep=False) | {"gain": self._make_gain()}
+        return solver.set_params(**{name: params[name] for name in solver.get_params(deep=False)})
 
     def _tolerance(self) -> float:
         """No residual is asked for: `tol` is the turn of the subspace, which the solver knows."""

@@ -84,48 +84,31 @@ def hebbian_eigenpairs(
     n_components: int,
     gain: Any = "auto",
     *,
-    n_passes: int = 10,
-    oversampling: int | None = None,
-    block: int = 128,
-    tol: float = 0.0,
-    scale: Any = None,
     start: Array = None,
-    readout: str = "ritz",
     rng: np.random.Generator | None = None,
     report: Report = silent,
     measure: Callable[..., Any] | None = None,
+    **settings: Any,
 ) -> Any:
     """Leading eigenpairs of a centered Gram operator by a Kernel Hebbian rule.
 
     Parameters
     ----------
     gram : operator (n, n)
-        With ``rows``, ``@``, ``trace`` and, for gain "auto", ``start``.
+        With ``rows``, ``@``, ``diagonal`` and, for gain "auto", ``start``.
     n_components : int
         r.
     gain : str or gain, default="auto"
         One of `GAINS` or an instance, see `mercer.hebbian.gains`.
-    n_passes : int, default=10
-        Most passes over the data.
-    oversampling : int, optional
-        Further directions carried and dropped at the end; 10 for "auto", else 0.
-    block : int, default=128
-        Rows fetched at once. Changes the rounding of the result, and for "auto" how often the
-        directions are made orthonormal.
-    tol : float, default=0.0
-        Stop when the span of the outputs turns by less than this (sine) in a pass.
-    scale : float, optional
-        Start from A ~ scale N(0, 1 / (r n)), as published for scale 1. By default the rows
-        are scaled to unit norm in the feature space, without which polynomial kernels diverge.
     start : array (n, q), optional
         Start from these coefficients as they are, for "auto" from their span.
-    readout : {"ritz", "nystroem", "carried", "free"}
-        See `mercer.hebbian.readout`.
     rng : numpy.random.Generator, optional
     report : callable
         Called with a `PassState` after each pass; True stops.
     measure : callable, optional
         Called with the r leading rows of A after each pass, e.g. the excess error.
+    **settings
+        Passes, oversampling, block, read-out, scale and tolerance, as of `Hebbian`.
 
     Returns
     -------
@@ -139,8 +122,7 @@ def hebbian_eigenpairs(
     A pass costs n^2 kernel evaluations. Memory 6 q n (7 q n for "smd") + block n, with
     q = r + oversampling. An interrupt (Ctrl-C) ends the passes, not the call.
     """
-    recipe = Hebbian(gain, n_passes, oversampling, block, readout, scale, tol)
-    rng = np.random.default_rng() if rng is None else rng
+    rng, recipe = np.random.default_rng() if rng is None else rng, Hebbian(gain, **settings)
     pairs = recipe.solve(gram, n_components, rng, report=report, start=start, measure=measure)
     return pairs, pairs.history
 
@@ -275,11 +257,13 @@ class Hebbian(Solver):
     oversampling : int or None, default=None
         Directions carried beyond those asked for; None is 10 for "auto" and 0 otherwise.
     block : int, default=128
-        Rows made at once.
+        Rows made at once. Changes the rounding of the result, and for "auto" how often the
+        directions are made orthonormal.
     readout : "ritz", "nystroem", "carried" or "free", default="ritz"
-        As in `mercer.HebbianKernelPCA`.
+        As in `mercer.HebbianKernelPCA`; see `mercer.hebbian.readout`.
     scale : float or None, default=None
-        Scale of the random start; 1 is the published one, None makes unit vectors.
+        Start from A ~ scale N(0, 1 / (r n)), as published for scale 1. None scales the rows of A to
+        unit norm in the feature space, without which polynomial kernels diverge.
     tol : float, default=0.0
         Stop when the subspace turns by less than this (sine of the angle) in a pass.
     track_excess : bool, default=False
@@ -303,10 +287,9 @@ class Hebbian(Solver):
     track_excess: bool = False
 
     def vectors_held(self, n_components: int) -> int:
-        oversampling = self.oversampling
-        if oversampling is None:
-            oversampling = make_gain(self.gain).oversampling
-        return VECTORS * (n_components + oversampling)
+        gain, spare = make_gain(self.gain), self.oversampling
+        spare = gain.oversampling if spare is None else spare
+        return VECTORS * (n_components + spare)
 
     def solve(
         self,
@@ -328,7 +311,7 @@ class Hebbian(Solver):
             K = to_numpy(operator.to_dense())
             least = minimal_reconstruction_error(np.linalg.eigvalsh(K), r)
             measure = lambda A: excess_reconstruction_error(K, to_numpy(A), least)  # noqa: E731
-        q = min(n, self.vectors_held(r) // VECTORS)
+        q = min(n, self.vectors_held(r) // VECTORS)  # directions that are carried
         # The start comes before anything else is asked of the operator, which learns its row
         # means from the first product.
         begin = _start(operator, gain, q, self.scale, start, rng)
