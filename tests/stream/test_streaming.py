@@ -18,6 +18,7 @@ from mercer.exceptions import MercerWarning
 from mercer.fitting.sampling import RowSample, uniforms
 from mercer.kernels import RBF
 from mercer.selectors import Novelty
+from mercer.stream.components import leading_pairs, stream_problem
 from mercer.stream.dictionary import GrowingDictionary
 from mercer.stream.moments import Stream
 
@@ -784,3 +785,31 @@ def test_bounds_of_large_and_small_kernel_values_are_numbers(kind, scale):
     known = model.certificate_
     assert np.isfinite(known.eigenvalue_upper).all() and known.widest < 0.5
     assert known.captured_variance[0] > 0.02
+
+
+def test_the_result_of_a_problem_may_be_asked_for_twice():
+    one = model(novelty=0.2).fit(rows())
+    problem = stream_problem(one._state.stream, LocalEngine(10**8, 1), True, one._state.reference)
+    pairs = leading_pairs(problem, R)
+    first, second = (problem.result(pairs) for _ in range(2))
+    np.testing.assert_array_equal(first.expansion.frame, second.expansion.frame)
+    np.testing.assert_array_equal(first.expansion.frame, one.expansion_.frame)
+    for end in ("eigenvalue_lower", "eigenvalue_upper"):
+        bounds = [getattr(result.certificate, end) for result in (first, second)]
+        np.testing.assert_array_equal(*bounds)
+
+
+def test_tables_on_disk_keep_their_names(tmp_path):
+    """And a batch of a table is taken by name, with the weights of its rows."""
+    pa = pytest.importorskip("pyarrow")
+    parquet, X = pytest.importorskip("pyarrow.parquet"), rows(60, 3)
+    table = pa.table(dict(zip("abc", X.T, strict=True)))
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    one = model().fit(tmp_path / "rows.parquet")
+    assert list(one.feature_names_in_) == ["a", "b", "c"]
+    weights = np.arange(60) % 3
+    one.partial_fit(table.select(["c", "a", "b"]), sample_weight=weights)
+    other = model().fit(X).partial_fit(X, sample_weight=weights)
+    np.testing.assert_allclose(one.eigenvalues_, other.eigenvalues_, rtol=1e-9)
+    parquet.write_table(table.slice(0, 0), tmp_path / "empty.parquet")
+    assert one.partial_fit(tmp_path / "empty.parquet").n_samples_seen_ == other.n_samples_seen_
