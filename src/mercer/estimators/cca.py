@@ -309,9 +309,12 @@ def rounding_of(moments: Moments, basis: Basis) -> float:
 
 
 def outside(moments: Moments, basis: Basis, energy: float, noise: float) -> float:
-    """The norm of what a basis leaves out of the kernel matrix of a view at most, with rounding."""
+    """The trace of what a basis leaves out of the kernel matrix of a view, and twice the rounding.
+
+    Rounding changes the matrix, and by its trace the regularization.
+    """
     n, size = moments.count, moments.mean.size
     held = float(np.trace(moments.scatter)) + n * float(np.sum(moments.mean**2))
-    lost = 0.0 if isinstance(basis, ColumnBasis) else 2 * abs(energy - held)
+    lost = 0.0 if isinstance(basis, ColumnBasis) else abs(energy - held)
     rounding = max(basis.rounding(), np.finfo(float).eps) * (size + n**0.5)
-    return lost + n * noise + rounding * max(energy, held)
+    return lost + 2 * (n * noise + rounding * max(energy, held))

@@ -67,18 +67,19 @@ def certified(pairs: CanonicalPairs, left_out, regularized, certain: bool) -> Ce
 
     They are the singular values of Tx^1/2 Ty^1/2 with T = K (K + n c I)^-1 for the centered kernel
     matrix of each view; so the i-th eigenvalue of Tx^1/2 Ty Tx^1/2 changes by no more than both T
-    do, and these by |E| / n c for K - E, and by a fourth of the share by which c is too small.
+    do. For K + E with E >= 0, and c larger by as great a share as the trace, T grows by |E| / n c
+    at most and falls by tr E / n c at most.
 
     Parameters
     ----------
     left_out : pair of floats
-        |E| at most, rounding included.
+        tr E at most, and what rounding does to the matrix and to its trace.
     regularized : pair of floats
         n c.
     certain : bool
         Whether E >= 0 and that is a bound.
     """
-    share = sum(2 * e / c if c > 0 else np.inf for e, c in zip(left_out, regularized, strict=True))
+    share = sum(e / c if c > 0 else np.inf for e, c in zip(left_out, regularized, strict=True))
     squares = pairs.regularized**2
     lower = np.sqrt(np.clip(squares - share, 0.0, 1.0))
     upper = np.sqrt(np.clip(squares + share, 0.0, 1.0))
