@@ -193,6 +193,24 @@ def test_a_draft_has_its_own_rounding():
 # What certificates make of the ends.
 
 
+def test_how_many_are_proven():
+    """As many as there are before the first that may not be the one of its number."""
+    seen = Evidence(np.array([2.0, 1.0]), np.zeros((2, 2)), rest=1.5)
+    assert stated(seen, size=5, total=5.0).n_proven == 1
+    assert stated(replace(seen, rest=2.5), size=5, total=5.0).n_proven == 0
+    assert stated(replace(seen, rest=0.5), size=5, total=5.0).n_proven == 2
+    mixed = projected([4.0, 3.99, 1.0], 0.01)
+    assert np.isnan(mixed.score_error[:2]).all() and np.isfinite(mixed.score_error[2])
+    assert mixed.n_proven == 0
+
+
+def test_rounding_is_not_called_indefinite():
+    pairs = Eigenpairs(np.array([1.0]), np.eye(4, 1), np.zeros(1), least=-0.3)
+    for definite, off, indefinite in ((True, 0.5, False), (True, 0.2, True), (False, 0.5, True)):
+        certificate = certify(pairs, 4, 1.0, (Rounding(matrix=off),), definite=definite)
+        assert certificate.indefinite == indefinite
+
+
 @pytest.mark.parametrize("side", ["above", "below"])
 def test_eigenvalues_of_a_kernel_that_is_off(side):
     values = np.array([4.0, 3.0])
@@ -337,6 +355,17 @@ def test_what_a_span_leaves_out_may_be_along_what_it_holds():
     holds(projected([4.0, 3.5], 3.0), [7.0, 3.5])
     holds(projected([4.0, 3.5], 3.0), [4.0, 4.0])
     holds(projected([4.0, 0.0], 3.0, remainder=Remainder(2.0, 2.0, True, 1.0)), [6.0, 1.0])
+    # Or in several, each of which has its share.
+    holds(projected([4.0, 0.0, 0.0], 3.0), [4.0, 1.5, 1.5])
+    holds(projected([4.0, 1.0, 0.0], 3.0), [4.0, 2.5, 1.5])
+
+
+def test_a_small_problem_that_was_not_solved_to_the_end():
+    A = np.array([[2.0, 0.5], [0.5, 1.0]])
+    pairs = Eigenpairs(
+        np.array([2.0]), np.eye(2, 1), np.array([0.0]), evidence=(seen_in(A, 1, rest=1.0),)
+    )
+    holds(projection_certificate(pairs, 2, 3.0, 0.0), descending(A))
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
@@ -381,7 +410,7 @@ def test_the_share_that_a_subspace_holds():
 @pytest.mark.parametrize("part", ["lost", "likely", "slack", "residual", "projection"])
 def test_scores_in_a_subspace(part):
     """A vector is turned by what is left out, or by rounding; scores are rounded once more."""
-    values, off = np.array([4.0, 1.0]), 0.05
+    values, off = np.array([4.0, 3.8]), 0.02
     options = {
         "lost": {"lost": off},
         "likely": {"lost": 1.0, "remainder": Remainder(1.0, off, True, 1 - 1e-6)},
@@ -390,6 +419,7 @@ def test_scores_in_a_subspace(part):
         "projection": {"lost": 0.0, "projection": off},
     }[part]
     error = projected(values, **options).score_error
+    assert np.isfinite(error).all()
     if part == "projection":
         assert off / 4.0 <= error[0] + CLOSE
         return
