@@ -349,13 +349,13 @@ def test_a_sample_that_saw_nothing_bounds_what_it_may_have_missed(s):
 
 @pytest.mark.parametrize("s", [200, 1000, 4000])
 def test_rows_below_a_threshold_may_leave_less_than_the_sample(s):
-    """Rows leave a fourth or nothing, and the sample has more of the first than there are.
+    """Rows leave little or nothing, and the sample has more of the first than there are.
 
     What is missing of the trace is then left by a few rows above the threshold, in one direction.
     """
-    n, quarter = 1_000_000, 0.25
-    seen = np.where(np.arange(s) % 2, quarter, 0.0)
+    n, little = 1_000_000, 2.0**-10
+    seen = np.where(np.arange(s) % 2, little, 0.0)
     shares = np.linspace(0.0, 0.5, 20_001)
     likely = binom.sf(s // 2 - 1, s, shares) > FAILURE / 32
-    missing = n * quarter * (0.5 - shares[likely][0])
-    assert sampled_norm(seen, 1e-9 * s, n, trace=n * quarter / 2, largest=1.0) >= missing
+    missing = n * little * (0.5 - shares[likely][0])
+    assert sampled_norm(seen, 1e-9 * s, n, trace=n * little / 2, largest=1.0) >= missing
