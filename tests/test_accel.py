@@ -36,12 +36,11 @@ def replaced(capsys):
     accel.unload_ipython_extension(None)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_script_gives_what_it_gave(seed, tmp_path):
+def test_a_script_gives_what_it_gave(tmp_path):
     (tmp_path / "program.py").write_text(SCRIPT)
     found = []
     for words in ([], ["-m", "mercer.accel"], ["-m", "mercer.accel", "--compare"]):
-        line = [sys.executable, *words, "program.py", str(seed)]
+        line = [sys.executable, *words, "program.py", "1"]
         done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         found.append((dict(np.load(tmp_path / "out.npz")), done.stderr))

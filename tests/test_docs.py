@@ -110,20 +110,6 @@ def test_references_are_documented_names(path):
     assert "][mercer." not in prose(path), f"{name_of(path)}: write [text](#mercer.name)"
 
 
-def test_numbers_told_twice_agree():
-    """What a page says in passing is what the table of measurements has."""
-    gpu = (DOCS / "gpu.md").read_text()
-    measured = re.search(r"1,000,000 x 54 \| ([\d.]+) \|", gpu)
-    told = re.findall(
-        r"a million rows (?:takes|in) ([\d.]+) s on (?:an|one) H200",
-        gpu + (ROOT / "README.md").read_text(),
-    )
-    assert len(told) == 2 and set(told) == {f"{float(measured[1]):.1f}"}
-    text = "".join(path.read_text() for path in PAGES)
-    tasks = re.findall(r"100,000 chunks of 4 rows(?: takes|:) ([\d,]+) tasks", text)
-    assert len(tasks) == 2 and len(set(tasks)) == 1
-
-
 def test_denoised_digits_are_those_of_the_reproduction():
     records = json.loads((ROOT / "reproduce" / "results.json").read_text())["experiments"]
     (found,) = (one["findings"] for one in records if one["name"] == "mika-digits")

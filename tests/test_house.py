@@ -6,6 +6,7 @@ caller back into it, make a chain of calls that only pass on one call, or a spec
 
 import ast
 import json
+import math
 import os
 import re
 import subprocess
@@ -14,14 +15,12 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 import mercer
 
-pytestmark = pytest.mark.xdist_group("house")
-
 ROOT = Path(mercer.__file__).parent
-# Lower a ceiling when you take code away; raise one only with a capability that is new.
+# The sizes of the house, all in this table. Lower a number when you take code away; raise one only
+# with a capability that is new. A fix may go beyond it by `ROOM`.
+ROOM = 0.01
 CEILINGS = {
     "lines of code": 24_178,
     "modules": 173,
@@ -84,7 +83,6 @@ print(json.dumps(found))
 """
 
 
-@cache
 def walks():
     """Files of ours that calls enter, in a process without other tracers."""
     path = os.pathsep.join([str(ROOT.parent), os.environ.get("PYTHONPATH", "")])
@@ -169,7 +167,6 @@ def members(cls):
     return sum(not name.startswith("_") for name in names)
 
 
-@cache
 def sizes():
     from mercer.bases.base import Basis
     from mercer.operators.base import SymmetricOperator
@@ -192,10 +189,15 @@ def sizes():
     }
 
 
-@pytest.mark.parametrize("name", CEILINGS)
-def test_the_house_only_gets_lighter(name):
-    found = (walks() if name.startswith(("files", "own frames")) else sizes())[name]
-    assert found <= CEILINGS[name], (
-        f"{name}: {found:,}, and the ceiling is {CEILINGS[name]:,}. Find a way with less; lower "
-        "the ceiling in tests/test_house.py when you take code away."
+def test_the_house_only_gets_lighter():
+    found = sizes() | walks()
+    assert found.keys() == CEILINGS.keys()
+    above = [
+        f"{name}: {found[name]:,}, and the ceiling is {ceiling:,}"
+        for name, ceiling in CEILINGS.items()
+        if found[name] > math.ceil((1 + ROOM) * ceiling)
+    ]
+    assert not above, (
+        "\n".join(above) + "\nFind a way with less; lower the ceiling in tests/test_house.py when "
+        "you take code away."
     )

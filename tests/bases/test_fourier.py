@@ -552,7 +552,7 @@ def test_search_makes_one_pass_over_the_rows(monkeypatch):
         return frequency_sums(angles, *settings)
 
     monkeypatch.setattr("mercer.bases.fourier.frequency_sums", counted)
-    search = {"noise": 0.1, "n_components": [4, 8], "random_state": 0}
+    search = {"noise": 0.1, "n_components": [4, 8], "widths": [0.5, 1.0, 2.0], "random_state": 0}
     fourier = KernelPCASearch(model=KernelPCA(basis="fourier"), **search).fit(X)
     assert len(rows) == 2, "the rows to learn from, and all rows for the best model"
     points = KernelPCASearch(model=KernelPCA(basis="points"), **search).fit(X)

@@ -512,14 +512,12 @@ assert len(np.unique(X[single], axis=0)) == len(single) <= 11
 """
 
 
-@pytest.mark.parametrize(
-    "code",
-    [FUSED, FIT, HOLLOW, SQUARES, PIVOTS],
-    ids=["products", "fits", "hollow", "squares", "pivots"],
-)
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the device runs the kernels themselves")
-def test_fused_tile(code):
-    run_interpreted(code)
+def test_fused_tiles():
+    """Fits, hollow kernels, squares, pivots and products, one after the other in one process."""
+    # The one that changes the size of panels comes last.
+    codes = [FIT, HOLLOW, SQUARES, PIVOTS, FUSED]
+    run_interpreted(f"for code in {codes!r}:\n    exec(code, {{}})")
 
 
 @needs_cuda

@@ -21,7 +21,7 @@ def shell(n, key):
 
 # The checks' own data are too few rows for the default share of false alarms.
 @pytest.mark.filterwarnings("ignore:.*rows set the threshold")
-@parametrize_with_checks([NoveltyDetector(), NoveltyDetector(2, basis="points", holdout=0.5)])
+@parametrize_with_checks([NoveltyDetector(2, basis="points", holdout=0.5)])
 def test_estimator(estimator, check):
     check(estimator)
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import mercer
 from mercer import KernelPCA
+from mercer.estimators._checks import Interval, StrOptions, checks_of, one_of, rules
 from mercer.estimators._door import Door
-from mercer.estimators._parameters import Interval, StrOptions, checks_of, one_of, rules
 from mercer.exceptions import InvalidParameterError
 
 ROOT = Path(mercer.__file__).parent

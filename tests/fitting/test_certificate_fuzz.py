@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from contracts import SEED, generator
 from fuzz import FORMULAS, KINDS, draw, violations
+from scipy.stats import binom
 
 from mercer.bases import FourierGrid, Landmarks, RandomFeatures
 from mercer.fitting.remainder import (
@@ -328,3 +329,33 @@ def test_spectral_bound(scale):
         norm = np.linalg.norm(A, 2) * scale
         assert norm * (1 - 1e-12) <= spectral_bounds(A[None] * scale)[0] <= 1.6 * norm
     assert spectral_bounds(np.zeros((1, 4, 4)))[0] == 0.0
+
+
+def unseen(chance_of, s, statements):
+    """What s draws miss no more often than once in a million, over so many statements."""
+    return s * np.log1p(-chance_of) <= np.log(FAILURE / statements) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("s", [100, 1000, 4000])
+def test_a_sample_that_saw_nothing_bounds_what_it_may_have_missed(s):
+    """Exactly: of rows that leave all or nothing, s draws miss a share q with chance (1 - q)^s.
+
+    Two statements for each of sixteen thresholds are made of one sample, and all must hold.
+    """
+    n, largest = 1_000_000, 3.0
+    bound = sampled_norm(np.zeros(s), 0.0, n, trace=n * largest, largest=largest)
+    assert unseen(bound / (n * largest), s, 32)
+
+
+@pytest.mark.parametrize("s", [200, 1000, 4000])
+def test_rows_below_a_threshold_may_leave_less_than_the_sample(s):
+    """Rows leave little or nothing, and the sample has more of the first than there are.
+
+    What is missing of the trace is then left by a few rows above the threshold, in one direction.
+    """
+    n, little = 1_000_000, 2.0**-10
+    seen = np.where(np.arange(s) % 2, little, 0.0)
+    shares = np.linspace(0.0, 0.5, 20_001)
+    likely = binom.sf(s // 2 - 1, s, shares) > FAILURE / 32
+    missing = n * little * (0.5 - shares[likely][0])
+    assert sampled_norm(seen, 1e-9 * s, n, trace=n * little / 2, largest=1.0) >= missing

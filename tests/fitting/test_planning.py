@@ -447,7 +447,7 @@ def test_fits_take_what_plans_say(tmp_path):
     plan can foresee, and what no method serves within the budget is refused by both.
     """
     rng, methods = generator(21), []
-    for _ in range(90):
+    for _ in range(60):
         rows, X, r, kernel, given = drawn_configuration(rng, tmp_path)
         weight = rng.uniform(0.5, 2, len(X)) if rng.random() < 0.2 else None
         with warnings.catch_warnings():
@@ -466,4 +466,4 @@ def test_fits_take_what_plans_say(tmp_path):
         assert r is None or found.workload == planned.workload
         methods.append(found.method)
     assert {"dense", "krylov, tiles kept", 'basis="columns"', 'basis="fourier"'} <= set(methods)
-    assert len(methods) > 70
+    assert len(methods) > 45

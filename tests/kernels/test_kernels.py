@@ -353,7 +353,7 @@ COMPOSITES = [
 ]
 
 
-@pytest.mark.parametrize(("kernel", "formula"), COMPOSITES, ids=str)
+@pytest.mark.parametrize(("kernel", "formula"), COMPOSITES, ids=["hollow", "sum"])
 def test_kernels_made_of_kernels(kernel, formula):
     check_kernel(kernel, formula)
     check_tile_bytes(kernel, generator(11).random((600, 20)))
@@ -493,7 +493,7 @@ def test_tile_bytes_of_a_kernel_that_needs_many_tiles():
 @pytest.mark.parametrize(
     "kernel",
     [*(kernel for kernel, _ in CASES), SquaredDistance(cdist), *(k for k, _ in COMPOSITES)],
-    ids=str,
+    ids=lambda kernel: type(kernel).__name__,
 )
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_tile_bytes_count_live_tiles(kernel, kind):

@@ -40,7 +40,7 @@ def test_suite_is_found():
     assert len([name for name in vars(suite) if name.startswith("test_")]) >= 4
 
 
-@parametrize_with_checks([ClassicalMDS(), ClassicalMDS(dissimilarity="cityblock", landmarks=0.5)])
+@parametrize_with_checks([ClassicalMDS(dissimilarity="cityblock", landmarks=0.5)])
 def test_estimator(estimator, check):
     check(estimator)
 

@@ -176,7 +176,7 @@ def test_other_columns_and_too_many_components():
         model.score(X, Y[:-1])
 
 
-@parametrize_with_checks([KernelCCA(n_components=1), KernelCCA(n_components=1, kernel="rbf")])
+@parametrize_with_checks([KernelCCA(n_components=1, kernel="rbf")])
 def test_estimator(estimator, check):
     check(estimator)
 
@@ -188,3 +188,88 @@ def test_a_view_without_variance_says_so(constant):
     with pytest.warns(UserWarning, match="no variance"):
         model = KernelCCA(1, kernel="rbf").fit(*views)
     assert model.correlations_ == [0]
+
+
+# Every part of the bound is needed.
+
+
+def certified_correlations(model, views):
+    """The certificate holds the regularized correlations of centered kernel matrices K = A A'.
+
+    Of each view A is given, (n, q) with n > q, in long double.
+    """
+    roots = []
+    for A in views:
+        A = A - A.mean(axis=0)
+        A = A - A.mean(axis=0)
+        S = A.T @ A
+        U, values = jacobi(S)
+        B = A @ U
+        roots.append(B / np.sqrt(values + model.regularization * np.trace(S)))
+    C = roots[0].T @ roots[1]
+    true = np.sqrt(np.maximum(np.sort(jacobi(C @ C.T)[1])[::-1], 0))
+    certificate, r = model.certificate_, model.certificate_.eigenvalue_lower.size
+    assert certificate.kind == "bound"
+    slack = 1e-13
+    assert np.all(certificate.eigenvalue_lower <= true[:r] + slack), (certificate, true)
+    assert np.all(true[:r] <= certificate.eigenvalue_upper + slack), (certificate, true)
+    return certificate, true
+
+
+def jacobi(S):
+    """Eigenvectors and eigenvalues of a small symmetric matrix in its own precision."""
+    S, U = S.copy(), np.eye(len(S), dtype=S.dtype)
+    for _ in range(12):
+        for i in range(len(S)):
+            for j in range(i):
+                angle = np.arctan2(2 * S[i, j], S[i, i] - S[j, j]) / 2
+                turn = np.eye(len(S), dtype=S.dtype)
+                turn[i, i] = turn[j, j] = np.cos(angle)
+                turn[i, j], turn[j, i] = -np.sin(angle), np.sin(angle)
+                S, U = turn.T @ S @ turn, U @ turn
+    return U, np.diag(S)
+
+
+@pytest.mark.parametrize("regularization", [1e-3, 0.1, 1.0])
+@pytest.mark.parametrize("other", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_the_basis_of_a_view_misses_may_be_what_both_share(seed, other, regularization):
+    """A landmark sees the first column of a view, and the second is the other view, shrunk."""
+    rng = generator(seed, 71)
+    n = 60
+    Z, _ = np.linalg.qr(np.column_stack([np.ones(n), rng.standard_normal((n, 2))]))
+    size = np.sqrt(0.2 * regularization)
+    X, Y = np.column_stack([Z[:, 1], size * Z[:, 2]]), np.column_stack([Z[:, 2], np.zeros(n)])
+    views = (Y, X) if other else (X, Y)
+    model = KernelCCA(1, regularization=regularization, basis=Landmarks(points=np.eye(1, 2)))
+    certificate, true = certified_correlations(model.fit(*views), views)
+    assert model.regularized_correlations_[0] < 1e-6 < 0.1 < true[0]
+    assert certificate.eigenvalue_upper[0] ** 2 <= 1.01 * 0.2, "no wider than what is proven"
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("other", [False, True])
+def test_a_direction_that_rounding_blurs(seed, other):
+    """Columns that are nearly the same, and a regularization not far above rounding."""
+    rng = generator(seed, 72)
+    n = 200
+    x, z = rng.standard_normal((2, n))
+    X = np.column_stack([x, x + 1e-6 * z, x - 3e-7 * z])
+    views = (z[:, None], X) if other else (X, z[:, None])
+    model = KernelCCA(1, regularization=1e-12, basis="columns").fit(*views)
+    certified_correlations(model, [view.astype(np.longdouble) for view in views])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_rounding_is_no_direction(seed, kernel):
+    """Rows that differ in the last digit, or whose kernel values do, have nothing to correlate."""
+    rng = generator(seed, 73)
+    X, Y = rng.standard_normal((2, 80, 1))
+    if kernel == "linear":
+        X = 1e8 + 1.5e-8 * np.round(X)
+    options = {"kernel": kernel, "gamma": 1e-16, "gamma_y": 1.0}
+    with pytest.warns(UserWarning, match="no variance"):
+        model = KernelCCA(1, regularization=1e-3, **options).fit(X, Y)
+    assert not model.regularized_correlations_.any()
+    assert model.certificate_.eigenvalue_upper[0] == 1.0

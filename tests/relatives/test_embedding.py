@@ -16,10 +16,9 @@ from mercer import DiffusionMap, KernelPCA, SpectralEmbedding, embedding_init, l
 from mercer.bases import Landmarks
 from mercer.kernels import RBF, Matern
 
+# Beside those of estimators as they come.
 CHECKED = [
-    SpectralEmbedding(n_neighbors=6),
     SpectralEmbedding(affinity="rbf", basis=Landmarks(0.5)),
-    DiffusionMap(),
     DiffusionMap(basis=Landmarks(0.5), alpha=1),
 ]
 
@@ -243,6 +242,44 @@ def test_embedding_init_is_scaled_and_tells_equal_rows_apart():
     for settings in ({"n_components": 5}, {"scale": 0}, {"jitter": -1}):
         with pytest.raises(ValueError, match=r"asked for|must be above zero"):
             embedding_init(S, **settings)
+
+
+def spanned_walk(X, new, Z, alpha, t, r, gamma):
+    """The walk on affinities in the span of points Z, for training and new rows, dense.
+
+    Densities and degrees are at least those of a row that is tied to itself alone.
+    """
+
+    def affinities(A):
+        return oracle.kernel_matrix("rbf", A, Z, gamma=gamma)
+
+    inverse = np.linalg.pinv(oracle.kernel_matrix("rbf", Z, gamma=gamma), hermitian=True)
+    K, L = (affinities(A) @ inverse @ affinities(X).T for A in (X, new))
+    thin, thin_new = (np.maximum(A.sum(axis=1), 1) ** -alpha for A in (K, L))
+    degrees = thin * np.maximum(K @ thin, thin)
+    scale = thin / np.sqrt(degrees)
+    values, U = np.linalg.eigh(scale[:, None] * K * scale)
+    values, U = values[::-1][1 : r + 1], U[:, ::-1][:, 1 : r + 1]
+    functions = U * np.sqrt(degrees.sum() / degrees)[:, None]
+    below = np.maximum(L @ thin, thin_new)[:, None]
+    return L @ (thin[:, None] * functions) / below * values ** (t - 1), functions * values**t
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_landmarks_do_not_see_have_the_degree_of_one_row(seed, alpha):
+    """Training rows and new ones: without it they would be thrown about by rounding."""
+    rng = generator(seed, 17)
+    X, Z = rng.standard_normal((120, 2)), 1.5 * rng.standard_normal((12, 2))
+    X[:4] += [8.0, 0.0]
+    new = np.vstack([rng.standard_normal((5, 2)), X[:4] + 0.5, [[0.0, 9.0], [0.0, 12.0]]])
+    options = {"alpha": alpha, "t": 1, "gamma": 0.3, "basis": Landmarks(points=Z)}
+    model = DiffusionMap(3, **options).fit(X)
+    wanted, trained = spanned_walk(X, new, Z, alpha, 1, 3, 0.3)
+    signs = np.sign(np.sum(trained * model.embedding_, axis=0))
+    np.testing.assert_allclose(model.embedding_, signs * trained, atol=1e-8)
+    np.testing.assert_allclose(model.transform(new), signs * wanted, atol=1e-8)
+    assert np.abs(model.transform(new[-1:])).max() < 1e-3
 
 
 @pytest.mark.parametrize("draw", range(4))

@@ -46,17 +46,23 @@ from ..rows import (
 from ..solvers import SOLVERS, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
 from ._checks import (
+    AT_LEAST_1,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Interval,
+    StrOptions,
     check_file,
     check_gram,
     check_tensor,
     checked_weights,
+    checks_of,
     in_main_memory,
     names_of_parameters,
+    one_of,
     seed_from,
     valid_rows,
 )
 from ._output import summary_html
-from ._parameters import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions, checks_of, one_of
 from ._sklearn import BaseEstimator
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])

@@ -18,9 +18,8 @@ from ..rows import like_of
 from ..solvers import SOLVERS, Solver
 from ..spectral.graph import GraphArpack, NeighborGraph
 from ..spectral.problems import spectral_problem
-from ._checks import check_gram
+from ._checks import AT_LEAST_1, NOT_NEGATIVE, StrOptions, check_gram
 from ._door import NOT_SAVED, Door, Fitted, kept
-from ._parameters import AT_LEAST_1, NOT_NEGATIVE, StrOptions
 
 #: Affinities that are a graph of nearest neighbors, and whether they take distances.
 NEIGHBORS = {"nearest_neighbors": False, "precomputed_nearest_neighbors": True}

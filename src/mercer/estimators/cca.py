@@ -19,11 +19,10 @@ from ..kernels.base import check_values
 from ..relatives.correlation import CorrelationProblem, View
 from ..relatives.joint import ViewColumns, joint_problem
 from ..rows import ArrayRows, scores_of
-from ._checks import checked_array
+from ._checks import NOT_NEGATIVE, StrOptions, checked_array
 from ._door import Door, Fitted, kept
 from ._model import Scores
 from ._output import contained
-from ._parameters import NOT_NEGATIVE, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .supervised import check_count, refuse_grid, table_of
 

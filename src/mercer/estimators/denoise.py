@@ -21,8 +21,8 @@ from ..kernels.base import typical_distance
 from ..kernels.stationary import StationaryKernel
 from ..preimage import Preimage
 from ..solvers import Solver
+from ._checks import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions
 from ._door import Door, Fitted, kept
-from ._parameters import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions
 from .kernel_pca import KernelPCA, PreimageName, SolverName
 
 # Default width in median distances of the patches, components, and training patches: of

@@ -17,8 +17,8 @@ from ..relatives.embedding import DiffusionProblem, ReducedDiffusionProblem
 from ..rows import like_of
 from ..solvers import Solver
 from ..spectral.problems import ZERO
+from ._checks import AT_LEAST_1, NOT_NEGATIVE, StrOptions
 from ._door import Fitted, kept
-from ._parameters import AT_LEAST_1, NOT_NEGATIVE, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ._spectral import NEIGHBORS, SpectralInput
 

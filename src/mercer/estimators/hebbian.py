@@ -19,9 +19,9 @@ from ..fitting.problems import GramProblem, has_negative
 from ..rows import ArrayRows, Rows, in_type, like_of
 from ..selectors import Novelty
 from ..stream.dictionary import threshold_of
+from ._checks import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions
 from ._door import Fitted, become, kept, unfitted
 from ._model import INDEFINITE, KernelModel
-from ._parameters import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions
 
 # Copies of the Gram matrix of the points that are alive while points leave.
 GRAM_COPIES = 4

@@ -13,10 +13,10 @@ from ..fitting.task import components_problem
 from ..preimage import Preimage, ridge_inverse
 from ..rows import like_of, like_rows
 from ..solvers import Solver
+from ._checks import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
 from ._door import Fitted
 from ._model import KernelModel, score_kernel
 from ._output import contained
-from ._parameters import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
 
 # Names of the registries as types; a test compares them.
 BasisName = Literal["auto", "points", "landmarks", "features", "fourier", "columns"]

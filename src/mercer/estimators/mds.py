@@ -23,9 +23,16 @@ from ..mds.scaling import (
 )
 from ..operators import MatrixDistance
 from ..rows import Opening, Rows, in_memory, open_rows
-from ._checks import checked_array, in_main_memory, named_rows, valid_rows
+from ._checks import (
+    AT_LEAST_1,
+    Interval,
+    StrOptions,
+    checked_array,
+    in_main_memory,
+    named_rows,
+    valid_rows,
+)
 from ._door import NOT_SAVED, Door, Fitted, kept
-from ._parameters import AT_LEAST_1, Interval, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 # Negative eigenvalues below this share of the sum of |l| are rounding.

@@ -15,10 +15,9 @@ from ..compute.arrays import Array
 from ..exceptions import tell, trials
 from ..fitting.expansion import KernelExpansion
 from ..kernels import KERNELS, Kernel
-from ._checks import names_of_parameters
+from ._checks import AT_LEAST_1, Interval, StrOptions, names_of_parameters
 from ._door import Door, Fitted, all_or_nothing, kept
 from ._output import certificate_of
-from ._parameters import AT_LEAST_1, Interval, StrOptions
 from ._sklearn import OutlierMixin
 from .kernel_pca import BasisName, KernelPCA
 

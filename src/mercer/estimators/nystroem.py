@@ -13,9 +13,9 @@ from ..compute.arrays import Array, Same
 from ..fitting.expansion import KernelExpansion
 from ..kernels import Kernel
 from ..selectors import SELECTORS, Selector
+from ._checks import Interval, StrOptions
 from ._door import Door, Fitted, all_or_nothing, kept
 from ._model import Scores
-from ._parameters import Interval, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 

@@ -24,9 +24,9 @@ from ..exceptions import tell, trials
 from ..kernels import KERNELS, Kernel, Laplacian
 from ..preimage import FixedPoint, choose_preimage
 from ..preimage.base import total_std
+from ._checks import AT_LEAST_1, POSITIVE, StrOptions
 from ._door import Door, Fitted, all_or_nothing, kept
 from ._output import certificate_of
-from ._parameters import AT_LEAST_1, POSITIVE, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .kernel_pca import KernelPCA
 from .novelty import split

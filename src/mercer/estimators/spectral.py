@@ -11,8 +11,8 @@ from ..compute.arrays import Array, Same
 from ..exceptions import tell
 from ..rows import like_of
 from ..spectral.assigning import ASSIGNING, directions
+from ._checks import AT_LEAST_1, StrOptions
 from ._door import NOT_SAVED, Fitted, kept
-from ._parameters import AT_LEAST_1, StrOptions
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from ._spectral import NEIGHBORS, SpectralInput
 

@@ -28,10 +28,9 @@ from ..stream.components import leading_pairs, new_reference, stream_problem
 from ..stream.dictionary import GrowingDictionary, threshold_of
 from ..stream.moments import FixedSpan, FourierStream, Stream, Totals, as_float, transition
 from ..stream.state import BatchRecord, State, record, states_along
-from ._checks import checked_weights
+from ._checks import AT_LEAST_1, Interval, StrOptions, checked_weights
 from ._door import Fitted, become, kept, unfitted
 from ._model import INDEFINITE, NO_VARIANCE, ZERO_VARIANCE, KernelModel
-from ._parameters import AT_LEAST_1, Interval, StrOptions
 
 # Batches that `history_` remembers: an endless stream must not fill the memory.
 HISTORY = 1000

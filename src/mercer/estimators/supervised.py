@@ -18,9 +18,8 @@ from ..relatives import supervised
 from ..relatives.explaining import Significance
 from ..relatives.joint import GivenColumns, joint_problem
 from ..rows import in_type, like_of
-from ._checks import LARGEST_SUM, SMALLEST_VALUE, check_gram, checked_array
+from ._checks import LARGEST_SUM, SMALLEST_VALUE, Interval, StrOptions, check_gram, checked_array
 from ._door import Fitted, kept
-from ._parameters import Interval, StrOptions
 from .kernel_pca import KernelPCA
 
 # Copies of target features while they are made, and the share of the budget that they may take.

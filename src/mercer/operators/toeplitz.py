@@ -109,7 +109,7 @@ class ToeplitzCovariance(SymmetricOperator):
 
     def _entries(self, rows, columns):
         """Products of cosines and sines are sums of those of j - k and j + k."""
-        J = np.vstack([np.zeros_like(self.index[:1]), self.index, self.index])
+        J = np.vstack([np.zeros((1, self.index.shape[1]), int), self.index, self.index])
         sine = np.arange(self.shape[0]) > len(self.index)
         j, k = J[rows][:, None, :], J[columns][None, :, :]
         a, b = sine[rows][:, None], sine[columns][None, :]

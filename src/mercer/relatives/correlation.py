@@ -49,13 +49,16 @@ class View:
 
     @property
     def left_out(self) -> float:
-        """The norm of what the basis leaves out of the kernel matrix at most, with rounding."""
+        """The trace of what the basis leaves out of the kernel matrix, and twice the rounding.
+
+        Rounding changes the matrix, and by its trace the regularization.
+        """
         moments = self.moments
         n, size = moments.count, moments.mean.size
         inside = float(np.trace(moments.scatter)) + n * float(np.sum(moments.mean**2))
-        lost = 0.0 if isinstance(self.basis, ColumnBasis) else 2 * abs(self.energy - inside)
+        lost = 0.0 if isinstance(self.basis, ColumnBasis) else abs(self.energy - inside)
         rounding = max(self.basis.rounding(), np.finfo(float).eps) * (size + n**0.5)
-        return lost + n * self.noise + rounding * max(self.energy, inside)
+        return lost + 2 * (n * self.noise + rounding * max(self.energy, inside))
 
     def root(self, regularization: float) -> np.ndarray:
         """(S + c I)^{-1/2} of the covariance S; c is the regularization times its trace."""
@@ -181,20 +184,21 @@ def certified(values: np.ndarray, left_out, penalties, certain: bool) -> Certifi
 
     They are the singular values of Tx^1/2 Ty^1/2 with T = K (K + n c I)^-1 for the centered kernel
     matrix of each view; so the i-th eigenvalue of Tx^1/2 Ty Tx^1/2 changes by no more than both T
-    do, and these by |E| / n c for K - E, and by a fourth of the share by which c is too small.
+    do. For K + E with E >= 0, and c larger by as great a share as the trace, T grows by |E| / n c
+    at most and falls by tr E / n c at most.
 
     Parameters
     ----------
     values : array of shape (r,)
         The correlations.
     left_out : pair of floats
-        |E| at most, rounding included.
+        tr E at most, and what rounding does to the matrix and to its trace.
     penalties : pair of floats
         n c.
     certain : bool
         Whether E >= 0 and that is a bound.
     """
-    share = sum(2 * e / c if c > 0 else np.inf for e, c in zip(left_out, penalties, strict=True))
+    share = sum(e / c if c > 0 else np.inf for e, c in zip(left_out, penalties, strict=True))
     squares = values**2
     lower = np.sqrt(np.clip(squares - share, 0.0, 1.0))
     upper = np.sqrt(np.clip(squares + share, 0.0, 1.0))
