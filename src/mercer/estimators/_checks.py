@@ -12,7 +12,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from ..compute import to_numpy
-from ..compute.arrays import is_dask, is_foreign, is_on_device
+from ..compute.arrays import is_foreign, is_on_device
 from ..compute.numbers import check_meaning, reason
 from ..exceptions import tell
 from ..files import is_arrow, table_like
@@ -239,7 +239,8 @@ def checked_weights(sample_weight: Any, n: int, least: int = 2) -> np.ndarray | 
     """
     if sample_weight is None:
         return None
-    w = np.asarray(to_numpy(sample_weight.compute() if is_dask(sample_weight) else sample_weight))
+    # Weights on a cluster are brought here.
+    w = np.asarray(to_numpy(sample_weight))
     if w.ndim == 0:
         w = np.full(n, w)
     if w.dtype.kind not in "biuf" or w.ndim != 1:

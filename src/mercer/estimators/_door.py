@@ -34,13 +34,9 @@ from ..rows import (
     Rows,
     count_rows,
     engine_for,
-    for_passes,
-    for_points,
     in_memory,
     like_of,
     open_rows,
-    shows_progress,
-    title_of,
     without_weightless,
 )
 from ..solvers import SOLVERS, Solver
@@ -295,14 +291,14 @@ class Door(BaseEstimator):
             return
         if rows.shape[1] != self.n_features_in_:
             raise ValueError(
-                f"{title_of(rows)} has {rows.shape[1]} columns, and the model was fitted to "
+                f"{rows._title} has {rows.shape[1]} columns, and the model was fitted to "
                 f"{self.n_features_in_}. Pass the same columns in the same order."
             )
         names = list(vars(self).get("feature_names_in_", ()))
         if names and rows.names not in (None, names):
             raise ValueError(
                 "The feature names should match those that were passed during fit: "
-                f"{title_of(rows)} has the columns {rows.names}, and the model was fitted to "
+                f"{rows._title} has the columns {rows.names}, and the model was fitted to "
                 f"{names}. Open it with columns= these."
             )
 
@@ -362,15 +358,15 @@ class Door(BaseEstimator):
             basis = BASES[basis]()
         numbered, as_points = rows, basis == "auto" or isinstance(basis, AllPoints)
         if as_points:
-            rows = for_points(rows, f"basis={self.basis!r}", required=basis != "auto")
+            rows = rows._for_points(f"basis={self.basis!r}", required=basis != "auto")
         else:
             resumable = self.checkpoint is not None and not self.fit_inverse_transform
-            rows = for_passes(rows, resumable)
+            rows = rows._for_passes(resumable)
         if isinstance(basis, BasisRecipe) and basis.needs_count:
             # Row numbers are those of X, also where rows of no weight are left out.
             basis = basis.located(count_rows(numbered), numbered.take)
         named, title = self._named_kernel(rows.shape[1]), self._title
-        bar = PassBar(self.verbose, self.callback, self._passes(), title, not shows_progress(rows))
+        bar = PassBar(self.verbose, self.callback, self._passes(), title, not rows._draws)
         with bar as progress:
             settings = self.memory, self._device(), self.n_jobs, progress.tiles
             engine = engine_for(rows, *settings)

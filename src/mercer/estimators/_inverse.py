@@ -15,7 +15,7 @@ from ..kernels.base import largest_entry
 from ..preimage import Compensation, choose_preimage
 from ..preimage.base import some_rows
 from ..preimage.compensation import USUAL_ROWS, undo_factors
-from ..rows import DaskRows, is_dask
+from ..rows import Opening, in_memory, open_rows
 from ._checks import checked_array
 
 # Largest entry of rows whose squared distances cannot overflow.
@@ -211,18 +211,21 @@ def check_range(rows) -> None:
         )
 
 
-def rows_to_learn_from(basis, known):
-    """Training rows that a model has, or an error that says why there are none."""
+def rows_to_learn_from(basis, rows):
+    """Training rows that a model has, or an error that says why there are none.
+
+    Of rows on a cluster a sample, unless they were brought here with the basis.
+    """
     if isinstance(basis.kernel, Precomputed):
         raise NotFittedError(
             "A precomputed kernel has no rows to come back to. Fit with a kernel that is "
             "computed from the data."
         )
-    rows = basis.points if known is None or is_dask(known) else known
-    if is_dask(rows):
-        rows, memory = DaskRows(rows, basis.engine.memory), basis.engine.memory
+    rows, memory = basis.points if rows is None or basis.spans_data else rows, basis.engine.memory
+    opened = open_rows(rows, Opening(memory))
+    if in_memory(opened) is None:
         room = memory // (SAMPLE_SHARE * 8 * max(rows.shape[1], 1))
-        rows = rows.sample(max(LEAST_ROWS, min(CLUSTER_ROWS, room)), 0)
+        rows = opened.sample(max(LEAST_ROWS, min(CLUSTER_ROWS, room)), 0)
     if is_sparse(rows):
         raise NotFittedError(
             "Pre-images are dense rows, and this model was fitted to sparse ones. Fit to "

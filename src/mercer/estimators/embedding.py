@@ -187,6 +187,12 @@ class SpectralEmbedding(GraphEmbedding):
     affinity_matrix_ : array or sparse matrix of shape (n_samples, n_samples)
         The affinities; those of a kernel are made when they are asked for.
 
+    map_ : PointMap or ReducedMap
+        The functions that place new rows.
+
+    graph_ : NeighborGraph
+        The graph of neighbors, where the affinity is one.
+
     landmarks_ : array of shape (m, n_features)
         The landmarks, where there are any.
 
@@ -266,7 +272,10 @@ class DiffusionMap(GraphEmbedding):
     eigenvalues_ : array of shape (n_components,)
         Of the walk, largest first, without the first, which is 1.
 
-    certificate_, affinity_matrix_, landmarks_, plan_, kernel_, n_features_in_, feature_names_in_
+    certificate_, affinity_matrix_, map_, graph_, landmarks_, plan_, kernel_
+        As in `mercer.SpectralEmbedding`.
+
+    n_features_in_, feature_names_in_
         As in `mercer.SpectralEmbedding`.
 
     References

@@ -134,6 +134,15 @@ class HebbianKernelPCA(KernelModel):
     n_samples_seen_ : int
         Rows learned from.
 
+    n_features_in_ : int
+        Columns of X.
+
+    feature_names_in_ : array of str
+        Their names, where X has them.
+
+    significance_ : Significance
+        What `significance` found last.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits

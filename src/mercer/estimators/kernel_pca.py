@@ -11,7 +11,7 @@ from ..compute.arrays import Array, Same
 from ..fitting import choosing
 from ..fitting.task import components_problem
 from ..preimage import Preimage, ridge_inverse
-from ..rows import like_of, like_rows
+from ..rows import lazy_like, like_of
 from ..solvers import Solver
 from ._checks import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
 from ._door import Fitted
@@ -187,6 +187,9 @@ class KernelPCA(KernelModel):
     feature_names_in_ : array of str
         Their names, where X has them.
 
+    significance_ : Significance
+        What `significance` found last.
+
     See Also
     --------
     mercer.plan : What each method would cost for given data.
@@ -264,7 +267,7 @@ class KernelPCA(KernelModel):
         if not self.expansion_.basis.spans_data or not plain:
             return self.transform(X)
         S = self._training_scores()
-        lazy = like_rows(S, X, self.X_fit_)
+        lazy = lazy_like(S, X, self.X_fit_)
         return contained(self, restore(S, X), X) if lazy is None else lazy
 
     def _posing(self, y, rows, weights, sample_weight):

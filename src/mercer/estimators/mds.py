@@ -132,6 +132,9 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     correction_constant_ : float
         The constant that was added.
 
+    map_ : LinearMap or DistanceMap
+        What places new points.
+
     landmark_indices_ : array of int or None
         Rows that are landmarks.
 

@@ -93,6 +93,10 @@ class NoveltyDetector(OutlierMixin, Door):
         Scores below it are novel.
 
     n_features_in_ : int
+        Columns of X.
+
+    feature_names_in_ : array of str
+        Their names, where X has them.
 
     Examples
     --------

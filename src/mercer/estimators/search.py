@@ -159,6 +159,12 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     best_params_ : dict
         Its ``gamma`` (where the kernel has a width) and ``n_components``.
 
+    n_features_in_ : int
+        Columns of X.
+
+    feature_names_in_ : array of str
+        Their names, where X has them.
+
     Examples
     --------
     >>> import numpy as np

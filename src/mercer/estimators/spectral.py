@@ -114,6 +114,15 @@ class SpectralClustering(
         What is known of the eigenvalues, and `score_error` of the functions behind `embedding_`,
         eigenvectors over the roots of the degrees. With landmarks an estimate.
 
+    assignment_ : Centers, Rotated or Pivoted
+        What tells the cluster of a row from its eigenvectors.
+
+    map_ : PointMap or ReducedMap
+        The functions that place new rows.
+
+    graph_ : NeighborGraph
+        The graph of neighbors, where the affinity is one.
+
     landmarks_ : array of shape (m, n_features)
         The landmarks, where there are any.
 

@@ -127,6 +127,15 @@ class StreamingKernelPCA(KernelModel):
     history_ : list of BatchRecord
         Of the last 1,000 batches: rows, points that joined, share of energy lost.
 
+    n_features_in_ : int
+        Columns of X.
+
+    feature_names_in_ : array of str
+        Their names, where X has them.
+
+    significance_ : Significance
+        What `significance` found last.
+
     See Also
     --------
     HebbianKernelPCA : Learns from streams by gradient steps, with directions in place of moments.

@@ -20,6 +20,7 @@ from ..relatives.joint import GivenColumns, joint_problem
 from ..rows import in_type, like_of
 from ._checks import LARGEST_SUM, SMALLEST_VALUE, Interval, StrOptions, check_gram, checked_array
 from ._door import Fitted, kept
+from ._model import KernelModel
 from .kernel_pca import KernelPCA
 
 # Copies of target features while they are made, and the share of the budget that they may take.
@@ -146,7 +147,7 @@ class SupervisedKernelPCA(KernelPCA):
     callback: ClassVar = None  # type: ignore[misc]
     checkpoint: ClassVar = None  # type: ignore[misc]
 
-    _fitted: ClassVar[dict[str, Fitted]] = KernelPCA._fitted | {
+    _fitted: ClassVar[dict[str, Fitted]] = KernelModel._fitted | {
         "target_": kept((str, Kernel)),
         "hsic_": kept("(-inf, inf)"),
         "dependence_ratio_": kept("r"),

@@ -245,9 +245,10 @@ def choose(
         return plan
     many = task.most_points is not None and work.n > task.most_points
     unfit = bool(refusal) or many or not plan.chosen.fits
+    if not unfit and not listing and plan.chosen.seconds < SECONDS_SAVED:
+        return plan
     small = costs.landmarks(work, speeds)
-    gridded = "fourier" in may_take and _has_range(task)
-    if gridded and (unfit or listing or plan.chosen.seconds >= SECONDS_SAVED):
+    if "fourier" in may_take and _has_range(task):
         grid = costs.fourier(work, task.kernel, ranges_of(task.array), task.engine)
         exact = small if many else plan.chosen
         gain = 0.0 if many else SECONDS_SAVED

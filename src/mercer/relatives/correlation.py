@@ -88,6 +88,8 @@ class CorrelationResult:
     regularized : array of shape (r,)
         The singular values: covariances over the regularized variances.
     certificate : Certificate
+    pairs : Eigenpairs
+        Of the squares.
     problem : CorrelationProblem
     """
 
@@ -96,6 +98,7 @@ class CorrelationResult:
     correlations: np.ndarray
     regularized: np.ndarray
     certificate: Certificate
+    pairs: Eigenpairs
     problem: Any
 
 
@@ -175,6 +178,7 @@ class CorrelationProblem(Problem):
             correlations,
             regularized,
             certified(regularized, left_out, penalties, certain),
+            pairs,
             self,
         )
 

@@ -140,7 +140,7 @@ class DiffusionProblem(AllAffinities):
     def result(self, pairs: Eigenpairs) -> AffinityResult:
         psi, thinned = to_numpy(pairs.vectors) * self.row_scale()[:, None], self.walk.thinned
         functions = DiffusionFunctions(self.basis, thinned[:, None] * psi, thinned, pairs.values)
-        return AffinityResult(functions, psi, self.all_certificate(pairs, psi), pairs)
+        return AffinityResult(functions, psi, self.all_certificate(pairs, psi), pairs, self)
 
 
 @dataclass(frozen=True)
@@ -211,4 +211,4 @@ class ReducedDiffusionProblem(AffinityProblem):
         )
         values = pairs.values
         functions = DiffusionFunctions(self.basis, weights, total, values, ones, self.alpha)
-        return AffinityResult(functions, None, self.certificate(pairs), pairs)
+        return AffinityResult(functions, None, self.certificate(pairs), pairs, self)

@@ -27,10 +27,9 @@ import numpy as np
 from scipy import linalg
 
 from .._tables import html_table, text_table
-from ..bases import Basis, ColumnBasis, FeatureBasis, FourierBasis
+from ..bases import Basis, ColumnBasis, FeatureBasis, FourierBasis, GramBasis
 from ..bases.random_features import Fourier, TensorSketch
 from ..compute import array_namespace, to_numpy
-from ..compute.arrays import is_dask
 from ..fitting.expansion import KernelExpansion
 from ..kernels import Cosine, Kernel, Linear
 from ..kernels.base import dense_rows
@@ -131,6 +130,8 @@ def gradients(basis: Basis, X: Any, W: Any) -> Any:
         # Rows themselves, or rows of unit length for the cosine.
         constant = array_namespace(W).broadcast_to(W, (X.shape[0], *W.shape))
         return unit_gradient(X, W) if isinstance(kernel, Cosine) else constant
+    if isinstance(basis, GramBasis):
+        basis = basis.here()
     points = basis.points
     if points is None:
         raise ValueError(
@@ -139,9 +140,11 @@ def gradients(basis: Basis, X: Any, W: Any) -> Any:
         )
     # Points in blocks: as rows of double precision they may be more than the budget holds.
     step = max(1, engine.memory // (POINTS_SHARE * 8 * max(d, X.shape[0])))
-    blocks = (points[i : i + step] for i in range(0, points.shape[0], step))
+    blocks: Any = (points[i : i + step] for i in range(0, points.shape[0], step))
+    if isinstance(basis, GramBasis) and not basis.at_hand:
+        blocks = basis.pieces()  # type: ignore[attr-defined]
     total, start = 0.0, 0
-    for rows in basis.pieces() if is_dask(points) else blocks:  # type: ignore[attr-defined]
+    for rows in blocks:
         stop = start + rows.shape[0]
         Z = engine.asarray(dense_rows(rows), np.float64)
         total, start = total + kernel.gradient(X, Z, W[start:stop]), stop

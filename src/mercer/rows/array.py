@@ -1,18 +1,23 @@
 """Rows in one array: NumPy, a memmap, CSR, or a tensor on a device."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..bases import AllPoints, GramBasis, PrecomputedBasis
-from ..compute import TiledEngine, array_namespace, is_sparse, restore, to_numpy
+from ..compute import TiledEngine, array_namespace, is_sparse, make_engine, restore, to_numpy
 from ..compute.arrays import Array, BlocksOnDemand, dtype_in
 from ..fitting.sampling import sampled_numbers
 from ..kernels import Kernel, Precomputed
-from .base import Rows
+from .base import Opening, Rows
 
 # Rows hashed to identify the data in a checkpoint.
 IDENTITY_ROWS = 256
+
+
+#: See `mercer.rows.KINDS`.
+KINDS: list = []
 
 
 class ArrayRows(Rows):
@@ -77,6 +82,15 @@ class ArrayRows(Rows):
     def as_array(self, who: str, limit: int | None = None) -> Array:
         return self.array
 
+    def _for_passes(self, resumable: bool) -> Rows:
+        """A file on disk, and what is to be resumed, is read in blocks."""
+        in_main_memory = isinstance(self.array, np.ndarray) or is_sparse(self.array)
+        if isinstance(self.array, np.memmap) or (resumable and in_main_memory):
+            from .blocks import BlockRows
+
+            return BlockRows(self.array, self.memory)
+        return self
+
     def blocks(self) -> Any:
         yield self.array
 
@@ -93,6 +107,52 @@ class ArrayRows(Rows):
 
     def take(self, index: Array) -> Array:
         return self.array[index]
+
+
+def open_rows(
+    X: Any, how: Opening, check: Callable[[Any], Array] | None = None, original: Any = None
+) -> Rows:
+    """The rows of X, wherever they are; an array is first checked by ``check(X)``."""
+    if type(X) is not np.ndarray:
+        for is_kind, opened in KINDS:
+            if is_kind(X):
+                return opened(X, how)
+    return ArrayRows(X if check is None else check(X), original, how.memory)
+
+
+def in_memory(rows: Rows) -> Array | None:
+    """All rows as the one array that they are; None where they are elsewhere."""
+    return rows.array if isinstance(rows, ArrayRows) else None
+
+
+def like_of(rows: Rows) -> Any:
+    """What results go back to: the array that the user passed; None for NumPy."""
+    return rows.original if isinstance(rows, ArrayRows) else None
+
+
+def engine_for(
+    rows: Rows, memory: Any, device: Any, threads: int | None, on_tiles: Any = None
+) -> TiledEngine:
+    """The engine that works on these rows here; tasks on a cluster make their own."""
+    device = None if rows._elsewhere else device
+    return make_engine(
+        in_memory(rows), memory=memory, device=device, threads=threads, on_tiles=on_tiles
+    )
+
+
+def without_weightless(rows: Rows, weights: np.ndarray, as_points: bool) -> tuple[Rows, np.ndarray]:
+    """An array without the rows that count nothing; sums over other rows take them as they are."""
+    if weights.all() or not isinstance(rows, ArrayRows):
+        if as_points and not weights.all():
+            raise ValueError(
+                "sample_weight has zeros, and of all points of a cluster none can be left out. "
+                "Leave them out before the fit, or use basis='landmarks'."
+            )
+        return rows, weights
+    counted, array = np.flatnonzero(weights), rows.array
+    by_array = is_sparse(array) or isinstance(array, np.ndarray)
+    remaining = array[counted] if by_array else array[counted.tolist()]
+    return ArrayRows(remaining, rows.original, rows.memory), weights[counted]
 
 
 def float_type(X: Array) -> Any:

@@ -71,6 +71,8 @@ class Rows(ABC):
     names: list[str] | None = None
     #: Whether blocks are CSR matrices.
     sparse: bool = False
+    #: What messages call them, whether passes over them draw a bar, whether a cluster has them.
+    _title, _draws, _elsewhere = "X", False, False
 
     @property
     @abstractmethod
@@ -162,6 +164,17 @@ class Rows(ABC):
     @abstractmethod
     def identity(self) -> list:
         """What tells these rows from others, without reading all: for checkpoints."""
+
+    def _for_points(self, who: str, required: bool) -> "Rows":
+        """The rows as all points can be made of them: a source that fits is read into an array.
+
+        Where they are too many, ValueError if that is `required`, and the rows as they are if not.
+        """
+        return self
+
+    def _for_passes(self, resumable: bool) -> "Rows":
+        """The rows as passes are made over them, which are resumed where they were killed."""
+        return self
 
     def sample(self, size: int, seed: int) -> Array:
         """Uniform rows, in their order, the same for any blocks; all where there are no more."""

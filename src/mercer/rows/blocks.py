@@ -66,10 +66,20 @@ class BlockRows(Rows):
     def shape(self) -> Any:
         return self.count, self.source.n_columns
 
+    _draws = True
+
     @property
-    def room_at_once(self) -> int:
-        """Bytes that all rows may take to be read into one array."""
-        return self.memory // WHOLE_SHARE
+    def _title(self) -> str:  # type: ignore[override]
+        return self.source.name
+
+    def _for_points(self, who: str, required: bool) -> Rows:
+        try:
+            array = self.as_array(who, None if required else self.memory // WHOLE_SHARE)
+        except ValueError:
+            if required or not self.source.repeatable:
+                raise
+            return self
+        return ArrayRows(array, None, self.memory)
 
     @property
     def dtype(self) -> Any:
@@ -138,7 +148,7 @@ class BlockRows(Rows):
             small = not isinstance(array, np.memmap) or array.nbytes <= self.memory
             if limit is None or small:
                 return array
-        room = self.room_at_once if limit is None else limit
+        room = self.memory // WHOLE_SHARE if limit is None else limit
         rows = self._read_within(room)
         if rows is not None:
             return rows

@@ -21,7 +21,7 @@ from ..compute import (
     stack_rows,
     to_numpy,
 )
-from ..compute.arrays import Array
+from ..compute.arrays import Array, is_dask
 from ..fitting.costs import SPARE_VECTORS, client_vectors
 from ..fitting.functions import CountOf
 from ..kernels import Kernel
@@ -66,6 +66,7 @@ class DaskRows(Rows):
     """
 
     dtype: Any = None
+    _elsewhere = True
 
     def __init__(
         self,
@@ -314,8 +315,13 @@ def stacked(chunks: list, first: int, check) -> Any:
     return stack_rows([check(rows, block_id=(first + i, 0)) for i, rows in enumerate(chunks)])
 
 
-def lazy_like(values, array):
-    """An array with a value for every row as a lazy one, with the chunks of a Dask array's rows."""
+def lazy_like(values, X, array):
+    """Values for every row of a Dask collection X as a lazy array, in chunks of an array's rows.
+
+    None where X is no such collection.
+    """
+    if not is_dask(X):
+        return None
     import dask.array as da
 
     tail = [(size,) for size in values.shape[1:]]

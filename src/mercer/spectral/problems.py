@@ -164,12 +164,15 @@ class AffinityResult:
         Their values at the training rows, where they are known from the eigenvectors.
     certificate : Certificate
     pairs : Eigenpairs
+    problem : AffinityProblem
+        Whose result it is.
     """
 
     map: Any
     functions: Any
     certificate: Certificate
     pairs: Eigenpairs
+    problem: Any
 
 
 class AffinityProblem(Problem):
@@ -303,7 +306,7 @@ class NormalizedProblem(AllAffinities):
     def result(self, pairs: Eigenpairs) -> AffinityResult:
         V = to_numpy(pairs.vectors) / np.sqrt(to_numpy(self.operator.known_degrees))[:, None]
         functions = PointMap(self.basis, V, pairs.values, to_numpy(self.basis.own_affinities()))
-        return AffinityResult(functions, V, self.all_certificate(pairs, V), pairs)
+        return AffinityResult(functions, V, self.all_certificate(pairs, V), pairs, self)
 
 
 @dataclass(frozen=True)
@@ -397,7 +400,7 @@ class ReducedNormalizedProblem(AffinityProblem):
         Q = self.back @ pairs.vectors
         weights = Q if self.whitener is None else self.whitener @ Q
         functions = ReducedMap(self.basis, weights, self.total_weights)
-        return AffinityResult(functions, None, self.certificate(pairs), pairs)
+        return AffinityResult(functions, None, self.certificate(pairs), pairs, self)
 
 
 @dataclass(frozen=True)
@@ -459,7 +462,7 @@ class FourierNormalizedProblem(AffinityProblem):
     def result(self, pairs: Eigenpairs) -> AffinityResult:
         weights = pairs.vectors * np.sqrt(inverse(np.maximum(pairs.values, 0)))
         functions = ReducedMap(self.basis, weights, self.total_weights)
-        return AffinityResult(functions, None, self.certificate(pairs), pairs)
+        return AffinityResult(functions, None, self.certificate(pairs), pairs, self)
 
     def certificate(self, pairs: Eigenpairs) -> Certificate:
         """By how much the kernel of the grid can be off, and with it degrees, which are 1 or more.
