@@ -37,6 +37,8 @@ LEAVES = {"datasets", "metrics"}
 ON_CALL = {
     "kernels/__init__.py": {"relatives"},
     "estimators/_door.py": {"saving", "report"},
+    "estimators/_spectral.py": {"saving"},
+    "hebbian/passes.py": {"metrics"},
     "estimators/_model.py": {"saving"},
 }
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

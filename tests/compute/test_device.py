@@ -316,7 +316,7 @@ def test_spectral_clustering_agrees_with_numpy(basis, dtype, device):
 )
 def test_estimators_that_leave_the_device_say_so(model, monkeypatch):
     X = torch.as_tensor(RBF(0.2)(rows(60)))
-    monkeypatch.setattr("mercer.estimators._door.is_on_device", torch.is_tensor)
+    monkeypatch.setattr("mercer.estimators._checks.is_on_device", torch.is_tensor)
     with pytest.warns(MercerWarning, match="computes in main memory"):
         clone(model).fit(X)
 

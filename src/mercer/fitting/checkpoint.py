@@ -29,7 +29,6 @@ import numpy as np
 from .._whole_file import check_folder, hold, telling, whole_file
 from ..compute import to_numpy
 from ..exceptions import CheckpointError
-from ..operators.base import Progress
 
 #: Seconds between two states of one pass.
 EVERY = 60.0
@@ -209,6 +208,40 @@ class Checkpoint(AbstractContextManager):
             f"checkpoint={str(self.folder)!r} cannot be used: {why}. Give another path, or delete "
             "it to start from the beginning."
         )
+
+
+class Progress:
+    """How far a long step has come; without a checkpoint it begins at the start and notes nothing.
+
+    Attributes
+    ----------
+    header : dict
+        Of the state that was found; empty where there was none.
+    arrays : list
+        What belongs to it.
+    due : bool
+        Whether it is time to write.
+    tick : callable or None
+        ``tick(done, total)`` shows how far the running pass has come.
+    """
+
+    header: dict
+    arrays: list
+    tick: Callable[[int, int], None] | None = None
+
+    def __init__(self) -> None:
+        self.header, self.arrays = {}, []
+
+    @property
+    def due(self) -> bool:
+        return False
+
+    def write(self, header: dict, arrays: list) -> None:
+        return
+
+    def keep(self) -> None:
+        """Leave what was written in place after the fit: it was interrupted on the way."""
+        return
 
 
 class Stage(Progress):

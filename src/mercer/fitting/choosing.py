@@ -38,6 +38,8 @@ FIRST_COMPONENTS = 16
 # "auto" takes a Fourier grid where it is this many times faster than all points and saves this many
 # seconds: a model of all points has more to offer, such as eigenvectors.
 TIMES_FASTER, SECONDS_SAVED = 2.5, 2.0
+# Where landmarks would do, a Fourier grid, which has no error, may take so many times as long.
+GRID_WORTH = 4.0
 # Seconds that LAPACK may take in place of another solver without a word, and from which on a fit is
 # long.
 SOON, LONG = 2.0, 60.0
@@ -250,10 +252,10 @@ def choose(
     small = costs.landmarks(work, speeds)
     if "fourier" in may_take and _has_range(task):
         grid = costs.fourier(work, task.kernel, ranges_of(task.array), task.engine)
-        exact = small if many else plan.chosen
-        gain = 0.0 if many else SECONDS_SAVED
-        times = 1.0 if many else TIMES_FASTER
-        enough = exact.seconds >= max(times * grid.seconds, gain + grid.seconds)
+        seconds = plan.chosen.seconds
+        enough = seconds >= max(TIMES_FASTER * grid.seconds, SECONDS_SAVED + grid.seconds)
+        if many:
+            enough = grid.seconds <= GRID_WORTH * small.seconds
         taken = grid.fits and (enough or (unfit and not many))
         plan = plan.with_estimate(grid, automatic_grid(), taken)
     if plan.method == costs.FOURIER or not unfit:

@@ -19,7 +19,6 @@ from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..fitting.checkpoint import Progress, Stage
 from ..fitting.partial_sums import pack, unpack
-from ..metrics import excess_reconstruction_error, minimal_reconstruction_error
 from ..operators import SymmetricOperator
 from ..solvers._linalg import column_norms, inner, qr
 from ..solvers.base import FULL_FLOOR, Eigenpairs, PassState, Report, Solver, silent
@@ -63,7 +62,9 @@ class History:
     interrupted: bool = False
 
     @classmethod
-    def of(cls, records: list, q: int, r: int, recoveries: int = 0, interrupted: bool = False):
+    def of(
+        cls, records: list, q: int, r: int, recoveries: int = 0, interrupted: bool = False
+    ) -> "History":
         """From gains, eigenvalues, residuals, change and excess of each pass."""
         columns: Any = zip(*records, strict=True) if records else 5 * [()]
         gains, values, residuals, changes, excess = columns
@@ -308,6 +309,8 @@ class Hebbian(Solver):
         """
         gain, r, n = make_gain(self.gain), n_components, operator.shape[0]
         if self.track_excess:
+            from ..metrics import excess_reconstruction_error, minimal_reconstruction_error
+
             K = to_numpy(operator.to_dense())
             least = minimal_reconstruction_error(np.linalg.eigvalsh(K), r)
             measure = lambda A: excess_reconstruction_error(K, to_numpy(A), least)  # noqa: E731

@@ -1,7 +1,6 @@
 """The contract of a symmetric operator, one held in memory, multiples, and starts from a sample."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +9,7 @@ from scipy.linalg import eigh
 
 from ..compute import array_namespace, on_device_of
 from ..compute.arrays import Array
+from ..fitting.checkpoint import Progress
 
 # Landmarks for the start block: a few hundred bring the first Ritz values within percents, and cost
 # less than a tenth of one product for n above 10,000. Of few points a share, or the landmarks would
@@ -21,40 +21,6 @@ START_RCOND = 1e-7
 UNGUIDED = 2
 # Sizes of entries whose squares, and sums of them over any number of rows, are ordinary numbers.
 ORDINARY = (1e-100, 1e100)
-
-
-class Progress:
-    """How far a long step has come; without a checkpoint it begins at the start and notes nothing.
-
-    Attributes
-    ----------
-    header : dict
-        Of the state that was found; empty where there was none.
-    arrays : list
-        What belongs to it.
-    due : bool
-        Whether it is time to write.
-    tick : callable or None
-        ``tick(done, total)`` shows how far the running pass has come.
-    """
-
-    header: dict
-    arrays: list
-    tick: Callable[[int, int], None] | None = None
-
-    def __init__(self) -> None:
-        self.header, self.arrays = {}, []
-
-    @property
-    def due(self) -> bool:
-        return False
-
-    def write(self, header: dict, arrays: list) -> None:
-        return
-
-    def keep(self) -> None:
-        """Leave what was written in place after the fit: it was interrupted on the way."""
-        return
 
 
 class SymmetricOperator(ABC):

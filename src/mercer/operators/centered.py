@@ -12,9 +12,10 @@ import numpy as np
 from ..bases import AllPoints, GramBasis
 from ..compute import TiledEngine, array_namespace, on_device_of, row_blocks, to_numpy
 from ..compute.arrays import Array
+from ..fitting.checkpoint import Progress
 from ..kernels import Linear, SquaredDistance
 from ..kernels.base import check_values
-from .base import Progress, SymmetricOperator, padded, sample_weights, start_sample
+from .base import SymmetricOperator, padded, sample_weights, start_sample
 
 # Rounding of the row means of a draft, as a share of the kernel's own size.
 DRAFT_ROUNDING = 1e-6

@@ -127,6 +127,7 @@ class CorrelationProblem(Problem):
     center = True
     weight = property(lambda self: self.inner.weight)
     n_rows = property(lambda self: self.inner.n_rows)
+    moments = property(lambda self: self.inner.moments)
     total = property(lambda self: float(np.sum(self.matrix**2)))
     scale = total
     slack = 0.0

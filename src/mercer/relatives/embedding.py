@@ -114,20 +114,18 @@ class DiffusionProblem(AllAffinities):
 
     @cached_property
     def walk(self) -> Walk:
-        """Learned in a session, where products cost the least."""
-        return self._walk(self.basis)
-
-    def _walk(self, basis) -> Walk:
-        sums = to_numpy(basis.gram(basis.engine.zeros((basis.size, 1)) + 1.0))[:, 0]
-        least, thinned = float(sums.min()), nonzero_degrees(sums) ** -self.alpha
-        if self.alpha:
-            sums = to_numpy(basis.gram(basis.engine.asarray(thinned[:, None])))[:, 0]
+        """From one product with the affinities, or two."""
+        engine = self.basis.engine
+        with self.basis.session(keeps_tiles=bool(self.alpha)) as gram:
+            sums = to_numpy(gram.gram(engine.zeros((self.basis.size, 1)) + 1.0))[:, 0]
+            least, thinned = float(sums.min()), nonzero_degrees(sums) ** -self.alpha
+            if self.alpha:
+                sums = to_numpy(gram.gram(engine.asarray(thinned[:, None])))[:, 0]
         return Walk(thinned, thinned * nonzero_degrees(sums), least)
 
     def _operator(self, basis) -> NormalizedGram:
         """S; of a sparse graph with the densities in its entries, so that its degrees are d."""
-        walk = vars(self)["walk"] = vars(self).get("walk") or self._walk(basis)
-        G = basis.sparse()
+        walk, G = self.walk, basis.sparse()
         if G is None:
             degrees = basis.engine.asarray(walk.degrees / walk.thinned**2)
             return NormalizedGram(basis, degrees)

@@ -216,6 +216,7 @@ class Supervised(Problem):
     weight = property(lambda self: self.inner.weight)
     n_rows = property(lambda self: self.inner.n_rows)
     model_rows = property(lambda self: self.inner.model_rows)
+    moments = property(lambda self: self.inner.moments)
 
     @property
     def total(self) -> float:  # type: ignore[override]
@@ -265,9 +266,8 @@ class SupervisedGram(Supervised):
         if not self.identity:
             yield self.operator
             return
+        self.product  # noqa: B018, made before the room for it is taken by tiles
         with self.inner.session(reserve, checkpoint, **settings) as gram:
-            # Its tiles serve the solver as well.
-            vars(self).setdefault("product", gram @ gram.vectors(self.root.factor))
             yield TargetGram(gram, self.root)
 
     def is_zero(self) -> bool:

@@ -15,13 +15,12 @@ from ..bases import GramBasis
 from ..compute import TiledEngine, stack_rows
 from ..compute.arrays import Array
 from ..files.base import listed
-from ..fitting.checkpoint import Checkpoint
+from ..fitting.checkpoint import Checkpoint, Progress
 from ..fitting.expansion import OfExpansion
 from ..fitting.functions import CountOf, PickOf, SurveyOf
 from ..fitting.moments import RowFunction
 from ..fitting.partial_sums import pack, unpack
 from ..kernels import Kernel
-from ..operators.base import Progress
 
 
 @dataclass(frozen=True)

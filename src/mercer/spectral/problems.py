@@ -248,6 +248,7 @@ class AllAffinities(AffinityProblem):
 
     @contextmanager
     def session(self, reserve: int = 0, checkpoint: Any = None, **settings: bool) -> Iterator[Any]:
+        self.operator  # noqa: B018, what it needs of its own is made before the room is taken
         with self.basis.session(reserve, checkpoint, **settings) as gram:
             operator = self._operator(gram)
             yield operator
