@@ -139,10 +139,15 @@ class CorrelationProblem(Problem):
         return View(self.basis, self.inner.whitening.weights, moments, float(moments.energy))
 
     @cached_property
+    def roots(self) -> list[np.ndarray]:
+        """(S + c I)^{-1/2} of both views."""
+        return [view.root(self.regularization) for view in (self.view, self.other)]
+
+    @cached_property
     def matrix(self) -> np.ndarray:
         """The matrix whose singular vectors are wanted, (k, q)."""
-        roots = [view.root(self.regularization) for view in (self.view, self.other)]
-        return roots[0] @ (self.inner.moments.cross / self.inner.moments.count) @ roots[1]
+        cross = self.inner.moments.cross / self.inner.moments.count
+        return self.roots[0] @ cross @ self.roots[1]
 
     @cached_property
     def operator(self) -> DenseOperator:
@@ -161,8 +166,8 @@ class CorrelationProblem(Problem):
         moments = self.inner.moments
         n, views = moments.count, (self.view, self.other)
         A, B = (
-            unit_variance(view.root(self.regularization) @ W, view.moments.scatter / n)
-            for view, W in zip(views, (U, V), strict=True)
+            unit_variance(root @ W, view.moments.scatter / n)
+            for view, root, W in zip(views, self.roots, (U, V), strict=True)
         )
         correlations = np.clip(np.einsum("ij,ij->j", A, moments.cross @ B / n), -1.0, 1.0)
         regularized = np.clip(s, 0.0, 1.0)

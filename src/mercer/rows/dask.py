@@ -315,7 +315,7 @@ def stacked(chunks: list, first: int, check) -> Any:
     return stack_rows([check(rows, block_id=(first + i, 0)) for i, rows in enumerate(chunks)])
 
 
-def lazy_like(values, X, array):
+def lazy_like(values: Array, X: Any, array: Any) -> Any:
     """Values for every row of a Dask collection X as a lazy array, in chunks of an array's rows.
 
     None where X is no such collection.
