@@ -170,6 +170,8 @@ class Door(BaseEstimator):
     #: Bases beside all points that "auto" may take, and rows up to which it takes all points.
     _candidates: ClassVar[frozenset[str]] = frozenset(("columns", "fourier", "landmarks"))
     _most_points: ClassVar[int | None] = None
+    #: Whether all points may be rows that are not in memory.
+    _points_anywhere: ClassVar[bool] = True
     #: What a progress bar calls the fit.
     _title: ClassVar[str] = "kernel PCA"
     #: How the columns of a table of more than numbers are encoded, by the kernel's `encoder`.
@@ -408,7 +410,7 @@ class Door(BaseEstimator):
                     self.remove_zero_eig,
                     checkpoint,
                     frozenset() if asked or isinstance(named, Precomputed) else self._candidates,
-                    self._most_points,
+                    self._most_points if array is not None or self._points_anywhere else 0,
                 )
                 unseen = array is None and not looks
                 yield task if unseen else task.with_pilot(self._make_kernel)

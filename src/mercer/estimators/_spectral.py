@@ -67,6 +67,7 @@ class SpectralInput(Door):
     center: ClassVar[bool] = False
     # Beyond, landmarks take as long as k-means, and the exact method grows with the square.
     _most_points: ClassVar[int | None] = 20_000
+    _points_anywhere: ClassVar[bool] = False
     _candidates: ClassVar[frozenset[str]] = frozenset(("fourier", "landmarks"))
     #: Power of the eigenvalue that functions are multiplied by.
     t = 0.0
@@ -85,12 +86,12 @@ class SpectralInput(Door):
         """All points with affinities of zero to themselves, where that is meant; else as it is."""
         if not basis.spans_data:
             return basis
-        if not basis.at_hand:
+        if not isinstance(basis, bases.PointGram | bases.PrecomputedBasis):
             raise ValueError(
-                f"{type(self).__name__} with all points needs all rows in one place, and they take "
-                "too much of the memory here. Use basis='landmarks', which works where they are."
+                f"{type(self).__name__} with basis='points' needs all rows in one place, and they "
+                "are on a cluster. Pass X.compute() if they fit into memory, or use "
+                "basis='landmarks', which works where they are."
             )
-        basis = basis.here()
         if not self._hollow():
             return basis
         if isinstance(basis, bases.PrecomputedBasis):

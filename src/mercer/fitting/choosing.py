@@ -268,6 +268,7 @@ def choose(
         reason, plan = f"landmarks: {refusal}", replace(plan, estimates=())
     elif many:
         reason = f"more than {task.most_points:,} rows, of which landmarks tell enough"
+        reason = reason if task.most_points else "landmarks: the rows are not in one place"
     else:
         warning = (
             f"No exact method fits memory={format_bytes(work.memory)} for {work.n:,} rows and "
