@@ -410,24 +410,26 @@ class FactoredPairs(Pairs):
             rows = xp.empty((m, width), dtype=self.dtype, **placement_of(self.Z))
             for start in range(0, m, EMBED_ROWS):
                 block = slice(start, min(start + EMBED_ROWS, m))
-                rows[block] = self._embed(self.Z, block)
+                rows[block] = kernel.embed(rows_of(self.Z, block, self.dtype, self.origin))
             self._left, self._right = rows if self.symmetric else None, kernel.turn(rows)
             copies = 2 if self.symmetric and self._right is not rows else 1
             self.kept_bytes = copies * self.itemsize * width * m
 
-    def _embed(self, X, block):
-        return self.kernel.embed(rows_of(X, block, self.dtype, self.origin))
-
     def tile(self, i, j, out):
         kernel = self.kernel
-        left = self._embed(self.X, i) if self._left is None else self._left[i]
+        if self._left is None:
+            left = kernel.embed(rows_of(self.X, i, self.dtype, self.origin))
+        else:
+            left = self._left[i]
         with np.errstate(over="ignore", invalid="ignore"):  # `repair`, or whoever sums, sees to it
             T = kernel.square(left, out) if self.symmetric and i == j else None
             if T is not None:
                 right = left
             else:
-                right = self._embed(self.Z, j) if self._right is None else self._right[j]
-                if self._right is None:
+                if self._right is not None:
+                    right = self._right[j]
+                else:
+                    right = kernel.embed(rows_of(self.Z, j, self.dtype, self.origin))
                     # x . turn(z) is symmetric in x and z: the side with fewer rows is copied.
                     if left.shape[0] < right.shape[0]:
                         left = kernel.turn(left)

@@ -192,16 +192,16 @@ def grouped(array, groups: Sequence[range], finish: Callable) -> list:
     graph, needs = cull(dict(array.__dask_graph__()), keys)
     parts = [[keys[number] for number in group] for group in groups]
     owners = owners_of(parts, needs)
-    own: list[dict] = [{} for _ in parts]
+    private: list[dict] = [{} for _ in parts]
     shared: dict = {}
     for key, owner in owners.items():
-        (shared if owner is None else own[owner])[key] = graph[key]
+        (shared if owner is None else private[owner])[key] = graph[key]
     tasks = []
-    for part, made, group in zip(parts, own, groups, strict=True):
+    for part, made, group in zip(parts, private, groups, strict=True):
         wanted = dict.fromkeys([*part, *(other for key in made for other in needs[key])])
-        given = [key for key in wanted if key not in made]
-        values = [Delayed(key, shared) for key in given]
-        make = delayed(partial(run_group, made, part, given))
+        inputs = [key for key in wanted if key not in made]
+        values = [Delayed(key, shared) for key in inputs]
+        make = delayed(partial(run_group, made, part, inputs))
         tasks.append(make(values, finish, group.start))
     return tasks
 
@@ -213,26 +213,22 @@ def owners_of(parts: list[list], needs: dict) -> dict:
         left: list = [(key, number) for key in part]
         while left:
             key, owner = left.pop()
-            known = owners.get(key, owner)
-            if key in owners and known in (owner, None):
+            before = owners.get(key, owner)
+            if key in owners and before in (owner, None):
                 continue
             # What a second part needs is shared, and so is all that makes it.
-            owners[key] = owner = owner if known == owner else None
+            owners[key] = owner = owner if before == owner else None
             left += [(other, owner) for other in needs[key]]
     return owners
 
 
-def run_group(graph: dict, keys: list, given: list, values, finish: Callable, first: int) -> Any:
+def run_group(graph: dict, keys: list, inputs: list, values, finish: Callable, first: int) -> Any:
     """Make the chunks of a group within the task that calls this."""
     import dask
 
-    # As tasks: a value that looks like one would be run.
-    known = {key: (partial(_same, value),) for key, value in zip(given, values, strict=True)}
-    return finish(list(dask.get(graph | known, keys)), first)
-
-
-def _same(value: Any) -> Any:
-    return value
+    # As tasks that return them: a value that looks like a task would be run.
+    made = {key: ([value].pop,) for key, value in zip(inputs, values, strict=True)}
+    return finish(list(dask.get(graph | made, keys)), first)
 
 
 def is_held(array) -> bool:
