@@ -220,6 +220,12 @@ def outer(a, b):
     return a[:, None] * b[None, :]
 
 
+def side_by_side(P, Q):
+    """Columns P, and behind them Q in their type and where they are."""
+    xp = array_namespace(P)
+    return xp.concat([P, xp.asarray(on_device_of(Q, P), dtype=P.dtype)], axis=1)
+
+
 @dataclass(frozen=True)
 class MomentsOf(WeightedFunction):
     """Moments of rows against a basis; `finished` makes those of coordinates of their sum.
@@ -244,12 +250,6 @@ class MomentsOf(WeightedFunction):
         basis, products = self.whitening.summands(self.basis, X)
         step, n = basis.product_rows(X), X.shape[0]
 
-        def with_columns(block):
-            P = products(block)
-            xp = array_namespace(P)
-            Q = xp.asarray(on_device_of(columns(block), P), dtype=P.dtype)
-            return xp.concat([P, Q], axis=1)
-
         def moments(block):
             starts = range(block.start, block.stop, step)
             parts = [slice(start, min(start + step, block.stop)) for start in starts]
@@ -258,7 +258,9 @@ class MomentsOf(WeightedFunction):
             if weights is not None:
                 energy = on_device_of(weights[block], norms) * norms
                 of_each = map(weights.__getitem__, parts)
-            blocks = map(products if columns is None else with_columns, parts)
+            blocks = map(self.whitening.parted, map(products, parts))
+            if columns is not None:
+                blocks = map(side_by_side, blocks, map(columns, parts))
             return replace(Moments.of_blocks(blocks, energy.sum(), of_each), largest=largest)
 
         # Tasks small enough that every thread gets some.

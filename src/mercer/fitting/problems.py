@@ -620,4 +620,5 @@ def expansion_of(basis: Basis, whitening: Whitening, mean, pairs: Eigenpairs) ->
     metric[0, 0] = mean @ mean
     metric[0, 1:] = metric[1:, 0] = mean @ Q
     metric[1:, 1:] = np.diag(positive.astype(float)) if pairs.ritz else self_product(Q)
-    return KernelExpansion(basis, whitening.over_basis(np.column_stack([mean, Q])), metric)
+    frame, weights = np.column_stack([mean, Q]), whitening.weights
+    return KernelExpansion(basis, frame if weights is None else weights @ frame, metric)

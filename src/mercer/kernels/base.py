@@ -225,21 +225,6 @@ class Kernel(BaseEstimator, ABC):
         )
 
 
-def median_row(X: Array) -> Any:
-    """The median of 32 rows, (d,): the middle of most rows, whatever a few far ones are.
-
-    None for sparse rows, which it would make dense.
-    """
-    if is_sparse(X):
-        return None
-    xp = array_namespace(X)
-    sample = xp.asarray(X[:: -(-X.shape[0] // 32)], dtype=xp.float64)
-    half = sample.shape[0] // 2
-    ordered = np.partition(sample, half, axis=0) if xp is np else xp.sort(sample, axis=0)
-    # In the precision of X, so that X - origin has the type of X.
-    return xp.asarray(ordered[half, :], dtype=xp.float32 if X.dtype == xp.float32 else xp.float64)
-
-
 class DifferenceKernel(Kernel):
     """A function of x - z with k(x, x) = 1, computed about the middle of the rows.
 
@@ -260,8 +245,21 @@ class DifferenceKernel(Kernel):
         """
         return min(max(1.0, self.argument(X)), 1 / np.finfo(float).eps)
 
-    #: About the middle of the rows distances are the same, and fewer digits cancel.
-    origin = staticmethod(median_row)
+    def origin(self, X: Array) -> Any:
+        """The median of 32 rows, (d,): the middle of most rows, whatever a few far ones are.
+
+        Distances are the same about it, and fewer digits cancel. None for sparse rows, which it
+        would make dense.
+        """
+        if is_sparse(X):
+            return None
+        xp = array_namespace(X)
+        sample = xp.asarray(X[:: -(-X.shape[0] // 32)], dtype=xp.float64)
+        half = sample.shape[0] // 2
+        ordered = np.partition(sample, half, axis=0) if xp is np else xp.sort(sample, axis=0)
+        # In the precision of X, so that X - origin has the type of X.
+        dtype = xp.float32 if X.dtype == xp.float32 else xp.float64
+        return xp.asarray(ordered[half, :], dtype=dtype)
 
     def diag(self, X: Array) -> Array:
         return same_for_all(X, 1.0)

@@ -5,7 +5,6 @@ For chunks i < j one task makes the tiles of k(Z_i, Z_j) once and uses them for 
 back. Rows never leave the workers, vectors live with the caller.
 """
 
-from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -87,13 +86,7 @@ class ChunkGram(GramBasis):
         return draft
 
     @contextmanager
-    def session(
-        self,
-        reserve: int = 0,
-        checkpoint: Any = None,
-        keeps_tiles: bool = True,
-        forms_matrix: bool = False,
-    ) -> "Iterator[ChunkGram]":
+    def session(self, reserve=0, checkpoint=None, keeps_tiles=True, forms_matrix=False):
         """The points in chunks of even lengths, which the workers hold until the end."""
         working = copy(self)
         self.single  # noqa: B018

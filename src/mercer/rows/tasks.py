@@ -10,6 +10,7 @@ import sys
 import uuid
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import pairwise
@@ -75,7 +76,12 @@ def task_engine(memory: Any, threads: int, device: Any = None) -> TiledEngine:
     """The engine of the task that calls this: its share of the worker's budget, or its device."""
     if device not in (None, "cpu"):
         return make_engine(memory=memory, device=device)
-    worker = this_worker()
+    worker = None
+    if "distributed" in sys.modules:
+        from distributed import get_worker
+
+        with suppress(ValueError):  # where another scheduler runs this task
+            worker = get_worker()
     if worker is None:
         slots, budget = pool_size(), parse_bytes(memory)
     else:
@@ -84,18 +90,6 @@ def task_engine(memory: Any, threads: int, device: Any = None) -> TiledEngine:
         budget = int(FREE_SHARE * limit) if memory is None and limit else parse_bytes(memory)
     at_once = max(1, slots // threads)
     return make_engine(memory=budget // at_once, threads=threads)
-
-
-def this_worker():
-    """The distributed worker that runs this task, or None."""
-    if "distributed" not in sys.modules:
-        return None
-    from distributed import get_worker
-
-    try:
-        return get_worker()
-    except ValueError:
-        return None
 
 
 def pool_size() -> int:
