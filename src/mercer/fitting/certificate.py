@@ -10,8 +10,7 @@ from .._tables import html_table, text_table
 from ..compute import to_numpy
 from ..compute.linalg import leading_eigh, self_product
 from ..operators import in_ordinary_units
-from ..solvers._linalg import largest_of, small_eigh
-from ..solvers.base import Evidence
+from ..solvers.base import Evidence, largest_of, small_eigh
 from .remainder import FAILURE, PROBES, SINGLE_ENTRY, SINGLE_LOST, SPARE, Remainder
 
 # Eigenvalues below minus this share of the largest are not rounding.

@@ -335,12 +335,14 @@ def exact_plan(
 ) -> Plan:
     """The fastest solver for all points within the budget, or the one asked for."""
     speeds = speeds or costs.Speeds.typical(work.d, work.device)
-    if isinstance(solver, solvers.Solver) and solver.reads_rows:
-        return _by_rows(work, solver, speeds)
-    estimates = exact_estimates(work, speeds)
+    estimates, reason = exact_estimates(work, speeds), "asked for by eigen_solver"
     if isinstance(solver, solvers.Solver):
         chosen = _with_settings(work, estimates, solver, speeds)
-        return Plan(work, estimates, chosen, "asked for by eigen_solver", basis=bases.AllPoints())
+        if solver.reads_rows:
+            estimates, reason = (chosen,), f"{solver.n_passes} passes over all rows, as asked for"
+            if chosen.seconds > LONG:
+                reason += f"; KernelPCA({costs.LANDMARKS}) is far faster"
+        return Plan(work, estimates, chosen, reason, basis=bases.AllPoints())
     possible = [e for e in estimates if e.fits]
     best = min(possible, key=lambda e: e.seconds, default=None)
     if best is None:
@@ -364,6 +366,19 @@ def exact_estimates(work: costs.Workload, speeds: costs.Speeds) -> tuple[costs.E
 
 def _with_settings(work, estimates, solver, speeds) -> costs.Estimate:
     """The solver asked for, with the settings that the budget needs where it has none."""
+    if solver.reads_rows:
+        vectors = 8 * work.n * solver.vectors_held(work.r)
+        free = work.memory - vectors if work.memory > vectors else work.memory
+        # Rows that a fourth of that holds with a copy.
+        block = max(1, min(solver.block, free // (4 * 2 * 8 * work.n)))
+        return replace(
+            costs.hebbian(work, speeds, solver.n_passes),
+            method=type(solver).__name__,
+            solver=clone(solver).set_params(block=block),
+            bytes=vectors + 2 * 8 * work.n * block,
+            fits=True,
+            vectors=vectors,
+        )
     if isinstance(solver, solvers.BlockKrylov):
         nearest = _named(estimates, "krylov, tiles kept")
         nearest = nearest if nearest.fits else _named(estimates, "krylov, matrix-free")
@@ -384,26 +399,6 @@ def _with_settings(work, estimates, solver, speeds) -> costs.Estimate:
     if solver.form:
         return replace(formed, solver=solver, fits=fits)
     return costs.by_products(work, "arpack", solver)
-
-
-def _by_rows(work: costs.Workload, solver: Any, speeds: costs.Speeds) -> Plan:
-    """The plan of a solver that reads rows, with no more of them at once than the budget holds."""
-    vectors = 8 * work.n * solver.vectors_held(work.r)
-    free = work.memory - vectors if work.memory > vectors else work.memory
-    # Rows that a fourth of that holds with a copy.
-    block = max(1, min(solver.block, free // (4 * 2 * 8 * work.n)))
-    chosen = replace(
-        costs.hebbian(work, speeds, solver.n_passes),
-        method=type(solver).__name__,
-        solver=clone(solver).set_params(block=block),
-        bytes=vectors + 2 * 8 * work.n * block,
-        fits=True,
-        vectors=vectors,
-    )
-    reason = f"{solver.n_passes} passes over all rows, as asked for"
-    if chosen.seconds > LONG:
-        reason += f"; KernelPCA({costs.LANDMARKS}) is far faster"
-    return Plan(work, (chosen,), chosen, reason, basis=bases.AllPoints())
 
 
 def _named(estimates, name):

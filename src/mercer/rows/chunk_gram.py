@@ -266,10 +266,6 @@ class ChunkGram(GramBasis):
         eps = float(np.finfo(self.dtype).eps)
         return eps * (self.points.shape[1] + 2) * GROWTH_MARGIN * self._facts["growth"]
 
-    def norms(self, X):
-        """k(x, x)."""
-        return self.kernel.diag(X)
-
     def block_products(self, X, W=None, dtype=None):
         """k(rows, Z) W for a block of rows, W (m, b)."""
         if W is None:
