@@ -193,10 +193,7 @@ def ipca_update(U, L, K, g, q):
     condition number, but not that of the part in U.
     """
     b, k = len(K), U.shape[1]
-    # K = C U' + E with E orthogonal to U; twice, since E is often small against K.
-    C = K @ U
-    E = K - C @ U.T
-    E -= (E @ U) @ U.T
+    C, E = split(K, U)
     w, P = small_eigh(np.asarray(to_numpy(self_product(E.T)), dtype=np.float64))
     # The Gram matrix of E gives singular values to sqrt(eps) of the largest; rounding of K adds
     # eps of its norm to E.
@@ -205,7 +202,7 @@ def ipca_update(U, L, K, g, q):
     s, P = np.sqrt(w[above]), P[:, above]
     core = np.zeros((k + b, k + len(s)))
     core[:k, :k] = np.diag(np.sqrt((1 - g) * L))
-    core[k:, :k] = np.sqrt(g / b) * to_numpy(C)
+    core[k:, :k] = np.sqrt(g / b) * C
     core[k:, k:] = np.sqrt(g / b) * P * s
     _, w, Vt = np.linalg.svd(core, full_matrices=False)
     V = Vt[:q].T
@@ -223,6 +220,14 @@ def svd_update(U, L, K, g, q):
 
 
 FORMS = {"ipca": ipca_update, "svd": svd_update}
+
+
+def split(K, U):
+    """K = C U' + E with E orthogonal to U; twice, since E is often small against K."""
+    C = K @ U
+    E = K - C @ U.T
+    E -= (E @ U) @ U.T
+    return to_numpy(C), E
 
 
 def sequential_pass(operator, U, L, seen, r, amnesic):
