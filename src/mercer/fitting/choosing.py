@@ -37,8 +37,8 @@ FIRST_COMPONENTS = 16
 TIMES_FASTER, SECONDS_SAVED = 2.5, 2.0
 # Where landmarks would do, a Fourier grid, which has no error, may take so many times as long.
 GRID_WORTH = 4.0
-# Seconds that LAPACK may take in place of another solver without a word, and from which on a fit is
-# long.
+# LAPACK takes the place of another solver without a warning if it needs fewer seconds than SOON; a
+# fit of more than LONG seconds is a long one.
 SOON, LONG = 2.0, 60.0
 # Rows on which the width of a kernel is judged, the affinity with all others below which most rows
 # are alone, and the affinity above which two rows are alike.
@@ -489,9 +489,9 @@ def residual_share(pairs) -> float:
 
 
 def warn_of_width(kernel: Kernel, rows: Any, n: int, alike: bool = True) -> None:
-    """Say so where affinities tell nothing: most rows are near themselves alone, or all are alike.
+    """Warn of a width with which most rows are similar to no other, or all are alike.
 
-    Some of n rows are looked at, whose affinities stand for those with all.
+    `rows` are a sample of the n rows; the affinities within it stand for those with all.
     """
     if kernel.metric is None:
         return

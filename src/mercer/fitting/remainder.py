@@ -27,17 +27,17 @@ FAILURE = 1e-6
 # Rows of one block: the norm of a block takes time with its cube, and the sum of the norms of many
 # small blocks tends to the trace. Few landmarks are fitted in less time than such blocks take.
 BLOCK, LEAST_BLOCK = 128, 32
-# Rows whose coordinates are made at once; a device takes all their pairs, of which nobody needs
-# most: more calls would cost it more.
+# Rows whose coordinates are computed at once. A device computes all pairs of them, though most are
+# not needed: more calls would take longer.
 PART_ROWS, DEVICE_ROWS = 2000, 4096
 # Rows whose blocks stay in the cache.
 CHUNK_ROWS = 512
 # Thresholds between rows that leave little and rows that leave much, each half of the last.
 THRESHOLDS, STEP = 16, 2.0
-# Rows up to which all are looked at; above, the least of a sample, and its share of all: a few
+# Up to ALL_ROWS rows all are the sample; above, at least SAMPLE_ROWS and one in SAMPLE_SHARE: a few
 # percent of the work of a fit.
 ALL_ROWS, SAMPLE_ROWS, SAMPLE_SHARE = 2000, 1000, 40
-# Rows at most: more are no longer a small thing to keep.
+# Most rows of a sample: more would take too much memory.
 MOST_ROWS = 20_000
 # Rounding of an entry of E in single precision, over its largest value.
 SINGLE_ENTRY = 4e-6
@@ -52,8 +52,8 @@ WITNESS_SHARE, PAIR_WIDTH = 8, 2 * BLOCK
 # Components beyond those kept that a product with K takes: where the last ones kept have close
 # neighbors, these would else be among what is only bounded. And random vectors, which bound it.
 SPARE, PROBES = 16, 32
-# Work of a product that nobody waits for (0.15 s), its share of the fit's beyond
-# that, and what an entry of K costs beside its inner product; in multiplications.
+# Products below this work (about 0.15 s) are always made, larger ones up to this share of the fit's
+# work; and the work of an entry of K beside its inner product. All in multiplications.
 LEAST_WORK, WORK_SHARE, ENTRY_WORK = 1.2e10, 2, 40
 # Share that is lost above which single precision, twice as fast, hides nothing of the error.
 SINGLE_LOST = 2e-3

@@ -34,7 +34,7 @@ ENTRY_BYTES = 26
 ROUNDED_ROWS = 2000
 # Share of the budget that sampled rows may take.
 ROWS_SHARE = 16
-# Seconds of a fit from which on it is foretold; rows that the speed of this machine is measured on.
+# Fits longer than this many seconds are announced; rows on which the machine's speed is measured.
 LONG, MEASURED_ROWS = 60, 512
 # What makes a second sample of the same rows independent of the first.
 WITNESS = 0x5DEECE66D

@@ -137,7 +137,7 @@ class DaskRows(Rows):
             yield run([block])[0]
 
     def as_array(self, who: str, limit: int | None = None) -> Any:
-        """Not brought here: they may be more than fit."""
+        """Raise ValueError: the rows may not fit into the memory of this process."""
         raise ValueError(
             f"{who} needs all rows in one place, and X is a Dask collection. Pass X.compute() if "
             "they fit into memory, or use KernelPCA(basis='landmarks'), which works where the "
