@@ -21,7 +21,7 @@ LAYERS = [
     },
     {"kernels"},
     {"bases", "selectors"},
-    {"operators", "solvers", "fitting.moments", "fitting.sampling", "fitting.remainder"},
+    {"operators", "solvers", "fitting.moments", "fitting.remainder"},
     {"fitting", "preimage"},
     {"hebbian", "stream", "mds", "spectral"},
     {"files", "progress"},

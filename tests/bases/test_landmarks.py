@@ -19,7 +19,7 @@ from mercer.bases.whitening import CholeskyWhitening, Whitening, choose_whitenin
 from mercer.compute import LocalEngine
 from mercer.estimators._model import SIGN_ROWS
 from mercer.exceptions import MercerWarning
-from mercer.fitting.moments import Moments, row_moments, whitened
+from mercer.fitting.moments import Moments, MomentsOf
 from mercer.fitting.problems import ReducedProblem
 from mercer.fitting.remainder import ALL_ROWS, SAMPLE_ROWS, block_rows
 from mercer.kernels import RBF, Laplacian, Matern, Polynomial, RationalQuadratic, Sigmoid
@@ -283,7 +283,8 @@ def test_single_precision_stays_single(selector, digits):
 
 
 def moments_of(basis, whitening, X):
-    return whitened(basis, whitening, row_moments(basis, whitening, X))
+    function = MomentsOf(basis, whitening)
+    return function.finished(function(X, 0))
 
 
 def posed(basis, X):

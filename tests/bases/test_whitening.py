@@ -9,7 +9,7 @@ from mercer import KernelPCA
 from mercer.bases import Landmarks, PointBasis, choose_whitening
 from mercer.bases.whitening import CholeskyWhitening, Whitening, in_parts, worthwhile
 from mercer.compute import LocalEngine
-from mercer.fitting.moments import row_moments, whitened
+from mercer.fitting.moments import MomentsOf
 from mercer.kernels import RBF, Laplacian
 from mercer.selectors import Uniform
 
@@ -29,7 +29,7 @@ def test_nothing_is_lost_with_landmarks_that_are_left_out(d, gamma):
     basis = landmarks(X[:300], RBF(gamma))
     quick = choose_whitening(basis, X, None)  # of rows of unknown number, which may be many
     full = Whitening(basis.size, basis.whitener(np.float64))
-    less, all_ = (whitened(basis, way, row_moments(basis, way, X)) for way in (quick, full))
+    less, all_ = (moments_of(basis, way, X) for way in (quick, full))
     assert less.lost_energy <= 1.01 * all_.lost_energy + 1e-6 * len(X)  # rounding is part of either
     # What is left out of G is rounding, some 1e-13 of it, and moves results by its root.
     values = [np.linalg.eigvalsh(moments.scatter)[-4:] for moments in (less, all_)]
@@ -48,10 +48,15 @@ def landmarks(Z, kernel):
     return PointBasis(kernel, Z, LocalEngine(10**9))
 
 
+def moments_of(basis, whitening, X):
+    function = MomentsOf(basis, whitening)
+    return function.finished(function(X, 0))
+
+
 def alike(found, basis, X, atol):
     """Coordinates of rows, W' k, are made of what is summed."""
     _, rows_of = found.summands(basis, X)
-    made, last = rows_of(slice(0, len(X))), found.late
+    made, last = found.parted(rows_of(slice(0, len(X)))), found.late
     expected = basis.kernel(X, basis.points) @ found.weights
     assert_allclose(made if last is None else made @ last, expected, atol=atol)
 

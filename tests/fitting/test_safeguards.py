@@ -12,7 +12,7 @@ from mercer import KernelPCA
 from mercer.bases import Landmarks
 from mercer.bases.whitening import CholeskyWhitening, choose_whitening
 from mercer.compute import LocalEngine
-from mercer.fitting.moments import row_moments, whitened
+from mercer.fitting.moments import MomentsOf
 from mercer.fitting.problems import ReducedProblem
 from mercer.hebbian import HebbianRule
 from mercer.kernels import RBF, Linear, Polynomial
@@ -78,9 +78,8 @@ def test_eigenvalues_do_not_depend_on_when_rows_are_whitened(gap):
     Z = np.vstack([X[:15], X[:15] + gap * generator(4).standard_normal((15, 3))])
     basis = Landmarks(points=Z).build(RBF(0.3), X, ENGINE, None)
     whitening = choose_whitening(basis, X, len(X))
-    problem = ReducedProblem(
-        basis, whitening, whitened(basis, whitening, row_moments(basis, whitening, X))
-    )
+    function = MomentsOf(basis, whitening)
+    problem = ReducedProblem(basis, whitening, function.finished(function(X, 0)))
     K, K_XZ, K_ZZ = (
         oracle.kernel_matrix("rbf", A, B, gamma=0.3) for A, B in ((X, X), (X, Z), (Z, Z))
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from contracts import generator
 
-from mercer.fitting.sampling import RowSample, sampled_numbers, uniforms
+from mercer.fitting.functions import RowSample, sampled_numbers, uniforms
 
 
 def by_definition(n, size, seed):

@@ -11,12 +11,14 @@ from mercer.compute.linalg import leading_eigh
 from mercer.hebbian import GAINS, Hebbian
 from mercer.operators import DenseOperator
 from mercer.solvers import SOLVERS, Arpack, BlockKrylov, Dense, Eigenpairs, Randomized, canonical
-from mercer.solvers._linalg import (
+from mercer.solvers.base import (
+    NEGATIVE_SHARE,
+    ZERO_SHARE,
+    clip_rounding,
     column_norms,
     orthonormal_against,
     small_eigh,
 )
-from mercer.solvers.base import NEGATIVE_SHARE, ZERO_SHARE, clip_rounding
 from mercer.solvers.block_krylov import DOUBT_FACTOR, FULL_FLOOR, Ritz, Sizes, Watch, refine
 
 N, R = 140, 6

@@ -15,7 +15,7 @@ from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA
 from mercer.bases import AllPoints, FourierGrid, Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
 from mercer.exceptions import MercerWarning
-from mercer.fitting.sampling import RowSample, uniforms
+from mercer.fitting.functions import RowSample, uniforms
 from mercer.kernels import RBF
 from mercer.selectors import Novelty
 from mercer.stream.components import leading_pairs, stream_problem

@@ -188,12 +188,6 @@ class GramBasis(Basis):
         """The same basis with its points in this process, where they are at hand."""
         return self
 
-    def kept_product(self, W: Array, make: Callable[[], Any]) -> Any:
-        """The product with W that `make` gives: made, or as the checkpoint has it."""
-        if self.checkpoint is None:
-            return make()
-        return self.engine.asarray(self.checkpoint.product(make, W, self.dtype))
-
     def explained(self, plan: Any) -> Any:
         """The plan of a fit, with what is special about these points."""
         return plan

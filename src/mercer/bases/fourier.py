@@ -106,21 +106,15 @@ class FourierGrid(BasisRecipe):
         most = most_frequencies(engine, len(box))
         if n is not None:
             most = min(most, max(FREE_FREQUENCIES, ROW_FREQUENCIES * n))
-        tol = self._finer(kernel, box)
+        tol, finer = self.tol, max(FINER * self.tol, LEAST_TOL)
+        if len(box) == 1 and tol > finer:
+            # Eigenvalues fall fastest in one column, and directions are right to tol n over theirs:
+            # less than `tol` if that takes only a few more frequencies.
+            extent = box[:, 1] - box[:, 0]
+            asked, taken = (predicted_size(kernel, extent, one) for one in (tol, finer))
+            tol = finer if taken <= FEW_MORE * asked else tol
         (frequencies,) = choose_frequencies([kernel], box, tol, most, self.margin == "all")
         return FourierBasis(kernel, frequencies, engine, tol)
-
-    def _finer(self, kernel, box) -> float:
-        """`tol`, or less in one column if that takes only a few more frequencies.
-
-        Its eigenvalues fall fastest there, and directions are right to tol n over theirs.
-        """
-        finer = max(FINER * self.tol, LEAST_TOL)
-        if len(box) > 1 or not self.tol > finer:
-            return self.tol
-        extent = box[:, 1] - box[:, 0]
-        asked, taken = (predicted_size(kernel, extent, tol) for tol in (self.tol, finer))
-        return finer if taken <= FEW_MORE * asked else self.tol
 
     def for_kernels(self, kernels: Any, box: Any, engine: TiledEngine) -> list["FourierBasis"]:
         """A basis for each of several kernels on one spacing: one pass over rows serves all.
@@ -507,10 +501,7 @@ def row_range(X) -> np.ndarray:
 def split_pairs(parts, b: int):
     """Real columns from complex ones that hold two each, (n, b)."""
     if isinstance(parts[0], np.ndarray):
-        both = np.concatenate(parts, axis=1)
-        out = np.empty((both.shape[0], 2 * both.shape[1]))
-        out[:, ::2], out[:, 1::2] = both.real, both.imag
-        return out[:, :b]
+        return np.ascontiguousarray(np.concatenate(parts, axis=1)).view(float)[:, :b]
     import torch
 
     pairs = torch.view_as_real(torch.cat(parts, dim=1).contiguous())

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -71,8 +71,8 @@ class PointBasis(Basis):
 
     def precision(self, X: Array) -> Any:
         """The NumPy type to compute X's kernel in: its own where rounding allows."""
-        own = np.dtype(dtype_name(float_dtype(X)))
-        return own if own == np.float64 or self.single else np.dtype(np.float64)
+        dtype = np.dtype(dtype_name(float_dtype(X)))
+        return dtype if dtype == np.float64 or self.single else np.dtype(np.float64)
 
     def block_products(self, X: Array, W: Array = None, dtype: Any = None) -> Callable:
         """k(rows, Z) W for a block of rows, in the precision of X or another."""
@@ -122,8 +122,8 @@ class PointBasis(Basis):
                 f"eigenvalues reach from {values[0]:.3g} to {values[-1]:.3g}), so that they span "
                 "no feature space. Choose another kernel, or use basis='points'."
             )
-        kept = values > rcond * max(values[-1], 0.0)
-        return V[:, kept] / np.sqrt(values[kept])
+        large = values > rcond * max(values[-1], 0.0)
+        return V[:, large] / np.sqrt(values[large])
 
     def subset(self, index: np.ndarray) -> "PointBasis":
         """Some of the landmarks."""
@@ -141,8 +141,8 @@ class PointBasis(Basis):
         """The share of energy outside the span of the basis, tr(K - K_nys) / tr K."""
         products = self.block_products(X, self.whitener(np.float64), dtype=np.float64)
         n, rows = X.shape[0], self.product_rows(X)
-        kept = self.engine.sum_rows(lambda block: float((products(block) ** 2).sum()), n, rows)
-        return max(0.0, 1.0 - kept / float(self.norms(X).sum()))
+        energy = self.engine.sum_rows(lambda block: float((products(block) ** 2).sum()), n, rows)
+        return max(0.0, 1.0 - energy / float(self.norms(X).sum()))
 
 
 class AllPoints(BasisRecipe):
@@ -287,21 +287,21 @@ class PointGram(GramBasis, PointBasis):
 
     def columns(self, index: Array, W: Array) -> Array:
         """k(Z, Z[index]) W."""
-        some = self.points[index]
-        some = self.kernel.pairs(self.points, some, dtype=self._few, store=self._room())
-        return self.engine.pair_rows(some, W)
+        few, store = self.points[index], self._room()
+        pairs = self.kernel.pairs(self.points, few, dtype=self._few, store=store)
+        return self.engine.pair_rows(pairs, W)
 
     def rows(self, index: Array) -> Array:
         """k(Z[index], Z)."""
         all_of = self.pairs if self.dtype == self._few else self.kernel.pairs(self.points)
-        some = all_of.of_rows(index)
+        pairs = all_of.of_rows(index)
         # By a copy of the engine, which shows no progress: some rows are not a pass.
-        return copy(self.engine).fill(some, self.engine.empty(some.shape, some.dtype))
+        return copy(self.engine).fill(pairs, self.engine.empty(pairs.shape, pairs.dtype))
 
     def rows_times(self, index: Array, W: Array) -> Array:
         """k(Z[index], Z) W."""
-        some = some_of(self.points, index)
-        return self.engine.pair_rows(self.kernel.pairs(some, self.points, self._few), W)
+        pairs = self.kernel.pairs(some_of(self.points, index), self.points, self._few)
+        return self.engine.pair_rows(pairs, W)
 
     def minor(self, index: Array) -> Array:
         """k(Z[index], Z[index])."""
@@ -345,7 +345,10 @@ class WorkingGram(PointGram):
 
     def gram(self, W: Array) -> Array:
         self.store.weights = self.weights if self.summed else None
-        return self.kept_product(W, lambda: self.engine.pair_rows(self.pairs, W, self.store))
+        if self.checkpoint is None:
+            return self.engine.pair_rows(self.pairs, W, self.store)
+        make = partial(self.engine.pair_rows, self.pairs, W, self.store)
+        return self.engine.asarray(self.checkpoint.product(make, W, self.dtype))
 
     def sums(self) -> tuple[float, Any] | None:
         return self.store.sums

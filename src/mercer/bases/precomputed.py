@@ -46,10 +46,6 @@ class PrecomputedBasis(GramBasis):
         GW = product(self.G, W)
         return GW - self._given_diagonal()[:, None] * W if self.hollow else GW
 
-    def norms(self, X: Array) -> Array:
-        """Not known for new rows."""
-        return self.kernel.diag(X)
-
     def _given_diagonal(self) -> Array:
         """The diagonal of the matrix that was given."""
         if is_foreign(self.G):

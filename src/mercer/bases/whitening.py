@@ -90,10 +90,6 @@ class Whitening:
         full[self.used] = self.W
         return full
 
-    def over_basis(self, Q: Any) -> Any:
-        """W Q: vectors in coordinates as weights of all basis vectors."""
-        return Q if self.W is None else self.weights @ Q
-
     @cached_property
     def late(self) -> Any:
         """What whitens the sum of rows; None where each row is whitened."""
@@ -104,16 +100,20 @@ class Whitening:
         conditioned = np.all(inverse <= LATE_CONDITION * inverse.min(initial=np.inf))
         return self.W if ordinary and conditioned else None
 
-    def summands(self, basis: Basis, X: Array) -> tuple[Basis, Callable[[slice], Any]]:
-        """The basis vectors used, and the function of blocks of X whose moments are summed."""
-        basis = self._used_of(basis)
+    def summands(self, basis: Any, X: Array) -> tuple[Any, Callable[[slice], Any]]:
+        """The basis vectors used, and the function of blocks of X that gives their products.
+
+        What is summed are the moments of these after `parted`.
+        """
+        basis = basis if self.used is None else basis.subset(self.used)
         if self.late is not None:
             # In single precision the sums would lose what the late product magnifies.
             return basis, basis.block_products(X, dtype=np.float64)
         return basis, basis.block_products(X, self.W)
 
-    def _used_of(self, basis: Any) -> Any:
-        return basis if self.used is None else basis.subset(self.used)
+    def parted(self, K: Any) -> Any:
+        """The products of a block with what one part has of another taken out, over K itself."""
+        return K
 
     def slack(self, moments: Any, u: float, energy: float) -> float:
         """What rounding of the coordinates may change an eigenvalue by.
@@ -165,18 +165,11 @@ class CholeskyWhitening(Whitening):
         """The diagonal blocks of W."""
         return block_diag(*(self.W[part, part] for part in self.parts))
 
-    def summands(self, basis: Basis, X: Array) -> tuple[Basis, Callable[[slice], Any]]:
-        """See `Whitening.summands`: kernel rows with the parts before taken out of each part."""
-        basis = self._used_of(basis)
-        products = basis.block_products(X, dtype=np.float64)
-
-        def parted(block):
-            K = products(block)
-            for part, A in zip(self.parts[:0:-1], self.steps[:0:-1], strict=True):
-                K[:, part] -= K[:, : part.start] @ on_device_of(A, K).T
-            return K
-
-        return basis, parted
+    def parted(self, K: Any) -> Any:
+        """Kernel rows with the parts before taken out of each part."""
+        for part, A in zip(self.parts[:0:-1], self.steps[:0:-1], strict=True):
+            K[:, part] -= K[:, : part.start] @ on_device_of(A, K).T
+        return K
 
     def slack(self, moments: Any, u: float, energy: float) -> float:
         """See `Whitening.slack`.

@@ -19,7 +19,7 @@ from ..compute.linalg import peak_signs
 from ..exceptions import ModelFileError, tell
 from ..fitting.choosing import WIDTH_ROWS, Plan, warn_of_width
 from ..fitting.expansion import errors_of, scores_of
-from ..fitting.sampling import sampled_numbers
+from ..fitting.functions import sampled_numbers
 from ..fitting.task import MODEL_ROWS
 from ..kernels import RBF, Kernel, Linear
 from ..preimage import Preimage, choose_preimage

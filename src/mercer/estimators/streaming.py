@@ -17,8 +17,7 @@ from ..compute.arrays import Array
 from ..compute.linalg import peak_signs
 from ..exceptions import ModelFileError, tell
 from ..files import is_arrow
-from ..fitting.partial_sums import pack, unpack
-from ..fitting.sampling import RowSample
+from ..fitting.functions import RowSample, pack, unpack
 from ..fitting.task import model_rows
 from ..kernels.base import check_values
 from ..preimage import Preimage

@@ -10,8 +10,7 @@ from .._tables import html_table, text_table
 from ..compute import to_numpy
 from ..compute.linalg import leading_eigh, self_product
 from ..operators import in_ordinary_units
-from ..solvers._linalg import largest_of, small_eigh
-from ..solvers.base import Evidence
+from ..solvers.base import Evidence, largest_of, small_eigh
 from .remainder import FAILURE, PROBES, SINGLE_ENTRY, SINGLE_LOST, SPARE, Remainder
 
 # Eigenvalues below minus this share of the largest are not rounding.
@@ -521,33 +520,28 @@ def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
     G of independent normal numbers, |C|^2 |G'w|^2 is at most the largest eigenvalue of (CG)'CG,
     and |G'w|^2 is chi-squared.
     """
-    with problem.exact.session(keeps_tiles=False) as A:
-        return narrowed_by(A, certificate, problem, pairs)
-
-
-def narrowed_by(A: Any, certificate: Any, problem: Any, pairs: Any) -> Any:
-    """See `narrowed`; A is the exact operator in a session."""
     exact, values, r = problem.exact, pairs.values, len(pairs.values)
     features = not problem.basis.exact_norms
-    slack = 2 * exact.slack
-    if A.draft is not None and (features or problem.lost > SINGLE_LOST * problem.scale):
-        A, slack = A.draft, slack + 4 * SINGLE_ENTRY * exact.scale
-    operator, unit = in_ordinary_units(A)
     B = np.asfortranarray(to_numpy(problem.operator.to_dense()))
     leads, U = leading_eigh(B, min(r + SPARE, len(B)))
     S = to_numpy(problem.expand(replace(pairs, values=leads, vectors=U)).scores(exact.basis.points))
     S = S[:, leads > 0]
     if not S.shape[1]:
         return certificate
-    Q, _ = np.linalg.qr(S if A.weights is None else np.sqrt(A.weights)[:, None] * S)
-    G = np.random.default_rng([problem.seed, 1]).standard_normal((len(Q), PROBES))
-    V = operator.vectors(np.hstack([Q, G - Q @ (Q.T @ G)]))
-    AV, k = to_numpy(operator @ V), Q.shape[1]
-    QAV = Q.T @ AV
+    with exact.session(keeps_tiles=False) as A:
+        slack = 2 * exact.slack
+        if A.draft is not None and (features or problem.lost > SINGLE_LOST * problem.scale):
+            A, slack = A.draft, slack + 4 * SINGLE_ENTRY * exact.scale
+        operator, unit = in_ordinary_units(A)
+        Q, _ = np.linalg.qr(S if A.weights is None else np.sqrt(A.weights)[:, None] * S)
+        G = np.random.default_rng([problem.seed, 1]).standard_normal((len(Q), PROBES))
+        V = operator.vectors(np.hstack([Q, G - Q @ (Q.T @ G)]))
+        AV, total, square = to_numpy(operator @ V), float(A.diagonal().sum()), operator.square()
+        noise = replace(exact.roundings()[0], matrix=slack, product=slack).scaled(1 / unit)
+    QAV, k = Q.T @ AV, Q.shape[1]
     theta, Y = small_eigh(QAV[:, :k])
-    R, total = AV - Q @ QAV, float(A.diagonal().sum())
-    seen = Evidence(theta, Y.T @ self_product(R[:, :k]) @ Y, operator.square())
-    noise = replace(exact.roundings()[0], matrix=slack, product=slack).scaled(1 / unit)
+    R = AV - Q @ QAV
+    seen = Evidence(theta, Y.T @ self_product(R[:, :k]) @ Y, square)
     sure = rest_bounds(seen, len(Q), total / unit, True, noise)
     if not features:
         # What the span has beyond these components, and what it leaves out.

@@ -85,8 +85,8 @@ class Checkpoint(AbstractContextManager):
             if kind is not None or self.unfinished:
                 return
             names = [f"{kind}-*{ENDING}" for kind in KINDS] + [f".{kind}-*.part" for kind in KINDS]
-            found = chain.from_iterable(map(self.folder.glob, names))
-            for file in (*found, *self._begun(), self.folder / ABOUT):
+            states = chain.from_iterable(map(self.folder.glob, names))
+            for file in (*states, *self._begun(), self.folder / ABOUT):
                 file.unlink(missing_ok=True)
             if os.name == "nt":  # where nobody removes an open file
                 self._lock.close()
@@ -104,9 +104,9 @@ class Checkpoint(AbstractContextManager):
             header, arrays = self._read(file)
             if header == {"key": key} and len(arrays) == 1:
                 return arrays[0]
-        found = to_numpy(make())
-        self._write(file, {"key": key}, [found])
-        return found
+        product = to_numpy(make())
+        self._write(file, {"key": key}, [product])
+        return product
 
     def next_stage(self, kind: str) -> "Stage":
         """The next "sum", a pass over rows, or "loop", which learns from row to row."""
@@ -148,12 +148,12 @@ class Checkpoint(AbstractContextManager):
         try:
             about = json.loads((self.folder / ABOUT).read_bytes())
             version, seed = about["mercer checkpoint"], about["seed"]
-            known = about["identity"]
+            written = about["identity"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise self._foreign(f"it has no readable {ABOUT}") from error
         if version != 1 or type(seed) is not int or not 0 <= seed < 2**63:
             raise self._foreign("it was written by another version")
-        if known != identity:
+        if written != identity:
             raise self._foreign("it is of a fit with other data or parameters")
         return seed
 

@@ -19,10 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 from .. import bases, solvers
 from .._tables import html_table, text_table
 from ..bases.fourier import MOST_COLUMNS, row_range
-from ..bases.points import DRAFT_SPREAD
 from ..compute import TiledEngine, format_bytes, is_sparse, to_numpy
 from ..exceptions import tell
-from ..kernels import Kernel, Precomputed
+from ..kernels import Kernel
 from ..operators import in_ordinary_units
 from ..solvers.base import NoConvergence
 from ..solvers.block_krylov import FULL_FLOOR
@@ -31,8 +30,6 @@ from . import costs
 if TYPE_CHECKING:
     from .task import FitTask
 
-# Below this size, assume float32 is safe without checking.
-ROUNDED_ROWS = 2000
 # Components to try first when a share of variance is asked for.
 FIRST_COMPONENTS = 16
 # "auto" takes a Fourier grid where it is this many times faster than all points and saves this many
@@ -40,8 +37,8 @@ FIRST_COMPONENTS = 16
 TIMES_FASTER, SECONDS_SAVED = 2.5, 2.0
 # Where landmarks would do, a Fourier grid, which has no error, may take so many times as long.
 GRID_WORTH = 4.0
-# Seconds that LAPACK may take in place of another solver without a word, and from which on a fit is
-# long.
+# LAPACK takes the place of another solver without a warning if it needs fewer seconds than SOON; a
+# fit of more than LONG seconds is a long one.
 SOON, LONG = 2.0, 60.0
 # Rows on which the width of a kernel is judged, the affinity with all others below which most rows
 # are alone, and the affinity above which two rows are alike.
@@ -136,14 +133,14 @@ class Plan:
         """The recommendation in a sentence or two."""
         seconds = self.chosen.seconds
         about = "" if math.isnan(seconds) else f", about {format_seconds(seconds)}"
-        told = f"{self.method}{about}: {self.reason}."
+        advice = f"{self.method}{about}: {self.reason}."
         quick = [e for e in self.estimates if e.approximate and e.fits]
         best = min(quick, key=lambda e: e.seconds, default=None)
         # From a minute on, an approximation that is five times faster is worth a word.
         if best is not None and seconds > LONG and best.seconds * 5 < seconds:
             error = best.certified or "and says how far from exact it is"
-            told += f" {best.method} would take about {format_seconds(best.seconds)} {error}."
-        return told
+            advice += f" {best.method} would take about {format_seconds(best.seconds)} {error}."
+        return advice
 
     def __repr__(self) -> str:
         w = self.workload
@@ -172,29 +169,6 @@ def format_seconds(seconds: float) -> str:
         return f"{days:,.0f} days"
     # Beyond that no number means anything.
     return f"{days / 365:,.0f} years" if days < 365 * 10_000 else "over 10,000 years"
-
-
-def workload(n, d, r, tol, kernel, engine: TiledEngine, single=True) -> costs.Workload:
-    """The size of a fit, with what engine and kernel say of it."""
-    fused, rank = engine.fuses(kernel), kernel.rank(d)
-    return costs.Workload(
-        n, d, r, engine.memory, engine.threads, tol, engine.where, fused, single, rank
-    )
-
-
-def work_of(task: "FitTask") -> costs.Workload:
-    """The size of a fit to all points."""
-    (n, d), asked, kernel, engine = task.rows.shape, task.n_components, task.kernel, task.engine
-    n = n or 10 * d  # rows that are not counted yet are many
-    r = n if asked is None else FIRST_COMPONENTS if asked < 1 else min(int(asked), n)
-    if task.array is None or isinstance(kernel, Precomputed):
-        threads, rank = engine.threads, kernel.rank(d)
-        return costs.Workload(n, d, r, engine.memory, threads, task.tol, engine.where, rank=rank)
-    single = n <= ROUNDED_ROWS or engine.where != "cpu" or task.pilot is None
-    if not single:
-        centered = kernel.recentered(task.pilot) if task.center else kernel
-        single = bool(centered.spread(task.pilot) <= DRAFT_SPREAD)
-    return workload(n, d, r, task.tol, kernel, engine, single)
 
 
 def choose(
@@ -250,14 +224,20 @@ def choose(
     if not unfit and not listing and plan.chosen.seconds < SECONDS_SAVED:
         return plan
     small = costs.landmarks(work, speeds)
-    if "fourier" in may_take and _has_range(task):
-        grid = costs.fourier(work, task.kernel, ranges_of(task.array), task.engine)
+    # A grid needs the range of all rows.
+    array, asked = task.array, task.n_components
+    has_range = array is not None and work.d <= MOST_COLUMNS and not is_sparse(array)
+    if "fourier" in may_take and has_range and asked is not None:
+        ranges = np.diff(row_range(array), axis=1)[:, 0]
+        grid = costs.fourier(work, task.kernel, ranges, task.engine)
         seconds = plan.chosen.seconds
         enough = seconds >= max(TIMES_FASTER * grid.seconds, SECONDS_SAVED + grid.seconds)
         if many:
             enough = grid.seconds <= GRID_WORTH * small.seconds
         taken = grid.fits and (enough or (unfit and not many))
-        plan = plan.with_estimate(grid, automatic_grid(), taken)
+        # For new rows anywhere.
+        recipe = bases.FourierGrid(tol=costs.AUTO_TOL, margin="all")
+        plan = plan.with_estimate(grid, recipe, taken)
     if plan.method == costs.FOURIER or not unfit:
         return plan
     if not ("landmarks" in task.candidates and (small.fits or refusal or many)):
@@ -289,48 +269,29 @@ def choose(
 
 def _of_built(task: "FitTask", problem: Any, r: int | None) -> Plan:
     """The plan of a small problem, whose size is known."""
-    solver, d, own, size = task.solver, task.rows.shape[1], problem.basis, problem.size
-    r, auto = r or size, task.basis == "auto"
-    is_given = isinstance(solver, solvers.Solver)
-    is_grid = isinstance(own, bases.FourierBasis)
-    work = workload(problem.count, d, r, task.tol, own.kernel, task.engine)
-    speeds = costs.Speeds.typical(d, task.engine.where, own.kernel)
-    if not is_given:
+    solver, basis, size = task.solver, problem.basis, problem.size
+    r, noun, kernel = r or size, problem.basis.noun, problem.basis.kernel
+    is_asked, is_grid = isinstance(solver, solvers.Solver), isinstance(basis, bases.FourierBasis)
+    work = replace(task.work, n=problem.count, r=r, single=True)
+    speeds = costs.Speeds.typical(work.d, work.device, kernel)
+    if not is_asked:
         small = costs.small_problem(work, speeds, size).solver
         solver = costs.grid_solver(size, r) if is_grid else small
-    left_to_us = not is_given and not is_grid
-    if auto and not own.spans_data:
+    left_to_us = not is_asked and not is_grid
+    if task.basis == "auto" and not basis.spans_data:
         plan = replace(choose(task), workload=work, left_to_us=left_to_us)
         return replace(plan, chosen=replace(plan.chosen, solver=solver, fits=True))
-    noun = own.noun
     if is_grid:
-        extent = np.diff(own.frequencies.box, axis=1)[:, 0] + own.frequencies.room
-        chosen = costs.fourier(work, own.kernel, extent, own.engine, own.tol, everywhere=False)
-    elif isinstance(own, bases.ColumnBasis):
-        chosen = costs.columns(work, own.kernel, speeds)
+        grid = basis.frequencies
+        extent = np.diff(grid.box, axis=1)[:, 0] + grid.room
+        chosen = costs.fourier(work, kernel, extent, basis.engine, basis.tol, everywhere=False)
+    elif isinstance(basis, bases.ColumnBasis):
+        chosen = costs.columns(work, kernel, speeds)
     else:
         chosen, noun = costs.reduced(work, size, solver, task.basis, speeds), "basis vectors"
     reason = f"asked for by basis, with {size:,} {noun}"
     chosen = replace(chosen, solver=solver, fits=True)
     return Plan(work, (chosen,), chosen, reason, left_to_us, task.basis)
-
-
-def estimate_reduced(task: "FitTask", basis: bases.Basis) -> costs.Estimate:
-    """What a fit in a small basis costs, before its pass over all rows."""
-    work = task.work
-    speeds = costs.Speeds.typical(work.d, work.device, basis.kernel)
-    return costs.reduced(work, basis.size, task.solver, task.basis, speeds)
-
-
-def _has_range(task: "FitTask") -> bool:
-    """Whether the range of all rows, which a Fourier grid needs, is at hand."""
-    few = task.array is not None and task.rows.shape[1] <= MOST_COLUMNS
-    return few and not is_sparse(task.array) and task.n_components is not None
-
-
-def ranges_of(X: Any) -> np.ndarray:
-    """The range of every column, (d,)."""
-    return np.diff(row_range(X), axis=1)[:, 0]
 
 
 def measured(plan: Plan, kernel: Kernel, X: Any, engine: TiledEngine) -> Plan:
@@ -341,16 +302,11 @@ def measured(plan: Plan, kernel: Kernel, X: Any, engine: TiledEngine) -> Plan:
     best = exact_plan(
         plan.workload, "auto", costs.Speeds.typical(plan.workload.d, kernel=kernel)
     ).chosen
-    here = exact_estimates(plan.workload, costs.Speeds.measured(kernel, X, engine))
-    pace = _named(here, best.method).seconds / best.seconds
+    by_machine = exact_estimates(plan.workload, costs.Speeds.measured(kernel, X, engine))
+    pace = _named(by_machine, best.method).seconds / best.seconds
     estimates = tuple(replace(e, seconds=pace * e.seconds) for e in plan.estimates)
     chosen = replace(plan.chosen, seconds=pace * plan.chosen.seconds)
     return replace(plan, estimates=estimates, chosen=chosen)
-
-
-def automatic_grid() -> bases.FourierGrid:
-    """The grid that "auto" takes, for new rows anywhere."""
-    return bases.FourierGrid(tol=costs.AUTO_TOL, margin="all")
 
 
 def solve(problem: Any, plan: Plan, task: "FitTask") -> tuple[solvers.Eigenpairs, Plan]:
@@ -380,12 +336,14 @@ def exact_plan(
 ) -> Plan:
     """The fastest solver for all points within the budget, or the one asked for."""
     speeds = speeds or costs.Speeds.typical(work.d, work.device)
-    if isinstance(solver, solvers.Solver) and solver.reads_rows:
-        return _by_rows(work, solver, speeds)
-    estimates = exact_estimates(work, speeds)
+    estimates, reason = exact_estimates(work, speeds), "asked for by eigen_solver"
     if isinstance(solver, solvers.Solver):
         chosen = _with_settings(work, estimates, solver, speeds)
-        return Plan(work, estimates, chosen, "asked for by eigen_solver", basis=bases.AllPoints())
+        if solver.reads_rows:
+            estimates, reason = (chosen,), f"{solver.n_passes} passes over all rows, as asked for"
+            if chosen.seconds > LONG:
+                reason += f"; KernelPCA({costs.LANDMARKS}) is far faster"
+        return Plan(work, estimates, chosen, reason, basis=bases.AllPoints())
     possible = [e for e in estimates if e.fits]
     best = min(possible, key=lambda e: e.seconds, default=None)
     if best is None:
@@ -409,9 +367,22 @@ def exact_estimates(work: costs.Workload, speeds: costs.Speeds) -> tuple[costs.E
 
 def _with_settings(work, estimates, solver, speeds) -> costs.Estimate:
     """The solver asked for, with the settings that the budget needs where it has none."""
+    if solver.reads_rows:
+        vectors = 8 * work.n * solver.vectors_held(work.r)
+        free = work.memory - vectors if work.memory > vectors else work.memory
+        # Rows that a fourth of that holds with a copy.
+        block = max(1, min(solver.block, free // (4 * 2 * 8 * work.n)))
+        return replace(
+            costs.hebbian(work, speeds, solver.n_passes),
+            method=type(solver).__name__,
+            solver=clone(solver).set_params(block=block),
+            bytes=vectors + 2 * 8 * work.n * block,
+            fits=True,
+            vectors=vectors,
+        )
     if isinstance(solver, solvers.BlockKrylov):
-        kept = _named(estimates, "krylov, tiles kept")
-        nearest = kept if kept.fits else _named(estimates, "krylov, matrix-free")
+        nearest = _named(estimates, "krylov, tiles kept")
+        nearest = nearest if nearest.fits else _named(estimates, "krylov, matrix-free")
         if solver.max_columns is None:
             solver = clone(solver).set_params(max_columns=nearest.solver.max_columns)
         return replace(nearest, solver=solver)
@@ -429,26 +400,6 @@ def _with_settings(work, estimates, solver, speeds) -> costs.Estimate:
     if solver.form:
         return replace(formed, solver=solver, fits=fits)
     return costs.by_products(work, "arpack", solver)
-
-
-def _by_rows(work: costs.Workload, solver: Any, speeds: costs.Speeds) -> Plan:
-    """The plan of a solver that reads rows, with no more of them at once than the budget holds."""
-    vectors = 8 * work.n * solver.vectors_held(work.r)
-    free = work.memory - vectors if work.memory > vectors else work.memory
-    # Rows that a fourth of that holds with a copy.
-    block = max(1, min(solver.block, free // (4 * 2 * 8 * work.n)))
-    chosen = replace(
-        costs.hebbian(work, speeds, solver.n_passes),
-        method=type(solver).__name__,
-        solver=clone(solver).set_params(block=block),
-        bytes=vectors + 2 * 8 * work.n * block,
-        fits=True,
-        vectors=vectors,
-    )
-    reason = f"{solver.n_passes} passes over all rows, as asked for"
-    if chosen.seconds > LONG:
-        reason += f"; KernelPCA({costs.LANDMARKS}) is far faster"
-    return Plan(work, (chosen,), chosen, reason, basis=bases.AllPoints())
 
 
 def _named(estimates, name):
@@ -539,9 +490,9 @@ def residual_share(pairs) -> float:
 
 
 def warn_of_width(kernel: Kernel, rows: Any, n: int, alike: bool = True) -> None:
-    """Say so where affinities tell nothing: most rows are near themselves alone, or all are alike.
+    """Warn of a width with which most rows are similar to no other, or all are alike.
 
-    Some of n rows are looked at, whose affinities stand for those with all.
+    `rows` are a sample of the n rows; the affinities within it stand for those with all.
     """
     if kernel.metric is None:
         return

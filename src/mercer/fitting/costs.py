@@ -195,12 +195,12 @@ def dense(work: Workload, speeds: Speeds, subset: bool | None = None) -> Estimat
     n, r = work.n, work.r
     size, vectors, seconds = formed(work, speeds)
     # Copies that decompositions make; long ones more, as they leave the interpreter free.
-    some = 8 * n * n if n > FEW_ROWS else 0
-    whole = (32 if n > LONG_ROWS else 16) * n * n
+    few_copies = 8 * n * n if n > FEW_ROWS else 0
+    all_copies = (32 if n > LONG_ROWS else 16) * n * n
     every = r == n or (finds_all(n, r) if subset is None else not subset)
-    if every and r < n and subset is None and size + some <= work.memory < size + whole:
+    if every and r < n and subset is None and size + few_copies <= work.memory < size + all_copies:
         every, subset = False, True
-    copies = whole if every else some
+    copies = all_copies if every else few_copies
     size, vectors = size + copies, vectors + copies
     # LAPACK scales poorly over threads: what they save is not counted.
     seconds += speeds.decompose * (2.3 * n**3 + 750 * n**2 if every else some_pairs(n, r))
@@ -485,11 +485,6 @@ def grid_solver(features: int, r: int) -> Solver:
 def client_vectors(n: int, r: int) -> int:
     """Bytes of the vectors of the exact method for rows on a cluster, which the client holds."""
     return 8 * n * LEAST_BLOCKS * (r + SPARE_VECTORS)
-
-
-def fits_client(size: int, memory: int) -> bool:
-    """Whether all rows of a cluster take no more than a quarter of the client's budget."""
-    return size <= memory // 4
 
 
 #: The exact methods that "auto" chooses from.

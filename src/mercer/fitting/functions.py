@@ -1,16 +1,26 @@
-"""Row functions: called on blocks of rows where the rows are; their results add with ``+``."""
+"""Row functions: called on blocks of rows where the rows are; their results add with ``+``.
 
-from dataclasses import dataclass
-from typing import Any
+Samples are uniform, and the same however the rows are cut into blocks, chunks or batches. `pack`
+and `unpack` make plain numbers and arrays of a sum and back, for a pass that was killed.
+"""
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, Any
 
 import numpy as np
 
-from ..bases import FourierBasis
+from ..bases import FourierBasis, TrigonometricMoments
 from ..bases.fourier import row_range
-from ..compute import stack_rows, to_numpy
+from ..compute import is_sparse, on_device_of, stack_rows, to_numpy
+from ..compute.arrays import csr_from_parts
+from ..exceptions import CheckpointError
 from ..kernels.base import wide_row_squares
-from .moments import RowFunction, WeightedFunction
-from .sampling import RowSample
+from .moments import Moments, RowFunction, WeightedFunction
+
+# Numbers whose keys are made at once: what stays in the cache is made ten times faster.
+BLOCK = 2**14
+# Rows beyond the size of a sample among which it surely is, and rounding of logarithms.
+SPARE, ROUNDING = 2.0, 1e-12
 
 
 @dataclass(frozen=True)
@@ -21,10 +31,6 @@ class TrigonometricOf(WeightedFunction):
 
     def __call__(self, rows, first):
         return self.basis.moments(rows, self.weights_of(rows, first))
-
-    def finished(self, found):
-        """The sum over all blocks as it is."""
-        return found
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,10 @@ class Together(RowFunction):
     functions: tuple[RowFunction, ...]
 
     def __call__(self, rows, first):
-        return Sums(tuple(function(rows, first) for function in self.functions))
+        parts = []
+        for function in self.functions:
+            parts.append(function(rows, first))
+        return Sums(tuple(parts))
 
     @property
     def weights(self) -> Any:  # type: ignore[override]
@@ -59,6 +68,72 @@ class Together(RowFunction):
 
     def weighing(self, weights, start=0):
         return Together(tuple(function.weighing(weights, start) for function in self.functions))
+
+
+@dataclass(frozen=True)
+class RowSample:
+    """The rows with the smallest keys; a row's key follows from its number.
+
+    With u uniform in (0, 1) a row of weight w gets the key ``-log(u) / w`` (Efraimidis and
+    Spirakis 2006), here its logarithm: weights that grow as ``forgetting^-t`` only add
+    ``t log(forgetting)``. Without forgetting the sample is uniform, else it follows the memory.
+
+    Attributes
+    ----------
+    size : int
+        Most rows to keep.
+    seed : int
+    rows : array or sparse matrix of shape (at most size, d), or None
+        In the order they came.
+    keys : array
+    weights : array or None
+        How often each of the rows counts, where some count more than others: they are drawn alike.
+    """
+
+    size: Annotated[int, "[1, inf)"]
+    seed: Annotated[int, "[0, inf)"]
+    rows: Annotated[Any, "n d sparse or None"] = None
+    keys: Annotated[np.ndarray, "k"] = field(default_factory=lambda: np.zeros(0))
+    weights: Annotated[np.ndarray | None, "k or None"] = None
+
+    def add(self, X, first: int, forgetting: float = 1.0, weights: Any = None) -> "RowSample":
+        """The sample with the chance given to rows number first, first + 1, ..."""
+        stop, full = first + X.shape[0], len(self.keys) == self.size
+        if full and forgetting == 1.0:
+            # Keys fall as u grows: rows without a chance, most of them, cost no logarithm.
+            number = likely(first, stop, self.seed, float(np.exp(-np.exp(self.keys.max()))))
+        else:
+            number = np.arange(first, stop)
+        keys = np.log(-np.log(uniforms(number, self.seed))) + number * np.log(forgetting)
+        if full:
+            hopeful = keys < self.keys.max()
+            number, keys = number[hopeful], keys[hopeful]
+        weights = None if weights is None else np.asarray(weights, dtype=float)[number - first]
+        return self._smallest(X if len(number) == X.shape[0] else X[number - first], keys, weights)
+
+    def __add__(self, other: "RowSample") -> "RowSample":
+        """A sample of both sets of rows, those of `other` after these."""
+        if other.rows is None:
+            return self
+        return self._smallest(other.rows, other.keys, other.weights)
+
+    def leading(self, size: int) -> "RowSample":
+        """The sample of fewer rows: it lies within this one."""
+        index = smallest(self.keys, size)
+        w = None if self.weights is None else self.weights[index]
+        return replace(self, size=size, rows=self.rows[index], keys=self.keys[index], weights=w)
+
+    def _smallest(self, X, keys, weights) -> "RowSample":
+        w = None
+        if weights is not None or self.weights is not None:
+            old, new = np.ones(self.keys.size), np.ones(len(keys))
+            old, new = (a if b is None else b for a, b in ((old, self.weights), (new, weights)))
+            w = np.concatenate([old, new])
+        keys = np.concatenate([self.keys, keys])
+        index = smallest(keys, self.size)
+        rows = X if self.rows is None else stack_rows([self.rows, on_device_of(X, self.rows)])
+        w = w if w is None else w[index]
+        return replace(self, rows=rows[index], keys=keys[index], weights=w)
 
 
 @dataclass(frozen=True)
@@ -150,3 +225,92 @@ class PickOf(RowFunction):
         local = self.index - first
         places = np.flatnonzero((local >= 0) & (local < rows.shape[0]))
         return ((places, rows[local[places]]),) if places.size else ()
+
+
+def sampled_numbers(n: int, size: int, seed: int) -> np.ndarray:
+    """The numbers of the rows that a `RowSample` of n rows keeps, in order."""
+    least = 1.0 - SPARE * size / max(n, 1)
+    number = likely(0, n, seed, least) if least > 0 else np.arange(n)
+    if len(number) < size:
+        number = np.arange(n)
+    return number[smallest(np.log(-np.log(uniforms(number, seed))), size)]
+
+
+def likely(first: int, stop: int, seed: int, least: float) -> np.ndarray:
+    """The numbers from `first` on whose uniforms are at least `least`, up to rounding."""
+    bound = least * (1.0 - ROUNDING) - ROUNDING
+    blocks = (np.arange(i, min(i + BLOCK, stop)) for i in range(first, stop, BLOCK))
+    return np.concatenate(
+        [number[uniforms(number, seed) >= bound] for number in blocks] or [np.arange(0)]
+    )
+
+
+def smallest(keys, size: int) -> np.ndarray:
+    """Where the `size` smallest keys are, in order of place."""
+    if len(keys) <= size:
+        return np.arange(len(keys))
+    return np.sort(np.argpartition(keys, size)[:size])
+
+
+def uniforms(number, seed: int) -> np.ndarray:
+    """A fixed random number in (0, 1) for every whole number."""
+    # The seed is mixed first: else seeds that follow each other would only shift the numbers.
+    start = mixed(np.array([seed], dtype=np.uint64))
+    z = mixed(number.astype(np.uint64) + start)
+    # 52 bits and a half: neither 0 nor, by rounding, 1.
+    return ((z >> np.uint64(12)).astype(float) + 0.5) * 2.0**-52
+
+
+def mixed(z) -> np.ndarray:
+    """64 bits that depend on all of those given (splitmix64)."""
+    with np.errstate(over="ignore"):
+        z = z * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+# All that sums are made of: names are looked up here, never imported.
+SUMS: dict[str, type] = {
+    kind.__name__: kind for kind in (Moments, TrigonometricMoments, Survey, RowSample, Box, Sums)
+}
+
+
+def pack(value: Any, arrays: list) -> Any:
+    """The value as JSON; its arrays are appended to `arrays`."""
+    if value is None or isinstance(value, int | float):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple | list):
+        return [pack(item, arrays) for item in value]
+    if is_sparse(value):
+        parts = [pack(part, arrays) for part in (value.data, value.indices, value.indptr)]
+        return {"@": "csr", "parts": parts, "columns": value.shape[1]}
+    if isinstance(value, np.ndarray):
+        is_complex = value.dtype.kind == "c"
+        arrays.append(np.ascontiguousarray(value).view(float) if is_complex else value)
+        return {"@": "complex" if is_complex else "array", "place": len(arrays) - 1}
+    named = {field.name: pack(vars(value)[field.name], arrays) for field in fields(value)}
+    return {"@": type(value).__name__, "fields": named}
+
+
+def unpack(item: Any, arrays: list) -> Any:
+    """The value that `pack` made JSON of."""
+    if isinstance(item, list):
+        return tuple(unpack(one, arrays) for one in item)
+    if not isinstance(item, dict):
+        return item
+    kind = item["@"]
+    if kind == "array":
+        return arrays[item["place"]]
+    if kind == "complex":
+        return arrays[item["place"]].view(complex)
+    if kind == "csr":
+        data, indices, indptr = unpack(item["parts"], arrays)
+        return csr_from_parts(data, indices, indptr, item["columns"])
+    if kind not in SUMS:
+        raise CheckpointError(
+            f"A checkpoint names {kind!r:.60}, which mercer does not know. Delete it to start anew."
+        )
+    return SUMS[kind](**{name: unpack(part, arrays) for name, part in item["fields"].items()})

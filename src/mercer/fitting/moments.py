@@ -13,9 +13,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ..bases import Basis, Whitening
+from ..bases import Whitening
 from ..compute import TiledEngine, array_namespace, on_device_of, to_numpy
-from ..compute.arrays import Array, placement_of
+from ..compute.arrays import placement_of
 from ..compute.linalg import self_product
 
 # Blocks of rows whose products add up in place before their moments are merged.
@@ -220,65 +220,56 @@ def outer(a, b):
     return a[:, None] * b[None, :]
 
 
-def row_moments(
-    basis: Basis,
-    whitening: Whitening,
-    X: Array,
-    weights: Array | None = None,
-    columns: Callable[[slice], Any] | None = None,
-) -> Moments:
-    """Moments of the rows of X against the basis; those of blocks add up to those of all.
-
-    Their sum over all blocks becomes that of coordinates by `whitened`. Each row counts as often as
-    its weight says, once where there are none. ``columns(block)``, if given, are further columns of
-    a block of rows, (b, q), which follow the coordinates.
-    """
-    X = basis.engine.place(X)
-    basis, rows_of = whitening.summands(basis, X)
-    rows, n = basis.product_rows(X), X.shape[0]
-
-    def products(block):
-        P = rows_of(block)
-        if columns is None:
-            return P
-        xp = array_namespace(P)
-        return xp.concat([P, xp.asarray(on_device_of(columns(block), P), dtype=P.dtype)], axis=1)
-
-    def moments(block):
-        starts = range(block.start, block.stop, rows)
-        parts = [slice(start, min(start + rows, block.stop)) for start in starts]
-        norms = basis.kernel.diag(X[block])
-        if weights is None:
-            moments = Moments.of_blocks((products(part) for part in parts), norms.sum())
-        else:
-            energy = (on_device_of(weights[block], norms) * norms).sum()
-            of_each = (weights[part] for part in parts)
-            moments = Moments.of_blocks((products(part) for part in parts), energy, of_each)
-        return replace(moments, largest=norms.max())
-
-    # Tasks small enough that every thread gets some.
-    most = max(rows, n // (4 * basis.engine.threads))
-    return basis.engine.sum_rows(moments, n, min(MERGED_BLOCKS * rows, most)).to_host()
-
-
-def whitened(basis: Basis, whitening: Whitening, moments: Moments) -> Moments:
-    """The moments of coordinates from the sum of `row_moments` over all blocks."""
-    late = whitening.late
-    if late is None:
-        return moments
-    return moments.moved(basis.engine.asarray).mapped(late).to_host()
+def side_by_side(P, Q):
+    """Columns P, and behind them Q in their type and where they are."""
+    xp = array_namespace(P)
+    return xp.concat([P, xp.asarray(on_device_of(Q, P), dtype=P.dtype)], axis=1)
 
 
 @dataclass(frozen=True)
 class MomentsOf(WeightedFunction):
-    """Moments of rows against a basis; `finished` makes those of coordinates of their sum."""
+    """Moments of rows against a basis; `finished` makes those of coordinates of their sum.
+
+    Each row counts as often as its weight says, once where there are none.
+    """
 
     whitening: Whitening
 
+    def further_columns(self, first: int, count: int) -> Callable[[slice], Any] | None:
+        """Columns that follow the coordinates of rows number first, ..., first + count - 1.
+
+        A function of blocks among these rows, (b, q); None where there are no such columns.
+        """
+        return None
+
     def __call__(self, rows, first):
         self.basis.kernel.check(rows)
-        return row_moments(self.basis, self.whitening, rows, self.weights_of(rows, first))
+        weights = self.weights_of(rows, first)
+        columns: Any = self.further_columns(first, rows.shape[0])
+        X = self.basis.engine.place(rows)
+        basis, products = self.whitening.summands(self.basis, X)
+        step, n = basis.product_rows(X), X.shape[0]
 
-    def finished(self, found: Moments) -> Moments:
+        def moments(block):
+            starts = range(block.start, block.stop, step)
+            parts = [slice(start, min(start + step, block.stop)) for start in starts]
+            of_each, norms = None, basis.kernel.diag(X[block])
+            largest, energy = norms.max(), norms
+            if weights is not None:
+                energy = on_device_of(weights[block], norms) * norms
+                of_each = map(weights.__getitem__, parts)
+            blocks = map(self.whitening.parted, map(products, parts))
+            if columns is not None:
+                blocks = map(side_by_side, blocks, map(columns, parts))
+            return replace(Moments.of_blocks(blocks, energy.sum(), of_each), largest=largest)
+
+        # Tasks small enough that every thread gets some.
+        most = max(step, n // (4 * basis.engine.threads))
+        return basis.engine.sum_rows(moments, n, min(MERGED_BLOCKS * step, most)).to_host()
+
+    def finished(self, moments: Moments) -> Moments:
         """The moments of coordinates from the sum over all blocks."""
-        return whitened(self.basis, self.whitening, found)
+        late = self.whitening.late
+        if late is None:
+            return moments
+        return moments.moved(self.basis.engine.asarray).mapped(late).to_host()

@@ -189,9 +189,8 @@ class GramProblem(Problem):
             operator = self._operator(gram)
             yield operator
         if gram.points is None and self.basis.points is not None:
-            vars(self)["operator"] = (
-                operator  # the matrix was formed, and serves the result as well
-            )
+            # The matrix was formed, and serves the result as well.
+            vars(self)["operator"] = operator
         else:
             self.operator.learn_from(operator)
 
@@ -213,8 +212,8 @@ class GramProblem(Problem):
 
     @cached_property
     def scale(self) -> float:  # type: ignore[override]
-        own = abs(self.basis.diagonal())
-        return float((own if self.weights is None else to_numpy(own) * self.weights).sum())
+        sizes = abs(self.basis.diagonal())
+        return float((sizes if self.weights is None else to_numpy(sizes) * self.weights).sum())
 
     @cached_property
     def slack(self) -> float:  # type: ignore[override]
@@ -234,50 +233,45 @@ class GramProblem(Problem):
         if self.weights is not None:
             V = pairs.vectors / on_device_of(self.operator.weights**0.5, pairs.vectors)[:, None]
             pairs = replace(pairs, vectors=V * on_device_of(peak_signs(to_numpy(V)), V))
-        pairs = self.with_least(pairs)
+        pairs, points = self.with_least(pairs), self.basis.points
+        used = np.float64 if points is None else self.basis.precision(points)
         certificate = certify(
             pairs,
             self.size,
             self.total,
             self.roundings(pairs),
             definite=self.basis.kernel.definite,
-            projection=self._projection(),
+            # Rows in single precision are projected in theirs.
+            projection=float(np.finfo(used).eps) / EPS * self.slack,
         )
         return Result(self.expand(pairs), certificate, pairs, self, vectors=pairs.vectors)
-
-    def _projection(self) -> float:
-        """What rounding changes where rows are projected: those in single precision in theirs."""
-        points = self.basis.points
-        used = np.float64 if points is None else self.basis.precision(points)
-        return float(np.finfo(used).eps) / EPS * self.slack
 
     def roundings(self, pairs: Eigenpairs | None = None) -> tuple[Rounding, ...]:
         """What rounding may change, in every precision that the pairs have evidence of."""
         size = self._size() * (1 if self.weights is None else WEIGHTED_ROUNDING)
         # Row means in single precision leave some of the trace unknown.
         means = self.operator.means_rounding * self._size() if self.center else 0.0
-        found = roundings_of(self.basis, size, () if pairs is None else pairs.evidence, means)
-        if len(found) < 3 or pairs is None or pairs.evidence[0].square is None:
-            return found
-        single, half = found[1:]
+        evidence = () if pairs is None else pairs.evidence
+        levels = roundings_of(self.basis, size, evidence, means)
+        if len(levels) < 3 or evidence[0].square is None:
+            return levels
+        double, single, half = levels
         drafts: Any = self.basis.draft
         # Rows move by a share of their length, and entries with distances, which is of that.
         largest = HALF + half.matrix / size / (self.basis.points.shape[1] + 2)
         norm = single.matrix + half_norm(drafts.draft, min(largest, 2.0))
-        return found[0], single, replace(half, matrix=norm, product=single.product)
+        return double, single, replace(half, matrix=norm, product=single.product)
 
     def expand(self, pairs: Eigenpairs) -> KernelExpansion:
         """The mean and the directions with weights `vectors` over the roots of `values`."""
         n, r = pairs.vectors.shape
         frame = self.basis.engine.zeros((n, 1 + r))
-        some = pairs.values > 0
+        positive = pairs.values > 0
         frame[:, 1:] = self.basis.engine.asarray(pairs.vectors)
         A = frame[:, 1:]
-        A *= on_device_of(
-            np.where(some, 1 / np.sqrt(np.where(some, pairs.values, 1.0)), 0.0), frame
-        )
+        A *= on_device_of(positive / np.sqrt(np.where(positive, pairs.values, 1.0)), frame)
         metric = np.zeros((1 + r, 1 + r))
-        metric[1:, 1:] = np.diag(some.astype(float))
+        metric[1:, 1:] = np.diag(positive.astype(float))
         if not pairs.ritz:
             M = to_numpy(A.T @ (self.operator @ A))
             metric[1:, 1:] = (M + M.T) / 2
@@ -307,9 +301,9 @@ class GramProblem(Problem):
             return replace(pairs, least=0.0) if rounded else pairs
         if pairs.searched:
             return pairs
-        some = thinned(np.arange(self.count))
-        K = to_numpy(self.basis.minor(some)).astype(float)
-        w = np.ones(len(some)) if self.weights is None else self.operator.weights[some]
+        index = thinned(np.arange(self.count))
+        K = to_numpy(self.basis.minor(index)).astype(float)
+        w = np.ones(len(index)) if self.weights is None else self.operator.weights[index]
         if self.center:
             K = K - w @ K / w.sum()
             K = K - (K @ w / w.sum())[:, None]
@@ -418,7 +412,7 @@ class ReducedProblem(Problem):
 
     def certificate(self, pairs: Eigenpairs) -> Certificate:
         """What the span leaves out, rounding, and the sampled rows or a product with all."""
-        found = projection_certificate(
+        certificate = projection_certificate(
             pairs,
             self.size,
             self.total,
@@ -428,7 +422,7 @@ class ReducedProblem(Problem):
             *self.judgment(),
             self.projection,
         )
-        return found if self.exact is None else narrowed(found, self, pairs)
+        return certificate if self.exact is None else narrowed(certificate, self, pairs)
 
     def judgment(self) -> tuple[bool, bool]:
         """Whether what the span leaves out is a bound, and whether the kernel is indefinite."""
@@ -483,10 +477,10 @@ class ColumnProblem(ReducedProblem):
         # A vector is its scores over sqrt(l), and their rounding is that of the largest.
         top = float(np.max(pairs.values, initial=0.0))
         growth = np.sqrt(top / np.where(pairs.values > 0, pairs.values, top or 1.0))
-        off = self.rounding * self.total
-        rounded = replace(pairs, residuals=pairs.residuals + off * growth)
-        known = (Rounding(off, off, (off * self.total) ** 0.5),)
-        return certify(rounded, self.size, self.total, known, definite=True)
+        error = self.rounding * self.total
+        rounded = replace(pairs, residuals=pairs.residuals + error * growth)
+        roundings = (Rounding(error, error, (error * self.total) ** 0.5),)
+        return certify(rounded, self.size, self.total, roundings, definite=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -542,8 +536,15 @@ class FourierProblem(Problem):
     def result(self, pairs: Eigenpairs) -> Result:
         grid, n, slack = self.basis.frequencies, self.sums.count, self.slack
         rounding = Rounding(slack, slack, 2 * (slack * self.scale) ** 0.5)
-        off = {"above": n * grid.alias, "below": n * (grid.cut + grid.alias / 2)}
-        certificate = certify(pairs, self.size, self.total, (rounding,), definite=True, **off)
+        certificate = certify(
+            pairs,
+            self.size,
+            self.total,
+            (rounding,),
+            definite=True,
+            above=n * grid.alias,
+            below=n * (grid.cut + grid.alias / 2),
+        )
         return Result(self.expand(pairs), certificate, pairs, self)
 
 
@@ -554,7 +555,7 @@ def roundings_of(
 
     `size` is what the relative rounding of its entries is a share of.
     """
-    found: list[Rounding] = []
+    levels: list[Rounding] = []
     used: Any = basis
     for level in range(1 + max((seen.level for seen in evidence), default=0)):
         used = used.draft if level else basis
@@ -566,8 +567,8 @@ def roundings_of(
         # Fused tiles sum in single precision within a tile: 1e-7 of the squares was seen.
         fused = not double and used.engine.fuses(used.kernel)
         root = 2 * ((entry if double else 0.0) + (SINGLE_EPS if fused else 4 * EPS)) ** 0.5 * size
-        found.append(Rounding((entry + sums) * size, eps * size, root, trace))
-    return tuple(found)
+        levels.append(Rounding((entry + sums) * size, eps * size, root, trace))
+    return tuple(levels)
 
 
 def half_norm(basis: Any, largest: float) -> float:
@@ -602,9 +603,9 @@ def has_negative(basis: Basis, rows: Any, center: bool) -> bool:
     Then all rows have one: no eigenvalue of a part of a matrix is below its least. Beyond rounding,
     and a share of the largest of the centered matrix, which may be far below that of the other.
     """
-    some = on_host(thinned(rows))
-    points = on_host(thinned(basis.points, max(some.shape[0], FEWEST_POINTS)))
-    K = np.asarray(basis.kernel(stack_rows([points, match_sparsity(some, points)])), dtype=float)
+    few = on_host(thinned(rows))
+    points = on_host(thinned(basis.points, max(few.shape[0], FEWEST_POINTS)))
+    K = np.asarray(basis.kernel(stack_rows([points, match_sparsity(few, points)])), dtype=float)
     C = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean() if center else K
     rounding = (basis.rounding() + ENTRY_ROUNDING * EPS) * float(np.abs(K).sum(axis=0).max())
     floor = -INDEFINITE_SHARE * float(np.linalg.norm(C, 2)) - rounding
@@ -613,10 +614,11 @@ def has_negative(basis: Basis, rows: Any, center: bool) -> bool:
 
 def expansion_of(basis: Basis, whitening: Whitening, mean, pairs: Eigenpairs) -> KernelExpansion:
     """A mean, (k,), and directions, the vectors of the pairs, from coordinates to the basis."""
-    some = pairs.values > 0
-    Q = to_numpy(pairs.vectors) * some
+    positive = pairs.values > 0
+    Q = to_numpy(pairs.vectors) * positive
     metric = np.zeros((1 + Q.shape[1], 1 + Q.shape[1]))
     metric[0, 0] = mean @ mean
     metric[0, 1:] = metric[1:, 0] = mean @ Q
-    metric[1:, 1:] = np.diag(some.astype(float)) if pairs.ritz else self_product(Q)
-    return KernelExpansion(basis, whitening.over_basis(np.column_stack([mean, Q])), metric)
+    metric[1:, 1:] = np.diag(positive.astype(float)) if pairs.ritz else self_product(Q)
+    frame, weights = np.column_stack([mean, Q]), whitening.weights
+    return KernelExpansion(basis, frame if weights is None else weights @ frame, metric)

@@ -27,17 +27,17 @@ FAILURE = 1e-6
 # Rows of one block: the norm of a block takes time with its cube, and the sum of the norms of many
 # small blocks tends to the trace. Few landmarks are fitted in less time than such blocks take.
 BLOCK, LEAST_BLOCK = 128, 32
-# Rows whose coordinates are made at once; a device takes all their pairs, of which nobody needs
-# most: more calls would cost it more.
+# Rows whose coordinates are computed at once. A device computes all pairs of them, though most are
+# not needed: more calls would take longer.
 PART_ROWS, DEVICE_ROWS = 2000, 4096
 # Rows whose blocks stay in the cache.
 CHUNK_ROWS = 512
 # Thresholds between rows that leave little and rows that leave much, each half of the last.
 THRESHOLDS, STEP = 16, 2.0
-# Rows up to which all are looked at; above, the least of a sample, and its share of all: a few
+# Up to ALL_ROWS rows all are the sample; above, at least SAMPLE_ROWS and one in SAMPLE_SHARE: a few
 # percent of the work of a fit.
 ALL_ROWS, SAMPLE_ROWS, SAMPLE_SHARE = 2000, 1000, 40
-# Rows at most: more are no longer a small thing to keep.
+# Most rows of a sample: more would take too much memory.
 MOST_ROWS = 20_000
 # Rounding of an entry of E in single precision, over its largest value.
 SINGLE_ENTRY = 4e-6
@@ -52,8 +52,8 @@ WITNESS_SHARE, PAIR_WIDTH = 8, 2 * BLOCK
 # Components beyond those kept that a product with K takes: where the last ones kept have close
 # neighbors, these would else be among what is only bounded. And random vectors, which bound it.
 SPARE, PROBES = 16, 32
-# Work of a product that nobody waits for (0.15 s), its share of the fit's beyond
-# that, and what an entry of K costs beside its inner product; in multiplications.
+# Products below this work (about 0.15 s) are always made, larger ones up to this share of the fit's
+# work; and the work of an entry of K beside its inner product. All in multiplications.
 LEAST_WORK, WORK_SHARE, ENTRY_WORK = 1.2e10, 2, 40
 # Share that is lost above which single precision, twice as fast, hides nothing of the error.
 SINGLE_LOST = 2e-3
@@ -108,8 +108,8 @@ def judge(problem: Any) -> Remainder | None:
         rows = rows.astype(float, copy=False) if is_sparse(rows) else engine.asarray(rows)
         coordinates = basis.block_products(rows, problem.whitening.weights, dtype=np.float64)
         trace, store = problem.lost + problem.slack, engine.memory // WITNESS_SHARE
-        given = coordinates, count, trace, largest, block_rows(basis.size), store
-        return landmark_remainder(basis.kernel, rows, *given)
+        parts = coordinates, count, trace, largest, block_rows(basis.size), store
+        return landmark_remainder(basis.kernel, rows, *parts)
     largest += max(largest, basis.entry_size())
     if not np.isfinite(largest):
         return None  # no sample says anything of what nothing bounds
@@ -201,24 +201,24 @@ def left_blocks(kernel, X, Y, order: np.ndarray, block: int, store: int) -> Iter
     """E over blocks of rows in an order, in stacks of blocks of one size, (k, b, b)."""
     if not in_main_memory(X):
         index = on_device_of(order, Y)
-        E, whole = kernel(X[index]) - Y[index] @ Y[index].T, len(order) // block
-        n, each = whole * block, np.arange(whole)
-        if whole:
-            yield E[:n, :n].reshape(whole, block, whole, block)[each, :, each, :]
+        E, k = kernel(X[index]) - Y[index] @ Y[index].T, len(order) // block
+        n, each = k * block, np.arange(k)
+        if k:
+            yield E[:n, :n].reshape(k, block, k, block)[each, :, each, :]
         if len(order) > n:
             yield E[None, n:, n:]
         return
     for start in range(0, len(order), CHUNK_ROWS):
         index = order[start : start + CHUNK_ROWS]
         pairs, n = kernel.pairs(X[index], dtype=Y.dtype, store=store), len(index)
-        whole = n - n % block
-        for first, size, k in ((0, block, whole // block), (whole, n - whole, 1)):
+        in_blocks = n - n % block
+        for first, size, k in ((0, block, in_blocks // block), (in_blocks, n - in_blocks, 1)):
             if not k * size:
                 continue
             E = np.empty((k, size, size), Y.dtype)
             for i, start_row in enumerate(range(first, first + k * size, size)):
-                own = slice(start_row, start_row + size)
-                E[i] = pairs.tile(own, own, E[i])
+                rows = slice(start_row, start_row + size)
+                E[i] = pairs.tile(rows, rows, E[i])
             y = Y[index[first : first + k * size]].reshape(k, size, Y.shape[1])
             E -= y @ y.swapaxes(1, 2)
             yield E
@@ -293,7 +293,8 @@ def paired_remainder(
     squares, rounding = 0.0, 0.0
     for start in range(0, len(i), step):
         E = errors(i[start : start + step], j[start : start + step])
-        squares += squared(E)
+        xp = array_namespace(E)
+        squares += float((xp.asarray(E, dtype=xp.float64) ** 2).sum())
         if dtype_name(E.dtype) == "float32":
             rounding = SINGLE_ENTRY * largest
     mean = (np.sqrt(squares / len(i)) + rounding) ** 2
@@ -324,13 +325,6 @@ def likely_share(seen: float, spread: float) -> float:
         above = q >= 1.0 or first + (1 - seen) * np.log((1 - seen) / (1 - q)) > spread
         low, high = (low, q) if above else (q, high)
     return float(high)
-
-
-def squared(E) -> float:
-    """The sum of squares, in double precision."""
-    if isinstance(E, np.ndarray):
-        return float(np.square(E, dtype=np.float64).sum())
-    return float((array_namespace(E).asarray(E, dtype=array_namespace(E).float64) ** 2).sum())
 
 
 def spectral_bounds(E):

@@ -13,26 +13,28 @@ from scipy import sparse
 
 from .. import bases
 from ..bases.base import check_moments
+from ..bases.points import DRAFT_SPREAD
 from ..compute import TiledEngine, format_bytes, is_sparse
 from ..exceptions import tell
-from ..kernels import Kernel
+from ..kernels import Kernel, Precomputed
 from .checkpoint import Checkpoint
-from .choosing import Plan, choose, estimate_reduced, format_seconds, measured, solve, work_of
-from .costs import Speeds, Workload, landmarks
-from .functions import RangeOf, SurveyOf, Together, TrigonometricOf
+from .choosing import FIRST_COMPONENTS, Plan, choose, format_seconds, measured, solve
+from .costs import Speeds, Workload, landmarks, reduced
+from .functions import RangeOf, SurveyOf, Together, TrigonometricOf, sampled_numbers
 from .moments import MomentsOf
 from .problems import ColumnProblem, FourierProblem, GramProblem, Problem, ReducedProblem
 from .remainder import ALL_ROWS, SAMPLE_ROWS, multiplies, sample_size
-from .sampling import sampled_numbers
 
 # Rows kept with a model whose basis is not the data, for signs, neighbors and regressions.
 MODEL_ROWS = 2000
 # Bytes for each entry of the pilot's Gram matrix that selectors were seen to hold: from none at
 # all to 25, which is `SparseBayes`; the default holds 10.
 ENTRY_BYTES = 26
+# Below this size, assume float32 is safe without checking.
+ROUNDED_ROWS = 2000
 # Share of the budget that sampled rows may take.
 ROWS_SHARE = 16
-# Seconds of a fit from which on it is foretold; rows that the speed of this machine is measured on.
+# Fits longer than this many seconds are announced; rows on which the machine's speed is measured.
 LONG, MEASURED_ROWS = 60, 512
 # What makes a second sample of the same rows independent of the first.
 WITNESS = 0x5DEECE66D
@@ -113,7 +115,17 @@ class FitTask:
     @cached_property
     def work(self) -> Workload:
         """The size of a fit to all points."""
-        return work_of(self)
+        (n, d), asked, kernel, engine = self.rows.shape, self.n_components, self.kernel, self.engine
+        n = n or 10 * d  # rows that are not counted yet are many
+        r = n if asked is None else FIRST_COMPONENTS if asked < 1 else min(int(asked), n)
+        in_place = self.array is None or isinstance(kernel, Precomputed) or self.pilot is None
+        single = in_place or n <= ROUNDED_ROWS or engine.where != "cpu"
+        if not single:
+            centered = kernel.recentered(self.pilot) if self.center else kernel
+            single = bool(centered.spread(self.pilot) <= DRAFT_SPREAD)
+        fused, rank, threads = engine.fuses(kernel), kernel.rank(d), engine.threads
+        where, tol = engine.where, self.tol
+        return Workload(n, d, r, engine.memory, threads, tol, where, fused, single, rank)
 
     @property
     def is_single(self) -> bool:
@@ -227,13 +239,14 @@ def components_problem(
         function = moments_of(basis, bases.Whitening(basis.size), weights=weights)
         (sums,), sample = one_pass(task, function)
         X = task.array if type(function) is MomentsOf else None
-        parts = basis, function.whitening, function.finished(sums), task.center
-        return ColumnProblem(*parts, n_rows=n_weights, model_rows=sample, X=X)
+        moments, whitening = function.finished(sums), function.whitening
+        numbers = {"n_rows": n_weights, "model_rows": sample, "X": X}
+        return ColumnProblem(basis, whitening, moments, task.center, **numbers)
     if n_rows is not None:
-        estimate = estimate_reduced(task, basis)
-        about = format_seconds(estimate.seconds)
-        words = f"{basis.size:,} {basis.noun}, about {about} for {n_rows:,} rows."
-        task.progress.foresee(estimate.seconds, words)
+        speeds = Speeds.typical(task.work.d, task.work.device, basis.kernel)
+        seconds = reduced(task.work, basis.size, task.solver, task.basis, speeds).seconds
+        about = f"about {format_seconds(seconds)} for {n_rows:,} rows."
+        task.progress.foresee(seconds, f"{basis.size:,} {basis.noun}, {about}")
     function = moments_of(basis, bases.choose_whitening(basis, task.pilot, n_rows), weights=weights)
     exact, (n, d) = None, task.rows.shape
     # Rows that judge the basis: of the same pass, or of the array. No more of them than a fixed
@@ -259,8 +272,17 @@ def components_problem(
     few = exact is None or (basis.exact_norms and n <= ALL_ROWS)
     if weights is not None or not few:
         judges = None
-    parts = basis, function.whitening, moments, task.center, judges
-    return ReducedProblem(*parts, task.seed, n_weights, sample, exact)
+    return ReducedProblem(
+        basis,
+        function.whitening,
+        moments,
+        task.center,
+        judges,
+        task.seed,
+        n_weights,
+        sample,
+        exact,
+    )
 
 
 def announced(plan: Plan, task: FitTask) -> Plan:

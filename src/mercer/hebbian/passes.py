@@ -18,10 +18,19 @@ import numpy as np
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..fitting.checkpoint import Progress, Stage
-from ..fitting.partial_sums import pack, unpack
+from ..fitting.functions import pack, unpack
 from ..operators import SymmetricOperator
-from ..solvers._linalg import column_norms, inner, qr
-from ..solvers.base import FULL_FLOOR, Eigenpairs, PassState, Report, Solver, silent
+from ..solvers.base import (
+    FULL_FLOOR,
+    Eigenpairs,
+    PassState,
+    Report,
+    Solver,
+    column_norms,
+    inner,
+    qr,
+    silent,
+)
 from .gains import GainUnit, make_gain
 from .readout import READOUTS, nystroem_values, orthonormal, rotate
 from .rule import lengths_of

@@ -19,8 +19,7 @@ import numpy as np
 
 from ..compute import on_device_of
 from ..compute.arrays import dtype_name
-from ..solvers._linalg import column_norms, inner, qr, small_eigh, times
-from ..solvers.base import Eigenpairs, ritz_evidence
+from ..solvers.base import Eigenpairs, column_norms, inner, qr, ritz_evidence, small_eigh, times
 
 RANK = {"f": 1e-5, "d": 1e-13}  # eigenvalues of V'Z below this share of the largest are rounding
 

@@ -20,7 +20,7 @@ from scipy.linalg import LinAlgError, solve_triangular
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.arrays import Array, dtype_name
 from ..compute.linalg import cholesky
-from ..solvers._linalg import column_norms
+from ..solvers.base import column_norms
 
 RETRIES = 40  # halvings of the gain: beyond that the rows themselves are not finite
 GROWTH = 1e6  # a block that multiplies A by more than this diverges

@@ -225,21 +225,6 @@ class Kernel(BaseEstimator, ABC):
         )
 
 
-def median_row(X: Array) -> Any:
-    """The median of 32 rows, (d,): the middle of most rows, whatever a few far ones are.
-
-    None for sparse rows, which it would make dense.
-    """
-    if is_sparse(X):
-        return None
-    xp = array_namespace(X)
-    sample = xp.asarray(X[:: -(-X.shape[0] // 32)], dtype=xp.float64)
-    half = sample.shape[0] // 2
-    ordered = np.partition(sample, half, axis=0) if xp is np else xp.sort(sample, axis=0)
-    # In the precision of X, so that X - origin has the type of X.
-    return xp.asarray(ordered[half, :], dtype=xp.float32 if X.dtype == xp.float32 else xp.float64)
-
-
 class DifferenceKernel(Kernel):
     """A function of x - z with k(x, x) = 1, computed about the middle of the rows.
 
@@ -260,8 +245,21 @@ class DifferenceKernel(Kernel):
         """
         return min(max(1.0, self.argument(X)), 1 / np.finfo(float).eps)
 
-    #: About the middle of the rows distances are the same, and fewer digits cancel.
-    origin = staticmethod(median_row)
+    def origin(self, X: Array) -> Any:
+        """The median of 32 rows, (d,): the middle of most rows, whatever a few far ones are.
+
+        Distances are the same about it, and fewer digits cancel. None for sparse rows, which it
+        would make dense.
+        """
+        if is_sparse(X):
+            return None
+        xp = array_namespace(X)
+        sample = xp.asarray(X[:: -(-X.shape[0] // 32)], dtype=xp.float64)
+        half = sample.shape[0] // 2
+        ordered = np.partition(sample, half, axis=0) if xp is np else xp.sort(sample, axis=0)
+        # In the precision of X, so that X - origin has the type of X.
+        dtype = xp.float32 if X.dtype == xp.float32 else xp.float64
+        return xp.asarray(ordered[half, :], dtype=dtype)
 
     def diag(self, X: Array) -> Array:
         return same_for_all(X, 1.0)
@@ -410,24 +408,26 @@ class FactoredPairs(Pairs):
             rows = xp.empty((m, width), dtype=self.dtype, **placement_of(self.Z))
             for start in range(0, m, EMBED_ROWS):
                 block = slice(start, min(start + EMBED_ROWS, m))
-                rows[block] = self._embed(self.Z, block)
+                rows[block] = kernel.embed(rows_of(self.Z, block, self.dtype, self.origin))
             self._left, self._right = rows if self.symmetric else None, kernel.turn(rows)
             copies = 2 if self.symmetric and self._right is not rows else 1
             self.kept_bytes = copies * self.itemsize * width * m
 
-    def _embed(self, X, block):
-        return self.kernel.embed(rows_of(X, block, self.dtype, self.origin))
-
     def tile(self, i, j, out):
         kernel = self.kernel
-        left = self._embed(self.X, i) if self._left is None else self._left[i]
+        if self._left is None:
+            left = kernel.embed(rows_of(self.X, i, self.dtype, self.origin))
+        else:
+            left = self._left[i]
         with np.errstate(over="ignore", invalid="ignore"):  # `repair`, or whoever sums, sees to it
             T = kernel.square(left, out) if self.symmetric and i == j else None
             if T is not None:
                 right = left
             else:
-                right = self._embed(self.Z, j) if self._right is None else self._right[j]
-                if self._right is None:
+                if self._right is not None:
+                    right = self._right[j]
+                else:
+                    right = kernel.embed(rows_of(self.Z, j, self.dtype, self.origin))
                     # x . turn(z) is symmetric in x and z: the side with fewer rows is copied.
                     if left.shape[0] < right.shape[0]:
                         left = kernel.turn(left)

@@ -6,7 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ..compute import ScalarMap, array_namespace, inplace, is_sparse, on_device_of, to_numpy
+from ..compute import (
+    ScalarMap,
+    array_namespace,
+    inplace,
+    is_sparse,
+    on_device_of,
+    row_blocks,
+    to_numpy,
+)
 from ..compute.arrays import Array, block_rows, blocks_of
 from . import base
 
@@ -87,7 +95,8 @@ class Linear(DotProductKernel):
         if self.center is None:
             return super().diag(X)
         xp, origin = array_namespace(X), self.origin(X)
-        blocks = (base.rows_of(X, block, xp.float64, origin) for block in row_blocks(X))
+        every = row_blocks(X.shape[0], block_rows(X))
+        blocks = (base.rows_of(X, block, xp.float64, origin) for block in every)
         return xp.concat([base.row_squares(rows) for rows in blocks])
 
     def gradient(self, X: Array, Z: Array, W: Array) -> Array:
@@ -99,7 +108,7 @@ class Linear(DotProductKernel):
     def direction(self, Z: Array, W: Array) -> Array:
         """The sum of w_i (z_i - c), some rows at a time, (d, b)."""
         V = np.zeros((Z.shape[1], W.shape[1]))
-        for block in row_blocks(Z):
+        for block in row_blocks(Z.shape[0], block_rows(Z)):
             V += base.rows_of(Z, block, np.float64, self.origin(Z)).T @ W[block]
         return V
 
@@ -257,12 +266,6 @@ class Cosine(DotProductKernel):
         sizes = largest_entries(X)
         xp = array_namespace(sizes)
         return xp.asarray(sizes > 0, dtype=xp.float64)
-
-
-def row_blocks(X):
-    """Slices of rows that are small where rows are wide."""
-    step = block_rows(X)
-    return (slice(start, start + step) for start in range(0, X.shape[0], step))
 
 
 def unit_gradient(X, V):

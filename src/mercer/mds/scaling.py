@@ -34,7 +34,7 @@ from ..fitting.problems import EPS, Problem, roundings_of
 from ..kernels import Kernel, Precomputed, SquaredDistance
 from ..operators import DenseOperator, DoubleCentered, Multiple
 from ..solvers import BlockKrylov, Eigenpairs
-from ..solvers._linalg import orthonormal_against, small_eigh
+from ..solvers.base import orthonormal_against, small_eigh
 from .distances import EuclideanDistance, LiftedDistance, check_landmark_block
 
 # Eigenvalues below this share of the largest are rounding and have no coordinate.

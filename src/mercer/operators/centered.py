@@ -162,16 +162,16 @@ class CenteredGram(SymmetricOperator):
 
     def square(self) -> float | None:
         """That of the entries of D^1/2 G D^1/2, less what D^1/2 1 over its length has of it."""
-        found, w = self.basis.sums(), self.weights
-        if found is None or not np.isfinite(found[0]):
+        both, w = self.basis.sums(), self.weights
+        if both is None or not np.isfinite(both[0]):
             return None
-        square, sums = found
+        square, sums = both
         if not self.center:
             return square
         sums = self.weight * self._row_means if sums is None else sums
-        own = sums if w is None else w * sums
-        along = float(own.sum()) / self.weight
-        return square - 2 * float((own * sums).sum()) / self.weight + along**2
+        weighted = sums if w is None else w * sums
+        along = float(weighted.sum()) / self.weight
+        return square - 2 * float((weighted * sums).sum()) / self.weight + along**2
 
     def magnitude(self) -> float:
         # Before centering.

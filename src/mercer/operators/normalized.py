@@ -37,7 +37,7 @@ class NormalizedGram(SymmetricOperator):
         self._degrees = None if degrees is None else self._taken(degrees)
 
     def __matmul__(self, V):
-        scale = self.scale[:, None]
+        scale = self.degrees[:, None] ** -0.5
         self.basis.weights = self._product_weights
         return scale * self.basis.gram(scale * V)
 
@@ -48,8 +48,8 @@ class NormalizedGram(SymmetricOperator):
     def draft(self) -> Any:
         """The operator over the basis's single-precision tiles, with degrees of its own."""
         if self._draft is None and self.basis.draft is not None:
-            given = self._degrees if self._given else None
-            self._draft = NormalizedGram(self.basis.draft, given)
+            degrees = self._degrees if self._given else None
+            self._draft = NormalizedGram(self.basis.draft, degrees)
         return self._draft
 
     @property
@@ -92,8 +92,8 @@ class NormalizedGram(SymmetricOperator):
         return scale[index, None] * self.basis.rows(index) * scale
 
     def square(self) -> float | None:
-        found = None if self._degrees is None else self.basis.sums()
-        return None if found is None or not np.isfinite(found[0]) else found[0]
+        sums = None if self._degrees is None else self.basis.sums()
+        return None if sums is None or not np.isfinite(sums[0]) else sums[0]
 
     def diagonal(self) -> Array:
         return self.basis.diagonal() / self.degrees

@@ -49,9 +49,9 @@ class ToeplitzCovariance(SymmetricOperator):
         # The rows' density on the grid of the box, so that products with it are those with T.
         half = np.zeros((*self._grid[:-1], self._grid[-1] // 2 + 1), complex)
         middle = (np.array(moments.sums.shape) - 1) // 2
-        kept = moments.sums[..., middle[-1] :]
+        sums = moments.sums[..., middle[-1] :]
         sides = [np.arange(-c, c + 1) % size for c, size in zip(middle, self._grid, strict=True)]
-        half[np.ix_(*sides[:-1], np.arange(kept.shape[-1]))] = kept
+        half[np.ix_(*sides[:-1], np.arange(sums.shape[-1]))] = sums
         self._density = irfftn(half, s=self._grid) * np.prod(self._grid)
         # Where frequencies stand on the half grid, their mirrors in its first plane, and whose.
         self._low = np.flatnonzero(index[:, -1] == 0)
@@ -64,8 +64,8 @@ class ToeplitzCovariance(SymmetricOperator):
         out = np.empty((V.shape[1], self.shape[0]))
         batch = max(1, BATCH_BYTES // (24 * int(np.prod(self._grid))))
         for start in range(0, V.shape[1], batch):
-            some = slice(start, start + batch)
-            out[some] = self._convolve(V.T[some])
+            columns = slice(start, start + batch)
+            out[columns] = self._convolve(V.T[columns])
         if self.center:
             out -= self.moments.count * np.outer(V.T @ self.mean, self.mean)
         return out.T
@@ -84,8 +84,8 @@ class ToeplitzCovariance(SymmetricOperator):
         f = irfftn(g, s=self._grid, axes=axes, workers=self.workers, overwrite_x=True)
         f *= self._density
         flat = rfftn(f, axes=axes, workers=self.workers, overwrite_x=True).reshape(b, -1)
-        out, found = np.empty_like(V), flat[:, self._at]
-        out[:, 0], out[:, 1 : 1 + M], out[:, 1 + M :] = flat[:, 0].real, found.real, -found.imag
+        out, half = np.empty_like(V), flat[:, self._at]
+        out[:, 0], out[:, 1 : 1 + M], out[:, 1 + M :] = flat[:, 0].real, half.real, -half.imag
         return out * self.amplitudes
 
     @cached_property
@@ -138,11 +138,11 @@ class ToeplitzCovariance(SymmetricOperator):
             weights[tuple((middle + J).T)] = self.amplitudes[1 : 1 + M] ** 2 / 2
         shape = self.moments.sums.shape
         squared = irfftn(rfftn(weights, s=shape) ** 2, s=shape)
-        found = float((squared * np.abs(self.moments.sums) ** 2).sum())
+        total = float((squared * np.abs(self.moments.sums) ** 2).sum())
         if not self.center:
-            return found
+            return total
         n, m = self.moments.count, self.mean
-        return found - 2 * n * float(m @ (self @ m[:, None])[:, 0]) - n**2 * float(m @ m) ** 2
+        return total - 2 * n * float(m @ (self @ m[:, None])[:, 0]) - n**2 * float(m @ m) ** 2
 
     def start(self, k: int, rng: np.random.Generator) -> Array:
         """Eigenvectors of the matrix of the first features, zero elsewhere."""

@@ -5,7 +5,7 @@ all rows are added are moments of the coordinates that carry those of the column
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from ..bases import Basis, ColumnBasis
 from ..bases.base import check_moments
-from ..fitting.moments import Moments, MomentsOf, row_moments, whitened
+from ..fitting.moments import Moments, MomentsOf
 from ..fitting.task import FitTask, components_problem
 
 
@@ -80,22 +80,17 @@ class JointMomentsOf(MomentsOf):
 
     columns: GivenColumns | ViewColumns
 
-    def __call__(self, rows, first):
-        self.basis.kernel.check(rows)
-        columns = self.columns.of_rows(first, rows.shape[0])
-        weights = self.weights_of(rows, first)
-        return row_moments(self.basis, self.whitening, rows, weights, columns)
+    def further_columns(self, first, count):
+        return self.columns.of_rows(first, count)
 
-    def finished(self, found: Moments) -> JointMoments:
+    def finished(self, moments: Moments) -> JointMoments:
         """The joint moments of coordinates and columns from the sum over all blocks."""
-        k = found.mean.shape[0] - self.columns.width
-        mean, scatter, cross = found.mean[:k], found.scatter[:k, :k], found.scatter[:k, k:]
-        rows = Moments(found.count, mean, scatter, found.energy, found.largest)
-        rows, late = whitened(self.basis, self.whitening, rows), self.whitening.late
+        k, late = moments.mean.shape[0] - self.columns.width, self.whitening.late
+        mean, scatter, cross = moments.mean[:k], moments.scatter[:k, :k], moments.scatter[:k, k:]
+        rows = super().finished(replace(moments, mean=mean, scatter=scatter))
         cross = cross if late is None else late.T @ cross
-        other = Moments(found.count, found.mean[k:], found.scatter[k:, k:])
-        parts = rows.count, rows.mean, rows.scatter, rows.energy, rows.largest
-        return JointMoments(*parts, cross, other)
+        other = Moments(moments.count, moments.mean[k:], moments.scatter[k:, k:])
+        return JointMoments(**vars(rows), cross=cross, other=other)
 
 
 def joint_problem(task: FitTask, basis: Basis, columns: GivenColumns | ViewColumns) -> Any:

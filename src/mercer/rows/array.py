@@ -8,7 +8,7 @@ import numpy as np
 from ..bases import AllPoints, GramBasis, PrecomputedBasis
 from ..compute import TiledEngine, array_namespace, is_sparse, make_engine, restore, to_numpy
 from ..compute.arrays import Array, BlocksOnDemand, dtype_in
-from ..fitting.sampling import sampled_numbers
+from ..fitting.functions import sampled_numbers
 from ..kernels import Kernel, Precomputed
 from .base import Opening, Rows
 

@@ -17,9 +17,8 @@ from ..compute.arrays import Array
 from ..files.base import listed
 from ..fitting.checkpoint import Checkpoint, Progress
 from ..fitting.expansion import OfExpansion
-from ..fitting.functions import CountOf, PickOf, SurveyOf
+from ..fitting.functions import CountOf, PickOf, SurveyOf, pack, unpack
 from ..fitting.moments import RowFunction
-from ..fitting.partial_sums import pack, unpack
 from ..kernels import Kernel
 
 

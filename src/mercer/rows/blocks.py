@@ -210,13 +210,13 @@ class BlockRows(Rows):
     def _one_array(self, parts, tail) -> np.ndarray:
         """Results of all rows, (n, *tail), or an error where they outgrow the budget."""
         width = math.prod(tail) * self.dtype.itemsize
-        found, count = [np.empty((0, *tail), self.dtype)], self.count or 0
+        blocks, count = [np.empty((0, *tail), self.dtype)], self.count or 0
         while count * width <= self.memory:
             part = next(parts, None)
             if part is None:
-                return np.concatenate(found)
-            found.append(part)
-            count = max(count, sum(len(some) for some in found))
+                return np.concatenate(blocks)
+            blocks.append(part)
+            count = max(count, sum(map(len, blocks)))
         raise ValueError(
             f"The results of {count:,} rows take {format_bytes(count * width)}, and memory allows "
             f"{format_bytes(self.memory)}. Raise memory, or write scores to a file: "

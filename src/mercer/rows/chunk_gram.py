@@ -5,11 +5,10 @@ For chunks i < j one task makes the tiles of k(Z_i, Z_j) once and uses them for 
 back. Rows never leave the workers, vectors live with the caller.
 """
 
-from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from ..compute import is_sparse, match_sparsity, stack_rows, to_numpy
 from ..compute.engine import TileStore, row_blocks, tile_sums
 from ..compute.linalg import times_few
 from ..compute.memory import format_bytes
-from ..fitting.costs import client_vectors, fits_client
+from ..fitting.costs import client_vectors
 from ..fitting.expansion import KernelExpansion
 from .tasks import constant, delayed, empty_like, filled, run, take_rows, tree_sum
 
@@ -87,13 +86,7 @@ class ChunkGram(GramBasis):
         return draft
 
     @contextmanager
-    def session(
-        self,
-        reserve: int = 0,
-        checkpoint: Any = None,
-        keeps_tiles: bool = True,
-        forms_matrix: bool = False,
-    ) -> "Iterator[ChunkGram]":
+    def session(self, reserve=0, checkpoint=None, keeps_tiles=True, forms_matrix=False):
         """The points in chunks of even lengths, which the workers hold until the end."""
         working = copy(self)
         self.single  # noqa: B018
@@ -109,8 +102,8 @@ class ChunkGram(GramBasis):
 
     @property
     def at_hand(self) -> bool:
-        """Whether all rows would take little of the budget here."""
-        return fits_client(self.bytes, self.engine.memory)
+        """Whether all rows would take no more than a quarter of the budget here."""
+        return self.bytes <= self.engine.memory // 4
 
     def here(self):
         """The points brought here where they fit; the products then need no cluster."""
@@ -151,17 +144,19 @@ class ChunkGram(GramBasis):
 
     def gram(self, W):
         """k(Z, Z) W, each pair of chunks used for both sides."""
-        return self.kept_product(W, lambda: self._product(W))
+        if self.checkpoint is None:
+            return self._product(W)
+        return self.checkpoint.product(partial(self._product, W), W, self.dtype)
 
     def _product(self, W):
         parts = filled(self._held)
         make = self.workers.engine(len(parts) * (len(parts) + 1) // 2)
-        own, cross = delayed(own_product), delayed(cross_products, nout=2)
+        within, cross = delayed(own_product), delayed(cross_products, nout=2)
         V, weights = self._pieces(W, parts), self.weights if self._sums is None else None
         w = [constant(None if weights is None else weights[rows]) for rows, _ in parts]
         sums: list[list] = [[] for _ in parts]
         for i, (_, Z) in enumerate(parts):
-            sums[i].append(own(self.kernel, Z, V[i], w[i], self.dtype, make))
+            sums[i].append(within(self.kernel, Z, V[i], w[i], self.dtype, make))
             for j in range(i + 1, len(parts)):
                 both = cross(self.kernel, Z, parts[j][1], V[i], V[j], w[i], w[j], self.dtype, make)
                 for k, part in zip((i, j), both, strict=True):
@@ -177,9 +172,9 @@ class ChunkGram(GramBasis):
 
     def columns(self, index, W):
         """k(Z, Z[index]) W."""
-        parts, some = filled(self._held), constant(take_rows(self._held, index))
+        parts, few = filled(self._held), constant(take_rows(self._held, index))
         product, make, weights = delayed(row_products), self.workers.engine(len(parts)), constant(W)
-        products = [product(self.kernel, Z, some, weights, self.dtype, make) for _, Z in parts]
+        products = [product(self.kernel, Z, few, weights, self.dtype, make) for _, Z in parts]
         return np.vstack(run(products))
 
     def rows_times(self, index, W):
@@ -234,9 +229,9 @@ class ChunkGram(GramBasis):
 
     def rows(self, index):
         """k(Z[index], Z)."""
-        parts, some = filled(self._held), constant(take_rows(self._held, index))
+        parts, few = filled(self._held), constant(take_rows(self._held, index))
         tile, make = delayed(kernel_rows), self.workers.engine(len(parts))
-        return np.hstack(run([tile(self.kernel, some, Z, self.dtype, make) for _, Z in parts]))
+        return np.hstack(run([tile(self.kernel, few, Z, self.dtype, make) for _, Z in parts]))
 
     def minor(self, index):
         """k(Z[index], Z[index])."""
@@ -263,22 +258,13 @@ class ChunkGram(GramBasis):
 
     def rounding(self):
         """As of `PointBasis`, for any two chunks: each with some rows of all, and a margin."""
-        if "growth" in self._facts:
-            return self._rounding(self._facts["growth"])
-        index = np.arange(0, self.size, -(-self.size // SEEN_ROWS))
-        seen, growth = constant(take_rows(self._held, index)), delayed(growth_beside)
-        self._facts["growth"] = max(
-            run([growth(self.kernel, Z, seen) for _, Z in filled(self._held)])
-        )
-        return self._rounding(self._facts["growth"])
-
-    def _rounding(self, growth):
+        if "growth" not in self._facts:
+            index = np.arange(0, self.size, -(-self.size // SEEN_ROWS))
+            seen, growth = constant(take_rows(self._held, index)), delayed(self.kernel.growth)
+            stack, chunks = delayed(stack_rows), filled(self._held)
+            self._facts["growth"] = max(run([growth(stack([Z, seen])) for _, Z in chunks]))
         eps = float(np.finfo(self.dtype).eps)
-        return eps * (self.points.shape[1] + 2) * GROWTH_MARGIN * growth
-
-    def norms(self, X):
-        """k(x, x)."""
-        return self.kernel.diag(X)
+        return eps * (self.points.shape[1] + 2) * GROWTH_MARGIN * self._facts["growth"]
 
     def block_products(self, X, W=None, dtype=None):
         """k(rows, Z) W for a block of rows, W (m, b)."""
@@ -324,11 +310,6 @@ def own_product(kernel, Z, V, w, dtype, make):
     return np.column_stack([KV, rows, np.full(len(w), square / w.sum())])
 
 
-def growth_beside(kernel, Z, some):
-    """What rounding grows by among the rows of a chunk and some others."""
-    return kernel.growth(stack_rows([Z, some]))
-
-
 def unsummed(KV):
     """A product by a fused tile, which leaves the sums of a cluster unknown."""
     return np.pad(KV, ((0, 0), (0, 2)), constant_values=np.nan)
@@ -347,17 +328,17 @@ def cross_products(kernel, X, Z, U, V, u, v, dtype, make):
     columns = row_blocks(pairs.shape[1], side)
     (U, V), b = (engine.asarray(A, pairs.dtype) for A in (U, V)), U.shape[1]
     u, v = (None if w is None else engine.asarray(w) for w in (u, v))
-    more = 0 if u is None else 2
-    left = engine.zeros((pairs.shape[0], b + more))
+    further = 0 if u is None else 2
+    left = engine.zeros((pairs.shape[0], b + further))
 
     def strip(rows):
         scratch = engine.empty((side, side), pairs.dtype)
-        right = engine.zeros((pairs.shape[1], b + more))
+        right = engine.zeros((pairs.shape[1], b + further))
         for j in columns:
             T = pairs.tile(rows, j, scratch[: rows.stop - rows.start, : j.stop - j.start])
             left[rows, :b] += times_few(T, V[j])
             right[j, :b] += times_few(T.T, U[rows])
-            if more:
+            if further:
                 square, across, down = tile_sums(T, u[rows], v[j])
                 left[rows, b] += across
                 left[rows, b + 1] += square / u[rows].sum()

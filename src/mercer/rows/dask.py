@@ -137,7 +137,7 @@ class DaskRows(Rows):
             yield run([block])[0]
 
     def as_array(self, who: str, limit: int | None = None) -> Any:
-        """Not brought here: they may be more than fit."""
+        """Raise ValueError: the rows may not fit into the memory of this process."""
         raise ValueError(
             f"{who} needs all rows in one place, and X is a Dask collection. Pass X.compute() if "
             "they fit into memory, or use KernelPCA(basis='landmarks'), which works where the "
@@ -185,7 +185,8 @@ class DaskRows(Rows):
         """The lengths of the chunks, counted where they are not known."""
         if self.shape[0] is None:
             many = self._given.numblocks[0]
-            heights = self._given.map_blocks(len_of, dtype=object, meta=np.empty((0, 0), object))
+            meta = np.empty((0, 0), object)
+            heights = self._given.map_blocks(lambda rows: rows.shape[0], dtype=object, meta=meta)
             groups = neighbors((1,) * many, -(-many // COUNTING_TASKS))
             counts = run(grouped(heights, groups, lambda lengths, _: lengths))
             self._lengths = tuple(n for part in counts for n in part)
@@ -268,6 +269,8 @@ def one_column(X) -> Any:
 
 def frame_rows(X) -> Any:
     """A dataframe as an array, its columns checked and in one floating type."""
+    from dask.utils import M
+
     names = [str(name) for name, kind in X.dtypes.items() if not is_number(kind)]
     if names:
         raise ValueError(
@@ -276,12 +279,8 @@ def frame_rows(X) -> Any:
         )
     single = all(kind == np.float32 for kind in X.dtypes)
     meta = np.empty((0, len(X.columns)), np.float32 if single else np.float64)
-    return X.map_partitions(frame_chunk, meta.dtype, meta=meta)
-
-
-def frame_chunk(frame, dtype):
-    """The rows of a partition; a missing entry is NaN."""
-    return frame.to_numpy(dtype=dtype, na_value=np.nan)
+    # A missing entry is NaN.
+    return X.map_partitions(M.to_numpy, dtype=meta.dtype, na_value=np.nan, meta=meta)
 
 
 def is_number(kind: Any) -> bool:
@@ -342,7 +341,3 @@ def mapped_chunk(rows, function, make, dtype_):
     # Tiles take rows of one kind, and landmarks may be dense where new rows are not.
     rows = match_sparsity(rows, function.expansion.basis.points)
     return to_numpy(function.moved(make())(rows, 0)).astype(dtype_, copy=False)
-
-
-def len_of(rows) -> int:
-    return rows.shape[0]

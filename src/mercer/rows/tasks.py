@@ -10,6 +10,7 @@ import sys
 import uuid
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import pairwise
@@ -75,7 +76,12 @@ def task_engine(memory: Any, threads: int, device: Any = None) -> TiledEngine:
     """The engine of the task that calls this: its share of the worker's budget, or its device."""
     if device not in (None, "cpu"):
         return make_engine(memory=memory, device=device)
-    worker = this_worker()
+    worker = None
+    if "distributed" in sys.modules:
+        from distributed import get_worker
+
+        with suppress(ValueError):  # where another scheduler runs this task
+            worker = get_worker()
     if worker is None:
         slots, budget = pool_size(), parse_bytes(memory)
     else:
@@ -84,18 +90,6 @@ def task_engine(memory: Any, threads: int, device: Any = None) -> TiledEngine:
         budget = int(FREE_SHARE * limit) if memory is None and limit else parse_bytes(memory)
     at_once = max(1, slots // threads)
     return make_engine(memory=budget // at_once, threads=threads)
-
-
-def this_worker():
-    """The distributed worker that runs this task, or None."""
-    if "distributed" not in sys.modules:
-        return None
-    from distributed import get_worker
-
-    try:
-        return get_worker()
-    except ValueError:
-        return None
 
 
 def pool_size() -> int:
@@ -192,16 +186,16 @@ def grouped(array, groups: Sequence[range], finish: Callable) -> list:
     graph, needs = cull(dict(array.__dask_graph__()), keys)
     parts = [[keys[number] for number in group] for group in groups]
     owners = owners_of(parts, needs)
-    own: list[dict] = [{} for _ in parts]
+    private: list[dict] = [{} for _ in parts]
     shared: dict = {}
     for key, owner in owners.items():
-        (shared if owner is None else own[owner])[key] = graph[key]
+        (shared if owner is None else private[owner])[key] = graph[key]
     tasks = []
-    for part, made, group in zip(parts, own, groups, strict=True):
+    for part, made, group in zip(parts, private, groups, strict=True):
         wanted = dict.fromkeys([*part, *(other for key in made for other in needs[key])])
-        given = [key for key in wanted if key not in made]
-        values = [Delayed(key, shared) for key in given]
-        make = delayed(partial(run_group, made, part, given))
+        inputs = [key for key in wanted if key not in made]
+        values = [Delayed(key, shared) for key in inputs]
+        make = delayed(partial(run_group, made, part, inputs))
         tasks.append(make(values, finish, group.start))
     return tasks
 
@@ -213,26 +207,22 @@ def owners_of(parts: list[list], needs: dict) -> dict:
         left: list = [(key, number) for key in part]
         while left:
             key, owner = left.pop()
-            known = owners.get(key, owner)
-            if key in owners and known in (owner, None):
+            before = owners.get(key, owner)
+            if key in owners and before in (owner, None):
                 continue
             # What a second part needs is shared, and so is all that makes it.
-            owners[key] = owner = owner if known == owner else None
+            owners[key] = owner = owner if before == owner else None
             left += [(other, owner) for other in needs[key]]
     return owners
 
 
-def run_group(graph: dict, keys: list, given: list, values, finish: Callable, first: int) -> Any:
+def run_group(graph: dict, keys: list, inputs: list, values, finish: Callable, first: int) -> Any:
     """Make the chunks of a group within the task that calls this."""
     import dask
 
-    # As tasks: a value that looks like one would be run.
-    known = {key: (partial(_same, value),) for key, value in zip(given, values, strict=True)}
-    return finish(list(dask.get(graph | known, keys)), first)
-
-
-def _same(value: Any) -> Any:
-    return value
+    # As tasks that return them: a value that looks like a task would be run.
+    made = {key: ([value].pop,) for key, value in zip(inputs, values, strict=True)}
+    return finish(list(dask.get(graph | made, keys)), first)
 
 
 def is_held(array) -> bool:

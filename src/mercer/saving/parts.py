@@ -25,8 +25,8 @@ from ..fitting.certificate import Certificate
 from ..fitting.choosing import Plan
 from ..fitting.costs import Estimate, Workload
 from ..fitting.expansion import KernelExpansion
+from ..fitting.functions import RowSample
 from ..fitting.moments import Moments
-from ..fitting.sampling import RowSample
 from ..hebbian import GAINS, GrowingHebbian, Hebbian, History
 from ..kernels import Kernel
 from ..mds.distances import EuclideanDistance, LiftedDistance, MetricDistance

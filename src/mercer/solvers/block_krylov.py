@@ -25,17 +25,23 @@ from ..compute import array_namespace, on_device_of, row_blocks, to_numpy
 from ..compute.linalg import self_product
 from ..operators import SymmetricOperator
 from ..operators.base import padded
-from ._linalg import (
+from .base import (
+    FULL_FLOOR,
+    Eigenpairs,
+    Evidence,
+    PassState,
+    Report,
+    Solver,
     column_norms,
     inner,
     orthonormal,
     orthonormal_against,
     rayleigh_ritz,
+    silent,
     small_eigh,
     tall,
     times,
 )
-from .base import FULL_FLOOR, Eigenpairs, Evidence, PassState, Report, Solver, silent
 from .peers import Dense
 
 # Residuals, as shares of the largest eigenvalue, below which single-precision passes stop gaining.

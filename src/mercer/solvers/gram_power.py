@@ -29,8 +29,21 @@ from ..compute.arrays import dtype_name
 from ..compute.linalg import self_product
 from ..operators import SymmetricOperator
 from ..operators.base import padded
-from ._linalg import column_norms, inner, qr, rayleigh_ritz, small_eigh, times
-from .base import FULL_FLOOR, Eigenpairs, PassState, Report, Solver, ritz_evidence, silent
+from .base import (
+    FULL_FLOOR,
+    Eigenpairs,
+    PassState,
+    Report,
+    Solver,
+    column_norms,
+    inner,
+    qr,
+    rayleigh_ritz,
+    ritz_evidence,
+    silent,
+    small_eigh,
+    times,
+)
 
 FETCH = 128  # rows read at once where they are used one at a time
 MOST_PRODUCTS = 100  # a spectrum that needs more is one for block Krylov

@@ -12,25 +12,23 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator
 from ..compute import array_namespace, on_device_of, to_numpy
 from ..compute.linalg import cholesky, leading_eigh, self_product
 from ..operators import SymmetricOperator
-from ._linalg import (
-    LEAST_KEPT,
-    column_norms,
-    largest_of,
-    orthonormal_against,
-    qr,
-    rayleigh_ritz,
-    small_eigh,
-)
 from .base import (
     FULL_FLOOR,
+    LEAST_KEPT,
     NEGATIVE_SHARE,
     Eigenpairs,
     Evidence,
     NoConvergence,
     Report,
     Solver,
+    column_norms,
+    largest_of,
+    orthonormal_against,
+    qr,
+    rayleigh_ritz,
     reported,
     silent,
+    small_eigh,
 )
 
 # Residuals are measured for up to one in FEW of all components, by one product, which takes 5 % of

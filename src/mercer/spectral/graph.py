@@ -18,8 +18,7 @@ from ..compute import is_sparse
 from ..compute.arrays import Array
 from ..operators import NormalizedGram, SymmetricOperator
 from ..solvers import Arpack, Dense, Eigenpairs, Solver
-from ..solvers._linalg import qr, rayleigh_ritz
-from ..solvers.base import Report, ritz_evidence, silent
+from ..solvers.base import Report, qr, rayleigh_ritz, ritz_evidence, silent
 
 # Distances made at once for new rows.
 BLOCK_ENTRIES = 2**22

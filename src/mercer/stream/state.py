@@ -14,7 +14,7 @@ import numpy as np
 from ..compute import match_sparsity
 from ..compute.engine import TiledEngine
 from ..fitting.expansion import KernelExpansion
-from ..fitting.sampling import RowSample
+from ..fitting.functions import RowSample
 from .components import new_reference, projected_reference
 from .dictionary import GrowingDictionary
 from .moments import FourierStream, Stream, Totals
