@@ -1,17 +1,25 @@
 """What leaves a fitted model: scores in the container asked for, and its summary in a notebook."""
 
 from operator import attrgetter
+from typing import Any
 
 from sklearn import get_config
 
 from .._tables import html_table
+from ..compute import restore
 from ..files import is_arrow, table_like
+from ..rows import in_type, like_of
+
+
+def out(array, rows) -> Any:
+    """A result in the type of the rows of a fit and the library that they came from."""
+    return restore(in_type(array, rows.dtype), like_of(rows))
 
 
 def contained(model, S, X):
     """Scores as `set_output` or the configuration asks for them; of Arrow data a table."""
-    own = vars(model).get("_sklearn_output_config", {})
-    wanted = own.get("transform", get_config()["transform_output"])
+    config = vars(model).get("_sklearn_output_config", {})
+    wanted = config.get("transform", get_config()["transform_output"])
     names = model.get_feature_names_out
     if wanted == "default":
         return table_like(S, names(), X) if is_arrow(X) else S
@@ -31,8 +39,8 @@ def summary_rows(model) -> list[list[str]]:
     rows = [[title, text(facts[name])] for name, title, text in FACTS if name in facts]
     inner = facts.get("model_") or facts.get("best_estimator_") or model
     if "certificate_" in vars(inner):
-        known = inner.certificate_.summary()
-        rows += [["certificate" if name == "kind" else name, text] for name, text in known]
+        statements = inner.certificate_.summary()
+        rows += [["certificate" if name == "kind" else name, text] for name, text in statements]
     return rows
 
 

@@ -64,22 +64,17 @@ class SpectralInput(Door):
     n_jobs: int | None = None
     verbose: int = 0
     device: Any = None
-    center: ClassVar[bool] = False
+    center = False
+    #: Whether a row keeps its affinity with itself.
+    _rests = False
     # Beyond, landmarks take as long as k-means, and the exact method grows with the square.
     _most_points: ClassVar[int | None] = 20_000
     _candidates: ClassVar[frozenset[str]] = frozenset(("fourier", "landmarks"))
     #: Power of the eigenvalue that functions are multiplied by.
     t = 0.0
 
-    def _posing(self, y, rows, weights, sample_weight):
-        def pose(task, basis):
-            return self._problem(self._without_diagonal(basis), task.rows)
-
-        return pose
-
-    def _problem(self, basis, rows) -> Any:
-        """The eigenproblem in a basis."""
-        return spectral_problem(basis, rows, float(self.t))
+    def _problem(self, task, basis) -> Any:
+        return spectral_problem(self._without_diagonal(basis), task.rows, float(self.t))
 
     def _without_diagonal(self, basis):
         """All points with affinities of zero to themselves, where that is meant; else as it is."""
@@ -91,7 +86,9 @@ class SpectralInput(Door):
                 "too much of the memory here. Use basis='landmarks', which works where they are."
             )
         basis = basis.here()
-        if not self._hollow():
+        # A walk may stay where it is, and a rule that needs a definite matrix has none without.
+        solver = self.eigen_solver
+        if self._rests or (isinstance(solver, Solver) and solver.needs_definite):
             return basis
         if isinstance(basis, bases.PrecomputedBasis):
             return bases.HollowMatrix(basis.G, basis.engine)
@@ -185,10 +182,6 @@ class SpectralInput(Door):
     def _is_precomputed(self) -> bool:
         return super()._is_precomputed() and self.affinity != "nearest_neighbors"
 
-    def _hollow(self) -> bool:
-        """Whether the affinity of a row to itself is taken to be zero."""
-        return not (isinstance(self.eigen_solver, Solver) and self.eigen_solver.needs_definite)
-
     def _check_precomputed(self, rows, weights) -> None:
         X = rows.as_array("A matrix of affinities")
         if self.affinity not in NEIGHBORS:
@@ -203,8 +196,8 @@ class SpectralInput(Door):
     def _matrix(self, X, engine):
         """The rows, or the graph of neighbors that they give."""
         self._check_counts(X.shape[0])
-        given = isinstance(self._named_kernel(1), Precomputed)
-        if given and self.basis not in ("auto", "points"):
+        has_points = not isinstance(self._named_kernel(1), Precomputed)
+        if not has_points and self.basis not in ("auto", "points"):
             raise ValueError(
                 f"basis={self.basis!r} needs points, and precomputed affinities have none. "
                 "Use basis='auto', or a kernel that is computed from the data."

@@ -194,7 +194,8 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         def pose(task, basis):
             rng, settings = task.rng, self.get_params(deep=False)
             # By the same rules as the kernel of X.
-            kernel = {"kernel": self.kernel if self.kernel_y is None else self.kernel_y}
+            kernel: dict[str, Any] = {}
+            kernel["kernel"] = self.kernel if self.kernel_y is None else self.kernel_y
             kernel["gamma"] = self.gamma if self.gamma_y is None else self.gamma_y
             named = KernelCCA(**settings | kernel)._make_kernel(Y)
             other_rows = ArrayRows(Y, memory=self.memory)

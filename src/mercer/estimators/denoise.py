@@ -178,10 +178,7 @@ class PatchDenoiser(Door):
             "noise_": float(np.mean(noises)),
             "n_channels_": channels,
         }
-        return self._adopt(attributes, None, None)
-
-    def _attributes(self, result, plan, task) -> dict[str, Any]:
-        return result
+        return self._adopt(attributes)
 
     def _complete(self) -> None:
         """Patches have as many entries as the model within has columns."""

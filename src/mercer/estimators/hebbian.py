@@ -10,18 +10,19 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import hebbian
 from ..bases import PointBasis, PointGram
-from ..compute import format_bytes, is_sparse, match_sparsity, restore, to_numpy
+from ..compute import format_bytes, is_sparse, match_sparsity, to_numpy
 from ..compute.arrays import Array, Same
 from ..exceptions import ModelFileError, tell
 from ..fitting.certificate import Certificate
 from ..fitting.expansion import KernelExpansion
 from ..fitting.problems import GramProblem, has_negative
-from ..rows import ArrayRows, Rows, in_type, like_of
+from ..rows import ArrayRows, Rows, like_of
 from ..selectors import Novelty
 from ..stream.dictionary import threshold_of
 from ._checks import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions
 from ._door import Fitted, become, kept, unfitted
 from ._model import INDEFINITE, KernelModel
+from ._output import out
 
 # Copies of the Gram matrix of the points that are alive while points leave.
 GRAM_COPIES = 4
@@ -266,22 +267,19 @@ class HebbianKernelPCA(KernelModel):
             )
         return ArrayRows(array, like_of(rows), self.memory)
 
-    def _posing(self, y, rows, weights, sample_weight):
-        def pose(task, basis):
-            if basis.size < 2:
-                raise ValueError("X has 1 sample, and fit needs 2 or more. Give more rows.")
-            need, memory = 3 * 8 * basis.size**2, task.engine.memory
-            if self.track_excess and need > memory:
-                raise ValueError(
-                    f"track_excess=True forms the kernel matrix, which needs {format_bytes(need)} "
-                    f"for {basis.size:,} rows, and memory allows {format_bytes(memory)}. Raise "
-                    "memory, or fit without it."
-                )
-            if task.is_single and isinstance(basis, PointGram) and basis.single:
-                basis = PointGram(basis.kernel, basis.points, basis.engine, dtype=np.float32)
-            return GramProblem(basis, task.center)
-
-        return pose
+    def _problem(self, task, basis):
+        if basis.size < 2:
+            raise ValueError("X has 1 sample, and fit needs 2 or more. Give more rows.")
+        need, memory = 3 * 8 * basis.size**2, task.engine.memory
+        if self.track_excess and need > memory:
+            raise ValueError(
+                f"track_excess=True forms the kernel matrix, which needs {format_bytes(need)} "
+                f"for {basis.size:,} rows, and memory allows {format_bytes(memory)}. Raise "
+                "memory, or fit without it."
+            )
+        if task.is_single and isinstance(basis, PointGram) and basis.single:
+            basis = PointGram(basis.kernel, basis.points, basis.engine, dtype=np.float32)
+        return GramProblem(basis, task.center)
 
     def _solver(self, X=None) -> hebbian.Hebbian:
         solver = hebbian.Hebbian()
@@ -331,7 +329,7 @@ class HebbianKernelPCA(KernelModel):
             complete = True
         finally:
             if stream.count:
-                self._adopt(Batch(rows, stream, indefinite, first, complete), None, None)
+                self._adopt(Batch(rows, stream, indefinite, first, complete))
         return self
 
     def _stream_for(self, X, first: bool) -> Any:
@@ -408,18 +406,15 @@ class HebbianKernelPCA(KernelModel):
             "estimate", lower, upper, None, (captured, captured), True, indefinite=batch.indefinite
         )
 
-        def out(array):
-            return restore(in_type(np.asarray(array), rows.dtype), like_of(rows))
-
         passes = {name: value for name, value in vars(self).items() if name == "history_"}
         return passes | {
             "kernel_": stream.kernel,
             "gamma_": self._gamma_of(stream.kernel, rows.shape[1]),
             "expansion_": KernelExpansion(basis, frame, metric),
             "certificate_": certificate,
-            "eigenvalues_": out(totals),
-            "explained_variance_": out(totals / max(count - self.center, 1)),
-            "explained_variance_ratio_": out(shares),
+            "eigenvalues_": out(totals, rows),
+            "explained_variance_": out(totals / max(count - self.center, 1), rows),
+            "explained_variance_ratio_": out(shares, rows),
             "landmarks_": stream.points,
             "n_samples_seen_": count,
             "budget_loss_": stream.lost[columns],

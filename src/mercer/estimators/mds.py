@@ -333,7 +333,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         return False
 
     def _check_precomputed(self, rows, weights) -> None:
-        X = in_memory(rows)
+        X: Any = in_memory(rows)
         if self.landmarks is None:
             distances.check_matrix(X)
         elif np.ndim(self.landmarks) == 0 or X.shape[1] != len(self.landmarks):
@@ -346,9 +346,6 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     def _named_kernel(self, d: int) -> Kernel:
         return Distances()
-
-    def _posing(self, y, rows, weights, sample_weight):
-        return self._problem
 
     def _problem(self, task, basis) -> ScalingProblem:
         """The problem of the points, their distance, and the landmarks that it is taken to."""

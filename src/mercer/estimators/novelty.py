@@ -140,7 +140,6 @@ class NoveltyDetector(OutlierMixin, Door):
     n_jobs: int | None = None
     device: Any = None
 
-    @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:
         """Learn normal rows and the threshold.
 
@@ -154,21 +153,20 @@ class NoveltyDetector(OutlierMixin, Door):
         -------
         self
         """
-        X = self._array(X, reset=True)
-        rng = check_random_state(self.random_state)
-        needed = (1 - self.false_alarms) / (self.false_alarms * len(X))
-        learned, held = split(len(X), max(self.holdout, min(needed, 0.5)), rng)
-        learned = learned[self._typical(X, learned, held, rng)]
-        model = self._model(len(learned), rng).fit(X[learned])
-        errors = errors_at(model, X, held)
-        normal = len(errors) - int((self.outliers or 0) * len(errors))
-        place = order_statistic(normal, self.false_alarms)
-        last = np.argsort(errors, kind="stable")[place : place + 1]
-        offset = -float(errors[last[0]] + rounding_at(model.expansion_, X[held[last]]))
-        return self._adopt({"kept_": learned, "model_": model, "offset_": offset}, None, None)
-
-    def _attributes(self, result, plan, task) -> dict[str, Any]:
-        return result
+        with all_or_nothing(self) as fresh:
+            X = fresh._array(X, reset=True)
+            rng = check_random_state(self.random_state)
+            needed = (1 - self.false_alarms) / (self.false_alarms * len(X))
+            learned, held = split(len(X), max(self.holdout, min(needed, 0.5)), rng)
+            learned = learned[fresh._typical(X, learned, held, rng)]
+            model = fresh._model(len(learned), rng).fit(X[learned])
+            errors = errors_at(model, X, held)
+            normal = len(errors) - int((self.outliers or 0) * len(errors))
+            place = order_statistic(normal, self.false_alarms)
+            last = np.argsort(errors, kind="stable")[place : place + 1]
+            offset = -float(errors[last[0]] + rounding_at(model.expansion_, X[held[last]]))
+            fresh._adopt({"kept_": learned, "model_": model, "offset_": offset})
+        return self
 
     def score_samples(self, X: Array) -> Array:
         """Minus the reconstruction error of every row, (n,): lower is more novel."""

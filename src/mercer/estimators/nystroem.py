@@ -89,7 +89,6 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     n_components: int = 100
     selector: str | Selector | None = None
 
-    @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:
         """Choose landmarks among the rows of X.
 
@@ -102,17 +101,18 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         -------
         self
         """
-        rows = self._open(X, reset=True)
-        if self._is_precomputed():
-            raise ValueError(
-                "Landmarks are rows, and kernel='precomputed' has none. Use a kernel that is "
-                "computed from the data, or KernelPCA."
-            )
-        X = rows.as_array("Nystroem")
-        kernel, engine, asked = self._make_kernel(X), self._make_engine(X), self.selector
-        selector = SELECTORS[asked]() if isinstance(asked, str) else asked
-        recipe = Landmarks(min(self.n_components, X.shape[0]), selector)
-        return self._adopt(recipe.build(kernel, X, engine, self._make_rng()), None, X)
+        with all_or_nothing(self) as fresh:
+            X = fresh._array(X, reset=True)
+            if self._is_precomputed():
+                raise ValueError(
+                    "Landmarks are rows, and kernel='precomputed' has none. Use a kernel that is "
+                    "computed from the data, or KernelPCA."
+                )
+            kernel, engine, asked = fresh._make_kernel(X), self._make_engine(X), self.selector
+            selector = SELECTORS[asked]() if isinstance(asked, str) else asked
+            recipe = Landmarks(min(self.n_components, X.shape[0]), selector)
+            fresh._adopt(recipe.build(kernel, X, engine, self._make_rng()), None, X)
+        return self
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         W = to_numpy(result.whitener(task.dtype))
@@ -143,8 +143,8 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 def places_of(points: Any, X: Any) -> np.ndarray | None:
     """The rows of X that points are, or None where one is no row."""
     where = {key: i for i, key in reversed(list(enumerate(keys(X))))}
-    found = [where.get(key) for key in keys(points)]
-    return None if None in found else np.array(found)
+    places = [where.get(key) for key in keys(points)]
+    return None if None in places else np.array(places)
 
 
 def keys(X: Any) -> list:

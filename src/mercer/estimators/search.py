@@ -201,7 +201,6 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     model: Any = None
     random_state: int | np.random.RandomState | None = None
 
-    @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:
         """Search, then fit the best to all rows.
 
@@ -214,43 +213,43 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         -------
         self
         """
-        X = self._array(X, reset=True)
-        if self._encoding is not None:
-            raise ValueError(
-                "KernelPCASearch compares rows with their pre-images, and categories and missing "
-                "entries have none. Pass columns of numbers."
-            )
-        rng = check_random_state(self.random_state)
-        learned, held = split(len(X), min(HOLDOUT, MOST_HELD / len(X)), rng)
-        model = clone(self.model or KernelPCA()).set_params(gamma=None)
-        if len(learned) > MOST_LEARNED and model.basis in ("auto", "points"):
-            learned = np.sort(rng.choice(learned, MOST_LEARNED, replace=False))
-        if model.basis == "fourier":
-            # Damaged rows lie beyond those of a fit.
-            model.set_params(basis=FourierGrid(margin="all"))
-        # Noise is drawn once, so that all candidates meet the same.
-        trial = Trial.of(self.noise, X[learned], X[held], rng)
-        tried = self._try(model, trial)
-        selection = Selection(*tried.table(), trial.error(trial.damaged), trial.criterion)
-        best, nothing = selection.best_error, selection.reference
-        if best >= nothing:
-            tell(
-                f"The best of all that was tried leaves an error of {best:.3g}, and doing nothing "
-                f"one of {nothing:.3g}: for noise as small as this kernel PCA loses more than it "
-                "removes. Name the noise that you expect, or leave the rows as they are."
-            )
-        r, gamma = selection.best_n_components, selection.best_gamma
-        params: dict[str, float] = {"n_components": r}
-        kernel = tried.kernels[tried.best[0]]
-        attributes = {
-            "selection_": selection,
-            "best_params_": params if np.isnan(gamma) else params | {"gamma": gamma},
-            "best_estimator_": model.set_params(kernel=kernel, n_components=r).fit(X),
-        }
-        return self._adopt(attributes, None, None)
-
-    def _attributes(self, result, plan, task) -> dict[str, Any]:
-        return result
+        with all_or_nothing(self) as fresh:
+            X = fresh._array(X, reset=True)
+            if fresh._encoding is not None:
+                raise ValueError(
+                    "KernelPCASearch compares rows with their pre-images, and categories and "
+                    "missing entries have none. Pass columns of numbers."
+                )
+            rng = check_random_state(self.random_state)
+            learned, held = split(len(X), min(HOLDOUT, MOST_HELD / len(X)), rng)
+            model = clone(self.model or KernelPCA()).set_params(gamma=None)
+            if len(learned) > MOST_LEARNED and model.basis in ("auto", "points"):
+                learned = np.sort(rng.choice(learned, MOST_LEARNED, replace=False))
+            if model.basis == "fourier":
+                # Damaged rows lie beyond those of a fit.
+                model.set_params(basis=FourierGrid(margin="all"))
+            # Noise is drawn once, so that all candidates meet the same.
+            trial = Trial.of(self.noise, X[learned], X[held], rng)
+            tried = self._try(model, trial)
+            selection = Selection(*tried.table(), trial.error(trial.damaged), trial.criterion)
+            best, nothing = selection.best_error, selection.reference
+            if best >= nothing:
+                tell(
+                    f"The best of all that was tried leaves an error of {best:.3g}, and doing "
+                    f"nothing one of {nothing:.3g}: for noise as small as this kernel PCA loses "
+                    "more than it removes. Name the noise that you expect, or leave the rows as "
+                    "they are."
+                )
+            r, gamma = selection.best_n_components, selection.best_gamma
+            params: dict[str, float] = {"n_components": r}
+            kernel = tried.kernels[tried.best[0]]
+            attributes = {
+                "selection_": selection,
+                "best_params_": params if np.isnan(gamma) else params | {"gamma": gamma},
+                "best_estimator_": model.set_params(kernel=kernel, n_components=r).fit(X),
+            }
+            fresh._adopt(attributes)
+        return self
 
     def _try(self, model: KernelPCA, trial: "Trial") -> "Tried":
         """Try what was asked for, and what lies around the best of it where that is left to us."""

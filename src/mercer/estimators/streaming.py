@@ -22,7 +22,7 @@ from ..fitting.sampling import RowSample
 from ..fitting.task import model_rows
 from ..kernels.base import check_values
 from ..preimage import Preimage
-from ..rows import ArrayRows, Rows, in_memory, in_type, like_of
+from ..rows import ArrayRows, Rows, in_memory, like_of
 from ..selectors import Novelty
 from ..stream.components import leading_pairs, new_reference, stream_problem
 from ..stream.dictionary import GrowingDictionary, threshold_of
@@ -31,6 +31,7 @@ from ..stream.state import BatchRecord, State, record, states_along
 from ._checks import AT_LEAST_1, Interval, StrOptions, checked_weights
 from ._door import Fitted, become, kept, unfitted
 from ._model import INDEFINITE, NO_VARIANCE, ZERO_VARIANCE, KernelModel
+from ._output import out
 
 # Batches that `history_` remembers: an endless stream must not fill the memory.
 HISTORY = 1000
@@ -386,26 +387,23 @@ class StreamingKernelPCA(KernelModel):
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         state, certificate, values = task.state, result.certificate, result.pairs.values
         kernel, totals, total = state.stream.span.kernel, state.stream.totals, result.problem.total
-        dtype, like, before = task.rows.dtype, like_of(task.rows), vars(self).get("certificate_")
+        rows, before = task.rows, vars(self).get("certificate_")
         if before is not None and before.indefinite:
             certificate = replace(certificate, indefinite=True)
         with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
             ratios = np.minimum(values / max(total, np.finfo(float).tiny), 1.0)
 
-        def out(array):
-            return restore(in_type(np.asarray(array), dtype), like)
-
         attributes = {
             "_state": state,
-            "_dtype": dtype,
+            "_dtype": rows.dtype,
             "_variance": total,
             "kernel_": kernel,
-            "gamma_": self._gamma_of(kernel, task.rows.shape[1]),
+            "gamma_": self._gamma_of(kernel, rows.shape[1]),
             "expansion_": result.expansion,
             "certificate_": certificate,
-            "eigenvalues_": out(values),
-            "explained_variance_": out(values / max(totals.weight - self.center, 1.0)),
-            "explained_variance_ratio_": out(ratios),
+            "eigenvalues_": out(values, rows),
+            "explained_variance_": out(values / max(totals.weight - self.center, 1.0), rows),
+            "explained_variance_ratio_": out(ratios, rows),
             "lost_share_": totals.lost / totals.energy,
             "X_sample_": state.sample.rows,
             "_weights": state.sample.weights,
@@ -413,7 +411,7 @@ class StreamingKernelPCA(KernelModel):
             "history_": task.history[-HISTORY:],
         }
         if (points := result.expansion.basis.points) is not None:
-            attributes["landmarks_"] = restore(points, like)
+            attributes["landmarks_"] = restore(points, like_of(rows))
         return attributes
 
     def _warn(self, result, plan, task) -> None:
@@ -448,7 +446,7 @@ class StreamingKernelPCA(KernelModel):
     def _device(self):
         if self.basis == "dictionary":
             return "cpu"  # rows join it one by one
-        fitted = vars(self).get("expansion_")
+        fitted: Any = vars(self).get("expansion_")
         # Where no device is asked for, that of the first batch.
         is_settled = self.device is None and fitted is not None
         return fitted.basis.engine.device if is_settled else self.device
