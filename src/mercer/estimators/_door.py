@@ -74,7 +74,7 @@ class Fitted(NamedTuple):
     kind : object
         What its value must be, as `mercer.saving.kinds` says.
     saved : bool
-        Whether model files hold it; others follow from those.
+        Whether model files hold it; the others are computed from what they hold.
     always : bool
         Whether every file has it: some fits do not set all, and earlier versions had fewer.
     """
@@ -101,8 +101,8 @@ def is_float(dtype: Any) -> bool:
 class Door(BaseEstimator):
     """Checked parameters and rows, the kernel with numbers, the engine and the generator of a fit.
 
-    Kernel methods have the parameters ``kernel, gamma, degree, coef0, kernel_params``. Those below
-    are parameters of some estimators, and stand for what the others do.
+    Kernel methods have the parameters ``kernel, gamma, degree, coef0, kernel_params``. The
+    class attributes below are parameters of some estimators, and constants of the others.
     """
 
     # A parameter that is not listed is not checked here.
@@ -161,7 +161,7 @@ class Door(BaseEstimator):
     preimage: Any = "auto"
     center = True
     tol: float = 0.0
-    max_iter: int | None  # no value: scikit-learn takes who has one for iterative
+    max_iter: int | None  # no value: to scikit-learn that means iterative
     iterated_power: Any = "auto"
     remove_zero_eig = False
     #: Bases beside all points that "auto" may take, and rows up to which it takes all points.
@@ -212,7 +212,7 @@ class Door(BaseEstimator):
         kind: Any = type(self)
         for name, default, allowed in checks_of(kind):
             value = getattr(self, name)
-            # What a class has by default it allows; most parameters are left at that.
+            # Defaults are allowed; most parameters keep theirs.
             if value is not default and not any(rule.allows(value) for rule in allowed):
                 raise InvalidParameterError(
                     f"The {name!r} parameter of {type(self).__name__} must be "
@@ -249,7 +249,7 @@ class Door(BaseEstimator):
         return result
 
     def _warn(self, result: Any, plan: Any, task: Any) -> None:
-        """Tell what a user may not expect of the fitted model."""
+        """Warn of what a user would not expect of the fitted model."""
         return
 
     def _complete(self) -> None:

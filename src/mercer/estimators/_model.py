@@ -39,11 +39,11 @@ from ._inverse import Inverse, checked_scores
 from ._output import contained, out
 from ._sklearn import TransformerMixin
 
-# Of the rows that a model keeps, those whose scores say which sign a component gets, and those that
-# tell how much a column varies.
+# Rows of a model whose scores decide the signs of components, and rows on which the spread of
+# columns is measured.
 SIGN_ROWS, SCALE_ROWS = 500, 2000
-# The first eigenvalue over the mean of all below which the width of the kernel is looked at, and
-# rows at least.
+# The width of the kernel is checked if the first eigenvalue is at most FLAT times the mean of all,
+# and there are FEWEST rows or more.
 FLAT, FEWEST = 4, 10
 # Variance below this share of the kernel's own size is rounding.
 ZERO_VARIANCE = 1e-14
@@ -77,7 +77,7 @@ class Scores:
     memory: int | str | None = None
     n_jobs: int | None = None
 
-    # Of any class, since the others that it is mixed with are not known here.
+    # self is Any: the classes that this one is mixed with are not known here.
     def transform(self: Any, X: Same, out: Any = None) -> Same:
         """Scores of the rows of X along the components.
 
@@ -281,7 +281,7 @@ class KernelModel(Scores, TransformerMixin, Door):
             names, units = self._encoding.names, np.ones(self.n_features_in_)
             return explaining.Attribution.of(sums, units, names, self.get_feature_names_out())
         room = self.expansion_.basis.engine.memory // (32 * self.n_features_in_)
-        sample, w = self._some_own(max(2, min(SCALE_ROWS, room)), 0)
+        sample, w = self._sampled(None, max(2, min(SCALE_ROWS, room)), 0)
         mean = np.average(sample, axis=0, weights=w)
         scale = np.sqrt(np.average((sample - mean) ** 2, axis=0, weights=w))
         gradients = OfExpansion(self.expansion_.here(), explaining.gradient_sums, (), "gradients")
@@ -338,10 +338,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         explaining.check_significance(alpha, n_permutations, n_bootstrap, max_rows)
         size = explaining.sample_rows(engine.memory, self.n_features_in_, max_rows)
         seed = int(rng.integers(2**62))
-        if X is None:
-            sample, w = self._some_own(size, seed)
-        else:
-            sample, w = on_host(self._rows_or_own(X).sample(size, seed), dense=True), None
+        sample, w = self._sampled(X, size, seed)
         self.kernel_.check(sample)
         with engine.single_blas():
             significance = explaining.significance_of(
@@ -364,13 +361,13 @@ class KernelModel(Scores, TransformerMixin, Door):
             return self._open(X, reset=False)
         rows = vars(self).get("X_fit_" if self.expansion_.basis.spans_data else "X_sample_")
         rows = self.expansion_.basis.points if rows is None else rows
-        # Its own rows need no check, and have no names that could be other ones.
+        # Rows of the fit were checked then, and have no names to compare.
         return open_rows(rows, Opening(self.memory))
 
-    def _some_own(self, size: int, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Uniform rows of the fit that the model has, and how often each counts."""
-        rows, w = self._rows_or_own(None), vars(self).get("_weights")
-        sample = on_host(rows.sample(size, seed), dense=True)
+    def _sampled(self, X, size: int, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Uniform rows of X, or of the fit for None, and how often each counts; None if alike."""
+        sample = on_host(self._rows_or_own(X).sample(size, seed), dense=True)
+        w = vars(self).get("_weights") if X is None else None
         if w is None:
             return sample, None
         w = w[sampled_numbers(len(w), size, seed)]
@@ -461,7 +458,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         return fallback if kernel.gamma is None else kernel.gamma
 
     def _complete(self) -> None:
-        """Set the views of the expansion: its points, and its eigenvectors.
+        """Set what follows from the expansion: its points, and its eigenvectors.
 
         A = U L^{-1/2}, and U is centered as A is.
         """
@@ -476,10 +473,8 @@ class KernelModel(Scores, TransformerMixin, Door):
             raise ModelFileError("a basis without points, and no sample of the rows")
         if points is not None:
             facts["X_fit_" if basis.spans_data else "landmarks_"] = to_numpy(points)
-        rows, weights = (
-            facts.get("X_fit_" if basis.spans_data else "X_sample_"),
-            facts.get("_weights"),
-        )
+        rows = facts.get("X_fit_" if basis.spans_data else "X_sample_")
+        weights = facts.get("_weights")
         fit = rows is None or weights is None or weights.shape == rows.shape[:1]
         if not fit or (weights is not None and not (weights >= 0).all()):
             raise ModelFileError("weights of other rows than those of the model")

@@ -17,7 +17,11 @@ from ..kernels import KERNELS, Hollow, Kernel, Precomputed
 from ..rows import like_of
 from ..solvers import SOLVERS, Solver
 from ..spectral.graph import GraphArpack, NeighborGraph
-from ..spectral.problems import spectral_problem
+from ..spectral.problems import (
+    FourierNormalizedProblem,
+    NormalizedProblem,
+    ReducedNormalizedProblem,
+)
 from ._checks import AT_LEAST_1, NOT_NEGATIVE, StrOptions, check_gram
 from ._door import NOT_SAVED, Door, Fitted, kept
 
@@ -74,7 +78,12 @@ class SpectralInput(Door):
     t = 0.0
 
     def _problem(self, task, basis) -> Any:
-        return spectral_problem(self._without_diagonal(basis), task.rows, float(self.t))
+        basis = self._without_diagonal(basis)
+        if basis.spans_data:
+            return NormalizedProblem(basis, float(self.t))
+        is_grid = isinstance(basis, bases.FourierBasis)
+        kind = FourierNormalizedProblem if is_grid else ReducedNormalizedProblem
+        return kind.of(basis, task.rows)
 
     def _without_diagonal(self, basis):
         """All points with affinities of zero to themselves, where that is meant; else as it is."""

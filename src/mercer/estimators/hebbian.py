@@ -24,7 +24,7 @@ from ._door import Fitted, become, kept, unfitted
 from ._model import INDEFINITE, KernelModel
 from ._output import out
 
-# Copies of the Gram matrix of the points that are alive while points leave.
+# Copies of the Gram matrix of the points that are held at once while points are removed.
 GRAM_COPIES = 4
 # Directions a stream carries beyond those asked for, unless a number is given.
 OVERSAMPLING = 10

@@ -31,7 +31,7 @@ TRIMMED = 0.1
 TOGETHER = 0.7
 # Rows on which it is found out which are typical, bytes for a pair of them, and rounds at most.
 TRIAL_ROWS, TRIAL_BYTES, CONCENTRATIONS = 2000, 32, 6
-# Copies of rows to which a trial, and a block whose errors are judged, take no more than a budget.
+# Copies of its rows that a trial, or a block whose errors are computed, may take of the budget.
 ROW_COPIES = 16
 
 

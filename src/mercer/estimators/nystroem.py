@@ -2,7 +2,6 @@
 
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +12,7 @@ from ..compute.arrays import Array, Same
 from ..fitting.expansion import KernelExpansion
 from ..kernels import Kernel
 from ..selectors import SELECTORS, Selector
-from ._checks import Interval, StrOptions
+from ._checks import StrOptions
 from ._door import Door, Fitted, all_or_nothing, kept
 from ._model import Scores
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -70,9 +69,8 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """
 
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "degree": [Interval(Real, 0, None, closed="left"), None],
-        "coef0": [Interval(Real, None, None, closed="neither"), None],
+        "degree": [*Door._parameter_constraints["degree"], None],
+        "coef0": [*Door._parameter_constraints["coef0"], None],
         "selector": [StrOptions(set(SELECTORS)), Selector, None],
     }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {

@@ -8,7 +8,6 @@ and predicted instead.
 """
 
 from dataclasses import KW_ONLY, dataclass
-from itertools import pairwise
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Self
 
@@ -17,7 +16,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._tables import html_table, text_table
+from .._tables import Shown
 from ..bases.fourier import FourierGrid, SharedGrid
 from ..compute.arrays import Array, Same
 from ..exceptions import tell, trials
@@ -31,8 +30,10 @@ from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .kernel_pca import KernelPCA
 from .novelty import split
 
-# Widths tried first, in units of the median distance; and the most components, first and in all.
-WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
+# Widths in units of the median distance, from 1/4 to 4: every second one is tried, then those next
+# to the best of them.
+WIDTHS = tuple(2.0 ** (i / 2) for i in range(-4, 5))
+# The most components that are tried first, and in all.
 FIRST_MOST, MOST_COMPONENTS = 128, 1024
 # Rows held out: their share and the most of them; and the most that fits to all points learn from
 # in a search, which are exact and grow with the square. The best is fitted to all rows.
@@ -45,8 +46,8 @@ HIDDEN_SHARE, ROUNDS = 0.15, 6
 SEARCH_TOL, SEARCH_STEPS = 1e-3, 50
 
 
-@dataclass(frozen=True)
-class Selection:
+@dataclass(frozen=True, repr=False)
+class Selection(Shown):
     """Errors of all that was tried, and the best.
 
     Attributes
@@ -88,7 +89,7 @@ class Selection:
         """The smallest error."""
         return float(self.errors[self._best])
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
+    def table(self) -> tuple[list[str], list[list[str]]]:
         heads = ["gamma", *(f"r={r}" for r in self.n_components)]
         rows = [
             [f"{gamma:.3g}", *("" if np.isnan(e) else f"{e:.4g}" for e in errors)]
@@ -98,17 +99,11 @@ class Selection:
         rows[i][1 + j] += " *"
         return heads, rows
 
-    def _title(self) -> str:
+    def sentence(self) -> str:
         return (
             f"{self.criterion}: error {self.best_error:.4g} at gamma={self.best_gamma:.4g}, "
             f"n_components={self.best_n_components} (nothing done: {self.reference:.4g})"
         )
-
-    def __repr__(self) -> str:
-        return f"{self._title()}\n{text_table(*self._table())}"
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table(), caption=self._title())
 
 
 @dataclass(eq=False, repr=False)
@@ -255,7 +250,7 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         """Try what was asked for, and what lies around the best of it where that is left to us."""
         X, ranks = trial.X, self._ranks(len(trial.X))
         kernel = self.kernel if isinstance(self.kernel, Kernel) else KERNELS[self.kernel]()
-        kernels = widened(kernel, X, finer(WIDTHS) if self.widths is None else self.widths)
+        kernels = widened(kernel, X, WIDTHS if self.widths is None else self.widths)
         candidate = clone(model)
         if isinstance(model.basis, FourierGrid):
             # All kernels share one pass over X.
@@ -448,12 +443,6 @@ def widened(kernel, X, widths) -> list[Kernel]:
     base = clone(kernel).set_params(gamma="median").resolve(X).gamma
     power = 1 if isinstance(kernel, Laplacian) else 2
     return [clone(kernel).set_params(gamma=base / float(width) ** power) for width in widths]
-
-
-def finer(widths) -> list[float]:
-    """Widths with the geometric means of neighbors between them."""
-    between = [float(np.sqrt(a * b)) for a, b in pairwise(widths)]
-    return sorted([*widths, *between])
 
 
 def select(

@@ -35,7 +35,7 @@ from ._output import out
 
 # Batches that `history_` remembers: an endless stream must not fill the memory.
 HISTORY = 1000
-# Share of the energy of a batch outside a full dictionary that a user should know of.
+# A warning is given if more than this share of a batch's energy is outside a full dictionary.
 LOST_TOO_MUCH = 0.05
 
 

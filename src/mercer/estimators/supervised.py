@@ -25,7 +25,7 @@ from .kernel_pca import KernelPCA
 
 # Copies of target features while they are made, and the share of the budget that they may take.
 COPIES, SHARE = 4, 2
-# Share of a target kernel that may be left out without a word.
+# Share of a target kernel that may be left out without a warning.
 LEFT_OUT = 1e-6
 
 

@@ -25,7 +25,6 @@ from scipy.linalg import eigh
 
 from ..bases import Whitening
 from ..compute import to_numpy
-from ..compute.linalg import self_product
 from ..fitting.certificate import Certificate, shares
 from ..fitting.costs import grid_solver
 from ..fitting.expansion import KernelExpansion
@@ -162,12 +161,6 @@ def new_reference(stream, engine, n_components: int, center: bool, reference=Non
             Q = stream.span.unwhiten(reference.frame[:, 1:])
             pairs = problem.canonical(ritz_pairs(problem.operator, Q))
         return problem.expand(pairs)
-
-
-def projected_reference(reference: KernelExpansion, before, span, T, engine):
-    """The reference projected on a smaller span; T takes coordinates in the one before to it."""
-    Q = T.T @ before.unwhiten(reference.frame)
-    return KernelExpansion(span.basis(engine), span.weights(Q), self_product(Q))
 
 
 def ritz_pairs(operator, Q) -> Eigenpairs:
