@@ -62,7 +62,7 @@ def basis_text(basis) -> str:
     return f"{basis.size:,} {basis.noun}"
 
 
-# Fitted attributes worth a line, with its title and its text.
+# Fitted attributes that the summary shows: name, title and text.
 FACTS = (
     ("kernel_", "kernel", str),
     ("expansion_", "basis", lambda expansion: basis_text(expansion.basis)),

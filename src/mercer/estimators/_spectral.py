@@ -95,7 +95,7 @@ class SpectralInput(Door):
                 "too much of the memory here. Use basis='landmarks', which works where they are."
             )
         basis = basis.here()
-        # A walk may stay where it is, and a rule that needs a definite matrix has none without.
+        # A walk may stay where it is; and without its diagonal the matrix is not definite.
         solver = self.eigen_solver
         if self._rests or (isinstance(solver, Solver) and solver.needs_definite):
             return basis

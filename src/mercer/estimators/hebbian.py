@@ -28,7 +28,7 @@ from ._output import out
 GRAM_COPIES = 4
 # Directions a stream carries beyond those asked for, unless a number is given.
 OVERSAMPLING = 10
-# Entries of unit vectors at most, with a margin for rows of small weights.
+# Largest entry of unit vectors, with a margin for rows of small weights.
 LARGEST_ENTRY = 1e9
 
 
@@ -362,7 +362,7 @@ class HebbianKernelPCA(KernelModel):
                 points, frame = self.X_fit_, to_numpy(self.expansion_.frame)
                 points = (points if is_sparse(points) else to_numpy(points)).astype(float)
                 stream.resume(points, frame, values / n, self._variance, n)
-        # Without budget and novelty only a stream that goes on from a file takes all of it.
+        # Points after this batch: with neither a budget nor a novelty all rows join.
         m = stream.points.shape[0] if stream.count else 0
         if self.budget is not None:
             m = max(m, min(self.budget, m + X.shape[0])) + self.block
@@ -400,7 +400,7 @@ class HebbianKernelPCA(KernelModel):
         values = stream.variances[stream.leading]
         shares, totals = np.minimum(values / (variance or 1.0), 1.0), values * count
         captured = float(min(1.0, shares.sum()))
-        # Of a direction that learns nothing more is known than the variance of all.
+        # All that is known of the variance along a direction is that it is at most the total.
         lower, upper = np.zeros_like(totals), np.maximum(totals, variance * count)
         certificate = Certificate(
             "estimate", lower, upper, None, (captured, captured), True, indefinite=batch.indefinite

@@ -21,7 +21,7 @@ from ._output import certificate_of
 from ._sklearn import OutlierMixin
 from .kernel_pca import BasisName, KernelPCA
 
-# Components of normal rows at most, and rows for each of them at least.
+# The most components of normal rows, and the fewest rows for each of them.
 COMPONENTS, ROWS_PER_COMPONENT = 40, 4
 # Share of the rows left out of a fit unless told otherwise. On clean data it costs nothing that
 # was measurable, and a cluster of outliers up to that share does no harm.
@@ -29,7 +29,7 @@ TRIMMED = 0.1
 # Mean squared distance within a cluster over that to other rows, below which it is one: 0.1 for a
 # tight cluster, 0.6 for one digit among others, and 0.97 for the scattered tail of real rows.
 TOGETHER = 0.7
-# Rows on which it is found out which are typical, bytes for a pair of them, and rounds at most.
+# Rows of the trial that finds the typical ones, bytes for a pair of them, and the most rounds.
 TRIAL_ROWS, TRIAL_BYTES, CONCENTRATIONS = 2000, 32, 6
 # Copies of its rows that a trial, or a block whose errors are computed, may take of the budget.
 ROW_COPIES = 16
@@ -211,10 +211,10 @@ class NoveltyDetector(OutlierMixin, Door):
         typical = least(errors, n - int(share * n))
         if self.outliers is not None:
             return typical
-        # What few errors exceed unless they are of another kind (Tukey 1977).
+        # Tukey's fence (1977): few errors of the same kind are larger.
         low, high = np.quantile(errors_at(model, X, held), [0.25, 0.75])
         others = np.setdiff1d(np.flatnonzero(errors > high + 1.5 * (high - low)), typical)
-        # Scattered rows do no harm and may be normal; only those that keep together are learned.
+        # Scattered rows do no harm and may be normal; a cluster would be learned, and is left out.
         candidates, most_typical = (X[rows[index[:most]]] for index in (others, typical))
         apart = len(others) > 2 and is_cluster(model.kernel_, candidates, most_typical)
         return np.setdiff1d(np.arange(n), others) if apart else np.arange(n)

@@ -290,7 +290,8 @@ class StreamingKernelPCA(KernelModel):
         stream = mine.stream + (theirs.stream if change is None else theirs.stream.mapped(change))
         state = State(stream, mine.sample + theirs.sample, mine.reference)
         history = [*self.history_, record(mine.stream.totals, stream.totals)]
-        # Rows of both are uniform ones of all, unless some are forgotten or were drawn together.
+        # The kept rows of both are a uniform sample of all, unless some are forgotten or both were
+        # drawn with the same seed.
         apart = mine.sample.seed != theirs.sample.seed
         uniform = apart and self.forgetting == 1 == other.forgetting
         model = copy(self)
@@ -364,8 +365,8 @@ class StreamingKernelPCA(KernelModel):
             expansion = new_reference(state.stream, *settings, state.reference)
             signs = peak_signs(expansion.scores(state.sample.rows))
             state = replace(state, reference=expansion.stretched(signs))
-        # The kept rows judge the certificate of rows that count alike, which with forgetting they
-        # do not; too much after every batch.
+        # The kept rows test the certificate where all rows count alike, so not with forgetting, and
+        # not after every batch, which would take too long.
         judged = is_fit and sample_weight is None and self.forgetting == 1
         task = StreamTask(state, history, ArrayRows(X, like_of(rows)), is_first)
         self._adopt_state(task, engine, judged)
@@ -416,7 +417,7 @@ class StreamingKernelPCA(KernelModel):
 
     def _warn(self, result, plan, task) -> None:
         full = [batch for batch in self.history_ if batch.size >= self.budget]
-        # A stream that forgets is to follow its rows, and a full dictionary cannot.
+        # A stream that forgets follows rows that drift, and a full dictionary cannot.
         if self.basis == "dictionary" and self.forgetting < 1 and full:
             first, last = full[0].lost_share, self.history_[-1].lost_share
             if min(last, self.lost_share_) > max(LOST_TOO_MUCH, 2 * first):
@@ -504,7 +505,7 @@ class Batches:
     X: Any
 
     def __iter__(self) -> Iterator[Rows]:
-        # Without those that are plainly empty; what has no shape is for the checks to judge.
+        # Empty batches are skipped; the checks see to those without a shape.
         filled = (batch for batch in self.X if np.shape(batch)[:1] != (0,))
         for number, batch in enumerate(filled):
             yield self.model._open(batch, reset=number == 0)

@@ -199,7 +199,7 @@ class SupervisedKernelPCA(KernelPCA):
         refuse_grid(self.basis, "supervised fit", "target")
         kernel, P = target_of(self.target, y, self.memory)
         if weights is not None and len(weights) < len(P) == np.size(sample_weight):
-            # Rows that count nothing were left out of an array.
+            # Rows of weight zero were left out of an array.
             P = P[np.asarray(to_numpy(sample_weight)) != 0]
         share, advice = float(self.unsupervised), "Give one value of y for each row."
         check_count(rows.shape[0], len(P), advice)

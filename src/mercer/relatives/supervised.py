@@ -290,7 +290,7 @@ class SupervisedGram(Supervised):
         pairs = replace(pairs, vectors=V * on_device_of(signs, V))
         definite = self.basis.kernel.definite
         if not definite and not self.identity:
-            # Some directions of the target are all that a few components were searched in.
+            # Components were searched for in the directions of the target alone.
             pairs = replace(pairs, least=float(np.linalg.eigvalsh(self.small)[0]))
         elif not definite and not pairs.searched:
             # No eigenvalue of L is below its share of the identity (Ostrowski 1959).

@@ -21,7 +21,7 @@ from ..solvers import Arpack, Dense, Eigenpairs, Solver
 from ..solvers._linalg import qr, rayleigh_ritz
 from ..solvers.base import Report, ritz_evidence, silent
 
-# Distances made at once for new rows.
+# Distances computed at once for new rows.
 BLOCK_ENTRIES = 2**22
 # Rows up to which the solver decomposes the matrix as a whole.
 DENSE_ROWS = 300

@@ -84,7 +84,7 @@ class PointMap:
             return self._extended(X)
         engine, n = self.basis.engine, X.shape[0]
         products, out = self.basis.block_products(X), np.empty((n, self.weights.shape[1]))
-        # A block of affinities, and what is compared of it.
+        # Room for a block of affinities, and for the arrays that compare it.
         fitting = engine.memory // (32 * engine.threads * self.basis.size)
         rows = max(1, min(self.basis.product_rows(X), fitting))
         engine.map_rows(lambda block: self._extended(products(block)), n, rows, out)
@@ -216,7 +216,7 @@ class AllAffinities(AffinityProblem):
     basis: GramBasis
     power: float = 0.0
 
-    #: What the rounding of degrees counts for.
+    #: How often the rounding of degrees enters that of S.
     rounds = 1.0
 
     @property
@@ -538,7 +538,7 @@ def most_alike(K, G) -> np.ndarray:
         scores = K @ G.T
         return to_numpy(array_namespace(K).argmax(2 * scores - row_squares(G), axis=1))
     scores, squares = csr_matrix(K @ G.T), np.asarray(G.multiply(G).sum(axis=1)).ravel()
-    # All above zero, which is what entries that are not stored count as.
+    # Raised above zero: entries that are not stored count as zero.
     scores.data = 2 * scores.data - squares[scores.indices] + 2 * squares.max(initial=1.0)
     return np.asarray(scores.argmax(axis=1)).ravel()
 

@@ -173,7 +173,7 @@ def ritz_pairs(operator, Q) -> Eigenpairs:
         return to_numpy(operator @ operator.vectors(V))
 
     Y = times(Q)
-    # The space is the same in any unit, and powers of a large one are no numbers.
+    # The space is the same in any unit, and powers of a large one would overflow.
     Y /= np.abs(Y).max(initial=0.0) or 1.0
     V, _ = np.linalg.qr(np.hstack([Q, Y, times(Y)]))
     values, U = eigh(V.T @ times(V))
@@ -189,8 +189,8 @@ def aligned(expansion: KernelExpansion, reference, span) -> KernelExpansion:
     direction that is new has a sign of its own, and all have where there is no reference.
     """
     A = expansion.frame[:, 1:]
-    # Of the first large entry, not of the largest: two rows have the weights w and -w, and rounding
-    # would decide. 0.7 is no ratio that weights often have.
+    # The sign of the first large entry, not of the largest: two rows have the weights w and -w, and
+    # rounding would decide. Few weights have the ratio 0.7.
     large = np.argmax(np.abs(A) >= 0.7 * np.abs(A).max(axis=0), axis=0)
     signs = np.where(A[large, np.arange(A.shape[1])] < 0, -1.0, 1.0)
     if reference is not None:
@@ -209,6 +209,6 @@ def about(moments: Moments, center) -> np.ndarray:
 
 def largest(A, r: int) -> np.ndarray:
     """The r largest eigenvalues, zeros where there are fewer."""
-    # All of them: LAPACK's way to a few fails on matrices of equal eigenvalues.
+    # All eigenvalues: LAPACK's routine for a few fails on matrices of equal ones.
     values = np.linalg.eigvalsh((A + A.T) / 2)[::-1][:r]
     return np.pad(values, (0, r - len(values)))
