@@ -260,12 +260,26 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         refined = self.widths is None and len(kernels) > 1
         for i in range(0, len(kernels), 2 if refined else 1):
             tried.look(i, ranks)
+        i, r = tried.best
         if self.n_components is None:
-            tried.look_further(min(MOST_COMPONENTS, len(X) - 1))
+            # Twice as many components while the most of them are the best.
+            most = min(MOST_COMPONENTS, len(X) - 1)
+            while r == max(rank for _, rank in tried.errors) and 2 * r <= most:
+                tried.look(i, [2 * r])
+                i, r = tried.best
+        ranks = sorted(rank for j, rank in tried.errors if j == i)
         if refined:
-            tried.look_around()
+            # The widths next to the best one, at all numbers of components that it was tried at.
+            for j in {i - 1, i + 1} & set(range(len(kernels))):
+                tried.look(j, ranks)
         if self.n_components is None:
-            tried.look_between()
+            # Numbers of components halfway from the best one to those beside it.
+            i, r = tried.best
+            ranks = sorted(rank for j, rank in tried.errors if j == i)
+            at = ranks.index(r)
+            between = {(r + other) // 2 for other in ranks[max(at - 1, 0) : at + 2]} - set(ranks)
+            if between:
+                tried.look(i, sorted(between))
         return tried
 
     def transform(self, X: Same) -> Same:
@@ -376,8 +390,7 @@ class Trial:
 class Tried:
     """Errors by kernel and number of components, as a search finds them.
 
-    One fit of a kernel gives the errors at all numbers of components. What is tried next depends on
-    the best so far: more components, the widths next to it, the numbers of components between.
+    One fit of a kernel gives the errors at all numbers of components.
 
     Parameters
     ----------
@@ -398,29 +411,6 @@ class Tried:
         model = self.candidate.set_params(kernel=self.kernels[i], n_components=ranks[-1])
         errors = self.trial.errors(model, ranks)
         self.errors |= {(i, r): e for r, e in zip(ranks, errors, strict=True) if np.isfinite(e)}
-
-    def look_further(self, most: int) -> None:
-        """Twice as many components while the most of them are the best."""
-        i, r = self.best
-        while r == max(rank for _, rank in self.errors) and 2 * r <= most:
-            self.look(i, [2 * r])
-            i, r = self.best
-
-    def look_around(self) -> None:
-        """The widths next to the best one, at all numbers of components that it was tried at."""
-        i = self.best[0]
-        ranks = sorted(r for j, r in self.errors if j == i)
-        for j in {i - 1, i + 1} & set(range(len(self.kernels))):
-            self.look(j, ranks)
-
-    def look_between(self) -> None:
-        """Numbers of components halfway from the best one to those beside it."""
-        i, r = self.best
-        ranks = sorted(rank for j, rank in self.errors if j == i)
-        at = ranks.index(r)
-        middle = {(r + other) // 2 for other in ranks[max(at - 1, 0) : at + 2]} - set(ranks)
-        if middle:
-            self.look(i, sorted(middle))
 
     @property
     def best(self) -> tuple[int, int]:
