@@ -32,11 +32,12 @@ from ..rows import (
     float_type,
     in_type,
     like_of,
+    like_rows,
     open_rows,
 )
 from ._door import NOT_SAVED, Door, Fitted, kept
 from ._inverse import Inverse, checked_scores
-from ._output import contained, out
+from ._output import contained
 from ._sklearn import TransformerMixin
 
 # Rows of a model whose scores decide the signs of components, and rows on which the spread of
@@ -413,12 +414,12 @@ class KernelModel(Scores, TransformerMixin, Door):
             "gamma_": self._gamma_of(basis.kernel, rows.shape[1]),
             "certificate_": certificate,
             "plan_": plan,
-            "eigenvalues_": out(values, rows),
-            "explained_variance_": out(values / degrees, rows),
-            "explained_variance_ratio_": out(ratio, rows),
+            "eigenvalues_": like_rows(values, rows),
+            "explained_variance_": like_rows(values / degrees, rows),
+            "explained_variance_ratio_": like_rows(ratio, rows),
         }
         if result.vectors is not None:
-            attributes["eigenvectors_"] = out(result.vectors, rows)
+            attributes["eigenvectors_"] = like_rows(result.vectors, rows)
             attributes["X_fit_"] = basis.points if task.array is None else task.array
         if not basis.spans_data:
             sample = problem.model_rows

@@ -1,19 +1,11 @@
 """What leaves a fitted model: scores in the container asked for, and its summary in a notebook."""
 
 from operator import attrgetter
-from typing import Any
 
 from sklearn import get_config
 
 from .._tables import html_table
-from ..compute import restore
 from ..files import is_arrow, table_like
-from ..rows import in_type, like_of
-
-
-def out(array, rows) -> Any:
-    """A result in the type of the rows of a fit and the library that they came from."""
-    return restore(in_type(array, rows.dtype), like_of(rows))
 
 
 def contained(model, S, X):

@@ -16,13 +16,12 @@ from ..exceptions import ModelFileError, tell
 from ..fitting.certificate import Certificate
 from ..fitting.expansion import KernelExpansion
 from ..fitting.problems import GramProblem, has_negative
-from ..rows import ArrayRows, Rows, like_of
+from ..rows import ArrayRows, Rows, like_of, like_rows
 from ..selectors import Novelty
 from ..stream.dictionary import threshold_of
 from ._checks import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions
 from ._door import Fitted, become, kept, unfitted
 from ._model import INDEFINITE, KernelModel
-from ._output import out
 
 # Copies of the Gram matrix of the points that are held at once while points are removed.
 GRAM_COPIES = 4
@@ -412,9 +411,9 @@ class HebbianKernelPCA(KernelModel):
             "gamma_": self._gamma_of(stream.kernel, rows.shape[1]),
             "expansion_": KernelExpansion(basis, frame, metric),
             "certificate_": certificate,
-            "eigenvalues_": out(totals, rows),
-            "explained_variance_": out(totals / max(count - self.center, 1), rows),
-            "explained_variance_ratio_": out(shares, rows),
+            "eigenvalues_": like_rows(totals, rows),
+            "explained_variance_": like_rows(totals / max(count - self.center, 1), rows),
+            "explained_variance_ratio_": like_rows(shares, rows),
             "landmarks_": stream.points,
             "n_samples_seen_": count,
             "budget_loss_": stream.lost[columns],

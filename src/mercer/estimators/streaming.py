@@ -22,7 +22,7 @@ from ..fitting.sampling import RowSample
 from ..fitting.task import model_rows
 from ..kernels.base import check_values
 from ..preimage import Preimage
-from ..rows import ArrayRows, Rows, in_memory, like_of
+from ..rows import ArrayRows, Rows, in_memory, like_of, like_rows
 from ..selectors import Novelty
 from ..stream.components import leading_pairs, new_reference, stream_problem
 from ..stream.dictionary import GrowingDictionary, threshold_of
@@ -31,7 +31,6 @@ from ..stream.state import BatchRecord, State, record, states_along
 from ._checks import AT_LEAST_1, Interval, StrOptions, checked_weights
 from ._door import Fitted, become, kept, unfitted
 from ._model import INDEFINITE, NO_VARIANCE, ZERO_VARIANCE, KernelModel
-from ._output import out
 
 # Batches that `history_` remembers: an endless stream must not fill the memory.
 HISTORY = 1000
@@ -402,9 +401,9 @@ class StreamingKernelPCA(KernelModel):
             "gamma_": self._gamma_of(kernel, rows.shape[1]),
             "expansion_": result.expansion,
             "certificate_": certificate,
-            "eigenvalues_": out(values, rows),
-            "explained_variance_": out(values / max(totals.weight - self.center, 1.0), rows),
-            "explained_variance_ratio_": out(ratios, rows),
+            "eigenvalues_": like_rows(values, rows),
+            "explained_variance_": like_rows(values / max(totals.weight - self.center, 1.0), rows),
+            "explained_variance_ratio_": like_rows(ratios, rows),
             "lost_share_": totals.lost / totals.energy,
             "X_sample_": state.sample.rows,
             "_weights": state.sample.weights,

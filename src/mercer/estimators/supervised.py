@@ -17,10 +17,10 @@ from ..kernels import KERNELS, Kernel
 from ..relatives import supervised
 from ..relatives.explaining import Significance
 from ..relatives.joint import GivenColumns, joint_problem
+from ..rows import like_rows
 from ._checks import LARGEST_SUM, SMALLEST_VALUE, Interval, StrOptions, check_gram, checked_array
 from ._door import Fitted, kept
 from ._model import KernelModel
-from ._output import out
 from .kernel_pca import KernelPCA
 
 # Copies of target features while they are made, and the share of the budget that they may take.
@@ -226,9 +226,9 @@ class SupervisedKernelPCA(KernelPCA):
         return super()._attributes(result, plan, task) | {
             "target_": self.target_,
             "hsic_": float(problem.dependence / degrees**2),
-            "dependence_ratio_": out(dependence, rows),
-            "explained_variance_": out(result.variances / degrees, rows),
-            "explained_variance_ratio_": out(ratio, rows),
+            "dependence_ratio_": like_rows(dependence, rows),
+            "explained_variance_": like_rows(result.variances / degrees, rows),
+            "explained_variance_ratio_": like_rows(ratio, rows),
         }
 
     def _limit(self, problem) -> str:
