@@ -1,6 +1,7 @@
 """Tables as text and as HTML, for reprs; and numbers with the digits that people read."""
 
 import re
+from abc import ABC, abstractmethod
 from html import escape
 
 # Notebooks align cells to the right, which suits no text. No colors: those of the page are
@@ -29,3 +30,21 @@ def html_table(heads: list[str], rows: list[list[str]], caption: str = "") -> st
     body = "".join(f"<tr>{row}</tr>" for row in cells)
     title = f"<caption {LEFT}><b>{escape(caption)}</b></caption>" if caption else ""
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+class Shown(ABC):
+    """A result that is shown as a table with a title, in terminals and in notebooks."""
+
+    @abstractmethod
+    def sentence(self) -> str:
+        """The outcome in words."""
+
+    @abstractmethod
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Head and rows."""
+
+    def __repr__(self) -> str:
+        return f"{self.sentence()}\n{text_table(*self.table())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.table(), caption=self.sentence())

@@ -15,7 +15,6 @@ from ..compute import to_numpy
 from ..compute.arrays import is_foreign, is_on_device
 from ..compute.numbers import check_meaning, reason
 from ..exceptions import tell
-from ..files import is_arrow, table_like
 
 # Rows checked at a time when a file on disk is too large to check at once.
 CHECK_ROWS = 65536
@@ -111,7 +110,7 @@ def rules(constraint) -> list[Rule]:
 def checks_of(kind: Any) -> list[tuple[str, Any, list[Rule]]]:
     """Name, default and rules of every parameter that is checked.
 
-    Kept for each class: to look them up takes longer than to fit some rows.
+    Cached for each class: looking them up takes longer than a fit to a few rows.
     """
     parameters, constraints = signature(kind.__init__).parameters, kind._parameter_constraints
     return [
@@ -270,7 +269,7 @@ def checked_weights(sample_weight: Any, n: int, least: int = 2) -> np.ndarray | 
 
 @lru_cache
 def _seed_of(random_state: int) -> int:
-    # Kept: NumPy takes longer than LAPACK needs for a few rows.
+    # Cached: to make a generator takes longer than LAPACK needs for a few rows.
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
@@ -279,11 +278,6 @@ def seed_from(random_state: Any) -> int:
     if isinstance(random_state, Integral):
         return _seed_of(int(random_state))
     return _seed_of.__wrapped__(random_state)
-
-
-def named_rows(rows, names: list[str] | None, X):
-    """Rows of an Arrow stream with their names, as scikit-learn reads them; others as they are."""
-    return table_like(rows, names, X) if names is not None and is_arrow(X) else rows
 
 
 def in_main_memory(X, who: str):

@@ -8,10 +8,9 @@ documentation follow from the declaration.
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import wraps
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
@@ -61,8 +60,6 @@ from ._checks import (
 from ._output import summary_html
 from ._sklearn import BaseEstimator
 
-Fit = TypeVar("Fit", bound=Callable[..., Any])
-
 # Upper limit on n_jobs: libraries below us fail on more.
 MOST_JOBS = 10_000
 # Parameters that a fit may change when it goes on from a checkpoint.
@@ -77,7 +74,7 @@ class Fitted(NamedTuple):
     kind : object
         What its value must be, as `mercer.saving.kinds` says.
     saved : bool
-        Whether model files hold it; others follow from those.
+        Whether model files hold it; the others are computed from what they hold.
     always : bool
         Whether every file has it: some fits do not set all, and earlier versions had fewer.
     """
@@ -104,8 +101,8 @@ def is_float(dtype: Any) -> bool:
 class Door(BaseEstimator):
     """Checked parameters and rows, the kernel with numbers, the engine and the generator of a fit.
 
-    Kernel methods have the parameters ``kernel, gamma, degree, coef0, kernel_params``. Those below
-    are parameters of some estimators, and stand for what the others do.
+    Kernel methods have the parameters ``kernel, gamma, degree, coef0, kernel_params``. The
+    class attributes below are parameters of some estimators, and constants of the others.
     """
 
     # A parameter that is not listed is not checked here.
@@ -164,7 +161,7 @@ class Door(BaseEstimator):
     preimage: Any = "auto"
     center = True
     tol: float = 0.0
-    max_iter: int | None  # no value: scikit-learn takes who has one for iterative
+    max_iter: int | None  # no value: to scikit-learn that means iterative
     iterated_power: Any = "auto"
     remove_zero_eig = False
     #: Bases beside all points that "auto" may take, and rows up to which it takes all points.
@@ -217,7 +214,7 @@ class Door(BaseEstimator):
         kind: Any = type(self)
         for name, default, allowed in checks_of(kind):
             value = getattr(self, name)
-            # What a class has by default it allows; most parameters are left at that.
+            # Defaults are allowed; most parameters keep theirs.
             if value is not default and not any(rule.allows(value) for rule in allowed):
                 raise InvalidParameterError(
                     f"The {name!r} parameter of {type(self).__name__} must be "
@@ -230,16 +227,14 @@ class Door(BaseEstimator):
 
         All or nothing: where it fails or is interrupted the estimator stays as it was.
         """
-        fresh = unfitted(self)
-        with quietly(), fresh._task(X, y, sample_weight) as task:
+        with all_or_nothing(self) as fresh, fresh._task(X, y, sample_weight) as task:
             plan = choose(task)
             problem = build_problem(task, plan)
             pairs, plan = solve(problem, announced(plan, task), task)
             fresh._adopt(problem.result(pairs), plan, task)
-        become(self, fresh)
         return self
 
-    def _adopt(self, result: Any, plan: Plan | None, task: Any) -> Self:
+    def _adopt(self, result: Any, plan: Plan | None = None, task: Any = None) -> Self:
         """Set the fitted attributes: the only place that does."""
         attributes = self._attributes(result, plan, task)
         undeclared = attributes.keys() - type(self)._fitted.keys()
@@ -252,11 +247,11 @@ class Door(BaseEstimator):
         return self
 
     def _attributes(self, result: Any, plan: Any, task: Any) -> dict[str, Any]:
-        """The fitted attributes that a result gives, by name."""
-        raise NotImplementedError
+        """The fitted attributes that a result gives, by name; the result itself may be that."""
+        return result
 
     def _warn(self, result: Any, plan: Any, task: Any) -> None:
-        """Tell what a user may not expect of the fitted model."""
+        """Warn of what a user would not expect of the fitted model."""
         return
 
     def _complete(self) -> None:
@@ -278,31 +273,26 @@ class Door(BaseEstimator):
         all_columns = f"kernel={self.kernel!r}" if reset and self._encoder() is not None else ""
         how = Opening(self.memory, self.n_jobs, self.device, self.verbose, names, all_columns)
         rows = open_rows(X, how, lambda X: self._check(X, reset), original)
-        if in_memory(rows) is None:
-            self._compare_columns(rows, reset)
         if reset:
             self._dtype = rows.dtype
-        return rows
-
-    def _compare_columns(self, rows: Any, reset: bool) -> None:
-        """Note or compare the columns of rows that are not in memory, as checks of arrays do."""
+        if in_memory(rows) is not None:
+            return rows  # the checks of arrays have noted or compared the columns
         if reset:
             self.n_features_in_ = rows.shape[1]
             if rows.names is not None:
                 self.feature_names_in_ = np.array(rows.names, dtype=object)
-            return
-        if rows.shape[1] != self.n_features_in_:
+        elif rows.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"{rows._title} has {rows.shape[1]} columns, and the model was fitted to "
                 f"{self.n_features_in_}. Pass the same columns in the same order."
             )
-        names = list(vars(self).get("feature_names_in_", ()))
-        if names and rows.names not in (None, names):
+        elif names and rows.names not in (None, names):
             raise ValueError(
                 "The feature names should match those that were passed during fit: "
                 f"{rows._title} has the columns {rows.names}, and the model was fitted to "
                 f"{names}. Open it with columns= these."
             )
+        return rows
 
     def _array(self, X, *, reset: bool):
         """The rows of X as one array; raises if they do not fit."""
@@ -417,6 +407,10 @@ class Door(BaseEstimator):
 
     def _posing(self, y, rows: Rows, weights, sample_weight) -> Callable[[FitTask, Any], Any]:
         """How the problem is posed in a basis: ``pose(task, basis)``; y is checked before."""
+        return self._problem
+
+    def _problem(self, task: FitTask, basis: Any) -> Any:
+        """The problem of a task in a basis, for estimators without y."""
         raise NotImplementedError
 
     def _wanted(self) -> Any:
@@ -495,11 +489,8 @@ class Door(BaseEstimator):
         """Whether the model keeps the rows, and a copy of them was asked for."""
         return self.copy_X
 
-    def _make_engine(self, X=None, on_tiles=None) -> TiledEngine:
-        where = self._device()
-        return make_engine(
-            X, memory=self.memory, device=where, threads=self.n_jobs, on_tiles=on_tiles
-        )
+    def _make_engine(self, X=None) -> TiledEngine:
+        return make_engine(X, memory=self.memory, device=self._device(), threads=self.n_jobs)
 
     def _make_rng(self, checkpoint: Checkpoint | None = None) -> np.random.Generator:
         """The generator of a fit; one that goes on from a checkpoint draws as it did before."""
@@ -575,27 +566,18 @@ class Door(BaseEstimator):
         return bundle
 
 
-def all_or_nothing(fit: Fit) -> Fit:
-    """A fit that leaves the estimator as it was where it fails or is interrupted.
+@contextmanager
+def all_or_nothing(model) -> Iterator[Any]:
+    """A copy of an estimator, to be fitted: one that fails or is interrupted stays as it was.
 
-    It works on a copy with the same parameters and nothing fitted, whose attributes become those
-    of the estimator at the end.
+    The copy has the same parameters and nothing fitted; its attributes become those of the
+    estimator at the end.
     """
-
-    @wraps(fit)
-    def fit_whole(self, X, y=None, *args, **options):
-        fresh = unfitted(self)
-        with quietly():
-            fit(fresh, X, y, *args, **options)
-        become(self, fresh)
-        return self
-
-    return cast(Fit, fit_whole)
-
-
-def quietly() -> Any:
-    """Overflow is checked for in results, with errors that name the kernel."""
-    return np.errstate(over="ignore", invalid="ignore")
+    fresh = unfitted(model)
+    # Overflow is checked for in results, with errors that name the kernel.
+    with np.errstate(over="ignore", invalid="ignore"):
+        yield fresh
+    become(model, fresh)
 
 
 def unfitted(model):

@@ -32,6 +32,7 @@ from ..rows import (
     float_type,
     in_type,
     like_of,
+    like_rows,
     open_rows,
 )
 from ._door import NOT_SAVED, Door, Fitted, kept
@@ -39,11 +40,11 @@ from ._inverse import Inverse, checked_scores
 from ._output import contained
 from ._sklearn import TransformerMixin
 
-# Of the rows that a model keeps, those whose scores say which sign a component gets, and those that
-# tell how much a column varies.
+# Rows of a model whose scores decide the signs of components, and rows on which the spread of
+# columns is measured.
 SIGN_ROWS, SCALE_ROWS = 500, 2000
-# The first eigenvalue over the mean of all below which the width of the kernel is looked at, and
-# rows at least.
+# The width of the kernel is checked if the first eigenvalue is at most FLAT times the mean of all,
+# and there are FEWEST rows or more.
 FLAT, FEWEST = 4, 10
 # Variance below this share of the kernel's own size is rounding.
 ZERO_VARIANCE = 1e-14
@@ -77,7 +78,7 @@ class Scores:
     memory: int | str | None = None
     n_jobs: int | None = None
 
-    # Of any class, since the others that it is mixed with are not known here.
+    # self is Any: the classes that this one is mixed with are not known here.
     def transform(self: Any, X: Same, out: Any = None) -> Same:
         """Scores of the rows of X along the components.
 
@@ -186,11 +187,11 @@ class KernelModel(Scores, TransformerMixin, Door):
             K = score_kernel(self.kernel_)(on_device_of(S, centers), centers)
             return restore(K @ on_device_of(facts["dual_coef_"], K), X)
         S = checked_scores(X, self.expansion_.n_components)
-        wide = self.expansion_.basis.engine.asarray(S, np.float64)
-        inverse = self._inverse()
-        found = inverse.find(inverse.within_reach(wide), denoising=False)
-        found = inverse.clipped(found) if clip else found
-        return restore(in_type(found, float_type(S)), X)
+        inverse, engine = self._inverse(), self.expansion_.basis.engine
+        reached = inverse.within_reach(engine.asarray(S, np.float64))
+        Z = inverse.find(reached, denoising=False)
+        Z = inverse.clipped(Z) if clip else Z
+        return restore(in_type(Z, float_type(S)), X)
 
     @property
     def preimage_(self) -> Preimage:
@@ -237,12 +238,12 @@ class KernelModel(Scores, TransformerMixin, Door):
         guessed = compensate and noise is None and isinstance(self.kernel_, RBF)
         energies = inverse.energies(X) if guessed else None
         scores = inverse.denoising_scores(X, compensate, noise, energies)
-        found = inverse.find(scores, denoising=True, near=X)
+        Z = inverse.find(scores, denoising=True, near=X)
         if energies is not None:
             inverse.warn_of_little_noise(energies, X.shape[1])
-        found = found if noise is None else inverse.toward(X, found, float(noise))
-        found = inverse.clipped(found) if clip else found
-        return restore(in_type(found, float_type(X)), original)
+        Z = Z if noise is None else inverse.toward(X, Z, float(noise))
+        Z = inverse.clipped(Z) if clip else Z
+        return restore(in_type(Z, float_type(X)), original)
 
     def attribute(self, X: Array = None, *, max_rows: int | None = 2000) -> explaining.Attribution:
         """Which columns drive which component: gradients of the scores, averaged over rows.
@@ -281,9 +282,9 @@ class KernelModel(Scores, TransformerMixin, Door):
             names, units = self._encoding.names, np.ones(self.n_features_in_)
             return explaining.Attribution.of(sums, units, names, self.get_feature_names_out())
         room = self.expansion_.basis.engine.memory // (32 * self.n_features_in_)
-        own, w = self._some_own(max(2, min(SCALE_ROWS, room)), 0)
-        mean = np.average(own, axis=0, weights=w)
-        scale = np.sqrt(np.average((own - mean) ** 2, axis=0, weights=w))
+        sample, w = self._sampled(None, max(2, min(SCALE_ROWS, room)), 0)
+        mean = np.average(sample, axis=0, weights=w)
+        scale = np.sqrt(np.average((sample - mean) ** 2, axis=0, weights=w))
         gradients = OfExpansion(self.expansion_.here(), explaining.gradient_sums, (), "gradients")
         sums = rows.sum(gradients, "gradients")
         named = vars(self).get("feature_names_in_")
@@ -338,15 +339,12 @@ class KernelModel(Scores, TransformerMixin, Door):
         explaining.check_significance(alpha, n_permutations, n_bootstrap, max_rows)
         size = explaining.sample_rows(engine.memory, self.n_features_in_, max_rows)
         seed = int(rng.integers(2**62))
-        if X is None:
-            some, w = self._some_own(size, seed)
-        else:
-            some, w = on_host(self._rows_or_own(X).sample(size, seed), dense=True), None
-        self.kernel_.check(some)
+        sample, w = self._sampled(X, size, seed)
+        self.kernel_.check(sample)
         with engine.single_blas():
             significance = explaining.significance_of(
                 self.kernel_,
-                some,
+                sample,
                 self.expansion_.n_components,
                 self.center,
                 rng,
@@ -364,17 +362,17 @@ class KernelModel(Scores, TransformerMixin, Door):
             return self._open(X, reset=False)
         rows = vars(self).get("X_fit_" if self.expansion_.basis.spans_data else "X_sample_")
         rows = self.expansion_.basis.points if rows is None else rows
-        # Its own rows need no check, and have no names that could be other ones.
+        # Rows of the fit were checked then, and have no names to compare.
         return open_rows(rows, Opening(self.memory))
 
-    def _some_own(self, size: int, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Uniform rows of the fit that the model has, and how often each counts."""
-        rows, w = self._rows_or_own(None), vars(self).get("_weights")
-        some = on_host(rows.sample(size, seed), dense=True)
+    def _sampled(self, X, size: int, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Uniform rows of X, or of the fit for None, and how often each counts; None if alike."""
+        sample = on_host(self._rows_or_own(X).sample(size, seed), dense=True)
+        w = vars(self).get("_weights") if X is None else None
         if w is None:
-            return some, None
+            return sample, None
         w = w[sampled_numbers(len(w), size, seed)]
-        return some[w > 0], w[w > 0]
+        return sample[w > 0], w[w > 0]
 
     def to_onnx(self, path: str | PathLike[str], *, dtype: str = "float32") -> None:
         """Write the transform as an ONNX graph; see `mercer.saving.export_onnx`.
@@ -400,15 +398,11 @@ class KernelModel(Scores, TransformerMixin, Door):
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         expansion, pairs, problem = result.expansion, result.pairs, result.problem
         basis, weight, values = expansion.basis, problem.weight, pairs.values
-        dtype, like = task.rows.dtype, like_of(task.rows)
-
-        def out(array):
-            return restore(in_type(array, dtype), like)
-
-        certificate = result.certificate
+        rows, certificate = task.rows, result.certificate
         if (error := certificate.score_error) is not None:
             # Scores that underflow in the type of the rows are worth nothing.
-            least = weight**0.5 * float(np.finfo(dtype).tiny / np.finfo(dtype).eps)
+            info = np.finfo(rows.dtype)
+            least = weight**0.5 * float(info.tiny / info.eps)
             error = np.where(np.sqrt(values) > least, error, np.nan)
             certificate = replace(certificate, score_error=error)
         degrees = weight - 1 if self.center and weight > 1 else weight
@@ -417,15 +411,15 @@ class KernelModel(Scores, TransformerMixin, Door):
             ratio = np.minimum(values / total, 1.0)
         attributes = {
             "kernel_": basis.kernel,
-            "gamma_": self._gamma_of(basis.kernel, task.rows.shape[1]),
+            "gamma_": self._gamma_of(basis.kernel, rows.shape[1]),
             "certificate_": certificate,
             "plan_": plan,
-            "eigenvalues_": out(values),
-            "explained_variance_": out(values / degrees),
-            "explained_variance_ratio_": out(ratio),
+            "eigenvalues_": like_rows(values, rows),
+            "explained_variance_": like_rows(values / degrees, rows),
+            "explained_variance_ratio_": like_rows(ratio, rows),
         }
         if result.vectors is not None:
-            attributes["eigenvectors_"] = out(result.vectors)
+            attributes["eigenvectors_"] = like_rows(result.vectors, rows)
             attributes["X_fit_"] = basis.points if task.array is None else task.array
         if not basis.spans_data:
             sample = problem.model_rows
@@ -437,7 +431,7 @@ class KernelModel(Scores, TransformerMixin, Door):
                 # As of a fit to all points: the largest score of a training row is positive.
                 expansion = expansion.stretched(peak_signs(expansion.scores(sample[::step])))
             if basis.points is not None:
-                attributes["landmarks_"] = restore(basis.points, like)
+                attributes["landmarks_"] = restore(basis.points, like_of(rows))
         if task.weights is not None:
             n = len(task.weights)  # all rows, or those that the model keeps
             most = n if basis.spans_data else MODEL_ROWS
@@ -465,7 +459,7 @@ class KernelModel(Scores, TransformerMixin, Door):
         return fallback if kernel.gamma is None else kernel.gamma
 
     def _complete(self) -> None:
-        """Set the views of the expansion: its points, and its eigenvectors.
+        """Set what follows from the expansion: its points, and its eigenvectors.
 
         A = U L^{-1/2}, and U is centered as A is.
         """
@@ -480,10 +474,8 @@ class KernelModel(Scores, TransformerMixin, Door):
             raise ModelFileError("a basis without points, and no sample of the rows")
         if points is not None:
             facts["X_fit_" if basis.spans_data else "landmarks_"] = to_numpy(points)
-        rows, weights = (
-            facts.get("X_fit_" if basis.spans_data else "X_sample_"),
-            facts.get("_weights"),
-        )
+        rows = facts.get("X_fit_" if basis.spans_data else "X_sample_")
+        weights = facts.get("_weights")
         fit = rows is None or weights is None or weights.shape == rows.shape[:1]
         if not fit or (weights is not None and not (weights >= 0).all()):
             raise ModelFileError("weights of other rows than those of the model")
@@ -502,9 +494,6 @@ class KernelModel(Scores, TransformerMixin, Door):
             rows = facts.get("X_fit_" if basis.spans_data else "X_sample_")
             inverse = facts["_way_back"] = Inverse(self.expansion_, rows, self.preimage)
         return inverse
-
-    def _training_scores(self):
-        return self.eigenvectors_ * self.eigenvalues_**0.5
 
     def __getstate__(self):
         # What was made for pre-images is made again when needed.

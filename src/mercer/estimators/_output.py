@@ -10,8 +10,8 @@ from ..files import is_arrow, table_like
 
 def contained(model, S, X):
     """Scores as `set_output` or the configuration asks for them; of Arrow data a table."""
-    own = vars(model).get("_sklearn_output_config", {})
-    wanted = own.get("transform", get_config()["transform_output"])
+    config = vars(model).get("_sklearn_output_config", {})
+    wanted = config.get("transform", get_config()["transform_output"])
     names = model.get_feature_names_out
     if wanted == "default":
         return table_like(S, names(), X) if is_arrow(X) else S
@@ -31,8 +31,8 @@ def summary_rows(model) -> list[list[str]]:
     rows = [[title, text(facts[name])] for name, title, text in FACTS if name in facts]
     inner = facts.get("model_") or facts.get("best_estimator_") or model
     if "certificate_" in vars(inner):
-        known = inner.certificate_.summary()
-        rows += [["certificate" if name == "kind" else name, text] for name, text in known]
+        statements = inner.certificate_.summary()
+        rows += [["certificate" if name == "kind" else name, text] for name, text in statements]
     return rows
 
 
@@ -54,7 +54,7 @@ def basis_text(basis) -> str:
     return f"{basis.size:,} {basis.noun}"
 
 
-# Fitted attributes worth a line, with its title and its text.
+# Fitted attributes that the summary shows: name, title and text.
 FACTS = (
     ("kernel_", "kernel", str),
     ("expansion_", "basis", lambda expansion: basis_text(expansion.basis)),

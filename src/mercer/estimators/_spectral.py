@@ -17,7 +17,11 @@ from ..kernels import KERNELS, Hollow, Kernel, Precomputed
 from ..rows import like_of
 from ..solvers import SOLVERS, Solver
 from ..spectral.graph import GraphArpack, NeighborGraph
-from ..spectral.problems import spectral_problem
+from ..spectral.problems import (
+    FourierNormalizedProblem,
+    NormalizedProblem,
+    ReducedNormalizedProblem,
+)
 from ._checks import AT_LEAST_1, NOT_NEGATIVE, StrOptions, check_gram
 from ._door import NOT_SAVED, Door, Fitted, kept
 
@@ -64,7 +68,9 @@ class SpectralInput(Door):
     n_jobs: int | None = None
     verbose: int = 0
     device: Any = None
-    center: ClassVar[bool] = False
+    center = False
+    #: Whether a row keeps its affinity with itself.
+    _rests = False
     # Beyond, landmarks take as long as k-means, and the exact method grows with the square.
     _most_points: ClassVar[int | None] = 20_000
     _points_anywhere: ClassVar[bool] = False
@@ -72,15 +78,13 @@ class SpectralInput(Door):
     #: Power of the eigenvalue that functions are multiplied by.
     t = 0.0
 
-    def _posing(self, y, rows, weights, sample_weight):
-        def pose(task, basis):
-            return self._problem(self._without_diagonal(basis), task.rows)
-
-        return pose
-
-    def _problem(self, basis, rows) -> Any:
-        """The eigenproblem in a basis."""
-        return spectral_problem(basis, rows, float(self.t))
+    def _problem(self, task, basis) -> Any:
+        basis = self._without_diagonal(basis)
+        if basis.spans_data:
+            return NormalizedProblem(basis, float(self.t))
+        is_grid = isinstance(basis, bases.FourierBasis)
+        kind = FourierNormalizedProblem if is_grid else ReducedNormalizedProblem
+        return kind.of(basis, task.rows)
 
     def _without_diagonal(self, basis):
         """All points with affinities of zero to themselves, where that is meant; else as it is."""
@@ -92,7 +96,9 @@ class SpectralInput(Door):
                 "are on a cluster. Pass X.compute() if they fit into memory, or use "
                 "basis='landmarks', which works where they are."
             )
-        if not self._hollow():
+        # A walk may stay where it is; and without its diagonal the matrix is not definite.
+        solver = self.eigen_solver
+        if self._rests or (isinstance(solver, Solver) and solver.needs_definite):
             return basis
         if isinstance(basis, bases.PrecomputedBasis):
             return bases.HollowMatrix(basis.G, basis.engine)
@@ -186,10 +192,6 @@ class SpectralInput(Door):
     def _is_precomputed(self) -> bool:
         return super()._is_precomputed() and self.affinity != "nearest_neighbors"
 
-    def _hollow(self) -> bool:
-        """Whether the affinity of a row to itself is taken to be zero."""
-        return not (isinstance(self.eigen_solver, Solver) and self.eigen_solver.needs_definite)
-
     def _check_precomputed(self, rows, weights) -> None:
         X = rows.as_array("A matrix of affinities")
         if self.affinity not in NEIGHBORS:
@@ -204,8 +206,8 @@ class SpectralInput(Door):
     def _matrix(self, X, engine):
         """The rows, or the graph of neighbors that they give."""
         self._check_counts(X.shape[0])
-        given = isinstance(self._named_kernel(1), Precomputed)
-        if given and self.basis not in ("auto", "points"):
+        has_points = not isinstance(self._named_kernel(1), Precomputed)
+        if not has_points and self.basis not in ("auto", "points"):
             raise ValueError(
                 f"basis={self.basis!r} needs points, and precomputed affinities have none. "
                 "Use basis='auto', or a kernel that is computed from the data."

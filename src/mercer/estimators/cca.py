@@ -6,7 +6,6 @@ from math import isqrt
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ..bases import AllPoints, BasisRecipe, ColumnBasis, Columns, Landmarks
 from ..bases.base import check_moments, moment_bytes
@@ -194,7 +193,8 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         def pose(task, basis):
             rng, settings = task.rng, self.get_params(deep=False)
             # By the same rules as the kernel of X.
-            kernel = {"kernel": self.kernel if self.kernel_y is None else self.kernel_y}
+            kernel: dict[str, Any] = {}
+            kernel["kernel"] = self.kernel if self.kernel_y is None else self.kernel_y
             kernel["gamma"] = self.gamma if self.gamma_y is None else self.gamma_y
             named = KernelCCA(**settings | kernel)._make_kernel(Y)
             other_rows = ArrayRows(Y, memory=self.memory)
@@ -257,7 +257,6 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
 
         Of rows that were not in the fit they tell what both views share.
         """
-        check_is_fitted(self)
         first = self._open(X, reset=False).map(scores_of(self.expansion_))
         second = self.expansion_y_.scores(self._other_view(y))
         check_count(first.shape[0], second.shape[0], SAME_ROWS)

@@ -28,7 +28,7 @@ from .kernel_pca import KernelPCA, PreimageName, SolverName
 # Default width in median distances of the patches, components, and training patches: of
 # kernels, and of the linear one, which is cheap.
 WIDTH, COMPONENTS, PATCHES, LINEAR_PATCHES = 4.5, 45, 2500, 50_000
-# Patches in work at once at most.
+# The most patches that are processed at once.
 CHUNK = 4096
 # Median absolute deviation of a standard normal.
 NORMAL_MAD = 0.6745
@@ -178,10 +178,7 @@ class PatchDenoiser(Door):
             "noise_": float(np.mean(noises)),
             "n_channels_": channels,
         }
-        return self._adopt(attributes, None, None)
-
-    def _attributes(self, result, plan, task) -> dict[str, Any]:
-        return result
+        return self._adopt(attributes)
 
     def _complete(self) -> None:
         """Patches have as many entries as the model within has columns."""
@@ -213,7 +210,7 @@ class PatchDenoiser(Door):
         rows, columns = (positions(side, size, self.stride) for side in image.shape[:2])
         total = np.zeros(image.shape)
         count = np.zeros(image.shape[:2])
-        # Patches in work at once: themselves, their means, scores and what comes back.
+        # Bytes of a patch at work: the patch, its mean, its scores and its pre-image.
         width = 8 * (8 * size**2 * (self.n_channels_ or 1) + COMPONENTS)
         chunk = int(np.clip(parse_bytes(self.memory) // (4 * width), 1, CHUNK))
         step = max(1, chunk // len(columns))

@@ -299,7 +299,7 @@ class DiffusionMap(GraphEmbedding):
         "alpha": [NOT_NEGATIVE],
         "t": [NOT_NEGATIVE],
     }
-    _title = "diffusion map"
+    _title, _rests = "diffusion map", True
 
     _: KW_ONLY
     alpha: float = 0.5
@@ -307,14 +307,11 @@ class DiffusionMap(GraphEmbedding):
     affinity: str | Kernel | Callable[..., Any] = "rbf"
     gamma: float | str | None = "median"
 
-    def _problem(self, basis, rows):
+    def _problem(self, task, basis):
+        basis, alpha = self._without_diagonal(basis), float(self.alpha)
         if basis.spans_data:
-            return DiffusionProblem(basis, float(self.t), float(self.alpha))
-        return ReducedDiffusionProblem.of(basis, rows, float(self.alpha))
-
-    def _hollow(self) -> bool:
-        # A walk may stay where it is.
-        return False
+            return DiffusionProblem(basis, float(self.t), alpha)
+        return ReducedDiffusionProblem.of(basis, task.rows, alpha)
 
     def _scale(self, map_):
         sizes = np.abs(map_.values)

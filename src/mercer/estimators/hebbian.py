@@ -10,24 +10,24 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import hebbian
 from ..bases import PointBasis, PointGram
-from ..compute import format_bytes, is_sparse, match_sparsity, restore, to_numpy
+from ..compute import format_bytes, is_sparse, match_sparsity, to_numpy
 from ..compute.arrays import Array, Same
 from ..exceptions import ModelFileError, tell
 from ..fitting.certificate import Certificate
 from ..fitting.expansion import KernelExpansion
 from ..fitting.problems import GramProblem, has_negative
-from ..rows import ArrayRows, Rows, in_type, like_of
+from ..rows import ArrayRows, Rows, like_of, like_rows
 from ..selectors import Novelty
 from ..stream.dictionary import threshold_of
 from ._checks import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions
 from ._door import Fitted, become, kept, unfitted
 from ._model import INDEFINITE, KernelModel
 
-# Copies of the Gram matrix of the points that are alive while points leave.
+# Copies of the Gram matrix of the points that are held at once while points are removed.
 GRAM_COPIES = 4
 # Directions a stream carries beyond those asked for, unless a number is given.
 OVERSAMPLING = 10
-# Entries of unit vectors at most, with a margin for rows of small weights.
+# Largest entry of unit vectors, with a margin for rows of small weights.
 LARGEST_ENTRY = 1e9
 
 
@@ -266,22 +266,19 @@ class HebbianKernelPCA(KernelModel):
             )
         return ArrayRows(array, like_of(rows), self.memory)
 
-    def _posing(self, y, rows, weights, sample_weight):
-        def pose(task, basis):
-            if basis.size < 2:
-                raise ValueError("X has 1 sample, and fit needs 2 or more. Give more rows.")
-            need, memory = 3 * 8 * basis.size**2, task.engine.memory
-            if self.track_excess and need > memory:
-                raise ValueError(
-                    f"track_excess=True forms the kernel matrix, which needs {format_bytes(need)} "
-                    f"for {basis.size:,} rows, and memory allows {format_bytes(memory)}. Raise "
-                    "memory, or fit without it."
-                )
-            if task.is_single and isinstance(basis, PointGram) and basis.single:
-                basis = PointGram(basis.kernel, basis.points, basis.engine, dtype=np.float32)
-            return GramProblem(basis, task.center)
-
-        return pose
+    def _problem(self, task, basis):
+        if basis.size < 2:
+            raise ValueError("X has 1 sample, and fit needs 2 or more. Give more rows.")
+        need, memory = 3 * 8 * basis.size**2, task.engine.memory
+        if self.track_excess and need > memory:
+            raise ValueError(
+                f"track_excess=True forms the kernel matrix, which needs {format_bytes(need)} "
+                f"for {basis.size:,} rows, and memory allows {format_bytes(memory)}. Raise "
+                "memory, or fit without it."
+            )
+        if task.is_single and isinstance(basis, PointGram) and basis.single:
+            basis = PointGram(basis.kernel, basis.points, basis.engine, dtype=np.float32)
+        return GramProblem(basis, task.center)
 
     def _solver(self, X=None) -> hebbian.Hebbian:
         solver = hebbian.Hebbian()
@@ -331,7 +328,7 @@ class HebbianKernelPCA(KernelModel):
             complete = True
         finally:
             if stream.count:
-                self._adopt(Batch(rows, stream, indefinite, first, complete), None, None)
+                self._adopt(Batch(rows, stream, indefinite, first, complete))
         return self
 
     def _stream_for(self, X, first: bool) -> Any:
@@ -364,7 +361,7 @@ class HebbianKernelPCA(KernelModel):
                 points, frame = self.X_fit_, to_numpy(self.expansion_.frame)
                 points = (points if is_sparse(points) else to_numpy(points)).astype(float)
                 stream.resume(points, frame, values / n, self._variance, n)
-        # Without budget and novelty only a stream that goes on from a file takes all of it.
+        # Points after this batch: with neither a budget nor a novelty all rows join.
         m = stream.points.shape[0] if stream.count else 0
         if self.budget is not None:
             m = max(m, min(self.budget, m + X.shape[0])) + self.block
@@ -402,14 +399,11 @@ class HebbianKernelPCA(KernelModel):
         values = stream.variances[stream.leading]
         shares, totals = np.minimum(values / (variance or 1.0), 1.0), values * count
         captured = float(min(1.0, shares.sum()))
-        # Of a direction that learns nothing more is known than the variance of all.
+        # All that is known of the variance along a direction is that it is at most the total.
         lower, upper = np.zeros_like(totals), np.maximum(totals, variance * count)
         certificate = Certificate(
             "estimate", lower, upper, None, (captured, captured), True, indefinite=batch.indefinite
         )
-
-        def out(array):
-            return restore(in_type(np.asarray(array), rows.dtype), like_of(rows))
 
         passes = {name: value for name, value in vars(self).items() if name == "history_"}
         return passes | {
@@ -417,9 +411,9 @@ class HebbianKernelPCA(KernelModel):
             "gamma_": self._gamma_of(stream.kernel, rows.shape[1]),
             "expansion_": KernelExpansion(basis, frame, metric),
             "certificate_": certificate,
-            "eigenvalues_": out(totals),
-            "explained_variance_": out(totals / max(count - self.center, 1)),
-            "explained_variance_ratio_": out(shares),
+            "eigenvalues_": like_rows(totals, rows),
+            "explained_variance_": like_rows(totals / max(count - self.center, 1), rows),
+            "explained_variance_ratio_": like_rows(shares, rows),
             "landmarks_": stream.points,
             "n_samples_seen_": count,
             "budget_loss_": stream.lost[columns],

@@ -266,17 +266,29 @@ class KernelPCA(KernelModel):
         plain = sample_weight is None and not self._needs_target
         if not self.expansion_.basis.spans_data or not plain:
             return self.transform(X)
-        S = self._training_scores()
+        S = self.eigenvectors_ * self.eigenvalues_**0.5
         lazy = lazy_like(S, X, self.X_fit_)
         return contained(self, restore(S, X), X) if lazy is None else lazy
 
-    def _posing(self, y, rows, weights, sample_weight):
-        def pose(task, basis):
-            self._check_inverse(task)
-            self._check_preimage(basis)
+    def _problem(self, task, basis):
+        self._check_preimage(basis)
+        if not self.fit_inverse_transform:
             return components_problem(task, basis)
-
-        return pose
+        if task.kernel.per_column and self._encoder() is not None:
+            raise ValueError(
+                f"fit_inverse_transform=True takes the kernel between scores, and kernel="
+                f"{self.kernel!r} is made for the columns of X. Leave it out: inverse_transform "
+                "works without it."
+            )
+        n, memory = task.rows.shape[0], task.engine.memory
+        need = 2 * n**2 * task.rows.dtype.itemsize
+        if need > memory:
+            raise ValueError(
+                f"fit_inverse_transform=True solves an n x n system, which needs "
+                f"{format_bytes(need)} for {n:,} rows, and memory allows "
+                f"{format_bytes(memory)}. Raise memory, or fit without it."
+            )
+        return components_problem(task, basis)
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         attributes = super()._attributes(result, plan, task)
@@ -311,22 +323,3 @@ class KernelPCA(KernelModel):
         """Landmarks, random features and a Fourier grid keep no rows, or copies of some."""
         keeps = self.basis in ("auto", "points") or isinstance(self.basis, AllPoints | Columns)
         return self.copy_X and keeps
-
-    def _check_inverse(self, task) -> None:
-        """Raise ValueError where the regression of the rows on their scores cannot be made."""
-        if not self.fit_inverse_transform:
-            return
-        if task.kernel.per_column and self._encoder() is not None:
-            raise ValueError(
-                f"fit_inverse_transform=True takes the kernel between scores, and kernel="
-                f"{self.kernel!r} is made for the columns of X. Leave it out: inverse_transform "
-                "works without it."
-            )
-        n, memory = task.rows.shape[0], task.engine.memory
-        need = 2 * n**2 * task.rows.dtype.itemsize
-        if need > memory:
-            raise ValueError(
-                f"fit_inverse_transform=True solves an n x n system, which needs "
-                f"{format_bytes(need)} for {n:,} rows, and memory allows "
-                f"{format_bytes(memory)}. Raise memory, or fit without it."
-            )

@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..compute import parse_bytes
+from ..compute import parse_bytes, row_blocks
 from ..compute.arrays import Array, Same
 from ..exceptions import InvalidParameterError, ModelFileError, tell
+from ..files import is_arrow, table_like
 from ..fitting.choosing import warn_unconverged
 from ..kernels import Kernel
 from ..mds import distances
@@ -29,7 +30,6 @@ from ._checks import (
     StrOptions,
     checked_array,
     in_main_memory,
-    named_rows,
     valid_rows,
 )
 from ._door import NOT_SAVED, Door, Fitted, kept
@@ -243,10 +243,14 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         X = self._array(X, reset=False)
         if isinstance(self.map_, LinearMap):
             return self.map_(X)
-        if not self._is_precomputed():
-            return self._place(X)
-        distances.check_entries(X, "X")
-        return self.map_(self._distance.lift(X) if self.correction_constant_ > 0 else X)
+        if self._is_precomputed():
+            distances.check_entries(X, "X")
+            return self.map_(self._distance.lift(X) if self.correction_constant_ > 0 else X)
+        Y = np.empty((X.shape[0], self.embedding_.shape[1]))
+        fitting = max(1, parse_bytes(self.memory) // (32 * len(self._anchors)))
+        for rows in row_blocks(len(Y), fitting):
+            Y[rows] = self.map_(self._distance(X[rows], self._anchors))
+        return Y
 
     def summary(self) -> str:
         """The fit in words: eigenvalues, goodness of fit, what is negative, stress."""
@@ -298,7 +302,9 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             raise ValueError("Give dissimilarity or metric, not both: they mean the same.")
         rows: Any = open_rows(X, Opening(self.memory))
         if in_memory(rows) is None:
-            X = named_rows(rows.as_array(type(self).__name__), rows.names, X)
+            array = rows.as_array(type(self).__name__)
+            named = rows.names is not None and is_arrow(X)
+            X = table_like(array, rows.names, X) if named else array
         rows = super()._open(X, reset=reset)
         if reset:
             # Coordinates are in double precision, also of distances in single precision.
@@ -333,7 +339,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         return False
 
     def _check_precomputed(self, rows, weights) -> None:
-        X = in_memory(rows)
+        X: Any = in_memory(rows)
         if self.landmarks is None:
             distances.check_matrix(X)
         elif np.ndim(self.landmarks) == 0 or X.shape[1] != len(self.landmarks):
@@ -346,9 +352,6 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     def _named_kernel(self, d: int) -> Kernel:
         return Distances()
-
-    def _posing(self, y, rows, weights, sample_weight):
-        return self._problem
 
     def _problem(self, task, basis) -> ScalingProblem:
         """The problem of the points, their distance, and the landmarks that it is taken to."""
@@ -416,15 +419,6 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         placed = isinstance(self.map_, DistanceMap) and not self._is_precomputed()
         if placed and not {"_anchors", "_distance"} <= vars(self).keys():
             raise ModelFileError("a map of distances without its points")
-
-    def _place(self, X):
-        """Coordinates of new rows, in blocks within the budget."""
-        out = np.empty((X.shape[0], self.embedding_.shape[1]))
-        rows = max(1, parse_bytes(self.memory) // (32 * len(self._anchors)))
-        for start in range(0, X.shape[0], rows):
-            block = slice(start, start + rows)
-            out[block] = self.map_(self._distance(X[block], self._anchors))
-        return out
 
     def _metric(self):
         return self.dissimilarity if self.metric is None else self.metric

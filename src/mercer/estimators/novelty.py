@@ -21,7 +21,7 @@ from ._output import certificate_of
 from ._sklearn import OutlierMixin
 from .kernel_pca import BasisName, KernelPCA
 
-# Components of normal rows at most, and rows for each of them at least.
+# The most components of normal rows, and the fewest rows for each of them.
 COMPONENTS, ROWS_PER_COMPONENT = 40, 4
 # Share of the rows left out of a fit unless told otherwise. On clean data it costs nothing that
 # was measurable, and a cluster of outliers up to that share does no harm.
@@ -29,9 +29,9 @@ TRIMMED = 0.1
 # Mean squared distance within a cluster over that to other rows, below which it is one: 0.1 for a
 # tight cluster, 0.6 for one digit among others, and 0.97 for the scattered tail of real rows.
 TOGETHER = 0.7
-# Rows on which it is found out which are typical, bytes for a pair of them, and rounds at most.
+# Rows of the trial that finds the typical ones, bytes for a pair of them, and the most rounds.
 TRIAL_ROWS, TRIAL_BYTES, CONCENTRATIONS = 2000, 32, 6
-# Copies of rows to which a trial, and a block whose errors are judged, take no more than a budget.
+# Copies of its rows that a trial, or a block whose errors are computed, may take of the budget.
 ROW_COPIES = 16
 
 
@@ -140,7 +140,6 @@ class NoveltyDetector(OutlierMixin, Door):
     n_jobs: int | None = None
     device: Any = None
 
-    @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:
         """Learn normal rows and the threshold.
 
@@ -154,21 +153,20 @@ class NoveltyDetector(OutlierMixin, Door):
         -------
         self
         """
-        X = self._array(X, reset=True)
-        rng = check_random_state(self.random_state)
-        needed = (1 - self.false_alarms) / (self.false_alarms * len(X))
-        learned, held = split(len(X), max(self.holdout, min(needed, 0.5)), rng)
-        learned = learned[self._typical(X, learned, held, rng)]
-        model = self._model(len(learned), rng).fit(X[learned])
-        errors = errors_at(model, X, held)
-        normal = len(errors) - int((self.outliers or 0) * len(errors))
-        place = order_statistic(normal, self.false_alarms)
-        last = np.argsort(errors, kind="stable")[place : place + 1]
-        offset = -float(errors[last[0]] + rounding_at(model.expansion_, X[held[last]]))
-        return self._adopt({"kept_": learned, "model_": model, "offset_": offset}, None, None)
-
-    def _attributes(self, result, plan, task) -> dict[str, Any]:
-        return result
+        with all_or_nothing(self) as fresh:
+            X = fresh._array(X, reset=True)
+            rng = check_random_state(self.random_state)
+            needed = (1 - self.false_alarms) / (self.false_alarms * len(X))
+            learned, held = split(len(X), max(self.holdout, min(needed, 0.5)), rng)
+            learned = learned[fresh._typical(X, learned, held, rng)]
+            model = fresh._model(len(learned), rng).fit(X[learned])
+            errors = errors_at(model, X, held)
+            normal = len(errors) - int((self.outliers or 0) * len(errors))
+            place = order_statistic(normal, self.false_alarms)
+            last = np.argsort(errors, kind="stable")[place : place + 1]
+            offset = -float(errors[last[0]] + rounding_at(model.expansion_, X[held[last]]))
+            fresh._adopt({"kept_": learned, "model_": model, "offset_": offset})
+        return self
 
     def score_samples(self, X: Array) -> Array:
         """Minus the reconstruction error of every row, (n,): lower is more novel."""
@@ -213,10 +211,10 @@ class NoveltyDetector(OutlierMixin, Door):
         typical = least(errors, n - int(share * n))
         if self.outliers is not None:
             return typical
-        # What few errors exceed unless they are of another kind (Tukey 1977).
+        # Tukey's fence (1977): few errors of the same kind are larger.
         low, high = np.quantile(errors_at(model, X, held), [0.25, 0.75])
         others = np.setdiff1d(np.flatnonzero(errors > high + 1.5 * (high - low)), typical)
-        # Scattered rows do no harm and may be normal; only those that keep together are learned.
+        # Scattered rows do no harm and may be normal; a cluster would be learned, and is left out.
         candidates, most_typical = (X[rows[index[:most]]] for index in (others, typical))
         apart = len(others) > 2 and is_cluster(model.kernel_, candidates, most_typical)
         return np.setdiff1d(np.arange(n), others) if apart else np.arange(n)

@@ -2,7 +2,6 @@
 
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +12,7 @@ from ..compute.arrays import Array, Same
 from ..fitting.expansion import KernelExpansion
 from ..kernels import Kernel
 from ..selectors import SELECTORS, Selector
-from ._checks import Interval, StrOptions
+from ._checks import StrOptions
 from ._door import Door, Fitted, all_or_nothing, kept
 from ._model import Scores
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -70,9 +69,8 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     """
 
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "degree": [Interval(Real, 0, None, closed="left"), None],
-        "coef0": [Interval(Real, None, None, closed="neither"), None],
+        "degree": [*Door._parameter_constraints["degree"], None],
+        "coef0": [*Door._parameter_constraints["coef0"], None],
         "selector": [StrOptions(set(SELECTORS)), Selector, None],
     }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
@@ -89,7 +87,6 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     n_components: int = 100
     selector: str | Selector | None = None
 
-    @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:
         """Choose landmarks among the rows of X.
 
@@ -102,17 +99,18 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         -------
         self
         """
-        rows = self._open(X, reset=True)
-        if self._is_precomputed():
-            raise ValueError(
-                "Landmarks are rows, and kernel='precomputed' has none. Use a kernel that is "
-                "computed from the data, or KernelPCA."
-            )
-        X = rows.as_array("Nystroem")
-        kernel, engine, asked = self._make_kernel(X), self._make_engine(X), self.selector
-        selector = SELECTORS[asked]() if isinstance(asked, str) else asked
-        recipe = Landmarks(min(self.n_components, X.shape[0]), selector)
-        return self._adopt(recipe.build(kernel, X, engine, self._make_rng()), None, X)
+        with all_or_nothing(self) as fresh:
+            X = fresh._array(X, reset=True)
+            if self._is_precomputed():
+                raise ValueError(
+                    "Landmarks are rows, and kernel='precomputed' has none. Use a kernel that is "
+                    "computed from the data, or KernelPCA."
+                )
+            kernel, engine, asked = fresh._make_kernel(X), self._make_engine(X), self.selector
+            selector = SELECTORS[asked]() if isinstance(asked, str) else asked
+            recipe = Landmarks(min(self.n_components, X.shape[0]), selector)
+            fresh._adopt(recipe.build(kernel, X, engine, self._make_rng()), None, X)
+        return self
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         W = to_numpy(result.whitener(task.dtype))
@@ -143,8 +141,8 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 def places_of(points: Any, X: Any) -> np.ndarray | None:
     """The rows of X that points are, or None where one is no row."""
     where = {key: i for i, key in reversed(list(enumerate(keys(X))))}
-    found = [where.get(key) for key in keys(points)]
-    return None if None in found else np.array(found)
+    places = [where.get(key) for key in keys(points)]
+    return None if None in places else np.array(places)
 
 
 def keys(X: Any) -> list:

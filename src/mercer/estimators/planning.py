@@ -85,7 +85,7 @@ def plan(
         copy_X=False,
     )
     if isinstance(X, tuple):
-        return _with_rivals(_plan_of_shape(X, estimator))
+        return _with_rivals(_plan_of_shape(X, kernel, estimator))
     with estimator._task(X, looks=False) as task:
         if task.rows.shape[0] is None:
             raise ValueError(
@@ -100,7 +100,7 @@ def plan(
     return _with_rivals(chosen)
 
 
-def _plan_of_shape(shape, estimator: KernelPCA) -> Plan:
+def _plan_of_shape(shape, kernel: Kernel, estimator: KernelPCA) -> Plan:
     """The plan for rows in the unit cube; the range of no data is known, so no grid is taken."""
     if len(shape) != 2 or not all(isinstance(k, Integral) for k in shape):
         raise ValueError(f"plan takes rows or their shape (n, d), and got {shape}.")
@@ -108,7 +108,7 @@ def _plan_of_shape(shape, estimator: KernelPCA) -> Plan:
     if n < 1 or d < 1:
         raise ValueError(f"plan needs at least one row and one column, and got {(n, d)}.")
     sample = np.random.default_rng(0).random((MEASURED_ROWS, d))
-    kernel, engine = estimator.kernel.resolve(sample), estimator._make_engine()
+    kernel, engine = kernel.resolve(sample), estimator._make_engine()
     r, points = estimator.n_components, np.broadcast_to(sample[0], (n, d))
     task = FitTask(
         ArrayRows(points),

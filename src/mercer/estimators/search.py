@@ -8,7 +8,6 @@ and predicted instead.
 """
 
 from dataclasses import KW_ONLY, dataclass
-from itertools import pairwise
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Self
 
@@ -17,7 +16,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._tables import html_table, text_table
+from .._tables import Shown
 from ..bases.fourier import FourierGrid, SharedGrid
 from ..compute.arrays import Array, Same
 from ..exceptions import tell, trials
@@ -31,8 +30,10 @@ from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .kernel_pca import KernelPCA
 from .novelty import split
 
-# Widths tried first, in units of the median distance; and the most components, first and in all.
-WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
+# Widths in units of the median distance, from 1/4 to 4: every second one is tried, then those next
+# to the best of them.
+WIDTHS = tuple(2.0 ** (i / 2) for i in range(-4, 5))
+# The most components that are tried first, and in all.
 FIRST_MOST, MOST_COMPONENTS = 128, 1024
 # Rows held out: their share and the most of them; and the most that fits to all points learn from
 # in a search, which are exact and grow with the square. The best is fitted to all rows.
@@ -45,8 +46,8 @@ HIDDEN_SHARE, ROUNDS = 0.15, 6
 SEARCH_TOL, SEARCH_STEPS = 1e-3, 50
 
 
-@dataclass(frozen=True)
-class Selection:
+@dataclass(frozen=True, repr=False)
+class Selection(Shown):
     """Errors of all that was tried, and the best.
 
     Attributes
@@ -88,7 +89,7 @@ class Selection:
         """The smallest error."""
         return float(self.errors[self._best])
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
+    def table(self) -> tuple[list[str], list[list[str]]]:
         heads = ["gamma", *(f"r={r}" for r in self.n_components)]
         rows = [
             [f"{gamma:.3g}", *("" if np.isnan(e) else f"{e:.4g}" for e in errors)]
@@ -98,17 +99,11 @@ class Selection:
         rows[i][1 + j] += " *"
         return heads, rows
 
-    def _title(self) -> str:
+    def sentence(self) -> str:
         return (
             f"{self.criterion}: error {self.best_error:.4g} at gamma={self.best_gamma:.4g}, "
             f"n_components={self.best_n_components} (nothing done: {self.reference:.4g})"
         )
-
-    def __repr__(self) -> str:
-        return f"{self._title()}\n{text_table(*self._table())}"
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table(), caption=self._title())
 
 
 @dataclass(eq=False, repr=False)
@@ -201,7 +196,6 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     model: Any = None
     random_state: int | np.random.RandomState | None = None
 
-    @all_or_nothing
     def fit(self, X: Array, y: Any = None) -> Self:
         """Search, then fit the best to all rows.
 
@@ -214,49 +208,49 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         -------
         self
         """
-        X = self._array(X, reset=True)
-        if self._encoding is not None:
-            raise ValueError(
-                "KernelPCASearch compares rows with their pre-images, and categories and missing "
-                "entries have none. Pass columns of numbers."
-            )
-        rng = check_random_state(self.random_state)
-        learned, held = split(len(X), min(HOLDOUT, MOST_HELD / len(X)), rng)
-        model = clone(self.model or KernelPCA()).set_params(gamma=None)
-        if len(learned) > MOST_LEARNED and model.basis in ("auto", "points"):
-            learned = np.sort(rng.choice(learned, MOST_LEARNED, replace=False))
-        if model.basis == "fourier":
-            # Damaged rows lie beyond those of a fit.
-            model.set_params(basis=FourierGrid(margin="all"))
-        # Noise is drawn once, so that all candidates meet the same.
-        trial = Trial.of(self.noise, X[learned], X[held], rng)
-        tried = self._try(model, trial)
-        selection = Selection(*tried.table(), trial.error(trial.damaged), trial.criterion)
-        best, nothing = selection.best_error, selection.reference
-        if best >= nothing:
-            tell(
-                f"The best of all that was tried leaves an error of {best:.3g}, and doing nothing "
-                f"one of {nothing:.3g}: for noise as small as this kernel PCA loses more than it "
-                "removes. Name the noise that you expect, or leave the rows as they are."
-            )
-        r, gamma = selection.best_n_components, selection.best_gamma
-        params: dict[str, float] = {"n_components": r}
-        kernel = tried.kernels[tried.best[0]]
-        attributes = {
-            "selection_": selection,
-            "best_params_": params if np.isnan(gamma) else params | {"gamma": gamma},
-            "best_estimator_": model.set_params(kernel=kernel, n_components=r).fit(X),
-        }
-        return self._adopt(attributes, None, None)
-
-    def _attributes(self, result, plan, task) -> dict[str, Any]:
-        return result
+        with all_or_nothing(self) as fresh:
+            X = fresh._array(X, reset=True)
+            if fresh._encoding is not None:
+                raise ValueError(
+                    "KernelPCASearch compares rows with their pre-images, and categories and "
+                    "missing entries have none. Pass columns of numbers."
+                )
+            rng = check_random_state(self.random_state)
+            learned, held = split(len(X), min(HOLDOUT, MOST_HELD / len(X)), rng)
+            model = clone(self.model or KernelPCA()).set_params(gamma=None)
+            if len(learned) > MOST_LEARNED and model.basis in ("auto", "points"):
+                learned = np.sort(rng.choice(learned, MOST_LEARNED, replace=False))
+            if model.basis == "fourier":
+                # Damaged rows lie beyond those of a fit.
+                model.set_params(basis=FourierGrid(margin="all"))
+            # Noise is drawn once, so that all candidates meet the same.
+            trial = Trial.of(self.noise, X[learned], X[held], rng)
+            tried = self._try(model, trial)
+            selection = Selection(*tried.table(), trial.error(trial.damaged), trial.criterion)
+            best, nothing = selection.best_error, selection.reference
+            if best >= nothing:
+                tell(
+                    f"The best of all that was tried leaves an error of {best:.3g}, and doing "
+                    f"nothing one of {nothing:.3g}: for noise as small as this kernel PCA loses "
+                    "more than it removes. Name the noise that you expect, or leave the rows as "
+                    "they are."
+                )
+            r, gamma = selection.best_n_components, selection.best_gamma
+            params: dict[str, float] = {"n_components": r}
+            kernel = tried.kernels[tried.best[0]]
+            attributes = {
+                "selection_": selection,
+                "best_params_": params if np.isnan(gamma) else params | {"gamma": gamma},
+                "best_estimator_": model.set_params(kernel=kernel, n_components=r).fit(X),
+            }
+            fresh._adopt(attributes)
+        return self
 
     def _try(self, model: KernelPCA, trial: "Trial") -> "Tried":
         """Try what was asked for, and what lies around the best of it where that is left to us."""
         X, ranks = trial.X, self._ranks(len(trial.X))
         kernel = self.kernel if isinstance(self.kernel, Kernel) else KERNELS[self.kernel]()
-        kernels = widened(kernel, X, finer(WIDTHS) if self.widths is None else self.widths)
+        kernels = widened(kernel, X, WIDTHS if self.widths is None else self.widths)
         candidate = clone(model)
         if isinstance(model.basis, FourierGrid):
             # All kernels share one pass over X.
@@ -266,12 +260,26 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         refined = self.widths is None and len(kernels) > 1
         for i in range(0, len(kernels), 2 if refined else 1):
             tried.look(i, ranks)
+        i, r = tried.best
         if self.n_components is None:
-            tried.look_further(min(MOST_COMPONENTS, len(X) - 1))
+            # Twice as many components while the most of them are the best.
+            most = min(MOST_COMPONENTS, len(X) - 1)
+            while r == max(rank for _, rank in tried.errors) and 2 * r <= most:
+                tried.look(i, [2 * r])
+                i, r = tried.best
+        ranks = sorted(rank for j, rank in tried.errors if j == i)
         if refined:
-            tried.look_around()
+            # The widths next to the best one, at all numbers of components that it was tried at.
+            for j in {i - 1, i + 1} & set(range(len(kernels))):
+                tried.look(j, ranks)
         if self.n_components is None:
-            tried.look_between()
+            # Numbers of components halfway from the best one to those beside it.
+            i, r = tried.best
+            ranks = sorted(rank for j, rank in tried.errors if j == i)
+            at = ranks.index(r)
+            between = {(r + other) // 2 for other in ranks[max(at - 1, 0) : at + 2]} - set(ranks)
+            if between:
+                tried.look(i, sorted(between))
         return tried
 
     def transform(self, X: Same) -> Same:
@@ -382,8 +390,7 @@ class Trial:
 class Tried:
     """Errors by kernel and number of components, as a search finds them.
 
-    One fit of a kernel gives the errors at all numbers of components. What is tried next depends on
-    the best so far: more components, the widths next to it, the numbers of components between.
+    One fit of a kernel gives the errors at all numbers of components.
 
     Parameters
     ----------
@@ -404,29 +411,6 @@ class Tried:
         model = self.candidate.set_params(kernel=self.kernels[i], n_components=ranks[-1])
         errors = self.trial.errors(model, ranks)
         self.errors |= {(i, r): e for r, e in zip(ranks, errors, strict=True) if np.isfinite(e)}
-
-    def look_further(self, most: int) -> None:
-        """Twice as many components while the most of them are the best."""
-        i, r = self.best
-        while r == max(rank for _, rank in self.errors) and 2 * r <= most:
-            self.look(i, [2 * r])
-            i, r = self.best
-
-    def look_around(self) -> None:
-        """The widths next to the best one, at all numbers of components that it was tried at."""
-        i = self.best[0]
-        ranks = sorted(r for j, r in self.errors if j == i)
-        for j in {i - 1, i + 1} & set(range(len(self.kernels))):
-            self.look(j, ranks)
-
-    def look_between(self) -> None:
-        """Numbers of components halfway from the best one to those beside it."""
-        i, r = self.best
-        ranks = sorted(rank for j, rank in self.errors if j == i)
-        at = ranks.index(r)
-        middle = {(r + other) // 2 for other in ranks[max(at - 1, 0) : at + 2]} - set(ranks)
-        if middle:
-            self.look(i, sorted(middle))
 
     @property
     def best(self) -> tuple[int, int]:
@@ -449,12 +433,6 @@ def widened(kernel, X, widths) -> list[Kernel]:
     base = clone(kernel).set_params(gamma="median").resolve(X).gamma
     power = 1 if isinstance(kernel, Laplacian) else 2
     return [clone(kernel).set_params(gamma=base / float(width) ** power) for width in widths]
-
-
-def finer(widths) -> list[float]:
-    """Widths with the geometric means of neighbors between them."""
-    between = [float(np.sqrt(a * b)) for a, b in pairwise(widths)]
-    return sorted([*widths, *between])
 
 
 def select(

@@ -21,7 +21,7 @@ from ..fitting.functions import RowSample, pack, unpack
 from ..fitting.task import model_rows
 from ..kernels.base import check_values
 from ..preimage import Preimage
-from ..rows import ArrayRows, Rows, in_memory, in_type, like_of
+from ..rows import ArrayRows, Rows, in_memory, like_of, like_rows
 from ..selectors import Novelty
 from ..stream.components import leading_pairs, new_reference, stream_problem
 from ..stream.dictionary import GrowingDictionary, threshold_of
@@ -33,7 +33,7 @@ from ._model import INDEFINITE, NO_VARIANCE, ZERO_VARIANCE, KernelModel
 
 # Batches that `history_` remembers: an endless stream must not fill the memory.
 HISTORY = 1000
-# Share of the energy of a batch outside a full dictionary that a user should know of.
+# A warning is given if more than this share of a batch's energy is outside a full dictionary.
 LOST_TOO_MUCH = 0.05
 
 
@@ -288,7 +288,8 @@ class StreamingKernelPCA(KernelModel):
         stream = mine.stream + (theirs.stream if change is None else theirs.stream.mapped(change))
         state = State(stream, mine.sample + theirs.sample, mine.reference)
         history = [*self.history_, record(mine.stream.totals, stream.totals)]
-        # Rows of both are uniform ones of all, unless some are forgotten or were drawn together.
+        # The kept rows of both are a uniform sample of all, unless some are forgotten or both were
+        # drawn with the same seed.
         apart = mine.sample.seed != theirs.sample.seed
         uniform = apart and self.forgetting == 1 == other.forgetting
         model = copy(self)
@@ -362,8 +363,8 @@ class StreamingKernelPCA(KernelModel):
             expansion = new_reference(state.stream, *settings, state.reference)
             signs = peak_signs(expansion.scores(state.sample.rows))
             state = replace(state, reference=expansion.stretched(signs))
-        # The kept rows judge the certificate of rows that count alike, which with forgetting they
-        # do not; too much after every batch.
+        # The kept rows test the certificate where all rows count alike, so not with forgetting, and
+        # not after every batch, which would take too long.
         judged = is_fit and sample_weight is None and self.forgetting == 1
         task = StreamTask(state, history, ArrayRows(X, like_of(rows)), is_first)
         self._adopt_state(task, engine, judged)
@@ -385,26 +386,23 @@ class StreamingKernelPCA(KernelModel):
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         state, certificate, values = task.state, result.certificate, result.pairs.values
         kernel, totals, total = state.stream.span.kernel, state.stream.totals, result.problem.total
-        dtype, like, before = task.rows.dtype, like_of(task.rows), vars(self).get("certificate_")
+        rows, before = task.rows, vars(self).get("certificate_")
         if before is not None and before.indefinite:
             certificate = replace(certificate, indefinite=True)
         with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
             ratios = np.minimum(values / max(total, np.finfo(float).tiny), 1.0)
 
-        def out(array):
-            return restore(in_type(np.asarray(array), dtype), like)
-
         attributes = {
             "_state": state,
-            "_dtype": dtype,
+            "_dtype": rows.dtype,
             "_variance": total,
             "kernel_": kernel,
-            "gamma_": self._gamma_of(kernel, task.rows.shape[1]),
+            "gamma_": self._gamma_of(kernel, rows.shape[1]),
             "expansion_": result.expansion,
             "certificate_": certificate,
-            "eigenvalues_": out(values),
-            "explained_variance_": out(values / max(totals.weight - self.center, 1.0)),
-            "explained_variance_ratio_": out(ratios),
+            "eigenvalues_": like_rows(values, rows),
+            "explained_variance_": like_rows(values / max(totals.weight - self.center, 1.0), rows),
+            "explained_variance_ratio_": like_rows(ratios, rows),
             "lost_share_": totals.lost / totals.energy,
             "X_sample_": state.sample.rows,
             "_weights": state.sample.weights,
@@ -412,12 +410,12 @@ class StreamingKernelPCA(KernelModel):
             "history_": task.history[-HISTORY:],
         }
         if (points := result.expansion.basis.points) is not None:
-            attributes["landmarks_"] = restore(points, like)
+            attributes["landmarks_"] = restore(points, like_of(rows))
         return attributes
 
     def _warn(self, result, plan, task) -> None:
         full = [batch for batch in self.history_ if batch.size >= self.budget]
-        # A stream that forgets is to follow its rows, and a full dictionary cannot.
+        # A stream that forgets follows rows that drift, and a full dictionary cannot.
         if self.basis == "dictionary" and self.forgetting < 1 and full:
             first, last = full[0].lost_share, self.history_[-1].lost_share
             if min(last, self.lost_share_) > max(LOST_TOO_MUCH, 2 * first):
@@ -447,7 +445,7 @@ class StreamingKernelPCA(KernelModel):
     def _device(self):
         if self.basis == "dictionary":
             return "cpu"  # rows join it one by one
-        fitted = vars(self).get("expansion_")
+        fitted: Any = vars(self).get("expansion_")
         # Where no device is asked for, that of the first batch.
         is_settled = self.device is None and fitted is not None
         return fitted.basis.engine.device if is_settled else self.device
@@ -505,7 +503,7 @@ class Batches:
     X: Any
 
     def __iter__(self) -> Iterator[Rows]:
-        # Without those that are plainly empty; what has no shape is for the checks to judge.
+        # Empty batches are skipped; the checks see to those without a shape.
         filled = (batch for batch in self.X if np.shape(batch)[:1] != (0,))
         for number, batch in enumerate(filled):
             yield self.model._open(batch, reset=number == 0)

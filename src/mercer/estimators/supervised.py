@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..bases import FourierGrid, GramBasis
-from ..compute import format_bytes, is_sparse, parse_bytes, restore, to_numpy
+from ..compute import format_bytes, is_sparse, parse_bytes, to_numpy
 from ..compute.arrays import Array, is_foreign
 from ..compute.numbers import check_unmasked, reason
 from ..exceptions import tell
@@ -17,7 +17,7 @@ from ..kernels import KERNELS, Kernel
 from ..relatives import supervised
 from ..relatives.explaining import Significance
 from ..relatives.joint import GivenColumns, joint_problem
-from ..rows import in_type, like_of
+from ..rows import like_rows
 from ._checks import LARGEST_SUM, SMALLEST_VALUE, Interval, StrOptions, check_gram, checked_array
 from ._door import Fitted, kept
 from ._model import KernelModel
@@ -25,7 +25,7 @@ from .kernel_pca import KernelPCA
 
 # Copies of target features while they are made, and the share of the budget that they may take.
 COPIES, SHARE = 4, 2
-# Share of a target kernel that may be left out without a word.
+# Share of a target kernel that may be left out without a warning.
 LEFT_OUT = 1e-6
 
 
@@ -199,7 +199,7 @@ class SupervisedKernelPCA(KernelPCA):
         refuse_grid(self.basis, "supervised fit", "target")
         kernel, P = target_of(self.target, y, self.memory)
         if weights is not None and len(weights) < len(P) == np.size(sample_weight):
-            # Rows that count nothing were left out of an array.
+            # Rows of weight zero were left out of an array.
             P = P[np.asarray(to_numpy(sample_weight)) != 0]
         share, advice = float(self.unsupervised), "Give one value of y for each row."
         check_count(rows.shape[0], len(P), advice)
@@ -219,19 +219,16 @@ class SupervisedKernelPCA(KernelPCA):
         return pose
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
-        problem, values, like = result.problem, result.pairs.values, like_of(task.rows)
+        problem, values, rows = result.problem, result.pairs.values, task.rows
         degrees, tiny = max(problem.weight - 1, 1.0), np.finfo(float).tiny
-
-        def out(array):
-            return restore(in_type(array, task.rows.dtype), like)
-
+        dependence = np.minimum(values / max(problem.total, tiny), 1.0)
         ratio = np.minimum(result.variances / max(problem.inner.total, tiny), 1.0)
         return super()._attributes(result, plan, task) | {
             "target_": self.target_,
             "hsic_": float(problem.dependence / degrees**2),
-            "dependence_ratio_": out(np.minimum(values / max(problem.total, tiny), 1.0)),
-            "explained_variance_": out(result.variances / degrees),
-            "explained_variance_ratio_": out(ratio),
+            "dependence_ratio_": like_rows(dependence, rows),
+            "explained_variance_": like_rows(result.variances / degrees, rows),
+            "explained_variance_ratio_": like_rows(ratio, rows),
         }
 
     def _limit(self, problem) -> str:

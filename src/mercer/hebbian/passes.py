@@ -210,12 +210,6 @@ class _Run:
             progress.write({"state": state, "over": over, "rng": draws}, arrays)
 
 
-def settled(pairs: Eigenpairs, tol: float = 0.0) -> bool:
-    """Whether the residuals are known, and as small as those of an exact method."""
-    share = float(np.max(pairs.residuals)) / max(float(pairs.values[0]), np.finfo(float).tiny)
-    return pairs.bounded and share <= max(tol, FULL_FLOOR)
-
-
 def sampled_norm(gram, rng, block=128, size=SAMPLE):
     """Frobenius norm of K' from a sample of its rows; exact for n <= size."""
     n = gram.shape[0]
@@ -350,10 +344,14 @@ class Hebbian(Solver):
             interrupted = True
             progress.keep()
         pairs = READOUTS[self.readout](operator, run, r)
+        if pairs.bounded and not converged:
+            # Also if the residuals are known, and as small as those of an exact method.
+            largest = max(float(pairs.values[0]), np.finfo(float).tiny)
+            converged = float(np.max(pairs.residuals)) / largest <= max(tol, FULL_FLOOR)
         recoveries = round(-np.log2(run.rule.brake))
         return replace(
             pairs,
-            converged=converged or settled(pairs, tol),
+            converged=converged,
             n_passes=1 + len(run.records) + pairs.n_passes,
             history=History.of(run.records, len(run.rule.A), r, recoveries, interrupted),
         )

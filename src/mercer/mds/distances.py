@@ -46,7 +46,7 @@ class EuclideanDistance:
         D *= -2.0
         D += norms[:, None]
         D += norms if Z is X else np.einsum("ij,ij->i", Z, Z)
-        # Where nearly everything cancels the difference itself is taken.
+        # Where nearly all digits cancel, the difference itself is taken.
         close = (CANCELLED * norms)[:, None] >= D
         rows, columns = np.nonzero(close)
         for start in range(0, rows.size, CLOSE_PAIRS):

@@ -55,7 +55,7 @@ DENSE_ROWS = 1000
 FEW = 8
 # Points up to which the fit is measured on all pairs, and the sample beyond.
 ALL_PAIRS_ROWS, SAMPLE_ROWS, SAMPLE_COLUMNS = 2000, 1000, 2000
-# Rows of a streamed block at most.
+# The most rows of a streamed block.
 STREAM_ROWS = 2048
 TINY = 1e-300
 
@@ -277,7 +277,7 @@ class ScalingProblem(Problem):
                 anchors, Z = some_of(anchors, rows), Y[rows]
         if index is not None:
             anchors, Z = anchors[:SAMPLE_ROWS], Y[index[:SAMPLE_ROWS]]
-        # Wide points a few at a time.
+        # A few points at a time where they have many columns.
         D = SquaredDistance(self.distance)(points, anchors, np.float64)
         D *= -2.0
         np.sqrt(D, out=D)
@@ -473,7 +473,7 @@ def landmark_problem(parts: dict, n_components: Any, correction: str | None) -> 
     def place(block):
         return first(distance(points[block], anchors))
 
-    # Distances may be dear: each is asked for once where its place can be kept.
+    # Distances may be expensive: each is computed once if the coordinates fit the budget.
     Y = np.empty((n, width)) if 8 * n * width <= engine.memory else None
     if Y is not None:
         engine.map_rows(place, n, rows, Y)

@@ -61,8 +61,17 @@ class View:
         return lost + 2 * (n * self.noise + rounding * max(self.energy, inside))
 
     def root(self, regularization: float) -> np.ndarray:
-        """(S + c I)^{-1/2} of the covariance S; c is the regularization times its trace."""
-        return inverse_root(self.moments.scatter / self.moments.count, regularization, self.noise)
+        """(S + c I)^{-1/2} of the covariance S on the directions that have variance, (k, k).
+
+        c is the regularization times the trace of S.
+        """
+        S = self.moments.scatter / self.moments.count
+        values, V = eigh((S + S.T) / 2)
+        rounding = len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0)
+        varied = values > max(rounding, self.noise)
+        penalty = regularization * float(np.trace(S))
+        values = np.where(varied, np.maximum(values, 0.0) + penalty, 1.0)
+        return (V * (varied / np.sqrt(values))) @ V.T
 
     def expanded(self, A: np.ndarray) -> KernelExpansion:
         """The mean and directions A of coordinates, as weights over the basis.
@@ -215,15 +224,6 @@ def certified(values: np.ndarray, left_out, penalties, certain: bool) -> Certifi
     kind: Any = "bound" if certain else "estimate"
     proven = leading(upper - lower <= PROVEN_SHARE) if certain else 0
     return Certificate(kind, lower, upper, None, None, True, n_proven=proven)
-
-
-def inverse_root(S: np.ndarray, regularization: float, noise: float = 0.0) -> np.ndarray:
-    """(S + c I)^{-1/2} on the directions that have variance, (k, k)."""
-    values, V = eigh((S + S.T) / 2)
-    total = float(np.trace(S))
-    varied = values > max(len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0), noise)
-    values = np.where(varied, np.maximum(values, 0.0) + regularization * total, 1.0)
-    return (V * (varied / np.sqrt(values))) @ V.T
 
 
 def unit_variance(A: np.ndarray, S: np.ndarray) -> np.ndarray:

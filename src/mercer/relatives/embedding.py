@@ -72,8 +72,8 @@ class DiffusionFunctions:
         P = to_numpy(P)
         below = P[:, k]
         if self.density is not None:
-            own = np.maximum(to_numpy(self.basis.norms(X)), TINY)
-            below = np.maximum(below, own / np.maximum(P[:, k + 1], own) ** self.alpha)
+            norms = np.maximum(to_numpy(self.basis.norms(X)), TINY)
+            below = np.maximum(below, norms / np.maximum(P[:, k + 1], norms) ** self.alpha)
         good = (below > 0)[:, None]
         stepped = np.divide(P[:, :k], below[:, None], out=np.zeros((len(P), k)), where=good)
         return stepped * inverse(self.values)

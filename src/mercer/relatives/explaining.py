@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from .._tables import html_table, text_table
+from .._tables import Shown
 from ..bases import Basis, ColumnBasis, FeatureBasis, FourierBasis, GramBasis
 from ..bases.random_features import Fourier, TensorSketch
 from ..compute import array_namespace, to_numpy
@@ -174,8 +174,8 @@ def feature_gradients(features: Fourier | TensorSketch, X: Any, W: Any) -> Any:
     return total
 
 
-@dataclass(frozen=True)
-class Attribution:
+@dataclass(frozen=True, repr=False)
+class Attribution(Shown):
     """How much each column of the data drives each component.
 
     Attributes
@@ -257,18 +257,13 @@ class Attribution:
             rows.append([str(j + 1), *cells])
         return heads, rows
 
-    def _title(self) -> str:
+    def sentence(self) -> str:
+        """What the table shows."""
         return f"Columns that drive the components, over {self.n_rows:,} rows"
 
-    def __repr__(self) -> str:
-        return f"{self._title()}\n{text_table(*self.table())}"
 
-    def _repr_html_(self) -> str:
-        return html_table(*self.table(), caption=self._title())
-
-
-@dataclass(frozen=True)
-class Significance:
+@dataclass(frozen=True, repr=False)
+class Significance(Shown):
     """Which components stand above noise, and how stable they are.
 
     Attributes
@@ -338,12 +333,6 @@ class Significance:
             for j in range(len(self.eigenvalues))
         ]
         return heads, rows
-
-    def __repr__(self) -> str:
-        return f"{self.sentence()}\n{text_table(*self.table())}"
-
-    def _repr_html_(self) -> str:
-        return html_table(*self.table(), caption=self.sentence())
 
 
 def check_significance(alpha: Any, n_permutations: Any, n_bootstrap: Any, max_rows: Any) -> None:

@@ -45,21 +45,6 @@ def export_onnx(model: Any, path: str | PathLike[str], *, dtype: str = "float32"
         raise ValueError(f"dtype={dtype!r} must be 'float32' or 'float64'.")
     check_is_fitted(model)
     onnx, d = needed("onnx", "onnx", "Export to ONNX"), model.n_features_in_
-    expansion = exportable(model)
-    # Single-precision rows are computed in what the model itself takes for them.
-    inner = np.dtype(expansion.basis.precision(np.empty((1, d), dtype)))
-    graph = Graph(onnx, inner)
-    X = graph.to_type("X", inner) if inner != dtype else "X"
-    P = project(graph, X, expansion.basis, np.asarray(to_numpy(expansion.frame[:, 1:]), float))
-    offset = np.asarray(to_numpy(expansion.metric[0, 1:]), float)
-    graph.to_type(graph.sub(P, offset), dtype, out="scores")
-    content = graph.model(dtype, d, expansion.n_components, repr(model.kernel_))
-    with whole_file(path) as file:
-        file.write(content.SerializeToString())
-
-
-def exportable(model):
-    """The expansion of a model that an ONNX graph can hold, or an error that says why not."""
     expansion = vars(model).get("expansion_")
     if expansion is None:
         raise ModelFileError(f"{type(model).__name__} has no transform that ONNX could express.")
@@ -76,7 +61,16 @@ def exportable(model):
             f"{basis.kernel} cannot be expressed in ONNX. Those that can: "
             f"{', '.join(cls.__name__ for cls in KERNEL_ROWS)}."
         )
-    return expansion
+    # Single-precision rows are computed in what the model itself takes for them.
+    inner = np.dtype(basis.precision(np.empty((1, d), dtype)))
+    graph = Graph(onnx, inner)
+    X = graph.to_type("X", inner) if inner != dtype else "X"
+    P = project(graph, X, basis, np.asarray(to_numpy(expansion.frame[:, 1:]), float))
+    offset = np.asarray(to_numpy(expansion.metric[0, 1:]), float)
+    graph.to_type(graph.sub(P, offset), dtype, out="scores")
+    content = graph.model(dtype, d, expansion.n_components, repr(model.kernel_))
+    with whole_file(path) as file:
+        file.write(content.SerializeToString())
 
 
 def project(graph, X, basis, W) -> str:
@@ -143,10 +137,8 @@ def rational_quadratic(graph, X, Z, kernel) -> str:
 def laplacian(graph, X, Z, kernel) -> str:
     """exp(-gamma |x - z|_1)."""
 
-    def term(body, x, z):
-        return body.abs(body.sub(x, z))
-
-    return graph.exp(graph.mul(column_sums(graph, X, Z, term), -kernel.gamma))
+    sums = column_sums(graph, X, Z, lambda body, x, z: body.abs(body.sub(x, z)))
+    return graph.exp(graph.mul(sums, -kernel.gamma))
 
 
 def chi2(graph, X, Z, kernel) -> str:

@@ -38,7 +38,7 @@ def indicators(columns: list) -> np.ndarray:
 
     `columns` holds the labels of each column and the number of that of each row, by `np.unique`.
     """
-    sizes, n = [len(known) for known, _ in columns], len(columns[0][1])
+    sizes, n = [len(labels) for labels, _ in columns], len(columns[0][1])
     P = np.zeros((n, sum(sizes)))
     for start, (_, codes) in zip(np.cumsum([0, *sizes]), columns, strict=False):
         P[np.arange(n), start + codes.ravel()] = 1.0
@@ -54,8 +54,8 @@ def root_of(L: np.ndarray) -> np.ndarray:
             f"The target kernel has a negative eigenvalue, {values[0]:.3g} against a largest of "
             f"{top:.3g}. Pass one that is positive semidefinite."
         )
-    some = values > len(L) * np.finfo(float).eps * top
-    return V[:, some] * np.sqrt(values[some])
+    above = values > len(L) * np.finfo(float).eps * top
+    return V[:, above] * np.sqrt(values[above])
 
 
 def expanded(kernel: Kernel, Y: np.ndarray, points: np.ndarray, memory: int) -> tuple[Any, float]:
@@ -102,8 +102,8 @@ class TargetRoot:
         if weights is not None:
             P = P * np.sqrt(weights)[:, None]
         B, s, _ = thin_svd(P)
-        kept = s > RANK_SHARE * max(float(np.max(s, initial=0.0)), np.finfo(float).tiny)
-        return cls(B[:, kept], s[kept], identity)
+        above = s > RANK_SHARE * max(float(np.max(s, initial=0.0)), np.finfo(float).tiny)
+        return cls(B[:, above], s[above], identity)
 
     @property
     def norm(self) -> float:
@@ -222,13 +222,8 @@ class Supervised(Problem):
     def total(self) -> float:  # type: ignore[override]
         return (1 - self.identity) * self.dependence + self.identity * self.norm * self.spread
 
-    @property
-    def scale(self) -> float:  # type: ignore[override]
-        return self.norm * self.inner.scale
-
-    @property
-    def slack(self) -> float:  # type: ignore[override]
-        return self.norm * self.inner.slack
+    scale = property(lambda self: self.norm * self.inner.scale)
+    slack = property(lambda self: self.norm * self.inner.slack)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,8 +279,8 @@ class SupervisedGram(Supervised):
         else:
             U = on_device_of(pairs.vectors, self.product)
             V, products = inner.vectors(self.root.factor) @ U, self.product @ U
-        some = pairs.values > 0
-        over = np.where(some, 1 / np.sqrt(np.where(some, pairs.values, 1.0)), 0.0)
+        positive = pairs.values > 0
+        over = np.where(positive, 1 / np.sqrt(np.where(positive, pairs.values, 1.0)), 0.0)
         S = to_numpy(products).astype(float) * over
         variances = np.sum(S**2, axis=0)
         if self.inner.weights is not None:
@@ -295,7 +290,7 @@ class SupervisedGram(Supervised):
         pairs = replace(pairs, vectors=V * on_device_of(signs, V))
         definite = self.basis.kernel.definite
         if not definite and not self.identity:
-            # Some directions of the target are all that a few components were searched in.
+            # Components were searched for in the directions of the target alone.
             pairs = replace(pairs, least=float(np.linalg.eigvalsh(self.small)[0]))
         elif not definite and not pairs.searched:
             # No eigenvalue of L is below its share of the identity (Ostrowski 1959).
@@ -340,19 +335,19 @@ class SupervisedReduced(Supervised):
     def result(self, pairs: Eigenpairs) -> SupervisedResult:
         Q = to_numpy(pairs.vectors)
         variances = np.einsum("ij,ij->j", Q, self.inner.moments.scatter @ Q)
-        expansion, certificate = self.inner.expand(pairs), self._certificate(pairs)
+        expansion, certificate = self.inner.expand(pairs), self.certificate(pairs)
         return SupervisedResult(expansion, certificate, pairs, self, variances=variances)
 
-    def _certificate(self, pairs: Eigenpairs) -> Certificate:
+    def certificate(self, pairs: Eigenpairs) -> Certificate:
         """What the span leaves out of K is seen through L, and so at most |L| times as large."""
         inner = self.inner
         if isinstance(inner, ColumnProblem):
             rounding = self.norm * inner.rounding * inner.total
-            known = (Rounding(rounding, rounding, (rounding * self.total) ** 0.5),)
-            return certify(pairs, self.size, self.total, known, definite=True)
+            roundings = (Rounding(rounding, rounding, (rounding * self.total) ** 0.5),)
+            return certify(pairs, self.size, self.total, roundings, definite=True)
         remainder = None if inner.remainder is None else inner.remainder.scaled(self.norm)
         lost = self.norm * inner.lost
-        found = projection_certificate(
+        certificate = projection_certificate(
             pairs, self.size, self.total, lost, self.slack, remainder, *inner.judgment()
         )
         # Unlike the energy of rows, what is lost of the dependence is only known up to a bound.
@@ -360,4 +355,4 @@ class SupervisedReduced(Supervised):
         slack = self.slack + float(np.max(pairs.residuals, initial=0.0))
         around, most = slack * len(pairs.values), self.total + max(lost, 0.0) + slack
         share = shares(held - around, held + around, self.total - slack, most)
-        return replace(found, captured_variance=share)
+        return replace(certificate, captured_variance=share)

@@ -29,6 +29,7 @@ from .array import (
     in_memory,
     in_type,
     like_of,
+    like_rows,
     open_rows,
     without_weightless,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "in_type",
     "lazy_like",
     "like_of",
+    "like_rows",
     "open_rows",
     "scores_of",
     "without_weightless",

@@ -155,6 +155,11 @@ def without_weightless(rows: Rows, weights: np.ndarray, as_points: bool) -> tupl
     return ArrayRows(remaining, rows.original, rows.memory), weights[counted]
 
 
+def like_rows(result: Array, rows: Rows) -> Any:
+    """A result in the type of the rows, and in the library that they came from."""
+    return restore(in_type(result, rows.dtype), like_of(rows))
+
+
 def float_type(X: Array) -> Any:
     """The NumPy type of results for X: float32 stays, all else is float64."""
     if isinstance(X, np.ndarray):

@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 
 from ..compute.arrays import Array
 
-# Turns of the rotation; it settles within ten or so.
+# The most turns of the rotation; about ten are enough.
 MOST_TURNS = 20
 
 

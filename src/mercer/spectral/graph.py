@@ -20,7 +20,7 @@ from ..operators import NormalizedGram, SymmetricOperator
 from ..solvers import Arpack, Dense, Eigenpairs, Solver
 from ..solvers.base import Report, qr, rayleigh_ritz, ritz_evidence, silent
 
-# Distances made at once for new rows.
+# Distances computed at once for new rows.
 BLOCK_ENTRIES = 2**22
 # Rows up to which the solver decomposes the matrix as a whole.
 DENSE_ROWS = 300
@@ -72,8 +72,9 @@ class NeighborGraph:
             if not is_sparse(X):
                 return sparse.csr_matrix(0.5 * (C + (self.radii >= X)))
             near = sparse.coo_matrix(X)
-            kept = near.data <= self.radii[near.col]
-            R = sparse.csr_matrix((np.ones(kept.sum()), (near.row[kept], near.col[kept])), X.shape)
+            within = near.data <= self.radii[near.col]
+            places = near.row[within], near.col[within]
+            R = sparse.csr_matrix((np.ones(within.sum()), places), X.shape)
             return sparse.csr_matrix(0.5 * (C + R))
         search = NearestNeighbors(n_neighbors=self.n_neighbors, n_jobs=n_jobs).fit(self.points)
         step = max(1, BLOCK_ENTRIES // n)
@@ -92,8 +93,8 @@ class NeighborGraph:
             same = np.asarray(difference.sum(axis=1)).ravel() == 0
         else:
             same = (self.points[first] == X).all(axis=1)
-        here, elsewhere = (sparse.diags(part.astype(float)) for part in (same, ~same))
-        return here @ self.matrix[first] + elsewhere @ A
+        training, new = (sparse.diags(part.astype(float)) for part in (same, ~same))
+        return training @ self.matrix[first] + new @ A
 
 
 def neighbor_matrix(index, n: int) -> sparse.csr_matrix:
@@ -147,8 +148,8 @@ class GraphArpack(Solver):
                 Deflated(operator, P), n_components - k, rng, tol, report
             )
             V, _ = qr(pairs.vectors - P @ (P.T @ pairs.vectors))
-            more, V, _ = rayleigh_ritz(V, operator @ V)
-            U, values = np.hstack([U, V]), np.concatenate([values, more])
+            ritz, V, _ = rayleigh_ritz(V, operator @ V)
+            U, values = np.hstack([U, V]), np.concatenate([values, ritz])
         seen = ritz_evidence(values, U, operator @ U, operator.square())
         residuals = np.sqrt(np.diag(seen.RR))
         return replace(pairs, values=values, vectors=U, residuals=residuals, evidence=(seen,))
@@ -178,11 +179,11 @@ def piece_vectors(operator: NormalizedGram) -> sparse.csr_matrix:
     count, piece = connected_components(operator.sparse(), directed=False)
     sizes = np.bincount(piece, minlength=count)
     volumes = np.bincount(piece, operator.degrees, minlength=count)
-    kept = np.flatnonzero(sizes > 1)
-    kept = kept[np.argsort(-volumes[kept], kind="stable")]
+    tied = np.flatnonzero(sizes > 1)
+    tied = tied[np.argsort(-volumes[tied], kind="stable")]
     place = np.full(count, -1)
-    place[kept] = np.arange(kept.size)
+    place[tied] = np.arange(tied.size)
     rows = np.flatnonzero(place[piece] >= 0)
     entries = np.sqrt(operator.degrees[rows] / volumes[piece[rows]])
-    shape = (operator.shape[0], kept.size)
+    shape = (operator.shape[0], tied.size)
     return sparse.csr_matrix((entries, (rows, place[piece[rows]])), shape=shape)

@@ -28,7 +28,7 @@ from scipy.sparse import csr_matrix
 from ..bases import Basis, FourierBasis, GramBasis, PrecomputedBasis
 from ..bases.base import check_moments
 from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
-from ..compute.arrays import Array, dtype_name
+from ..compute.arrays import dtype_name
 from ..compute.linalg import self_product
 from ..fitting.certificate import (
     NO_ROUNDING,
@@ -47,7 +47,7 @@ from ..kernels.base import row_squares
 from ..operators import DenseOperator, NormalizedGram, ToeplitzCovariance
 from ..solvers import Eigenpairs
 
-# Eigenvalues of S, whose largest is 1, that say nothing more about any cluster.
+# Eigenvalues of S, whose largest is 1, that count as zero.
 ZERO = 1e-12
 TINY = float(np.finfo(float).tiny)
 # Share of a direction's energy that is ties to other rows, below which they are rounding.
@@ -56,17 +56,6 @@ ISOLATED = {"float64": 1e-9, "float32": 1e-4}
 FAINT, FAINTEST = 1e-20, 1e-280
 # Eigenvalues of the reduced matrix, at most 1, below which directions can be no leading ones.
 SMALL = {"float64": 1e-10, "float32": 1e-5}
-
-
-def spectral_problem(basis, rows, power: float = 0.0):
-    """The normalized eigenproblem in a basis: n x n for all points, else m x m."""
-    if isinstance(basis, FourierBasis):
-        return FourierNormalizedProblem.of(basis, rows)
-    return (
-        NormalizedProblem(basis, power)
-        if basis.spans_data
-        else ReducedNormalizedProblem.of(basis, rows)
-    )
 
 
 @dataclass(frozen=True)
@@ -95,7 +84,7 @@ class PointMap:
             return self._extended(X)
         engine, n = self.basis.engine, X.shape[0]
         products, out = self.basis.block_products(X), np.empty((n, self.weights.shape[1]))
-        # A block of affinities, and what is compared of it.
+        # Room for a block of affinities, and for the arrays that compare it.
         fitting = engine.memory // (32 * engine.threads * self.basis.size)
         rows = max(1, min(self.basis.product_rows(X), fitting))
         engine.map_rows(lambda block: self._extended(products(block)), n, rows, out)
@@ -120,13 +109,13 @@ class PointMap:
         By Cauchy and Schwarz no row of a kernel is nearer to others than to itself. Of affinities
         that are given it may be: then it is found by those with all others.
         """
-        nearest, own = nearest_affinities(K, self.own)
+        nearest, affinity = nearest_affinities(K, self.own)
         if isinstance(self.basis, PrecomputedBasis) and self.own.any():
-            doubt = np.flatnonzero(tell_apart | (own > (1 + 1e-9) * self.own[nearest]))
+            doubt = np.flatnonzero(tell_apart | (affinity > (1 + 1e-9) * self.own[nearest]))
             if doubt.size:
                 nearest[doubt] = most_alike(K[doubt], self.basis.G)
-                own = np.maximum(entries(K, nearest), 0.0)
-        return nearest, own
+                affinity = np.maximum(entries(K, nearest), 0.0)
+        return nearest, affinity
 
 
 @dataclass(frozen=True)
@@ -148,8 +137,7 @@ class ReducedMap:
     def functions(self, X) -> np.ndarray:
         """v(x) of every row of X, (n, k)."""
         sums = to_numpy(self.basis.project(X, np.column_stack([self.weights, self.total])))
-        own = to_numpy(self.basis.norms(X))
-        return sums[:, :-1] / floored(sums[:, -1], own)[:, None]
+        return sums[:, :-1] / floored(sums[:, -1], to_numpy(self.basis.norms(X)))[:, None]
 
 
 @dataclass(frozen=True)
@@ -202,7 +190,7 @@ class AffinityProblem(Problem):
         return self._stated(certify(replace(pairs, evidence=()), self.size, 0.0, (NO_ROUNDING,)))
 
     def _stated(self, certificate: Certificate, most: float = np.inf) -> Certificate:
-        """Without what makes sense for variances alone; no eigenvalue is more than `most`."""
+        """The certificate without statements about variance; no eigenvalue is above `most`."""
         lower, upper = certificate.eigenvalue_lower, certificate.eigenvalue_upper
         upper = np.maximum(np.minimum(upper, most), lower)
         narrow = leading(upper - lower <= PROVEN_SHARE) if certificate.kind == "bound" else 0
@@ -228,7 +216,7 @@ class AllAffinities(AffinityProblem):
     basis: GramBasis
     power: float = 0.0
 
-    #: What the rounding of degrees counts for.
+    #: How often the rounding of degrees enters that of S.
     rounds = 1.0
 
     @property
@@ -332,14 +320,16 @@ class Coordinates(RowFunction):
         basis.kernel.check(rows)
         X = basis.engine.place(rows)
         n, step, stream = X.shape[0], basis.product_rows(X), basis.block_products(X, self.whitener)
-        if self.total is None:
-            sums = basis.engine.sum_rows(lambda block: column_sums(stream(block)), n, step)
-            return to_numpy(sums)
-        total = basis.engine.asarray(self.total)
-        summed = basis.engine.sum_rows(
-            lambda block: self.scattered(stream(block), basis.norms(X[block]), total), n, step
-        )
-        return to_numpy(summed)
+        total = None if self.total is None else basis.engine.asarray(self.total)
+
+        def summed(block):
+            Y = stream(block)
+            if total is not None:
+                return self.scattered(Y, basis.norms(X[block]), total)
+            xp = array_namespace(Y)
+            return xp.sum(Y, axis=0, dtype=xp.float64)
+
+        return to_numpy(basis.engine.sum_rows(summed, n, step))
 
     def moved(self, engine):
         return replace(self, basis=self.basis.moved(engine))
@@ -475,8 +465,9 @@ class FourierNormalizedProblem(AffinityProblem):
         slack = 3 * self.sums.error * self.basis.top + FFT_ROUNDING * steps * scale
         change = 2 * self.kernel_error / self.least_of_rows
         rounding = (Rounding(slack, slack, EPS**0.5 * scale),)
-        bounds = {"definite": True, "above": change, "below": change}
-        certificate = certify(pairs, self.size, scale, rounding, **bounds)
+        certificate = certify(
+            pairs, self.size, scale, rounding, definite=True, above=change, below=change
+        )
         return self._stated(replace(certificate, score_error=None), 1.0)
 
 
@@ -502,12 +493,6 @@ def function_errors(values, around, lower, upper, slack, stretch, power) -> np.n
     return np.where((error >= 0) & (error < 1), error, np.nan)
 
 
-def column_sums(Y) -> Array:
-    """Sums of the columns in double precision, (m,)."""
-    xp = array_namespace(Y)
-    return xp.sum(Y, axis=0, dtype=xp.float64)
-
-
 def without_diagonal(M, T, precision: str, eigh=eigh) -> tuple[np.ndarray, np.ndarray]:
     """The pencil (M^2 - T, M - T) as one symmetric matrix H, and the way back from its vectors.
 
@@ -515,8 +500,8 @@ def without_diagonal(M, T, precision: str, eigh=eigh) -> tuple[np.ndarray, np.nd
     be leading ones.
     """
     values, Q = eigh(M)
-    kept = values > min(SMALL[precision], values[-1] / 2)
-    values, Q = values[kept], Q[:, kept]
+    large = values > min(SMALL[precision], values[-1] / 2)
+    values, Q = values[large], Q[:, large]
     C = Q / np.sqrt(values)
     T = C.T @ T @ C
     shares, P = eigh(np.eye(len(T)) - (T + T.T) / 2)
@@ -553,7 +538,7 @@ def most_alike(K, G) -> np.ndarray:
         scores = K @ G.T
         return to_numpy(array_namespace(K).argmax(2 * scores - row_squares(G), axis=1))
     scores, squares = csr_matrix(K @ G.T), np.asarray(G.multiply(G).sum(axis=1)).ravel()
-    # All above zero, which is what entries that are not stored count as.
+    # Raised above zero: entries that are not stored count as zero.
     scores.data = 2 * scores.data - squares[scores.indices] + 2 * squares.max(initial=1.0)
     return np.asarray(scores.argmax(axis=1)).ravel()
 
@@ -561,8 +546,8 @@ def most_alike(K, G) -> np.ndarray:
 def entries(K, j) -> np.ndarray:
     """K[i, j_i], (b,)."""
     each = np.arange(K.shape[0])
-    found = K[each, j] if is_sparse(K) else K[on_device_of(each, K), on_device_of(j, K)]
-    return np.asarray(to_numpy(found), dtype=float).ravel()
+    places = (each, j) if is_sparse(K) else (on_device_of(each, K), on_device_of(j, K))
+    return np.asarray(to_numpy(K[places]), dtype=float).ravel()
 
 
 def floored(degrees, own) -> np.ndarray:

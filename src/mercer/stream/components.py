@@ -25,7 +25,6 @@ from scipy.linalg import eigh
 
 from ..bases import Whitening
 from ..compute import to_numpy
-from ..compute.linalg import self_product
 from ..fitting.certificate import Certificate, shares
 from ..fitting.costs import grid_solver
 from ..fitting.expansion import KernelExpansion
@@ -164,12 +163,6 @@ def new_reference(stream, engine, n_components: int, center: bool, reference=Non
         return problem.expand(pairs)
 
 
-def projected_reference(reference: KernelExpansion, before, span, T, engine):
-    """The reference projected on a smaller span; T takes coordinates in the one before to it."""
-    Q = T.T @ before.unwhiten(reference.frame)
-    return KernelExpansion(span.basis(engine), span.weights(Q), self_product(Q))
-
-
 def ritz_pairs(operator, Q) -> Eigenpairs:
     """Eigenpairs in the Krylov space of directions that led a while ago, as many as those.
 
@@ -180,7 +173,7 @@ def ritz_pairs(operator, Q) -> Eigenpairs:
         return to_numpy(operator @ operator.vectors(V))
 
     Y = times(Q)
-    # The space is the same in any unit, and powers of a large one are no numbers.
+    # The space is the same in any unit, and powers of a large one would overflow.
     Y /= np.abs(Y).max(initial=0.0) or 1.0
     V, _ = np.linalg.qr(np.hstack([Q, Y, times(Y)]))
     values, U = eigh(V.T @ times(V))
@@ -196,8 +189,8 @@ def aligned(expansion: KernelExpansion, reference, span) -> KernelExpansion:
     direction that is new has a sign of its own, and all have where there is no reference.
     """
     A = expansion.frame[:, 1:]
-    # Of the first large entry, not of the largest: two rows have the weights w and -w, and rounding
-    # would decide. 0.7 is no ratio that weights often have.
+    # The sign of the first large entry, not of the largest: two rows have the weights w and -w, and
+    # rounding would decide. Few weights have the ratio 0.7.
     large = np.argmax(np.abs(A) >= 0.7 * np.abs(A).max(axis=0), axis=0)
     signs = np.where(A[large, np.arange(A.shape[1])] < 0, -1.0, 1.0)
     if reference is not None:
@@ -216,6 +209,6 @@ def about(moments: Moments, center) -> np.ndarray:
 
 def largest(A, r: int) -> np.ndarray:
     """The r largest eigenvalues, zeros where there are fewer."""
-    # All of them: LAPACK's way to a few fails on matrices of equal eigenvalues.
+    # All eigenvalues: LAPACK's routine for a few fails on matrices of equal ones.
     values = np.linalg.eigvalsh((A + A.T) / 2)[::-1][:r]
     return np.pad(values, (0, r - len(values)))

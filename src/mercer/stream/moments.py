@@ -23,9 +23,9 @@ BLOCK = 512
 # Blocks for each thread that are taken in together where the block before had no news; those
 # after a row that joins are done again.
 STRETCH = 2
-# Arrays of a block by the size of the span that are alive at once.
+# Arrays of block rows times the size of the span that are held at once.
 LIVE_ARRAYS = 5
-# At most one point in so many leaves at a time.
+# At most one in this many points is removed at a time.
 MOST_LEAVING = 4
 
 

@@ -13,15 +13,16 @@ import numpy as np
 
 from ..compute import match_sparsity
 from ..compute.engine import TiledEngine
+from ..compute.linalg import self_product
 from ..fitting.expansion import KernelExpansion
 from ..fitting.functions import RowSample
-from .components import new_reference, projected_reference
+from .components import new_reference
 from .dictionary import GrowingDictionary
 from .moments import FourierStream, Stream, Totals
 
 # References for the signs while the number of rows doubles: with 2 some were seen to flip.
 PER_OCTAVE = 8
-# Rows of the first: fewer often have equal eigenvalues, whose directions are anyone's guess.
+# Rows of the first: fewer often have equal eigenvalues, whose directions are arbitrary.
 FIRST_REFERENCE = 16
 # References while a stream that forgets replaces its rows, and rows between two at least: each is
 # a small eigenproblem.
@@ -32,7 +33,7 @@ LOOKS, LOOK_ROWS = 0.5, (32, 2048)
 
 @dataclass(frozen=True)
 class State:
-    """What a stream leaves behind: moments, a sample of rows, and what signs follow."""
+    """What a stream keeps: moments, a sample of rows, and the reference that signs follow."""
 
     stream: Stream | FourierStream
     sample: RowSample
@@ -127,7 +128,10 @@ def states_along(
         if smaller is not None:
             before, (stream, T) = stream.span, smaller
             if reference is not None:
-                reference = projected_reference(reference, before, stream.span, T, engine)
+                # Projected on the smaller span: T takes coordinates in the one before to it.
+                span, Q = stream.span, T.T @ before.unwhiten(reference.frame)
+                frame, metric = span.weights(Q), self_product(Q)
+                reference = KernelExpansion(span.basis(engine), frame, metric)
         if stream.span.size and stop - start == to_reference:
             reference = new_reference(stream, engine, n_components, center, reference)
         start = stop
