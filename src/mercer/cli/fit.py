@@ -65,11 +65,6 @@ def fit(args: Namespace) -> Result:
     if args.strict and not model.certificate_.converged:
         raise JobError("Not converged, and --strict was given. Raise --passes or --tol.")
     TableModel.of(table, model, scaling).save(args.draft)
-    return fit_result(args, model, method, X, scaling)
-
-
-def fit_result(args: Namespace, model, method: str, X, scaling: Scaling) -> Result:
-    """What was fitted, for programs and for people."""
     rows = X.n_rows if isinstance(X, RowSource) else X.shape[0]
     certificate, plan = model.certificate_, vars(model).get("plan_")
     facts = {

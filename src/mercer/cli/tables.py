@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from .. import files
+from .._tables import counted
 from ..compute import is_sparse
 from ..exceptions import TableWarning, tell
 from ..files.base import READ_ROWS, DerivedSource, listed
@@ -333,10 +334,6 @@ def check_known(table: str, wanted: Iterable[str], known: list[str], why: str) -
                 f"{table} has no column {name!r}, {why}.{did_you_mean(name, known)} Its columns "
                 f"are {listed(known)}."
             )
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def labels(column: np.ndarray) -> np.ndarray:

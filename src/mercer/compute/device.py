@@ -134,10 +134,9 @@ class TorchEngine(TiledEngine):
                     ) from None
                 self.memory //= 2
 
-    @contextmanager
-    def _shared(self, tasks, work, threads, turns=None):
-        with exact_products(), super()._shared(tasks, work, threads, turns) as mine:
-            yield mine
+    def _share(self, tasks, work, threads, turns=None):
+        with exact_products():
+            super()._share(tasks, work, threads, turns)
 
     def rounded(self, V, dtype, kernel):
         """V as the fused tile multiplies it fastest, where there is one."""

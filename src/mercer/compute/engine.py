@@ -9,9 +9,9 @@ import math
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from copy import copy
 from functools import partial
 from typing import Any
@@ -253,8 +253,7 @@ class TiledEngine:
                 if i != j:
                     turns.add(j, i, partial(add, columns, times_few(T.T, V[rows]), down))
 
-        with self._shared(tiles, work, threads, turns) as mine:
-            work(mine)
+        self._share(tiles, work, threads, turns)
         if summing:
             store.sums = math.fsum(square), to_numpy(sums)
         return total
@@ -275,8 +274,7 @@ class TiledEngine:
 
         # Every thread gets a strip, and strips wide enough to be worth preparing columns for.
         strip = min(side, max(self.small_side, -(-n // threads)))
-        with self._shared(row_blocks(n, strip), work, threads) as mine:
-            work(mine)
+        self._share(row_blocks(n, strip), work, threads)
         return out
 
     def fill(self, pairs: Any, out: Array) -> Array:
@@ -304,8 +302,7 @@ class TiledEngine:
                 if pairs.symmetric and i != j:
                     out[j, i] = out[i, j].T
 
-        with self._shared(tiles, work, threads) as mine:
-            work(mine)
+        self._share(tiles, work, threads)
         return out
 
     def map_rows(self, function: Callable, n: int, rows: int, out: Array) -> None:
@@ -315,8 +312,7 @@ class TiledEngine:
             for block in blocks:
                 out[block] = function(block)
 
-        with self._shared(row_blocks(n, rows), work, self.threads) as mine:
-            work(mine)
+        self._share(row_blocks(n, rows), work, self.threads)
 
     def sum_rows(self, function: Callable, n: int, rows: int) -> Any:
         """The sum of ``function(block)`` over slices of at most `rows` of n rows.
@@ -337,20 +333,17 @@ class TiledEngine:
             nonlocal total
             total = part if total is None else total + part
 
-        blocks = enumerate(row_blocks(n, rows))
-        with self._shared(blocks, work, self.threads, turns) as mine:
-            work(mine)
+        self._share(enumerate(row_blocks(n, rows)), work, self.threads, turns)
         return total
 
     def __getstate__(self):
         # Progress bars are not pickled.
         return self.__dict__ | {"on_tiles": None}
 
-    @contextmanager
-    def _shared(
+    def _share(
         self, tasks: Iterable, work: Callable, threads: int, turns: Turns | None = None
-    ) -> Iterator[Iterable]:
-        """Tasks for the calling thread, while helpers call ``work(tasks)`` on the same ones.
+    ) -> None:
+        """Call ``work(tasks)`` in this thread and in helpers, which share the tasks.
 
         Tasks are begun in their order. An interrupt or an error stops every thread after the task
         it is in. BLAS is held at one thread, and overflow is not warned of.
@@ -377,7 +370,7 @@ class TiledEngine:
                 futures = [pool.submit(work, iter(waiting.popleft, None)) for _ in range(helpers)]
                 for future in futures:
                     future.add_done_callback(stop)
-            yield mine
+            work(mine)
             if helpers:
                 for future in futures:
                     future.result()

@@ -317,15 +317,11 @@ def denoised(
 def as_images(rows, shape):
     """Rows (n, d), or one image, as images (n, h, w[, channels])."""
     shape = tuple(shape)
-    if len(shape) not in (2, 3) or rows.size % int(np.prod(shape)) or not rows.size:
+    fits = rows.shape == shape or rows.shape[-1] == int(np.prod(shape))
+    if len(shape) not in (2, 3) or not fits or not rows.size:
         raise ValueError(
             f"Rows of shape {rows.shape} are no images of shape {shape}. Give images= as (height, "
             "width) or (height, width, channels) whose product is the number of columns."
-        )
-    if rows.shape != shape and rows.shape[-1] != int(np.prod(shape)):
-        raise ValueError(
-            f"Rows of {rows.shape[-1]} columns are no images of shape {shape}, which have "
-            f"{int(np.prod(shape))} values. Give images= another shape."
         )
     return rows.reshape(-1, *shape)
 

@@ -70,8 +70,10 @@ def render(content: Report) -> str:
         section("Spectrum", spectrum(content)),
         section("Certificate" if certified else "Parameters", facts(content)),
         section("Convergence", convergence(content)),
-        section("Plan", plan(content.inner), "whole"),
     ]
+    if plan := vars(content.inner).get("plan_"):
+        methods = f"<p>{escape(plan.reason)}</p>{table(*plan.table())}"
+        sections.append(section("Plan", methods, "whole"))
     return Template(asset("page.html")).substitute(
         policy=policy(script, style),
         style=style,
@@ -312,12 +314,6 @@ def facts(content: Report) -> str:
     if not rows:
         return lines
     return f"{lines}<h3>Parameters that are not defaults</h3>{table(['parameter', 'value'], rows)}"
-
-
-def plan(model) -> str:
-    """The methods that were compared, if there is a plan."""
-    chosen = vars(model).get("plan_")
-    return "" if chosen is None else f"<p>{escape(chosen.reason)}</p>{table(*chosen.table())}"
 
 
 def table(heads, rows, body: str = "") -> str:
