@@ -79,8 +79,8 @@ def fit(args: Namespace) -> Result:
         "certificate": certificate.to_dict() | {"relative_residual": certificate.relative_residual},
     }
     size = "rows unknown" if rows is None else f"{rows:,} rows"
-    table = f"{size}, {facts['columns']} columns, scaling: {scaling.kind}"
-    summary = [("table", table), ("kernel", model.kernel_), ("method", facts["method"])]
+    shape = f"{size}, {facts['columns']} columns, scaling: {scaling.kind}"
+    summary = [("table", shape), ("kernel", model.kernel_), ("method", facts["method"])]
     if args.target is not None:
         facts |= {"target_kernel": str(model.target_), "hsic": model.hsic_}
         summary.append(("target", f"{model.target_} kernel, HSIC {model.hsic_:.4g}"))

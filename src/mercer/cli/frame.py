@@ -90,9 +90,9 @@ def run(argv: Sequence[str] | None) -> int:
 def run_without_command(parser: ArgumentParser, args: Namespace) -> int:
     """Versions, a script for the shell, or the help that a newcomer is after."""
     if args.version and args.verbose:
-        from .._packages import versions_text
+        from .._packages import show_versions
 
-        print(versions_text())
+        show_versions()
     elif args.version:
         from .. import __version__
 

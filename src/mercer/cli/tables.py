@@ -250,23 +250,12 @@ class Scaling:
         if self.shift is None:
             return X
         if isinstance(X, files.RowSource):
-            return ScaledRows(X, self)
+            return DerivedSource(X, self.apply)
         return ((dense_rows(X) - self.shift) / self.size).astype(X.dtype, copy=False)
 
     def undo(self, X):
         """Rows as the table had them."""
         return X if self.shift is None else (X * self.size + self.shift).astype(X.dtype, copy=False)
-
-
-class ScaledRows(DerivedSource):
-    """Rows of a source, scaled as they are read."""
-
-    def __init__(self, source: files.RowSource, scaling: Scaling):
-        super().__init__(source)
-        self.scaling = scaling
-
-    def chunks(self, rows: int) -> Iterator:
-        return map(self.scaling.apply, self.source.blocks(rows))
 
 
 def dense_rows(X) -> np.ndarray:

@@ -49,7 +49,7 @@ class TorchEngine(TiledEngine):
     """
 
     sides, small_side, mirror_side = TILE_SIDES, 2048, 2048
-    sum_block, stream_block = 65536, 16384
+    stream_block = 16384
 
     def __init__(self, memory=None, device="cuda", on_tiles=None):
         self.device = check_device(device)

@@ -47,12 +47,9 @@ class TileStore:
         #: product; a fused tile leaves those of rows to the product with a column of ones.
         self.sums: tuple[float, Array] | None = None
         self._empty = empty
-        self._tiles: dict[tuple[int, int], Any] = {}
+        #: Filled tiles by the numbers of their blocks of rows and columns.
+        self.tiles: dict[tuple[int, int], Any] = {}
         self._lock = threading.Lock()
-
-    def get(self, key: Any) -> Array:
-        """The tile kept under `key`, or None."""
-        return self._tiles.get(key)
 
     def reserve(self, shape: Any, dtype: Any) -> Array:
         """A fresh array to fill and keep, or None when the room is used up."""
@@ -62,10 +59,6 @@ class TileStore:
                 return None
             self.room -= size
         return self._empty(shape, dtype=dtype)
-
-    def keep(self, key: Any, tile: Array) -> None:
-        """Keep a filled tile; a tile that was never filled must not come here."""
-        self._tiles[key] = tile
 
 
 class Turns:
@@ -123,8 +116,7 @@ class TiledEngine:
     small_side: int
     #: Side below which what a tile of the mirrored half saves is less than the calls for it.
     mirror_side: int
-    #: Rows of a block in a sum over many rows of few columns, and of a streamed block.
-    sum_block = 512
+    #: Rows of a streamed block.
     stream_block = 1024
 
     def empty(self, shape: Any, dtype: Any = np.float64) -> Array:
@@ -236,14 +228,14 @@ class TiledEngine:
             scratch = self.empty((side, side), pairs.dtype)
             for i, j in tiles:
                 rows, columns = blocks[i], blocks[j]
-                T = store.get((i, j))
+                T = store.tiles.get((i, j))
                 if T is None:
                     shape = (rows.stop - rows.start, columns.stop - columns.start)
                     reserved = store.reserve(shape, pairs.dtype)
                     out = scratch[: shape[0], : shape[1]] if reserved is None else reserved
                     T = pairs.tile(rows, columns, out)
                     if reserved is not None:
-                        store.keep((i, j), T)
+                        store.tiles[i, j] = T
                 squares, across, down = 0.0, 0.0, 0.0
                 if summing:
                     squares, across, down = tile_sums(T, w[rows], w[columns], even)

@@ -304,14 +304,27 @@ def denoised(
     if len({rows.shape for rows in kinds.values()}) > 1:
         shapes = ", ".join(f"{name} {rows.shape}" for name, rows in kinds.items())
         raise ValueError(f"The rows must be the same, of one shape; they are {shapes}.")
-    if images is None:
-        return _denoised_curves(kinds, ax)
-    lines = [as_images(rows, images) for rows in kinds.values()]
-    # Noise beyond the values of the others is cut off, or it would leave them pale.
-    ax = _montage(ax, lines, lines[1:])
-    ax.set_yticks(_centers(images[0], len(kinds)), list(kinds))
-    ax.set_xticks([])
-    return ax
+    if images is not None:
+        lines = [as_images(rows, images) for rows in kinds.values()]
+        # Noise beyond the values of the others is cut off, or it would leave them pale.
+        ax = _montage(ax, lines, lines[1:])
+        ax.set_yticks(_centers(images[0], len(kinds)), list(kinds))
+        ax.set_xticks([])
+        return ax
+    if kinds["noisy"].ndim != 2:
+        raise ValueError(
+            f"Curves are rows of a 2-D array, not of one of shape {kinds['noisy'].shape}. Pass "
+            "images= for images."
+        )
+    axes = row_of_axes(ax, len(kinds["noisy"]))
+    styles = {"noisy": ("0.65", "-"), "denoised": ("0.0", "-"), "clean": ("C1", "--")}
+    for i, panel in enumerate(axes):
+        for name, rows in kinds.items():
+            color, dash = styles[name]
+            panel.plot(rows[i], color=color, linestyle=dash, label=name)
+        panel.set_xlabel("column")
+    axes[0].legend(fontsize="small", framealpha=0.6)
+    return axes
 
 
 def as_images(rows, shape):
@@ -324,25 +337,6 @@ def as_images(rows, shape):
             "width) or (height, width, channels) whose product is the number of columns."
         )
     return rows.reshape(-1, *shape)
-
-
-def _denoised_curves(kinds, ax):
-    """A picture a row, a line style a kind."""
-    first = next(iter(kinds.values()))
-    if first.ndim != 2:
-        raise ValueError(
-            f"Curves are rows of a 2-D array, not of one of shape {first.shape}. Pass images= for "
-            "images."
-        )
-    axes = row_of_axes(ax, len(first))
-    styles = {"noisy": ("0.65", "-"), "denoised": ("0.0", "-"), "clean": ("C1", "--")}
-    for i, panel in enumerate(axes):
-        for name, rows in kinds.items():
-            color, dash = styles[name]
-            panel.plot(rows[i], color=color, linestyle=dash, label=name)
-        panel.set_xlabel("column")
-    axes[0].legend(fontsize="small", framealpha=0.6)
-    return axes
 
 
 def _montage(ax, lines, measured):

@@ -69,8 +69,12 @@ def render(content: Report) -> str:
         section("Columns that drive the components", attribution(content)),
         section("Spectrum", spectrum(content)),
         section("Certificate" if certified else "Parameters", facts(content)),
-        section("Convergence", convergence(content)),
     ]
+    if content.history is not None:
+        label, named = content.history
+        chart = convergence_chart(named, label)
+        passes = f"<p>The {escape(label)} after each pass.</p>{chart}"
+        sections.append(section("Convergence", passes))
     if plan := vars(content.inner).get("plan_"):
         methods = f"<p>{escape(plan.reason)}</p>{table(*plan.table())}"
         sections.append(section("Plan", methods, "whole"))
@@ -238,14 +242,6 @@ def spectrum(content: Report) -> str:
             f"</summary>{table(*significance.table())}</details>"
         )
     return text
-
-
-def convergence(content: Report) -> str:
-    """The chart of the passes, if they were recorded."""
-    if content.history is None:
-        return ""
-    label, named = content.history
-    return f"<p>The {escape(label)} after each pass.</p>{convergence_chart(named, label)}"
 
 
 def walk_note(content: Report) -> str:

@@ -278,25 +278,21 @@ FORGETTING = "(0, 1]"
 SIZES |= {
     "Certificate": lambda certificate: (certificate.eigenvalue_lower.size,),
     "Centers": lambda centers: (centers.centers.shape[1],),
-    "DiffusionFunctions": lambda functions: functions.weights.shape,
     "DistanceMap": lambda m: (
         len(m.weights),
         (m.weights if m.rotation is None else m.rotation).shape[1],
     ),
-    "FixedSpan": lambda span: (span.size,),
-    "GrowingDictionary": lambda span: (span.size,),
     "KernelExpansion": lambda expansion: (columns_of(expansion.basis), expansion.n_components),
     "KernelPCA": lambda model: (model.n_features_in_,),
     "LinearMap": lambda m: m.rotation.shape,
     "Moments": lambda moments: (moments.mean.size,),
     "NeighborGraph": lambda graph: (graph.radii.size,),
-    "Pivoted": lambda rotated: (len(rotated.rotation),),
-    "PointMap": lambda functions: functions.weights.shape,
-    "ReducedMap": lambda functions: functions.weights.shape,
-    "Rotated": lambda rotated: (len(rotated.rotation),),
     "State": lambda state: (columns_of(state.stream.span),),
     "TableEncoding": lambda encoding: (len(encoding.names), tuple(encoding.names)),
 }
+SIZES |= dict.fromkeys(("DiffusionFunctions", "PointMap", "ReducedMap"), lambda f: f.weights.shape)
+SIZES |= dict.fromkeys(("FixedSpan", "GrowingDictionary"), lambda span: (span.size,))
+SIZES |= dict.fromkeys(("Pivoted", "Rotated"), lambda rotated: (len(rotated.rotation),))
 BASES = [
     part(PointBasis, kernel=Kernel, points=ROWS, single=bool),
     part(bases.PointGram, kernel=Kernel, points=ROWS, single=bool, dtype=is_float),

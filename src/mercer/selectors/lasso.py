@@ -101,10 +101,7 @@ class GroupLasso(Selector):
         make = ScoreAtoms if self.norm == "score" else FeatureAtoms
         atoms = make(K, size, self.unit)
         gradient = U * (values if self.norm == "score" else np.sqrt(values))
-        scale = np.where(atoms.norms > 0, atoms.norms, 1)
-        return group_lars(
-            np.ascontiguousarray(gradient / scale[:, None]), atoms, distinct_rows(X)[2]
-        )
+        return group_lars(gradient, atoms, distinct_rows(X)[2])
 
 
 @dataclass(eq=False, repr=False)
