@@ -13,7 +13,7 @@ from damage import MODELS, WRITERS, listed, model_faults, quietly, reader_faults
 
 from mercer import KernelPCA
 from mercer.files import open_source
-from mercer.saving.models import MODELS as ESTIMATORS
+from mercer.saving.parts import MODELS as ESTIMATORS
 
 SEED = int(os.environ.get("MERCER_SEED", "0")) or None
 # Inputs for each of 9 kinds of table and 24 of model: 660 in the suite, 115,500 in

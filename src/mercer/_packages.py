@@ -59,14 +59,10 @@ def show_versions() -> None:
     python           3.11.7
     ...
     """
-    print(versions_text())
-
-
-def versions_text() -> str:
-    """All facts, a line each, their names aligned."""
     lines = list(facts())
     width = max(len(name) for name, _ in lines)
-    return "\n".join(f"{name:<{width}}  {text}" for name, text in lines)
+    for name, text in lines:
+        print(f"{name:<{width}}  {text}")
 
 
 def facts() -> Iterator[tuple[str, str]]:

@@ -15,6 +15,11 @@ def short(text: str) -> str:
     return re.sub(fraction, lambda number: f"{float(number[0]):.3g}", " ".join(text.split()))
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """A number and its noun: ``1 row``, ``1,200 rows``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def text_table(heads: list[str], rows: list[list[str]]) -> str:
     """Columns aligned with spaces."""
     table = [heads, *rows]

@@ -5,7 +5,6 @@ It writes a picture, a report, a model, and the files that the examples of all c
 """
 
 import sys
-import time
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -57,6 +56,7 @@ def demonstrate(folder: Path) -> tuple[list[str], dict[str, str]]:
     from sklearn.decomposition import KernelPCA as PeerKernelPCA
 
     from . import KernelPCA
+    from .accel import timed
 
     X, digit = load_digits(return_X_y=True)
     rbf: dict[str, Any] = {"n_components": COMPONENTS, "kernel": "rbf"}
@@ -77,13 +77,6 @@ def demonstrate(folder: Path) -> tuple[list[str], dict[str, str]]:
     draw(exact, few, X, digit, folder / FILES["picture"])
     write_files(exact, X, digit, folder)
     return said, FILES
-
-
-def timed(model, X):
-    """A fitted model and the seconds it took."""
-    start = time.perf_counter()
-    model.fit(X)
-    return model, time.perf_counter() - start
 
 
 def difference(model, reference) -> float:

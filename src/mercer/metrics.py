@@ -107,7 +107,8 @@ def excess_reconstruction_error(K: Array, A: Array, minimum: float | None = None
     if minimum is None:
         minimum = minimal_reconstruction_error(np.linalg.eigvalsh(np.asarray(K)), len(A))
     error = reconstruction_error(K, A)
-    scale = _norm(K)
+    blocks = (_rows(K, slice(i, i + ROWS)) for i in range(0, K.shape[0], ROWS))
+    scale = float(np.sqrt(sum(np.sum(block**2) for block in blocks)))  # Frobenius norm
     if minimum <= 1e-12 * scale:
         return error / scale if scale else 0.0
     return error / minimum - 1.0
@@ -222,12 +223,6 @@ def snr(clean: Array, estimate: Array) -> float:
 def _rows(K, part):
     """Rows of a Gram matrix, stored or not."""
     return K.rows(part) if hasattr(K, "rows") else np.asarray(K)[part]
-
-
-def _norm(K):
-    """Frobenius norm by blocks of rows."""
-    n = K.shape[0]
-    return float(np.sqrt(sum(np.sum(_rows(K, slice(i, i + ROWS)) ** 2) for i in range(0, n, ROWS))))
 
 
 def _entropy(p):

@@ -86,7 +86,7 @@ def test_draft_keeps_tiles_inside_its_room():
         basis = AllPoints().build(RBF(gamma=0.3), X, LocalEngine(memory, 2), generator(1))
         with basis.session() as working:
             working.draft.gram(np.ones((700, 2)))
-            held = sum(T.nbytes for T in working.draft.store._tiles.values())
+            held = sum(T.nbytes for T in working.draft.store.tiles.values())
         assert held <= memory
     assert held > 700 * 700 * 4 / 2, "all of the upper half is kept where it fits"
 

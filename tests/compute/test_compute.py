@@ -208,7 +208,7 @@ def test_kept_tiles_give_the_same_product(room, threads):
     store = TileStore(room)
     first = engine.pair_rows(pairs, V, store)
     assert store.room >= 0
-    kept = sum(T.nbytes for T in store._tiles.values())
+    kept = sum(T.nbytes for T in store.tiles.values())
     assert kept + store.room == room
     again = engine.pair_rows(pairs, V, store)
     np.testing.assert_allclose(again, first, rtol=0, atol=1e-13 * 300)
@@ -365,7 +365,7 @@ def test_a_failed_tile_is_not_kept():
     engine, V = LocalEngine(64 * 64 * 8, 1), np.ones((192, 1))
     with pytest.raises(ValueError, match="in a tile"):
         engine.pair_rows(pairs, V, store)
-    assert len(store._tiles) == 2
+    assert len(store.tiles) == 2
     np.testing.assert_allclose(engine.pair_rows(pairs, V, store), 192.0)
 
 

@@ -34,7 +34,7 @@ from mercer.bases import Landmarks, RandomFeatures
 from mercer.estimators._model import KernelModel
 from mercer.exceptions import MercerWarning
 from mercer.report import write_report
-from mercer.saving.models import MODELS
+from mercer.saving.parts import MODELS
 
 torch = pytest.importorskip("torch")
 

@@ -37,8 +37,7 @@ from mercer.hebbian import GAINS
 from mercer.kernels import KERNELS, RBF, Kernel, Matern
 from mercer.preimage import PREIMAGES
 from mercer.saving import ModelFileError, load, read_header, save
-from mercer.saving.models import MODELS
-from mercer.saving.parts import PARTS, RECIPES
+from mercer.saving.parts import MODELS, PARTS, RECIPES
 from mercer.selectors import SELECTORS, KMeans, Novelty, Uniform
 from mercer.solvers import SOLVERS
 

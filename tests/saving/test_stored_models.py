@@ -6,7 +6,7 @@ from stored import FOLDER, WAYS, results
 
 from mercer import load
 from mercer.saving import FORMAT_VERSION
-from mercer.saving.models import MODELS
+from mercer.saving.parts import MODELS
 
 FILES = sorted(FOLDER.glob("*/*.mercer"))
 # Other processors and libraries round otherwise; iterations amplify that.

@@ -6,13 +6,10 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 
-from .._whole_file import raising
 from ..exceptions import InvalidParameterError, MercerError
 
 SUCCESS, FAILED, WRONG_USAGE = 0, 1, 2
-STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 class JobError(Exception):
@@ -133,11 +130,3 @@ def as_option(match: re.Match) -> str:
         return OPTIONS[alone or memory]
     text = OPTIONS[name] + " " + value.strip(" '")
     return VALUES.get(text, text)
-
-
-def stoppable() -> AbstractContextManager[None]:
-    """Raise `Stopped` in the main thread when SIGINT or SIGTERM comes.
-
-    Shells let their background jobs ignore SIGINT, and so do we.
-    """
-    return raising(Stopped, [n for n in STOPPING if signal.getsignal(n) is not signal.SIG_IGN])

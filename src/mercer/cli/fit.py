@@ -65,11 +65,6 @@ def fit(args: Namespace) -> Result:
     if args.strict and not model.certificate_.converged:
         raise JobError("Not converged, and --strict was given. Raise --passes or --tol.")
     TableModel.of(table, model, scaling).save(args.draft)
-    return fit_result(args, model, method, X, scaling)
-
-
-def fit_result(args: Namespace, model, method: str, X, scaling: Scaling) -> Result:
-    """What was fitted, for programs and for people."""
     rows = X.n_rows if isinstance(X, RowSource) else X.shape[0]
     certificate, plan = model.certificate_, vars(model).get("plan_")
     facts = {
@@ -84,8 +79,8 @@ def fit_result(args: Namespace, model, method: str, X, scaling: Scaling) -> Resu
         "certificate": certificate.to_dict() | {"relative_residual": certificate.relative_residual},
     }
     size = "rows unknown" if rows is None else f"{rows:,} rows"
-    table = f"{size}, {facts['columns']} columns, scaling: {scaling.kind}"
-    summary = [("table", table), ("kernel", model.kernel_), ("method", facts["method"])]
+    shape = f"{size}, {facts['columns']} columns, scaling: {scaling.kind}"
+    summary = [("table", shape), ("kernel", model.kernel_), ("method", facts["method"])]
     if args.target is not None:
         facts |= {"target_kernel": str(model.target_), "hsic": model.hsic_}
         summary.append(("target", f"{model.target_} kernel, HSIC {model.hsic_:.4g}"))

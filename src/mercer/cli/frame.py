@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 
-from .._whole_file import telling
-from .failures import SUCCESS, WRONG_USAGE, JobError, Stopped, one_line, report_failure, stoppable
+from .._whole_file import raising, telling
+from .failures import SUCCESS, WRONG_USAGE, JobError, Stopped, one_line, report_failure
 from .parser import DASH, make_parser
 
 # What files of other kinds than text begin with.
@@ -68,7 +68,10 @@ def run(argv: Sequence[str] | None) -> int:
 
         command, args.table = args.command, None
         output, force = (vars(args).get(name) for name in ("output", "force"))
-        with stoppable(), heard_warnings(args.quiet, heard):
+        # Shells let their background jobs ignore SIGINT, and so do we.
+        stopping = (signal.SIGINT, signal.SIGTERM)
+        heeded = [n for n in stopping if signal.getsignal(n) is not signal.SIG_IGN]
+        with raising(Stopped, heeded), heard_warnings(args.quiet, heard):
             with stdin_as_file(args), whole_file(output, bool(force)) as args.draft:
                 result = args.run(args)
             with telling("stdout", STDOUT):
@@ -87,9 +90,9 @@ def run(argv: Sequence[str] | None) -> int:
 def run_without_command(parser: ArgumentParser, args: Namespace) -> int:
     """Versions, a script for the shell, or the help that a newcomer is after."""
     if args.version and args.verbose:
-        from .._packages import versions_text
+        from .._packages import show_versions
 
-        print(versions_text())
+        show_versions()
     elif args.version:
         from .. import __version__
 

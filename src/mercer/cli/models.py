@@ -340,11 +340,8 @@ def from_file(args: Namespace, shown: dict) -> np.ndarray:
     numbers = zip(labels.names or [args.color], labels.X.T, strict=False)
     columns = labels.others | dict(numbers)
     new = [name for name in columns if name not in shown] or list(columns)
-    args.color = next((name for name in new if not names_rows(columns[name])), new[0])
+    # Another text in every row names the rows.
+    texts = {name for name in new if columns[name].dtype.kind in "UO" and len(labels.X) > 1}
+    naming = {name for name in texts if len(set(columns[name].tolist())) == len(labels.X)}
+    args.color = next((name for name in new if name not in naming), new[0])
     return columns[args.color]
-
-
-def names_rows(column: np.ndarray) -> bool:
-    """Whether a column has another text in every row."""
-    unique = len(column) > 1 and len(set(column.tolist())) == len(column)
-    return column.dtype.kind in "UO" and unique

@@ -183,6 +183,7 @@ SHORT = {"--components": "-r", "--clusters": "-k", "--output": "-o", "--quiet": 
 MISSING, SCALES = ("error", "drop", "mean"), ("none", "standard", "minmax")
 # Options that several commands share.
 OPTIONS: dict[str, dict[str, Any]] = {
+    "model": value("MODEL", "file of mercer fit"),
     "--columns": value("A,B,...", "columns to use (default: all numbers)", names),
     "--drop": value("A,B,...", "columns to leave out; numbers from 0 if unnamed", names),
     "--id": value("COLUMN", "column that names the rows: copied to the result, not used"),
@@ -225,6 +226,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--quiet": flag("no progress, no warnings"),
     "--debug": flag("show the traceback of an error"),
 }
+# Groups of them.
+KERNEL = "--kernel --gamma --degree --coef0"
+RESOURCES, ON_DEVICE = "--memory --threads --seed", "--memory --threads --device --seed"
 
 
 class Options:
@@ -255,13 +259,9 @@ class Options:
 
     def data(self, metavar: str = "DATA", what: str = DATA, **more) -> "Options":
         """A table, which of its columns to use, and how its text is written."""
-        self.parser.add_argument("data", metavar=metavar, help=what, **more)
+        self.add("data", metavar, what, **more)
         self.group("columns of the table", "--columns --drop --id --array --missing")
         self.group("text of the table", "--encoding --decimal --thousands --comment --header")
-        return self
-
-    def model(self, what: str = "file of mercer fit") -> "Options":
-        self.parser.add_argument("model", metavar="MODEL", help=what)
         return self
 
     def number(self, name: str, least: int, default: int, what: str, metavar="N") -> "Options":
@@ -274,15 +274,8 @@ class Options:
         self.add("--neighbors", "N", what, whole(1))
         what = "use M landmark rows (default: all rows up to 20,000, landmarks beyond)"
         self.add("--landmarks", help=what).add("--scale")
-        self.kernel().group("resources", "--memory --threads --seed")
-
-    def kernel(self) -> "Options":
-        self.group("kernel", "--kernel --gamma --degree --coef0")
-        return self
-
-    def on_device(self) -> "Options":
-        self.group("resources", "--memory --threads --device --seed")
-        return self
+        self.group("kernel", KERNEL)
+        self.group("resources", RESOURCES)
 
     def output(self, what: str, kind: Callable = table_path, required: bool = False) -> None:
         """Where the result goes."""
@@ -354,7 +347,8 @@ def fit(options: Options) -> None:
     supervised.add("--target", "COLUMN", what)
     what = "share of plain kernel PCA, 0 to 1, for more components than classes (default: 0)"
     supervised.add("--unsupervised", "A", what, share, 0.0)
-    options.kernel().on_device()
+    options.group("kernel", KERNEL)
+    options.group("resources", ON_DEVICE)
     options.output("model file, which ends in .mercer", path_with(".mercer"), required=True)
 
 
@@ -365,7 +359,8 @@ def fit(options: Options) -> None:
     f"mercer transform {WITH_MODEL} --atlas digits-atlas.parquet",
 )
 def transform(options: Options) -> None:
-    options.model("file of mercer fit, or of embed or cluster --save").data().add("--keep")
+    what = "file of mercer fit, or of embed or cluster --save"
+    options.add("model", help=what).data().add("--keep")
     what = "table with scores, map positions and nearest rows for Embedding Atlas: .parquet"
     options.add("--atlas", "FILE", what, path_with(".parquet"))
     options.output(f"scores: {TABLES} (default: stdout)")
@@ -377,7 +372,7 @@ def transform(options: Options) -> None:
     "mercer inverse demo-output/digits.mercer demo-output/scores.csv -o digit-rows.csv",
 )
 def inverse(options: Options) -> None:
-    options.model().data("SCORES", "table of mercer transform, one column per component")
+    options.add("model").data("SCORES", "table of mercer transform, one column per component")
     options.add("--keep").output(f"rows: {TABLES} (default: stdout)")
 
 
@@ -388,7 +383,7 @@ def inverse(options: Options) -> None:
     "mercer describe demo-output/digits.mercer --json",
 )
 def describe(options: Options) -> None:
-    options.model("file of mercer fit or of model.save")
+    options.add("model", help="file of mercer fit or of model.save")
 
 
 @command(
@@ -398,7 +393,7 @@ def describe(options: Options) -> None:
     f"mercer explain {WITH_MODEL} --top 3 --json",
 )
 def explain(options: Options) -> None:
-    options.model().data()
+    options.add("model").data()
     options.number("--top", 1, 5, "columns to name").number("--rows", 1, 2000, "rows drawn")
     options.output(f"all numbers: {TABLES}, one row per column")
 
@@ -409,7 +404,7 @@ def explain(options: Options) -> None:
     f"mercer significance {WITH_MODEL} --rows 400",
 )
 def significance(options: Options) -> None:
-    options.model().data().add("--alpha", "P", "level (default: 0.05)", level, 0.05)
+    options.add("model").data().add("--alpha", "P", "level (default: 0.05)", level, 0.05)
     options.number("--shuffles", 1, 39, "shuffles of columns")
     options.number("--draws", 0, 50, "draws of rows").number("--rows", 2, 1000, "rows used")
     options.add("--seed")
@@ -421,7 +416,7 @@ def significance(options: Options) -> None:
     f"mercer report {WITH_MODEL} --color digit -o digits-report.html",
 )
 def report(options: Options) -> None:
-    options.model("file of mercer fit, of --save, or of model.save").data()
+    options.add("model", help="file of mercer fit, of --save, or of model.save").data()
     what = "column to color rows by, or a .csv or .parquet file with one, as of mercer cluster"
     options.add("--color", "NAME", what).add("--title", "TEXT", "heading of the page")
     shape = checked(sides, lambda size: len(size) in (2, 3), "HEIGHTxWIDTH, such as 28x28")
@@ -441,7 +436,7 @@ def plan(options: Options) -> None:
     shape = checked(sides, lambda size: len(size) == 2 and size[0] > 1, expected)
     options.data(nargs="?").add("--shape", "NxD", "rows x columns, instead of a table", shape)
     options.number("--components", 1, 16, "components", "R").add("--kernel")
-    options.add("--tol").on_device()
+    options.add("--tol").group("resources", ON_DEVICE)
 
 
 @command(
@@ -455,7 +450,8 @@ def compare(options: Options) -> None:
     what = f"of {', '.join(methods())} (default: {','.join(compared)})"
     options.add("--methods", "A,B,...", what, method_names, compared)
     options.group("sizes", "--landmarks --selector --features")
-    options.add("--tol").add("--scale").kernel().on_device()
+    options.add("--tol").add("--scale").group("kernel", KERNEL)
+    options.group("resources", ON_DEVICE)
     options.parser.set_defaults(passes=None)
     suffixes = (".png", ".svg", ".pdf")
     options.output("picture of the comparison: .png, .svg or .pdf", path_with(*suffixes))
@@ -507,7 +503,7 @@ def mds(options: Options) -> None:
     options.add("--landmarks", help="use only the distances to M rows")
     what = "make the distances Euclidean by an additive constant"
     options.add("--correction", None, what, choices=("lingoes",))
-    options.group("resources", "--memory --threads --seed")
+    options.group("resources", RESOURCES)
     options.output(f"coordinates: {TABLES} (default: stdout)")
 
 
@@ -518,7 +514,7 @@ def mds(options: Options) -> None:
 )
 def denoise(options: Options) -> None:
     what = "gray or color image; alpha is dropped"
-    options.parser.add_argument("image", metavar="IMAGE", help=what)
+    options.add("image", "IMAGE", what)
     # The setting for strong noise with a linear kernel, see docs/denoising.md.
     patches = options.group("patches").number("--patch", 2, 11, "side", "P")
     patches.number("--stride", 1, 1, "pixels between patches", "S")
@@ -528,7 +524,7 @@ def denoise(options: Options) -> None:
     what = "default: linear, the best and fastest for images"
     patches.add("--kernel", "NAME", what, default="linear", choices=choices)
     patches.add("--components", "R", "components to keep", whole(1))
-    options.group("resources", "--memory --threads --seed")
+    options.group("resources", RESOURCES)
     image_path = path_with(".png", ".tif", ".tiff", ".bmp", ".jpg", ".jpeg")
     options.output("image: .png, .tif, .bmp, .jpg", image_path, required=True)
 

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from .. import files
+from .._tables import counted
 from ..compute import is_sparse
 from ..exceptions import TableWarning, tell
 from ..files.base import READ_ROWS, DerivedSource, listed
@@ -249,23 +250,12 @@ class Scaling:
         if self.shift is None:
             return X
         if isinstance(X, files.RowSource):
-            return ScaledRows(X, self)
+            return DerivedSource(X, self.apply)
         return ((dense_rows(X) - self.shift) / self.size).astype(X.dtype, copy=False)
 
     def undo(self, X):
         """Rows as the table had them."""
         return X if self.shift is None else (X * self.size + self.shift).astype(X.dtype, copy=False)
-
-
-class ScaledRows(DerivedSource):
-    """Rows of a source, scaled as they are read."""
-
-    def __init__(self, source: files.RowSource, scaling: Scaling):
-        super().__init__(source)
-        self.scaling = scaling
-
-    def chunks(self, rows: int) -> Iterator:
-        return map(self.scaling.apply, self.source.blocks(rows))
 
 
 def dense_rows(X) -> np.ndarray:
@@ -333,10 +323,6 @@ def check_known(table: str, wanted: Iterable[str], known: list[str], why: str) -
                 f"{table} has no column {name!r}, {why}.{did_you_mean(name, known)} Its columns "
                 f"are {listed(known)}."
             )
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def labels(column: np.ndarray) -> np.ndarray:

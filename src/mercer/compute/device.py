@@ -49,7 +49,7 @@ class TorchEngine(TiledEngine):
     """
 
     sides, small_side, mirror_side = TILE_SIDES, 2048, 2048
-    sum_block, stream_block = 65536, 16384
+    stream_block = 16384
 
     def __init__(self, memory=None, device="cuda", on_tiles=None):
         self.device = check_device(device)
@@ -134,10 +134,9 @@ class TorchEngine(TiledEngine):
                     ) from None
                 self.memory //= 2
 
-    @contextmanager
-    def _shared(self, tasks, work, threads, turns=None):
-        with exact_products(), super()._shared(tasks, work, threads, turns) as mine:
-            yield mine
+    def _share(self, tasks, work, threads, turns=None):
+        with exact_products():
+            super()._share(tasks, work, threads, turns)
 
     def rounded(self, V, dtype, kernel):
         """V as the fused tile multiplies it fastest, where there is one."""

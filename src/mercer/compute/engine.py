@@ -9,9 +9,9 @@ import math
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from copy import copy
 from functools import partial
 from typing import Any
@@ -47,12 +47,9 @@ class TileStore:
         #: product; a fused tile leaves those of rows to the product with a column of ones.
         self.sums: tuple[float, Array] | None = None
         self._empty = empty
-        self._tiles: dict[tuple[int, int], Any] = {}
+        #: Filled tiles by the numbers of their blocks of rows and columns.
+        self.tiles: dict[tuple[int, int], Any] = {}
         self._lock = threading.Lock()
-
-    def get(self, key: Any) -> Array:
-        """The tile kept under `key`, or None."""
-        return self._tiles.get(key)
 
     def reserve(self, shape: Any, dtype: Any) -> Array:
         """A fresh array to fill and keep, or None when the room is used up."""
@@ -62,10 +59,6 @@ class TileStore:
                 return None
             self.room -= size
         return self._empty(shape, dtype=dtype)
-
-    def keep(self, key: Any, tile: Array) -> None:
-        """Keep a filled tile; a tile that was never filled must not come here."""
-        self._tiles[key] = tile
 
 
 class Turns:
@@ -123,8 +116,7 @@ class TiledEngine:
     small_side: int
     #: Side below which what a tile of the mirrored half saves is less than the calls for it.
     mirror_side: int
-    #: Rows of a block in a sum over many rows of few columns, and of a streamed block.
-    sum_block = 512
+    #: Rows of a streamed block.
     stream_block = 1024
 
     def empty(self, shape: Any, dtype: Any = np.float64) -> Array:
@@ -236,14 +228,14 @@ class TiledEngine:
             scratch = self.empty((side, side), pairs.dtype)
             for i, j in tiles:
                 rows, columns = blocks[i], blocks[j]
-                T = store.get((i, j))
+                T = store.tiles.get((i, j))
                 if T is None:
                     shape = (rows.stop - rows.start, columns.stop - columns.start)
                     reserved = store.reserve(shape, pairs.dtype)
                     out = scratch[: shape[0], : shape[1]] if reserved is None else reserved
                     T = pairs.tile(rows, columns, out)
                     if reserved is not None:
-                        store.keep((i, j), T)
+                        store.tiles[i, j] = T
                 squares, across, down = 0.0, 0.0, 0.0
                 if summing:
                     squares, across, down = tile_sums(T, w[rows], w[columns], even)
@@ -253,8 +245,7 @@ class TiledEngine:
                 if i != j:
                     turns.add(j, i, partial(add, columns, times_few(T.T, V[rows]), down))
 
-        with self._shared(tiles, work, threads, turns) as mine:
-            work(mine)
+        self._share(tiles, work, threads, turns)
         if summing:
             store.sums = math.fsum(square), to_numpy(sums)
         return total
@@ -275,8 +266,7 @@ class TiledEngine:
 
         # Every thread gets a strip, and strips wide enough to be worth preparing columns for.
         strip = min(side, max(self.small_side, -(-n // threads)))
-        with self._shared(row_blocks(n, strip), work, threads) as mine:
-            work(mine)
+        self._share(row_blocks(n, strip), work, threads)
         return out
 
     def fill(self, pairs: Any, out: Array) -> Array:
@@ -304,8 +294,7 @@ class TiledEngine:
                 if pairs.symmetric and i != j:
                     out[j, i] = out[i, j].T
 
-        with self._shared(tiles, work, threads) as mine:
-            work(mine)
+        self._share(tiles, work, threads)
         return out
 
     def map_rows(self, function: Callable, n: int, rows: int, out: Array) -> None:
@@ -315,8 +304,7 @@ class TiledEngine:
             for block in blocks:
                 out[block] = function(block)
 
-        with self._shared(row_blocks(n, rows), work, self.threads) as mine:
-            work(mine)
+        self._share(row_blocks(n, rows), work, self.threads)
 
     def sum_rows(self, function: Callable, n: int, rows: int) -> Any:
         """The sum of ``function(block)`` over slices of at most `rows` of n rows.
@@ -337,20 +325,17 @@ class TiledEngine:
             nonlocal total
             total = part if total is None else total + part
 
-        blocks = enumerate(row_blocks(n, rows))
-        with self._shared(blocks, work, self.threads, turns) as mine:
-            work(mine)
+        self._share(enumerate(row_blocks(n, rows)), work, self.threads, turns)
         return total
 
     def __getstate__(self):
         # Progress bars are not pickled.
         return self.__dict__ | {"on_tiles": None}
 
-    @contextmanager
-    def _shared(
+    def _share(
         self, tasks: Iterable, work: Callable, threads: int, turns: Turns | None = None
-    ) -> Iterator[Iterable]:
-        """Tasks for the calling thread, while helpers call ``work(tasks)`` on the same ones.
+    ) -> None:
+        """Call ``work(tasks)`` in this thread and in helpers, which share the tasks.
 
         Tasks are begun in their order. An interrupt or an error stops every thread after the task
         it is in. BLAS is held at one thread, and overflow is not warned of.
@@ -377,7 +362,7 @@ class TiledEngine:
                 futures = [pool.submit(work, iter(waiting.popleft, None)) for _ in range(helpers)]
                 for future in futures:
                     future.add_done_callback(stop)
-            yield mine
+            work(mine)
             if helpers:
                 for future in futures:
                     future.result()

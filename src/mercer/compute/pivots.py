@@ -77,12 +77,7 @@ class GreedyPivots:
             target.copy_(part)
         self.free.fill_(1)
         self.chosen.fill_(-1)
-        self._steps()
-        pivots = self.chosen[: self.limit].cpu().numpy()
-        return pivots[pivots >= 0]
-
-    def _steps(self):
-        """All steps: the first time one by one, which compiles, then as they were recorded."""
+        # All steps: the first time one by one, which compiles, then as they were recorded.
         self._calls += 1
         if self._recorded is None and self._calls > 1 and self.rows.is_cuda:
             self._recorded = recorded(self._launch, self.rows.device)
@@ -90,6 +85,8 @@ class GreedyPivots:
             self._launch()
         else:
             self._recorded.replay()
+        pivots = self.chosen[: self.limit].cpu().numpy()
+        return pivots[pivots >= 0]
 
     def _launch(self):
         m, numbers = self.rows.shape[1], (self.limit, self.length, self.rows.shape[1])

@@ -4,7 +4,7 @@ Missing values are an error; `DropMissing` leaves out their rows, `FillMissing` 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from types import MappingProxyType
@@ -255,12 +255,25 @@ def read_blocks(source: RowSource, rows: int) -> Generator:
 
 
 class DerivedSource(RowSource):
-    """The rows of another source, changed as they are read; all else is as there."""
+    """The rows of another source, changed as they are read; all else is as there.
 
-    def __init__(self, source: RowSource):
+    Parameters
+    ----------
+    source : RowSource
+    change : callable or None
+        ``change(block)`` gives the rows to read in place of a block; None in subclasses that have
+        their own `chunks`.
+    """
+
+    def __init__(self, source: RowSource, change: Callable | None = None):
+        self.change = change
         for name in RowSource.__annotations__:
             setattr(self, name, getattr(source, name))
         self.source, self.array = source, None
+
+    def chunks(self, rows: int) -> Iterator:
+        """The source's blocks, changed."""
+        return map(self.change, self.source.blocks(rows))  # type: ignore[arg-type]
 
     def others(self, names: Any = None) -> Any:
         """Columns of any kind."""

@@ -304,41 +304,19 @@ def denoised(
     if len({rows.shape for rows in kinds.values()}) > 1:
         shapes = ", ".join(f"{name} {rows.shape}" for name, rows in kinds.items())
         raise ValueError(f"The rows must be the same, of one shape; they are {shapes}.")
-    if images is None:
-        return _denoised_curves(kinds, ax)
-    lines = [as_images(rows, images) for rows in kinds.values()]
-    # Noise beyond the values of the others is cut off, or it would leave them pale.
-    ax = _montage(ax, lines, lines[1:])
-    ax.set_yticks(_centers(images[0], len(kinds)), list(kinds))
-    ax.set_xticks([])
-    return ax
-
-
-def as_images(rows, shape):
-    """Rows (n, d), or one image, as images (n, h, w[, channels])."""
-    shape = tuple(shape)
-    if len(shape) not in (2, 3) or rows.size % int(np.prod(shape)) or not rows.size:
+    if images is not None:
+        lines = [as_images(rows, images) for rows in kinds.values()]
+        # Noise beyond the values of the others is cut off, or it would leave them pale.
+        ax = _montage(ax, lines, lines[1:])
+        ax.set_yticks(_centers(images[0], len(kinds)), list(kinds))
+        ax.set_xticks([])
+        return ax
+    if kinds["noisy"].ndim != 2:
         raise ValueError(
-            f"Rows of shape {rows.shape} are no images of shape {shape}. Give images= as (height, "
-            "width) or (height, width, channels) whose product is the number of columns."
+            f"Curves are rows of a 2-D array, not of one of shape {kinds['noisy'].shape}. Pass "
+            "images= for images."
         )
-    if rows.shape != shape and rows.shape[-1] != int(np.prod(shape)):
-        raise ValueError(
-            f"Rows of {rows.shape[-1]} columns are no images of shape {shape}, which have "
-            f"{int(np.prod(shape))} values. Give images= another shape."
-        )
-    return rows.reshape(-1, *shape)
-
-
-def _denoised_curves(kinds, ax):
-    """A picture a row, a line style a kind."""
-    first = next(iter(kinds.values()))
-    if first.ndim != 2:
-        raise ValueError(
-            f"Curves are rows of a 2-D array, not of one of shape {first.shape}. Pass images= for "
-            "images."
-        )
-    axes = row_of_axes(ax, len(first))
+    axes = row_of_axes(ax, len(kinds["noisy"]))
     styles = {"noisy": ("0.65", "-"), "denoised": ("0.0", "-"), "clean": ("C1", "--")}
     for i, panel in enumerate(axes):
         for name, rows in kinds.items():
@@ -347,6 +325,18 @@ def _denoised_curves(kinds, ax):
         panel.set_xlabel("column")
     axes[0].legend(fontsize="small", framealpha=0.6)
     return axes
+
+
+def as_images(rows, shape):
+    """Rows (n, d), or one image, as images (n, h, w[, channels])."""
+    shape = tuple(shape)
+    fits = rows.shape == shape or rows.shape[-1] == int(np.prod(shape))
+    if len(shape) not in (2, 3) or not fits or not rows.size:
+        raise ValueError(
+            f"Rows of shape {rows.shape} are no images of shape {shape}. Give images= as (height, "
+            "width) or (height, width, channels) whose product is the number of columns."
+        )
+    return rows.reshape(-1, *shape)
 
 
 def _montage(ax, lines, measured):

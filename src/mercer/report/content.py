@@ -18,6 +18,7 @@ from rich.progress import TextColumn
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from .._tables import counted
 from .._whole_file import check_folder, whole_file
 from ..compute import is_sparse, to_numpy
 from ..estimators._door import Door
@@ -244,7 +245,7 @@ class Report:
                 labels = dense(model.predict(scaled))
                 others[name] = np.array([words.get(one, str(one)) for one in labels.tolist()])
                 colors = name if colors is None else colors
-            self.names = column_names(model, X, columns)
+            self.names = column_names(model, columns)
             X = X if mixed else plain_rows(X)
             n, d = X.shape
             self.shape = check_images(images, d)
@@ -347,8 +348,8 @@ def with_others(model, X, columns, table) -> tuple[Any, Any, dict]:
     available = list(X.columns) if "columns" in dir(X) else []
     if names and set(names) < set(available):
         others = {str(name): X[name] for name in available if name not in names} | others
-        X = X[names]
-    return X, columns, others
+        X, available = X[names], names
+    return X, (available or None) if columns is None else columns, others
 
 
 def one_each(column, n: int, what: str) -> np.ndarray:
@@ -362,10 +363,10 @@ def one_each(column, n: int, what: str) -> np.ndarray:
     return values
 
 
-def column_names(model, X, columns) -> list[str]:
-    """Names given, those of a DataFrame, those of the fit, or numbers from 1."""
+def column_names(model, columns) -> list[str]:
+    """Names given, those of the fit, or numbers from 1."""
     if columns is None:
-        columns = getattr(X, "columns", vars(model).get("feature_names_in_"))
+        columns = vars(model).get("feature_names_in_")
     if columns is None:
         return [f"column {k + 1}" for k in range(model.n_features_in_)]
     if isinstance(columns, str):
@@ -536,7 +537,7 @@ def name_words(model) -> str:
 def lead(model, r: int, shown: int) -> str:
     """What the page shows, for readers who never saw the code."""
     text = (
-        f"Every point is a row: {_count(shown, 'row')}, described by {_count(r, 'component')}. "
+        f"Every point is a row: {counted(shown, 'row')}, described by {counted(r, 'component')}. "
         "Rows that are alike lie near each other, and change gradually along a component"
     )
     ratios = vars(model).get("explained_variance_ratio_")
@@ -549,7 +550,7 @@ def lead(model, r: int, shown: int) -> str:
 def sentences(model, inner, r: int, rows: int, shown: int) -> list[str]:
     """The summary in paragraphs: what was fitted, its share of the variance, how sure that is."""
     fitted = vars(inner)
-    what = f"{name_words(model)} with {_count(r, 'component')}"
+    what = f"{name_words(model)} with {counted(r, 'component')}"
     if "kernel_" in fitted:
         what += f" and a {kernel_words(inner.kernel_)}"
     if "expansion_" in fitted:
@@ -560,7 +561,7 @@ def sentences(model, inner, r: int, rows: int, shown: int) -> list[str]:
             "the largest errors."
         )
     else:
-        what += f". {_count(rows, 'row')} shown."
+        what += f". {counted(rows, 'row')} shown."
     paragraphs = [what]
     if "explained_variance_ratio_" in fitted:
         shares = 100 * dense(inner.explained_variance_ratio_)
@@ -592,27 +593,37 @@ def basis_words(model) -> str:
     """The basis of a model, and how it was learned."""
     basis = model.expansion_.basis
     if basis.spans_data:
-        text = f"all {_count(basis.size, 'training row')}"
+        text = f"all {counted(basis.size, 'training row')}"
     elif basis.points is not None:
-        text = f"{_count(basis.size, 'landmark')} that stand for all rows"
+        text = f"{counted(basis.size, 'landmark')} that stand for all rows"
     elif basis.exact_norms:
-        text = f"{_count(basis.size, 'Fourier feature')} that give the kernel exactly"
+        text = f"{counted(basis.size, 'Fourier feature')} that give the kernel exactly"
     else:
-        text = f"{_count(basis.size, 'random feature')} that approximate the kernel"
+        text = f"{counted(basis.size, 'random feature')} that approximate the kernel"
     fitted = vars(model)
     if isinstance(fitted.get("history_"), History):
-        passes = _count(len(fitted["history_"].changes), "pass", "passes")
+        passes = counted(len(fitted["history_"].changes), "pass", "passes")
         text += f", learned by a Hebbian rule in {passes}"
     elif "n_samples_seen_" in fitted:
-        text += f", learned from a stream of {_count(fitted['n_samples_seen_'], 'row')}"
+        text += f", learned from a stream of {counted(fitted['n_samples_seen_'], 'row')}"
     return text
 
 
 def _how_sure(model) -> str:
+    """How far from the exact components those found can be."""
     certificate = model.certificate_
     certain = certificate.kind == "bound"
     text = "This is certified" if certain else "This is an estimate, not a bound"
-    far = _how_far(certificate)
+    far, residual = "", certificate.relative_residual
+    if residual is not None:
+        far = "each eigenvalue found has a true one no further away than "
+        far += f"{_part(residual)} of the first"
+    elif certain and certificate.widest is not None:
+        far = "no exact eigenvalue lies above the one found by more than "
+        far += f"{_part(certificate.widest)} of the first"
+    if certificate.confidence is not None and certificate.confidence < 1:
+        far += f"; with confidence {confidence_text(certificate.confidence)} by no more than "
+        far += _part(certificate.likely_widest)
     # With a target, the variance is that of the target and not of the rows.
     if certificate.captured_variance is not None and "hsic_" not in vars(model):
         # One number if both ends agree to the digits shown.
@@ -632,31 +643,6 @@ def _how_sure(model) -> str:
     return text
 
 
-def _how_far(certificate) -> str:
-    """How far from the exact eigenvalues those found can be, as the end of a sentence."""
-    text, residual = "", certificate.relative_residual
-    if residual is not None:
-        text = (
-            "each eigenvalue found has a true one no further away than "
-            f"{_part(residual)} of the first"
-        )
-    elif certificate.kind == "bound" and certificate.widest is not None:
-        text = (
-            "no exact eigenvalue lies above the one found by more than "
-            f"{_part(certificate.widest)} of the first"
-        )
-    if certificate.confidence is not None and certificate.confidence < 1:
-        text += (
-            f"; with confidence {confidence_text(certificate.confidence)} by no more than "
-            f"{_part(certificate.likely_widest)}"
-        )
-    return text
-
-
 def _part(share: float) -> str:
     """A share as people read it: percents, or a power of ten if they would be all zeros."""
     return f"{100 * share:.2g} %" if share >= 1e-4 else f"{share:.1e}"
-
-
-def _count(number, noun, plural=None) -> str:
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

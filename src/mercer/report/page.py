@@ -69,9 +69,15 @@ def render(content: Report) -> str:
         section("Columns that drive the components", attribution(content)),
         section("Spectrum", spectrum(content)),
         section("Certificate" if certified else "Parameters", facts(content)),
-        section("Convergence", convergence(content)),
-        section("Plan", plan(content.inner), "whole"),
     ]
+    if content.history is not None:
+        label, named = content.history
+        chart = convergence_chart(named, label)
+        passes = f"<p>The {escape(label)} after each pass.</p>{chart}"
+        sections.append(section("Convergence", passes))
+    if plan := vars(content.inner).get("plan_"):
+        methods = f"<p>{escape(plan.reason)}</p>{table(*plan.table())}"
+        sections.append(section("Plan", methods, "whole"))
     return Template(asset("page.html")).substitute(
         policy=policy(script, style),
         style=style,
@@ -238,14 +244,6 @@ def spectrum(content: Report) -> str:
     return text
 
 
-def convergence(content: Report) -> str:
-    """The chart of the passes, if they were recorded."""
-    if content.history is None:
-        return ""
-    label, named = content.history
-    return f"<p>The {escape(label)} after each pass.</p>{convergence_chart(named, label)}"
-
-
 def walk_note(content: Report) -> str:
     """What there is to say of the pre-images."""
     if isinstance(content.walks, str):
@@ -312,12 +310,6 @@ def facts(content: Report) -> str:
     if not rows:
         return lines
     return f"{lines}<h3>Parameters that are not defaults</h3>{table(['parameter', 'value'], rows)}"
-
-
-def plan(model) -> str:
-    """The methods that were compared, if there is a plan."""
-    chosen = vars(model).get("plan_")
-    return "" if chosen is None else f"<p>{escape(chosen.reason)}</p>{table(*chosen.table())}"
 
 
 def table(heads, rows, body: str = "") -> str:

@@ -38,8 +38,8 @@ class Opening:
     names : list of str or None
         Columns that the model was fitted to, for new rows.
     all_columns : str
-        What needs every column of a table, such as ``"kernel='gower'"``; empty where only columns
-        of numbers are read.
+        What needs every column of a table, for messages, such as a kernel of mixed tables; empty
+        where only columns of numbers are read.
     """
 
     memory: Any = None

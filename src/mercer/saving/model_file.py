@@ -23,8 +23,7 @@ from ..exceptions import ModelFileError
 from ..kernels import Kernel
 from .archive import DTYPES, FORMAT_VERSION, Archive, Pieces, open_archive, write_archive
 from .kinds import check_fields
-from .models import MODELS, Model, dropped_params
-from .parts import PARTS, CsrPieces, Part
+from .parts import MODELS, PARTS, CsrPieces, Part, dropped_params
 
 # Errors that decoding a forged header can raise.
 MEANINGLESS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -405,7 +404,7 @@ class Reader:
             raise ModelFileError(f"the fields of {name} do not fit each other")
         return thing
 
-    def _make_model(self, kind: Model, given: dict):
+    def _make_model(self, kind: Part, given: dict):
         params = self.decode(given["params"])
         if "device" in params and self.device != "saved":
             params["device"] = self.device
@@ -415,7 +414,7 @@ class Reader:
         state = self.decode(given["state"])
         self._engine = outer
         if state:  # else it is a parameter of another estimator, and not fitted
-            check_fields(kind.cls.__name__, state, kind.kinds, kind.optional)
+            check_fields(kind.cls.__name__, state, kind.kinds or {}, kind.optional)
             vars(model).update(state)
             model._complete()
         return model

@@ -4,6 +4,12 @@ Every part declares its fields and what each must be (`kinds`); one writer and o
 by that. A new recipe that stands in its family's registry is in this list by that alone. Points
 are written from wherever they are, rows of a cluster among them; a precomputed training matrix is
 not kept at all.
+
+Every estimator declares what it has once it is fitted (`_fitted`), with its kind. Saved is what
+transform, errors, pre-images, plots and reports need. Not saved is what only a fit needs or what
+follows from the rest: `X_fit_` and `landmarks_` are the points of the basis, `eigenvectors_` the
+frame times the roots of the eigenvalues; `callback` and random generators belong to the program
+that ran the fit. A model that learns from a stream keeps what it needs to go on.
 """
 
 from collections.abc import Callable
@@ -14,7 +20,7 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from .. import bases, kernels, preimage, selectors, solvers
+from .. import bases, estimators, kernels, preimage, selectors, solvers
 from ..bases import ColumnBasis, FeatureBasis, FourierBasis, PointBasis, PrecomputedBasis
 from ..bases.fourier_grid import Frequencies
 from ..bases.random_features import Fourier, TensorSketch
@@ -46,6 +52,8 @@ from .kinds import COUNT, FINITE, SIZES, WHOLE
 # Frequencies of a full grid for each one that is kept, at most: a ball in three dimensions, of
 # which half is stored, takes a fourth of its box.
 FULL_GRID = 50
+# Parameters that only the running program can have.
+OF_PROGRAM = ("callback", "checkpoint")
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,9 @@ class Part:
         ``build(**fields)`` makes the thing, with ``engine=`` where it takes one.
     tag : str or None
         What it is called in a file, where that is the name of another part, which reads it.
+
+    Of an estimator, `kinds` are its fitted attributes that are saved, and `optional` those of them
+    that a file may lack.
     """
 
     cls: type
@@ -96,6 +107,31 @@ def recipe(cls) -> Part:
     """A part that is its parameters, which it checks itself."""
     read: Callable = lambda thing: thing.get_params(deep=False)  # noqa: E731
     return Part(cls, None, set(), lambda thing: True, read, cls)
+
+
+def model_part(estimator: Any) -> Part:
+    """An estimator by its own declaration."""
+    saved = {name: one for name, one in estimator._fitted.items() if one.saved}
+    optional = {name for name, one in saved.items() if not one.always}
+
+    def read(model) -> dict[str, Any]:
+        params, facts = model.get_params(deep=False), vars(model)
+        params |= dict.fromkeys(dropped_params(model))
+        if params.get("device") is not None:
+            params["device"] = str(params["device"])
+        names = [name for name in saved if name in facts and model._is_saved(name)]
+        return {"params": params, "state": {name: facts[name] for name in names}}
+
+    kinds = {name: one.kind for name, one in saved.items()}
+    return Part(estimator, kinds, optional, lambda model: True, read, estimator)
+
+
+def dropped_params(model) -> list[str]:
+    """Names of parameters that a file does not keep: callbacks, generators, checkpoints."""
+    params = model.get_params(deep=False)
+    generator = isinstance(params.get("random_state"), np.random.RandomState)
+    names = [name for name in OF_PROGRAM if params.get(name) is not None]
+    return ["random_state", *names] if generator else names
 
 
 def columns_of(basis) -> int:
@@ -242,25 +278,21 @@ FORGETTING = "(0, 1]"
 SIZES |= {
     "Certificate": lambda certificate: (certificate.eigenvalue_lower.size,),
     "Centers": lambda centers: (centers.centers.shape[1],),
-    "DiffusionFunctions": lambda functions: functions.weights.shape,
     "DistanceMap": lambda m: (
         len(m.weights),
         (m.weights if m.rotation is None else m.rotation).shape[1],
     ),
-    "FixedSpan": lambda span: (span.size,),
-    "GrowingDictionary": lambda span: (span.size,),
     "KernelExpansion": lambda expansion: (columns_of(expansion.basis), expansion.n_components),
     "KernelPCA": lambda model: (model.n_features_in_,),
     "LinearMap": lambda m: m.rotation.shape,
     "Moments": lambda moments: (moments.mean.size,),
     "NeighborGraph": lambda graph: (graph.radii.size,),
-    "Pivoted": lambda rotated: (len(rotated.rotation),),
-    "PointMap": lambda functions: functions.weights.shape,
-    "ReducedMap": lambda functions: functions.weights.shape,
-    "Rotated": lambda rotated: (len(rotated.rotation),),
     "State": lambda state: (columns_of(state.stream.span),),
     "TableEncoding": lambda encoding: (len(encoding.names), tuple(encoding.names)),
 }
+SIZES |= dict.fromkeys(("DiffusionFunctions", "PointMap", "ReducedMap"), lambda f: f.weights.shape)
+SIZES |= dict.fromkeys(("FixedSpan", "GrowingDictionary"), lambda span: (span.size,))
+SIZES |= dict.fromkeys(("Pivoted", "Rotated"), lambda rotated: (len(rotated.rotation),))
 BASES = [
     part(PointBasis, kernel=Kernel, points=ROWS, single=bool),
     part(bases.PointGram, kernel=Kernel, points=ROWS, single=bool, dtype=is_float),
@@ -400,3 +432,9 @@ PARTS["Lobpcg"] = replace(
         oversampling=oversampling, max_passes=max_iter
     ),
 )
+#: Every estimator by the name of its class.
+MODELS: dict[str, Part] = {
+    name: model_part(estimator)
+    for name in estimators.__all__
+    if isinstance(estimator := vars(estimators).get(name) or getattr(estimators, name), type)
+}

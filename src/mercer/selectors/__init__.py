@@ -41,12 +41,11 @@ the tests run over.
 
 from .base import Selector
 from .bayes import SparseBayes
-from .centers import FarthestPoint, KMeans
 from .cholesky import GreedyCholesky, RPCholesky
 from .greedy import FullGreedy, SparseGreedy, SubspaceGreedy
 from .lasso import ComponentLasso, GroupLasso
 from .online import Novelty, NoveltyRule, PreimageDictionary
-from .sampling import NormWeighted, RidgeLeverage, TwoStage, Uniform
+from .sampling import FarthestPoint, KMeans, NormWeighted, RidgeLeverage, TwoStage, Uniform
 from .sparse import SparseComponents, sparse_components
 
 SELECTORS: dict[str, type[Selector]] = {

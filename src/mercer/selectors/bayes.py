@@ -124,7 +124,10 @@ def sequential(K, counts, model, max_iter, center=False):
     is (q - s) / s^2 if q > s and else zero, and gains are known without trying.
     """
     w, noise, total = model.weights.copy(), model.noise, counts.sum()
-    residual = ResidualGram(model_residual(K, w, noise), counts, center)
+    # R = K - K_A (sigma^2 W^-1 + K_AA)^-1 K_A' of the atoms with a weight.
+    A, root, C = weighted_factor(K, w, noise)
+    V = solve_triangular(C, root[:, None] * K[A], lower=True)
+    residual = ResidualGram(np.ascontiguousarray(K - self_product(V)), counts, center)
     usable = K.diagonal() > 0
     # Rounding may leave an atom's own residual at or below zero.
     floor = np.finfo(float).eps * np.where(usable, K.diagonal(), 1)
@@ -236,13 +239,6 @@ def all_at_once(K, counts, noise, max_iter, center=False, pruning=False):
         if change <= 1e-7:
             break
     return SparseModel(np.where(w > 1e-6 * w.max(initial=0), w, 0), noise)
-
-
-def model_residual(K, weights, noise):
-    """R = K - K_A (sigma^2 W^-1 + K_AA)^-1 K_A' of the atoms with a weight, (m, m)."""
-    A, root, C = weighted_factor(K, weights, noise)
-    V = solve_triangular(C, root[:, None] * K[A], lower=True)
-    return np.ascontiguousarray(K - self_product(V))
 
 
 def weighted_factor(K, weights, noise):

@@ -64,7 +64,9 @@ def greedy_order(K, counts, size):
     R, host = K, isinstance(K, np.ndarray)
     floor = base.residual_floor(to_numpy(K.diagonal()), K.dtype)
     counts = array_namespace(R).asarray(on_device_of(counts, R), dtype=R.dtype)
-    on_device = DeviceSteps(counts) if steps_on_device(R) else None
+    take = partial(take_listed, counts)
+    if steps_on_device(R):
+        take = partial(take_on_device, counts, {})
     order: list[int] = []
     free = np.ones(len(R), dtype=bool)
     while len(order) < min(size, len(R)):
@@ -83,7 +85,6 @@ def greedy_order(K, counts, size):
             )
         else:
             shortlist = Shortlist.of_gains(power, diagonal, free, floor)
-            take = on_device.take if on_device else partial(take_listed, counts)
             atoms, V = take(R, shortlist, min(PENDING, left))
         if not atoms:
             break
@@ -195,23 +196,22 @@ def take_listed(counts, R, shortlist: Shortlist, limit: int):
     return atoms, V[: len(atoms)]
 
 
-class DeviceSteps:
-    """As `take_listed`, without waiting for the device at every atom."""
+def take_on_device(counts, made: dict, R, shortlist: Shortlist, limit: int):
+    """As `take_listed`, without waiting for the device at every atom.
 
-    def __init__(self, counts):
-        self.counts, self.pivots = counts, None
+    `made` keeps arrays on the device from one call to the next, by the length of the shortlist.
+    """
+    from ..compute.pivots import GreedyPivots
 
-    def take(self, R, shortlist: Shortlist, limit: int):
-        from ..compute.pivots import GreedyPivots
-
-        length, eps = len(shortlist.index), np.finfo(shortlist.power.dtype).eps
-        if self.pivots is None or self.pivots.length != length:
-            ties = 1 - float(np.sqrt(eps)), 1 - TIE, FAR_SMALLER
-            self.pivots = GreedyPivots(self.counts, length, PENDING, ties)
-        bar = float(shortlist.bar)
-        index, power, diagonal = shortlist.index, shortlist.power, shortlist.diagonal
-        pivots = self.pivots.take(R, index, power, diagonal, shortlist.floor, bar)[:limit]
-        return [int(i) for i in index[pivots]], self.pivots.V[: len(pivots)]
+    index, power, diagonal = shortlist.index, shortlist.power, shortlist.diagonal
+    length, eps = len(index), np.finfo(power.dtype).eps
+    if length not in made:
+        made.clear()
+        ties = 1 - float(np.sqrt(eps)), 1 - TIE, FAR_SMALLER
+        made[length] = GreedyPivots(counts, length, PENDING, ties)
+    pivots = made[length]
+    taken = pivots.take(R, index, power, diagonal, shortlist.floor, float(shortlist.bar))[:limit]
+    return [int(i) for i in index[taken]], pivots.V[: len(taken)]
 
 
 def best(power, diagonal, free):

@@ -82,7 +82,7 @@ def group_lars(C, atoms, group):
     Parameters
     ----------
     C : ndarray (m, p)
-        Inner products of the unit atoms with the responses; overwritten.
+        Inner products of the atoms with the responses.
     atoms : FeatureAtoms or ScoreAtoms
     group : ndarray (m,)
         Equal for equal rows, of which one may enter.
@@ -97,9 +97,10 @@ def group_lars(C, atoms, group):
     Simila & Tikka (2005), Multiresponse sparse regression; Yuan & Lin (2006), Model selection and
     estimation in regression with grouped variables.
     """
-    c, e = C, C.copy()
-    ger = get_blas_funcs("ger", (e,))
     free, scale = atoms.norms > 0, np.where(atoms.norms > 0, atoms.norms, 1)
+    c = np.ascontiguousarray(C / scale[:, None])
+    e = c.copy()
+    ger = get_blas_funcs("ger", (e,))
     norms = np.where(free, np.linalg.norm(c, axis=1), 0)
     atom, order = int(np.argmax(norms)), []
     level = norms[atom]

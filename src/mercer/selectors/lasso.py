@@ -79,7 +79,17 @@ class GroupLasso(Selector):
             K = host_gram(kernel, X).astype(np.float64, copy=False)
             values, U = top_eigenpairs(K, self.n_targets or size, rng)
             first = distinct_rows(X)[0]
-            solution = joint_lasso_of_size(JointProblem(K, first, values, U, self.unit), size)
+            problem = JointProblem(K, first, values, U, self.unit)
+            # The least mu at which every row is zero; each solution starts the next.
+            mu = float(np.linalg.norm(problem.C, axis=1).max(initial=0.0))
+            solution = solution_of_size(
+                lambda mu, start: joint_lasso(problem, mu, start.W, tol=1e-2),
+                min(size, len(first)),
+                JointLasso(np.zeros_like(problem.C), mu),
+                factor=0.8,
+                least=0.8 * np.finfo(float).eps * mu,
+                steps=30,
+            )
             return as_indices(first[solution.active[:size]])
         path = self.path(kernel, X, size, rng)
         return as_indices([step.atom for _, step in zip(range(size), path, strict=False)])
@@ -91,10 +101,7 @@ class GroupLasso(Selector):
         make = ScoreAtoms if self.norm == "score" else FeatureAtoms
         atoms = make(K, size, self.unit)
         gradient = U * (values if self.norm == "score" else np.sqrt(values))
-        scale = np.where(atoms.norms > 0, atoms.norms, 1)
-        return group_lars(
-            np.ascontiguousarray(gradient / scale[:, None]), atoms, distinct_rows(X)[2]
-        )
+        return group_lars(gradient, atoms, distinct_rows(X)[2])
 
 
 @dataclass(eq=False, repr=False)
@@ -176,7 +183,7 @@ class JointProblem:
 
 def joint_lasso(problem: JointProblem, mu: float, start=None, tol: float = 1e-4) -> JointLasso:
     """The solution at one mu, optimal to `tol` mu in every row's condition."""
-    from ._numba import lasso_sweeps  # numba takes half a second to import
+    from ..compute._numba import lasso_sweeps  # numba takes half a second to import
 
     W = np.zeros_like(problem.C) if start is None else start.copy()
     inverse = 1 / problem.values
@@ -201,15 +208,3 @@ def joint_lasso(problem: JointProblem, mu: float, start=None, tol: float = 1e-4)
         entering = outside[np.argsort(-lengths[outside], kind="stable")[:most]]
         working = np.concatenate([working[W[working].any(axis=1)], entering])
     return JointLasso(W, mu)
-
-
-def joint_lasso_of_size(problem: JointProblem, size: int, tol: float = 1e-2) -> JointLasso:
-    """The first solution on the path of falling mu that uses `size` atoms, or the nearest above."""
-
-    def solve(mu, start):
-        return joint_lasso(problem, mu, start.W, tol)
-
-    # The first mu is the least at which every row is zero; each solution starts the next.
-    mu, size = float(np.linalg.norm(problem.C, axis=1).max(initial=0.0)), min(size, len(problem.C))
-    first = JointLasso(np.zeros_like(problem.C), mu)
-    return solution_of_size(solve, size, first, 0.8, 0.8 * np.finfo(float).eps * mu, steps=30)
