@@ -8,15 +8,23 @@ import os
 import pickle
 import threading
 import tracemalloc
+from contextlib import suppress
 
 import numpy as np
+import oracle
 import pytest
 from sklearn.base import clone
 
+from mercer.bases import Landmarks, choose_whitening
+from mercer.compute import LocalEngine
+from mercer.fitting import checkpoint
+from mercer.fitting.expansion import KernelExpansion, errors_of, scores_of
+from mercer.fitting.moments import MomentsOf
 from mercer.fitting.problems import ENTRY_ROUNDING
-from mercer.kernels import Kernel
+from mercer.kernels import RBF, Kernel
 from mercer.kernels.base import DifferenceKernel
 from mercer.kernels.stationary import StationaryKernel
+from mercer.rows import ArrayRows, count_rows
 from mercer.selectors import (
     SELECTORS,
     FullGreedy,
@@ -392,6 +400,107 @@ def check_engine(engine, pairs, K, atol=1e-11):
     total = engine.sum_rows(lambda block: X[block].sum(axis=0), n, 7)
     np.testing.assert_allclose(total, X.sum(axis=0), atol=1e-12 * n)
     assert threading.active_count() == threads
+
+
+def check_rows(rows, X, folder, others=None):
+    """The verbs of rows of any kind, which hold X, against those of the array.
+
+    `folder` is an empty one to write to, and `others` hold other rows of the same shape.
+    """
+    array, n, before = ArrayRows(X), len(X), public(rows)
+    assert rows.shape[0] in (None, n) and rows.shape[1] == X.shape[1] and rows.dtype == X.dtype
+    assert rows.names is None or len(rows.names) == X.shape[1]
+    for seed in (0, 11):
+        for size in (3, n // 4, n, 2 * n):
+            np.testing.assert_array_equal(dense(rows.sample(size, seed)), array.sample(size, seed))
+    index = generator(1).integers(0, n, 20)
+    np.testing.assert_array_equal(dense(rows.take(index)), X[index])
+    assert count_rows(rows) == n
+    np.testing.assert_array_equal(np.vstack([dense(block) for block in rows.blocks()]), X)
+    try:
+        np.testing.assert_array_equal(dense(rows.as_array("The test")), X)
+    except ValueError as error:
+        assert "The test needs all rows" in str(error)
+    same, other = (checkpoint.identity_of(some.identity()) for some in (rows, others or rows))
+    assert same == checkpoint.identity_of(rows.identity()) and (same != other or others is None)
+    engine = LocalEngine(10**8, 2)
+    basis = Landmarks(20).build(RBF(0.5), X, engine, generator(0))
+    check_sums(rows, X, MomentsOf(basis, choose_whitening(basis, X, n)), folder / "sum")
+    frame = generator(2).standard_normal((basis.size, 3))
+    expansion = KernelExpansion(basis, frame, frame.T @ basis.gram(frame))
+    check_map(rows, array, scores_of(expansion), folder)
+    check_map(rows, array, errors_of(expansion), folder)
+    points, W = rows.as_basis(RBF(0.5), engine, 2), generator(3).standard_normal((n, 2))
+    if isinstance(points, str):
+        assert points
+    else:
+        exact = oracle.kernel_matrix("rbf", X, gamma=0.5) @ W
+        np.testing.assert_allclose(points.gram(W), exact, atol=1e-10)
+    assert public(rows) == before, "rows are read-only"
+
+
+def public(rows):
+    return {name for name in vars(rows) if not name.startswith("_")}
+
+
+def check_map(rows, array, function, folder):
+    """A function of all rows is that of the array, lazy where a cluster has the rows."""
+    expected, found = array.map(function), rows.map(function)
+    assert hasattr(found, "compute") == rows._elsewhere
+    found = found.compute() if rows._elsewhere else found
+    assert found.dtype == expected.dtype
+    digits = 1e-10 if expected.dtype == np.float64 else 1e-3
+    np.testing.assert_allclose(found, expected, atol=digits)
+    if rows._elsewhere:
+        with pytest.raises(ValueError, match="on a cluster"):
+            rows.map(function, folder / "out.npy")
+        return
+    written = np.load(rows.map(function, folder / "out.npy"))
+    np.testing.assert_allclose(written.reshape(expected.shape), expected, atol=digits)
+
+
+class Killed(Exception):
+    """What ends a fit between two states of its checkpoint."""
+
+
+def check_sums(rows, X, function, folder):
+    """The sum of a row function is that of the array, to the last bit where it was resumed."""
+
+    def close(found, expected, **tolerance):
+        assert found.count == expected.count == len(X)
+        for name in ("mean", "scatter", "energy"):
+            one, other = getattr(found, name), getattr(expected, name)
+            np.testing.assert_allclose(one, other, **tolerance)
+
+    digits = 1e-9 if X.dtype == np.float64 else 1e-3
+    close(function.finished(rows.sum(function)), function.finished(function(X, 0)), atol=digits)
+    passes, write = rows._for_passes(resumable=True), checkpoint.Checkpoint._write
+
+    def summed(path):
+        with checkpoint.Checkpoint(path, "a sum", 0) as place:
+            return function.finished(passes.sum(function, checkpoint=place))
+
+    def killed(last):
+        """A sum that ends when its state was written so many times, or before."""
+        states = []
+
+        def written(place, *state):
+            write(place, *state)
+            states.append(state)
+            if len(states) == last:
+                raise Killed
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(checkpoint, "EVERY", 0.0)
+            patch.setattr(checkpoint.Checkpoint, "_write", written)
+            with suppress(Killed):
+                summed(folder)
+        assert states
+
+    expected = summed(folder.with_name("unbroken"))
+    for last in (1, 3):
+        killed(last)
+        close(summed(folder), expected, rtol=0)
 
 
 def peak_bytes(work):

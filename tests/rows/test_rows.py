@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from contracts import generator
+from contracts import check_rows, generator
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -21,12 +21,8 @@ from mercer import (
     SpectralClustering,
     StreamingKernelPCA,
 )
-from mercer.bases import Landmarks, RandomFeatures, choose_whitening
-from mercer.compute import LocalEngine
-from mercer.fitting.moments import MomentsOf
-from mercer.kernels import RBF
-from mercer.rows import ArrayRows, BlockRows, DaskRows, errors_of, scores_of
-from mercer.rows.base import count_rows
+from mercer.bases import Landmarks
+from mercer.rows import ArrayRows, BlockRows, DaskRows, Rows
 
 N, D = 457, 4
 
@@ -49,9 +45,9 @@ def kinds(X, tmp_path):
     found = {
         "array": ArrayRows(X),
         "memmap": ArrayRows(np.load(tmp_path / "rows.npy", mmap_mode="r")),
-        "file": BlockRows(tmp_path / "rows.npy", "1MB"),
-        "pieces": BlockRows(lambda: iter(cut(X, 3)), "1MB"),
-        "csr pieces": BlockRows(lambda: map(sparse.csr_matrix, cut(X, 4)), "1MB"),
+        "file": BlockRows(tmp_path / "rows.npy", "50KB"),
+        "pieces": BlockRows(lambda: iter(cut(X, 3)), "50KB"),
+        "csr pieces": BlockRows(lambda: map(sparse.csr_matrix, cut(X, 4)), "50KB"),
     }
     try:
         import dask.array as da
@@ -65,59 +61,100 @@ def kinds(X, tmp_path):
     return found | {"dask, lengths unknown": DaskRows(unknown, "10MB")}
 
 
+KIND_NAMES = [
+    "array",
+    "memmap",
+    "file",
+    "pieces",
+    "csr pieces",
+    "dask",
+    "dask, lengths unknown",
+]
+
+
 def lazy(piece):
     import dask
 
     return dask.delayed(lambda: piece)()
 
 
-def dense(rows):
-    return rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
+@pytest.mark.parametrize("kind", KIND_NAMES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_of_every_kind_answer_as_the_array_does(kind, dtype, X, tmp_path):
+    if "dask" in kind:
+        pytest.importorskip("dask.array")
+    X = X.astype(dtype)
+    for name in ("these", "others", "out"):
+        (tmp_path / name).mkdir()
+    rows, others = kinds(X, tmp_path / "these")[kind], kinds(X + 1, tmp_path / "others")[kind]
+    check_rows(rows, X, tmp_path / "out", others)
 
 
-def test_sample_and_take_are_those_of_the_array(X, tmp_path):
-    here = ArrayRows(X)
-    for name, rows in kinds(X, tmp_path).items():
-        for seed in (0, 11):
-            for size in (3, 100, N, 2 * N):
-                found, expected = rows.sample(size, seed), here.sample(size, seed)
-                np.testing.assert_array_equal(dense(found), expected, name)
-        index = generator(1).integers(0, N, 20)
-        np.testing.assert_array_equal(dense(rows.take(index)), X[index], name)
-        assert count_rows(rows) == N and rows.shape == (N, D) and rows.dtype == np.float64
+class PieceRows(Rows):
+    """Rows in a list of arrays: a new kind, in one place."""
+
+    def __init__(self, pieces):
+        self.pieces = pieces
+
+    @property
+    def shape(self):
+        return sum(map(len, self.pieces)), self.pieces[0].shape[1]
+
+    @property
+    def dtype(self):
+        return self.pieces[0].dtype
+
+    def _partial_sums(self, function, title, again, done, resumable):
+        firsts = np.cumsum([0, *map(len, self.pieces)])
+        for i in range(done.get("pieces", 0), len(self.pieces)):
+            if len(self.pieces[i]):
+                yield function(self.pieces[i], int(firsts[i])), {"pieces": i + 1}
+
+    def map(self, function, out=None, names=None):
+        if out is not None:
+            return ArrayRows(self.as_array("out")).map(function, out, names)
+        return np.concatenate([function(p, 0) for p in self.pieces if len(p)]).astype(self.dtype)
+
+    def as_basis(self, kernel, engine, n_components):
+        return "the rows are in pieces"
+
+    def as_array(self, who, limit=None):
+        return np.concatenate(self.pieces)
+
+    def blocks(self):
+        yield from self.pieces
+
+    def identity(self):
+        return ["pieces", *self.pieces]
 
 
-@pytest.mark.parametrize(
-    "recipe", [Landmarks(20), RandomFeatures(30)], ids=["landmarks", "features"]
-)
-def test_moments_are_those_of_the_array(recipe, X, tmp_path):
-    basis = recipe.build(RBF(0.5), X, LocalEngine(10**8, 2), generator(0))
-    moments_of = MomentsOf(basis, choose_whitening(basis, X, N))
-    expected = moments_of.finished(ArrayRows(X).sum(moments_of))
-    for name, rows in kinds(X, tmp_path).items():
-        found = moments_of.finished(rows.sum(moments_of))
-        assert found.count == N, name
-        np.testing.assert_allclose(found.mean, expected.mean, atol=1e-12, err_msg=name)
-        np.testing.assert_allclose(found.scatter, expected.scatter, atol=1e-9, err_msg=name)
-        np.testing.assert_allclose(found.energy, expected.energy, rtol=1e-12, err_msg=name)
+class Pieces:
+    """What a user would pass: pieces of rows."""
+
+    def __init__(self, X):
+        self.pieces = cut(X, 6)
 
 
-def test_map_is_that_of_the_array_and_comes_back_in_kind(X, tmp_path):
-    model = KernelPCA(3, kernel="rbf", gamma=0.5, basis=Landmarks(20), random_state=0).fit(X)
-    for function in (scores_of(model.expansion_), errors_of(model.expansion_)):
-        expected = ArrayRows(X).map(function)
-        for name, rows in kinds(X, tmp_path).items():
-            found = rows.map(function)
-            there = isinstance(rows, DaskRows)
-            assert hasattr(found, "compute") == there, name
-            found = found.compute() if there else found
-            np.testing.assert_allclose(found, expected, atol=1e-10, err_msg=name)
-            if there:
-                with pytest.raises(ValueError, match="on a cluster"):
-                    rows.map(function, tmp_path / "out.npy")
-                continue
-            written = rows.map(function, tmp_path / "out.npy")
-            np.testing.assert_allclose(np.squeeze(np.load(written)), expected, atol=1e-10)
+@pytest.fixture
+def pieces(monkeypatch):
+    """The line that registers the new kind."""
+    kind = (lambda X: isinstance(X, Pieces), lambda X, how: PieceRows(X.pieces))
+    monkeypatch.setattr(mercer.rows.array, "KINDS", [*mercer.rows.KINDS, kind])
+
+
+def test_a_new_kind_of_rows_is_one_class_and_one_line(pieces, X, tmp_path):
+    check_rows(PieceRows(Pieces(X).pieces), X, tmp_path, PieceRows(Pieces(X + 1).pieces))
+    options = {"kernel": "rbf", "gamma": 0.5, "basis": "landmarks", "random_state": 0}
+    here, there = (KernelPCA(3, **options).fit(rows) for rows in (X, Pieces(X)))
+    np.testing.assert_array_equal(there.landmarks_, here.landmarks_)
+    np.testing.assert_allclose(there.eigenvalues_, here.eigenvalues_, rtol=1e-12)
+    found = there.transform(Pieces(X[::2]))
+    np.testing.assert_allclose(found, here.transform(X[::2]), atol=1e-10)
+    with pytest.raises(ValueError, match="the rows are in pieces"):
+        KernelPCA(3, kernel="rbf", basis="points").fit(Pieces(X))
+    clustered = SpectralClustering(2, gamma=0.5, basis="landmarks", random_state=0)
+    one, other = (clone(clustered).fit(rows) for rows in (X, Pieces(X)))
+    np.testing.assert_allclose(other.eigenvalues_, one.eigenvalues_, rtol=1e-9)
 
 
 def needs_one_place():
