@@ -110,10 +110,10 @@ def open_path(path: Path, columns, name, format) -> RowSource:
         return BOOKS[suffix](path, columns, name, format)
     if name is not None:
         raise ValueError(f"name= is for archives, and {path.name} is a table.")
-    if bare_suffix(path) in TEXTS:
-        return CSVSource(path, columns, format)
     if path.is_dir() or suffix in TABLES:
         return TABLES.get(suffix, from_parquet)(path, columns)
+    if bare_suffix(path) in TEXTS:
+        return CSVSource(path, columns, format)
     raise ValueError(
         f"{path.name}: files that end in {suffix or 'nothing'} are not known. "
         f"Known are {', '.join([*ARRAYS, *TABLES, *TEXTS, *BOOKS])}, compressed text (.csv.gz) "
@@ -137,7 +137,7 @@ def is_table(source: Any) -> bool:
         return is_arrow(source)
     path = Path(source)
     suffix = path.suffix.lower()
-    return path.is_dir() or bare_suffix(path) in TEXTS or suffix in TABLES or suffix in BOOKS
+    return path.is_dir() or suffix in TABLES or suffix in BOOKS or bare_suffix(path) in TEXTS
 
 
 def is_store(source: Any) -> bool:
