@@ -172,10 +172,11 @@ def test_what_is_written_is_read(
         assert_array_equal(np.concatenate(list(source.blocks(size))), X)
 
 
-def test_comments(table, tmp_path):
+def test_comments_and_numpy_headers(table, tmp_path):
     X = generator(5).standard_normal((6, 3))
     np.savetxt(tmp_path / "a.csv", X, delimiter=",", header="made today\nu,v,w")
     np.savetxt(tmp_path / "b.txt", X, header="made today")
+    assert open_source(tmp_path / "a.csv").columns == ["u", "v", "w"]
     for name in ("a.csv", "b.txt"):
         source = open_source(tmp_path / name)
         assert source.notes == ()

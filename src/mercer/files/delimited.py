@@ -166,9 +166,12 @@ class CSVSource(RowSource):
                     break
         if not rows:
             raise ValueError(f"{self.name} is empty. Write a table with rows to it.")
-        width, is_header = len(rows[0]), has_header(rows, self.format, notes)
-        self.has_names = is_header
-        titles = rows[0] if is_header else [str(i) for i in range(width)]
+        width, is_header = len(rows[0]), False
+        titles = names_in_comment(lines.above, rows[0], self.delimiter, self.format)
+        self.has_names = titles is not None
+        if titles is None:
+            self.has_names = is_header = has_header(rows, self.format, notes)
+            titles = rows[0] if is_header else [str(i) for i in range(width)]
         # A column without a name is called as pandas would call it.
         names = [title.strip() or f"Unnamed: {i}" for i, title in enumerate(titles)]
         if lines.between:
@@ -206,16 +209,7 @@ class CSVSource(RowSource):
             for row in self._rows(lines):
                 for column in wanted:
                     cells[column].append(row[self.places[column]])
-        arrays: dict[str, np.ndarray] = {}
-        for column, values in cells.items():
-            numbers = list(map(self.format.number, values))
-            if all(map(WHOLE.fullmatch, values)):
-                arrays[column] = np.array(list(map(int, values)))
-            elif None in numbers or any(map(CODE.fullmatch, values)):
-                arrays[column] = np.array(values)
-            else:
-                arrays[column] = np.array(numbers)
-        return arrays
+        return {column: self._as_array(values) for column, values in cells.items()}
 
     def place_of(self, row):
         """The line that a row is on."""
@@ -293,6 +287,14 @@ class CSVSource(RowSource):
                     )
                 numbers[i, j] = number
         return numbers
+
+    def _as_array(self, cells: list[str]) -> np.ndarray:
+        """A column as integers or numbers if it can be, else as text."""
+        if all(map(WHOLE.fullmatch, cells)):
+            return np.array([int(cell) for cell in cells])
+        numbers = list(map(self.format.number, cells))
+        coded = None in numbers or any(map(CODE.fullmatch, cells))
+        return np.array(cells if coded else numbers)
 
 
 class SheetSource(CSVSource):
@@ -403,13 +405,15 @@ class Lines:
     ----------
     number : int
         Of the last line read.
+    above : str
+        The last comment before the first of the others, if any.
     between : bool
-        Whether a comment came after the first of the others.
+        Whether a comment came after that.
     """
 
     def __init__(self, file: IO[str], comment: str | None):
         self.file, self.comment = file, comment
-        self.number, self.between = 0, False
+        self.number, self.above, self.between = 0, "", False
 
     def __iter__(self) -> Iterator[str]:
         begun = False
@@ -420,8 +424,10 @@ class Lines:
             if self.comment is None or not line.startswith(self.comment):
                 begun = begun or bool(line.strip())
                 yield line
+            elif begun:
+                self.between = True
             else:
-                self.between = self.between or begun
+                self.above = line
 
 
 @contextmanager
@@ -483,6 +489,15 @@ def detect(path: Path, format: TextFormat):
     count = {mark: first.count(mark) if mark != " " else 0.5 * (" " in first) for mark in choices}
     delimiter = "\t" if by_tabs else max(choices, key=count.__getitem__)
     return replace(format, decimal=decimal), comment, delimiter, notes
+
+
+def names_in_comment(above: str, first: list[str], delimiter: str, format: TextFormat):
+    """Names in the last comment before the first row, as NumPy writes them; else None."""
+    if not above or None in map(format.number, first):
+        return None
+    names = [name.strip() for name in above.lstrip(COMMENT).strip().split(delimiter)]
+    good = len(names) == len(first) > 1 and not any(format.number(n) is not None for n in names)
+    return names if good else None
 
 
 def has_header(rows: list[list[str]], format: TextFormat, notes: list[str | None]) -> bool:
