@@ -47,16 +47,16 @@ class Inverse:
     Parameters
     ----------
     expansion : KernelExpansion
-    known : array of shape (s, d) or None
+    rows : array of shape (s, d) or None
         Training rows; None for the points of the basis.
     preimage : str or Preimage
         As the parameter of the estimators.
     """
 
-    def __init__(self, expansion: KernelExpansion, known: Any, preimage: Any):
+    def __init__(self, expansion: KernelExpansion, rows: Any, preimage: Any):
         self.given, self.preimage = expansion, preimage
         self.expansion = expansion.here()
-        self.rows = rows_to_learn_from(self.expansion.basis, known)
+        self.rows = rows_to_learn_from(self.expansion.basis, rows)
         check_range(self.rows)
         self._fitted: dict[bool, Any] = {}
 

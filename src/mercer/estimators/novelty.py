@@ -294,10 +294,10 @@ def least(values, count: int):
     return np.sort(np.argsort(to_numpy(values), kind="stable")[:count])
 
 
-def is_cluster(kernel: Kernel, some, others) -> bool:
-    """Whether some rows are much closer to each other than to others, in feature space."""
-    norms, other = (to_numpy(kernel.diag(rows)).astype(float) for rows in (some, others))
-    K, count = to_numpy(kernel(some)).astype(float), len(some)
+def is_cluster(kernel: Kernel, X, others) -> bool:
+    """Whether the rows of X are much closer to each other than to others, in feature space."""
+    norms, other = (to_numpy(kernel.diag(rows)).astype(float) for rows in (X, others))
+    K, count = to_numpy(kernel(X)).astype(float), len(X)
     within = 2 * (norms.mean() - (K.sum() - np.trace(K)) / (count * (count - 1)))
-    between = norms.mean() + other.mean() - 2 * float(kernel(some, others).mean())
+    between = norms.mean() + other.mean() - 2 * float(kernel(X, others).mean())
     return within < TOGETHER * between

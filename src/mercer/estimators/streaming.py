@@ -23,10 +23,17 @@ from ..kernels.base import check_values
 from ..preimage import Preimage
 from ..rows import ArrayRows, Rows, in_memory, like_of, like_rows
 from ..selectors import Novelty
-from ..stream.components import leading_pairs, new_reference, stream_problem
+from ..stream.components import (
+    BatchRecord,
+    State,
+    leading_pairs,
+    new_reference,
+    record,
+    states_along,
+    stream_problem,
+)
 from ..stream.dictionary import GrowingDictionary, threshold_of
 from ..stream.moments import FixedSpan, FourierStream, Stream, Totals, as_float, transition
-from ..stream.state import BatchRecord, State, record, states_along
 from ._checks import AT_LEAST_1, Interval, StrOptions, checked_weights
 from ._door import Fitted, become, kept, unfitted
 from ._model import INDEFINITE, NO_VARIANCE, ZERO_VARIANCE, KernelModel

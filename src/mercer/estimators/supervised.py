@@ -248,7 +248,7 @@ def target_of(kernel: Any, y: Any, memory: Any = None) -> tuple[Any, np.ndarray]
         kernel = "linear" if Y.dtype.kind == "f" else "delta"
     if isinstance(kernel, str) and kernel == "delta":
         columns = [np.unique(labels_of(column), return_inverse=True) for column in Y.T]
-        check_room(len(Y), sum(len(known) for known, _ in columns), memory)
+        check_room(len(Y), sum(len(labels) for labels, _ in columns), memory)
         return kernel, centered(supervised.indicators(columns))
     Y = numbers(Y)
     if isinstance(kernel, str) and kernel == "linear":

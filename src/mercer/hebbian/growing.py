@@ -133,11 +133,11 @@ class GrowingHebbian:
         """
         q = self.carried
         k = min(q, frame.shape[1] - 1)
-        F, known = np.zeros((len(frame), 1 + q)), np.zeros(q)
-        F[:, : 1 + k], known[:k] = frame[:, : 1 + k], variances[:k]
+        F, padded = np.zeros((len(frame), 1 + q)), np.zeros(q)
+        F[:, : 1 + k], padded[:k] = frame[:, : 1 + k], variances[:k]
         G = np.asarray(self.kernel(points, points), dtype=float)
         F = with_orthonormal(F, F.T @ G @ F)
-        facts = {"variances": known, "variance": float(variance), "count": int(count)}
+        facts = {"variances": padded, "variance": float(variance), "count": int(count)}
         vars(self).update(facts, points=points, frame=F, metric=F.T @ G @ F, span=None)
         return self
 

@@ -100,10 +100,10 @@ def joint_problem(task: FitTask, basis: Basis, columns: GivenColumns | ViewColum
     return components_problem(task, basis, partial(JointMomentsOf, columns=columns))
 
 
-def check_length(known: int, wanted: int) -> None:
+def check_length(entries: int, wanted: int) -> None:
     """Raise ValueError where there are more rows than entries of y."""
-    if wanted > known:
+    if wanted > entries:
         raise ValueError(
-            f"X has at least {wanted:,} rows, and y has {known:,}. Pass one entry of y for every "
+            f"X has at least {wanted:,} rows, and y has {entries:,}. Pass one entry of y for every "
             "row of X, in the same order."
         )

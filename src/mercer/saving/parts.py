@@ -43,9 +43,9 @@ from ..rows.chunk_gram import ChunkGram
 from ..spectral.assigning import Centers, Pivoted, Rotated
 from ..spectral.graph import GraphArpack, NeighborGraph
 from ..spectral.problems import PointMap, ReducedMap
+from ..stream.components import BatchRecord, State
 from ..stream.dictionary import GrowingDictionary
 from ..stream.moments import FixedSpan, FourierStream, Stream
-from ..stream.state import BatchRecord, State
 from .archive import Pieces
 from .kinds import COUNT, FINITE, SIZES, WHOLE
 

@@ -94,12 +94,12 @@ class PointMap:
         """v(x) from the affinities of rows with the training rows, (b, m)."""
         total = np.asarray(to_numpy(K.sum(axis=1)), dtype=float).reshape(-1, 1)
         signs = np.where(self.values < 0, -1.0, 1.0)
-        nearest, own = self._nearest(K, tell_apart=signs.min(initial=1.0) < 0)
-        below = signs * own[:, None] + self.values * (total - own[:, None])
+        nearest, affinity = self._nearest(K, tell_apart=signs.min(initial=1.0) < 0)
+        below = signs * affinity[:, None] + self.values * (total - affinity[:, None])
         W = on_device_of(self.weights.astype(dtype_name(K.dtype), copy=False), K)
         sums = np.asarray(to_numpy(K @ W), dtype=float)
         if signs.min(initial=1.0) < 0:
-            sums -= (1 - signs) * own[:, None] * self.weights[nearest]
+            sums -= (1 - signs) * affinity[:, None] * self.weights[nearest]
         good = np.abs(below) > ZERO * total
         return np.divide(sums, below, out=np.zeros(sums.shape), where=good)
 

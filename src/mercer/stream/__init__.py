@@ -2,5 +2,5 @@
 
 The rows of a stream are projected on a span (`dictionary`, or `FixedSpan` of given vectors), their
 moments are kept (`moments`), and the components follow from these whenever they are wanted
-(`components`). `state` goes along the rows and keeps what the next ones need.
+(`components`, whose `State` goes along the rows and keeps what the next ones need).
 """
