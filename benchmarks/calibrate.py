@@ -94,7 +94,7 @@ def passes() -> list[list[str]]:
     from mercer.bases import PointBasis, RandomFeatures, Whitening
     from mercer.compute import LocalEngine
     from mercer.fitting.costs import Speeds, Workload, features, landmarks
-    from mercer.fitting.moments import row_moments
+    from mercer.fitting.moments import MomentsOf
     from mercer.kernels import RBF
 
     rows, n, engine = [], 2**14, LocalEngine(10**9, 1)
@@ -112,7 +112,7 @@ def passes() -> list[list[str]]:
                 speeds = Speeds.typical(d)
                 assumed = (cost(many, speeds, m).seconds - cost(few, speeds, m).seconds) / 9e8
                 found = (
-                    seconds(lambda b=basis, W=W, X=X: row_moments(b, Whitening(b.size, W), X)) / n
+                    seconds(lambda b=basis, W=W, X=X: MomentsOf(b, Whitening(b.size, W))(X, 0)) / n
                 )
                 rows.append([f"{name}, {d} columns, {m}", f"{assumed:.2g}", f"{found:.2g}"])
     return rows

@@ -360,10 +360,8 @@ class WorkingGram(PointGram):
         """
         n, memory = self.size, self.engine.memory
         # Products of a single-precision matrix need a copy in double precision.
-        held = 8 * n**2
-        if self.engine.device is not None or held > memory // 2:
-            return self
-        if held > memory - self.pairs.tile_bytes(self.engine.sides[-1]):
+        held, tile = 8 * n**2, self.pairs.tile_bytes(self.engine.sides[-1])
+        if self.engine.device is not None or held > min(memory // 2, memory - tile):
             return self
         K = self.engine.with_memory(memory - held).fill(self.pairs, np.empty((n, n), self.dtype))
         matrix = PrecomputedBasis(K, self.engine)

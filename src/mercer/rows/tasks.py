@@ -177,7 +177,12 @@ def grouped(array, groups: Sequence[range], finish: Callable) -> list:
     from dask.delayed import Delayed
     from dask.optimization import cull
 
-    if is_held(array):
+    held: Any = ()
+    if "distributed" in sys.modules:
+        from distributed import futures_of
+
+        held = futures_of(array)  # what a cluster holds already
+    if held:
         blocks = array.to_delayed().ravel()
         last = delayed(finish)
         return [last(list(blocks[group.start : group.stop]), group.start) for group in groups]
@@ -223,12 +228,3 @@ def run_group(graph: dict, keys: list, inputs: list, values, finish: Callable, f
     # As tasks that return them: a value that looks like a task would be run.
     made = {key: ([value].pop,) for key, value in zip(inputs, values, strict=True)}
     return finish(list(dask.get(graph | made, keys)), first)
-
-
-def is_held(array) -> bool:
-    """Whether a cluster holds chunks of an array, or what they are made of, already."""
-    if "distributed" not in sys.modules:
-        return False
-    from distributed import futures_of
-
-    return bool(futures_of(array))

@@ -35,9 +35,9 @@ from ..compute.linalg import self_product
 from ..fitting.certificate import Certificate, shares
 from ..fitting.costs import grid_solver
 from ..fitting.expansion import KernelExpansion
+from ..fitting.functions import RowSample
 from ..fitting.moments import Moments
 from ..fitting.problems import FourierProblem, Problem, ReducedProblem
-from ..fitting.functions import RowSample
 from ..operators import in_ordinary_units
 from ..solvers import Dense, Eigenpairs
 from .dictionary import GrowingDictionary
