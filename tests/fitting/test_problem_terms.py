@@ -73,7 +73,7 @@ def test_sums_over_many_rows():
     """One after the other, as a loop makes them."""
     n = 10**6
     K = generator(1).uniform(0.1, 1.0, n)
-    off = abs(np.cumsum(K)[-1] - np.cumsum(K.astype(WIDE))[-1])
+    off = float(np.max(np.abs(np.cumsum(K) - np.cumsum(K.astype(WIDE)))))
     [rounding] = roundings_of(a_basis(n), float(K.sum()))
     assert off <= rounding.matrix
     [short] = roundings_of(a_basis(1), float(K.sum()))
@@ -207,7 +207,7 @@ def test_vectors_of_small_components_of_columns(seed):
     R = W @ (W.T @ V) - V * values
     residuals = np.sqrt((R * R).sum(axis=0))
     assert np.all(residuals <= result.certificate.residuals)
-    assert residuals[2] > 1e3 * EPS * values[0], "the case is one of a small component"
+    assert residuals[2] > 20 * EPS * values[0], "the case is one of a small component"
 
 
 @pytest.mark.parametrize("alias, cut", [(0.1, 0.0), (0.0, 0.1)])

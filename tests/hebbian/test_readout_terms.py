@@ -28,6 +28,18 @@ def test_residuals_of_products_in_single_precision(seed):
     assert residuals.max() > SINGLE / 10, "the case is one of rounding"
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_residuals_of_what_the_vectors_leave_out(seed):
+    """At most the rest of the trace, as far as the result is outside of the vectors."""
+    rng = generator(seed, 2)
+    U, _ = np.linalg.qr(rng.standard_normal((30, 30)))
+    K = (U * 0.5 ** np.arange(30)) @ U.T
+    V, _ = np.linalg.qr(U[:, :4] + 0.1 * rng.standard_normal((30, 4)))
+    pairs = nystroem_pairs(DenseOperator(K), V, K @ V, 3)
+    residuals = np.linalg.norm(K @ pairs.vectors - pairs.vectors * pairs.values, axis=0)
+    assert np.all(residuals <= pairs.residuals) and residuals.max() > 1e-6
+
+
 def test_more_is_found_than_the_matrix_has():
     """One product came out too long, another too short: the sum shows the difference."""
     off, K = 1e-3, np.eye(2)

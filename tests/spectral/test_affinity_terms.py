@@ -25,7 +25,7 @@ from mercer.spectral.problems import (
     function_errors,
 )
 
-CLOSE = 1e-12
+EPS, CLOSE = float(np.finfo(float).eps), 1e-12
 
 
 def stated(seen, r=1, total=None, **options):
@@ -34,7 +34,7 @@ def stated(seen, r=1, total=None, **options):
     `entry` is the rounding of entries, and `single` that in single precision.
     """
     facts = {"n": 10, "entry": 0.0, "single": 0.0, "positive": True, "definite": True}
-    facts |= {"coarse": False, "least": 1.0, "degrees": 1.0} | options
+    facts |= {"coarse": False, "least": 1.0, "degrees": 1.0, "residual": 0.0} | options
     n, values = facts["n"], seen.values[:r]
     engine = SimpleNamespace(fuses=lambda kernel: False)
     draft = SimpleNamespace(
@@ -66,11 +66,11 @@ def stated(seen, r=1, total=None, **options):
         least_degree=facts["least"],
         size=n,
         power=0.0,
-        row_scale=lambda: np.ones(n),
+        row_scale=lambda: facts.get("scales", np.ones(n)),
     )
     problem._stated = lambda *found: NormalizedProblem._stated(problem, *found)
     V = np.eye(n, r)
-    pairs = Eigenpairs(values, V, np.zeros(r), evidence=(seen,))
+    pairs = Eigenpairs(values, V, np.full(r, facts["residual"]), evidence=(seen,))
     return NormalizedProblem.all_certificate(problem, pairs, V)
 
 
@@ -92,10 +92,10 @@ def test_degrees_in_single_precision_are_those_of_another_matrix():
 
 def test_a_hidden_eigenvalue_that_the_trace_does_not_show():
     """Entries of the diagonal came out too small by their rounding, and quotients too large."""
-    off, k, hidden = 0.01, 6, 0.9
+    off, k, hidden = 0.01, 12, 0.9
     total = k * 0.5 + hidden
     seen = Evidence(np.full(k, 0.5 + 2 * off), np.zeros((k, k)))
-    certificate = stated(seen, total=total * (1 - 2 * off), entry=off)
+    certificate = stated(seen, total=total * (1 - 2 * off), entry=off, n=20)
     assert certificate.eigenvalue_upper[0] >= hidden - CLOSE
 
 
@@ -154,6 +154,13 @@ def test_functions_where_degrees_are_small():
     error, f, g = errors_of(0.01, 0.0, np.array([1.0, 30.0]))
     assert np.isfinite(error)
     assert np.linalg.norm(f - g) <= error * np.linalg.norm(f)
+
+
+def test_a_function_found_at_rows_of_large_degree():
+    """The eigenvector is turned by its residual over the gap, and a row of small degree sees it."""
+    scales = np.append(np.ones(9), 30.0)
+    seen = Evidence(np.array([1.0]), rest=0.0)
+    assert stated(seen, residual=0.01, scales=scales).score_error[0] >= 30 * np.sin(0.01)
 
 
 def test_functions_as_a_share_of_the_true_ones():
@@ -228,3 +235,13 @@ def test_sums_of_a_grid_are_off_in_the_degrees_and_in_the_matrix(grid):
     off = 3e-3 * problem.basis.top
     assert np.all(certificate.eigenvalue_lower <= values - off + 1e-9)
     assert certificate.eigenvalue_upper[1] >= values[1] + off - 1e-9
+
+
+def test_transforms_round_at_each_of_their_levels(grid):
+    _, result = grid
+    problem = replace(result.problem, kernel_error=0.0)
+    problem = replace(problem, sums=replace(problem.sums, error=0.0))
+    scale, levels = problem.sums.count * problem.basis.top, np.log2(problem.sums.sums.size)
+    exact = {"residuals": np.zeros(1), "evidence": (Evidence(np.array([0.5]), rest=0.0),)}
+    pairs = replace(result.pairs.leading(1), values=np.array([0.5]), **exact)
+    assert problem.certificate(pairs).eigenvalue_lower[0] <= 0.5 - EPS * levels * scale
