@@ -22,10 +22,10 @@ ROOT = Path(mercer.__file__).parent
 # with a capability that is new. A fix may go beyond it by `ROOM`.
 ROOM = 0.01
 CEILINGS = {
-    "lines of code": 24_178,
-    "modules": 173,
-    "functions": 2_426,
-    "modules with at most one importer": 42,
+    "lines of code": 24_170,
+    "modules": 159,
+    "functions": 2_422,
+    "modules with at most one importer": 40,
     "getattr and hasattr": 33,
     "core files that name a relative": 0,
     "classes behind KernelPCA": 11,
@@ -33,9 +33,9 @@ CEILINGS = {
     "members of Basis": 16,
     "members of SymmetricOperator": 14,
     "files walked by a fit": 24,
-    "own frames on the deepest stack of a fit": 12,
+    "own frames on the deepest stack of a fit": 13,
     "files walked by a landmark fit": 31,
-    "files walked by transform": 12,
+    "files walked by transform": 13,
     "files walked by partial_fit": 24,
 }
 CORE = (
