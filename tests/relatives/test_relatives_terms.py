@@ -38,7 +38,7 @@ def supervised(lost=0.0, slack=0.0, remainder=None, residual=0.0):
     inner.moments.scatter = np.eye(2)
     seen = Evidence(np.array([4.0, 2.0]), rest=0.0)
     pairs = Eigenpairs(np.array([4.0]), np.eye(2, 1), np.array([residual]), evidence=(seen,))
-    return SupervisedReduced(inner)._certificate(pairs)
+    return SupervisedReduced(inner).certificate(pairs)
 
 
 def test_what_a_span_leaves_out_is_seen_through_the_target():
@@ -71,7 +71,7 @@ def test_columns_are_rounded_by_a_share_of_their_variance():
     inner = SupervisedReduced(inner)
     vars(inner)["operator"] = SimpleNamespace(shape=(2, 2))
     vars(inner.inner)["operator"] = SimpleNamespace(shape=(2, 2))
-    certificate, off = inner._certificate(pairs), NORM * 0.01 * 5.0
+    certificate, off = inner.certificate(pairs), NORM * 0.01 * 5.0
     assert certificate.eigenvalue_lower[0] <= 4.0 - off + CLOSE
     assert certificate.eigenvalue_upper[0] >= 4.0 + off - CLOSE
 
