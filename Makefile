@@ -14,7 +14,7 @@ demo: $(READY)
 	$(BIN)/python -m mercer.demo demo-output
 
 # Two processes with one BLAS thread each: more threads than cores would wait for each other.
-test: lint
+test: $(READY)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 # The longer studies that `make test` leaves out.

