@@ -494,3 +494,24 @@ def test_a_process_that_is_killed(tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_twenty_random_moments(kind, tmp_path):
     kill_at_random(kind, 20, tmp_path)
+
+
+@pytest.mark.parametrize("passes", [1, 3, 5])
+def test_a_resumed_fit_states_the_same_certificate(passes, tmp_path):
+    """The sums of squares that prove components are kept with the products."""
+    X = np.random.default_rng(40).standard_normal((700, 5))
+    settings = {"kernel": "rbf", "gamma": 0.1, "eigen_solver": "krylov", "random_state": 0}
+    model = KernelPCA(5, n_jobs=1, **settings)
+    whole = model.fit(X).certificate_
+
+    def kill(state):
+        if state.n_passes >= passes:
+            raise KeyboardInterrupt
+
+    model.set_params(checkpoint=tmp_path / "kept", callback=kill)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    resumed = model.set_params(callback=None).fit(X).certificate_
+    assert resumed.n_proven == whole.n_proven > 0
+    np.testing.assert_array_equal(resumed.eigenvalue_upper, whole.eigenvalue_upper)
+    np.testing.assert_array_equal(resumed.score_error, whole.score_error)

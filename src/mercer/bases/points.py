@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -347,8 +347,15 @@ class WorkingGram(PointGram):
         self.store.weights = self.weights if self.summed else None
         if self.checkpoint is None:
             return self.engine.pair_rows(self.pairs, W, self.store)
-        make = partial(self.engine.pair_rows, self.pairs, W, self.store)
-        return self.engine.asarray(self.checkpoint.product(make, W, self.dtype))
+        before = self.store.sums
+
+        def make():
+            product = self.engine.pair_rows(self.pairs, W, self.store)
+            return product, self.store.sums if before is None else None
+
+        product, sums = self.checkpoint.product(make, W, self.dtype)
+        self.store.sums = before or sums
+        return self.engine.asarray(product)
 
     def sums(self) -> tuple[float, Any] | None:
         return self.store.sums

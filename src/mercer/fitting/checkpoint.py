@@ -94,19 +94,23 @@ class Checkpoint(AbstractContextManager):
         with suppress(OSError):  # other files are in it, or the next fit begins
             self.folder.rmdir()
 
-    def product(self, make: Callable[[], Any], W: Any, dtype: Any) -> np.ndarray:
+    def product(self, make: Callable[[], tuple], W: Any, dtype: Any) -> tuple[np.ndarray, Any]:
         """The next product of the kernel matrix with W: as it was written, or made and written.
 
-        A product with anything else, as when another budget has led to another plan, is made anew.
+        With the sums over all entries that the product took, or None: see `GramBasis.sums`. A
+        product with anything else, as when another budget has led to another plan, is made anew.
         """
         file, key = self._next("product"), np.dtype(dtype).name + digest([to_numpy(W)])
         if file.exists():
             header, arrays = self._read(file)
-            if header == {"key": key} and len(arrays) == 1:
-                return arrays[0]
-        product = to_numpy(make())
-        self._write(file, {"key": key}, [product])
-        return product
+            if header.get("key") == key and 1 <= len(arrays) <= 2:
+                square, (product, *rows) = header.get("square"), arrays
+                return product, None if square is None else (square, rows[0] if rows else None)
+        product, sums = make()
+        square, rows = (None, None) if sums is None else sums
+        product, more = to_numpy(product), [] if rows is None else [to_numpy(rows)]
+        self._write(file, {"key": key, "square": square}, [product, *more])
+        return product, sums
 
     def next_stage(self, kind: str) -> "Stage":
         """The next "sum", a pass over rows, or "loop", which learns from row to row."""

@@ -8,7 +8,7 @@ back. Rows never leave the workers, vectors live with the caller.
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -146,7 +146,15 @@ class ChunkGram(GramBasis):
         """k(Z, Z) W, each pair of chunks used for both sides."""
         if self.checkpoint is None:
             return self._product(W)
-        return self.checkpoint.product(partial(self._product, W), W, self.dtype)
+        before = self._sums
+
+        def make():
+            product = self._product(W)
+            return product, self._sums if before is None else None
+
+        product, sums = self.checkpoint.product(make, W, self.dtype)
+        self._sums = before or sums
+        return product
 
     def _product(self, W):
         parts = filled(self._held)
