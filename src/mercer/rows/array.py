@@ -8,12 +8,13 @@ import numpy as np
 from ..bases import AllPoints, GramBasis, PrecomputedBasis
 from ..compute import TiledEngine, array_namespace, is_sparse, make_engine, restore, to_numpy
 from ..compute.arrays import Array, BlocksOnDemand, dtype_in
+from ..fitting.checkpoint import digest
 from ..fitting.functions import sampled_numbers
 from ..kernels import Kernel, Precomputed
 from .base import Opening, Rows
 
-# Rows hashed to identify the data in a checkpoint.
-IDENTITY_ROWS = 256
+# Rows that are hashed at a time to identify the data in a checkpoint.
+HASHED_ROWS = 65536
 
 
 #: See `mercer.rows.KINDS`.
@@ -95,11 +96,13 @@ class ArrayRows(Rows):
         yield self.array
 
     def identity(self) -> list:
-        """Shape, type, and rows from all over the array."""
-        places = np.unique(np.linspace(0, self.shape[0] - 1, IDENTITY_ROWS).astype(int))
-        rows = self.array[places]
-        rows = rows.toarray() if is_sparse(rows) else np.asarray(to_numpy(rows))
-        return ["array", self.shape, str(self.dtype), rows]
+        """Shape, type, and a hash of all rows: a fit is never resumed with others."""
+        X, parts = self.array, []
+        for start in range(0, self.shape[0], HASHED_ROWS):
+            rows = X[start : start + HASHED_ROWS]
+            numbers = (rows.indptr, rows.indices, rows.data) if is_sparse(rows) else (rows,)
+            parts.append(digest(to_numpy(part) for part in numbers))
+        return ["array", self.shape, str(self.dtype), parts]
 
     def sample(self, size: int, seed: int) -> Array:
         n = self.shape[0]

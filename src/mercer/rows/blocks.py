@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from ..compute import (
     to_numpy,
 )
 from ..compute.arrays import Array
-from ..exceptions import TableWarning, tell
+from ..exceptions import CheckpointError, TableWarning, tell
 from ..files import RowSource, is_arrow, is_store, is_table, open_sink, open_source, read_blocks
 from ..files.base import COUNTER
 from ..kernels import Kernel
@@ -95,14 +96,22 @@ class BlockRows(Rows):
                 "basis='features' and gamma as a number, which need one pass."
             )
         block, summed = done.get("block", self._block), done.get("rows", 0)
-        count = summed
+        count, crc = summed, 0
         if not done.get("complete"):
             count = 0
             with self._reading(title, block) as blocks:
                 for rows in blocks:
                     first, count = count, count + rows.shape[0]
-                    if count > summed:  # else it was summed before the fit was killed
-                        yield function(rows, first), {"rows": count, "block": block}
+                    if resumable:
+                        numbers = rows.data if is_sparse(rows) else rows
+                        crc = crc32(np.ascontiguousarray(numbers).data, crc)
+                    if count > summed:
+                        yield function(rows, first), {"rows": count, "block": block, "crc": crc}
+                    elif count == summed and crc != done.get("crc"):
+                        raise CheckpointError(
+                            f"The first {count:,} rows of {self.source.name} are not those that "
+                            "the fit was begun with. Delete the checkpoint to start anew."
+                        )
         if self.count not in (None, count):
             raise ValueError(
                 f"{self.source.name} gave {self.count:,} rows at first and {count:,} when read "
