@@ -81,14 +81,14 @@ def test_an_attribute_that_is_not_declared_fails():
     assert Declared(2).fit(X).new_ == 1
 
 
-SECTION = r"\n    Attributes\n    -+\n(.*?)(?=\n    [A-Z][\w ]+\n    -+\n|\Z)"
+SECTION = r"\nAttributes\n-+\n(.*?)(?=\n[A-Z][\w ]+\n-+\n|\Z)"
 
 
 @pytest.mark.parametrize("name", WAYS)
 def test_what_is_declared_is_documented_and_the_other_way_round(name):
     kind = getattr(mercer, name)
-    section = re.search(SECTION, kind.__doc__, re.DOTALL)[1]
-    heads = [line for line in section.splitlines() if re.match(r"    \S", line)]
+    section = re.search(SECTION, inspect.getdoc(kind), re.DOTALL)[1]
+    heads = [line for line in section.splitlines() if re.match(r"\S", line)]
     documented = set(re.findall(r"\b[a-zA-Z]\w*_\b", "\n".join(heads)))
     set_by_fits = {a for options in WAYS[name] for a in vars(fitted(name, options))}
     declared = {a for a in kind._fitted if a in set_by_fits and not a.startswith("_")}
