@@ -5,13 +5,16 @@ all its copies, so that eigenvalues are off by the sum and not by its root. What
 known from a matrix of the different rows alone.
 """
 
+import warnings
+
 import numpy as np
 import pytest
 from contracts import generator
 from fuzz import FORMULAS, WIDE
 
 from mercer import KernelPCA
-from mercer.bases import FourierGrid, Landmarks, RandomFeatures
+from mercer.bases import AllPoints, FourierGrid, Landmarks, RandomFeatures
+from mercer.exceptions import MercerWarning
 from mercer.solvers import BlockKrylov
 
 # What long double leaves of eigenvalues, and the rounding of a share to a number.
@@ -250,3 +253,44 @@ def test_groups_of_equal_rows_that_a_basis_does_not_see(basis):
         assert np.all(true[:r] <= certificate.likely_upper + 1e-9)
         if certificate.kind == "bound":
             assert np.all(true[:r] <= certificate.eigenvalue_upper + 1e-9)
+
+
+PROVEN = {
+    "rbf": {"kernel": "rbf", "gamma": 1.0},
+    "laplacian": {"kernel": "laplacian", "gamma": 1.0},
+    "linear": {"kernel": "linear"},
+    "poly": {"kernel": "poly", "gamma": 1.0, "degree": 3, "coef0": 1.0},
+}
+
+
+def share_of_leading(U, A):
+    """The least of what each span of the first vectors holds, of what the best such span has."""
+    best, U = np.linalg.eigvalsh(A)[::-1], np.linalg.qr(U)[0]
+    held = [np.linalg.eigvalsh(U[:, :p].T @ A @ U[:, :p])[0] for p in range(1, U.shape[1] + 1)]
+    return min((one / top for one, top in zip(held, best, strict=False)), default=1.0)
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("name", PROVEN)
+@pytest.mark.parametrize("seed", range(12))
+def test_components_that_rounding_makes_are_not_proven(seed, name, center):
+    """Of rows of any scale and distance from the origin."""
+    rng, kernel = generator(seed, 17, len(name), center), PROVEN[name]
+    scale, offset = 10.0 ** rng.uniform(-12, 8), 10.0 ** rng.uniform(-2, 9) * (rng.random() < 0.5)
+    X = scale * (rng.standard_normal((40, 3)) + offset)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MercerWarning)
+        basis = AllPoints() if seed % 2 else "auto"
+        model = KernelPCA(4, center=center, basis=basis, **kernel).fit(X)
+    proven = model.certificate_.n_proven
+    wide = X.astype(WIDE)
+    if name == "linear":
+        wide = wide - wide.mean(axis=0) * center
+        K = wide @ wide.T
+    else:
+        K = FORMULAS[name](wide, WIDE(1.0), kernel)
+    if center:
+        K = K - K.mean(axis=0)
+        K = K - K.mean(axis=1)[:, None]
+    A = (K / np.abs(K).max()).astype(float)
+    assert share_of_leading(model.eigenvectors_[:, :proven], A) > 0.4, proven

@@ -1,12 +1,14 @@
 """Each part of the interval that points which join late widen, where it is what holds the truth.
 
 Rows of a plane and the linear kernel: a first row, rows near it that lose a little, then rows that
-show what these had lost.
+show what these had lost. And streams of any rows, whose scores are compared with exact ones.
 """
 
 import numpy as np
 import pytest
 from contracts import generator
+from sklearn.datasets import load_iris, load_wine
+from sklearn.preprocessing import StandardScaler
 
 from mercer import StreamingKernelPCA
 
@@ -77,3 +79,62 @@ def test_what_is_outside_the_span_comes_beside_what_was_missed_inside(seed):
     assert np.all(certificate.eigenvalue_lower <= exact * (1 + 1e-12))
     assert np.all(exact <= certificate.eigenvalue_upper * (1 + 1e-12))
     assert np.all(exact <= certificate.likely_upper * (1 + 1e-12))
+
+
+def drawn_rows(rng):
+    """Rows of a table or of a few clusters, in any order."""
+    kind = rng.integers(4)
+    if kind == 0:
+        X = load_iris().data
+    elif kind == 1:
+        X = StandardScaler().fit_transform(load_wine().data)
+    else:
+        n, d = int(rng.integers(20, 200)), int(rng.integers(2, 8))
+        X = rng.standard_normal((n, d)) * 0.7 ** np.arange(d)
+        if kind == 3:
+            X = 0.1 * X + 2 * rng.standard_normal((4, d))[rng.integers(4, size=n)]
+    if rng.random() < 0.4:
+        X = X[rng.permutation(len(X))]
+    return X if rng.random() < 0.5 else X[: int(rng.integers(10, len(X)))]
+
+
+def false_scores(seed):
+    """What the certificate of a drawn stream says of its scores that is not so."""
+    rng = generator(seed, 10)
+    X, r, center = drawn_rows(rng), int(rng.integers(1, 5)), bool(rng.random() < 0.7)
+    kernel = {"kernel": "linear"}
+    if rng.random() < 0.3:
+        kernel = {"kernel": "rbf", "gamma": float(10 ** rng.uniform(-2, 0)) / X.shape[1]}
+    settings = {}
+    if rng.random() < 0.6:
+        settings["novelty"] = float(10 ** rng.uniform(-8, -1))
+    if rng.random() < 0.4:
+        settings["budget"] = int(rng.integers(r, 20))
+    model = StreamingKernelPCA(r, center=center, random_state=seed, **kernel, **settings)
+    step = int(rng.choice([1, 7, 50, len(X)]))
+    for start in range(0, len(X), step):
+        model.partial_fit(X[start : start + step])
+    scores, certificate = model.transform(X), model.certificate_
+    K = X @ X.T
+    if kernel["kernel"] == "rbf":
+        K = np.exp(-kernel["gamma"] * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    if center:
+        K = K - K.mean(axis=0)
+        K = K - K.mean(axis=1)[:, None]
+    values, U = np.linalg.eigh((K + K.T) / 2)
+    exact = U[:, ::-1] * np.sqrt(np.maximum(values[::-1], 0.0))
+    false, errors = [], certificate.score_error
+    for i in np.flatnonzero(np.isfinite(errors)):
+        s, true = scores[:, i], exact[:, i]
+        error = np.linalg.norm(s - np.sign(s @ true) * true) / np.linalg.norm(true)
+        # The exact ones are rounded as well.
+        if not error <= errors[i] + 1e-8:
+            false.append((i, error, errors[i]))
+    if not np.isfinite(errors[: certificate.n_proven]).all():
+        false.append(("proven", certificate.n_proven))
+    return false
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_scores_of_any_stream_are_as_near_as_stated(seed):
+    assert not false_scores(seed)

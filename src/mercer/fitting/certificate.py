@@ -18,6 +18,9 @@ INDEFINITE_SHARE = 1e-5
 # Width of the interval of an eigenvalue, as a share of the first, from which on it is not proven to
 # be the one of its number.
 PROVEN_SHARE = 1e-6
+# Eigenvalue, in multiples of what the matrix may be off by, up to which its vector may be another:
+# with three the vectors found hold half of what the leading ones do, at least.
+CLEAR = 3.0
 # Leading parts of a basis, at most, from each of which upper ends are computed.
 PARTS = 4
 
@@ -74,7 +77,8 @@ class Certificate:
         Whether negative eigenvalues were found: the kernel is then not an inner product, and
         shares of variance have no meaning.
     n_proven : int
-        How many components are proven to be the leading ones: none was missed before them.
+        How many components are proven to be the leading ones: none was missed before them, and
+        their eigenvalues are larger than what rounding may have made.
     score_error : array of shape (r,) or None
         Root mean square error of the scores of the training rows, as a share of their own root
         mean square, at most; nan where a component may be mixed with others.
@@ -246,7 +250,8 @@ def certify(
     lower, upper = lower - above, upper + below
     lower, upper[:-1] = np.minimum(lower, values), np.maximum(upper[:-1], values)
     narrow = np.maximum(2 * around, PROVEN_SHARE * np.max(np.abs(values), initial=0.0))
-    proven = leading(upper[:-1] - lower <= narrow + above + below) if bounded else 0
+    clear = np.abs(values) > CLEAR * (slack + above + below)
+    proven = leading(clear & (upper[:-1] - lower <= narrow + above + below)) if bounded else 0
     if definite and not indefinite:
         lower = np.maximum(lower, 0.0)
     error = slack + rounding[0].trace + above + below

@@ -32,7 +32,7 @@ from ..bases import Whitening
 from ..compute import match_sparsity, to_numpy
 from ..compute.engine import TiledEngine
 from ..compute.linalg import self_product
-from ..fitting.certificate import Certificate, shares
+from ..fitting.certificate import Certificate, leading, score_errors, shares
 from ..fitting.costs import grid_solver
 from ..fitting.expansion import KernelExpansion
 from ..fitting.functions import RowSample
@@ -225,12 +225,24 @@ class StreamProblem(ReducedProblem):
         c = np.sqrt(unknown) / np.sqrt(spread)  # the best for all of the components together
         E = c * S + np.diag(missed / c)
         lower = np.maximum(largest(Q.T @ (C - E) @ Q, r) - slack, 0.0)
-        upper, lost, squares = largest(C + E, r) + slack, moments.lost_energy, float(missed.max())
+        upper, lost = largest(C + E, r + 1) + slack, moments.lost_energy
+        squares = float(missed.max())
         sure, likely = lost, dict[str, Any]()
+        beyond = sure
         if remainder is not None:
             sure = min(lost, squares + remainder.sure)
             beyond = min(lost, squares + remainder.likely)
-            likely = {"likely_lower": lower, "likely_upper": upper + beyond}
+            likely = {"likely_lower": lower, "likely_upper": upper[:-1] + beyond}
+        if certificate.score_error is not None:
+            around, *ends = residuals_of_scores(pairs, S, missed, C + E, lower, upper + beyond)
+            around += beyond + slack
+            error = score_errors(pairs.values, around, *ends, slack + self.projection)
+            # The mean that scores are from lacks what early rows missed.
+            share = early.count / moments.count if self.center else 0.0
+            shift = np.sqrt(share * (missed @ pairs.vectors**2))
+            error = error + shift / np.sqrt(np.maximum(ends[0], TINY))
+            error = np.where(error < 1, error, np.nan)
+            likely.update(score_error=error, n_proven=leading(np.isfinite(error)))
         held, cross = float(pairs.values.sum()), 2 * np.sqrt(spread) * np.sqrt(unknown)
         # The true mean has a part that rows lost. Squares of the largest numbers would overflow.
         scale = max(float(np.abs(mean).max(initial=0.0)), TINY)
@@ -240,7 +252,7 @@ class StreamProblem(ReducedProblem):
         return replace(
             certificate,
             eigenvalue_lower=lower,
-            eigenvalue_upper=upper + sure,
+            eigenvalue_upper=upper[:-1] + sure,
             **likely,
             captured_variance=shares(
                 held - cross - slack,
@@ -343,6 +355,48 @@ def aligned(expansion: KernelExpansion, reference, span) -> KernelExpansion:
         cosines = agreement[nearest, np.arange(A.shape[1])]
         signs = np.where(np.abs(cosines) > LEAST_AGREEMENT, np.sign(cosines), signs)
     return expansion.stretched(signs)
+
+
+def residuals_of_scores(pairs, S, missed, most, lower, upper) -> tuple:
+    """Residuals of the scores along each direction as eigenvectors of the rows' matrix in the span.
+
+    Rows have the coordinates Y + M, of which the stream knows Y, with M'M <= D. For a direction q
+    that has the eigenvalue l of Y'Y the residual is that of (Y + M) q over its length, and
+
+        ((Y + M)(Y + M)' - l)(Y + M) q  =  (Y + M)(Y'M + M'Y + M'M) q.
+
+    Parameters
+    ----------
+    pairs : Eigenpairs
+    S : array of shape (m, m)
+        Second moments of the early rows, the only ones with a part in M.
+    missed : array of shape (m,)
+        The diagonal of D.
+    most : array of shape (m, m)
+        No less than (Y + M)'(Y + M) - D.
+    lower, upper : arrays of shape (r,) and (r + 1,)
+        Ends of the eigenvalues.
+
+    Returns
+    -------
+    residuals, lower, upper
+        With ends that the variance along each direction is within as well.
+    """
+    Q, squares, top = pairs.vectors, max(float(missed.max()), TINY), max(float(upper[0]), TINY)
+    of_early = np.sqrt(np.maximum(np.einsum("ij,ij->j", Q, S @ Q), 0.0))
+    of_missed = np.sqrt(missed @ Q**2)
+    cross = 2 * of_early * of_missed
+    lower = np.minimum(lower, np.maximum(pairs.values - cross, 0.0))
+    upper = np.maximum(upper, np.append(pairs.values + cross + of_missed**2, 0.0))
+    # |(Y + M) D^{1/2}|, with the roots as shares of the largest: squares of those would overflow.
+    roots = np.sqrt(missed / squares)
+    late = np.sqrt(largest(np.outer(roots, roots) * (most + np.diag(missed)), 1)[0])
+    length = np.sqrt(np.maximum(lower, EPS * top))
+    norm = np.sqrt(min(float(np.trace(S)), top))
+    parts = np.sqrt(top) / length * norm * of_missed
+    parts += late / length * np.sqrt(squares) * (of_early + of_missed)
+    # Directions that may be all rounding say nothing.
+    return np.where(lower > EPS * top, parts, top), lower, upper
 
 
 def about(moments: Moments, center) -> np.ndarray:
