@@ -54,6 +54,34 @@ def check_unmasked(X: Any, name: str = "X") -> None:
         )
 
 
+def sound_sparse(X: Any, name: str = "X") -> Any:
+    """A sparse matrix with one entry a cell, or InvalidRowsError where its parts contradict.
+
+    Compiled code trusts `indptr` and `indices`, and would read beyond the matrix. Entries of the
+    same cell are added up, as SciPy means them, on a copy: X itself stays as it is.
+    """
+    try:
+        if X.format == "coo":
+            return type(X)((X.data, X.coords), shape=X.shape)  # checked when it is made
+        if X.format not in ("csr", "csc", "bsr"):
+            return X
+        # SciPy compares in 32 bits, and leaves out a matrix whose indptr ends at 0.
+        if (np.diff(np.asarray(X.indptr, np.int64)) < 0).any():
+            raise ValueError("indptr falls")
+        sound = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
+        sound.check_format(full_check=True)
+    except ValueError as error:
+        raise InvalidRowsError(
+            f"{name} is a sparse matrix whose parts contradict each other: {error}. Every column "
+            "index must be in the matrix, and indptr must rise from 0 to the number of entries. "
+            "Pass scipy.sparse.csr_matrix((values, (rows, columns)), shape=...), which checks them."
+        ) from error
+    if not sound.has_canonical_format:
+        sound = sound.copy()
+        sound.sum_duplicates()
+    return sound
+
+
 def reason(X: Any, error: Exception, name: str = "X") -> Exception:
     """Why X cannot be taken for rows of numbers, in place of the error that came of it."""
     message = _wrong_shape(X, name) or _wrong_cell(X, name)
