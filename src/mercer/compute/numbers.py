@@ -34,6 +34,13 @@ def check_meaning(X: Any, name: str = "X") -> None:
         # The columns of a data frame, as far as they have NumPy types.
         dtypes = getattr(X, "dtypes", None)
         dtypes = dtypes if isinstance(dtypes, list | tuple) else getattr(dtypes, "array", ())
+    if isinstance(X, np.ndarray) and X.dtype == object:
+        for place, cell in np.ndenumerate(X):
+            if isinstance(cell, np.datetime64 | np.timedelta64):
+                raise InvalidRowsError(
+                    f"{name} holds {cell!r} at {place}, and real numbers are needed. Say what a "
+                    "number is to mean, such as seconds: value / np.timedelta64(1, 's')."
+                )
     for dtype in [dtypes] if isinstance(dtypes, np.dtype) else dtypes:
         if isinstance(dtype, np.dtype) and dtype.kind in KINDS:
             # The words that scikit-learn's estimator checks look for.

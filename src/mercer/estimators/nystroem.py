@@ -101,6 +101,8 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         """
         with all_or_nothing(self) as fresh:
             X = fresh._array(X, reset=True)
+            if X.dtype != fresh._dtype and isinstance(X, np.memmap):
+                X = np.asarray(X, fresh._dtype)  # a file of integers, or in another byte order
             if self._is_precomputed():
                 raise ValueError(
                     "Landmarks are rows, and kernel='precomputed' has none. Use a kernel that is "
