@@ -7,6 +7,7 @@ here, on vectors, and its products run on the workers.
 
 from functools import cached_property, partial
 from itertools import accumulate
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -286,9 +287,9 @@ def frame_chunk(frame, columns: list, dtype, partition_info=None) -> Any:
     """The rows of a partition, its columns those of the dataframe; a missing entry is NaN."""
     name = f"Chunk {(partition_info or {}).get('number', '?')} of X"
     check_type(frame, name)
-    if list(getattr(frame, "columns", columns)) != columns:
+    if list(frame) != columns:
         raise InvalidRowsError(
-            f"{name} has the columns {list(frame.columns)}, and {columns} were promised. Check the "
+            f"{name} has the columns {list(frame)!s:.200}, and {columns} were promised. Check the "
             f"function that makes it, or pass X.map_partitions(lambda part: part[{columns}])."
         )
     try:
@@ -312,7 +313,7 @@ def height(rows, block_id=(0, 0)) -> int:
 
 def check_type(rows: Any, name: str) -> None:
     """Raise InvalidRowsError for a chunk that is no array, or whose values mean other numbers."""
-    if not hasattr(rows, "shape") or not hasattr(rows, "ndim"):
+    if rows is None or isinstance(rows, list | tuple | dict | str | bytes | Number):
         raise InvalidRowsError(
             f"{name} is of type {type(rows).__name__}, and an array of rows was promised. Check "
             "the function that makes it."
