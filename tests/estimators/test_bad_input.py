@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from contracts import generator
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
 import mercer
 from mercer import KernelPCA
+from mercer.exceptions import InvalidParameterError
 from mercer.kernels import RBF, Chi2, Laplacian, Polynomial
 from mercer.solvers import BlockKrylov
 
@@ -310,3 +312,71 @@ def test_solver_object_on_few_rows_is_no_matter_of_memory():
     """BlockKrylov hands small problems to LAPACK; the budget has nothing to do with it."""
     scores = KernelPCA(5, kernel="rbf", eigen_solver=BlockKrylov()).fit_transform(X)
     assert scores.shape == (30, 5)
+
+
+@pytest.mark.parametrize("memory", ["1e400MB", "1e30GB", 10**400, 1e300, "0B", 0.5])
+def test_budgets_that_no_machine_has(memory):
+    fails("memory=.*Give|positive amount of memory.*Give", memory=memory)
+
+
+@pytest.mark.parametrize("widths", [[], [0], [-1.0], [np.nan], [np.inf], ["a"], [[1.0, 2.0]]])
+def test_widths_of_a_search_are_numbers_above_zero(widths):
+    with pytest.raises(InvalidParameterError, match=r"widths=.*above zero.*Give"):
+        mercer.KernelPCASearch(widths=widths).fit(X)
+
+
+@pytest.mark.parametrize("name", ["n_components", "gamma", "tol", "memory", "n_jobs"])
+@pytest.mark.parametrize("value", [True, False])
+def test_a_bool_is_no_number(name, value):
+    fails(f"'{name}' parameter .*Got {value}", error=InvalidParameterError, **{name: value})
+
+
+@pytest.mark.parametrize("alpha", [1e30, 21, -1, np.nan, np.inf])
+def test_densities_to_a_power_that_is_too_large(alpha):
+    with pytest.raises(InvalidParameterError, match="'alpha' parameter"):
+        mercer.DiffusionMap(alpha=alpha).fit(X)
+    Y = generator(4).standard_normal((90, 3))
+    assert np.isfinite(mercer.DiffusionMap(alpha=20, random_state=0).fit_transform(Y)).all()
+
+
+@pytest.mark.parametrize("unit", ["ns", "s", "D"])
+@pytest.mark.parametrize("kind", [np.datetime64, np.timedelta64])
+def test_dates_in_object_arrays(kind, unit):
+    Y = X.astype(object)
+    Y[3, 1] = kind(7, unit)
+    fails(r"X holds .*\(3, 1\).*Say what", Y)
+    fails("holds .*Say what", lambda: iter([X, Y]), basis="landmarks")
+
+
+@pytest.mark.parametrize("model", [KernelPCA(2), mercer.Nystroem(), mercer.ClassicalMDS(2)])
+def test_a_polars_frame_without_rows(model):
+    polars = pytest.importorskip("polars")
+    empty = polars.DataFrame(schema={"a": polars.Float64, "b": polars.Float64})
+    with pytest.raises(ValueError, match="polars frame has 0 rows, while a minimum of"):
+        model.fit(empty)
+
+
+@pytest.mark.parametrize("dtype", [">f8", ">f4", ">i4", "<i2"])
+def test_files_in_any_type_and_byte_order(tmp_path, dtype):
+    np.save(tmp_path / "rows.npy", (9 * X).astype(dtype))
+    rows = (9 * X).astype(dtype).astype(float)
+    for model in (mercer.Nystroem(n_components=5, random_state=0), KernelPCA(2, kernel="rbf")):
+        expected = model.fit(rows).transform(rows)
+        result = model.fit(tmp_path / "rows.npy").transform(tmp_path / "rows.npy")
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_refused_image_leaves_a_denoiser_as_it_was():
+    image, damaged = generator(6).standard_normal((2, 16, 16))
+    damaged[3, 4] = np.nan
+    model = mercer.PatchDenoiser(patch_size=3, random_state=0)
+    for wrong in (damaged, image[:2], [], [image, image[..., None]]):
+        with pytest.raises(ValueError):
+            model.fit(wrong)
+        with pytest.raises(NotFittedError):
+            model.denoise(image)
+    before = dict(vars(model.fit(image)))
+    for wrong in (damaged, image[:2], []):
+        with pytest.raises(ValueError):
+            model.fit(wrong)
+        assert vars(model) == before

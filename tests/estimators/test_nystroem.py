@@ -5,6 +5,7 @@ import pytest
 from contracts import generator
 from scipy import sparse
 from sklearn.kernel_approximation import Nystroem as Peer
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 import mercer
 from mercer import Nystroem
@@ -64,3 +65,19 @@ def test_landmarks_that_are_no_rows_sparse_rows_files_and_saving(tmp_path):
     np.testing.assert_array_equal(made.components_.toarray(), A[made.component_indices_].toarray())
     few = Nystroem(n_components=500, random_state=0).fit(X)
     np.testing.assert_allclose(few.transform(X) @ few.transform(X).T, few.kernel_(X), atol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", sorted(PAIRWISE_KERNEL_FUNCTIONS))
+def test_every_name_has_the_defaults_of_scikit_learn(kernel):
+    """Kernel values of scikit-learn's function, called without parameters."""
+    X = generator(3).uniform(0, 1, (40, 6))
+    if kernel not in mercer.kernels.KERNELS:
+        pytest.skip("not a kernel of this package")
+    ours = Nystroem(kernel, n_components=5, random_state=0)
+    if kernel == "additive_chi2":  # has no parameters, and no inner products
+        with pytest.raises(ValueError, match="leaves no row to be a landmark"):
+            ours.fit(X)
+        return
+    ours.fit(X)
+    expected = PAIRWISE_KERNEL_FUNCTIONS[kernel](X, ours.components_)
+    np.testing.assert_allclose(ours.kernel_(X, ours.components_), expected, rtol=1e-9, atol=1e-12)

@@ -310,3 +310,14 @@ def test_training_rows_are_where_they_were_along_negative_eigenvalues_too(name, 
     np.testing.assert_allclose(model.transform(rows)[:, known], Y[:, known], atol=1e-7 * size)
     near = rows + 1e-9 * rng.standard_normal(rows.shape) if name == "rbf" else rows
     np.testing.assert_allclose(model.transform(near)[:, known], Y[:, known], atol=1e-5 * size)
+
+
+@pytest.mark.parametrize("n", [8, 60, 90])
+@pytest.mark.parametrize("options", [{}, {"basis": Landmarks(0.5)}, {"affinity": Matern(0.1)}])
+def test_sparse_rows_are_rows_of_the_kernel(n, options):
+    """Also where a matrix has as many columns as rows, and could be one of affinities."""
+    A = sparse.random(60, n, 0.3, "csr", rng=generator(n))
+    model = DiffusionMap(2, gamma=0.1, random_state=0, **options)
+    sparse_model, dense_model = clone(model).fit(A), clone(model).fit(A.toarray())
+    same(sparse_model.transform(A), dense_model.transform(A.toarray()), 1e-8)
+    same(sparse_model.transform(A), sparse_model.embedding_, 1e-8)

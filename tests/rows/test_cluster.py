@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from functools import partial
 
 import dask
@@ -18,6 +19,7 @@ import pandas as pd
 import pytest
 from contracts import check_gram_basis, generator
 from dask.callbacks import Callback
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -273,6 +275,95 @@ BAD = {
 def test_bad_rows(make, message):
     with pytest.raises((ValueError, TypeError), match=message):
         model("landmarks").fit(make())
+
+
+def bad_chunk(kind):
+    """A chunk of 50 rows and 5 columns that a plain array would be refused for, or taken as."""
+    good = rows(50)
+    made = {
+        "complex": good + 1j,
+        "masked": np.ma.masked_less(good, 0),
+        "dates": good.astype("M8[s]"),
+        "times": good.astype("m8[s]"),
+        "words": np.full((50, 5), "a"),
+        "dates in objects": np.full((50, 5), datetime(2020, 1, 1, tzinfo=UTC), object),
+        "none": None,
+        "list": good.tolist(),
+        "str": "rows",
+        "broken csr": sparse.csr_matrix(good),
+    }[kind]
+    if kind == "broken csr":
+        made.indices[7] = 50
+    return made
+
+
+WRONG_CHUNKS = {
+    "complex": "complex numbers",
+    "masked": "masked values",
+    "dates": "holds dates",
+    "times": "holds times",
+    "words": "holds 'a'",
+    "dates in objects": "datetime",
+    "none": "of type NoneType",
+    "list": "of type list",
+    "str": "of type str",
+    "broken csr": "parts contradict",
+}
+
+
+@pytest.mark.parametrize("lengths", ["known", "unknown", "sparse"])
+@pytest.mark.parametrize("kind", WRONG_CHUNKS)
+@pytest.mark.parametrize("many", [3, 90])
+def test_chunks_that_are_not_what_was_promised(kind, lengths, many):
+    """Also those that are stacked with their neighbors."""
+    if lengths == "sparse" and kind in ("dates", "times", "words", "dates in objects", "masked"):
+        pytest.skip("no sparse matrix holds them")
+    good, meta = rows(50), np.empty((0, 5))
+    if lengths == "sparse":
+        good, meta = sparse.csr_matrix(good), sparse.csr_matrix(meta)
+    n = np.nan if lengths == "unknown" else 50
+    values = [good] * (many - 1) + [bad_chunk(kind)]
+    parts = [
+        da.from_delayed(dask.delayed(lambda i=i: values[i])(), (n, 5), meta=meta)
+        for i in range(many)
+    ]
+    D = da.concatenate(parts, allow_unknown_chunksizes=True)
+    with pytest.raises(ValueError, match=f"Chunk {many - 1} of X.*{WRONG_CHUNKS[kind]}"):
+        model("landmarks").fit(D)
+    fitted = model("landmarks").fit(chunked(rows()))
+    with pytest.raises(ValueError, match=f"Chunk {many - 1} of X.*{WRONG_CHUNKS[kind]}"):
+        fitted.transform(D).compute()
+
+
+def test_coo_chunks_are_served():
+    good = rows()
+    pieces = [sparse.coo_matrix(good[:300]), sparse.coo_matrix(good[300:])]
+    for meta in (np.empty((0, 5)), sparse.csr_matrix((0, 5))):
+        parts = [da.from_delayed(dask.delayed(p), (300, 5), meta=meta) for p in pieces]
+        fitted = model("landmarks").fit(da.concatenate(parts))
+        plain = model("landmarks").fit(chunked(good, (300, 300)))
+        np.testing.assert_allclose(fitted.eigenvalues_, plain.eigenvalues_, rtol=1e-6)
+
+
+WRONG_PARTS = {
+    "swapped": (lambda part: part[list("bacde")], r"columns \['b', 'a'.*promised"),
+    "other names": (lambda part: part.rename(columns={"c": "z"}), "'z'.*promised"),
+    "fewer": (lambda part: part[list("abcd")], r"'d'\], and.*promised"),
+    "complex": (lambda part: part.assign(b=part["b"] + 1j), "complex numbers"),
+    "dates": (lambda part: part.assign(b=pd.Timestamp("2020-01-01")), "dates"),
+    "words": (lambda part: part.assign(b="x"), "holds 'x'"),
+    "none": (lambda part: None, "of type NoneType"),
+    "list": (lambda part: part.to_numpy().tolist(), "of type list"),
+}
+
+
+@pytest.mark.parametrize("change, message", WRONG_PARTS.values(), ids=WRONG_PARTS)
+def test_partitions_that_are_not_what_was_promised(change, message):
+    X = frame(rows())
+    made = [X[:300], change(X[300:])]
+    D = dd.from_map(lambda i: made[i], [0, 1], meta=X[:0], enforce_metadata=False)
+    with pytest.raises(ValueError, match=f"(?s)Chunk 1 of X.*{message}"):
+        model("landmarks").fit(D)
 
 
 def test_bad_requests():

@@ -16,6 +16,9 @@ FREE_SHARE = 0.5
 # Binary digits kept of that budget: within 3 % of it.
 BUDGET_BITS = 6
 
+# Far more than any machine has; float64 holds sums and products of budgets up to it.
+MOST_BYTES = 1e30
+
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY = {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 _PATTERN = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+]?[0-9]+)?)\s*([KMGT]?I?)B?\s*", re.IGNORECASE)
@@ -40,9 +43,12 @@ def parse_bytes(memory: int | str | None) -> int:
             )
         count = float(match[1]) * units[match[2].upper()]
     else:
-        count = float(memory)
-    if not count >= 1:
-        raise ValueError(f"memory={memory!r} must be a positive amount of memory.")
+        count = memory
+    if not 1 <= count < MOST_BYTES:
+        raise ValueError(
+            f"memory={memory!r:.40} must be a positive amount of memory, of less than "
+            f"{MOST_BYTES:.0e} bytes. Give what the work may take, such as '2GB'."
+        )
     return int(count)
 
 

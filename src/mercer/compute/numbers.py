@@ -34,6 +34,13 @@ def check_meaning(X: Any, name: str = "X") -> None:
         # The columns of a data frame, as far as they have NumPy types.
         dtypes = getattr(X, "dtypes", None)
         dtypes = dtypes if isinstance(dtypes, list | tuple) else getattr(dtypes, "array", ())
+    if isinstance(X, np.ndarray) and X.dtype == object:
+        for place, cell in np.ndenumerate(X):
+            if isinstance(cell, np.datetime64 | np.timedelta64):
+                raise InvalidRowsError(
+                    f"{name} holds {cell!r} at {place}, and real numbers are needed. Say what a "
+                    "number is to mean, such as seconds: value / np.timedelta64(1, 's')."
+                )
     for dtype in [dtypes] if isinstance(dtypes, np.dtype) else dtypes:
         if isinstance(dtype, np.dtype) and dtype.kind in KINDS:
             # The words that scikit-learn's estimator checks look for.
@@ -52,6 +59,34 @@ def check_unmasked(X: Any, name: str = "X") -> None:
             f"{name} is a masked array with {masked:,} masked values, and every value is needed. "
             f"Fill them, {name}.filled(0.0), or leave out their rows, np.ma.compress_rows({name})."
         )
+
+
+def sound_sparse(X: Any, name: str = "X") -> Any:
+    """A sparse matrix with one entry a cell, or InvalidRowsError where its parts contradict.
+
+    Compiled code trusts `indptr` and `indices`, and would read beyond the matrix. Entries of the
+    same cell are added up, as SciPy means them, on a copy: X itself stays as it is.
+    """
+    try:
+        if X.format == "coo":
+            return type(X)((X.data, X.coords), shape=X.shape)  # checked when it is made
+        if X.format not in ("csr", "csc", "bsr"):
+            return X
+        # SciPy compares in 32 bits, and leaves out a matrix whose indptr ends at 0.
+        if (np.diff(np.asarray(X.indptr, np.int64)) < 0).any():
+            raise ValueError("indptr falls")
+        sound = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
+        sound.check_format(full_check=True)
+    except ValueError as error:
+        raise InvalidRowsError(
+            f"{name} is a sparse matrix whose parts contradict each other: {error}. Every column "
+            "index must be in the matrix, and indptr must rise from 0 to the number of entries. "
+            "Pass scipy.sparse.csr_matrix((values, (rows, columns)), shape=...), which checks them."
+        ) from error
+    if not sound.has_canonical_format:
+        sound = sound.copy()
+        sound.sum_duplicates()
+    return sound
 
 
 def reason(X: Any, error: Exception, name: str = "X") -> Exception:

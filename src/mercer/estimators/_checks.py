@@ -12,8 +12,8 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from ..compute import to_numpy
-from ..compute.arrays import is_foreign, is_on_device
-from ..compute.numbers import check_meaning, reason
+from ..compute.arrays import is_foreign, is_on_device, is_sparse
+from ..compute.numbers import check_meaning, reason, sound_sparse
 from ..exceptions import tell
 
 # Rows checked at a time when a file on disk is too large to check at once.
@@ -157,6 +157,7 @@ def checked_array(X, check: Callable = check_array, **options):
     """X as a check of scikit-learn gives it, or an error that says where the fault is."""
     name = options.get("input_name", "X")
     check_meaning(X, name)
+    X = sound_sparse(X, name) if is_sparse(X) else X
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             return check(X, **options)

@@ -42,6 +42,7 @@ from ..solvers import SOLVERS, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
 from ._checks import (
     AT_LEAST_1,
+    BOOLEAN,
     NOT_NEGATIVE,
     POSITIVE,
     Interval,
@@ -214,8 +215,11 @@ class Door(BaseEstimator):
         kind: Any = type(self)
         for name, default, allowed in checks_of(kind):
             value = getattr(self, name)
-            # Defaults are allowed; most parameters keep theirs.
-            if value is not default and not any(rule.allows(value) for rule in allowed):
+            if value is default:
+                continue  # defaults are allowed; most parameters keep theirs
+            # A bool counts as a number in Python, and is never meant as one.
+            is_switch = isinstance(value, bool) and BOOLEAN not in allowed
+            if is_switch or not any(rule.allows(value) for rule in allowed):
                 raise InvalidParameterError(
                     f"The {name!r} parameter of {type(self).__name__} must be "
                     f"{one_of([rule.words for rule in allowed])}. Got {value!r} instead.",
@@ -277,6 +281,11 @@ class Door(BaseEstimator):
             self._dtype = rows.dtype
         if in_memory(rows) is not None:
             return rows  # the checks of arrays have noted or compared the columns
+        n = rows.shape[0]
+        if reset and n is not None and n < self._least_rows:
+            raise ValueError(
+                f"{rows._title} has {n} rows, while a minimum of {self._least_rows} is required."
+            )
         if reset:
             self.n_features_in_ = rows.shape[1]
             if rows.names is not None:

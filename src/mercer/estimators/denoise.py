@@ -22,7 +22,7 @@ from ..kernels.stationary import StationaryKernel
 from ..preimage import Preimage
 from ..solvers import Solver
 from ._checks import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions
-from ._door import Door, Fitted, kept
+from ._door import Door, Fitted, all_or_nothing, kept
 from .kernel_pca import KernelPCA, PreimageName, SolverName
 
 # Default width in median distances of the patches, components, and training patches: of
@@ -178,7 +178,9 @@ class PatchDenoiser(Door):
             "noise_": float(np.mean(noises)),
             "n_channels_": channels,
         }
-        return self._adopt(attributes)
+        with all_or_nothing(self) as fresh:
+            fresh._adopt(attributes)
+        return self
 
     def _complete(self) -> None:
         """Patches have as many entries as the model within has columns."""

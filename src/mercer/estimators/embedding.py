@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..relatives.embedding import DiffusionProblem, ReducedDiffusionProblem
 from ..rows import like_of
 from ..solvers import Solver
 from ..spectral.problems import ZERO
-from ._checks import AT_LEAST_1, NOT_NEGATIVE, StrOptions
+from ._checks import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
 from ._door import Fitted, kept
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ._spectral import NEIGHBORS, SpectralInput
@@ -246,7 +247,7 @@ class DiffusionMap(GraphEmbedding):
     alpha : float, default=0.5
         How much of the density of rows is taken out: 0 keeps it (the graph Laplacian), 1/2 is the
         Fokker-Planck operator of a system that drifts and diffuses, 1 the geometry of the rows
-        alone (Laplace-Beltrami), however densely they lie.
+        alone (Laplace-Beltrami), however densely they lie. At most 20.
 
     t : float, default=1
         Steps of the walk. Coordinate i is scaled with eigenvalue i to the power t: the more steps,
@@ -296,7 +297,8 @@ class DiffusionMap(GraphEmbedding):
     """
 
     _parameter_constraints: ClassVar[dict] = GraphEmbedding._parameter_constraints | {
-        "alpha": [NOT_NEGATIVE],
+        # Beyond, powers of the densities leave the range of float64.
+        "alpha": [Interval(Real, 0, 20, closed="both")],
         "t": [NOT_NEGATIVE],
     }
     _title, _rests = "diffusion map", True

@@ -10,7 +10,7 @@ from ..bases import Landmarks
 from ..compute import is_sparse, to_numpy
 from ..compute.arrays import Array, Same
 from ..fitting.expansion import KernelExpansion
-from ..kernels import Kernel
+from ..kernels import Chi2, Kernel
 from ..selectors import SELECTORS, Selector
 from ._checks import StrOptions
 from ._door import Door, Fitted, all_or_nothing, kept
@@ -30,7 +30,7 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     ----------
     kernel : str, Kernel or callable, default="rbf"
     gamma : float, "median", "mean" or None, default=None
-        None for 1 / n_features.
+        None for 1 / n_features, and 1 for "chi2", as in scikit-learn.
     coef0, degree : float or None, default=None
         Of polynomial and sigmoid kernels; None for 1 and 3.
     kernel_params : dict or None, default=None
@@ -101,6 +101,8 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         """
         with all_or_nothing(self) as fresh:
             X = fresh._array(X, reset=True)
+            if X.dtype != fresh._dtype and isinstance(X, np.memmap):
+                X = np.asarray(X, fresh._dtype)  # a file of integers, or in another byte order
             if self._is_precomputed():
                 raise ValueError(
                     "Landmarks are rows, and kernel='precomputed' has none. Use a kernel that is "
@@ -111,6 +113,12 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             recipe = Landmarks(min(self.n_components, X.shape[0]), selector)
             fresh._adopt(recipe.build(kernel, X, engine, self._make_rng()), None, X)
         return self
+
+    def _named_kernel(self, d: int) -> Kernel:
+        # scikit-learn leaves a gamma of None to the kernel's function; that of chi2 takes 1.
+        if self.kernel == "chi2" and self.gamma is None:
+            return Chi2(1.0)
+        return super()._named_kernel(d)
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         W = to_numpy(result.whitener(task.dtype))

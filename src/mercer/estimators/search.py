@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._tables import Shown
 from ..bases.fourier import FourierGrid, SharedGrid
 from ..compute.arrays import Array, Same
-from ..exceptions import tell, trials
+from ..exceptions import InvalidParameterError, tell, trials
 from ..kernels import KERNELS, Kernel, Laplacian
 from ..preimage import FixedPoint, choose_preimage
 from ..preimage.base import total_std
@@ -250,7 +250,7 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         """Try what was asked for, and what lies around the best of it where that is left to us."""
         X, ranks = trial.X, self._ranks(len(trial.X))
         kernel = self.kernel if isinstance(self.kernel, Kernel) else KERNELS[self.kernel]()
-        kernels = widened(kernel, X, WIDTHS if self.widths is None else self.widths)
+        kernels = widened(kernel, X, WIDTHS if self.widths is None else self._widths())
         candidate = clone(model)
         if isinstance(model.basis, FourierGrid):
             # All kernels share one pass over X.
@@ -305,6 +305,18 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     def _best(self) -> KernelPCA:
         check_is_fitted(self)
         return self.best_estimator_
+
+    def _widths(self) -> np.ndarray:
+        """The widths asked for, as numbers above zero."""
+        widths = np.asarray(self.widths)
+        is_list = widths.ndim == 1 and widths.size and widths.dtype.kind in "iuf"
+        if not is_list or not np.all((widths > 0) & (widths < np.inf)):
+            raise InvalidParameterError(
+                f"widths={self.widths!r} must be numbers above zero, at least one. Give values of "
+                "sigma in units of the median distance, such as [0.5, 1, 2], or None.",
+                parameter="widths",
+            )
+        return widths
 
     def _ranks(self, n) -> list[int]:
         if self.n_components is None:

@@ -17,6 +17,7 @@ from scipy import sparse
 
 from ..compute import format_bytes, is_sparse, parse_bytes, to_numpy
 from ..compute.arrays import check_size, check_within, csr_from_parts, whole_numbers
+from ..compute.numbers import sound_sparse
 from .base import RowSource, as_rows, float_of
 
 # What reading a damaged archive raises.
@@ -65,7 +66,8 @@ def check_numbers(shape, dtype: np.dtype, name: str) -> None:
 def from_memory(array) -> ArraySource:
     """An array or sparse matrix in memory, or a memmap."""
     if is_sparse(array):
-        return ArraySource(sparse.csr_matrix(array), "the sparse matrix")
+        name = "the sparse matrix"
+        return ArraySource(sparse.csr_matrix(sound_sparse(array, name)), name)
     array = np.asanyarray(to_numpy(array))
     mapped = isinstance(array, np.memmap) and array.filename
     return ArraySource(array, Path(array.filename).name if mapped else "the array")
@@ -188,6 +190,7 @@ def read_sparse(archive: ZipFile, names, where: str) -> sparse.csr_matrix:
             A = csr_from_parts(parts["data"], parts["indices"], parts["indptr"], across)
             if A.shape[0] != down:
                 raise ValueError(f"a sparse matrix has {A.shape[0]} pointers for {down}")
+            A = sound_sparse(A, where)
             return A if kind == "csr" else A.T.tocsr()
         if kind == "coo":
             row, column = (whole_numbers(parts[name], name) for name in ("row", "col"))

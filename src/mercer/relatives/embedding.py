@@ -68,8 +68,9 @@ class DiffusionFunctions:
             columns.append(self.density[:, None])
         k = self.values.size
         W = np.hstack(columns)
-        P = X @ W if is_sparse(X) and self.density is None else self.basis.project(X, W)
-        P = to_numpy(P)
+        # Sparse rows are affinities only where affinities were given, or a graph of neighbors.
+        are_affinities = is_sparse(X) and isinstance(self.basis, PrecomputedBasis)
+        P = to_numpy(X @ W if are_affinities else self.basis.project(X, W))
         below = P[:, k]
         if self.density is not None:
             norms = np.maximum(to_numpy(self.basis.norms(X)), TINY)

@@ -7,6 +7,7 @@ here, on vectors, and its products run on the workers.
 
 from functools import cached_property, partial
 from itertools import accumulate
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from ..compute import (
     to_numpy,
 )
 from ..compute.arrays import Array, is_dask
+from ..compute.numbers import check_meaning, reason, sound_sparse
+from ..exceptions import InvalidRowsError
 from ..fitting.costs import SPARE_VECTORS, client_vectors
 from ..fitting.functions import CountOf
 from ..kernels import Kernel
@@ -186,7 +189,7 @@ class DaskRows(Rows):
         if self.shape[0] is None:
             many = self._given.numblocks[0]
             meta = np.empty((0, 0), object)
-            heights = self._given.map_blocks(lambda rows: rows.shape[0], dtype=object, meta=meta)
+            heights = self._given.map_blocks(height, dtype=object, meta=meta)
             groups = neighbors((1,) * many, -(-many // COUNTING_TASKS))
             counts = run(grouped(heights, groups, lambda lengths, _: lengths))
             self._lengths = tuple(n for part in counts for n in part)
@@ -263,14 +266,12 @@ def one_column(X) -> Any:
         )
     if is_sparse(empty_like(array)):
         empty = sparse.csr_matrix((0, 0), dtype=array.dtype)
-        array = array.map_blocks(sparse.csr_matrix, meta=empty)
+        array = array.map_blocks(csr_chunk, meta=empty)
     return array.rechunk({1: -1}, method="tasks") if array.numblocks[1] > 1 else array
 
 
 def frame_rows(X) -> Any:
     """A dataframe as an array, its columns checked and in one floating type."""
-    from dask.utils import M
-
     names = [str(name) for name, kind in X.dtypes.items() if not is_number(kind)]
     if names:
         raise ValueError(
@@ -279,8 +280,48 @@ def frame_rows(X) -> Any:
         )
     single = all(kind == np.float32 for kind in X.dtypes)
     meta = np.empty((0, len(X.columns)), np.float32 if single else np.float64)
-    # A missing entry is NaN.
-    return X.map_partitions(M.to_numpy, dtype=meta.dtype, na_value=np.nan, meta=meta)
+    return X.map_partitions(frame_chunk, list(X.columns), meta.dtype, meta=meta)
+
+
+def frame_chunk(frame, columns: list, dtype, partition_info=None) -> Any:
+    """The rows of a partition, its columns those of the dataframe; a missing entry is NaN."""
+    name = f"Chunk {(partition_info or {}).get('number', '?')} of X"
+    check_type(frame, name)
+    if list(frame) != columns:
+        raise InvalidRowsError(
+            f"{name} has the columns {list(frame)!s:.200}, and {columns} were promised. Check the "
+            f"function that makes it, or pass X.map_partitions(lambda part: part[{columns}])."
+        )
+    try:
+        return frame.to_numpy(dtype=dtype, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise reason(frame, error, name) from error
+
+
+def csr_chunk(rows, block_id=(0, 0)) -> Any:
+    """The rows of a chunk as a CSR matrix."""
+    name = f"Chunk {block_id[0]} of X"
+    check_type(rows, name)
+    return sparse.csr_matrix(sound_sparse(rows, name) if is_sparse(rows) else rows)
+
+
+def height(rows, block_id=(0, 0)) -> int:
+    """The number of rows of a chunk."""
+    check_type(rows, f"Chunk {block_id[0]} of X")
+    return rows.shape[0]
+
+
+def check_type(rows: Any, name: str) -> None:
+    """Raise InvalidRowsError for a chunk that is no array, or whose values mean other numbers."""
+    if rows is None or isinstance(rows, list | tuple | dict | str | bytes | Number):
+        raise InvalidRowsError(
+            f"{name} is of type {type(rows).__name__}, and an array of rows was promised. Check "
+            "the function that makes it."
+        )
+    try:
+        check_meaning(rows)
+    except InvalidRowsError as error:
+        raise InvalidRowsError(f"{name} is not what was promised: {error}") from error
 
 
 def is_number(kind: Any) -> bool:
@@ -290,12 +331,18 @@ def is_number(kind: Any) -> bool:
 
 def checked(rows, width: int, dtype, block_id=(0, 0)) -> Any:
     """The rows of a chunk in floating point, or an error that names it."""
+    name = f"Chunk {block_id[0]} of X"
+    check_type(rows, name)
     if rows.ndim != 2 or rows.shape[1] != width:
         raise ValueError(
-            f"Chunk {block_id[0]} of X has shape {rows.shape}, and {width} columns were promised. "
+            f"{name} has shape {rows.shape}, and {width} columns were promised. "
             "Check the function that makes it."
         )
-    rows = (rows if is_sparse(rows) else to_numpy(rows)).astype(dtype, copy=False)
+    rows = sound_sparse(rows, name).tocsr() if is_sparse(rows) else to_numpy(rows)
+    try:
+        rows = rows.astype(dtype, copy=False)
+    except (TypeError, ValueError) as error:
+        raise reason(rows, error, name) from error
     if is_sparse(rows):
         places = np.flatnonzero(~np.isfinite(rows.data))
         bad = np.searchsorted(rows.indptr, places, side="right") - 1
@@ -303,7 +350,7 @@ def checked(rows, width: int, dtype, block_id=(0, 0)) -> Any:
         bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if bad.size:
         raise ValueError(
-            f"Chunk {block_id[0]} of X contains NaN or infinity, first in its row {bad[0]}. Remove "
+            f"{name} contains NaN or infinity, first in its row {bad[0]}. Remove "
             "or fill such rows first."
         )
     return rows

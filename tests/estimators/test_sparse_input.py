@@ -1,0 +1,138 @@
+"""Sparse matrices whose parts contradict each other are refused; cells with two entries add up."""
+
+import numpy as np
+import pytest
+from contracts import generator
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from mercer import (
+    DiffusionMap,
+    HebbianKernelPCA,
+    KernelCCA,
+    KernelPCA,
+    Nystroem,
+    SpectralClustering,
+    SpectralEmbedding,
+    StreamingKernelPCA,
+    SupervisedKernelPCA,
+)
+from mercer.bases import Landmarks
+from mercer.files import open_source
+
+N, D = 60, 8
+MODELS = {
+    "points": KernelPCA(2, kernel="rbf"),
+    "landmarks": KernelPCA(2, kernel="rbf", basis=Landmarks(20), random_state=0),
+    "hebbian": HebbianKernelPCA(2, kernel="rbf", random_state=0),
+    "stream": StreamingKernelPCA(2, kernel="rbf", random_state=0),
+    "cca": KernelCCA(2, kernel="rbf"),
+    "supervised": SupervisedKernelPCA(2, kernel="rbf"),
+    "nystroem": Nystroem(n_components=9, random_state=0),
+    "neighbors": SpectralEmbedding(2, n_neighbors=9, random_state=0),
+    "clusters": SpectralClustering(2, gamma=0.3, random_state=0),
+    "diffusion": DiffusionMap(2, random_state=0),
+}
+
+
+def matrix(kind=sparse.csr_matrix, key=0):
+    return kind(sparse.random(N, D, 0.4, "csr", rng=generator(key)))
+
+
+def others(model):
+    """What a fit takes beside the rows."""
+    if isinstance(model, KernelCCA):
+        return (generator(5).standard_normal((N, 3)),)
+    return (np.arange(N) % 3,) if isinstance(model, SupervisedKernelPCA) else ()
+
+
+def damaged(how, key=0, kind=sparse.csr_matrix):
+    """A matrix with a part that contradicts the others, drawn by the key."""
+    A, rng = matrix(kind, key), generator(key, 1)
+    entry, row = rng.integers(A.nnz), rng.integers(1, 8)
+    if how == "negative":
+        A.indices[entry] = -1 - rng.integers(100)
+    elif how == "beyond":
+        A.indices[entry] = max(A.shape) + rng.integers(100)
+    elif how == "falls":
+        A.indptr[row] = A.nnz + 7
+    elif how == "starts":
+        A.indptr[0] = 1
+    elif how == "ends":
+        A.indptr[-1] += 5
+    elif how == "ends at zero":
+        A.indptr[-1] = 0
+    elif how == "few indices":
+        A.indices = A.indices[:-1]
+    return A
+
+
+DAMAGES = ["negative", "beyond", "falls", "starts", "ends", "ends at zero", "few indices"]
+CONTRADICT = "sparse matrix whose parts contradict each other.*Pass scipy.sparse"
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("how", DAMAGES)
+def test_parts_that_contradict_are_refused(name, how):
+    model = MODELS[name]
+    with pytest.raises(ValueError, match=CONTRADICT):
+        model.fit(damaged(how), *others(model))
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_matrix, sparse.bsr_matrix])
+@pytest.mark.parametrize("how", ["negative", "beyond", "falls"])
+def test_other_formats_are_checked_too(kind, how):
+    with pytest.raises(ValueError, match=CONTRADICT):
+        MODELS["points"].fit(damaged(how, kind=kind))
+    triples = matrix(sparse.coo_matrix)
+    triples.row[3] = N + 4
+    with pytest.raises(ValueError, match=CONTRADICT):
+        MODELS["points"].fit(triples)
+
+
+@pytest.mark.parametrize("name", ["points", "landmarks", "nystroem", "neighbors", "diffusion"])
+def test_new_rows_are_checked_too(name):
+    model = MODELS[name].fit(matrix())
+    for how in DAMAGES:
+        with pytest.raises(ValueError, match=CONTRADICT):
+            model.transform(damaged(how))
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_blocks_are_checked_too(how):
+    for rows in (lambda: iter([matrix(), damaged(how)]), lambda: iter([damaged(how)])):
+        with pytest.raises(ValueError, match=f"block at row.*{CONTRADICT}"):
+            MODELS["landmarks"].fit(rows)
+    with pytest.raises(ValueError, match=CONTRADICT):
+        open_source(damaged(how))
+
+
+def in_two_parts(A):
+    """The same matrix with two entries in every cell, unsorted."""
+    halves = np.repeat(A.data / 2, 2)
+    return sparse.csr_matrix((halves, np.repeat(A.indices, 2), 2 * A.indptr), shape=A.shape)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_entries_of_one_cell_add_up(name):
+    A, model = matrix(), MODELS[name]
+    B = in_two_parts(A)
+    parts = [part.copy() for part in (B.data, B.indices, B.indptr)]
+    verb = "predict" if isinstance(model, SpectralClustering) else "transform"
+    expected = getattr(model.fit(A, *others(model)), verb)(A)
+    result = getattr(model.fit(B, *others(model)), verb)(B)
+    assert_allclose(result, expected, atol=1e-9)
+    for part, before in zip((B.data, B.indices, B.indptr), parts, strict=True):
+        assert_array_equal(part, before)
+
+
+def test_entries_of_one_cell_add_up_in_files(tmp_path):
+    A = matrix()
+    path = tmp_path / "rows.npz"
+    sparse.save_npz(path, in_two_parts(A))
+    for source in (path, lambda: iter([in_two_parts(A)[:20], in_two_parts(A)[20:]])):
+        rows = open_source(source).read()
+        assert rows.nnz == A.nnz
+        assert_allclose(rows.toarray(), A.toarray())
+    model = SpectralEmbedding(2, n_neighbors=9, random_state=0)
+    assert_allclose(model.fit_transform(path), model.fit_transform(A), atol=1e-9)
