@@ -107,10 +107,10 @@ class Checkpoint(AbstractContextManager):
                 square, (product, *rows) = header.get("square"), arrays
                 return product, None if square is None else (square, rows[0] if rows else None)
         product, sums = make()
-        square, rows = (None, None) if sums is None else sums
-        product, more = to_numpy(product), [] if rows is None else [to_numpy(rows)]
-        self._write(file, {"key": key, "square": square}, [product, *more])
-        return product, sums
+        square, row_sums = (None, None) if sums is None else sums
+        arrays = [to_numpy(array) for array in (product, row_sums) if array is not None]
+        self._write(file, {"key": key, "square": square}, arrays)
+        return arrays[0], sums
 
     def next_stage(self, kind: str) -> "Stage":
         """The next "sum", a pass over rows, or "loop", which learns from row to row."""

@@ -234,13 +234,15 @@ class StreamProblem(ReducedProblem):
             beyond = min(lost, squares + remainder.likely)
             likely = {"likely_lower": lower, "likely_upper": upper[:-1] + beyond}
         if certificate.score_error is not None:
-            around, *ends = residuals_of_scores(pairs, S, missed, C + E, lower, upper + beyond)
+            bounds = pairs, S, missed, C + E, lower, upper + beyond
+            around, least_ends, most_ends = residuals_of_scores(*bounds)
             around += beyond + slack
-            error = score_errors(pairs.values, around, *ends, slack + self.projection)
+            rounding = slack + self.projection
+            error = score_errors(pairs.values, around, least_ends, most_ends, rounding)
             # The mean that scores are from lacks what early rows missed.
             share = early.count / moments.count if self.center else 0.0
             shift = np.sqrt(share * (missed @ pairs.vectors**2))
-            error = error + shift / np.sqrt(np.maximum(ends[0], TINY))
+            error = error + shift / np.sqrt(np.maximum(least_ends, TINY))
             error = np.where(error < 1, error, np.nan)
             likely.update(score_error=error, n_proven=leading(np.isfinite(error)))
         held, cross = float(pairs.values.sum()), 2 * np.sqrt(spread) * np.sqrt(unknown)
