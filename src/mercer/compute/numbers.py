@@ -38,8 +38,8 @@ def check_meaning(X: Any, name: str = "X") -> None:
         for place, cell in np.ndenumerate(X):
             if isinstance(cell, np.datetime64 | np.timedelta64):
                 raise InvalidRowsError(
-                    f"{name} holds {cell!r} at {place}, and real numbers are needed. Say what a "
-                    "number is to mean, such as seconds: value / np.timedelta64(1, 's')."
+                    f"{name} holds {cell!r} at {place}, and real numbers are needed. "
+                    f"{ADVICE[cell.dtype.kind]}"
                 )
     for dtype in [dtypes] if isinstance(dtypes, np.dtype) else dtypes:
         if isinstance(dtype, np.dtype) and dtype.kind in KINDS:
