@@ -58,6 +58,7 @@ BOX_ROUNDING = 1e-12
 UNIT = np.finfo(float).eps / 2
 
 
+@dataclass(eq=False, repr=False)
 class FourierGrid(BasisRecipe):
     """A basis of Fourier frequencies on an equispaced grid: exact to `tol`, up to three columns.
 
@@ -83,10 +84,9 @@ class FourierGrid(BasisRecipe):
 
     most_columns = MOST_COLUMNS
 
-    def __init__(self, tol: float = 1e-9, margin: Any = 0.1, box: Any = None):
-        self.tol = tol
-        self.margin = margin
-        self.box = box
+    tol: float = 1e-9
+    margin: Any = 0.1
+    box: Any = None
 
     @property
     def needs_range(self) -> bool:  # type: ignore[override]
@@ -163,6 +163,7 @@ class FourierGrid(BasisRecipe):
         needed("finufft", "fourier", "A Fourier grid")
 
 
+@dataclass(eq=False, repr=False)
 class SharedGrid(BasisRecipe):
     """Grids of several kernels for the same rows, whose moments were summed in one pass.
 
@@ -176,9 +177,8 @@ class SharedGrid(BasisRecipe):
         Of the rows, for the widest of them.
     """
 
-    def __init__(self, bases, sums):
-        self.bases = bases
-        self.sums = sums
+    bases: Any
+    sums: Any
 
     @classmethod
     def of(cls, grid: FourierGrid, kernels, X, engine) -> "SharedGrid":
