@@ -358,9 +358,9 @@ class Door(BaseEstimator):
         if isinstance(basis, str) and basis != "auto":
             basis = BASES[basis]()
         numbered, as_points = rows, basis == "auto" or isinstance(basis, AllPoints)
-        if as_points:
+        if as_points and in_memory(rows) is None:
             rows = rows._for_points(f"basis={self.basis!r}", required=basis != "auto")
-        else:
+        elif not as_points:
             resumable = self.checkpoint is not None and not self.fit_inverse_transform
             rows = rows._for_passes(resumable)
         if isinstance(basis, BasisRecipe) and basis.needs_count:
