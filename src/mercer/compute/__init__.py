@@ -1,7 +1,9 @@
 """Where arrays live and how row blocks move: the layer that knows threads, bytes and devices."""
 
+from .arrays import Array as Array  # the type, which the API page does not list
 from .arrays import (
     array_namespace,
+    dtype_name,
     inplace,
     is_sparse,
     match_sparsity,
@@ -21,6 +23,7 @@ __all__ = [
     "TiledEngine",
     "array_namespace",
     "available_memory",
+    "dtype_name",
     "format_bytes",
     "inplace",
     "is_sparse",

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from ..compute import stack_rows
-from ..compute.arrays import Array
+from ..compute import Array, stack_rows
 from ..compute.linalg import self_product
 from ..stream.dictionary import GrowingDictionary
 from .rule import orthonormalize, sweep, whiten

@@ -27,8 +27,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ..compute import array_namespace, on_device_of, to_numpy
-from ..compute.arrays import Array, dtype_name
+from ..compute import Array, array_namespace, dtype_name, on_device_of, to_numpy
 from ..fitting.checkpoint import Progress, Stage
 from ..fitting.functions import pack, unpack
 from ..operators import SymmetricOperator

@@ -14,10 +14,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 
 from .._tables import short
-from ..compute import ScalarMap, array_namespace, is_sparse, to_numpy
+from ..compute import Array, ScalarMap, array_namespace, is_sparse, to_numpy
 from ..compute.arrays import (
     WIDE_ROWS,
-    Array,
     BlocksOnDemand,
     block_rows,
     blocks_of,
