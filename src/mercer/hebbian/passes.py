@@ -31,20 +31,8 @@ from ..compute import Array, array_namespace, dtype_name, on_device_of, to_numpy
 from ..fitting.checkpoint import Progress, Stage
 from ..fitting.functions import pack, unpack
 from ..operators import SymmetricOperator
-from ..solvers.base import (
-    FULL_FLOOR,
-    Eigenpairs,
-    PassState,
-    Report,
-    Solver,
-    column_norms,
-    inner,
-    qr,
-    ritz_evidence,
-    silent,
-    small_eigh,
-    times,
-)
+from ..solvers import base
+from ..solvers.base import Eigenpairs, column_norms, inner, qr, small_eigh, times
 from .gains import GainUnit, make_gain
 from .rule import lengths_of
 
@@ -110,7 +98,7 @@ def hebbian_eigenpairs(
     *,
     start: Array = None,
     rng: np.random.Generator | None = None,
-    report: Report = silent,
+    report: base.Report = base.silent,
     measure: Callable[..., Any] | None = None,
     **settings: Any,
 ) -> Any:
@@ -259,7 +247,7 @@ def _start(gram, gain, q, scale, start, rng):
 
 
 @dataclass(eq=False, repr=False)
-class Hebbian(Solver):
+class Hebbian(base.Solver):
     """Leading eigenpairs of a positive semidefinite operator by a Kernel Hebbian rule.
 
     For the experiments of the paper and for comparison: on fixed data `BlockKrylov` is more
@@ -315,7 +303,7 @@ class Hebbian(Solver):
         n_components: int,
         rng: np.random.Generator,
         tol: float = 0.0,
-        report: Report = silent,
+        report: base.Report = base.silent,
         start: Array = None,
         measure: Callable[..., Any] | None = None,
     ) -> Eigenpairs:
@@ -350,7 +338,7 @@ class Hebbian(Solver):
                 run.records.append(record)
                 residual = float(record[2].max() / max(run.eigenvalues.max(), 1e-300))
                 values = run.eigenvalues[:r].copy()
-                stop = report(PassState(1 + len(run.records), values, residual, self.tol))
+                stop = report(base.PassState(1 + len(run.records), values, residual, self.tol))
                 over = bool(record[3] <= self.tol or stop)
                 run.note(progress, rng, over)
             converged = bool(run.records and run.records[-1][3] <= self.tol)
@@ -361,7 +349,7 @@ class Hebbian(Solver):
         if pairs.bounded and not converged:
             # Also if the residuals are known, and as small as those of an exact method.
             largest = max(float(pairs.values[0]), np.finfo(float).tiny)
-            converged = float(np.max(pairs.residuals)) / largest <= max(tol, FULL_FLOOR)
+            converged = float(np.max(pairs.residuals)) / largest <= max(tol, base.FULL_FLOOR)
         recoveries = round(-np.log2(run.rule.brake))
         return replace(
             pairs,
@@ -398,7 +386,7 @@ def ritz(gram, run, r):
     run.V = run.Z = run.outputs = None  # room for the product
     values, U, Z = rotate(V, gram @ V)
     del V
-    seen = ritz_evidence(values, U, Z, gram.square())
+    seen = base.ritz_evidence(values, U, Z, gram.square())
     residuals, least = np.sqrt(np.diag(seen.RR))[:r], float(values[-1])
     return Eigenpairs(values[:r], U[:, :r], residuals, n_passes=1, least=least, evidence=(seen,))
 
@@ -419,7 +407,7 @@ def nystroem_pairs(gram, V, Z, r, n_passes=0):
     least = None
     if not gram.definite:  # what Nystroem leaves out of an indefinite matrix bounds nothing
         bounds, least = distances(V, Z, values[:r])
-    seen = ritz_evidence(*rotate(V, Z), gram.square())
+    seen = base.ritz_evidence(*rotate(V, Z), gram.square())
     doubt = float(rounding * np.abs(seen.values).max())
     RR = seen.RR + np.eye(len(seen.values)) * doubt**2
     pairs = Eigenpairs(values[:r], U, bounds, True, n_passes, least, gram.definite, ritz=False)
