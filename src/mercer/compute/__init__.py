@@ -1,6 +1,8 @@
 """Where arrays live and how row blocks move: the layer that knows threads, bytes and devices."""
 
-from .arrays import Array as Array  # the type, which the API page does not list
+# For the other packages of mercer; the API page lists `__all__`.
+from .arrays import Array as Array
+from .arrays import Same as Same
 from .arrays import (
     array_namespace,
     dtype_name,
@@ -14,6 +16,7 @@ from .arrays import (
 )
 from .engine import LocalEngine, TiledEngine, TileStore, make_engine, row_blocks, steps_on_device
 from .fused_tile import ScalarMap
+from .linalg import self_product as self_product
 from .memory import available_memory, format_bytes, parse_bytes
 
 __all__ = [

@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import bases
-from ..compute import format_bytes, is_sparse, restore, to_numpy
-from ..compute.arrays import Array
+from ..compute import Array, format_bytes, is_sparse, restore, to_numpy
 from ..exceptions import ModelFileError, tell
 from ..fitting.choosing import WIDTH_ROWS, Plan, warn_of_width, warn_unconverged
 from ..fitting.expansion import OfExpansion

@@ -6,8 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..bases import Landmarks
-from ..compute import to_numpy
-from ..compute.arrays import Array
+from ..compute import Array, to_numpy
 from ..fitting.expansion import KernelExpansion
 from ..kernels import Chi2, Kernel
 from ..selectors import SELECTORS, Selector

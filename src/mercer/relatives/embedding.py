@@ -21,8 +21,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from ..bases import Basis, PrecomputedBasis
-from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
-from ..compute.linalg import self_product
+from ..compute import array_namespace, is_sparse, on_device_of, self_product, to_numpy
 from ..operators import DenseOperator, NormalizedGram
 from ..operators.normalized import nonzero_degrees
 from ..solvers import Eigenpairs

@@ -24,9 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compute import array_namespace, on_device_of, to_numpy
-from ..compute.arrays import dtype_name
-from ..compute.linalg import self_product
+from ..compute import array_namespace, dtype_name, on_device_of, self_product, to_numpy
 from ..operators import SymmetricOperator
 from ..operators.base import padded
 from . import base
