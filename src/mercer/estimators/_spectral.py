@@ -97,7 +97,7 @@ class SpectralInput(Door):
             return basis
         if isinstance(basis, bases.PrecomputedBasis):
             return bases.HollowMatrix(basis.G, basis.engine)
-        return bases.PointGram(Hollow(basis.kernel), basis.points, basis.engine, basis.single)
+        return bases.PointGram(Hollow(basis.kernel), basis.points, basis.engine, single=None)
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         map_, like = result.map, like_of(task.rows)
