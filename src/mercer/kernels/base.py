@@ -76,7 +76,7 @@ class Kernel(BaseEstimator, ABC):
 
     **Certificates rest on these: a wrong answer makes a false bound.**
 
-    - `pairs`, `diag` and `scalar_map` are the values; `origin` and `direction` give them too.
+    - `pairs`, `diag` and `scalar_map` are the values; `origin` gives them too.
     - `definite`: no kernel matrix has a negative eigenvalue.
     - `growth` and `entry_size`: how large the rounding of a value, and a value, can be.
     - `spread`: whether single precision keeps enough digits.
@@ -189,13 +189,6 @@ class Kernel(BaseEstimator, ABC):
     def recentered(self, X: Array) -> "Kernel":
         """A kernel with the same centered matrix on X in which fewer digits cancel, or itself."""
         return self
-
-    def direction(self, Z: Array, W: Array) -> Array:
-        """V (d, b) with k(x, Z) W = (x - c) V for the origin c, where the kernel is linear in x.
-
-        None for all others. Rows and weights are NumPy arrays.
-        """
-        return None
 
     def scalar_map(self) -> ScalarMap | None:
         """The kernel as one of the functions that fused tiles are compiled for, or None."""
@@ -479,7 +472,9 @@ def row_squares(X):
     if isinstance(X, np.ndarray):
         return np.einsum("ij,ij->i", X, X)
     if is_sparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+        # A fifth of the time of X.multiply(X), which looks for the entries that both have.
+        squares = sparse.csr_matrix((X.data**2, X.indices, X.indptr), shape=X.shape)
+        return squares @ np.ones(X.shape[1], dtype=X.dtype)
     return array_namespace(X).sum(X * X, axis=1)
 
 
