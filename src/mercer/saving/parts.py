@@ -207,7 +207,7 @@ def fits_box(grid: Frequencies) -> bool:
     if not good or min(grid.spacing) <= 0 or grid.weights.min() < 0:
         return False
     full = np.prod(2.0 * np.abs(J.astype(float)).max(axis=0, initial=0) + 1)
-    return bool((grid.box[:, 0] < grid.box[:, 1]).all()) and full <= FULL_GRID * grid.weights.size
+    return bool(np.all(grid.box[:, 0] < grid.box[:, 1]) and full <= FULL_GRID * grid.weights.size)
 
 
 def works(distance: MetricDistance) -> bool:
