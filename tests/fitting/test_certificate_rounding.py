@@ -300,7 +300,7 @@ def test_components_that_rounding_makes_are_not_proven(seed, name, center):
 @pytest.mark.filterwarnings("ignore:Not converged", "ignore:.*more than the rank")
 @pytest.mark.parametrize("max_iter", [1, 2, 3])
 def test_few_passes_over_few_distinct_rows(max_iter):
-    """Rounding of a draft mixes its vectors: U'AU is not diagonal, and its row means are shifted."""
+    """Rounding of a draft mixes its vectors, so that U'AU is not diagonal, and moves its means."""
     for seed in range(25):
         rng = generator(351, max_iter, seed)
         n, levels, r = (int(rng.integers(*ends)) for ends in ((110, 300), (3, 16), (3, 12)))
