@@ -143,6 +143,22 @@ def test_extreme_rows_are_never_normal(seed):
     assert (detector.predict(far) == -1).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*held-out rows are far")
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern", "rational_quadratic"])
+@pytest.mark.parametrize("seed", range(3))
+def test_many_rows_far_from_the_others_are_normal_and_few_are_not(kernel, seed):
+    """A third of the rows in a place of its own is no outlier; one or two percent are."""
+    rng = generator(98, seed)
+    centers = rng.standard_normal((3, 3))
+    centers *= 30 / np.linalg.norm(centers, axis=1, keepdims=True)
+    X = rng.standard_normal((900, 3)) + np.repeat(centers, 300, axis=0)
+    few = rng.choice(900, rng.integers(9, 20), replace=False)
+    X[few] = rng.standard_normal((len(few), 3)) - 150 * np.sign(centers[0])
+    novel = NoveltyDetector(kernel=kernel, random_state=seed).fit(X).predict(X) < 0
+    assert novel[few].all()
+    assert np.delete(novel, few).mean() < 0.09
+
+
 @pytest.mark.filterwarnings("ignore:gamma=")
 @pytest.mark.parametrize("kernel", sorted(name for name, kind in KERNELS.items() if kind.metric))
 def test_rows_far_from_all_others_are_novel(kernel):

@@ -207,15 +207,19 @@ class NoveltyDetector(OutlierMixin, Door):
         sample = X[rows[np.sort(rng.permutation(n)[:most])]]
         # Squared distances to the mean of feature space, less its own squared length.
         kernel = self._model(2, rng)._make_kernel(sample)
-        distances = kernel.diag(sample) - 2 * kernel(sample).mean(axis=1)
+        distances = to_numpy(kernel.diag(sample) - 2 * kernel(sample).mean(axis=1))
         chosen = least(distances, max(2, len(sample) // 2))
         for _ in range(CONCENTRATIONS):
             with trials():
                 model = self._model(len(chosen), rng).fit(sample[chosen])
-            before, chosen = chosen, near(model, model.reconstruction_error(sample), share)
+            errors, far = to_numpy(model.reconstruction_error(sample)), far_error(model)
+            # All rows far from the chosen ones have the same error. A group of many of them is
+            # normal, and nearer to the mean than a group of few.
+            errors = np.where(errors < far, errors, far + distances - distances.min())
+            before, chosen = chosen, least(errors, len(sample) - int(share * len(sample)))
             if np.array_equal(before, chosen):
                 break
-        return near(model, errors_at(model, X, rows), share)
+        return least(errors_at(model, X, rows), n - int(share * n))
 
     def _model(self, n, rng) -> KernelPCA:
         r = self.n_components
@@ -290,16 +294,6 @@ def order_statistic(m: int, share: float) -> int:
 def least(values, count: int):
     """Numbers of the least values, in order, (count,)."""
     return np.sort(np.argsort(to_numpy(values), kind="stable")[:count])
-
-
-def near(model: KernelPCA, errors, share: float):
-    """Numbers of all errors but the largest share, and but those of rows far from all others.
-
-    At least half of them: with a kernel too narrow for the data all rows are far.
-    """
-    errors = to_numpy(errors)
-    count = len(errors) - int(share * len(errors))
-    return least(errors, int(np.clip(np.sum(errors < far_error(model)), len(errors) // 2, count)))
 
 
 def far_error(model: KernelPCA) -> float:
