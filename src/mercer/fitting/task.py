@@ -307,7 +307,7 @@ def announced(plan: Plan, task: FitTask) -> Plan:
             checkpoint=None,
             max_iter=None,
             rng=np.random.default_rng(0),
-            progress=type(task.progress)(),
+            progress=type(task.progress)(verbose=-1),
         )
         start = time.perf_counter()
         chosen = choose(trial)

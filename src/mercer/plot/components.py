@@ -1,5 +1,6 @@
 """Rows by their components or coordinates; rows as images or curves along a component."""
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..compute.arrays import Array
+from ..preimage import FixedPoint
 from .axes import DASHES, MARKERS, check_component, dense, group_color, new_axes, row_of_axes
 
 # White pixels between the images of a montage, and inches of its longer side.
@@ -264,6 +266,10 @@ def steps_along(span: float, count: int) -> np.ndarray:
 def walk(model, component: int, steps):
     """Rows (len(steps), d) whose scores are zero but along one component.
 
+    The row in the middle stands for the mean of feature space, not for the mean of the columns.
+    With ``preimage="auto"`` rows are fixed points where the basis has them: few rows have scores
+    near zero, and there the ridge extrapolates far from all rows.
+
     Parameters
     ----------
     model : fitted estimator with `inverse_transform`
@@ -275,6 +281,12 @@ def walk(model, component: int, steps):
     component = check_component(component, variances.size)
     S = np.zeros((len(steps), variances.size))
     S[:, component] = np.asarray(steps) * np.sqrt(max(float(variances[component]), 0.0))
+    if "preimage" in model.get_params() and str(model.preimage) == "auto":
+        try:
+            FixedPoint().check(model.expansion_.basis)
+        except ValueError:
+            return dense(model.inverse_transform(S))
+        model = copy(model).set_params(preimage="fixed-point")
     return dense(model.inverse_transform(S))
 
 
