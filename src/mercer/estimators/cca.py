@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..bases import AllPoints, BasisRecipe, ColumnBasis, Columns, Landmarks
-from ..bases.base import check_moments, moment_bytes
+from ..bases.base import check_moments
 from ..compute import is_sparse, restore, to_numpy
 from ..compute.arrays import Array
+from ..compute.engine import moment_bytes
 from ..exceptions import tell
 from ..fitting.choosing import choose
 from ..kernels import KERNELS, Kernel
