@@ -391,12 +391,20 @@ class ReducedProblem(Problem):
         # More energy in the span than there is: rounding was worse than that.
         return max(slack, 2 * (self.moments.projected_energy - energy))
 
-    @property
-    def projection(self) -> float:
-        """What rounding changes where rows are projected: those in single precision in theirs."""
-        rows = self.basis.points if self.model_rows is None else self.model_rows
+    def projection(self, pairs: Eigenpairs) -> np.ndarray:
+        """What rounding changes where rows are projected: those in single precision in theirs.
+
+        Terms of a sum over landmarks may be far larger than the score that they add up to.
+        """
+        points, lengths = self.basis.points, np.zeros(1)
+        rows = points if self.model_rows is None else self.model_rows
         used = np.float64 if rows is None else self.basis.precision(rows)
-        return float(np.finfo(used).eps) / EPS * self.basis.rounding() * self.scale
+        eps, share = float(np.finfo(used).eps), self.basis.rounding() / EPS
+        if points is not None:
+            frame = np.abs(to_numpy(self.expand(pairs).frame)[:, 1:])
+            lengths = np.sqrt(np.abs(to_numpy(self.basis.norms(points)))) @ frame
+            lengths *= np.sqrt(self.scale * pairs.values) * (1 + len(frame) ** 0.5 / share)
+        return eps * share * np.maximum(self.scale, lengths)
 
     @cached_property
     def remainder(self) -> Remainder | None:
@@ -421,7 +429,7 @@ class ReducedProblem(Problem):
             self.slack,
             self.remainder,
             *self.judgment(),
-            self.projection,
+            self.projection(pairs),
         )
         return certificate if self.exact is None else narrowed(certificate, self, pairs)
 
