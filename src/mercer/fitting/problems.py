@@ -292,8 +292,8 @@ class GramProblem(Problem):
     def with_least(self, pairs: Eigenpairs) -> Eigenpairs:
         """The pairs with a negative eigenvalue, where a kernel may have one and some rows show it.
 
-        For w that sums to zero and lives on these rows, w'Kw is w'HKHw: no eigenvalue of the
-        centered matrix of the rows alone is below the least of all.
+        For w that sums to zero and lives on these rows, w'Kw is w'HKHw: where the centered matrix
+        of the rows alone has a negative eigenvalue, that of all rows has one.
         """
         if self.basis.kernel.definite:
             # Passes in single precision leave rounding of either sign: a row of large weight,
@@ -309,7 +309,8 @@ class GramProblem(Problem):
             K = K - w @ K / w.sum()
             K = K - (K @ w / w.sum())[:, None]
         K = w**0.5 * K * w[:, None] ** 0.5
-        least = float(np.linalg.eigvalsh((K + K.T) / 2)[0])
+        # Eigenvalues grow with the number of rows.
+        least = float(np.linalg.eigvalsh((K + K.T) / 2)[0]) * self.count / len(index)
         return replace(pairs, least=least if pairs.least is None else min(least, pairs.least))
 
 
@@ -602,8 +603,9 @@ def half_norm(basis: Any, largest: float) -> float:
 
 
 def thinned(rows: Any, most: int = LEAST_ROWS) -> Any:
-    """At most so many of some rows, evenly spaced."""
-    return rows[:: max(1, -(-rows.shape[0] // most))]
+    """At most so many of some rows, drawn: rows that repeat may do so at any distance."""
+    n = rows.shape[0]
+    return rows if n <= most else rows[np.sort(np.random.default_rng(n).permutation(n)[:most])]
 
 
 def has_negative(basis: Basis, rows: Any, center: bool) -> bool:
