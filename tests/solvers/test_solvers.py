@@ -422,7 +422,7 @@ def test_refine_gains_digits_by_corrections():
     A = Counted(rotated(values), draft=True)
     U = np.linalg.eigh(A.A)[1][:, ::-1][:, :10]
     U = U + 1e-4 * generator(22).standard_normal(U.shape)
-    watch, rng = Watch(4, 100, 1e-9, lambda state: False, 10), generator(23)
+    watch, rng = Watch(4, 100, 1e-9, lambda state: False), generator(23)
     rest = np.empty((N, 0))
     R = A.draft @ U[:, :4] - U[:, :4] * values[:4]
     rough = Ritz(values[:10], U, R, (rest, rest))

@@ -84,8 +84,7 @@ class BlockKrylov(Solver):
     Parameters
     ----------
     block : int or None
-        Vectors a product; None for the number of components plus `oversampling`, 128 at most. With
-        fewer than components, eigenvalues of as many copies as vectors are not called converged.
+        Vectors a product; None for the number of components plus `oversampling`.
     oversampling : int
         Vectors carried beyond those asked for. 15 in place of 7 save one pass in six, and with
         the column for the row means 16 components make a block of 32, which GEMM likes.
@@ -119,7 +118,7 @@ class BlockKrylov(Solver):
         columns = max(self.max_columns or carried + BASIS_BLOCKS * block, carried + 2 * block)
         # The block beside a full basis needs room to be orthogonal to it.
         sizes = Sizes(block, carried, min(columns, n - block))
-        watch = Watch(n_components, self.max_passes, max(tol, FULL_FLOOR), report, block)
+        watch = Watch(n_components, self.max_passes, max(tol, FULL_FLOOR), report)
         draft = operator.draft or operator
         # Passes with a draft gain nothing below its floor.
         floor = FULL_FLOOR if operator.draft is None else DRAFT_FLOOR
@@ -182,7 +181,7 @@ class Randomized(Solver):
             return Dense().solve(operator, n_components, rng, tol, report)
         sizes = Sizes(block, block, min((BASIS_BLOCKS + 1) * block, n - block))
         # All passes are for the basis: its residuals need no product of their own.
-        watch = Watch(n_components, passes + 1, max(tol, FULL_FLOOR), report, block)
+        watch = Watch(n_components, passes + 1, max(tol, FULL_FLOOR), report)
         return krylov(operator, 0, operator.start(block, rng), sizes, watch.tol, watch).pairs(watch)
 
 
@@ -230,7 +229,7 @@ class Ritz:
             self.values[:r],
             self.vectors[:, :r],
             residuals,
-            converged=watch.converged(self.values, residuals),
+            converged=bool(np.max(residuals) <= watch.tol * top(self.values)),
             n_passes=watch.n_passes,
             least=watch.least,
             evidence=watch.evidence,
@@ -240,9 +239,8 @@ class Ritz:
 class Watch:
     """Counts passes, reports each, and remembers a request to stop."""
 
-    def __init__(self, wanted, max_passes, tol, report, block):
+    def __init__(self, wanted, max_passes, tol, report):
         self.wanted, self.max_passes, self.tol, self.report = wanted, max_passes, tol, report
-        self.block = block
         self._seen: dict[tuple[int, bool], Evidence] = {}
         self.n_passes = 0
         self.stopped = False
@@ -260,17 +258,6 @@ class Watch:
     def see(self, A, level, values, RR, refined=False) -> None:
         """Record products with a basis; A is the operator or a draft of it."""
         self._seen[-level, refined] = Evidence(values, RR, A.square(), level=level)
-
-    def converged(self, values, residuals) -> bool:
-        """True if residuals are below the tolerance, and no copy of an eigenvalue can be missing.
-
-        A Krylov space has no more copies of an eigenvalue than its block has vectors. With as many
-        of one there may be more of it, which would stand before all smaller ones.
-        """
-        wanted, b, near = values[: self.wanted], self.block, self.tol * top(values)
-        last = wanted[b - 1 :]
-        full = (wanted[: last.size] - last <= near) & (last > wanted[-1] + near)
-        return bool(np.max(residuals) <= near and not full.any())
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -385,7 +372,7 @@ def with_rounding(operator, ritz, rng, watch) -> Eigenpairs:
     shift = weights @ (rows * change) / (weights @ rows**2)
     trust = np.where(weights > 1, ROUNDING_FACTOR**2, 1.0)
     residuals = column_norms(ritz.R) + np.sqrt((trust * weights) @ change**2)
-    converged = watch.converged(values, residuals[:r])
+    converged = bool(np.max(residuals[:r]) <= watch.tol * top(values))
     # U'AU is not diagonal: its eigenvalues, not its diagonal, are in the order of A's.
     change -= rows * shift
     turned, Y = small_eigh(np.diag(values + shift) + rows.T @ (weights[:, None] * change))

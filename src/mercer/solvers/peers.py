@@ -224,8 +224,8 @@ class Arpack(Solver):
             near = column_norms(AU - U * values) <= max(goal, FULL_FLOOR) * top
             index = np.flatnonzero(near)[:r]
             values, U, AU = values[index], U[:, index], AU[:, index]
-        else:  # every round found one more that was missed
-            raise NoConvergence(f"ARPACK found fewer than {r} components. Use 'krylov'.")
+        if values.size < r:
+            raise NoConvergence(f"ARPACK found {values.size} of {r} components. Use 'krylov'.")
         residuals = column_norms(AU - U * values)
         searched = formed and not operator.definite
         least = negative_bound(matrix, values[0]) if searched else None
