@@ -5,6 +5,7 @@ One test a hundred problems, so that a failure names them; `fuzz.draw(seed)` mak
 
 import warnings
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from mercer.fitting.remainder import (
     spectral_bounds,
 )
 from mercer.kernels import DirectKernel
+from mercer.selectors import SubspaceGreedy
 
 QUICK, HARD, SLOW, SHARE = 400, 200, 10_000, 50
 OF_A_KIND = 2000
@@ -61,6 +63,28 @@ def test_no_statement_is_false_of_hard_problems(first):
 def test_problems_of_which_something_was_false(seed):
     """A share without rounding, one without what directions hold, a missed sign, and so on."""
     assert not false_statements([seed])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_scores_of_rows_in_single_precision_by_landmarks_that_nearly_depend(seed):
+    """Terms of a score are far larger than their sum, and rounded by a share of their own size."""
+    rng = generator(357, seed)
+    n, d = int(rng.integers(60, 120)), int(rng.integers(3, 9))
+    kernels = ({"kernel": "cosine"}, {"kernel": "linear"}, {"kernel": "rbf", "gamma": 0.02})
+    problem = replace(
+        draw(seed, kind="landmarks"),
+        X=rng.normal(size=(n, d)).astype(np.float32),
+        r=3,
+        kernel=kernels[rng.integers(3)],
+        options={"basis": Landmarks(int(rng.integers(20, 55)), SubspaceGreedy())},
+        weights=10 ** rng.uniform(-6, 6, n) if rng.random() < 0.7 else None,
+        sparse=False,
+        blocks=int(rng.choice([0, 19])),
+        story=[],
+    )
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        assert not violations(problem), str(problem)
 
 
 @pytest.mark.slow

@@ -220,6 +220,44 @@ def test_indefinite_kernels_are_told_of_by_a_few_points(draw, way):
         assert any("is indefinite on these data" in str(one.message) for one in told)
 
 
+EXACT = ("auto", "dense", "arpack", "krylov", "lobpcg", "randomized", "gram-power")
+PARTIAL = (GramPower(block=1), GramPower(rotate=False), BlockKrylov(max_passes=1))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("solver", [*EXACT, *PARTIAL], ids=str)
+def test_indefinite_kernels_are_told_of_by_every_solver(solver):
+    """From 1e-4 of the first eigenvalue on, also where rows repeat, at any distance."""
+    told = 0
+    for seed in range(12):
+        rng = generator(355, seed)
+        n, d, levels = (int(rng.integers(*ends)) for ends in ((60, 600), (2, 7), (2, 8)))
+        X = rng.normal(size=(n, d)) * 10 ** rng.uniform(-0.5, 0.7)
+        if rng.random() < 0.3:
+            X = X[rng.integers(0, 8 * levels, n)]
+        elif rng.random() < 0.5:
+            X = np.tile(X[:levels], (-(-n // levels), 1))[:n]
+        gamma, coef0 = 10 ** rng.uniform(-3, 0.5) / d, float(rng.choice([0.0, 1.0, 0.3, -1.0]))
+        center, r = bool(rng.integers(2)), int(rng.integers(1, 8))
+        K = np.tanh(gamma * X @ X.T + coef0)
+        values = np.linalg.eigvalsh(K - K.mean(0) - K.mean(1)[:, None] + K.mean() if center else K)
+        precomputed = bool(rng.integers(2))
+        kernel = {"kernel": "sigmoid", "gamma": gamma, "coef0": coef0, "center": center}
+        kernel["kernel"] = "precomputed" if precomputed else "sigmoid"
+        model = KernelPCA(r, eigen_solver=solver, basis="points", random_state=seed, **kernel)
+        try:
+            model.fit(K if precomputed else X)
+        except ValueError as error:
+            assert "negative eigenvalues" in str(error) or "ARPACK" in str(error)
+            continue
+        if values[0] < -1e-4 * values[-1]:
+            assert model.certificate_.indefinite, (seed, values[0] / values[-1])
+            told += 1
+        if model.certificate_.indefinite:
+            assert values[0] < -1e-9 * values[-1], seed
+    assert told >= 3
+
+
 def gaussian(x, z):
     return np.exp(-0.1 * np.sum((x - z) ** 2))
 

@@ -152,6 +152,7 @@ def a_span(scatter, energy, rounding=0.0, u=0.0, points=None, model_rows=None):
         exact_norms=True,
         points=points,
         precision=lambda rows: rows.dtype,
+        norms=lambda rows: np.ones(len(rows)),
     )
     m = len(scatter)
     moments = Moments(10.0, np.zeros(m), scatter, energy, 1.0)
@@ -328,6 +329,7 @@ def narrowed_of(A, Q, leads, r, *, slack=0.0, rest=0.0, left=0.0, seed=0, **opti
         roundings=lambda: (Rounding(),),
     )
     leads = np.asarray(leads, float)
+    off = options.pop("projection", 0.0)
     problem = SimpleNamespace(
         exact=exact,
         basis=SimpleNamespace(exact_norms=True),
@@ -335,7 +337,7 @@ def narrowed_of(A, Q, leads, r, *, slack=0.0, rest=0.0, left=0.0, seed=0, **opti
         scale=1.0,
         remainder=None,
         slack=rest,
-        projection=options.pop("projection", 0.0),
+        projection=lambda pairs: off,
         seed=seed,
         operator=DenseOperator(np.diag(leads)),
         expand=lambda pairs: SimpleNamespace(scores=lambda points: Q),

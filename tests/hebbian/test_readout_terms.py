@@ -40,6 +40,22 @@ def test_residuals_of_what_the_vectors_leave_out(seed):
     assert np.all(residuals <= pairs.residuals) and residuals.max() > 1e-6
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_small_eigenvalues_keep_their_digits(seed):
+    """A spectrum that decays by ten digits, in a span that holds all of it."""
+    rng = generator(seed, 3)
+    n = int(rng.integers(20, 70))
+    U, _ = np.linalg.qr(rng.standard_normal((n, n)))
+    true = 20 * 10 ** np.linspace(0, -rng.uniform(5, 9), n)
+    K = (U * true) @ U.T
+    K, (V, _) = (K + K.T) / 2, np.linalg.qr(rng.standard_normal((n, n)))
+    pairs = nystroem_pairs(DenseOperator(K), V, K @ V, n)
+    residuals = np.linalg.norm(K @ pairs.vectors - pairs.vectors * pairs.values, axis=0)
+    rounding = 4 * n**0.5 * np.finfo(float).eps * true[0]
+    assert np.all(residuals <= pairs.residuals + rounding)
+    assert np.all(np.abs(pairs.values - true) <= pairs.residuals + rounding)
+
+
 def test_more_is_found_than_the_matrix_has():
     """One product came out too long, another too short: the sum shows the difference."""
     off, K = 1e-3, np.eye(2)

@@ -396,7 +396,7 @@ def part_sizes(left: np.ndarray, wanted: int) -> list[int]:
     return parts[:: -(-len(parts) // PARTS) or 1][: PARTS - 1] + parts[-1:]
 
 
-def score_errors(values, around, lower, upper, slack: float) -> np.ndarray:
+def score_errors(values, around, lower, upper, slack) -> np.ndarray:
     """Root mean square error of the scores of the training rows, as a share of their own.
 
     Scores K'u / sqrt(l) are off by the angle, and have the residual over l beside.
@@ -444,7 +444,7 @@ def projection_certificate(
     remainder: Remainder | None = None,
     certain: bool = True,
     indefinite: bool = False,
-    projection: float = 0.0,
+    projection: float | np.ndarray = 0.0,
 ) -> Certificate:
     """The certificate of a method that works in a subspace of feature space.
 
@@ -469,7 +469,7 @@ def projection_certificate(
         False where the subspace's inner products are themselves approximations, as those of
         random features are, or the kernel is indefinite: the same numbers are then estimates.
     indefinite : bool
-    projection : float
+    projection : float or array of shape (r,)
         Rounding where scores are computed.
     """
     values, lost = pairs.values, max(lost, 0.0)
@@ -569,7 +569,7 @@ def narrowed(certificate: Any, problem: Any, pairs: Any) -> Any:
     lengths = unit * np.linalg.norm(AV[:, : min(r, k)] - Q[:, :r] * (values[:k] / unit), axis=0)
     around = np.append(lengths, np.full(r - lengths.size, np.inf)) + slack
     # Rows are projected by the coordinates that the fit found.
-    rounding = slack + problem.slack + problem.projection
+    rounding = slack + problem.slack + problem.projection(pairs)
     error = score_errors(values, around, lower, likely, rounding)
     return replace(
         certificate,

@@ -292,8 +292,8 @@ class GramProblem(Problem):
     def with_least(self, pairs: Eigenpairs) -> Eigenpairs:
         """The pairs with a negative eigenvalue, where a kernel may have one and some rows show it.
 
-        For w that sums to zero and lives on these rows, w'Kw is w'HKHw: no eigenvalue of the
-        centered matrix of the rows alone is below the least of all.
+        For w that sums to zero and lives on these rows, w'Kw is w'HKHw: where the centered matrix
+        of the rows alone has a negative eigenvalue, that of all rows has one.
         """
         if self.basis.kernel.definite:
             # Passes in single precision leave rounding of either sign: a row of large weight,
@@ -309,7 +309,8 @@ class GramProblem(Problem):
             K = K - w @ K / w.sum()
             K = K - (K @ w / w.sum())[:, None]
         K = w**0.5 * K * w[:, None] ** 0.5
-        least = float(np.linalg.eigvalsh((K + K.T) / 2)[0])
+        # Eigenvalues grow with the number of rows.
+        least = float(np.linalg.eigvalsh((K + K.T) / 2)[0]) * self.count / len(index)
         return replace(pairs, least=least if pairs.least is None else min(least, pairs.least))
 
 
@@ -391,12 +392,20 @@ class ReducedProblem(Problem):
         # More energy in the span than there is: rounding was worse than that.
         return max(slack, 2 * (self.moments.projected_energy - energy))
 
-    @property
-    def projection(self) -> float:
-        """What rounding changes where rows are projected: those in single precision in theirs."""
-        rows = self.basis.points if self.model_rows is None else self.model_rows
+    def projection(self, pairs: Eigenpairs) -> np.ndarray:
+        """What rounding changes where rows are projected: those in single precision in theirs.
+
+        Terms of a sum over landmarks may be far larger than the score that they add up to.
+        """
+        points, lengths = self.basis.points, np.zeros(1)
+        rows = points if self.model_rows is None else self.model_rows
         used = np.float64 if rows is None else self.basis.precision(rows)
-        return float(np.finfo(used).eps) / EPS * self.basis.rounding() * self.scale
+        eps, share = float(np.finfo(used).eps), self.basis.rounding() / EPS
+        if points is not None:
+            frame = np.abs(to_numpy(self.expand(pairs).frame)[:, 1:])
+            lengths = np.sqrt(np.abs(to_numpy(self.basis.norms(points)))) @ frame
+            lengths *= np.sqrt(self.scale * pairs.values) * (1 + len(frame) ** 0.5 / share)
+        return eps * share * np.maximum(self.scale, lengths)
 
     @cached_property
     def remainder(self) -> Remainder | None:
@@ -421,7 +430,7 @@ class ReducedProblem(Problem):
             self.slack,
             self.remainder,
             *self.judgment(),
-            self.projection,
+            self.projection(pairs),
         )
         return certificate if self.exact is None else narrowed(certificate, self, pairs)
 
@@ -594,8 +603,9 @@ def half_norm(basis: Any, largest: float) -> float:
 
 
 def thinned(rows: Any, most: int = LEAST_ROWS) -> Any:
-    """At most so many of some rows, evenly spaced."""
-    return rows[:: max(1, -(-rows.shape[0] // most))]
+    """At most so many of some rows, drawn: rows that repeat may do so at any distance."""
+    n = rows.shape[0]
+    return rows if n <= most else rows[np.sort(np.random.default_rng(n).permutation(n)[:most])]
 
 
 def has_negative(basis: Basis, rows: Any, center: bool) -> bool:

@@ -28,6 +28,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from ..compute import Array, array_namespace, dtype_name, on_device_of, to_numpy
+from ..compute.linalg import self_product
 from ..fitting.checkpoint import Progress, Stage
 from ..fitting.functions import pack, unpack
 from ..operators import SymmetricOperator
@@ -439,7 +440,8 @@ def nystroem_values(V, Z):
     values, M = np.zeros(len(w)), np.zeros((len(w), len(w)))
     k = int(above.sum())
     if k:
-        P = small_eigh(B.T @ np.asarray(inner(Z, Z), dtype=np.float64) @ B)
+        # From Z'Z, whose rounding is a share of the largest value squared, small ones lose digits.
+        P = small_eigh(np.asarray(to_numpy(self_product(times(Z, B))), dtype=np.float64))
         values[:k], M[:, :k] = np.maximum(P[0], 0), B @ P[1]
     return values, M
 

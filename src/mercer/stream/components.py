@@ -235,7 +235,7 @@ class StreamProblem(ReducedProblem):
             bounds = pairs, S, missed, C + E, lower, upper + beyond
             around, least_ends, most_ends = residuals_of_scores(*bounds)
             around += beyond + slack
-            rounding = slack + self.projection
+            rounding = slack + self.projection(pairs)
             error = score_errors(pairs.values, around, least_ends, most_ends, rounding)
             # The mean that scores are from lacks what early rows missed.
             share = early.count / moments.count if self.center else 0.0
