@@ -108,8 +108,14 @@ class NormalizedGram(SymmetricOperator):
 
     def sparse(self) -> Any:
         """The matrix as CSR, where that of the basis is; None otherwise."""
-        G = self.basis.sparse()
-        return None if G is None else G.multiply(self.scale).multiply(self.scale[:, None]).tocsr()
+        S = self.basis.sparse()
+        if S is None:
+            return None
+        # In place: `multiply` goes by way of COO, with several copies of all indices.
+        S, scale = S.tocsr(copy=True), self.scale
+        S.data *= scale[S.indices]
+        S.data *= np.repeat(scale, np.diff(S.indptr))
+        return S
 
     def start(self, k: int, rng: np.random.Generator) -> Array:
         """One product with eigenvectors of a sample of the points, extended to all of them.

@@ -53,9 +53,11 @@ class NeighborGraph:
         X = sorted_distances(X) if given else X
         search = NearestNeighbors(n_neighbors=n_neighbors, metric=metric, n_jobs=n_jobs).fit(X)
         distances, index = search.kneighbors(X)
-        C = neighbor_matrix(index, X.shape[0])
-        matrix = sparse.csr_matrix(0.5 * (C + C.T))
-        return cls(matrix, distances[:, -1].copy(), n_neighbors, None if given else X)
+        radii, C = distances[:, -1].copy(), neighbor_matrix(index, X.shape[0])
+        del distances, index  # as large as the graph
+        matrix = sparse.csr_matrix(C + C.T)
+        matrix.data *= 0.5
+        return cls(matrix, radii, n_neighbors, None if given else X)
 
     def rows(self, X: Array, n_jobs: int | None = None) -> sparse.csr_matrix:
         """Affinities of the rows of X with the training rows, (len(X), n).
@@ -176,7 +178,7 @@ def piece_vectors(operator: NormalizedGram) -> sparse.csr_matrix:
 
     A row without any tie has none: its eigenvalue is zero.
     """
-    count, piece = connected_components(operator.sparse(), directed=False)
+    count, piece = connected_components(operator.basis.sparse(), directed=False)
     sizes = np.bincount(piece, minlength=count)
     volumes = np.bincount(piece, operator.degrees, minlength=count)
     tied = np.flatnonzero(sizes > 1)
