@@ -46,8 +46,10 @@ class PassBar:
     def __init__(self, verbose=0, callback=None, passes=None, title="kernel PCA", drawn=True):
         self.title, self.verbose, self.callback, self.passes = title, verbose, callback, passes
         self.seconds, self.stopped = 0.0, False
-        self._bar = None
-        if (verbose > 0 and drawn) or (verbose == 0 and Unfailing(sys.stderr).isatty()):
+        self._bar, is_watched = None, False
+        with suppress(Exception):  # a stderr that is gone
+            is_watched = sys.stderr.isatty()
+        if (verbose > 0 and drawn) or (verbose == 0 and is_watched):
             first = (UNASKED, 0, FIRST)[verbose] if verbose < 3 else 0
             self._bar = make_bar(TextColumn("{task.fields[state]}"), first=first)
         self._task = TaskID(0)  # of no meaning until there is a bar
