@@ -1,12 +1,18 @@
 """Long fits are foretold: how long, what would be faster, and how much is left."""
 
+import io
 import itertools
+import os
 import re
+import subprocess
 import sys
 import time
+import warnings
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
+from contracts import generator
 
 from mercer import (
     ClassicalMDS,
@@ -17,13 +23,14 @@ from mercer import (
     NoveltyDetector,
     SpectralClustering,
     SpectralEmbedding,
+    StreamingKernelPCA,
 )
 from mercer.bases import Landmarks
 from mercer.progress import LONG, PassBar
 from mercer.selectors import Uniform
 
 
-class Enough(Exception):
+class Enough(BaseException):
     """Ends a fit that has said what it was to say."""
 
 
@@ -181,3 +188,102 @@ def test_lines_in_a_log(monkeypatch, capsys):
     assert all("a title" in line and "left 1:59" in line for line in lines[1:])
     time.sleep(0.1)
     assert capsys.readouterr().err == ""
+
+
+class Failing:
+    """A stream that may be a terminal, whose every use fails from the one with this number on."""
+
+    def __init__(self, error, works, terminal):
+        self.error, self.works, self.terminal = error, works, terminal
+
+    def _use(self):
+        self.works -= 1
+        if self.works < 0:
+            raise self.error
+
+    def write(self, text):
+        self._use()
+
+    def flush(self):
+        self._use()
+
+    def isatty(self):
+        self._use()
+        return self.terminal
+
+
+def closed_pipe():
+    reading, writing = os.pipe()
+    os.close(reading)
+    return io.TextIOWrapper(io.FileIO(writing, "w"), write_through=True)
+
+
+def closed_file():
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+GONE = {
+    "none": lambda rng: None,
+    "a closed file": lambda rng: closed_file(),
+    "a pipe without a reader": lambda rng: closed_pipe(),
+    "letters that it lacks": lambda rng: io.TextIOWrapper(io.BytesIO(), "ascii", "strict"),
+    "read-only": lambda rng: io.TextIOWrapper(io.BufferedReader(io.BytesIO())),
+    "an error at any use": lambda rng: Failing(
+        rng.choice([BrokenPipeError, OSError, ValueError, RuntimeError, AttributeError])("gone"),
+        int(rng.integers(0, 12)),
+        bool(rng.integers(2)),
+    ),
+}
+SHORT_FITS = {
+    "points": lambda v: KernelPCA(2, kernel="rbf", verbose=v).fit(rows(60)),
+    "krylov": lambda v: KernelPCA(2, eigen_solver="krylov", tol=1e-6, verbose=v).fit(rows(60)),
+    "blocks": lambda v: KernelPCA(2, kernel="rbf", basis=Landmarks(5), verbose=v).fit(
+        lambda: iter([rows(60)])
+    ),
+    "hebbian": lambda v: HebbianKernelPCA(2, kernel="rbf", n_passes=2, verbose=v).fit(rows(60)),
+    "stream": lambda v: StreamingKernelPCA(2, budget=9, verbose=v).fit(rows(60)),
+    "clusters": lambda v: SpectralClustering(2, gamma="median", verbose=v).fit(rows(60)),
+    "mds": lambda v: ClassicalMDS(2, verbose=v).fit(rows(60)),
+}
+
+
+@contextmanager
+def gone_stderr(stream):
+    """A stderr that is closed in the end, as far as it can be."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stderr", stream)
+        yield
+    with suppress(AttributeError, OSError, ValueError):
+        stream.detach().close()
+
+
+@pytest.mark.parametrize("gone", GONE)
+def test_a_stderr_that_goes_away_does_not_end_a_fit(gone, monkeypatch):
+    """Bars, lines of a log, announcements and warnings are dropped, and the fit goes on."""
+    rng = generator(17)
+    monkeypatch.setattr("mercer.progress.EVERY", 0.001)
+    for fit in SHORT_FITS.values():
+        for verbose in (1, 2):
+            monkeypatch.setattr("mercer.progress.LONG", float(rng.choice([-1.0, 1e9])))
+            with gone_stderr(GONE[gone](rng)):
+                fit(verbose)
+
+
+def test_a_warning_on_a_closed_stderr_does_not_end_a_fit(monkeypatch):
+    monkeypatch.setattr(warnings, "showwarning", lambda text, *_: sys.stderr.write(str(text)))
+    with warnings.catch_warnings(), gone_stderr(closed_file()):
+        warnings.simplefilter("always")
+        KernelPCA(3, kernel="rbf", gamma=1e9).fit(rows(60))  # which warns of gamma
+
+
+def test_a_command_whose_stderr_is_closed_does_its_work(tmp_path):
+    """What it warns of is dropped; it once wrote nothing, and ended with success."""
+    np.savetxt(tmp_path / "x.csv", np.c_[np.arange(60), rows(60)], delimiter=",")
+    command = [sys.executable, "-m", "mercer", "fit", "x.csv", "-o", "m.mercer"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(command, cwd=tmp_path, stderr=writing)
+    os.close(writing)
+    assert done.returncode == 0 and (tmp_path / "m.mercer").exists()

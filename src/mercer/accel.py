@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import estimators
 from ._tables import text_table
+from .exceptions import to_stderr
 
 # scikit-learn's estimators by the package that has them.
 PEERS = {
@@ -185,9 +186,9 @@ def report() -> None:
             reason = fit.words if np.isnan(fit.seconds) else ""
             groups.setdefault((fit.name, reason), []).append(fit)
         lines = [summed(fits) for fits in groups.values()]
-        print(f"mercer.accel: what ran here\n{text_table(HEADS, lines)}", file=sys.stderr)
+        to_stderr(f"mercer.accel: what ran here\n{text_table(HEADS, lines)}")
         if not COMPARES:
-            print("to measure the speedup, add --compare", file=sys.stderr)
+            to_stderr("to measure the speedup, add --compare")
     DONE.clear()
 
 

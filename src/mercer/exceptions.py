@@ -1,6 +1,7 @@
-"""Errors and warnings of mercer; warnings point at the line of the user's code."""
+"""Errors, warnings and messages of mercer; warnings point at the line of the user's code."""
 
 import contextlib
+import io
 import sys
 import warnings
 from collections.abc import Iterator
@@ -65,4 +66,43 @@ def tell(message: str, category: type[Warning] = MercerWarning) -> None:
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(passed):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    with contextlib.suppress(ValueError):  # Python's where stderr is closed
+        warnings.warn(message, category, stacklevel=level)
+
+
+class Unfailing(io.TextIOBase):
+    """A text stream that drops what it cannot write: no message is worth the end of a fit.
+
+    Parameters
+    ----------
+    stream : text stream or None
+        Such as stderr, which may be closed, a pipe that nobody reads, or None.
+    """
+
+    def __init__(self, stream: Any):
+        self.stream = stream
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        with contextlib.suppress(Exception):
+            return self.stream.encoding
+        return "utf-8"
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(Exception):
+            self.stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(Exception):
+            self.stream.flush()
+
+    def isatty(self) -> bool:
+        with contextlib.suppress(Exception):
+            return self.stream.isatty()
+        return False
+
+
+def to_stderr(text: str) -> None:
+    """Print to stderr, if that can be written."""
+    print(text, file=Unfailing(sys.stderr))

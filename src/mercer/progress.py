@@ -5,13 +5,16 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Event, Thread
 
 from rich.console import Console
+from rich.file_proxy import FileProxy
 from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
 from rich.text import Text
 
+from .exceptions import Unfailing, to_stderr
 from .solvers import PassState
 
 # Expected passes before the first residual is known.
@@ -43,8 +46,10 @@ class PassBar:
     def __init__(self, verbose=0, callback=None, passes=None, title="kernel PCA", drawn=True):
         self.title, self.verbose, self.callback, self.passes = title, verbose, callback, passes
         self.seconds, self.stopped = 0.0, False
-        self._bar = None
-        if (verbose > 0 and drawn) or (verbose == 0 and sys.stderr.isatty()):
+        self._bar, is_watched = None, False
+        with suppress(Exception):  # a stderr that is gone
+            is_watched = sys.stderr.isatty()
+        if (verbose > 0 and drawn) or (verbose == 0 and is_watched):
             first = (UNASKED, 0, FIRST)[verbose] if verbose < 3 else 0
             self._bar = make_bar(TextColumn("{task.fields[state]}"), first=first)
         self._task = TaskID(0)  # of no meaning until there is a bar
@@ -80,7 +85,7 @@ class PassBar:
         if seconds > LONG and not self.seconds:
             self.seconds = seconds
             if self.verbose > 0 or self._bar is not None:
-                print(words, file=sys.stderr)
+                to_stderr(words)
 
     def report(self, state: PassState) -> bool:
         """A pass is done; True if the callback asks to stop."""
@@ -148,7 +153,9 @@ class RowBar:
 
 def make_bar(middle: ProgressColumn, width=40, console=None, first: float = 0) -> Progress:
     """A bar for where the program runs; with `first` lines instead, the first after so long."""
-    console = console or Console(stderr=True)
+    # A bar that is drawn already stands between a program and its stderr.
+    stderr = sys.stderr.rich_proxied_file if isinstance(sys.stderr, FileProxy) else sys.stderr
+    console = console or Console(file=Unfailing(stderr))  # type: ignore[arg-type]
     left = (TimeElapsedColumn(), TextColumn("left"), TimeLeft())
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=width), middle, *left)
     if first:
@@ -209,10 +216,7 @@ class LineProgress(Progress):
     def _speak(self) -> None:
         wait = min(self._first, EVERY)
         while not self._over.wait(wait):
-            try:
-                self.console.print(self.get_renderable())
-            except (OSError, ValueError):  # nobody reads it any more
-                return
+            self.console.print(self.get_renderable())
             wait = EVERY
 
     def stop(self) -> None:
@@ -231,7 +235,8 @@ class NotebookProgress(Progress):
     def start(self) -> None:
         from IPython.display import HTML, display
 
-        self._handle = display(HTML(self._html()), display_id=True)
+        with suppress(Exception):  # a page that is closed must not end a fit
+            self._handle = display(HTML(self._html()), display_id=True)
 
     def update(self, task_id, **fields) -> None:  # type: ignore[override]
         super().update(task_id, **fields)
@@ -244,7 +249,8 @@ class NotebookProgress(Progress):
             from IPython.display import HTML
 
             self._drawn = time.monotonic()
-            self._handle.update(HTML(self._html()))
+            with suppress(Exception):
+                self._handle.update(HTML(self._html()))
 
     def stop(self) -> None:
         self.refresh()

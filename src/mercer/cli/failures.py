@@ -3,11 +3,10 @@
 import json
 import re
 import signal
-import sys
 import traceback
 from collections.abc import Sequence
 
-from ..exceptions import InvalidParameterError, MercerError
+from ..exceptions import InvalidParameterError, MercerError, to_stderr
 
 SUCCESS, FAILED, WRONG_USAGE = 0, 1, 2
 
@@ -90,17 +89,17 @@ def report_failure(
         Warnings so far.
     """
     if "--debug" in words:
-        traceback.print_exception(error)
+        to_stderr("".join(traceback.format_exception(error)).rstrip())
     if isinstance(error, Stopped):
         text, code = f"stopped by {error}; no file is half written", error.exit_code
-        print(f"mercer: {text}", file=sys.stderr)
+        to_stderr(f"mercer: {text}")
     else:
         text, code = one_line(error), FAILED
         if isinstance(error, UsageError | InvalidParameterError):
             command = (isinstance(error, UsageError) and error.command) or command
             end = "" if text.endswith("?") else "."
             text, code = f"{text.rstrip('.')}{end} See {command} --help", WRONG_USAGE
-        print(f"mercer: error: {text}", file=sys.stderr)
+        to_stderr(f"mercer: error: {text}")
     if "--json" in words:
         failure = {"error": {"message": text, "exit_code": code}, "warnings": list(warnings)}
         print(json.dumps(failure))

@@ -12,6 +12,7 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from .._whole_file import raising, telling
+from ..exceptions import to_stderr
 from .failures import SUCCESS, WRONG_USAGE, JobError, Stopped, one_line, report_failure
 from .parser import DASH, make_parser
 
@@ -117,7 +118,7 @@ def heard_warnings(quiet: bool, heard: list[str]) -> Iterator[None]:
         if issubclass(category, UserWarning) and one_line(message) not in heard:
             heard.append(one_line(message))
             if not quiet:
-                print(f"mercer: warning: {heard[-1]}", file=sys.stderr)
+                to_stderr(f"mercer: warning: {heard[-1]}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")  # each is told once, and in every run

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from .._whole_file import check_folder, telling
+from ..exceptions import Unfailing, to_stderr
 from ..files import open_sink
 from .failures import JobError
 from .parser import DASH
@@ -71,12 +72,12 @@ class Result:
 def say(args: Namespace, text: str) -> None:
     """Print to stderr unless the user asked for quiet."""
     if not args.quiet:
-        print(text, file=sys.stderr)
+        to_stderr(text)
 
 
 def verbosity(args: Namespace) -> int:
     """1 for a progress bar in a terminal, 2 for a line each minute in logs, -1 if quiet."""
-    return -1 if args.quiet else 1 if sys.stderr.isatty() else 2
+    return -1 if args.quiet else 1 if Unfailing(sys.stderr).isatty() else 2
 
 
 def to_json(facts: dict) -> str:
