@@ -25,7 +25,7 @@ from ..selectors import FullGreedy
 from ..selectors.sampling import default_pool, second_stage
 from ..solvers import Arpack, BlockKrylov, Dense, GramPower, Solver
 from ..solvers.block_krylov import BASIS_BLOCKS, DRAFT_FLOOR, WIDEST_BLOCK
-from ..solvers.peers import finds_all, lanczos_size
+from ..solvers.peers import MANY, MANY_ROWS, finds_all, lanczos_size
 from .remainder import BLOCK, PAIR_STEP, PROBES, multiplies, pair_count, sample_size
 
 # Double precision tiles and products against single ones.
@@ -217,7 +217,9 @@ def arpack(work: Workload, speeds: Speeds) -> Estimate:
     """The whole matrix and single products with it."""
     n, r = work.n, work.r
     size, vectors, seconds = formed(work, speeds)
-    size, vectors = size + 16 * n * r, vectors + 16 * n * r
+    # Products, and a factor in single precision.
+    room = 16 * n * r + (4 * n * n if r >= MANY and n <= MANY_ROWS else 0)
+    size, vectors = size + room, vectors + room
     # A core reads a matrix of up to 36 MB from its cache, at twice the speed of memory.
     read = speeds.read * (0.5 if 8 * n * n < 36e6 else 1.0)
     # ARPACK keeps its vectors, twice as many as asked for, orthogonal after every product.

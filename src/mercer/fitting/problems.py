@@ -236,15 +236,16 @@ class GramProblem(Problem):
         pairs, points = self.with_least(pairs), self.basis.points
         used = np.float64 if points is None else self.basis.precision(points)
         rounding = self.roundings(pairs)
-        certificate = certify(
-            pairs,
-            self.size,
-            self.total,
-            rounding,
-            definite=self.basis.kernel.definite,
-            # Rows in single precision are projected in theirs, and from a mean that may be in it.
-            projection=float(np.finfo(used).eps) / EPS * self.slack + rounding[0].trace,
-        )
+        with self.basis.engine.single_blas():
+            certificate = certify(
+                pairs,
+                self.size,
+                self.total,
+                rounding,
+                definite=self.basis.kernel.definite,
+                # Rows in single precision are projected in theirs, and a mean may be in it.
+                projection=float(np.finfo(used).eps) / EPS * self.slack + rounding[0].trace,
+            )
         return Result(self.expand(pairs), certificate, pairs, self, vectors=pairs.vectors)
 
     def roundings(self, pairs: Eigenpairs | None = None) -> tuple[Rounding, ...]:

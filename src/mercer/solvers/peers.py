@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError
-from scipy.linalg.blas import dgemm, dsymm, dsymv
+from scipy.linalg.blas import dsymm, dsymv, dsyrk
+from scipy.linalg.lapack import dpotrf, spotrf
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
-from ..compute import array_namespace, on_device_of, to_numpy
+from ..compute import array_namespace, on_device_of, row_blocks, to_numpy
 from ..compute.linalg import cholesky, leading_eigh, self_product
 from ..operators import SymmetricOperator
 from .base import (
@@ -40,9 +41,12 @@ PROBES, MISSED = 8, 1e-10
 # If products exceed this multiple of ARPACK's vectors, eigenvalues are too close for these steps:
 # one more component is searched for, which takes about as long as all others did.
 SLOW = 5
-# Before them a block of SPARE vectors more than components, from MANY_ROWS rows on for MANY
-# components, and from ROWS on for any number: scikit-learn still takes longer there.
-SPARE, MANY, MANY_ROWS, ROWS = 16, 10, 800, 1500
+# Up to MANY_ROWS rows a Cholesky factor shows that none of MANY components or more is missed; for
+# fewer it takes as long as all else. From ROWS on a block of SPARE vectors more takes less time.
+MANY, MANY_ROWS, ROWS, SPARE = 10, 2000, 1500, 16
+# Share of the last of r eigenvalues, times r, that all others are first tried to be below it by,
+# and that of the first by which they may exceed it where eigenvalues are close.
+APART, ALIKE = 0.04, 1e-9
 # Restarts after which converged pairs are removed from the matrix and ARPACK starts again.
 RESTARTS = 300
 # Least residual to reach, as a share of its eigenvalue: a fifth fewer products than to rounding,
@@ -189,29 +193,33 @@ class Arpack(Solver):
             return to_numpy(operator @ operator.vectors(v.reshape(-1, 1))).ravel()
 
         def block(V):
-            return dgemm(1.0, matrix, V) if formed else to_numpy(operator @ operator.vectors(V))
+            return dsymm(1.0, matrix, V) if formed else to_numpy(operator @ operator.vectors(V))
 
         r, goal = n_components, CLOSE if self.to_rounding else max(tol, CLOSE)
         values, U = self._search(counted, np.zeros(0), np.zeros((n, 0)), r, rng, goal)
         total = float(matrix.diagonal().sum()) if formed else 0.0
-        square = float(np.vdot(matrix.T, matrix.T)) if formed else operator.square()
-        # A block beside them can show that none is missed; for few rows it takes as long as they.
-        by_block = formed and n >= (MANY_ROWS if r >= MANY else ROWS)
+        square: Any = float(np.vdot(matrix.T, matrix.T)) if formed else operator.square()
+        factored = formed and r >= MANY and n <= MANY_ROWS
         for _ in range(r + 2):
-            Q, AQ, complete, top = U, block(U), False, float(np.max(np.abs(values), initial=0.0))
-            least, AU = np.min(values, initial=top), AQ
-            if by_block and values.size == r:
-                Q, AQ = widened(block, Q, AQ, r + SPARE, 3, rng)
-                seen = basis_evidence(Q, AQ, square)
-                complete = leaves_less(seen, n, total, operator.definite, least)
-            if not complete:
-                Q, AQ = widened(lambda V: counted(V[:, 0])[:, None], Q, AQ, 1, PROBES, rng)
-                seen = basis_evidence(Q, AQ, square)
+            AU, top = block(U), float(np.max(np.abs(values), initial=0.0))
+            least, rest = np.min(values, initial=top), np.inf
+            if factored and values.size == r:
+                rest = rest_bound(matrix, values, U, square**0.5)
+            if rest < np.inf:
+                seen = factored_evidence(values, U, AU, rest)
+                break
+            by_block = formed and n >= ROWS and not factored and values.size == r
+            if by_block:
+                Q, AQ = widened(block, U, AU, r + SPARE, 3, rng)
+            else:
+                Q, AQ = widened(lambda V: counted(V[:, 0])[:, None], U, AU, 1, PROBES, rng)
+            seen = basis_evidence(Q, AQ, square)
+            complete = by_block and leaves_less(seen, n, total, operator.definite, least)
             # A matrix of low rank has fewer than r that ARPACK finds.
             beyond = least + max(goal, MISSED) * top
             larger = int(np.sum(seen.values > beyond) - np.sum(values > beyond))
             missed = r - values.size + max(larger, 0)
-            slow = count > SLOW * lanczos_size(n, r) and not complete
+            slow = not complete and (factored or count > SLOW * lanczos_size(n, r))
             if not missed and not slow:
                 break
             new_values, V = self._search(counted, values, U, missed or 1, rng, goal)
@@ -288,6 +296,69 @@ def leaves_less(seen: Evidence, n: int, total: float, definite: bool, least: flo
     square = seen.square - values @ values - 2 * np.trace(seen.RR)
     largest = largest_of(max(n - values.size, 1), total, square)
     return bool((min(largest, total) if definite else largest) < least)
+
+
+def rest_bound(A, values, U, norm: float) -> float:
+    """A bound on the eigenvalues of A orthogonal to U, near the least of `values`; inf without one.
+
+    If B = I - (A - W W') / sigma with W = U sqrt(values) has a Cholesky factor L in floating point,
+    then B >= -delta I, whatever U is: no eigenvalue of A orthogonal to U exceeds sigma (1 + delta).
+    L L' differs from what was factored by at most n + 1 units of rounding of M = |L| |L'| (Higham
+    2002, theorem 10.3), whose norm is at most its trace, and max (M x) / x for any positive x
+    (Collatz and Wielandt). Entries of B are sums of r + 2 rounded numbers.
+
+    Single precision takes half of the time, and does where it leaves half of the distance.
+    Reads the upper triangle of A, whose norm of Frobenius is `norm`, and overwrites the lower one.
+    """
+    n, r = U.shape
+    least, top = float(np.min(values)), float(np.max(np.abs(values)))
+    W, diagonal = np.asfortranarray(U * np.sqrt(np.maximum(values, 0.0))), A.diagonal().copy()
+    # A unit of rounding is half of eps; some more than are counted above.
+    single, double = ((n + 8) / 2 * float(np.finfo(kind).eps) for kind in (np.float32, float))
+    tries = [(max(least, 0.0) + ALIKE * top, False)]
+    if least > ALIKE * top:
+        tries.insert(0, ((1 - APART / r) * least, 16 * single < APART / r))
+    for sigma, in_single in tries:
+        if not np.finfo(float).tiny * 1e8 < sigma < np.inf:
+            continue
+        for s in row_blocks(n, 128):
+            A[s.stop :, s] = A[s, s.stop :].T
+            A[s, s] = np.triu(A[s, s]) + np.triu(A[s, s], 1).T
+        B = dsyrk(1 / sigma, W, -1 / sigma, A, lower=1, overwrite_c=1)
+        B.flat[:: n + 1] += 1.0
+        forming = (r + 8) * float(np.finfo(float).eps)
+        forming *= 1 + (norm + float(np.vdot(W, W))) / sigma
+        delta, failed, trace = np.inf, 0, float(B.diagonal().sum())
+        if in_single:
+            with np.errstate(over="ignore"):  # of the upper triangle, which is not used
+                B32 = B.astype(np.float32, order="F")
+            L, failed = spotrf(B32, lower=1, overwrite_a=1)
+        if in_single and not failed:
+            L, x = np.abs(L, out=L), np.ones(n, np.float32)
+            for _ in range(3):
+                x, before = L @ (x @ L), x
+                delta = min(delta, single * 1.01 * float(np.max(x / before)) + forming)
+                x = x / np.max(x) + np.float32(1e-3)
+            if not sigma * (1 + delta) < (1 - APART / r / 2) * least:
+                delta = np.inf
+        if not failed and delta == np.inf:
+            _, failed = dpotrf(B, lower=1, overwrite_a=1, clean=0)
+            delta = np.inf if failed else double * trace + forming
+        A.flat[:: n + 1] = diagonal
+        if delta < 1:
+            return sigma * (1 + delta)
+    return np.inf
+
+
+def factored_evidence(values, U, AU, rest: float) -> Evidence:
+    """The record of products A U where `rest` bounds all that is orthogonal to U.
+
+    U is orthonormal, and U'AU diagonal, to within `doubt`.
+    """
+    R = AU - U * values
+    unlike = float(np.linalg.norm(self_product(U) - np.eye(values.size)))
+    doubt = 3 * (unlike * float(np.max(np.abs(values))) + float(np.linalg.norm(U.T @ R)))
+    return Evidence(values, 1.01 * self_product(R), rest=rest, doubt=doubt)
 
 
 def away_from(Q, v, rng):
