@@ -5,6 +5,7 @@ import json
 import pickle
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -213,3 +214,14 @@ def test_everything_is_given_back():
         cluster.SpectralClustering,
         manifold.SpectralEmbedding,
     )
+
+
+def test_scikit_learns_own_defaults_are_handed_on():
+    """Ours differ: all of scikit-learn's parameters are given, those left out too."""
+    for name, package in accel.PEERS.items():
+        peer = vars(import_module(package)).get(name)
+        theirs = {} if peer is None else peer().get_params()
+        if name == "ClassicalMDS":
+            theirs.pop("metric", None)
+        ours = accel.served(name, peer().get_params()).get_params() if theirs else {}
+        assert {key: ours[key] for key in theirs} == theirs, name

@@ -8,8 +8,10 @@ import pytest
 import sklearn.manifold
 from contracts import generator, peak_bytes
 from scipy import sparse
+from scipy.stats import spearmanr
 from sklearn import datasets
 from sklearn.base import clone
+from sklearn.datasets import make_swiss_roll
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer import DiffusionMap, KernelPCA, SpectralEmbedding, embedding_init, load
@@ -66,14 +68,23 @@ def test_embedding_of_scikit_learn(affinity, seed):
         X = X[:60]
     settings = {"n_components": 3, "gamma": 0.02, "random_state": 0}
     Y = sklearn.manifold.SpectralEmbedding(affinity=theirs, **settings).fit_transform(X)
-    model = SpectralEmbedding(affinity=affinity, **settings)
+    model = SpectralEmbedding(affinity=affinity, n_neighbors=None, **settings)
     np.testing.assert_allclose(model.fit_transform(X), Y, atol=1e-7 * np.abs(Y).max())
 
 
 def test_parameters_and_defaults_of_scikit_learn():
     theirs = sklearn.manifold.SpectralEmbedding().get_params()
     ours = SpectralEmbedding().get_params()
-    assert all(ours[name] == value for name, value in theirs.items())
+    differ = {name for name in theirs if theirs[name] != ours[name]}
+    assert differ == {"affinity", "gamma", "n_neighbors"}
+    SpectralEmbedding(**theirs)._validate_params()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_defaults_unroll_the_swiss_roll(seed):
+    X, place = make_swiss_roll(generator(seed).integers(600, 1500), noise=0.05, random_state=seed)
+    first = SpectralEmbedding(random_state=seed).fit_transform(X)[:, 0]
+    assert abs(spearmanr(first, place).statistic) > 0.98
 
 
 @pytest.mark.parametrize("basis", ["points", "all landmarks"])
@@ -317,7 +328,8 @@ def test_training_rows_are_where_they_were_along_negative_eigenvalues_too(name, 
 def test_sparse_rows_are_rows_of_the_kernel(n, options):
     """Also where a matrix has as many columns as rows, and could be one of affinities."""
     A = sparse.random(60, n, 0.3, "csr", rng=generator(n))
-    model = DiffusionMap(2, gamma=0.1, random_state=0, **options)
+    width = {} if isinstance(options.get("affinity"), Matern) else {"gamma": 0.1}
+    model = DiffusionMap(2, random_state=0, **width, **options)
     sparse_model, dense_model = clone(model).fit(A), clone(model).fit(A.toarray())
     same(sparse_model.transform(A), dense_model.transform(A.toarray()), 1e-8)
     same(sparse_model.transform(A), sparse_model.embedding_, 1e-8)

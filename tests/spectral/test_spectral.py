@@ -219,7 +219,7 @@ def test_assignments_of_scikit_learn(name, affinity, assign):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a graph in pieces
         theirs = sklearn.cluster.SpectralClustering(k, **settings).fit(X)
-    ours = SpectralClustering(k, **settings, tol=1e-8).fit(X)
+    ours = SpectralClustering(k, n_neighbors=10, **settings, tol=1e-8).fit(X)
     # Theirs do without rows of unit length in k-means, and draw another first row in discretize.
     floor = 0.7 if name == "digits" and assign != "cluster_qr" else 0.95
     assert adjusted_rand_score(theirs.labels_, ours.labels_) >= floor
@@ -278,7 +278,7 @@ def test_affinity_matrix_is_that_of_scikit_learn(affinity):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs = sklearn.cluster.SpectralClustering(4, **settings).fit(X).affinity_matrix_
-    ours = SpectralClustering(4, **settings).fit(X).affinity_matrix_
+    ours = SpectralClustering(4, n_neighbors=10, **settings).fit(X).affinity_matrix_
     assert abs(ours - theirs).max() <= 1e-12
     with pytest.raises(AttributeError, match="no matrix of all affinities"):
         _ = SpectralClustering(4, basis=Landmarks(9), random_state=0).fit(X).affinity_matrix_
@@ -303,7 +303,7 @@ def test_parameters_and_defaults_of_scikit_learn():
     theirs = sklearn.cluster.SpectralClustering().get_params()
     ours = SpectralClustering().get_params()
     differ = {name for name in theirs if theirs[name] != ours[name]}
-    assert differ == {"eigen_solver"} and theirs["eigen_solver"] is None
+    assert differ == {"eigen_solver", "affinity", "gamma", "n_neighbors"}
     SpectralClustering(**theirs)._validate_params()
 
 
@@ -340,7 +340,8 @@ def test_kernels(affinity):
     X = X + 20 if affinity == "cosine" else X
     if affinity == "callable":
         affinity = lambda a, b: np.exp(-np.abs(a - b).sum())  # noqa: E731
-    model = SpectralClustering(3, affinity=affinity, gamma=0.5, random_state=0).fit(X)
+    width = {} if isinstance(affinity, Matern | RBF) else {"gamma": 0.5}
+    model = SpectralClustering(3, affinity=affinity, **width, random_state=0).fit(X)
     assert model.labels_.shape == (90,) and np.isfinite(model.embedding_).all()
     if affinity != "cosine":
         assert adjusted_rand_score(y, model.labels_) >= 0.95
@@ -356,7 +357,39 @@ def test_fit_predict_clone_and_seed():
     model = SpectralClustering(4, random_state=3)
     labels = model.fit_predict(X)
     np.testing.assert_array_equal(labels, clone(model).fit(X).labels_)
-    assert model.kernel_.gamma == 1.0 and model.plan_.method
+    assert model.affinity_ == "nearest_neighbors" and model.plan_.method
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("scale", [1e-3, 1, 1e3])
+def test_defaults_find_clusters_of_any_shape_and_scale(seed, scale):
+    draws = {
+        "moons": datasets.make_moons(500, noise=0.05, random_state=seed),
+        "circles": datasets.make_circles(500, factor=0.5, noise=0.04, random_state=seed),
+    }
+    for name, (X, y) in draws.items():
+        model = SpectralClustering(2, random_state=seed).fit(scale * X)
+        assert adjusted_rand_score(y, model.labels_) >= 0.95, name
+        np.testing.assert_array_equal(model.predict(scale * X), model.labels_)
+
+
+@pytest.mark.filterwarnings("ignore:Only .* landmarks were chosen")
+def test_auto_affinity_goes_by_what_is_given():
+    X, y = datasets.make_blobs(21_000, 3, centers=4, cluster_std=0.4, random_state=1)
+    graph = SpectralClustering(4, n_init=1, tol=1e-3, random_state=0)
+    assert clone(graph).fit(X[:900]).graph_.n_neighbors == 15
+    assert clone(graph).fit(X[:20]).graph_.n_neighbors == 5
+    kernels = {
+        "width": {"gamma": 1.0},
+        "basis": {"basis": Landmarks(50)},
+        "memory": {"memory": 25 * 10**6},
+    }
+    for name, settings in kernels.items():
+        model = clone(graph).set_params(**settings).fit(X)
+        assert model.affinity_ == "rbf", name
+        assert adjusted_rand_score(y, model.labels_) >= 0.9, name
+    with pytest.raises(ValueError, match="A graph of 15 neighbors of 21,000 rows takes"):
+        clone(graph).set_params(memory=25 * 10**6, n_neighbors=15).fit(X)
 
 
 def test_memory_is_bounded():

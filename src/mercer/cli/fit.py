@@ -20,7 +20,6 @@ from ..compute import format_bytes, parse_bytes
 from ..files import RowSource, read_image
 from ..files.delimited import COMPRESSED
 from ..files.opening import existing
-from ..kernels import KERNELS
 from ..rows.blocks import WHOLE_SHARE
 from ..selectors import SELECTORS
 from ..solvers import SOLVERS
@@ -178,8 +177,6 @@ def make_selector(name: str | None):
 def kernel_settings(args: Namespace) -> dict[str, Any]:
     """Parameters of a kernel as the estimators take them."""
     gamma = None if args.gamma == "columns" else args.gamma
-    if args.gamma == "auto":
-        gamma = "median" if KERNELS[args.kernel].metric else None
     return {"gamma": gamma, "degree": args.degree, "coef0": args.coef0}
 
 
@@ -259,6 +256,8 @@ def affinity_rows(args: Namespace) -> tuple[InputTable, Any, Scaling]:
     """DATA, its rows as the estimators take them, texts too for the Gower kernel, and scaling."""
     if args.save is not None:
         check_free(args.save, args.force)
+    graph = args.kernel is None and not vars(args).get("diffusion")
+    args.affinity, args.kernel = "auto" if graph else args.kernel or "rbf", args.kernel or "rbf"
     mixed = mixed_table(args) if args.neighbors is None else None
     return scaled_table(args) if mixed is None else (*mixed, Scaling())
 
@@ -267,7 +266,7 @@ def affinity(args: Namespace) -> dict[str, Any]:
     """The parameters of the spectral estimators that stand for the options of an affinity."""
     basis = "auto" if args.landmarks is None else Landmarks(args.landmarks)
     settings = kernel_settings(args) | resources(args) | {"verbose": verbosity(args)}
-    settings |= {"affinity": args.kernel, "basis": basis}
+    settings |= {"affinity": args.affinity, "basis": basis}
     if args.neighbors is not None:
         settings |= {"affinity": "nearest_neighbors", "n_neighbors": args.neighbors}
     return settings

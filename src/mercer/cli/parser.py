@@ -274,7 +274,10 @@ class Options:
         self.add("--neighbors", "N", what, whole(1))
         what = "use M landmark rows (default: all rows up to 20,000, landmarks beyond)"
         self.add("--landmarks", help=what).add("--scale")
-        self.group("kernel", KERNEL)
+        what = "%(choices)s (default: a graph of the 15 nearest rows; rbf if --gamma is given)"
+        kernel = self.group("kernel").add("--kernel", default=None, help=what)
+        for name in KERNEL.split()[1:]:
+            kernel.add(name)
         self.group("resources", RESOURCES)
 
     def output(self, what: str, kind: Callable = table_path, required: bool = False) -> None:

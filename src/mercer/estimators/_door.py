@@ -96,7 +96,7 @@ class Door(BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
         "n_components": [AT_LEAST_1],
-        "gamma": [NOT_NEGATIVE, StrOptions({"median", "mean"}), None],
+        "gamma": [NOT_NEGATIVE, StrOptions({"auto", "median", "mean"}), None],
         "degree": [NOT_NEGATIVE],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "kernel_params": [dict, None],
@@ -510,7 +510,7 @@ class Door(BaseEstimator):
         if self._encoding is not None:
             return self._encoding.kernel(self.kernel)
         if isinstance(self.kernel, Kernel):
-            if self.gamma is not None:
+            if self.gamma not in (None, "auto"):
                 raise ValueError(
                     "gamma was given twice, to the estimator and with a kernel object. "
                     f"Write kernel={type(self.kernel).__name__}(gamma=...) and leave the other out."
@@ -520,7 +520,9 @@ class Door(BaseEstimator):
             return CallableKernel(self.kernel, self.kernel_params)
         kind = KERNELS[self.kernel]
         params = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        if params["gamma"] is None:
+        if self.gamma == "auto" and kind.metric:
+            params["gamma"] = "median"
+        elif self.gamma in (None, "auto"):
             params["gamma"] = 1.0 / d
         if self.kernel not in PAIRWISE_KERNEL_FUNCTIONS:
             # scikit-learn's KernelPCA ignores them for names of its own.

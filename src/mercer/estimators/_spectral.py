@@ -8,12 +8,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import bases
-from ..compute import Array, format_bytes, is_sparse, restore, to_numpy
+from ..compute import Array, format_bytes, is_sparse, parse_bytes, restore, to_numpy
 from ..exceptions import ModelFileError, tell
 from ..fitting.choosing import WIDTH_ROWS, Plan, warn_of_width, warn_unconverged
 from ..fitting.expansion import OfExpansion
 from ..kernels import KERNELS, Hollow, Kernel, Precomputed
-from ..rows import like_of
+from ..rows import Rows, in_memory, like_of
 from ..solvers import SOLVERS, Solver
 from ..spectral import problems
 from ..spectral.graph import GraphArpack, NeighborGraph
@@ -22,9 +22,13 @@ from ._door import NOT_SAVED, Door, Fitted, kept
 
 #: Affinities that are a graph of nearest neighbors, and whether they take distances.
 NEIGHBORS = {"nearest_neighbors": False, "precomputed_nearest_neighbors": True}
+NAMES = {distances: name for name, distances in NEIGHBORS.items()}
 # Bytes for each neighbor of a row, what finds and solves the graph included: up to 77 were seen,
 # where few rows are the neighbors of all others and the graph has twice as many entries.
 GRAPH_BYTES = 88
+# Neighbors of a row unless a number is given. More tie clusters together, and where rows are few
+# already a share of them does.
+USUAL_NEIGHBORS, NEIGHBOR_SHARE = 15, 4
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -35,12 +39,13 @@ class SpectralInput(Door):
     """
 
     _parameter_constraints: ClassVar[dict] = Door._parameter_constraints | {
-        "affinity": [StrOptions({*KERNELS, *NEIGHBORS}), callable, Kernel],
-        "n_neighbors": [AT_LEAST_1],
+        "affinity": [StrOptions({"auto", *KERNELS, *NEIGHBORS}), callable, Kernel],
+        "n_neighbors": [AT_LEAST_1, StrOptions({"auto"}), None],
         "eigen_solver": [*Door._parameter_constraints["eigen_solver"], None],
         "eigen_tol": [NOT_NEGATIVE, StrOptions({"auto"})],
     }
     _fitted: ClassVar[dict[str, Fitted]] = Door._fitted | {
+        "affinity_": NOT_SAVED,
         "kernel_": kept(Kernel),
         "map_": kept("PointMap|ReducedMap|DiffusionFunctions m k"),
         "eigenvalues_": kept("k"),
@@ -50,9 +55,9 @@ class SpectralInput(Door):
         "landmarks_": NOT_SAVED,
     }
 
-    affinity: str | Kernel | Callable[..., Any] = "rbf"
-    n_neighbors: int | None = None
-    gamma: float | str | None = None
+    affinity: str | Kernel | Callable[..., Any] = "auto"
+    n_neighbors: int | str | None = "auto"
+    gamma: float | str | None = "auto"
     degree: float = 3
     coef0: float = 1
     kernel_params: dict[str, Any] | None = None
@@ -103,6 +108,7 @@ class SpectralInput(Door):
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         map_, like = result.map, like_of(task.rows)
         attributes = {
+            "affinity_": self._affinity(),
             "kernel_": task.kernel,
             "map_": map_,
             "eigenvalues_": restore(result.pairs.values, like),
@@ -133,10 +139,12 @@ class SpectralInput(Door):
         basis, graph, facts = self.map_.basis, vars(self).get("graph_"), vars(self)
         if not basis.spans_data and basis.points is not None:
             facts["landmarks_"] = to_numpy(basis.points)
-        if (graph is not None) != (self.affinity in NEIGHBORS):
+        if (graph is not None) != (self.affinity in NEIGHBORS) and self.affinity != "auto":
             raise ModelFileError("a graph of neighbors where there should be none, or none")
+        facts["affinity_"] = "rbf" if self.affinity == "auto" else self.affinity
         if graph is not None:
             basis.G = graph.matrix
+            facts["affinity_"] = NAMES[graph.points is None]
         from ..saving.parts import columns_of
 
         rows = None if graph is None else graph.points
@@ -145,28 +153,60 @@ class SpectralInput(Door):
 
     def _neighbors_of(self, n: int) -> int:
         """Neighbors of a row in a graph of n."""
+        if isinstance(self.n_neighbors, int | np.integer):
+            return int(self.n_neighbors)
+        most = min(USUAL_NEIGHBORS, n // NEIGHBOR_SHARE) if self.n_neighbors else n // 10
         # A row is its own nearest: with one neighbor none would be tied to another.
-        return min(n, max(n // 10, 2)) if self.n_neighbors is None else self.n_neighbors
+        return min(n, max(most, 2))
 
     def _functions(self, X) -> np.ndarray:
         """The functions that solve the eigenproblem, at the rows of X, (n, k)."""
         X = self._array(X, reset=False)
         self.kernel_.check(X)
-        if self.affinity in NEIGHBORS:
+        if self.affinity_ in NEIGHBORS:
             X = self.graph_.rows(X, self.n_jobs)
         return self.map_.functions(X)
 
     @property
     def kernel(self) -> Any:
         """The affinity under the name that every kernel method has for it."""
-        return "precomputed" if self.affinity in NEIGHBORS else self.affinity
+        affinity = self._affinity()
+        return "precomputed" if affinity in NEIGHBORS else affinity
+
+    def _affinity(self, rows: Rows | None = None) -> Any:
+        """The affinity asked for; in place of "auto" a graph, or a kernel of measured width.
+
+        A graph unless a width or a basis is given, where these `rows` are in one place and it fits
+        the budget; without rows, what a fit has chosen, or would choose of few rows.
+        """
+        if self.affinity != "auto":
+            return self.affinity
+        if "affinity_" in vars(self):
+            return self.affinity_
+        solver = self.eigen_solver
+        if self.gamma != "auto" or self.basis != "auto":
+            return "rbf"
+        if isinstance(solver, Solver) and solver.needs_definite:
+            return "rbf"
+        if rows is not None and self.n_neighbors == "auto":
+            n = None if in_memory(rows) is None else rows.shape[0]
+            room = parse_bytes(self.memory)
+            fits = n is not None and GRAPH_BYTES * n * self._neighbors_of(n) <= room
+            return "nearest_neighbors" if fits else "rbf"
+        return "nearest_neighbors"
+
+    def _open(self, X, *, reset: bool) -> Rows:
+        rows = super()._open(X, reset=reset)
+        if reset:
+            self.affinity_ = self._affinity(rows)
+        return rows
 
     @property
     def affinity_matrix_(self) -> Array:
         """All affinities, (n_samples, n_samples); those of a kernel are made on demand."""
         check_is_fitted(self)
         basis = self.map_.basis
-        if self.affinity in NEIGHBORS:
+        if self.affinity_ in NEIGHBORS:
             return self.graph_.matrix
         if isinstance(basis, bases.PrecomputedBasis):
             return basis.G
@@ -178,15 +218,10 @@ class SpectralInput(Door):
         return self.kernel_(basis.points)
 
     def _named_kernel(self, d) -> Kernel:
-        if self.affinity in NEIGHBORS:
-            return Precomputed()
-        # A kernel object brings its own width, and gamma has a default here.
-        if isinstance(self.affinity, Kernel) and self._encoding is None:
-            return self.affinity
-        return super()._named_kernel(d)
+        return Precomputed() if self._affinity() in NEIGHBORS else super()._named_kernel(d)
 
     def _is_precomputed(self) -> bool:
-        return super()._is_precomputed() and self.affinity != "nearest_neighbors"
+        return super()._is_precomputed() and self._affinity() != "nearest_neighbors"
 
     def _check_precomputed(self, rows, weights) -> None:
         X = rows.as_array("A matrix of affinities")
@@ -208,7 +243,7 @@ class SpectralInput(Door):
                 f"basis={self.basis!r} needs points, and precomputed affinities have none. "
                 "Use basis='auto', or a kernel that is computed from the data."
             )
-        if self.affinity not in NEIGHBORS:
+        if self.affinity_ not in NEIGHBORS:
             return X
         n, k = X.shape[0], self._neighbors_of(X.shape[0])
         most, need = engine.memory // (GRAPH_BYTES * n), GRAPH_BYTES * n * k
@@ -217,12 +252,12 @@ class SpectralInput(Door):
                 f"A graph of {k:,} neighbors of {n:,} rows takes {format_bytes(need)}, and memory "
                 f"allows {format_bytes(engine.memory)}"
             )
-            if self.n_neighbors is not None or not most:
+            if k == self.n_neighbors or not most:
                 raise ValueError(
                     f"{over}. Give n_neighbors={max(most, 1)}, or at least memory={need}."
                 )
             tell(f"{over}: {most:,} are taken. Give n_neighbors, or memory={need} for all.")
-        graph = NeighborGraph.of(X, min(k, most), self.n_jobs, NEIGHBORS[self.affinity])
+        graph = NeighborGraph.of(X, min(k, most), self.n_jobs, NEIGHBORS[self.affinity_])
         self.graph_ = graph
         return graph.matrix
 

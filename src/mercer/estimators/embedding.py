@@ -18,7 +18,7 @@ from ..relatives.embedding import DiffusionProblem, ReducedDiffusionProblem
 from ..rows import like_of
 from ..solvers import Solver
 from ..spectral.problems import ZERO
-from ._checks import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
+from ._checks import NOT_NEGATIVE, Interval, StrOptions
 from ._door import Fitted, kept
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ._spectral import NEIGHBORS, SpectralInput
@@ -32,13 +32,11 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
     """Coordinates of rows, new ones too: all functions but the first, which is constant."""
 
     _parameter_constraints: ClassVar[dict] = SpectralInput._parameter_constraints | {
-        "n_neighbors": [AT_LEAST_1, None],
         "basis": [StrOptions({"auto", "points", "landmarks"}), BasisRecipe],
     }
 
     n_components: int = 2
     _: KW_ONLY
-    affinity: str | Kernel | Callable[..., Any] = "nearest_neighbors"
     eigen_solver: str | Solver | None = None
 
     _fitted: ClassVar[dict[str, Fitted]] = SpectralInput._fitted | {"embedding_": kept("n k")}
@@ -70,7 +68,7 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
                 f"n_components={self.n_components} must be less than n_samples={n}: the first "
                 f"eigenvector is constant and left out. Give at most {n - 1}."
             )
-        if self.affinity in NEIGHBORS and self._neighbors_of(n) > n:
+        if self.affinity_ in NEIGHBORS and self._neighbors_of(n) > n:
             raise ValueError(
                 f"n_neighbors={self.n_neighbors} is more than n_samples={n}. Give at most {n}."
             )
@@ -124,29 +122,30 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spectral
 class SpectralEmbedding(GraphEmbedding):
     """Laplacian eigenmaps: coordinates in which tied rows are near each other.
 
-    A drop-in replacement of `sklearn.manifold.SpectralEmbedding` with a `transform`, within a
-    memory budget, and by landmarks where rows are many. The eigenvectors of D^{-1/2} K D^{-1/2}
-    after the first, over the roots of the degrees (Belkin & Niyogi 2003), K without its diagonal.
+    As `sklearn.manifold.SpectralEmbedding`, with a `transform`, within a memory budget, by
+    landmarks where rows are many, and with 15 neighbors in place of a tenth of the rows. The
+    eigenvectors of D^{-1/2} K D^{-1/2} after the first, over the roots of the degrees (Belkin &
+    Niyogi 2003), K without its diagonal.
 
     Parameters
     ----------
     n_components : int, default=2
         Coordinates.
 
-    affinity : str, Kernel or callable, default="nearest_neighbors"
-        The graph of nearest rows; "rbf" or any kernel of `mercer.KernelPCA`, by name or as an
-        object; a function of two rows; "precomputed", where X holds affinities; or
-        "precomputed_nearest_neighbors", where it holds distances.
+    affinity : str, Kernel or callable, default="auto"
+        "nearest_neighbors", the graph of nearest rows; "rbf" or any kernel of `mercer.KernelPCA`,
+        by name or as an object; a function of two rows; "precomputed", where X holds affinities; or
+        "precomputed_nearest_neighbors", where it holds distances. "auto" is a graph or "rbf", as in
+        `mercer.SpectralClustering`.
 
-    gamma : float, "median", "mean" or None, default=None
-        Width of a kernel given by name; None is 1 / n_features.
+    gamma : float, "auto", "median", "mean" or None, default="auto"
+        Width of a kernel given by name, as in `mercer.SpectralClustering`.
 
     degree, coef0, kernel_params
         Further parameters of the kernel, as in `mercer.KernelPCA`.
 
-    n_neighbors : int or None, default=None
-        Neighbors of a row, itself among them; None for a tenth of the rows, and two at least, or
-        with a warning as many as `memory` holds.
+    n_neighbors : int, "auto" or None, default="auto"
+        Neighbors of a row, as in `mercer.SpectralClustering`.
 
     basis : "auto", "points", "landmarks" or BasisRecipe, default="auto"
         "points" is the exact method, "landmarks" Nystroem with a few chosen rows; "auto" is exact
@@ -187,6 +186,9 @@ class SpectralEmbedding(GraphEmbedding):
 
     affinity_matrix_ : array or sparse matrix of shape (n_samples, n_samples)
         The affinities; those of a kernel are made when they are asked for.
+
+    affinity_ : str, Kernel or callable
+        The affinity that was used.
 
     map_ : PointMap or ReducedMap
         The functions that place new rows.
@@ -256,8 +258,9 @@ class DiffusionMap(GraphEmbedding):
     affinity : str, Kernel or callable, default="rbf"
         As in `mercer.SpectralEmbedding`. It must not be negative.
 
-    gamma : float, "median", "mean" or None, default="median"
-        Width of a kernel given by name. The walk should reach some rows and not all.
+    gamma : float, "auto", "median", "mean" or None, default="auto"
+        Width of a kernel given by name, "auto" as in `mercer.SpectralClustering`. The walk should
+        reach some rows and not all.
 
     degree, coef0, kernel_params, n_neighbors, basis, eigen_solver, eigen_tol, random_state
         As in `mercer.SpectralEmbedding`.
@@ -273,7 +276,7 @@ class DiffusionMap(GraphEmbedding):
     eigenvalues_ : array of shape (n_components,)
         Of the walk, largest first, without the first, which is 1.
 
-    certificate_, affinity_matrix_, map_, graph_, landmarks_, plan_, kernel_
+    certificate_, affinity_, affinity_matrix_, map_, graph_, landmarks_, plan_, kernel_
         As in `mercer.SpectralEmbedding`.
 
     n_features_in_, feature_names_in_
@@ -307,7 +310,6 @@ class DiffusionMap(GraphEmbedding):
     alpha: float = 0.5
     t: float = 1
     affinity: str | Kernel | Callable[..., Any] = "rbf"
-    gamma: float | str | None = "median"
 
     def _problem(self, task, basis):
         basis, alpha = self._without_diagonal(basis), float(self.alpha)

@@ -43,9 +43,10 @@ class KernelPCA(KernelModel):
         "rational_quadratic", "chi2", "additive_chi2", "gower" (which also takes data frames with
         categories and missing entries), an object of `mercer.kernels`, or a function of two rows.
 
-    gamma : float, "median", "mean" or None, default=None
+    gamma : float, "auto", "median", "mean" or None, default=None
         Width of the kernel; None is 1 / n_features. "median" and "mean" take sigma in
-        gamma = 1 / (2 sigma^2) to be that distance between rows.
+        gamma = 1 / (2 sigma^2) to be that distance between rows; "auto" is "median" for kernels of
+        a distance, and None for others.
 
     degree : float, default=3
         Degree of the polynomial kernel.

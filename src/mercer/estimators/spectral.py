@@ -23,27 +23,31 @@ class SpectralClustering(
     """Clusters from the leading eigenvectors of the normalized affinity matrix.
 
     Ng, Jordan & Weiss: the k leading eigenvectors of D^{-1/2} K D^{-1/2}, rows scaled to unit
-    length, then k-means. The n x n matrix is met tile by tile, so 100,000 points need no 80 GB;
-    with landmarks it is not met at all. Every parameter of `sklearn.cluster.SpectralClustering`
-    is here under the same name.
+    length, then k-means. K is a sparse graph, or a kernel matrix that is multiplied tile by tile,
+    so that 100,000 points need no 80 GB; with landmarks it is never made. Every parameter of
+    `sklearn.cluster.SpectralClustering` is here under the same name, with defaults of its own.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
 
-    affinity : str, Kernel or callable, default="rbf"
-        Any kernel of `mercer.KernelPCA`, by name or as an object, a function of two rows, or
-        "precomputed". Its row sums must be positive. "nearest_neighbors" is the graph of the
-        `n_neighbors` nearest rows, which needs no width; "precomputed_nearest_neighbors" the
-        same from given distances, (n_samples, n_samples), dense or sparse.
+    affinity : str, Kernel or callable, default="auto"
+        "nearest_neighbors" is the graph of the `n_neighbors` nearest rows, which needs no width;
+        "precomputed_nearest_neighbors" the same from given distances, (n_samples, n_samples), dense
+        or sparse. Any kernel of `mercer.KernelPCA`, by name or as an object, a function of two
+        rows, or "precomputed": its row sums must be positive. "auto" is "nearest_neighbors" where
+        rows are in one place and the graph fits `memory`, and "rbf" elsewhere, or where `gamma`,
+        `basis` or a solver for definite matrices is given.
 
-    n_neighbors : int, default=10
-        Neighbors of a row in such a graph, itself among them.
+    n_neighbors : int, "auto" or None, default="auto"
+        Neighbors of a row in such a graph, itself among them. "auto" is 15, or a quarter of the
+        rows where that is less; None a tenth of them, as in scikit-learn's embedding. Both are two
+        at least, and with a warning fewer if `memory` holds no more.
 
-    gamma : float, "median", "mean" or None, default=1.0
-        Width of a kernel given by name; None is 1 / n_features. The default is scikit-learn's
-        and fits no data in particular: try ``"median"`` and larger.
+    gamma : float, "auto", "median", "mean" or None, default="auto"
+        Width of a kernel given by name: "auto" is "median" for kernels of a distance, and for
+        others 1 / n_features, as None is.
 
     degree, coef0, kernel_params
         Further parameters of the kernel, as in `mercer.KernelPCA`.
@@ -116,6 +120,9 @@ class SpectralClustering(
     assignment_ : Centers, Rotated or Pivoted
         What tells the cluster of a row from its eigenvectors.
 
+    affinity_ : str, Kernel or callable
+        The affinity that was used.
+
     map_ : PointMap or ReducedMap
         The functions that place new rows.
 
@@ -161,7 +168,7 @@ class SpectralClustering(
     >>> angle = np.linspace(0, 2 * np.pi, 100, endpoint=False)
     >>> ring = np.column_stack([np.cos(angle), np.sin(angle)])
     >>> X = np.vstack([ring, 3 * ring])
-    >>> model = SpectralClustering(n_clusters=2, gamma=5.0, random_state=0).fit(X)
+    >>> model = SpectralClustering(n_clusters=2, random_state=0).fit(X)
     >>> [len(set(model.labels_[:100])), len(set(model.labels_))]
     [1, 2]
     >>> int(np.sum(model.predict(0.9 * ring) == model.labels_[:100]))
@@ -184,8 +191,6 @@ class SpectralClustering(
 
     n_clusters: int = 8
     _: KW_ONLY
-    n_neighbors: int = 10
-    gamma: float | str | None = 1.0
     n_components: int | None = None
     assign_labels: str = "kmeans"
     n_init: int = 10
@@ -211,8 +216,8 @@ class SpectralClustering(
 
     def _check_counts(self, n: int) -> None:
         wanted = {"n_clusters": self.n_clusters, "n_components": self.n_components}
-        if self.affinity in NEIGHBORS:
-            wanted["n_neighbors"] = self.n_neighbors
+        if self.affinity_ in NEIGHBORS:
+            wanted["n_neighbors"] = self._neighbors_of(n)
         for name, asked in wanted.items():
             if asked is not None and asked > n:
                 raise ValueError(f"{name}={asked} is more than n_samples={n}. Give at most {n}.")
