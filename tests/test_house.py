@@ -22,7 +22,7 @@ ROOT = Path(mercer.__file__).parent
 # with a capability that is new. A fix may go beyond it by `ROOM`.
 ROOM = 0.01
 CEILINGS = {
-    "lines of code": 24_170,
+    "lines of code": 24_270,
     "modules": 159,
     "functions": 2_422,
     "modules with at most one importer": 40,
@@ -36,7 +36,7 @@ CEILINGS = {
     "own frames on the deepest stack of a fit": 13,
     "files walked by a landmark fit": 31,
     "files walked by transform": 13,
-    "files walked by partial_fit": 24,
+    "files walked by partial_fit": 25,
 }
 CORE = (
     "bases compute files fitting hebbian kernels operators preimage rows selectors solvers stream"

@@ -13,6 +13,7 @@ from hostile import FORMS, HARD, SPARSE, WAYS, WRONG, complaint, draw, unclear
 
 from mercer import (
     ClassicalMDS,
+    HebbianKernelPCA,
     KernelCCA,
     KernelPCA,
     PatchDenoiser,
@@ -164,3 +165,12 @@ def test_widths_that_float64_does_not_hold(scale):
     with warnings.catch_warnings(), pytest.raises(ValueError, match=r"gamma='median'.*Scale"):
         warnings.simplefilter("error")
         KernelPCA(2, kernel="rbf", gamma="median").fit(X * scale)
+
+
+@pytest.mark.parametrize("model", [StreamingKernelPCA(2), HebbianKernelPCA(2)], ids=repr)
+def test_ragged_rows_of_a_later_batch(model):
+    lists = [list(range(length)) for length in generator(8).integers(1, 9, 12)] + [[1.0]]
+    model.fit(X)
+    for rows in (lists, tuple(map(tuple, lists)), [np.arange(length) for length in (2, 3)]):
+        with pytest.raises(InvalidRowsError, match=r"rows of X have between \d+ and \d+ values"):
+            model.partial_fit(rows)

@@ -505,3 +505,44 @@ def test_a_width_that_tells_nothing_is_told_of(name, draw):
     assert not any("for these data" in str(one.message) for one in told)
     if name.startswith("clusters"):
         assert adjusted_rand_score(labels, model.labels_) == 1
+
+
+@pytest.mark.filterwarnings("ignore:The affinities fall into", "ignore:Not converged")
+@pytest.mark.parametrize("solver", ["dense", "arpack", "krylov", "lobpcg", "randomized"])
+@pytest.mark.parametrize("seed", range(4))
+def test_affinities_with_eigenvalues_of_minus_one(solver, seed):
+    """Groups whose halves are tied to each other alone have -1 as often as 1: no solver takes it.
+
+    Nor are the functions of -1 taken, which part the halves of a group.
+    """
+    rng = generator(353, seed)
+    k = int(rng.integers(3, 8))
+    sizes = rng.integers(8, 25, (k, 2))
+    K = np.zeros((sizes.sum(), sizes.sum()))
+    groups = np.repeat(np.arange(k), sizes.sum(axis=1))
+    halves = np.repeat(np.arange(2 * k), sizes.ravel())
+    for group in range(k):
+        rows, columns = (np.flatnonzero(halves == 2 * group + side) for side in (0, 1))
+        K[np.ix_(rows, columns)] = rng.uniform(0.2, 1.0, (rows.size, columns.size))
+    K = K + K.T
+    options = {"affinity": "precomputed", "eigen_solver": solver, "random_state": seed}
+    labels = SpectralClustering(k, **options).fit_predict(K)
+    assert adjusted_rand_score(groups, labels) == 1.0
+    for estimator in (SpectralEmbedding, DiffusionMap):
+        model = estimator(k - 1, **options).fit(K)
+        np.testing.assert_allclose(model.eigenvalues_, 1.0, atol=1e-8)
+        for group in range(k):
+            spread = np.ptp(model.embedding_[groups == group], axis=0)
+            assert np.all(spread <= 1e-6 * np.abs(model.embedding_).max())
+
+
+@pytest.mark.filterwarnings("ignore:The affinities fall into", "ignore:Not converged")
+@pytest.mark.parametrize("estimator", [SpectralClustering, SpectralEmbedding, DiffusionMap])
+def test_pairs_of_points_by_fixed_passes(estimator):
+    """A pair has the eigenvalues 1 and -1 where points have no affinity with themselves."""
+    rng = generator(354)
+    X = np.repeat(20.0 * rng.permutation(60)[:, None] * [1.0, 1.0], 2, axis=0)
+    X += 0.1 * rng.normal(size=X.shape)
+    options = {"affinity": "rbf", "gamma": 1.0, "eigen_solver": "randomized", "random_state": 0}
+    model = estimator(6, **options).fit(X)
+    np.testing.assert_allclose(model.eigenvalues_, 1.0, atol=1e-6)

@@ -257,7 +257,9 @@ class StreamingKernelPCA(KernelModel):
         """
         self._validate_params()
         is_first = "_state" not in vars(self)
-        if not is_first and np.shape(X)[:1] == (0,):
+        # NumPy does not tell the shape of lists of several lengths.
+        is_empty = not X if isinstance(X, list | tuple) else np.shape(X)[:1] == (0,)
+        if is_empty and not is_first:
             return self
         model = unfitted(self) if is_first else copy(self)
         rows = model._open(X, reset=is_first)

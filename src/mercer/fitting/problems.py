@@ -405,7 +405,7 @@ class ReducedProblem(Problem):
         if points is not None:
             frame = np.abs(to_numpy(self.expand(pairs).frame)[:, 1:])
             lengths = np.sqrt(np.abs(to_numpy(self.basis.norms(points)))) @ frame
-            lengths *= np.sqrt(self.scale * pairs.values) * (1 + len(frame) ** 0.5 / share)
+            lengths *= np.sqrt(self.scale) * np.sqrt(pairs.values) * (1 + len(frame) ** 0.5 / share)
         return eps * share * np.maximum(self.scale, lengths)
 
     @cached_property
