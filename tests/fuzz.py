@@ -121,6 +121,52 @@ def draw(seed, largest=90, kind=None):
     )
 
 
+def draw_hard(seed, largest=90, kind=None):
+    """A problem as of `draw`, with a few of the things that have made statements false."""
+    problem, rng = draw(seed, largest, kind), np.random.default_rng([35, seed])
+    X, story = problem.X, problem.story
+    n, d = X.shape
+    iterates = problem.estimator == "exact" and rng.random() < 0.6
+    if iterates or rng.random() < 0.4:
+        levels, count = int(rng.integers(2, 30)), int(rng.integers(100, 260)) if iterates else n
+        levels = levels if rng.random() < 0.7 else n
+        pick = rng.permutation(n)[:levels][rng.integers(0, min(levels, n), count)]
+        X, n = X[pick], count
+        problem.weights = None if problem.weights is None else problem.weights[pick] + 1e-3
+        problem.target = None if problem.target is None else problem.target[pick]
+        story.append(f"{levels} distinct rows")
+    if rng.random() < 0.2:
+        rank = int(rng.integers(1, d + 1))
+        mixture = (
+            rng.integers(-2, 3, (rank, d)) if rng.random() < 0.5 else rng.normal(size=(rank, d))
+        )
+        X = X[:, :rank] @ mixture.astype(X.dtype)
+        story.append(f"rank {rank}")
+    if rng.random() < 0.2:
+        offset = 10 ** rng.uniform(6, 8)
+        X = X + (offset * rng.choice([0, 1, -1], d)).astype(X.dtype)
+        story.append(f"offset {offset:.0e}")
+    if rng.random() < 0.3 and np.abs(X).max() < 1e30:
+        X = X.astype(np.float32)
+    problem.X = np.abs(X) if problem.kernel["kernel"] in POSITIVE else X
+    if rng.random() < 0.3 and problem.estimator in WEIGHTED:
+        problem.weights = 10 ** rng.uniform(-rng.integers(1, 13), 0, n)
+    if iterates:
+        names = ["krylov", "krylov", "lobpcg", "randomized", "gram-power", "arpack", "auto"]
+        problem.options["eigen_solver"] = str(rng.choice(names))
+        if rng.random() < 0.5:
+            problem.options["max_iter"] = int(rng.integers(1, 4))
+        elif rng.random() < 0.5:
+            block, spare = int(rng.integers(2, 24)), int(rng.integers(1, 16))
+            problem.options["eigen_solver"] = BlockKrylov(block=block, oversampling=spare)
+    if rng.random() < 0.2:
+        problem.r = int(rng.integers(max(1, n - 5), n + 1))
+    elif rng.random() < 0.2:
+        problem.r = int(rng.integers(1, max(2, n // 2)))
+    problem.r = min(problem.r, problem.options.get("budget", n))
+    return problem
+
+
 def draw_weights(rng, n, estimator, blocks):
     """How often each row counts, for some problems; rows of files cannot be left out."""
     if estimator not in WEIGHTED or rng.random() < 0.75:
@@ -499,7 +545,7 @@ def refused(problem, message, overflow):
         "negative eigenvalues": indefinite,
         # A landmark at the origin, of which these see nothing, or an indefinite kernel.
         "no positive semidefinite matrix": indefinite or name in ("poly", "linear", "cosine"),
-        "k(x, x) above 0": indefinite,
+        "k(x, x) above 0": indefinite or not problem.X.any(),
         "leaves no row": indefinite or name in ("poly", "linear", "cosine"),
         "not finite": name == "poly" and overflow**3 > LARGEST / 1e20,
         "ARPACK": True,
@@ -547,8 +593,9 @@ def intervals(problem, certificate, exact):
     if getattr(certificate, "confidence", None) is not None:
         spans.append(("likely ", certificate.likely_lower, certificate.likely_upper))
     for what, lower, upper in spans:
-        for i, (low, high) in enumerate(zip(lower, upper, strict=True)):
-            true = exact.values[i]
+        # A small basis may have more components than there are rows of any weight.
+        values = np.append(exact.values, np.zeros(len(lower)))
+        for i, (low, high, true) in enumerate(zip(lower, upper, values, strict=False)):
             near = max(low - true, true - high)
             if near > exact.slack:
                 top = exact.values[0]

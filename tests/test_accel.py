@@ -1,14 +1,18 @@
 """An unchanged scikit-learn program runs here, and what was replaced is said."""
 
 import importlib
+import json
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn
 from contracts import generator
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_transformer_general
 
 import mercer
@@ -27,6 +31,89 @@ made = make_pipeline(StandardScaler(), KernelPCA(3, kernel="rbf", random_state=0
 labels = SpectralClustering(2, random_state=0).fit_predict(X)
 np.savez("out.npz", S=np.abs(made.transform(X)), values=made[-1].eigenvalues_)
 """
+
+
+# scikit-learn's own tests of the estimators that are replaced.
+THEIRS = [
+    "decomposition/tests/test_kernel_pca.py",
+    "tests/test_kernel_approximation.py",
+    "cluster/tests/test_spectral.py",
+    "manifold/tests/test_spectral_embedding.py",
+    "manifold/tests/test_classical_mds.py",
+]
+RUN_THEIRS = """
+import json, sys, pytest
+from mercer import accel
+
+class Outcomes:
+    passed, failed = 0, []
+
+    def pytest_runtest_logreport(self, report):
+        self.passed += report.passed and report.when == "call"
+        if report.failed:
+            self.failed.append(report.nodeid.rpartition("::")[2])
+
+accel.install()
+outcomes = Outcomes()
+pytest.main(["-q", "-p", "no:cacheprovider", "-c", "empty.ini", *sys.argv[2:]], plugins=[outcomes])
+with open(sys.argv[1], "w") as file:
+    json.dump([outcomes.passed, outcomes.failed], file)
+"""
+# Those that fail here, and why they may.
+DEVIATIONS = {
+    "test_precomputed_kernel_not_psd[randomized]": "finds the largest eigenvalues, not moduli",
+    "test_kernel_pca_precomputed_non_symmetric": "equal but for the last bit",
+    "test_kernel_pca_raise_not_fitted_error": "inverse_transform needs no fit_inverse_transform",
+    "test_nystroem_callable": "counts calls of a kernel, of which a copy is called here",
+    "test_affinities": "no warning of a graph in parts, whose clusters are found all the same",
+    "test_verbose[kmeans]": "no line for each iteration of k-means",
+}
+QUICK = "dtype or fitted or verbose or psd or affinit or callable or nested or consistency"
+
+
+@pytest.mark.parametrize(
+    ("words", "least"), [(["-k", QUICK], 25), pytest.param([], 150, marks=pytest.mark.slow)]
+)
+def test_scikit_learns_own_tests(words, least, tmp_path):
+    (tmp_path / "run.py").write_text(RUN_THEIRS)
+    (tmp_path / "empty.ini").write_text("")
+    home = Path(sklearn.__file__).parent
+    files = [str(home / name) for name in THEIRS if (home / name).exists()]
+    line = [sys.executable, "run.py", "out.json", *words, *files]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    passed, failed = json.loads((tmp_path / "out.json").read_text())
+    undue = [name for name in failed if not {name, name.partition("[")[0]} & set(DEVIATIONS)]
+    assert not undue, done.stdout[-4000:]
+    assert passed >= least
+
+
+def test_all_affinities_of_scikit_learn(replaced):
+    from sklearn.cluster import SpectralClustering
+    from sklearn.metrics.pairwise import kernel_metrics
+
+    X = generator(7).random((20, 5))
+    for affinity in set(kernel_metrics()) - {"additive_chi2"}:
+        labels = SpectralClustering(2, affinity=affinity, random_state=0).fit(X).labels_
+        assert labels.shape == (20,)
+
+
+def test_nothing_is_transformed_before_a_fit(replaced):
+    from sklearn.decomposition import KernelPCA
+    from sklearn.kernel_approximation import Nystroem
+
+    for model in (KernelPCA(2), Nystroem()):
+        with pytest.raises(NotFittedError):
+            model.transform(np.eye(3))
+
+
+def test_the_table_sums_up(replaced, capsys):
+    from sklearn.decomposition import KernelPCA
+
+    for n in (30, 1200, 40, 50):
+        KernelPCA(2, kernel="rbf").fit(generator(8, n).standard_normal((n, 3)))
+    accel.report()
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("KernelPCA")]
+    assert len(lines) == 1 and lines[0].split()[1:5] == ["4", "30", "to", "1,200"]
 
 
 @pytest.fixture

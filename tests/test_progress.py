@@ -1,13 +1,23 @@
 """Long fits are foretold: how long, what would be faster, and how much is left."""
 
 import itertools
+import re
 import sys
 import time
 
 import numpy as np
 import pytest
 
-from mercer import ClassicalMDS, HebbianKernelPCA, KernelPCA, SpectralClustering
+from mercer import (
+    ClassicalMDS,
+    HebbianKernelPCA,
+    KernelCCA,
+    KernelPCA,
+    KernelPCASearch,
+    NoveltyDetector,
+    SpectralClustering,
+    SpectralEmbedding,
+)
 from mercer.bases import Landmarks
 from mercer.progress import LONG, PassBar
 from mercer.selectors import Uniform
@@ -102,6 +112,58 @@ def test_the_first_pass_knows_what_is_left():
 def test_nothing_is_foretold_of_what_is_short_or_unknown(seconds, capsys):
     PassBar(verbose=1).foresee(seconds, "long")
     assert "long" not in capsys.readouterr().err
+
+
+WORKING = {
+    "a share of the variance": lambda: KernelPCA(0.95, kernel="rbf"),
+    "points": lambda: KernelPCA(5, kernel="laplacian", eigen_solver="krylov"),
+    "landmarks": lambda: KernelPCA(5, kernel="rbf", basis="landmarks"),
+    "hebbian": lambda: HebbianKernelPCA(3, kernel="rbf"),
+    "another metric": lambda: ClassicalMDS(2, metric="cityblock"),
+    "search": lambda: KernelPCASearch(),
+    "clusters": lambda: SpectralClustering(3, basis="points"),
+    "embedding": lambda: SpectralEmbedding(2, affinity="rbf"),
+    "novelty": lambda: NoveltyDetector(),
+    "pairs of tables": lambda: KernelCCA(2),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", WORKING)
+def test_a_fit_that_works_long_says_so(case, monkeypatch):
+    """In a terminal, also where nobody asked for it, with the time that is left."""
+    stderr = Stderr(True)
+    monkeypatch.setattr(sys, "stderr", stderr)
+    monkeypatch.setattr("mercer.progress.UNASKED", 1e-3)
+    monkeypatch.setattr("mercer.progress.EVERY", 2e-3)
+    X = rows(1200, seed=len(case))
+    for _ in range(20):
+        WORKING[case]().fit(X, *([X[:, :2]] if case == "pairs of tables" else []))
+        if re.search(r"left \d+:\d\d", stderr.text):
+            return
+    raise AssertionError(f"no time left in {stderr.text!r}")
+
+
+def test_the_time_left_without_a_prediction():
+    """It is known from the first share of the first pass, and again when a prediction was wrong."""
+    for seconds in (np.nan, 3.0):
+        bar = PassBar(verbose=1)
+        left, now = bar._bar.columns[-1], itertools.count(0, 1)
+        bar._bar.get_time = lambda now=now: next(now)
+        with bar:
+            bar.foresee(seconds, "short")
+            for done in range(1, 20):
+                bar.tiles(done, 100)
+            (task,) = bar._bar.tasks
+            assert re.fullmatch(r"\d+:\d\d", left.render(task).plain)
+
+
+def test_quiet_is_silent(monkeypatch):
+    stderr = Stderr(True)
+    monkeypatch.setattr(sys, "stderr", stderr)
+    monkeypatch.setattr("mercer.progress.UNASKED", 1e-3)
+    KernelPCA(0.95, kernel="rbf", verbose=-1).fit(rows(800))
+    assert not stderr.text
 
 
 def test_lines_in_a_log(monkeypatch, capsys):

@@ -1,5 +1,6 @@
 """Types: a user's script is checked against ours, and everything public says what it takes."""
 
+import ast
 import importlib
 import inspect
 import os
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import mercer
-from mercer import KernelPCA
+from mercer import KernelPCA, estimators
 from mercer.bases import BASES
 from mercer.preimage import PREIMAGES
 from mercer.solvers import SOLVERS
@@ -131,3 +132,12 @@ def test_everything_public_is_annotated():
         if (bare := unannotated(function))
     }
     assert missing == {}
+
+
+def test_type_checkers_see_the_estimators_that_there_are():
+    """`__init__.pyi` names the estimators and their modules as `__init__.py` does."""
+    stub = ast.parse((SOURCES / "mercer/estimators/__init__.pyi").read_text())
+    homes = {n.names[0].name: n.module for n in stub.body if isinstance(n, ast.ImportFrom)}
+    assert homes == estimators._HOMES
+    (listed,) = [n.value for n in stub.body if isinstance(n, ast.Assign)]
+    assert sorted(ast.literal_eval(listed)) == sorted(estimators.__all__)

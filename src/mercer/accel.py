@@ -14,11 +14,14 @@ import atexit
 import runpy
 import sys
 import time
+from dataclasses import dataclass
 from importlib import import_module
 from operator import attrgetter, methodcaller
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils.validation import check_is_fitted
 
 from . import estimators
 from ._tables import text_table
@@ -31,8 +34,21 @@ PEERS = {
     "SpectralEmbedding": "sklearn.manifold",
     "ClassicalMDS": "sklearn.manifold",  # of scikit-learn 1.8 and later
 }
-HEADS = ["estimator", "rows", "seconds", "scikit-learn", "certificate"]
-DONE: list[list[str]] = []
+HEADS = ["estimator", "fits", "rows", "seconds", "scikit-learn", "certificate"]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fit that ran: seconds here and in scikit-learn, NaN if not run, and the certificate."""
+
+    name: str
+    rows: int
+    seconds: float
+    peer_seconds: float
+    words: str
+
+
+DONE: list[Fit] = []
 COMPARES: list[bool] = []
 
 
@@ -50,27 +66,41 @@ class Replaced:
         kind: Any = type(self)
         name, (_, _, peer, *_) = kind.__name__, kind.__mro__
         params = self.get_params(deep=False)  # type: ignore[attr-defined]
-        count = f"{np.shape(X)[0]:,}"
+        count = np.shape(X)[0]
+        # scikit-learn's affinities of single precision are computed in double, and rounded.
+        rounds = name == "SpectralEmbedding" and is_single(X)
         try:
-            estimator, seconds = timed(served(name, params), X)
+            estimator, seconds = timed(served(name, params), X.astype(float) if rounds else X)
         except (ValueError, TypeError) as refusal:
             estimator, seconds = timed(peer(**params), X)
-            DONE.append([name, count, "", f"{seconds:.3g}", f"refused here: {refusal}"[:100]])
+            DONE.append(Fit(name, count, np.nan, seconds, f"refused here: {refusal}"[:100]))
         else:
-            other = f"{timed(peer(**params), X)[1]:.3g}" if COMPARES else "not run"
+            if name == "SpectralClustering" and params["verbose"]:
+                print(f"Computing label assignment using {params['assign_labels']}")
+            other = timed(peer(**params), X)[1] if COMPARES else np.nan
             certificate = vars(estimator).get("certificate_")
             lines = [] if certificate is None else certificate.summary()[2:4]
             words = "; ".join(f"{key} {text}" for key, text in lines) or "none"
-            DONE.append([name, count, f"{seconds:.3g}", other, words])
+            DONE.append(Fit(name, count, seconds, other, words))
         settings = {key: value for key, value in vars(self).items() if not key.endswith("_")}
         fitted = {key: value for key, value in vars(estimator).items() if key.endswith("_")}
+        if rounds:
+            fitted["embedding_"] = fitted["embedding_"].astype(np.float32)
         self.__dict__ = settings | fitted | {"fitted_here": estimator}
         return self
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "fitted_here" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return attrgetter(name)(self.fitted_here)
+        value = attrgetter(name)(self.fitted_here)
+        if name == "affinity_matrix_" and is_single(vars(self).get("embedding_")):
+            return value.astype(np.float32)
+        return value
+
+
+def is_single(X: Any) -> bool:
+    """Whether X is an array or a sparse matrix of single precision."""
+    return (isinstance(X, np.ndarray) or issparse(X)) and X.dtype == np.float32
 
 
 def served(name: str, params: dict[str, Any]) -> Any:
@@ -92,6 +122,7 @@ def either(name: str) -> Any:
     """A method of what was fitted."""
 
     def method(self, *args: Any, **more: Any) -> Any:
+        check_is_fitted(self)
         return methodcaller(name, *args, **more)(self.fitted_here)
 
     method.__name__ = name
@@ -148,10 +179,28 @@ def uninstall() -> None:
 def report() -> None:
     """Say on stderr what was replaced; once."""
     if DONE:
-        print(f"mercer.accel: what ran here\n{text_table(HEADS, DONE)}", file=sys.stderr)
+        # A line for each estimator, and for each reason why one was refused.
+        groups: dict[tuple[str, str], list[Fit]] = {}
+        for fit in DONE:
+            reason = fit.words if np.isnan(fit.seconds) else ""
+            groups.setdefault((fit.name, reason), []).append(fit)
+        lines = [summed(fits) for fits in groups.values()]
+        print(f"mercer.accel: what ran here\n{text_table(HEADS, lines)}", file=sys.stderr)
         if not COMPARES:
             print("to measure the speedup, add --compare", file=sys.stderr)
     DONE.clear()
+
+
+def summed(fits: list[Fit]) -> list[str]:
+    """The line of the table for some fits: seconds of all, the certificate of the longest."""
+    rows = sorted({fit.rows for fit in fits})
+    sizes = f"{rows[0]:,}" if len(rows) == 1 else f"{rows[0]:,} to {rows[-1]:,}"
+    here, there = sum(fit.seconds for fit in fits), sum(fit.peer_seconds for fit in fits)
+    times = ["" if np.isnan(here) else f"{here:.3g}"]
+    times.append("not run" if np.isnan(there) else f"{there:.3g}")
+    longest = max(fits, key=lambda fit: fit.seconds).words
+    same = all(fit.words == longest for fit in fits)
+    return [fits[0].name, str(len(fits)), sizes, *times, longest if same else f"longest: {longest}"]
 
 
 def load_ipython_extension(ipython: Any) -> None:

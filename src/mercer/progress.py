@@ -16,8 +16,10 @@ from .solvers import PassState
 
 # Expected passes before the first residual is known.
 FIRST_GUESS = 6
-# Seconds from which a fit is announced, and seconds between lines in logs.
+# Seconds from which a fit is announced, and seconds between lines.
 LONG, EVERY = 60, 60
+# Seconds to the first line of a log, and to that of a terminal where nobody asked for progress.
+FIRST, UNASKED = 2, 10
 
 
 class PassBar:
@@ -26,7 +28,8 @@ class PassBar:
     Parameters
     ----------
     verbose : int
-        0 for silence, 1 for a progress bar on stderr, or in the notebook, 2 for a line each minute.
+        1 for a progress bar on stderr, or in the notebook, 2 for a line each minute. 0 for lines in
+        a terminal from ten seconds on, which would seem to hang; -1 for silence.
     callback : callable or None
         ``callback(state)`` after each pass; True stops the fit.
     passes : int or None
@@ -40,8 +43,10 @@ class PassBar:
     def __init__(self, verbose=0, callback=None, passes=None, title="kernel PCA", drawn=True):
         self.title, self.verbose, self.callback, self.passes = title, verbose, callback, passes
         self.seconds, self.stopped = 0.0, False
-        middle = TextColumn("{task.fields[state]}")
-        self._bar = make_bar(middle, lines=verbose == 2) if verbose and drawn else None
+        self._bar = None
+        if (verbose > 0 and drawn) or (verbose == 0 and sys.stderr.isatty()):
+            first = (UNASKED, 0, FIRST)[verbose] if verbose < 3 else 0
+            self._bar = make_bar(TextColumn("{task.fields[state]}"), first=first)
         self._task = TaskID(0)  # of no meaning until there is a bar
         self._done = 0
         self._first: tuple[float, float] | None = None
@@ -68,14 +73,14 @@ class PassBar:
         return lambda done, total: bar.update(self._task, completed=self._done + done / total)
 
     def foresee(self, seconds: float, words: str) -> None:
-        """Announce a fit that is predicted to take more than a minute, once."""
-        if not seconds > LONG:  # NaN if unknown
-            return
-        if not self.seconds and (self.verbose or sys.stderr.isatty()):
-            print(words, file=sys.stderr)
-        self.seconds = seconds
-        if self._bar is not None:
-            self._bar.update(self._task, foreseen=seconds)
+        """Take the predicted seconds for the time left; announce more than a minute, once."""
+        if self._bar is not None and self._bar.tasks and seconds > 0:  # NaN if unknown
+            elapsed = self._bar.tasks[0].elapsed or 0.0
+            self._bar.update(self._task, foreseen=elapsed + seconds)
+        if seconds > LONG and not self.seconds:
+            self.seconds = seconds
+            if self.verbose > 0 or self._bar is not None:
+                print(words, file=sys.stderr)
 
     def report(self, state: PassState) -> bool:
         """A pass is done; True if the callback asks to stop."""
@@ -108,7 +113,7 @@ class RowBar:
     Parameters
     ----------
     verbose : int
-        0 for silence, 1 for bars, 2 for a line each minute.
+        1 for bars, 2 for a line each minute, less for silence.
     console : rich Console or None
         Where to draw; None for stderr.
     """
@@ -116,7 +121,8 @@ class RowBar:
     def __init__(self, verbose=0, console=None):
         # A short bar leaves room for the numbers on 80 columns.
         middle = RowsPerSecond(table_column=Column(no_wrap=True))
-        self._bar = make_bar(middle, 20, console, verbose == 2) if verbose else None
+        first = FIRST if verbose == 2 else 0
+        self._bar = make_bar(middle, 20, console, first) if verbose > 0 else None
 
     def __enter__(self):
         if self._bar is not None:
@@ -140,13 +146,14 @@ class RowBar:
         self._bar.update(task, total=done)
 
 
-def make_bar(middle: ProgressColumn, width=40, console=None, lines=False) -> Progress:
-    """A bar for where the program runs: a terminal, a notebook, or `lines` of a log."""
+def make_bar(middle: ProgressColumn, width=40, console=None, first: float = 0) -> Progress:
+    """A bar for where the program runs; with `first` lines instead, the first after so long."""
     console = console or Console(stderr=True)
-    kind = LineProgress if lines else NotebookProgress if console.is_jupyter else Progress
     left = (TimeElapsedColumn(), TextColumn("left"), TimeLeft())
-    what = TextColumn("{task.description}")
-    return kind(what, BarColumn(bar_width=width), middle, *left, console=console)
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=width), middle, *left)
+    if first:
+        return LineProgress(first, *columns, console=console)
+    return (NotebookProgress if console.is_jupyter else Progress)(*columns, console=console)
 
 
 class RowsPerSecond(ProgressColumn):
@@ -159,43 +166,54 @@ class RowsPerSecond(ProgressColumn):
 
 
 class TimeLeft(ProgressColumn):
-    """The time left: the least that was ever foreseen, so that it never grows.
+    """The time left: the least that was foreseen in the same way, so that it seldom grows.
 
     How many passes a fit takes is known only as it goes. While that is a guess (the field
-    ``guess`` of a task is true) what was foreseen before the fit is shown, if anything was.
+    ``guess`` of a task is true) what was foreseen before the fit is shown. Without that, or once
+    it is over, the time left is that of the expected passes at the mean speed so far.
     """
 
     max_refresh = 0.5
 
     def __init__(self):
         super().__init__()
-        self._least: dict[int, float] = {}
+        self._least: dict[tuple[int, bool, bool], float] = {}
 
     def render(self, task):
         if task.finished:
             return Text("0:00")
-        foreseen = task.fields.get("foreseen", 0) - (task.elapsed or 0)
-        if not task.fields.get("guess") and task.total and task.completed and task.elapsed:
-            # At the mean speed so far: rich forgets its own when a total changes.
-            foreseen = task.elapsed * (task.total - task.completed) / task.completed
-        elif foreseen <= 0 or not task.fields.get("guess"):
+        elapsed, guess = task.elapsed or 0.0, bool(task.fields.get("guess"))
+        left = task.fields.get("foreseen", 0.0) - elapsed
+        kind = (task.id, guess, left > 0)
+        if (left <= 0 or not guess) and task.total and task.completed:
+            # Not by rich, which forgets its speed when a total changes.
+            left = elapsed * (task.total - task.completed) / task.completed
+        if left <= 0:
             return Text("-:--")
-        least = self._least[task.id] = min(foreseen, self._least.get(task.id, foreseen))
+        least = self._least[kind] = min(left, self._least.get(kind, left))
         minutes, seconds = divmod(int(least), 60)
         hours, minutes = divmod(minutes, 60)
         return Text(f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}")
 
 
 class LineProgress(Progress):
-    """rich's bar as a line each minute, for logs; nothing of what is done sooner."""
+    """rich's bar as lines, the first after `first` seconds and then one each minute."""
+
+    def __init__(self, first: float, *columns: ProgressColumn, console: Console):
+        super().__init__(*columns, console=console)
+        self._first, self._over = first, Event()
 
     def start(self) -> None:
-        self._over = Event()
         Thread(target=self._speak, daemon=True).start()
 
     def _speak(self) -> None:
-        while not self._over.wait(EVERY):
-            self.console.print(self.get_renderable())
+        wait = min(self._first, EVERY)
+        while not self._over.wait(wait):
+            try:
+                self.console.print(self.get_renderable())
+            except (OSError, ValueError):  # nobody reads it any more
+                return
+            wait = EVERY
 
     def stop(self) -> None:
         self._over.set()

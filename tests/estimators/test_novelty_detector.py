@@ -5,10 +5,12 @@ import os
 import numpy as np
 import pytest
 from contracts import generator
+from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer import NoveltyDetector
+from mercer.kernels import KERNELS
 
 
 def shell(n, key):
@@ -103,6 +105,73 @@ def test_a_cluster_of_outliers_is_not_learned(n, d, basis):
     assert roc_auc_score(~novel, detector.score_samples(rows)) > 0.98
     spoiled = NoveltyDetector(40, outliers=0.0, random_state=0).fit(X)
     assert roc_auc_score(~novel, spoiled.score_samples(rows)) < 0.9
+
+
+def table_with_extremes(seed, n=1500):
+    """Columns of several scales, and 5 to 30 rows far from all others, alike or each elsewhere."""
+    rng = generator(95, seed)
+    incomes = rng.lognormal(10.5, rng.uniform(0.5, 1.0), n)
+    columns = [
+        incomes,
+        rng.normal(45, 15, n),
+        rng.poisson(3, n),
+        rng.lognormal(0, 0.8, n),
+        1e-3 * rng.random(n),
+    ]
+    X = np.column_stack(columns[: rng.integers(2, 6)])
+    extreme = rng.choice(n, rng.integers(5, 31), replace=False)
+    # Beyond all others by a few times their range, which the extremes share or not.
+    X[extreme, 0] = incomes.max() * (3 + 3 * (seed % 3) * rng.random(len(extreme)))
+    if seed % 2:
+        X /= X.std(axis=0)
+    return X, extreme
+
+
+@pytest.mark.filterwarnings("ignore:.*held-out rows are far")
+@pytest.mark.parametrize("seed", range(6))
+def test_extreme_rows_are_never_normal(seed):
+    """Among the training rows, where each could have a component of its own, and among new ones."""
+    X, extreme = table_with_extremes(seed)
+    detector = NoveltyDetector(random_state=seed).fit(X)
+    novel = detector.predict(X) < 0
+    forest = IsolationForest(random_state=seed).fit(X).predict(X) < 0
+    assert novel[extreme].all() and novel[extreme].sum() >= forest[extreme].sum()
+    assert novel.mean() < 0.09
+    assert not np.intersect1d(extreme, detector.kept_).size
+    rng = generator(96, seed)
+    far = X[:30] * (1 + 10 ** rng.uniform(2, 200, (30, 1))) * rng.choice([-1, 1], X.shape[1])
+    assert (detector.predict(far) == -1).all()
+
+
+@pytest.mark.filterwarnings("ignore:.*held-out rows are far")
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern", "rational_quadratic"])
+@pytest.mark.parametrize("seed", range(3))
+def test_many_rows_far_from_the_others_are_normal_and_few_are_not(kernel, seed):
+    """A third of the rows in a place of its own is no outlier; one or two percent are."""
+    rng = generator(98, seed)
+    centers = rng.standard_normal((3, 3))
+    centers *= 30 / np.linalg.norm(centers, axis=1, keepdims=True)
+    X = rng.standard_normal((900, 3)) + np.repeat(centers, 300, axis=0)
+    few = rng.choice(900, rng.integers(9, 20), replace=False)
+    X[few] = rng.standard_normal((len(few), 3)) - 150 * np.sign(centers[0])
+    novel = NoveltyDetector(kernel=kernel, random_state=seed).fit(X).predict(X) < 0
+    assert novel[few].all()
+    assert np.delete(novel, few).mean() < 0.09
+
+
+@pytest.mark.filterwarnings("ignore:gamma=")
+@pytest.mark.parametrize("kernel", sorted(name for name, kind in KERNELS.items() if kind.metric))
+def test_rows_far_from_all_others_are_novel(kernel):
+    """Also where most held-out rows are far, which is told, and beyond the range of squares."""
+    rng = generator(97)
+    X = rng.standard_cauchy((300, 3))
+    with pytest.warns(UserWarning, match="of 60 held-out rows are far from all rows learned from"):
+        narrow = NoveltyDetector(kernel=kernel, gamma=1e4, random_state=0).fit(X)
+    usual = NoveltyDetector(kernel=kernel, random_state=0).fit(rng.standard_normal((300, 3)))
+    far = 10 ** np.linspace(3, 250, 40)[:, None] * rng.choice([-1, 1], (40, 3))
+    for detector in (narrow, usual):
+        assert np.isfinite(detector.score_samples(far)).all()
+        assert (detector.predict(far) == -1).all()
 
 
 def test_known_outliers_set_the_threshold():

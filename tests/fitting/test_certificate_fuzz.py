@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from contracts import SEED, generator
-from fuzz import FORMULAS, KINDS, draw, violations
+from fuzz import FORMULAS, KINDS, draw, draw_hard, violations
 from scipy.stats import binom
 
 from mercer.bases import FourierGrid, Landmarks, RandomFeatures
@@ -25,14 +25,14 @@ from mercer.fitting.remainder import (
 )
 from mercer.kernels import DirectKernel
 
-QUICK, SLOW, SHARE = 600, 10_000, 50
+QUICK, HARD, SLOW, SHARE = 400, 200, 10_000, 50
 OF_A_KIND = 2000
 
 
-def false_statements(seeds, kind=None):
+def false_statements(seeds, kind=None, drawn=draw):
     found = []
     for seed in seeds:
-        problem = draw(seed, kind=kind)
+        problem = drawn(seed, kind=kind)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             wrong = violations(problem)
@@ -45,6 +45,13 @@ def false_statements(seeds, kind=None):
 def test_no_statement_is_false(first):
     start = 1_000_000 * (1 + SEED) + first
     found = false_statements(range(start, start + SHARE))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("first", range(0, HARD, SHARE))
+def test_no_statement_is_false_of_hard_problems(first):
+    start = 1_000_000 * (1 + SEED) + first
+    found = false_statements(range(start, start + SHARE), drawn=draw_hard)
     assert not found, "\n".join(found)
 
 
@@ -61,6 +68,14 @@ def test_problems_of_which_something_was_false(seed):
 def test_no_statement_is_false_in_ten_thousand(first):
     start = 100_000_000 * (1 + SEED) + first
     found = false_statements(range(start, start + 500))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, SLOW, 500))
+def test_no_statement_is_false_of_ten_thousand_hard_problems(first):
+    start = 100_000_000 * (1 + SEED) + first
+    found = false_statements(range(start, start + 500), drawn=draw_hard)
     assert not found, "\n".join(found)
 
 

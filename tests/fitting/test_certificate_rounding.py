@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 from contracts import generator
-from fuzz import FORMULAS, WIDE
+from fuzz import FORMULAS, WIDE, Problem, violations
 
 from mercer import KernelPCA
 from mercer.bases import AllPoints, FourierGrid, Landmarks, RandomFeatures
@@ -295,3 +295,19 @@ def test_components_that_rounding_makes_are_not_proven(seed, name, center):
     # All values round to the same number where even long double has too few digits.
     A = (K / max(np.abs(K).max(), np.finfo(WIDE).tiny)).astype(float)
     assert share_of_leading(model.eigenvectors_[:, :proven], A) > 0.4, proven
+
+
+@pytest.mark.filterwarnings("ignore:Not converged", "ignore:.*more than the rank")
+@pytest.mark.parametrize("max_iter", [1, 2, 3])
+def test_few_passes_over_few_distinct_rows(max_iter):
+    """Rounding of a draft mixes its vectors, so that U'AU is not diagonal, and moves its means."""
+    for seed in range(25):
+        rng = generator(351, max_iter, seed)
+        n, levels, r = (int(rng.integers(*ends)) for ends in ((110, 300), (3, 16), (3, 12)))
+        X = rng.standard_normal((levels, int(rng.integers(1, 8))))[rng.integers(0, levels, n)]
+        gamma, solver = float(10 ** rng.uniform(-2, 0)), str(rng.choice(["krylov", "lobpcg"]))
+        problem = Problem(
+            seed, X, {"kernel": "rbf", "gamma": gamma}, "exact", {"eigen_solver": solver}, r
+        )
+        problem.options |= {"max_iter": max_iter, "remove_zero_eig": False, "basis": "points"}
+        assert not violations(problem), str(problem)

@@ -21,7 +21,6 @@ from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA
 from mercer.bases import FourierGrid, Landmarks, RandomFeatures
 from mercer.compute.engine import TiledEngine
 from mercer.exceptions import CheckpointError
-from mercer.fitting import checkpoint
 from mercer.fitting.checkpoint import Checkpoint
 from mercer.selectors import Uniform
 
@@ -516,34 +515,3 @@ def test_a_resumed_fit_states_the_same_certificate(passes, tmp_path):
     assert resumed.n_proven == whole.n_proven > 0
     np.testing.assert_array_equal(resumed.eigenvalue_upper, whole.eigenvalue_upper)
     np.testing.assert_array_equal(resumed.score_error, whole.score_error)
-
-
-@pytest.mark.parametrize("form", ["array", "csr", "memmap", "function"])
-def test_no_fit_is_resumed_with_other_rows(form, tmp_path):
-    """One row anywhere has changed, whichever."""
-    rng = np.random.default_rng(41)
-    X = rng.standard_normal((3000, 4))
-    basis = Landmarks(points=X[:30])
-    model = KernelPCA(3, kernel="rbf", gamma=0.1, basis=basis, checkpoint=tmp_path / "kept")
-    model.set_params(memory="1MB" if form == "function" else None)
-
-    def rows_of(X):
-        if form == "csr":
-            return sparse.csr_matrix(X)
-        if form == "memmap":
-            np.save(tmp_path / "rows.npy", X)
-            return np.load(tmp_path / "rows.npy", mmap_mode="r")
-        return (lambda: iter(np.array_split(X, 40))) if form == "function" else X
-
-    def killed(self, header, arrays):
-        self.checkpoint._write(self.file, header, arrays)
-        raise KeyboardInterrupt
-
-    changed = X.copy()
-    changed[int(rng.integers(300, 600))] += 5.0
-    with patch.object(checkpoint, "EVERY", 0.0), patch.object(checkpoint.Stage, "write", killed):
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(rows_of(X))
-        with pytest.raises(CheckpointError, match=r"other data|not those that the fit"):
-            model.fit(rows_of(changed))
-    model.fit(rows_of(X))

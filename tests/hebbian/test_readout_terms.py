@@ -5,7 +5,7 @@ import pytest
 from contracts import generator
 
 from mercer.fitting.certificate import Rounding, certify
-from mercer.hebbian.readout import distances, nystroem_pairs
+from mercer.hebbian.passes import distances, nystroem_pairs
 from mercer.operators import DenseOperator
 
 SINGLE = float(np.finfo(np.float32).eps)

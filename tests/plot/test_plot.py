@@ -229,7 +229,7 @@ def test_convergence_says_what_is_wrong(histories, quantity, match):
 
 
 def test_preimages_as_curves(rows):
-    model = KernelPCA(3, kernel="rbf", gamma=0.02).fit(rows)
+    model = KernelPCA(3, kernel="rbf", gamma=0.02, preimage="ridge").fit(rows)
     ax = plot.preimages(model, component=1, n_steps=5, span=1.5)
     deviation = np.sqrt(model.explained_variance_[1])
     S = np.zeros((5, 3))
@@ -243,7 +243,7 @@ def test_preimages_as_curves(rows):
 
 def test_preimages_as_images():
     X = np.random.default_rng(0).uniform(size=(60, 12))
-    model = KernelPCA(2, kernel="rbf", gamma="median").fit(X)
+    model = KernelPCA(2, kernel="rbf", gamma="median", preimage="ridge").fit(X)
     ax = plot.preimages(model, images=(4, 3), n_steps=3)
     picture = np.asarray(ax.get_images()[0].get_array())
     assert picture.shape == (4 + 1, 3 * (3 + 1))

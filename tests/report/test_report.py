@@ -318,7 +318,8 @@ def test_how_far_scores_can_be_off(tmp_path, rows):
     assert report(tmp_path, Nystroem(n_components=5).fit(rows), rows).data["scoreErrors"] == []
 
 
-def test_a_walk_is_the_models_own_way_back(tmp_path, rows, model):
+def test_a_walk_is_the_way_back_asked_for(tmp_path, rows, model):
+    model = clone(model).set_params(preimage="ridge").fit(rows)
     walk = report(tmp_path, model, rows).data["walk"]
     S = np.zeros((21, 3))
     S[:, 1] = np.array(walk["steps"]) * walk["deviations"][1]

@@ -18,7 +18,7 @@ from scipy import sparse
 from mercer import KernelPCA
 from mercer.bases import Landmarks, RandomFeatures
 from mercer.exceptions import MercerWarning
-from mercer.files import open_source
+from mercer.files import open_sink, open_source
 from mercer.kernels import Laplacian
 from mercer.progress import RowBar
 from mercer.selectors import KMeans, TwoStage, Uniform
@@ -283,6 +283,18 @@ def test_scores_are_written_as_they_come(suffix, X, parquet, tmp_path):
         out.unlink()
     if suffix != ".npy":
         assert scores.columns == [f"kernelpca{i}" for i in range(R)]
+
+
+def test_parquet_has_no_dictionary_of_scores(tmp_path):
+    """Random numbers do not repeat: the file is hardly larger than they are."""
+    rows = np.random.default_rng(0).standard_normal((4000, 3))
+    names = np.array(["a", "b"] * 2000)
+    with open_sink(tmp_path / "x.parquet", 3, columns=["u", "v", "w"], kept={"id": names}) as sink:
+        sink.write(rows)
+    assert (tmp_path / "x.parquet").stat().st_size < 1.05 * rows.nbytes
+    encodings = pq.ParquetFile(tmp_path / "x.parquet").metadata.row_group(0)
+    told = ["DICTIONARY" in str(encodings.column(i).encodings) for i in range(4)]
+    assert told == [True, False, False, False]
 
 
 def test_scores_that_do_not_fit_go_to_a_file(X, parquet, tmp_path):

@@ -104,7 +104,7 @@ class PieceRows(Rows):
     def dtype(self):
         return self.pieces[0].dtype
 
-    def _partial_sums(self, function, title, again, done, resumable):
+    def _partial_sums(self, function, title, again, done, checkpoint):
         firsts = np.cumsum([0, *map(len, self.pieces)])
         for i in range(done.get("pieces", 0), len(self.pieces)):
             if len(self.pieces[i]):

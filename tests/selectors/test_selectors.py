@@ -34,7 +34,6 @@ from mercer.selectors import (
     base,
     bayes,
     greedy,
-    lars,
     lasso,
     online,
     sparse_components,
@@ -459,7 +458,7 @@ class TestLars:
         A = kernel(X)
         y = A @ generator(2).standard_normal(120)
         sizes = []
-        for active, coefficients in lars.lasso_path(A, y, np.arange(120), 120):
+        for active, coefficients in lasso.lasso_path(A, y, np.arange(120), 120):
             c = A.T @ (y - A[:, active] @ coefficients)
             scale, signs = np.abs(A.T @ y).max(), np.sign(coefficients)
             np.testing.assert_allclose(c[active], signs * np.abs(c).max(), atol=1e-10 * scale)

@@ -16,6 +16,7 @@ from .fourier import FourierBasis, FourierGrid, TrigonometricMoments
 from .landmarks import Landmarks
 from .points import AllPoints, PointBasis, PointGram
 from .precomputed import HollowMatrix, PrecomputedBasis
+from .products import ProductGram, multiplies_rows
 from .random_features import FeatureBasis, RandomFeatures
 from .whitening import Whitening, choose_whitening
 
@@ -43,8 +44,10 @@ __all__ = [
     "PointBasis",
     "PointGram",
     "PrecomputedBasis",
+    "ProductGram",
     "RandomFeatures",
     "TrigonometricMoments",
     "Whitening",
     "choose_whitening",
+    "multiplies_rows",
 ]

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..compute import TiledEngine, format_bytes
-from ..compute.arrays import Array, dtype_name
+from ..compute import Array, TiledEngine, dtype_name, format_bytes
 from ..kernels import Kernel
 from ..kernels.base import float_dtype
 

@@ -22,16 +22,9 @@ from ..compute.arrays import Array, is_on_device
 from ..compute.nonuniform import LEAST_PRECISION, evaluate, frequency_sums, measured_error
 from ..kernels import Kernel
 from ..kernels.base import dense_rows
+from . import fourier_grid
 from .base import Basis, BasisRecipe
-from .fourier_grid import (
-    LARGEST_TOL,
-    LEAST_TOL,
-    Frequencies,
-    choose_frequencies,
-    density_at_zero,
-    kernel_profile,
-    predicted_size,
-)
+from .fourier_grid import LARGEST_TOL, LEAST_TOL, Frequencies, choose_frequencies, predicted_size
 
 #: Columns at most: the grid has (extent / width)^d frequencies.
 MOST_COLUMNS = 3
@@ -58,6 +51,7 @@ BOX_ROUNDING = 1e-12
 UNIT = np.finfo(float).eps / 2
 
 
+@dataclass(eq=False, repr=False)
 class FourierGrid(BasisRecipe):
     """A basis of Fourier frequencies on an equispaced grid: exact to `tol`, up to three columns.
 
@@ -83,10 +77,9 @@ class FourierGrid(BasisRecipe):
 
     most_columns = MOST_COLUMNS
 
-    def __init__(self, tol: float = 1e-9, margin: Any = 0.1, box: Any = None):
-        self.tol = tol
-        self.margin = margin
-        self.box = box
+    tol: float = 1e-9
+    margin: Any = 0.1
+    box: Any = None
 
     @property
     def needs_range(self) -> bool:  # type: ignore[override]
@@ -163,6 +156,7 @@ class FourierGrid(BasisRecipe):
         needed("finufft", "fourier", "A Fourier grid")
 
 
+@dataclass(eq=False, repr=False)
 class SharedGrid(BasisRecipe):
     """Grids of several kernels for the same rows, whose moments were summed in one pass.
 
@@ -176,9 +170,8 @@ class SharedGrid(BasisRecipe):
         Of the rows, for the widest of them.
     """
 
-    def __init__(self, bases, sums):
-        self.bases = bases
-        self.sums = sums
+    bases: Any
+    sums: Any
 
     @classmethod
     def of(cls, grid: FourierGrid, kernels, X, engine) -> "SharedGrid":
@@ -446,7 +439,7 @@ class FourierBasis(Basis):
     @property
     def top(self) -> float:
         """k(x, x)."""
-        return float(kernel_profile(self.kernel, np.zeros(1))[0])
+        return float(fourier_grid.kernel_profile(self.kernel, np.zeros(1))[0])
 
 
 def why_not(kernel, d: int) -> str:
@@ -455,7 +448,7 @@ def why_not(kernel, d: int) -> str:
         return f"A Fourier grid serves up to {MOST_COLUMNS} columns, and there are {d}."
     if kernel.gamma == 0:
         return f"{kernel!r} is constant, and a Fourier grid needs one that falls with the distance."
-    density = density_at_zero(kernel, d)
+    density = fourier_grid.density_at_zero(kernel, d)
     if density is None:
         return (
             f"{type(kernel).__name__} in {d} column{'s' * (d > 1)} has no known spectral density. "

@@ -4,6 +4,7 @@ import sys
 from bisect import bisect
 from collections.abc import Callable
 from copy import copy
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral
 from typing import Any
 
@@ -30,6 +31,7 @@ TILE_BYTES = 4 * 10**6
 GROWN = 2000
 
 
+@dataclass(eq=False, repr=False)
 class Landmarks(BasisRecipe):
     """A basis of chosen points: Nystroem kernel PCA.
 
@@ -91,22 +93,14 @@ class Landmarks(BasisRecipe):
 
     #: Number of rows of the data, of which `build` may get a sample; 0 if it gets all of them, None
     #: if they were not counted.
-    _rows: int | None = 0
+    _rows: int | None = field(default=0, init=False)
 
-    def __init__(
-        self,
-        size: int | None = None,
-        selector: Selector | None = None,
-        *,
-        error: float | None = None,
-        points: Array = None,
-        indices: Array = None,
-    ):
-        self.size = size
-        self.selector = selector
-        self.error = error
-        self.points = points
-        self.indices = indices
+    size: int | None = None
+    selector: Selector | None = None
+    _: KW_ONLY
+    error: float | None = None
+    points: Array = None
+    indices: Array = None
 
     def build(
         self, kernel: Kernel, X: Array, engine: Any, rng: Any, n_components: int | None = None

@@ -152,7 +152,11 @@ class AllPoints(BasisRecipe):
         self, kernel: Kernel, X: Array, engine: Any, rng: Any, n_components: int | None = None
     ) -> GramBasis:
         """The points of X, with a single-precision draft where rounding allows it."""
+        from .products import ProductGram, multiplies_rows
+
         engine.expect(kernel, X.shape, (n_components or 0) + 16)
+        if multiplies_rows(kernel, X, engine):
+            return ProductGram(kernel, X, engine, single=False)
         return PointGram(kernel, engine.place(X), engine, single=None)
 
 
@@ -240,18 +244,22 @@ class PointGram(GramBasis, PointBasis):
         return 0 if fused else int(ROWS_SHARE * self.engine.memory)
 
     def project(self, X: Array, W: Array) -> Array:
-        """k(X, Z) W, tile by tile; of a linear kernel by way of Z' W, which has few columns."""
-        X, V = self.engine.place(X), None
-        if isinstance(X, np.ndarray) and isinstance(self.points, np.ndarray):
-            V = self.kernel.direction(self.points, W)
-        if V is None:
-            pairs = self.kernel.pairs(X, self.points, dtype=self.precision(X), store=self._room())
+        """k(X, Z) W, tile by tile; of inner products by way of Z' W, which has few columns."""
+        X, Z = self.engine.place(X), self.points
+        on_host = all(isinstance(rows, np.ndarray) or is_sparse(rows) for rows in (X, Z))
+        if not (self.kernel.is_inner_product and on_host):
+            pairs = self.kernel.pairs(X, Z, dtype=self.precision(X), store=self._room())
             return self.engine.pair_rows(pairs, W)
-        n, origin = X.shape[0], self.kernel.origin(X)
-        out = self.engine.empty((n, V.shape[1]))
-        room = self.engine.memory // (32 * self.engine.threads * X.shape[1])
-        rows = min(max(1, room), self.engine.stream_block)
-        self.engine.map_rows(lambda block: rows_of(X, block, np.float64, origin) @ V, n, rows, out)
+        engine, d = self.engine, X.shape[1]
+        rows = min(max(1, engine.memory // (32 * engine.threads * d)), engine.stream_block)
+        out = engine.empty((X.shape[0], W.shape[1]))
+
+        def vectors(A, block):
+            return self.kernel.embed(rows_of(A, block, np.float64, self.kernel.origin(A)))
+
+        for part in column_parts(W.shape[1], d, engine):
+            V = engine.sum_rows(lambda b, W=W[:, part]: vectors(Z, b).T @ W[b], Z.shape[0], rows)
+            engine.map_rows(lambda b, V=V: vectors(X, b) @ V, X.shape[0], rows, out[:, part])
         return out
 
     def gram(self, W: Array) -> Array:
@@ -382,6 +390,11 @@ class WorkingGram(PointGram):
         draft = vars(self).pop("draft", None)
         if draft is not None:
             draft.close()
+
+
+def column_parts(columns: int, d: int, engine: Any) -> list[slice]:
+    """Parts of a number of columns whose sums over all rows, (d, b) for each thread, fit memory."""
+    return row_blocks(columns, max(1, engine.memory // (4 * 8 * d * (engine.threads + 2))))
 
 
 def wide_rows(X: Any) -> Any:

@@ -7,6 +7,7 @@ better at equal size: they look at the data, these do not.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ FREQUENCY_BYTES = 20
 FEW_COLUMNS = 64
 
 
+@dataclass(eq=False, repr=False)
 class RandomFeatures(BasisRecipe):
     """A basis of random features.
 
@@ -39,9 +41,8 @@ class RandomFeatures(BasisRecipe):
         whatever the kind.
     """
 
-    def __init__(self, size: int = 500, kind: str = "orthogonal"):
-        self.size = size
-        self.kind = kind
+    size: int = 500
+    kind: str = "orthogonal"
 
     def build(
         self, kernel: Kernel, X: Array, engine: Any, rng: Any, n_components: int | None = None

@@ -22,8 +22,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, block_diag
 from scipy.linalg.lapack import dpstrf, dtrtri
 
-from ..compute import is_sparse, on_device_of, to_numpy
-from ..compute.arrays import Array
+from ..compute import Array, is_sparse, on_device_of, to_numpy
 from ..compute.linalg import cholesky, eigh, self_product, solve_triangular
 from .base import Basis
 from .points import PointBasis

@@ -75,8 +75,8 @@ def say(args: Namespace, text: str) -> None:
 
 
 def verbosity(args: Namespace) -> int:
-    """1 for a progress bar in a terminal, 2 for a line each minute in logs, 0 if quiet."""
-    return 0 if args.quiet else 1 if sys.stderr.isatty() else 2
+    """1 for a progress bar in a terminal, 2 for a line each minute in logs, -1 if quiet."""
+    return -1 if args.quiet else 1 if sys.stderr.isatty() else 2
 
 
 def to_json(facts: dict) -> str:

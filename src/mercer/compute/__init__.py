@@ -1,7 +1,11 @@
 """Where arrays live and how row blocks move: the layer that knows threads, bytes and devices."""
 
+# For the other packages of mercer; the API page lists `__all__`.
+from .arrays import Array as Array
+from .arrays import Same as Same
 from .arrays import (
     array_namespace,
+    dtype_name,
     inplace,
     is_sparse,
     match_sparsity,
@@ -12,6 +16,7 @@ from .arrays import (
 )
 from .engine import LocalEngine, TiledEngine, TileStore, make_engine, row_blocks, steps_on_device
 from .fused_tile import ScalarMap
+from .linalg import self_product as self_product
 from .memory import available_memory, format_bytes, parse_bytes
 
 __all__ = [
@@ -21,6 +26,7 @@ __all__ = [
     "TiledEngine",
     "array_namespace",
     "available_memory",
+    "dtype_name",
     "format_bytes",
     "inplace",
     "is_sparse",

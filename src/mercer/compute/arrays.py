@@ -169,7 +169,7 @@ def dtype_in(xp, dtype):
     return dtype if xp is np else getattr(xp, dtype_name(dtype))
 
 
-def dtype_name(dtype) -> str:
+def dtype_name(dtype: Any) -> str:
     """The NumPy name of a floating type of any library."""
     # By its text: comparing types of two libraries warns, and so would a cache of them.
     text = str(dtype)

@@ -71,23 +71,20 @@ class Turns:
     def __init__(self) -> None:
         self._next: dict[Hashable, int] = {}
         self._changed = threading.Condition()
-        self._called_off = False
+        #: Ends all waiting, since a thread has failed.
+        self.called_off = False
 
     def add(self, place: Hashable, number: int, action: Callable[[], object]) -> None:
         """Do `action` after those of all smaller numbers at the same place."""
         with self._changed:
             while self._next.get(place, 0) != number:
-                if self._called_off:
+                if self.called_off:
                     return
                 self._changed.wait(0.1)
         action()
         with self._changed:
             self._next[place] = number + 1
             self._changed.notify_all()
-
-    def call_off(self) -> None:
-        """End all waiting, since a thread has failed."""
-        self._called_off = True
 
 
 class TiledEngine:
@@ -354,7 +351,7 @@ class TiledEngine:
                     if done is None or done.exception():
                         waiting.extendleft(ends)
                         if turns is not None:
-                            turns.call_off()
+                            turns.called_off = True
 
                 quiet = partial(np.seterr, **QUIET)
                 pool = stack.enter_context(ThreadPoolExecutor(helpers, initializer=quiet))

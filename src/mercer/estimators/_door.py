@@ -40,24 +40,8 @@ from ..rows import (
 )
 from ..solvers import SOLVERS, Solver
 from ..solvers.block_krylov import DRAFT_FLOOR
-from ._checks import (
-    AT_LEAST_1,
-    BOOLEAN,
-    NOT_NEGATIVE,
-    POSITIVE,
-    Interval,
-    StrOptions,
-    check_file,
-    check_gram,
-    check_tensor,
-    checked_weights,
-    checks_of,
-    in_main_memory,
-    names_of_parameters,
-    one_of,
-    seed_from,
-    valid_rows,
-)
+from . import _checks
+from ._checks import AT_LEAST_1, BOOLEAN, NOT_NEGATIVE, POSITIVE, Interval, StrOptions
 from ._output import summary_html
 from ._sklearn import BaseEstimator
 
@@ -213,7 +197,7 @@ class Door(BaseEstimator):
     def _validate_params(self) -> None:
         """Raise InvalidParameterError for a parameter that none of its constraints allows."""
         kind: Any = type(self)
-        for name, default, allowed in checks_of(kind):
+        for name, default, allowed in _checks.checks_of(kind):
             value = getattr(self, name)
             if value is default:
                 continue  # defaults are allowed; most parameters keep theirs
@@ -222,7 +206,7 @@ class Door(BaseEstimator):
             if is_switch or not any(rule.allows(value) for rule in allowed):
                 raise InvalidParameterError(
                     f"The {name!r} parameter of {type(self).__name__} must be "
-                    f"{one_of([rule.words for rule in allowed])}. Got {value!r} instead.",
+                    f"{_checks.one_of([rule.words for rule in allowed])}. Got {value!r} instead.",
                     parameter=name,
                 )
 
@@ -324,15 +308,15 @@ class Door(BaseEstimator):
         """X as a NumPy array, memmap, CSR matrix or tensor of finite floats."""
         if is_on_device(X) and self._computes_on_devices(reset):
             copied = reset and self._keeps_copy()
-            return check_tensor(self, X, reset, least=self._least_rows, copy=copied)
-        has_device = "device" in names_of_parameters(self.__class__)  # type: ignore[arg-type]
+            return _checks.check_tensor(self, X, reset, least=self._least_rows, copy=copied)
+        has_device = "device" in _checks.names_of_parameters(self.__class__)  # type: ignore[arg-type]
         if reset and not (has_device and self.device == "cpu"):
-            X = in_main_memory(X, type(self).__name__)
+            X = _checks.in_main_memory(X, type(self).__name__)
         X = to_numpy(X) if is_foreign(X) else X
         if isinstance(X, np.memmap):
-            check_file(X, self._least_rows if reset else 1)
+            _checks.check_file(X, self._least_rows if reset else 1)
             return validate_data(self, X, reset=reset, skip_check_array=True)
-        return valid_rows(
+        return _checks.valid_rows(
             self,
             X,
             reset=reset,
@@ -351,16 +335,16 @@ class Door(BaseEstimator):
         rows: Any = self._open(X, reset=True)
         weights = None
         if sample_weight is not None:
-            weights = checked_weights(sample_weight, count_rows(rows))
+            weights = _checks.checked_weights(sample_weight, count_rows(rows))
         if self._is_precomputed():
             self._check_precomputed(rows, weights)
         basis: Any = self.basis
         if isinstance(basis, str) and basis != "auto":
             basis = BASES[basis]()
         numbered, as_points = rows, basis == "auto" or isinstance(basis, AllPoints)
-        if as_points:
+        if as_points and in_memory(rows) is None:
             rows = rows._for_points(f"basis={self.basis!r}", required=basis != "auto")
-        else:
+        elif not as_points:
             resumable = self.checkpoint is not None and not self.fit_inverse_transform
             rows = rows._for_passes(resumable)
         if isinstance(basis, BasisRecipe) and basis.needs_count:
@@ -454,7 +438,7 @@ class Door(BaseEstimator):
                 "sample_weight has zeros, and rows of a precomputed kernel cannot be left out "
                 "here. Leave them out before the fit."
             )
-        check_gram(rows.as_array("A precomputed kernel"))
+        _checks.check_gram(rows.as_array("A precomputed kernel"))
 
     def _check_preimage(self, basis) -> None:
         """Raise ValueError where the pre-images asked for cannot serve a basis."""
@@ -479,7 +463,7 @@ class Door(BaseEstimator):
         settings = {name: params[name] for name in params.keys() - NOT_OF_THE_RESULT}
         identity = rows.identity() if weights is None else [*rows.identity(), weights]
         return Checkpoint(
-            self.checkpoint, identity_of(settings, identity), seed_from(self.random_state)
+            self.checkpoint, identity_of(settings, identity), _checks.seed_from(self.random_state)
         )
 
     def _device(self) -> Any:
@@ -503,7 +487,7 @@ class Door(BaseEstimator):
 
     def _make_rng(self, checkpoint: Checkpoint | None = None) -> np.random.Generator:
         """The generator of a fit; one that goes on from a checkpoint draws as it did before."""
-        seed = seed_from(self.random_state) if checkpoint is None else checkpoint.seed
+        seed = _checks.seed_from(self.random_state) if checkpoint is None else checkpoint.seed
         return np.random.default_rng(seed)
 
     def _make_kernel(self, X) -> Kernel:
@@ -539,7 +523,7 @@ class Door(BaseEstimator):
         if self.kernel not in PAIRWISE_KERNEL_FUNCTIONS:
             # scikit-learn's KernelPCA ignores them for names of its own.
             params |= self.kernel_params or {}
-        names = names_of_parameters(kind)
+        names = _checks.names_of_parameters(kind)
         return kind(**{k: v for k, v in params.items() if v is not None and k in names})
 
     def _is_precomputed(self) -> bool:

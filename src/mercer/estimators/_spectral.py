@@ -8,20 +8,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import bases
-from ..compute import format_bytes, is_sparse, restore, to_numpy
-from ..compute.arrays import Array
+from ..compute import Array, format_bytes, is_sparse, restore, to_numpy
 from ..exceptions import ModelFileError, tell
 from ..fitting.choosing import WIDTH_ROWS, Plan, warn_of_width, warn_unconverged
 from ..fitting.expansion import OfExpansion
 from ..kernels import KERNELS, Hollow, Kernel, Precomputed
 from ..rows import like_of
 from ..solvers import SOLVERS, Solver
+from ..spectral import problems
 from ..spectral.graph import GraphArpack, NeighborGraph
-from ..spectral.problems import (
-    FourierNormalizedProblem,
-    NormalizedProblem,
-    ReducedNormalizedProblem,
-)
 from ._checks import AT_LEAST_1, NOT_NEGATIVE, StrOptions, check_gram
 from ._door import NOT_SAVED, Door, Fitted, kept
 
@@ -81,9 +76,9 @@ class SpectralInput(Door):
     def _problem(self, task, basis) -> Any:
         basis = self._without_diagonal(basis)
         if basis.spans_data:
-            return NormalizedProblem(basis, float(self.t))
+            return problems.NormalizedProblem(basis, float(self.t))
         is_grid = isinstance(basis, bases.FourierBasis)
-        kind = FourierNormalizedProblem if is_grid else ReducedNormalizedProblem
+        kind = problems.FourierNormalizedProblem if is_grid else problems.ReducedNormalizedProblem
         return kind.of(basis, task.rows)
 
     def _without_diagonal(self, basis):

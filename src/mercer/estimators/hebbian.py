@@ -10,8 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import hebbian
 from ..bases import PointBasis, PointGram
-from ..compute import format_bytes, is_sparse, match_sparsity, to_numpy
-from ..compute.arrays import Array, Same
+from ..compute import Array, Same, format_bytes, is_sparse, match_sparsity, to_numpy
 from ..exceptions import ModelFileError, tell
 from ..fitting.certificate import Certificate
 from ..fitting.expansion import KernelExpansion

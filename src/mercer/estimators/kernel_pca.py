@@ -6,8 +6,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 from ..bases import AllPoints, BasisRecipe, Columns
-from ..compute import format_bytes, restore, to_numpy
-from ..compute.arrays import Array, Same
+from ..compute import Array, Same, format_bytes, restore, to_numpy
 from ..fitting import choosing
 from ..fitting.task import components_problem
 from ..preimage import Preimage, ridge_inverse

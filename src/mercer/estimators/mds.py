@@ -13,15 +13,7 @@ from ..exceptions import InvalidParameterError, ModelFileError, tell
 from ..files import is_arrow, table_like
 from ..fitting.choosing import warn_unconverged
 from ..kernels import Kernel
-from ..mds import distances
-from ..mds.scaling import (
-    DistanceMap,
-    Distances,
-    LinearMap,
-    ScalingProblem,
-    Spectrum,
-    scaling_problem,
-)
+from ..mds import distances, scaling
 from ..operators import MatrixDistance
 from ..rows import Opening, Rows, in_memory, open_rows
 from ._checks import (
@@ -177,7 +169,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         "map_": kept(("LinearMap d p", "DistanceMap a p")),
         "embedding_": kept("n p"),
         "eigenvalues_": kept("p"),
-        "spectrum_": kept(Spectrum),
+        "spectrum_": kept(scaling.Spectrum),
         "goodness_of_fit_": kept(tuple[float, float]),
         "least_eigenvalue_": kept(Real),
         "negative_share_": kept(Real),
@@ -241,7 +233,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         """
         check_is_fitted(self)
         X = self._array(X, reset=False)
-        if isinstance(self.map_, LinearMap):
+        if isinstance(self.map_, scaling.LinearMap):
             return self.map_(X)
         if self._is_precomputed():
             distances.check_entries(X, "X")
@@ -351,9 +343,9 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         return np.arange(X.shape[0], dtype=np.intp)[:, None] if self._is_precomputed() else X
 
     def _named_kernel(self, d: int) -> Kernel:
-        return Distances()
+        return scaling.Distances()
 
-    def _problem(self, task, basis) -> ScalingProblem:
+    def _problem(self, task, basis) -> scaling.ScalingProblem:
         """The problem of the points, their distance, and the landmarks that it is taken to."""
         X, points, matrix = self._points, task.array, self._is_precomputed()
         index = distances.choose_landmarks(self.landmarks, len(points), task.rng)
@@ -373,7 +365,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             anchors = points[: index.size] if narrow else points[index]
             # A matrix is checked block by block where it was not checked before.
             distance = distances.BlockDistance(distance, "X") if matrix else distance
-        return scaling_problem(task, distance, anchors, index, self.correction)
+        return scaling.scaling_problem(task, distance, anchors, index, self.correction)
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
         spectrum, problem = result.spectrum, result.problem
@@ -408,7 +400,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     def _is_saved(self, name: str) -> bool:
         """Rows of Euclidean data are placed by a rotation, and matrices of distances are given."""
-        if isinstance(self.map_, LinearMap) and name in ("_anchors", "_distance"):
+        if isinstance(self.map_, scaling.LinearMap) and name in ("_anchors", "_distance"):
             return False
         if name == "_distance":
             return isinstance(self._distance, SAVED)
@@ -416,7 +408,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
     def _complete(self) -> None:
         """Rows that are placed by their distances need the points of these."""
-        placed = isinstance(self.map_, DistanceMap) and not self._is_precomputed()
+        placed = isinstance(self.map_, scaling.DistanceMap) and not self._is_precomputed()
         if placed and not {"_anchors", "_distance"} <= vars(self).keys():
             raise ModelFileError("a map of distances without its points")
 

@@ -24,11 +24,10 @@ from .kernel_pca import BasisName, KernelPCA
 # The most components of normal rows, and the fewest rows for each of them.
 COMPONENTS, ROWS_PER_COMPONENT = 40, 4
 # Share of the rows left out of a fit unless told otherwise. On clean data it costs nothing that
-# was measurable, and a cluster of outliers up to that share does no harm.
+# was measurable, and outliers up to that share do no harm.
 TRIMMED = 0.1
-# Mean squared distance within a cluster over that to other rows, below which it is one: 0.1 for a
-# tight cluster, 0.6 for one digit among others, and 0.97 for the scattered tail of real rows.
-TOGETHER = 0.7
+# Share of the error of a row infinitely far away from which a row is called novel in any case.
+FAR = 0.99
 # Rows of the trial that finds the typical ones, bytes for a pair of them, and the most rounds.
 TRIAL_ROWS, TRIAL_BYTES, CONCENTRATIONS = 2000, 32, 6
 # Copies of its rows that a trial, or a block whose errors are computed, may take of the budget.
@@ -41,9 +40,9 @@ class NoveltyDetector(OutlierMixin, Door):
 
     The score of a row is its squared distance, in feature space, to its reconstruction. The
     threshold comes from rows held out of the fit: the errors of training rows are too small to
-    set it. A cluster of outliers in the training rows would get components of its own; so rows
-    that the components of the others explain far worse than usual, and that keep together, are
-    left out of the fit.
+    set it. Outliers in the training rows would get components of their own, a single row too, and
+    look normal; so the rows that the components of the others explain worst are left out of the
+    fit. With kernels of a distance, a row far from all training rows is always novel.
 
     Parameters
     ----------
@@ -63,13 +62,12 @@ class NoveltyDetector(OutlierMixin, Door):
         Share of normal rows to be called novel. The threshold is the error number
         ceil((m + 1) (1 - false_alarms)) of m held-out rows, so that this is the expected share
         at most, for any data. Its rounding is added, so that the row that sets the threshold is
-        normal in any batch.
+        normal in any batch. A warning says if more rows than that are far from all others.
 
     outliers : float or None, default=None
         Share of the training rows that are outliers themselves: left out of the fit, and of the
-        rows that set the threshold. None leaves at most a tenth out of the fit, rows that keep
-        together and are far worse explained than held-out rows are, and counts all held-out rows
-        as normal; 0 leaves none out.
+        rows that set the threshold. None leaves a tenth out of the fit, and counts all held-out
+        rows as normal; 0 leaves none out.
 
     holdout : float, default=0.2
         Share of the rows that set the threshold; more of them, up to half, where so few could
@@ -158,13 +156,23 @@ class NoveltyDetector(OutlierMixin, Door):
             rng = check_random_state(self.random_state)
             needed = (1 - self.false_alarms) / (self.false_alarms * len(X))
             learned, held = split(len(X), max(self.holdout, min(needed, 0.5)), rng)
-            learned = learned[fresh._typical(X, learned, held, rng)]
+            learned = learned[fresh._typical(X, learned, rng)]
             model = fresh._model(len(learned), rng).fit(X[learned])
             errors = errors_at(model, X, held)
             normal = len(errors) - int((self.outliers or 0) * len(errors))
             place = order_statistic(normal, self.false_alarms)
             last = np.argsort(errors, kind="stable")[place : place + 1]
-            offset = -float(errors[last[0]] + rounding_at(model.expansion_, X[held[last]]))
+            threshold = float(errors[last[0]] + rounding_at(model.expansion_, X[held[last]]))
+            far = far_error(model)
+            if threshold > far:
+                count = int(np.sum(errors > far))
+                tell(
+                    f"{count} of {len(errors)} held-out rows are far from all rows learned from, "
+                    "and such rows are called novel: expect them in place of "
+                    f"false_alarms={self.false_alarms:g}. Give a smaller gamma, or their share as "
+                    "outliers if they are outliers."
+                )
+            offset = -min(threshold, far)
             fresh._adopt({"kept_": learned, "model_": model, "offset_": offset})
         return self
 
@@ -179,15 +187,16 @@ class NoveltyDetector(OutlierMixin, Door):
 
     def predict(self, X: Array) -> Array:
         """1 for normal rows and -1 for novel ones, (n,)."""
-        novel = to_numpy(self.decision_function(X)) < 0
-        return restore(np.where(novel, -1, 1), X)
+        normal = to_numpy(self.decision_function(X)) >= 0
+        return restore(np.where(normal, 1, -1), X)
 
-    def _typical(self, X, rows, held, rng):
+    def _typical(self, X, rows, rng):
         """Which rows of X to learn from: all but the share that is hardest to explain.
 
         Concentration as in robust covariances (Rousseeuw & Van Driessen 1999): components of the
         half that is nearest to the mean of feature space, then of the rows that these explain
-        best, until the rows stay the same; on a sample, whose components judge the others.
+        best, until the rows stay the same; on a sample, whose components judge the others. Held-out
+        rows have no say in it, so that their errors are those of new rows.
         """
         share = TRIMMED if self.outliers is None else self.outliers
         n, memory = len(rows), parse_bytes(self.memory)
@@ -196,28 +205,21 @@ class NoveltyDetector(OutlierMixin, Door):
         affordable = memory // (8 * ROW_COPIES * X.shape[1])
         most = max(4, min(TRIAL_ROWS, isqrt(memory // TRIAL_BYTES), affordable))
         sample = X[rows[np.sort(rng.permutation(n)[:most])]]
-        count = len(sample) - int(share * len(sample))
         # Squared distances to the mean of feature space, less its own squared length.
         kernel = self._model(2, rng)._make_kernel(sample)
-        distances = kernel.diag(sample) - 2 * kernel(sample).mean(axis=1)
+        distances = to_numpy(kernel.diag(sample) - 2 * kernel(sample).mean(axis=1))
         chosen = least(distances, max(2, len(sample) // 2))
         for _ in range(CONCENTRATIONS):
             with trials():
                 model = self._model(len(chosen), rng).fit(sample[chosen])
-            before, chosen = chosen, least(model.reconstruction_error(sample), count)
+            errors, far = to_numpy(model.reconstruction_error(sample)), far_error(model)
+            # All rows far from the chosen ones have the same error. A group of many of them is
+            # normal, and nearer to the mean than a group of few.
+            errors = np.where(errors < far, errors, far + distances - distances.min())
+            before, chosen = chosen, least(errors, len(sample) - int(share * len(sample)))
             if np.array_equal(before, chosen):
                 break
-        errors = errors_at(model, X, rows)
-        typical = least(errors, n - int(share * n))
-        if self.outliers is not None:
-            return typical
-        # Tukey's fence (1977): few errors of the same kind are larger.
-        low, high = np.quantile(errors_at(model, X, held), [0.25, 0.75])
-        others = np.setdiff1d(np.flatnonzero(errors > high + 1.5 * (high - low)), typical)
-        # Scattered rows do no harm and may be normal; a cluster would be learned, and is left out.
-        candidates, most_typical = (X[rows[index[:most]]] for index in (others, typical))
-        apart = len(others) > 2 and is_cluster(model.kernel_, candidates, most_typical)
-        return np.setdiff1d(np.arange(n), others) if apart else np.arange(n)
+        return least(errors_at(model, X, rows), n - int(share * n))
 
     def _model(self, n, rng) -> KernelPCA:
         r = self.n_components
@@ -294,10 +296,14 @@ def least(values, count: int):
     return np.sort(np.argsort(to_numpy(values), kind="stable")[:count])
 
 
-def is_cluster(kernel: Kernel, X, others) -> bool:
-    """Whether the rows of X are much closer to each other than to others, in feature space."""
-    norms, other = (to_numpy(kernel.diag(rows)).astype(float) for rows in (X, others))
-    K, count = to_numpy(kernel(X)).astype(float), len(X)
-    within = 2 * (norms.mean() - (K.sum() - np.trace(K)) / (count * (count - 1)))
-    between = norms.mean() + other.mean() - 2 * float(kernel(X, others).mean())
-    return within < TOGETHER * between
+def far_error(model: KernelPCA) -> float:
+    """The error from which a row is far from all training rows; inf if the kernel has no distance.
+
+    Of a row whose kernel with all others is zero the projection is P = 0, and the error, in the
+    terms of `KernelExpansion.squared_errors`, k(x, x) + t M t' with t = [1, -M[0, 1:]].
+    """
+    basis, M = model.expansion_.basis, to_numpy(model.expansion_.metric)
+    if basis.kernel.metric is None:
+        return np.inf
+    t = np.append(1.0, -M[0, 1:])
+    return FAR * (1.0 + float(t @ M @ t))

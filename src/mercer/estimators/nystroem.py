@@ -1,17 +1,16 @@
 """Nystroem features: coordinates whose inner products are the kernel, as landmarks know it."""
 
 from dataclasses import KW_ONLY, dataclass
-from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ..bases import Landmarks
-from ..compute import is_sparse, to_numpy
-from ..compute.arrays import Array, Same
+from ..compute import Array, to_numpy
 from ..fitting.expansion import KernelExpansion
 from ..kernels import Chi2, Kernel
 from ..selectors import SELECTORS, Selector
+from ..selectors.base import row_keys
 from ._checks import StrOptions
 from ._door import Door, Fitted, all_or_nothing, kept
 from ._model import Scores
@@ -131,10 +130,6 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             "expansion_": KernelExpansion(result, frame, np.diag([0.0, *np.ones(len(N))])),
         }
 
-    def fit_transform(self, X: Same, y: Any = None) -> Same:
-        """Fit to X and return its features, (n_samples, n_components)."""
-        return self.fit(X, y).transform(X)
-
     @property
     def components_(self) -> Any:
         """The landmarks."""
@@ -148,15 +143,6 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
 def places_of(points: Any, X: Any) -> np.ndarray | None:
     """The rows of X that points are, or None where one is no row."""
-    where = {key: i for i, key in reversed(list(enumerate(keys(X))))}
-    places = [where.get(key) for key in keys(points)]
+    where = {key: i for i, key in reversed(list(enumerate(row_keys(X))))}
+    places = [where.get(key) for key in row_keys(points)]
     return None if None in places else np.array(places)
-
-
-def keys(X: Any) -> list:
-    """The rows of X as what can be looked up."""
-    X = to_numpy(X)
-    if not is_sparse(X):
-        return [row.tobytes() for row in X]
-    ends = pairwise(X.indptr)
-    return [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in ends]

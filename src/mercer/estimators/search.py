@@ -23,6 +23,7 @@ from ..exceptions import InvalidParameterError, tell, trials
 from ..kernels import KERNELS, Kernel, Laplacian
 from ..preimage import FixedPoint, choose_preimage
 from ..preimage.base import total_std
+from ..progress import PassBar
 from ._checks import AT_LEAST_1, POSITIVE, StrOptions
 from ._door import Door, Fitted, all_or_nothing, kept
 from ._output import certificate_of
@@ -225,7 +226,8 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
                 model.set_params(basis=FourierGrid(margin="all"))
             # Noise is drawn once, so that all candidates meet the same.
             trial = Trial.of(self.noise, X[learned], X[held], rng)
-            tried = self._try(model, trial)
+            with PassBar(model.verbose, passes=1, title="choosing the width") as bar:
+                tried = self._try(model, trial, bar.tiles)
             selection = Selection(*tried.table(), trial.error(trial.damaged), trial.criterion)
             best, nothing = selection.best_error, selection.reference
             if best >= nothing:
@@ -246,17 +248,17 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             fresh._adopt(attributes)
         return self
 
-    def _try(self, model: KernelPCA, trial: "Trial") -> "Tried":
+    def _try(self, model: KernelPCA, trial: "Trial", tick: Any = None) -> "Tried":
         """Try what was asked for, and what lies around the best of it where that is left to us."""
         X, ranks = trial.X, self._ranks(len(trial.X))
         kernel = self.kernel if isinstance(self.kernel, Kernel) else KERNELS[self.kernel]()
         kernels = widened(kernel, X, WIDTHS if self.widths is None else self._widths())
-        candidate = clone(model)
+        candidate = clone(model).set_params(verbose=0)
         if isinstance(model.basis, FourierGrid):
             # All kernels share one pass over X.
             grid = clone(model.basis).set_params(margin="all")
             candidate.set_params(basis=SharedGrid.of(grid, kernels, X, model._make_engine(X)))
-        tried = Tried(kernels, trial, candidate)
+        tried = Tried(kernels, trial, candidate, tick)
         refined = self.widths is None and len(kernels) > 1
         for i in range(0, len(kernels), 2 if refined else 1):
             tried.look(i, ranks)
@@ -412,16 +414,23 @@ class Tried:
         What a model is put to.
     candidate : KernelPCA
         The settings of all fits.
+    tick : callable or None
+        ``tick(done, total)`` after each fit.
     """
 
-    def __init__(self, kernels: list[Kernel], trial: Trial, candidate: KernelPCA):
-        self.kernels, self.trial, self.candidate = kernels, trial, candidate
+    def __init__(self, kernels: list[Kernel], trial: Trial, candidate: KernelPCA, tick: Any):
+        self.kernels, self.trial, self.candidate, self.tick = kernels, trial, candidate, tick
+        self.looks = 0
         self.errors: dict[tuple[int, int], float] = {}
 
     def look(self, i: int, ranks: list[int]) -> None:
         """One fit of kernel i, and the errors at some numbers of components."""
         model = self.candidate.set_params(kernel=self.kernels[i], n_components=ranks[-1])
         errors = self.trial.errors(model, ranks)
+        self.looks += 1
+        if self.tick is not None:
+            # About as many fits as widths; fits that follow the best one may be more.
+            self.tick(self.looks, max(len(self.kernels), self.looks) + 1)
         self.errors |= {(i, r): e for r, e in zip(ranks, errors, strict=True) if np.isfinite(e)}
 
     @property

@@ -6,8 +6,7 @@ from typing import Any, ClassVar, Self
 from sklearn.utils import check_random_state
 
 from ..bases import BasisRecipe
-from ..compute import restore
-from ..compute.arrays import Array, Same
+from ..compute import Array, Same, restore
 from ..exceptions import tell
 from ..rows import like_of
 from ..spectral.assigning import ASSIGNING, directions

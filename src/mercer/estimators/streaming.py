@@ -17,6 +17,7 @@ from ..compute.arrays import Array
 from ..compute.linalg import peak_signs
 from ..exceptions import ModelFileError, tell
 from ..files import is_arrow
+from ..fitting.checkpoint import RowDigest
 from ..fitting.functions import RowSample, pack, unpack
 from ..fitting.task import model_rows
 from ..kernels.base import check_values
@@ -328,11 +329,14 @@ class StreamingKernelPCA(KernelModel):
             history, engine = list(self.history_), self._make_engine()
         stage: Any = None if checkpoint is None else checkpoint.next_stage("loop")
         resumed = {} if stage is None else stage.header
+        total, hashed = RowDigest(), ""
         for number, rows in enumerate(steps(opened)):
             engine = self._make_engine(in_memory(rows)) if engine is None else engine
             if stage is not None and engine.device is not None:
                 raise ValueError("checkpoint= is for streams in main memory. Give device='cpu'.")
             X = engine.place(in_memory(rows))
+            if stage is not None:
+                hashed = total.add(X)
             counts = checked_weights(sample_weight, X.shape[0], least=0)
             if counts is not None and not counts.all():
                 counted = np.flatnonzero(counts)
@@ -341,9 +345,11 @@ class StreamingKernelPCA(KernelModel):
                 state = self._begin(X, engine, self._make_rng(checkpoint))
             before, start = state.stream.totals, 0
             if resumed and number == resumed["batch"]:
+                checkpoint.check_rows("X", hashed, resumed["hashed"])
                 learned, totals, lines = unpack(resumed["state"], stage.arrays)
                 state, before = state.resumed(learned, engine), Totals(*totals)
                 start, history = resumed["row"], [BatchRecord(*line) for line in lines]
+                resumed = {}
             if not X.shape[0] or number < resumed.get("batch", 0):
                 continue
             settings = engine, self.n_components, self.center
@@ -353,8 +359,11 @@ class StreamingKernelPCA(KernelModel):
                     arrays: list = []
                     lines = [tuple(line) for line in history[-HISTORY:]]
                     facts = pack((state.learned(), before, lines), arrays)
-                    stage.write({"batch": number, "row": row, "state": facts}, arrays)
+                    place = {"batch": number, "row": row, "hashed": hashed}
+                    stage.write(place | {"state": facts}, arrays)
             history.append(record(before, state.stream.totals, self.forgetting ** X.shape[0]))
+        if resumed:  # there are fewer batches than before
+            checkpoint.check_rows("X", hashed, resumed["hashed"])
         if state is None:
             raise ValueError("There were no batches to learn from. Give at least one with rows.")
         if rows is None:

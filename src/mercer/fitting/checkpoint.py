@@ -27,7 +27,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .._whole_file import check_folder, hold, telling, whole_file
-from ..compute import to_numpy
+from ..compute import is_sparse, to_numpy
 from ..exceptions import CheckpointError
 
 #: Seconds between two states of one pass.
@@ -58,7 +58,11 @@ class Checkpoint(AbstractContextManager):
     seed : int
     unfinished : bool
         Set by a fit that was interrupted and still gives a model: the folder then stays.
+    confirm : callable or None
+        Set where sums were taken over and their rows not read since: compares these at the end.
     """
+
+    confirm: Callable[[], None] | None = None
 
     def __init__(self, path: str | PathLike[str], identity: str, seed: int):
         self.folder, self.unfinished = Path(path), False
@@ -69,9 +73,9 @@ class Checkpoint(AbstractContextManager):
             new = self._is_new()
             self.seed = seed if new else self._known_seed(identity)
             if new:
-                about = {"mercer checkpoint": 1, "identity": identity, "seed": self.seed}
+                about = {"mercer checkpoint": 2, "identity": identity, "seed": self.seed}
                 with self._writing(self.folder / ABOUT) as file:
-                    file.write(json.dumps(about).encode())
+                    file.write(json.dumps(about | {"checksum": identity_of(about)}).encode())
         except BaseException:
             self._lock.close()
             raise
@@ -82,6 +86,8 @@ class Checkpoint(AbstractContextManager):
         What says whose it is goes last: killed on the way, it is still the checkpoint of this fit.
         """
         with self._lock:
+            if kind is None and self.confirm is not None:
+                self.confirm()
             if kind is not None or self.unfinished:
                 return
             names = [f"{kind}-*{ENDING}" for kind in KINDS] + [f".{kind}-*.part" for kind in KINDS]
@@ -152,11 +158,13 @@ class Checkpoint(AbstractContextManager):
         try:
             about = json.loads((self.folder / ABOUT).read_bytes())
             version, seed = about["mercer checkpoint"], about["seed"]
-            written = about["identity"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            written, checksum = about["identity"], about.pop("checksum", None)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise self._foreign(f"it has no readable {ABOUT}") from error
-        if version != 1 or type(seed) is not int or not 0 <= seed < 2**63:
+        if version != 2:
             raise self._foreign("it was written by another version")
+        if checksum != identity_of(about):
+            raise self._foreign(f"{ABOUT} is damaged")
         if written != identity:
             raise self._foreign("it is of a fit with other data or parameters")
         return seed
@@ -206,6 +214,11 @@ class Checkpoint(AbstractContextManager):
         if checksum != digest(arrays):
             raise self._foreign(f"{file.name} is damaged")
         return header, arrays
+
+    def check_rows(self, name: str, hashed: Any, written: Any) -> None:
+        """Raise CheckpointError where rows have another digest or number than those before."""
+        if hashed != written:
+            raise self._foreign(f"the rows of {name} are not those that the fit was begun with")
 
     def _foreign(self, why: str) -> CheckpointError:
         return CheckpointError(
@@ -266,6 +279,23 @@ class Stage(Progress):
 
     def keep(self) -> None:
         self.checkpoint.unfinished = True
+
+
+class RowDigest:
+    """SHA-256 of rows that come in blocks, the same for any cut into blocks."""
+
+    def __init__(self) -> None:
+        self.parts = [hashlib.sha256() for _ in range(3)]
+
+    def add(self, rows: Any) -> str:
+        """Take in a block; the digest of all rows so far."""
+        sparse = is_sparse(rows)
+        numbers = (np.diff(rows.indptr), rows.indices, rows.data) if sparse else (to_numpy(rows),)
+        for part, array in zip(self.parts, numbers, strict=False):
+            # Types of indices depend on how many numbers a block has.
+            array = array.astype(np.int64) if array.dtype.kind == "i" else array
+            part.update(np.ascontiguousarray(array).data if array.size else b"")
+        return "".join(part.hexdigest() for part in self.parts)
 
 
 def digest(arrays: Iterable[np.ndarray]) -> str:

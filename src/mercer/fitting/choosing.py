@@ -97,14 +97,20 @@ class Plan:
         chosen = self.chosen
         if self.left_to_us and isinstance(self.solver, solvers.Arpack):
             # Cut short, ARPACK has no components to show.
-            chosen = self.estimate("krylov, tiles kept") or replace(chosen, solver=solvers.Dense())
+            krylov = [e for e in self.estimates if e.method.startswith("krylov")]
+            chosen = krylov[0] if krylov else replace(chosen, solver=solvers.Dense())
         plan = replace(self, chosen=chosen, left_to_us=False)
         return replace(plan, chosen=replace(chosen, solver=plan.solver.cap(max_iter)))
 
     def fallback(self) -> costs.Estimate | None:
-        """The dense method, where it is left to "auto" and could step in for an iterative one."""
+        """The method that is left to "auto" and could step in for one that did not converge.
+
+        LAPACK, or block Krylov where rows are multiplied with themselves.
+        """
         if not self.left_to_us:
             return None
+        if self.workload.entries and isinstance(self.solver, solvers.Arpack):
+            return self.estimate("krylov, matrix-free")
         dense = self.estimate("dense") or replace(self.chosen, solver=solvers.Dense())
         return dense if dense.fits and dense is not self.chosen else None
 
@@ -362,7 +368,8 @@ def exact_plan(
 @lru_cache(maxsize=64)
 def exact_estimates(work: costs.Workload, speeds: costs.Speeds) -> tuple[costs.Estimate, ...]:
     """What each exact method would cost; kept, since all fits of a grid search ask for the same."""
-    return tuple(method(work, speeds) for method in costs.METHODS)
+    methods = costs.ROW_METHODS if work.entries else costs.METHODS
+    return tuple(method(work, speeds) for method in methods)
 
 
 def _with_settings(work, estimates, solver, speeds) -> costs.Estimate:
@@ -381,8 +388,8 @@ def _with_settings(work, estimates, solver, speeds) -> costs.Estimate:
             vectors=vectors,
         )
     if isinstance(solver, solvers.BlockKrylov):
-        nearest = _named(estimates, "krylov, tiles kept")
-        nearest = nearest if nearest.fits else _named(estimates, "krylov, matrix-free")
+        krylov = [e for e in estimates if e.method.startswith("krylov")]
+        nearest = krylov[0] if krylov[0].fits else krylov[-1]
         if solver.max_columns is None:
             solver = clone(solver).set_params(max_columns=nearest.solver.max_columns)
         return replace(nearest, solver=solver)
@@ -394,6 +401,10 @@ def _with_settings(work, estimates, solver, speeds) -> costs.Estimate:
     if not isinstance(solver, solvers.Arpack):
         return costs.by_products(work, type(solver).__name__, solver)
     formed = _named(estimates, "arpack, matrix formed")
+    if work.entries and not solver.form:
+        of_rows = _named(estimates, "arpack, products of rows")
+        if solver.form is False or of_rows.seconds < formed.seconds or not formed.fits:
+            return replace(of_rows, solver=clone(solver).set_params(form=False), fits=True)
     fits = formed.bytes <= work.memory and work.device == "cpu"
     if solver.form is None:
         solver = clone(solver).set_params(form=fits)
@@ -476,11 +487,13 @@ def follow(plan: Plan, problem: Any, task: "FitTask") -> tuple[solvers.Eigenpair
             return pairs, plan
         reached = f"had reached a residual of {share:.1e} after {pairs.n_passes} passes"
     if lapack.seconds > SOON:
+        dense = isinstance(lapack.solver, solvers.Dense)
         tell(
-            f"{plan.method} {reached}, and LAPACK on the whole matrix follows, which may take "
+            f"{plan.method} {reached}, and "
+            f"{'LAPACK on the whole matrix' if dense else lapack.method} follows, which may take "
             f"{format_seconds(lapack.seconds)}. A larger tol, or basis='landmarks', avoids it."
         )
-    reason = f"dense: {plan.method} {reached}"
+    reason = f"{lapack.method}: {plan.method} {reached}"
     return follow(replace(plan, chosen=lapack, reason=reason, left_to_us=False), problem, task)
 
 

@@ -41,6 +41,8 @@ DRAFT_PASSES, CORRECTION_PASSES = 6, 5
 # Vectors at the peak of a Krylov fit: copies of the basis with its products, and blocks beside
 # them. Seen for 4 to 60 components in budgets from 2 MB to 1 GB; the peak is in the corrections.
 BASIS_COPIES, BLOCK_COPIES = 2.5, 10
+# Seconds of one entry of sparse rows in a product with one vector, and with each of a block.
+ENTRY_SECONDS, BLOCK_ENTRY_SECONDS = 8e-10, 3e-10
 # Defaults of the methods that are only listed: rows at once, passes, vectors beyond the components.
 ROW_BLOCK, HEBBIAN_PASSES, SPARE = 128, 10, 10
 # Seconds of one number of a row that is read, looked at and prepared; of one coordinate of a row
@@ -80,6 +82,8 @@ class Workload:
         Whether block Krylov may search in single precision.
     rank : int or None
         An upper bound of the rank of the matrix, if one is known.
+    entries : int
+        Numbers in sparse rows that products with the matrix are made of; 0 for tiles.
     """
 
     n: int
@@ -92,6 +96,7 @@ class Workload:
     fused: bool = False
     single: bool = True
     rank: int | None = None
+    entries: int = 0
 
 
 @dataclass(frozen=True)
@@ -232,6 +237,23 @@ def arpack(work: Workload, speeds: Speeds) -> Estimate:
     return Estimate(name, solver, n * n / 2, size, seconds, fits, note, vectors=vectors)
 
 
+def products(work: Workload, speeds: Speeds) -> Estimate:
+    """Single products with sparse rows, there and back; nothing of n^2 is made."""
+    n, d, r = work.n, work.d, work.r
+    kept = lanczos_size(n, r)
+    each = PRODUCT_SECONDS + 2 * work.entries * ENTRY_SECONDS / work.threads + 2e-9 * n * kept / 2
+    seconds = FIT_SECONDS + (ARPACK_PRODUCTS + ARPACK_EACH * r) * each
+    vectors = 8 * n * (kept + 5 * r)
+    # The rows in double precision, and sums over the columns of each thread.
+    size = vectors + min(48 * work.entries, work.memory // 2) + 8 * d * (work.threads + 2)
+    few = 4 * r < n and r <= (work.rank or n)
+    note = "no kernel values" if few else "too many components for a Krylov method"
+    solver, fits = Arpack(form=False, to_rounding=True), few and size <= work.memory
+    return Estimate(
+        "arpack, products of rows", solver, 0.0, size, seconds, fits, note, vectors=vectors
+    )
+
+
 def formed(work: Workload, speeds: Speeds) -> tuple[int, int, float]:
     """Bytes of a matrix that is formed, those of them that are not tiles, and seconds of forming.
 
@@ -276,6 +298,8 @@ def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
     tiles = n * n / 2 * (unit * (1 if kept else draft) + FULL_COST * full)
     products = n * n * block * (unit * draft + FULL_COST * full)
     seconds = (speeds.evaluate * tiles + speeds.multiply * products) / work.threads
+    if work.entries:
+        seconds = 2 * work.entries * block * (draft + full) * BLOCK_ENTRY_SECONDS / work.threads
     # Orthogonalization and the projected eigenproblems, on one thread.
     for done in range(1, draft + 1):
         q = min(done * block, columns)
@@ -286,7 +310,10 @@ def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
     tiles_size = tile_memory(work) + ((2 if work.single else 4) * n * n if kept else 0)
     vectors = 8 * n * int(BASIS_COPIES * columns + fixed)
     # Prepared rows of both precisions.
-    size = tiles_size + vectors + min(24 * n * (work.d + 2), 3 * work.memory // 10)
+    prepared = min(24 * n * (work.d + 2), 3 * work.memory // 10)
+    if work.entries:
+        tiles_size, prepared = 8 * work.d * block, min(48 * work.entries, work.memory // 2)
+    size = tiles_size + vectors + prepared
     name = "krylov, tiles kept" if kept else "krylov, matrix-free"
     note = "one pass over the data, the rest in memory" if kept else "memory does not grow with n^2"
     few = 4 * carried < n
@@ -297,7 +324,7 @@ def krylov(work: Workload, speeds: Speeds, kept: bool) -> Estimate:
     # Without tiles to keep the smallest one will do.
     held = vectors + (tiles_size if kept else least_tile(work))
     fits = few and held <= work.memory and not (kept and work.fused)
-    evaluations = n * n / 2 * ((1 if kept else draft) + full)
+    evaluations = 0 if work.entries else n * n / 2 * ((1 if kept else draft) + full)
     solver = BlockKrylov(max_columns=columns)
     return Estimate(name, solver, evaluations, int(size), seconds, fits, note, vectors=vectors)
 
@@ -494,6 +521,8 @@ METHODS: tuple[Callable[[Workload, Speeds], Estimate], ...] = (
     partial(krylov, kept=True),
     partial(krylov, kept=False),
 )
+#: The same for sparse rows that are multiplied with themselves.
+ROW_METHODS = (dense, arpack, products, METHODS[-1])
 #: Methods that a user may ask for, listed by `plan` for comparison.
 OTHERS: tuple[Callable[[Workload, Speeds], Estimate], ...] = (
     gram_power,

@@ -16,8 +16,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from ..bases import Basis, GramBasis
-from ..compute import TiledEngine, array_namespace, on_device_of
-from ..compute.arrays import dtype_name
+from ..compute import TiledEngine, array_namespace, dtype_name, on_device_of
 from .moments import RowFunction
 
 

@@ -14,9 +14,8 @@ from typing import Annotated, Any
 import numpy as np
 
 from ..bases import Whitening
-from ..compute import TiledEngine, array_namespace, on_device_of, to_numpy
+from ..compute import TiledEngine, array_namespace, on_device_of, self_product, to_numpy
 from ..compute.arrays import placement_of
-from ..compute.linalg import self_product
 
 # Blocks of rows whose products add up in place before their moments are merged.
 MERGED_BLOCKS = 8

@@ -235,14 +235,15 @@ class GramProblem(Problem):
             pairs = replace(pairs, vectors=V * on_device_of(peak_signs(to_numpy(V)), V))
         pairs, points = self.with_least(pairs), self.basis.points
         used = np.float64 if points is None else self.basis.precision(points)
+        rounding = self.roundings(pairs)
         certificate = certify(
             pairs,
             self.size,
             self.total,
-            self.roundings(pairs),
+            rounding,
             definite=self.basis.kernel.definite,
-            # Rows in single precision are projected in theirs.
-            projection=float(np.finfo(used).eps) / EPS * self.slack,
+            # Rows in single precision are projected in theirs, and from a mean that may be in it.
+            projection=float(np.finfo(used).eps) / EPS * self.slack + rounding[0].trace,
         )
         return Result(self.expand(pairs), certificate, pairs, self, vectors=pairs.vectors)
 

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..bases import FeatureBasis
-from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
-from ..compute.arrays import dtype_name
+from ..compute import array_namespace, dtype_name, is_sparse, on_device_of, to_numpy
 from ..kernels.base import row_squares
 
 # Chance that a likely interval is wrong.

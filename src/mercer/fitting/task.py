@@ -118,14 +118,16 @@ class FitTask:
         (n, d), asked, kernel, engine = self.rows.shape, self.n_components, self.kernel, self.engine
         n = n or 10 * d  # rows that are not counted yet are many
         r = n if asked is None else FIRST_COMPONENTS if asked < 1 else min(int(asked), n)
+        by_rows = self.array is not None and bases.multiplies_rows(kernel, self.array, engine)
         in_place = self.array is None or isinstance(kernel, Precomputed) or self.pilot is None
-        single = in_place or n <= ROUNDED_ROWS or engine.where != "cpu"
+        single = by_rows or in_place or n <= ROUNDED_ROWS or engine.where != "cpu"
         if not single:
             centered = kernel.recentered(self.pilot) if self.center else kernel
             single = bool(centered.spread(self.pilot) <= DRAFT_SPREAD)
         fused, rank, threads = engine.fuses(kernel), kernel.rank(d), engine.threads
         where, tol = engine.where, self.tol
-        return Workload(n, d, r, engine.memory, threads, tol, where, fused, single, rank)
+        sizes = n, d, r, engine.memory, threads, tol, where, fused, single, rank
+        return Workload(*sizes, entries=self.array.nnz if by_rows else 0)
 
     @property
     def is_single(self) -> bool:
@@ -305,7 +307,7 @@ def announced(plan: Plan, task: FitTask) -> Plan:
             checkpoint=None,
             max_iter=None,
             rng=np.random.default_rng(0),
-            progress=type(task.progress)(),
+            progress=type(task.progress)(verbose=-1),
         )
         start = time.perf_counter()
         chosen = choose(trial)

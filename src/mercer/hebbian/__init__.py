@@ -36,8 +36,7 @@ from .gains import (
     make_gain,
 )
 from .growing import GrowingHebbian
-from .passes import Hebbian, History, hebbian_eigenpairs
-from .readout import READOUTS
+from .passes import READOUTS, Hebbian, History, hebbian_eigenpairs
 from .rule import HebbianRule, MetaDescentRule, OrthonormalRule, RunningEigenvalues
 
 __all__ = [

@@ -20,9 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from ..compute import stack_rows
-from ..compute.arrays import Array
-from ..compute.linalg import self_product
+from ..compute import Array, self_product, stack_rows
 from ..stream.dictionary import GrowingDictionary
 from .rule import orthonormalize, sweep, whiten
 

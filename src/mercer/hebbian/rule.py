@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, solve_triangular
 
-from ..compute import array_namespace, on_device_of, to_numpy
-from ..compute.arrays import Array, dtype_name
+from ..compute import Array, array_namespace, dtype_name, on_device_of, to_numpy
 from ..compute.linalg import cholesky
 from ..solvers.base import column_norms
 

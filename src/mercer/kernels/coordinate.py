@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from ..compute import array_namespace, inplace, is_sparse, to_numpy
-from ..compute.arrays import Array
+from ..compute import Array, array_namespace, inplace, is_sparse, to_numpy
 from . import base
 
 

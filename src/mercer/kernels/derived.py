@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compute import ScalarMap
-from ..compute.arrays import Array
+from ..compute import Array, ScalarMap
 from .base import SPREAD_SAMPLE, Domain, Kernel, Pairs, centering_spread, same_for_all
 
 

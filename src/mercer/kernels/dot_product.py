@@ -105,13 +105,6 @@ class Linear(DotProductKernel):
         Z = Z if self.center is None else Z - self.origin(Z)
         return xp.broadcast_to(Z.T @ W, (X.shape[0], Z.shape[1], W.shape[1]))
 
-    def direction(self, Z: Array, W: Array) -> Array:
-        """The sum of w_i (z_i - c), some rows at a time, (d, b)."""
-        V = np.zeros((Z.shape[1], W.shape[1]))
-        for block in row_blocks(Z.shape[0], block_rows(Z)):
-            V += base.rows_of(Z, block, np.float64, self.origin(Z)).T @ W[block]
-        return V
-
     def recentered(self, X: Array) -> base.Kernel:
         """With the mean as its center, where rows are far from the origin and close together."""
         # Less its mean, a single row would be zero.

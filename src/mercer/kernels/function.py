@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compute import is_sparse, on_device_of, to_numpy
-from ..compute.arrays import Array
+from ..compute import Array, is_sparse, on_device_of, to_numpy
 from .coordinate import DirectKernel
 
 

@@ -216,8 +216,9 @@ class Matern(StationaryKernel):
         """T holds -rho^2 / 2."""
         xp = array_namespace(T)
         T *= -4 * self.nu
-        # Rounding leaves small negative squares where a row is compared with itself.
-        s = inplace(xp.sqrt, xp.clip(T, 0, None))
+        # Rounding leaves small negative squares where a row is compared with itself, and
+        # infinity times exp(-infinity) is no number: exp(-1000) is zero already.
+        s = inplace(xp.sqrt, xp.clip(T, 0, 1e6))
         T[...] = -s
         T = inplace(xp.exp, T)
         if self.nu == 0.5:

@@ -8,8 +8,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
-from ..compute import row_blocks
-from ..compute.linalg import self_product
+from ..compute import row_blocks, self_product
 from ..exceptions import tell
 from ..kernels.function import check_signature, finite_number, single_rows
 

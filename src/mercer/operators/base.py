@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from ..compute import array_namespace, on_device_of
-from ..compute.arrays import Array
+from ..compute import Array, array_namespace, on_device_of
 from ..fitting.checkpoint import Progress
 
 # Landmarks for the start block: a few hundred bring the first Ritz values within percents, and cost

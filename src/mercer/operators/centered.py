@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..bases import AllPoints, GramBasis
-from ..compute import TiledEngine, array_namespace, on_device_of, row_blocks, to_numpy
-from ..compute.arrays import Array
+from ..compute import Array, TiledEngine, array_namespace, on_device_of, row_blocks, to_numpy
 from ..fitting.checkpoint import Progress
 from ..kernels import Linear, SquaredDistance
 from ..kernels.base import check_values

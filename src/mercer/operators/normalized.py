@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..bases import GramBasis
-from ..compute import array_namespace, to_numpy
-from ..compute.arrays import Array
+from ..compute import Array, array_namespace, to_numpy
 from ..kernels import Hollow
 from .base import SymmetricOperator, padded, sample_weights, start_sample
 

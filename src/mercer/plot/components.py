@@ -1,17 +1,17 @@
 """Rows by their components or coordinates; rows as images or curves along a component."""
 
-from typing import TYPE_CHECKING, Any
+from copy import copy
+from typing import Any
 
 import numpy as np
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..compute.arrays import Array
+from ..preimage import FixedPoint
 from .axes import DASHES, MARKERS, check_component, dense, group_color, new_axes, row_of_axes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # White pixels between the images of a montage, and inches of its longer side.
 GAP = 1
@@ -19,7 +19,7 @@ MONTAGE = 7.0
 
 
 def scores(
-    S: Array, labels: Array = None, components: tuple[int, int] = (0, 1), ax: "Axes | None" = None
+    S: Array, labels: Array = None, components: tuple[int, int] = (0, 1), ax: Axes | None = None
 ) -> Array:
     """Scatter of two components, one color and marker a label.
 
@@ -60,7 +60,7 @@ def contours(
     components: Any = (0, 1, 2),
     labels: Array = None,
     resolution: int = 120,
-    ax: "Axes | None" = None,
+    ax: Axes | None = None,
 ) -> Any:
     """Lines of equal score over data of two columns, a picture a component.
 
@@ -112,8 +112,8 @@ def contours(
 
 
 def landmarks(
-    model: Any, X: Array, components: tuple[int, int] = (0, 1), ax: "Axes | None" = None
-) -> "Axes":
+    model: Any, X: Array, components: tuple[int, int] = (0, 1), ax: Axes | None = None
+) -> Axes:
     """A dictionary over its data: rows as pale dots, landmarks as ringed crosses.
 
     Data of two columns are shown as they are, others by two scores of the model.
@@ -165,7 +165,7 @@ def embedding(
     new: Array = None,
     new_colors: Array = None,
     components: tuple[int, int] = (0, 1),
-    ax: "Axes | None" = None,
+    ax: Axes | None = None,
 ) -> Any:
     """Training rows by two coordinates of an embedding, and new rows as crosses among them.
 
@@ -213,7 +213,7 @@ def preimages(
     images: Any = None,
     n_steps: int = 7,
     span: float = 2.0,
-    ax: "Axes | None" = None,
+    ax: Axes | None = None,
 ) -> Any:
     """What a component means: pre-images on a walk along it through the mean.
 
@@ -266,6 +266,10 @@ def steps_along(span: float, count: int) -> np.ndarray:
 def walk(model, component: int, steps):
     """Rows (len(steps), d) whose scores are zero but along one component.
 
+    The row in the middle stands for the mean of feature space, not for the mean of the columns.
+    With ``preimage="auto"`` rows are fixed points where the basis has them: few rows have scores
+    near zero, and there the ridge extrapolates far from all rows.
+
     Parameters
     ----------
     model : fitted estimator with `inverse_transform`
@@ -277,11 +281,17 @@ def walk(model, component: int, steps):
     component = check_component(component, variances.size)
     S = np.zeros((len(steps), variances.size))
     S[:, component] = np.asarray(steps) * np.sqrt(max(float(variances[component]), 0.0))
+    if "preimage" in model.get_params() and str(model.preimage) == "auto":
+        try:
+            FixedPoint().check(model.expansion_.basis)
+        except ValueError:
+            return dense(model.inverse_transform(S))
+        model = copy(model).set_params(preimage="fixed-point")
     return dense(model.inverse_transform(S))
 
 
 def denoised(
-    noisy: Array, result: Array, clean: Array = None, images: Any = None, ax: "Axes | None" = None
+    noisy: Array, result: Array, clean: Array = None, images: Any = None, ax: Axes | None = None
 ) -> Any:
     """Noisy rows, the same denoised, and the clean ones if they are known.
 

@@ -1,9 +1,10 @@
 """How a fit went and what it means: spectrum, passes, the search that chose it, driving columns."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from ..estimators import KernelPCASearch
@@ -11,9 +12,6 @@ from ..hebbian import History
 from ..relatives.explaining import Attribution, Significance
 from ..solvers import PassState
 from .axes import DASHES, MARKERS, check_component, dense, group_color, new_axes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # What a curve can show, best first: equation 22 of the Hebbian paper, what residuals say, and
 # how far the subspace turned.
@@ -28,8 +26,8 @@ HATCHES = {"rises": "", "falls": "////", "both": "...."}
 
 
 def spectrum(
-    model: Any, ax: "Axes | None" = None, *, significance: Significance | None = None
-) -> "Axes":
+    model: Any, ax: Axes | None = None, *, significance: Significance | None = None
+) -> Axes:
     """Eigenvalues of a fitted model with the intervals that are certified to hold true ones.
 
     Parameters
@@ -74,7 +72,7 @@ def spectrum(
     return ax
 
 
-def convergence(histories: Any, quantity: str = "auto", ax: "Axes | None" = None) -> "Axes":
+def convergence(histories: Any, quantity: str = "auto", ax: Axes | None = None) -> Axes:
     """Error after each pass on a logarithmic scale, a marker and line style a method.
 
     Parameters
@@ -173,7 +171,7 @@ def _read(history, name):
     return {quantity: (np.arange(1, values.size + 1), values) for quantity in QUANTITIES}
 
 
-def selection(result: Any, ax: "Axes | None" = None) -> Any:
+def selection(result: Any, ax: Axes | None = None) -> Any:
     """Heat map of the errors that a search over widths and components met; the best is ringed.
 
     Parameters
@@ -205,7 +203,7 @@ def selection(result: Any, ax: "Axes | None" = None) -> Any:
 
 
 def attribution(
-    result: Any, component: int | None = None, *, count: int = 12, ax: "Axes | None" = None
+    result: Any, component: int | None = None, *, count: int = 12, ax: Axes | None = None
 ) -> Any:
     """Bars of the columns that drive a component, or all of them, the longest first.
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..bases import Basis
-from ..compute import array_namespace, on_device_of, to_numpy
-from ..compute.arrays import Array
+from ..compute import Array, array_namespace, on_device_of, to_numpy
 from ..fitting.expansion import KernelExpansion
 from ..kernels import RBF, Matern, RationalQuadratic
 from ..kernels.stationary import StationaryKernel

@@ -23,16 +23,8 @@ from typing import Any
 import numpy as np
 
 from ..bases import Basis, ColumnBasis, FourierBasis, GramBasis
-from ..compute import array_namespace, format_bytes, on_device_of, to_numpy
-from ..compute.arrays import (
-    Array,
-    BlocksOnDemand,
-    dtype_in,
-    dtype_name,
-    itemsize,
-    placement_of,
-    running_sums,
-)
+from ..compute import Array, array_namespace, dtype_name, format_bytes, on_device_of, to_numpy
+from ..compute.arrays import BlocksOnDemand, dtype_in, itemsize, placement_of, running_sums
 from ..fitting.expansion import KernelExpansion
 from ..kernels import RBF, FactoredKernel, Laplacian, Linear, Polynomial
 from ..kernels.base import append_columns, row_squares, typical_distance

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compute import array_namespace, format_bytes, on_device_of, to_numpy
-from ..compute.arrays import Array, dtype_name
+from ..compute import Array, array_namespace, dtype_name, format_bytes, on_device_of, to_numpy
 from ..compute.linalg import cholesky, self_product, solve_positive, solve_triangular
 from ..exceptions import tell
 from ..fitting.expansion import KernelExpansion

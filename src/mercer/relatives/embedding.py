@@ -21,19 +21,11 @@ from typing import Annotated, Any
 import numpy as np
 
 from ..bases import Basis, PrecomputedBasis
-from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
-from ..compute.linalg import self_product
+from ..compute import array_namespace, is_sparse, on_device_of, self_product, to_numpy
 from ..operators import DenseOperator, NormalizedGram
 from ..operators.normalized import nonzero_degrees
 from ..solvers import Eigenpairs
-from ..spectral.problems import (
-    TINY,
-    AffinityProblem,
-    AffinityResult,
-    AllAffinities,
-    Coordinates,
-    inverse,
-)
+from ..spectral import problems
 
 
 @dataclass(frozen=True)
@@ -73,11 +65,11 @@ class DiffusionFunctions:
         P = to_numpy(X @ W if are_affinities else self.basis.project(X, W))
         below = P[:, k]
         if self.density is not None:
-            norms = np.maximum(to_numpy(self.basis.norms(X)), TINY)
+            norms = np.maximum(to_numpy(self.basis.norms(X)), problems.TINY)
             below = np.maximum(below, norms / np.maximum(P[:, k + 1], norms) ** self.alpha)
         good = (below > 0)[:, None]
         stepped = np.divide(P[:, :k], below[:, None], out=np.zeros((len(P), k)), where=good)
-        return stepped * inverse(self.values)
+        return stepped * problems.inverse(self.values)
 
 
 @dataclass(frozen=True)
@@ -100,7 +92,7 @@ class Walk:
 
 
 @dataclass(frozen=True, eq=False)
-class DiffusionProblem(AllAffinities):
+class DiffusionProblem(problems.AllAffinities):
     """All points: S = s K s, with the densities and degrees from one product each."""
 
     alpha: float = 0.0
@@ -136,14 +128,16 @@ class DiffusionProblem(AllAffinities):
     def row_scale(self) -> np.ndarray:
         return np.sqrt(self.walk.degrees.sum() / self.walk.degrees)
 
-    def result(self, pairs: Eigenpairs) -> AffinityResult:
+    def result(self, pairs: Eigenpairs) -> problems.AffinityResult:
         psi, thinned = to_numpy(pairs.vectors) * self.row_scale()[:, None], self.walk.thinned
         functions = DiffusionFunctions(self.basis, thinned[:, None] * psi, thinned, pairs.values)
-        return AffinityResult(functions, psi, self.all_certificate(pairs, psi), pairs, self)
+        return problems.AffinityResult(
+            functions, psi, self.all_certificate(pairs, psi), pairs, self
+        )
 
 
 @dataclass(frozen=True)
-class WalkSums(Coordinates):
+class WalkSums(problems.Coordinates):
     """Sums over rows of a walk on the span, for `ReducedDiffusionProblem`.
 
     Attributes
@@ -160,7 +154,7 @@ class WalkSums(Coordinates):
         """The scatter of a block and its volume, (k + 1, k); (k,) before all weights are known."""
         xp = array_namespace(Y)
         Y = xp.asarray(Y, dtype=xp.float64)
-        norms = xp.clip(xp.asarray(norms, dtype=xp.float64), TINY, None)
+        norms = xp.clip(xp.asarray(norms, dtype=xp.float64), problems.TINY, None)
         ones = total if self.ones is None else on_device_of(self.ones, Y)
         thinned = xp.clip(Y @ ones, norms, None) ** -self.alpha
         if self.ones is None:
@@ -172,7 +166,7 @@ class WalkSums(Coordinates):
 
 
 @dataclass(frozen=True, eq=False)
-class ReducedDiffusionProblem(AffinityProblem):
+class ReducedDiffusionProblem(problems.AffinityProblem):
     """A span: K~ = Y Y', whose walk has the eigenvalues of an m x m matrix.
 
     Three passes over the rows, none of them kept. A row that the span misses has at least its
@@ -193,7 +187,7 @@ class ReducedDiffusionProblem(AffinityProblem):
     def of(cls, basis: Basis, rows: Any, alpha: float) -> "ReducedDiffusionProblem":
         """After passes over the rows."""
         whitener = basis.whitener(basis.precision(np.empty((0, 1), rows.dtype)))
-        ones = rows.sum(Coordinates(basis, whitener), "densities", again=True)
+        ones = rows.sum(problems.Coordinates(basis, whitener), "densities", again=True)
         total, walk = ones, WalkSums(basis, whitener, ones, alpha)
         if alpha:
             total = rows.sum(walk, "degrees", again=True)
@@ -201,7 +195,7 @@ class ReducedDiffusionProblem(AffinityProblem):
         operator, volume = DenseOperator(sums[:-1]), float(sums[-1, 0])
         return cls(basis, alpha, whitener, operator, volume, total, ones, float(rows.shape[0]))
 
-    def result(self, pairs: Eigenpairs) -> AffinityResult:
+    def result(self, pairs: Eigenpairs) -> problems.AffinityResult:
         # psi = Y Q l^{-1/2} / (Y total), and l psi is kept.
         Q = pairs.vectors * np.sqrt(np.maximum(pairs.values, 0) * self.volume)
         weights, total, ones = (
@@ -210,4 +204,4 @@ class ReducedDiffusionProblem(AffinityProblem):
         )
         values = pairs.values
         functions = DiffusionFunctions(self.basis, weights, total, values, ones, self.alpha)
-        return AffinityResult(functions, None, self.certificate(pairs), pairs, self)
+        return problems.AffinityResult(functions, None, self.certificate(pairs), pairs, self)

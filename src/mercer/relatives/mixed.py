@@ -35,6 +35,7 @@ NAMED_ROWS = 10
 LOWEST, HIGHEST, MISSING, UNKNOWN = -1.0, 2.0, -3.0, -1.0
 
 
+@dataclass(eq=False, repr=False)
 class Gower(DifferenceKernel, DirectKernel):
     """``mean_j max(0, 1 - |x_j - z_j| / range_j)``: the share of what two rows have in common.
 
@@ -64,8 +65,7 @@ class Gower(DifferenceKernel, DirectKernel):
 
     per_column = ("ranges",)
 
-    def __init__(self, ranges: Any = None):
-        self.ranges = ranges
+    ranges: Any = None
 
     @property
     def needs_range(self) -> bool:  # type: ignore[override]

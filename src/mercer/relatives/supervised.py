@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..bases import Landmarks
-from ..compute import array_namespace, make_engine, on_device_of, to_numpy
-from ..compute.arrays import Array
+from ..compute import Array, array_namespace, make_engine, on_device_of, to_numpy
 from ..compute.linalg import eigh, peak_signs, self_product, thin_svd
 from ..fitting.certificate import Certificate, Rounding, certify, projection_certificate, shares
 from ..fitting.problems import ColumnProblem, GramProblem, Problem, ReducedProblem, Result

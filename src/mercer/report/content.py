@@ -28,7 +28,7 @@ from ..hebbian import History
 from ..plot.axes import dense
 from ..plot.components import steps_along, walk
 from ..plot.fits import QUANTITIES, curves
-from ..progress import make_bar
+from ..progress import FIRST, make_bar
 from ..relatives.explaining import Attribution, Significance
 
 # Components among which to choose axes, and rows of the table of outliers.
@@ -215,13 +215,13 @@ class Report:
         if max_points is not None and not (isinstance(max_points, Integral) and max_points > 0):
             raise ValueError(f"max_points={max_points!r} must be a whole number of at least 1.")
         verbose = model.verbose if verbose is None else verbose
-        bar = make_bar(TextColumn("{task.fields[state]}"), 20, lines=verbose == 2)
+        bar = make_bar(TextColumn("{task.fields[state]}"), 20, first=FIRST if verbose == 2 else 0)
         task = bar.add_task("report", total=STAGES, state="")
 
         def tell(state: str) -> None:
             bar.update(task, advance=1, state=state)
 
-        with bar if verbose else nullcontext():
+        with bar if verbose > 0 else nullcontext():
             facts = vars(model)
             self.model = model
             self.inner = inner = facts.get("best_estimator_") or facts.get("model_") or model

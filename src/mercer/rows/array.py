@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from ..bases import AllPoints, GramBasis, PrecomputedBasis
-from ..compute import TiledEngine, array_namespace, is_sparse, make_engine, restore, to_numpy
+from ..compute import TiledEngine, array_namespace, is_sparse, make_engine, restore
 from ..compute.arrays import Array, BlocksOnDemand, dtype_in
-from ..fitting.checkpoint import digest
+from ..fitting.checkpoint import RowDigest
 from ..fitting.functions import sampled_numbers
 from ..kernels import Kernel, Precomputed
 from .base import Opening, Rows
@@ -62,7 +62,7 @@ class ArrayRows(Rows):
         """The function of all rows at once: engines cut them into blocks themselves."""
         return function(self.placed, 0)
 
-    def _partial_sums(self, function, title, again, done, resumable):
+    def _partial_sums(self, function, title, again, done, checkpoint):
         yield function(self.placed, 0), {"complete": True}
 
     def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
@@ -97,12 +97,10 @@ class ArrayRows(Rows):
 
     def identity(self) -> list:
         """Shape, type, and a hash of all rows: a fit is never resumed with others."""
-        X, parts = self.array, []
+        total, hashed = RowDigest(), ""
         for start in range(0, self.shape[0], HASHED_ROWS):
-            rows = X[start : start + HASHED_ROWS]
-            numbers = (rows.indptr, rows.indices, rows.data) if is_sparse(rows) else (rows,)
-            parts.append(digest(to_numpy(part) for part in numbers))
-        return ["array", self.shape, str(self.dtype), parts]
+            hashed = total.add(self.array[start : start + HASHED_ROWS])
+        return ["array", self.shape, str(self.dtype), hashed]
 
     def sample(self, size: int, seed: int) -> Array:
         n = self.shape[0]

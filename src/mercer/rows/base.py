@@ -110,7 +110,7 @@ class Rows(ABC):
             arrays: list = []
             stage.write({"total": pack(total, arrays), "done": done}, arrays)
 
-        parts = self._partial_sums(function, title, again, done, checkpoint is not None)
+        parts = self._partial_sums(function, title, again, done, checkpoint)
         for part, done in parts:
             total = part if total is None else total + part
             if stage.due:
@@ -121,12 +121,18 @@ class Rows(ABC):
 
     @abstractmethod
     def _partial_sums(
-        self, function: RowFunction, title: str, again: bool, done: dict, resumable: bool
+        self,
+        function: RowFunction,
+        title: str,
+        again: bool,
+        done: dict,
+        checkpoint: Checkpoint | None,
     ) -> Iterator[tuple[Any, dict]]:
         """Sums of a function over parts of the rows, each with how far the pass has come.
 
-        That is a dict of plain numbers. A pass goes on behind the one it is given, and yields
-        nothing where that is `complete`. With `resumable` parts are small enough to be written.
+        That is a dict of numbers and text. A pass goes on behind the one it is given, and yields
+        nothing where that is `complete`. With a checkpoint parts are small enough to be written,
+        and rows that were summed before and changed since are refused.
         """
 
     @abstractmethod
@@ -161,7 +167,7 @@ class Rows(ABC):
 
     @abstractmethod
     def identity(self) -> list:
-        """What tells these rows from others, without reading all: for checkpoints."""
+        """What tells these rows from others, for checkpoints; passes compare what it leaves out."""
 
     def _for_points(self, who: str, required: bool) -> "Rows":
         """The rows as all points can be made of them: a source that fits is read into an array.

@@ -1,12 +1,13 @@
 """Rows that are read in blocks: files, iterators, and memmaps larger than memory."""
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
@@ -20,9 +21,11 @@ from ..compute import (
     to_numpy,
 )
 from ..compute.arrays import Array
-from ..exceptions import CheckpointError, TableWarning, tell
+from ..exceptions import TableWarning, tell
 from ..files import RowSource, is_arrow, is_store, is_table, open_sink, open_source, read_blocks
 from ..files.base import COUNTER
+from ..fitting.checkpoint import RowDigest
+from ..fitting.functions import CountOf
 from ..kernels import Kernel
 from ..progress import RowBar
 from .array import ArrayRows
@@ -35,7 +38,7 @@ BLOCK_ROWS = 65536
 BLOCK_SHARE = 16
 # Share of the budget that rows read from a file may take when all are needed at once.
 WHOLE_SHARE = 4
-# First rows, hashed to identify the data in a checkpoint.
+# First rows, hashed to tell other data before a pass over all rows does.
 IDENTITY_ROWS = 256
 
 
@@ -59,7 +62,8 @@ class BlockRows(Rows):
         self.original, self.memory, self.verbose = X, parse_bytes(memory), verbose
         self.source = open_source(X, columns=columns) if columns else open_source(X)
         self.names, self.sparse = self.source.columns, self.source.sparse
-        self.count = self.source.n_rows
+        # Of all rows: their number, and the digest that passes with a checkpoint must find.
+        self.count, self._hashed = self.source.n_rows, ""
         width = 8 * self.source.n_columns
         self._block = int(min(BLOCK_ROWS, max(1, self.memory // (BLOCK_SHARE * width))))
 
@@ -86,7 +90,7 @@ class BlockRows(Rows):
     def dtype(self) -> Any:
         return self.source.dtype
 
-    def _partial_sums(self, function, title, again, done, resumable):
+    def _partial_sums(self, function, title, again, done, checkpoint):
         """The sum over each block, with the number of rows checked after the last."""
         if again and not self.source.repeatable:
             raise ValueError(
@@ -96,22 +100,29 @@ class BlockRows(Rows):
                 "basis='features' and gamma as a number, which need one pass."
             )
         block, summed = done.get("block", self._block), done.get("rows", 0)
-        count, crc = summed, 0
-        if not done.get("complete"):
+        count, total, hashed = summed, RowDigest(), done.get("hashed", "")
+        if done.get("complete"):
+            # Compared when the rows are next read, or at the end of a fit that reads them no more.
+            checkpoint.check_rows(self.source.name, self.count or count, count)
+            self._hashed = hashed
+            checkpoint.confirm = partial(self._compare, checkpoint)
+        else:
             count = 0
             with self._reading(title, block) as blocks:
                 for rows in blocks:
                     first, count = count, count + rows.shape[0]
-                    if resumable:
-                        numbers = rows.data if is_sparse(rows) else rows
-                        crc = crc32(np.ascontiguousarray(numbers).data, crc)
-                    if count > summed:
-                        yield function(rows, first), {"rows": count, "block": block, "crc": crc}
-                    elif count == summed and crc != done.get("crc"):
-                        raise CheckpointError(
-                            f"The first {count:,} rows of {self.source.name} are not those that "
-                            "the fit was begun with. Delete the checkpoint to start anew."
+                    hashed = "" if checkpoint is None else total.add(rows)
+                    if first >= summed:
+                        yield (
+                            function(rows, first),
+                            {"rows": count, "block": block, "hashed": hashed},
                         )
+                    elif count >= summed:
+                        checkpoint.check_rows(self.source.name, hashed, done["hashed"])
+            if checkpoint is not None:
+                enough = count >= summed
+                checkpoint.check_rows(self.source.name, hashed, enough and (self._hashed or hashed))
+                self._hashed, checkpoint.confirm = hashed, None
         if self.count not in (None, count):
             raise ValueError(
                 f"{self.source.name} gave {self.count:,} rows at first and {count:,} when read "
@@ -123,6 +134,10 @@ class BlockRows(Rows):
                 f"{self.source.name} has {count} rows, while a minimum of 2 is required."
             )
         self.count = count
+
+    def _compare(self, checkpoint) -> None:
+        """Read all rows, and raise CheckpointError where they are not those summed before."""
+        deque(self._partial_sums(CountOf(), "comparing rows", False, {}, checkpoint), 0)
 
     def map(self, function: Any, out: Any = None, names: Any = None) -> Any:
         """Results of all rows in one array that fits the budget, or in a file."""
@@ -184,8 +199,6 @@ class BlockRows(Rows):
                 f"checkpoint= needs rows that can be read again, and {self.source.name} can be "
                 "read only once. Pass a function that returns a fresh iterator, or a file."
             )
-        if self.source.array is not None:
-            return ArrayRows(self.source.array).identity()
         with closing(self.source.blocks(IDENTITY_ROWS)) as blocks:
             first: Any = next(iter(blocks), np.zeros((0, self.shape[1])))
         first = first.toarray() if is_sparse(first) else first
@@ -194,7 +207,7 @@ class BlockRows(Rows):
             path = Path(self.original)
             files = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
         written = [[f.name, f.stat().st_size, f.stat().st_mtime_ns] for f in files]
-        return ["blocks", written, self.shape[1], str(self.dtype), first]
+        return ["blocks", written, self.source.n_rows, self.shape[1], str(self.dtype), first]
 
     @contextmanager
     def _reading(self, title: str, block: int) -> Any:

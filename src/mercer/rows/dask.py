@@ -25,6 +25,7 @@ from ..compute import (
 from ..compute.arrays import Array, is_dask
 from ..compute.numbers import check_meaning, reason, sound_sparse
 from ..exceptions import InvalidRowsError
+from ..fitting.checkpoint import RowDigest
 from ..fitting.costs import SPARE_VECTORS, client_vectors
 from ..fitting.functions import CountOf
 from ..kernels import Kernel
@@ -33,7 +34,9 @@ from .chunk_gram import ChunkGram
 from .tasks import (
     Workers,
     constant,
+    delayed,
     empty_like,
+    filled,
     grouped,
     neighbors,
     run,
@@ -48,8 +51,6 @@ TOGETHER_BYTES, TOGETHER_PARTS = 2**24, 64
 COUNTING_TASKS = 256
 # Groups of chunks after which a sum may be written to a checkpoint, and chunks of one at least.
 GROUPS, GROUP_LEAST = 100, 32
-# Rows hashed to identify the data in a checkpoint.
-IDENTITY_ROWS = 16
 # Share of the memory that rows of many small chunks may take to be kept between passes.
 KEPT_SHARE = 0.1
 
@@ -96,14 +97,14 @@ class DaskRows(Rows):
         n = sum(self._lengths)
         return None if np.isnan(n) else int(n), self._given.shape[1]
 
-    def _partial_sums(self, function, title, again, done, resumable):
+    def _partial_sums(self, function, title, again, done, checkpoint):
         """The sum of all chunks, added in a tree; where it is written, of groups of chunks."""
         import dask.array as da
 
         if isinstance(function, CountOf):
             yield self._count(), {}
             return
-        array = self._together if resumable else self._passes
+        array = self._passes if checkpoint is None else self._together
         n, lengths = array.shape[0], array.chunks[0]
         if n < 2:
             raise ValueError(f"Found array with {n} sample(s) while a minimum of 2 is required.")
@@ -121,18 +122,18 @@ class DaskRows(Rows):
             meta=np.empty((0, 0), object),
         ).to_delayed()
         parts = [part for part, length in zip(tasks.ravel(), lengths, strict=True) if length]
-        smallest = max(GROUP_LEAST, -(-len(parts) // GROUPS)) if resumable else len(parts)
+        whole = checkpoint is None
+        smallest = len(parts) if whole else max(GROUP_LEAST, -(-len(parts) // GROUPS))
         group, summed = done.get("group", smallest), done.get("chunks", 0)
         for first in range(summed, len(parts), group):
             part = run([tree_sum(parts[first : first + group])])[0]
             yield part, {"group": group, "chunks": first + group}
 
     def identity(self) -> list:
-        """Lengths of the chunks, type, and some rows of all over."""
-        last = max(self._count() - 1, 0)
-        rows = self.take(np.unique(np.linspace(0, last, IDENTITY_ROWS).astype(int)))
-        rows = rows.toarray() if is_sparse(rows) else np.asarray(rows)
-        return ["dask", list(self._lengths), str(self.dtype), rows]
+        """Lengths of the chunks, type, and a hash of each, made where the chunks are."""
+        self._count()
+        hashed = [delayed(chunk_digest)(rows) for _, rows in filled(self._together)]
+        return ["dask", list(self._lengths), self.shape[1], str(self.dtype), run(hashed)]
 
     def blocks(self) -> Any:
         """The chunks one after the other, each brought here in its turn."""
@@ -372,6 +373,11 @@ def lazy_like(values: Array, X: Any, array: Any) -> Any:
 
     tail = [(size,) for size in values.shape[1:]]
     return da.from_array(values, chunks=(array.chunks[0], *tail))
+
+
+def chunk_digest(rows) -> str:
+    """A hash of the rows of a chunk."""
+    return RowDigest().add(rows)
 
 
 def on_chunk(rows, weights=None, *, work, firsts, make, block_id):

@@ -293,9 +293,11 @@ SIZES |= {
 SIZES |= dict.fromkeys(("DiffusionFunctions", "PointMap", "ReducedMap"), lambda f: f.weights.shape)
 SIZES |= dict.fromkeys(("FixedSpan", "GrowingDictionary"), lambda span: (span.size,))
 SIZES |= dict.fromkeys(("Pivoted", "Rotated"), lambda rotated: (len(rotated.rotation),))
+GRAM = {"kernel": Kernel, "points": ROWS, "single": bool, "dtype": is_float}
 BASES = [
     part(PointBasis, kernel=Kernel, points=ROWS, single=bool),
-    part(bases.PointGram, kernel=Kernel, points=ROWS, single=bool, dtype=is_float),
+    part(bases.PointGram, **GRAM),
+    part(bases.ProductGram, tag="PointGram", **GRAM),
     part(ChunkGram, read=chunk_points, tag="PointGram"),
     part(PrecomputedBasis, build=partial(without_matrix, PrecomputedBasis), size=WHOLE),
     part(bases.HollowMatrix, build=partial(without_matrix, bases.HollowMatrix), size=WHOLE),

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..compute import array_namespace, on_device_of, to_numpy
+from ..compute import array_namespace, on_device_of, self_product, to_numpy
 from ..compute.arrays import Array, placement_of, some_of
-from ..compute.linalg import self_product
 from ..kernels import Kernel
 from ..kernels.base import wide_row_squares
 from . import base

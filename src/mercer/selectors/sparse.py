@@ -15,8 +15,7 @@ from ..compute.linalg import peak_signs
 from ..kernels import Kernel
 from .base import distinct_rows, host_gram, top_eigenpairs
 from .bayes import SparseBayes
-from .lars import lasso_path
-from .lasso import STEPS_PER_ATOM
+from .lasso import STEPS_PER_ATOM, lasso_path
 
 
 @dataclass(frozen=True)

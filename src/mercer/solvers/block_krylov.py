@@ -373,11 +373,17 @@ def with_rounding(operator, ritz, rng, watch) -> Eigenpairs:
     trust = np.where(weights > 1, ROUNDING_FACTOR**2, 1.0)
     residuals = column_norms(ritz.R) + np.sqrt((trust * weights) @ change**2)
     converged = bool(np.max(residuals[:r]) <= watch.tol * top(values))
-    spread = np.sqrt((weights * (weights - 1)) @ (rows * (change - rows * shift)) ** 2)
-    # R'R is at most k times the diagonal of it. The further pairs need not be in order.
-    order = np.argsort(-(values + shift), kind="stable")
-    RR = np.diag(len(values) * residuals[order] ** 2)
-    seen = Evidence((values + shift)[order], RR, doubt=SHIFT_FACTOR * float(np.max(spread)))
+    # U'AU is not diagonal: its eigenvalues, not its diagonal, are in the order of A's.
+    change -= rows * shift
+    turned, Y = small_eigh(np.diag(values + shift) + rows.T @ (weights[:, None] * change))
+    # The variance of the sampled sum is at most this matrix: (P + P')^2 / 4 <= (PP' + P'P) / 2.
+    unseen = (weights * (weights - 1))[:, None]
+    variance = rows.T @ (rows * (unseen * (change**2).sum(axis=1, keepdims=True)))
+    variance += change.T @ (change * (unseen * (rows**2).sum(axis=1, keepdims=True)))
+    doubt = SHIFT_FACTOR * float(np.linalg.norm(variance / 2, 2)) ** 0.5
+    # R'R is at most k times the diagonal of it.
+    RR = (Y.T * (len(values) * residuals**2)) @ Y
+    seen = Evidence(turned, RR, doubt=doubt)
     pairs = replace(ritz, values=values + shift).pairs(watch)
     evidence = (*watch.evidence, seen)
     return replace(pairs, residuals=residuals[:r], converged=converged, evidence=evidence)

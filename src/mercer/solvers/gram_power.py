@@ -24,26 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from ..compute import array_namespace, on_device_of, to_numpy
-from ..compute.arrays import dtype_name
-from ..compute.linalg import self_product
+from ..compute import array_namespace, dtype_name, on_device_of, self_product, to_numpy
 from ..operators import SymmetricOperator
 from ..operators.base import padded
-from .base import (
-    FULL_FLOOR,
-    Eigenpairs,
-    PassState,
-    Report,
-    Solver,
-    column_norms,
-    inner,
-    qr,
-    rayleigh_ritz,
-    ritz_evidence,
-    silent,
-    small_eigh,
-    times,
-)
+from . import base
+from .base import Eigenpairs, column_norms, inner, qr, small_eigh, times
 
 FETCH = 128  # rows read at once where they are used one at a time
 MOST_PRODUCTS = 100  # a spectrum that needs more is one for block Krylov
@@ -51,7 +36,7 @@ TINY = np.finfo(float).tiny
 
 
 @dataclass(eq=False, repr=False)
-class GramPower(Solver):
+class GramPower(base.Solver):
     """Leading eigenpairs from one pass over the rows, and a product for the residuals.
 
     A pass costs n^2 kernel evaluations (rows are read whole, so symmetry saves nothing), the
@@ -101,7 +86,7 @@ class GramPower(Solver):
         n_components: int,
         rng: np.random.Generator,
         tol: float = 0.0,
-        report: Report = silent,
+        report: base.Report = base.silent,
     ) -> Eigenpairs:
         """Passes over the rows, each followed by Rayleigh-Ritz in the span found."""
         if not self.rotate or self.max_passes == 1:
@@ -116,10 +101,10 @@ class GramPower(Solver):
             Z = operator @ V
             values, Q = small_eigh(inner(V, Z))
             V, Z, done = times(V, Q), times(Z, Q), done + 1
-            seen = ritz_evidence(values, V, Z, operator.square())
+            seen = base.ritz_evidence(values, V, Z, operator.square())
             residuals = np.sqrt(np.diag(seen.RR))
             share = float(residuals[:r].max()) / max(float(values[0]), TINY)
-            stop = report(PassState(done, values[:r].copy(), share, tol))
+            stop = report(base.PassState(done, values[:r].copy(), share, tol))
             if share <= tol or stop or done >= (self.max_passes or np.inf):
                 break
             if self.block > 1 or step + 1 >= self.n_passes:
@@ -129,7 +114,7 @@ class GramPower(Solver):
             values[:r],
             V[:, :r],
             residuals[:r],
-            converged=share <= max(tol, FULL_FLOOR),
+            converged=share <= max(tol, base.FULL_FLOOR),
             n_passes=done,
             least=float(values[-1]),
             evidence=(seen,),
@@ -146,7 +131,7 @@ class GramPower(Solver):
             values = np.sqrt(n * L[:r])
             # Residuals follow after the last pass: until then the change of the values is reported.
             change = np.abs(values - before).max() / max(values.max(), TINY) if step else 1.0
-            if report(PassState(step + 1, values.copy(), float(change), tol)):
+            if report(base.PassState(step + 1, values.copy(), float(change), tol)):
                 break
         U, done = padded(U, r, rng)[:, :r], step + 1
         values = np.concatenate([values, np.zeros(r - len(values))])
@@ -158,9 +143,9 @@ class GramPower(Solver):
         AU = operator @ U
         residuals = column_norms(AU - U * on_device_of(values, U))
         share = float(residuals.max()) / max(float(values[0]), TINY)
-        ritz, Q, AQ = rayleigh_ritz(U, AU)
-        seen = ritz_evidence(ritz, Q, AQ, operator.square())
-        converged = share <= max(tol, FULL_FLOOR)
+        ritz, Q, AQ = base.rayleigh_ritz(U, AU)
+        seen = base.ritz_evidence(ritz, Q, AQ, operator.square())
+        converged = share <= max(tol, base.FULL_FLOOR)
         return Eigenpairs(values, U, residuals, converged, done + 1, ritz=False, evidence=(seen,))
 
     def _pass(self, operator, U, L, seen, r, order):

@@ -109,6 +109,7 @@ def sorted_distances(D):
     return sort_graph_by_row_values(D, warn_when_not_sorted=False) if is_sparse(D) else D
 
 
+@dataclass(eq=False, repr=False)
 class GraphArpack(Solver):
     """Lanczos on products with a sparse normalized graph.
 
@@ -125,8 +126,7 @@ class GraphArpack(Solver):
 
     _cap_name = "max_iter"
 
-    def __init__(self, max_iter: int | None = None):
-        self.max_iter = max_iter
+    max_iter: int | None = None
 
     def solve(
         self,

@@ -27,9 +27,7 @@ from scipy.sparse import csr_matrix
 
 from ..bases import Basis, FourierBasis, GramBasis, PrecomputedBasis
 from ..bases.base import check_moments
-from ..compute import array_namespace, is_sparse, on_device_of, to_numpy
-from ..compute.arrays import dtype_name
-from ..compute.linalg import self_product
+from ..compute import array_namespace, dtype_name, is_sparse, on_device_of, self_product, to_numpy
 from ..fitting.certificate import (
     NO_ROUNDING,
     PROVEN_SHARE,

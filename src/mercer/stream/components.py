@@ -29,9 +29,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from ..bases import Whitening
-from ..compute import match_sparsity, to_numpy
-from ..compute.engine import TiledEngine
-from ..compute.linalg import self_product
+from ..compute import TiledEngine, match_sparsity, self_product, to_numpy
 from ..fitting.certificate import Certificate, leading, score_errors, shares
 from ..fitting.costs import grid_solver
 from ..fitting.expansion import KernelExpansion

@@ -85,12 +85,12 @@ class Walk {
     return { low, high, all };
   }
 
-  /** The average row: every walk passes it in the middle. */
+  /** The row at the center of the scatter: every walk passes it in the middle. */
   average(column) {
     return this.row(0, Math.floor(this.walk.steps.length / 2))[column];
   }
 
-  /** A line a column: its name, a bar from the average to its value, and the value. */
+  /** A line a column: its name, a bar from the middle row to its value, and the value. */
   bars(row, ranges, columns) {
     const table = element("table", "", "bars");
     for (const k of columns) {
@@ -119,7 +119,7 @@ class Walk {
     return track;
   }
 
-  /** All columns in their order, and the average row beneath. */
+  /** All columns in their order, and the middle row beneath. */
   curve(row, text) {
     const [low, high] = extent(this.walk.rows);
     const up = (value) => 150 - (140 * (value - low)) / (high - low || 1);

@@ -1,0 +1,119 @@
+"""Sparse rows whose inner products are the kernel: G = Y Y', multiplied as Y (Y' W)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..compute import is_sparse, row_blocks
+from ..compute.arrays import Array, some_of
+from ..kernels.base import rows_of
+from .base import GramBasis
+from .points import PointGram, column_parts
+
+# Bytes of an entry of sparse rows, with its column, and copies that the cosine kernel makes of
+# them. Entries at once, after which progress is shown and an interrupt is heard.
+ENTRY_BYTES, COPIES, MOST_ENTRIES = 16, 3, 2**22
+
+
+def multiplies_rows(kernel: Any, X: Any, engine: Any) -> bool:
+    """Whether products with the kernel matrix are made of products with the rows themselves."""
+    if not (is_sparse(X) and kernel.is_inner_product and engine.device is None):
+        return False
+    return 4 * 8 * X.shape[1] * (engine.threads + 2) <= engine.memory
+
+
+class ProductGram(PointGram):
+    """All points of a linear or cosine kernel as sparse rows Y, of unit length for the latter.
+
+    A product takes two multiply-adds for each entry of the rows and column of W, however many
+    rows and columns there are. No tile of G is made, but where the whole of it is asked for.
+
+    Parameters
+    ----------
+    kernel, points, engine, single
+        As in `PointGram`; the points are a CSR matrix.
+    """
+
+    draft = None
+    #: Blocks of Y by the number of their first row, within a session whose budget holds them.
+    _held: dict[int, Any] | None = None
+
+    @contextmanager
+    def session(
+        self,
+        reserve: int = 0,
+        checkpoint: Any = None,
+        keeps_tiles: bool = True,
+        forms_matrix: bool = False,
+    ) -> "Iterator[GramBasis]":
+        """The points with Y kept between products, where half of the budget holds it."""
+        if forms_matrix:
+            with super().session(reserve, checkpoint, keeps_tiles, forms_matrix) as working:
+                yield working
+            return
+        gram = copy(self)
+        gram.engine = self.engine.with_memory(max(self.engine.memory - reserve, 1))
+        gram.checkpoint = checkpoint
+        if COPIES * ENTRY_BYTES * self.points.nnz <= gram.engine.memory // 2:
+            blocks = row_blocks(self.size, gram._block_rows())
+            gram._held = {block.start: self._embedded(block) for block in blocks}
+        yield gram
+
+    def gram(self, W: Array) -> Array:
+        """Y Y' W, some columns of W at a time."""
+
+        def make():
+            out = np.empty((self.size, W.shape[1]))
+            for part in column_parts(W.shape[1], self.points.shape[1], self.engine):
+                self._times(self._sums(W[:, part]), out[:, part])
+            return out, None
+
+        if self.checkpoint is None:
+            return make()[0]
+        return self.checkpoint.product(make, W, self.dtype)[0]
+
+    def columns(self, index: Array, W: Array) -> Array:
+        return self._times(self._rows_at(index).T @ W, np.empty((self.size, W.shape[1])))
+
+    def rows_times(self, index: Array, W: Array) -> Array:
+        some = self._rows_at(index)
+        parts = column_parts(W.shape[1], self.points.shape[1], self.engine)
+        return np.hstack([some @ self._sums(W[:, part]) for part in parts])
+
+    def _sums(self, W: Array) -> Array:
+        """Y' W, (d, b)."""
+        W = np.ascontiguousarray(W)
+        return self.engine.sum_rows(
+            lambda block: self._block(block).T @ W[block], self.size, self._block_rows()
+        )
+
+    def _times(self, V: Array, out: Array) -> Array:
+        """Y V, (n, b)."""
+        rows = self._block_rows()
+        self.engine.map_rows(lambda block: self._block(block) @ V, self.size, rows, out)
+        return out
+
+    def _block_rows(self) -> int:
+        """Rows at once: a share of each thread, of no more entries than the budget has room for."""
+        each, threads = max(1.0, self.points.nnz / self.size), self.engine.threads
+        room = self.engine.memory / (8 * threads * COPIES * ENTRY_BYTES)
+        return max(1, min(-(-self.size // threads), int(min(room, MOST_ENTRIES) / each)))
+
+    def _block(self, block: slice) -> Any:
+        return self._embedded(block) if self._held is None else self._held[block.start]
+
+    def _embedded(self, block: slice) -> Any:
+        """Rows of Y, which share the numbers of the points where these are the same."""
+        X, stop = self.points, min(block.stop, self.size)
+        first, last = X.indptr[block.start], X.indptr[stop]
+        numbers = X.data[first:last].astype(np.float64, copy=False), X.indices[first:last]
+        places = X.indptr[block.start : stop + 1] - first
+        shape = stop - block.start, X.shape[1]
+        return self.kernel.embed(sparse.csr_matrix((*numbers, places), shape=shape, copy=False))
+
+    def _rows_at(self, index: Array) -> Any:
+        return self.kernel.embed(rows_of(some_of(self.points, index), slice(None), np.float64))

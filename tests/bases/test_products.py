@@ -1,0 +1,98 @@
+"""Sparse rows of linear and cosine kernels: products with the rows in place of tiles."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mercer
+from mercer import KernelPCA
+from mercer.compute import TiledEngine
+
+
+def drawn_rows(seed, n=None, d=None, copies=False):
+    """Counts with columns of decaying frequency, some rows empty and some, if asked, repeated."""
+    rng = np.random.default_rng(seed)
+    n, d = n or int(rng.integers(60, 300)), d or int(rng.integers(5, 2000))
+    rates = rng.uniform(0.2, 4) / (1 + np.arange(d)) ** rng.uniform(0.3, 1.2)
+    counts = rng.poisson(rates * rng.gamma(1, 1, (n, 1))).astype(rng.choice(["f4", "f8", "i4"]))
+    if copies:
+        counts[n // 2 :] = counts[rng.integers(0, n // 2, n - n // 2)]
+    return sparse.csr_matrix(counts * rng.choice([1, 7])), rng
+
+
+def true_values(X, kernel, weights):
+    """Eigenvalues of the weighted centered matrix, and centered rows, from dense rows."""
+    Y = X.toarray().astype(float)
+    if kernel == "cosine":
+        Y = Y / np.where((Y**2).sum(1) > 0, np.sqrt((Y**2).sum(1)), 1)[:, None]
+    w = np.ones(len(Y)) if weights is None else weights
+    root = np.sqrt(w)
+    C = root[:, None] * (Y - w @ Y / w.sum())
+    return np.linalg.eigvalsh(C @ C.T)[::-1], (Y - w @ Y / w.sum())
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_same_as_the_matrix_itself(seed, tmp_path):
+    """Eigenvalues, intervals, scores of the rows and of new ones, also of a saved model."""
+    X, rng = drawn_rows(seed, copies=seed % 3 == 0)
+    kernel = ("linear", "cosine")[seed % 2]
+    solver = ("auto", "arpack", "krylov", "lobpcg")[seed // 2 % 4]
+    r = int(rng.integers(1, min(8, min(X.shape) // 5 + 1) + 1))
+    weights = rng.uniform(0.5, 3, X.shape[0]) if seed % 5 == 0 else None
+    # Left to "auto", few columns are taken by their moments.
+    model = KernelPCA(r, kernel=kernel, eigen_solver=solver, basis="points", n_jobs=1 + seed % 2)
+    scores = model.fit(X, sample_weight=weights).transform(X)
+    values, C = true_values(X, kernel, weights)
+    scale = values[0]
+    np.testing.assert_allclose(model.eigenvalues_, values[:r], rtol=0, atol=1e-9 * scale)
+    certificate = model.certificate_
+    low, high = certificate.eigenvalue_lower, certificate.eigenvalue_upper
+    assert np.all(low <= values[:r] + 1e-14 * scale) and np.all(values[:r] <= high + 1e-14 * scale)
+    if values[r - 1] - values[r] > 1e-4 * scale:  # else the last direction is not determined
+        np.testing.assert_allclose(scores @ scores.T, projected(C, weights, r), atol=1e-8 * scale)
+    model.save(tmp_path / "model.mercer")
+    again = mercer.load(tmp_path / "model.mercer").transform(X[:20])
+    np.testing.assert_allclose(again, scores[:20], rtol=0, atol=1e-12 * np.abs(scores).max())
+
+
+def projected(C, weights, r):
+    """Inner products of centered rows projected on their leading r directions."""
+    w = np.ones(len(C)) if weights is None else weights
+    V = np.linalg.svd(np.sqrt(w)[:, None] * C, full_matrices=False)[2][:r].T
+    return C @ V @ (C @ V).T
+
+
+@pytest.mark.parametrize("kernel", ["linear", "cosine"])
+def test_no_kernel_value_is_computed(kernel, monkeypatch):
+    """Neither by the fit, which "auto" does by products, nor by scores of new rows."""
+    X, _ = drawn_rows(1, n=3000, d=5000)
+    small = KernelPCA(3, kernel=kernel).fit(X[:50])
+
+    def no_tiles(*args, **kwargs):
+        raise AssertionError("a tile was made")
+
+    monkeypatch.setattr(TiledEngine, "pair_rows", no_tiles)
+    monkeypatch.setattr(TiledEngine, "fill", no_tiles)
+    model = KernelPCA(3, kernel=kernel).fit(X)
+    assert model.plan_.method == "arpack, products of rows"
+    assert model.transform(X[:100]).shape == small.transform(X[:100]).shape == (100, 3)
+
+
+@pytest.mark.parametrize("memory", ["700kB", "2MB", "40MB"])
+def test_within_a_budget(memory):
+    """Rows are made again for each product, and some columns taken at a time, where it is small."""
+    X, _ = drawn_rows(4, n=400, d=3000)
+    exact = KernelPCA(5, kernel="cosine", basis="points").fit(X)
+    model = KernelPCA(5, kernel="cosine", basis="points", memory=memory).fit(X)
+    np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("solver", ["auto", "krylov"])
+def test_resumed_with_the_same_certificate(solver, tmp_path):
+    X, _ = drawn_rows(5, n=500, d=800)
+    settings = {"kernel": "linear", "basis": "points", "eigen_solver": solver, "random_state": 0}
+    whole = KernelPCA(4, **settings).fit(X)
+    for _ in range(2):
+        model = KernelPCA(4, **settings, checkpoint=tmp_path / "saved").fit(X)
+        np.testing.assert_allclose(model.eigenvalues_, whole.eigenvalues_, rtol=1e-12)
+        assert model.certificate_.n_proven == whole.certificate_.n_proven

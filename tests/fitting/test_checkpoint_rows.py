@@ -1,0 +1,225 @@
+"""No fit goes on from a checkpoint with other rows, whatever holds them and wherever it stopped."""
+
+import os
+import warnings
+from itertools import count
+
+import numpy as np
+import pytest
+from contracts import generator
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+
+from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA
+from mercer.bases import Landmarks, RandomFeatures
+from mercer.exceptions import CheckpointError
+from mercer.fitting.checkpoint import Checkpoint
+from mercer.selectors import Uniform
+
+N, D = 700, 64
+
+
+def dask_rows(X):
+    return pytest.importorskip("dask.array").from_array(X, chunks=(23, -1))
+
+
+def table_of(X):
+    pa = pytest.importorskip("pyarrow")
+    return pa.table({f"c{i}": column for i, column in enumerate(X.T)})
+
+
+def saved(X, folder, kind):
+    """A file of one name, size and time whatever the rows are, as a copy that was put back has."""
+    path = folder / f"rows.{kind}"
+    if kind == "npy":
+        np.save(path, X)
+    elif kind == "npz":
+        sparse.save_npz(path, sparse.csr_matrix(X), compressed=False)
+    elif kind == "csv":
+        names = ",".join(f"c{i}" for i in range(D))
+        np.savetxt(path, X, "%+.9e", delimiter=",", header=names, comments="")
+    elif kind == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(table_of(X), path, compression="none", use_dictionary=False)
+    else:
+        feather = pytest.importorskip("pyarrow.feather")
+        feather.write_feather(table_of(X), path, compression="uncompressed", chunksize=200)
+    os.utime(path, ns=(10**18, 10**18))
+    return path
+
+
+def csr_chunks(X):
+    return dask_rows(X).map_blocks(sparse.csr_matrix, meta=sparse.csr_matrix((0, 0)))
+
+
+FORMS = {
+    "array": lambda X, folder: X,
+    "CSR": lambda X, folder: sparse.csr_matrix(X),
+    "memmap": lambda X, folder: np.load(saved(X, folder, "npy"), mmap_mode="r"),
+    "CSR in a file": lambda X, folder: saved(X, folder, "npz"),
+    "csv": lambda X, folder: saved(X, folder, "csv"),
+    "parquet": lambda X, folder: saved(X, folder, "parquet"),
+    "feather": lambda X, folder: saved(X, folder, "feather"),
+    "table": lambda X, folder: table_of(X),
+    "function": lambda X, folder: lambda: iter(np.array_split(X, 7)),
+    "function of CSR": lambda X, folder: lambda: map(sparse.csr_matrix, np.array_split(X, 7)),
+    "dask": lambda X, folder: dask_rows(X),
+    "dask of CSR": lambda X, folder: csr_chunks(X),
+    "dask frame": lambda X, folder: dask_rows(X).to_dask_dataframe([f"c{i}" for i in range(D)]),
+    "batches": lambda X, folder: np.array_split(X, 9),
+}
+# The second budget cuts rows into blocks of 122.
+RBF = {"kernel": "rbf", "gamma": 0.2, "random_state": 0, "n_jobs": 1, "memory": "1MB"}
+LEARNERS = {
+    "landmarks": KernelPCA(4, basis=Landmarks(30, Uniform()), **RBF),
+    "growing landmarks": KernelPCA(4, basis=Landmarks(error=0.4, selector=Uniform()), **RBF),
+    "features": KernelPCA(4, basis=RandomFeatures(40), **RBF),
+    "points": KernelPCA(4, basis="points", eigen_solver="krylov", **RBF | {"memory": "50MB"}),
+    "hebbian": HebbianKernelPCA(4, n_passes=2, **RBF | {"memory": "50MB"}),
+    "stream": StreamingKernelPCA(4, budget=40, **RBF),
+    "stream of features": StreamingKernelPCA(4, basis="features", budget=40, **RBF),
+}
+
+
+class Killed(BaseException):
+    """Stands for the end of the process: nothing of ours catches it."""
+
+
+def numbers_of(model):
+    certificate = model.certificate_
+    parts = model.eigenvalues_, certificate.eigenvalue_lower, certificate.eigenvalue_upper
+    return np.concatenate(parts)
+
+
+def drawn_rows(rng):
+    X = rng.standard_normal((N, 5)) @ np.linalg.qr(rng.standard_normal((D, 5)))[0].T
+    X[rng.random((N, D)) < 0.5] = 0.0
+    return X
+
+
+def changed(X, rng):
+    """One or two rows that are others, fewer or more rows, or numbers in other columns."""
+    Y, (i, j) = X.copy(), rng.choice(len(X), 2, replace=False)
+    match rng.integers(6):
+        case 0:
+            Y[i] = 3 * X[j]
+        case 1:
+            Y[i] = -X[i]
+        case 2:
+            Y[[i, j]] = 2 * X[[j, i]]
+        case 3:
+            return X[: -1 - i % 200]
+        case 4:
+            return np.vstack([X, 2 * X[: 1 + i % 200]])
+        case _:
+            Y[i] = np.roll(X[i], 1)
+    return Y
+
+
+def check_other_rows(form, seed, tmp_path, monkeypatch):
+    """Killed after a drawn state; the changed rows are refused, or the result is theirs alone."""
+    rng = generator(seed, list(FORMS).index(form))
+    X = drawn_rows(rng)
+    name = str(rng.choice([n for n in LEARNERS if form != "batches" or n.startswith("stream")]))
+    if form.startswith("dask") and name == "hebbian":
+        name = "points"
+    Y, rows_of, learner = changed(X, rng), FORMS[form], LEARNERS[name]
+    plain, written, stop = Checkpoint._write, [0], [None]
+
+    def write(self, *args):
+        plain(self, *args)
+        written[0] += 1
+        if written[0] == stop[0]:
+            raise Killed
+
+    with warnings.catch_warnings(), monkeypatch.context() as patch:
+        warnings.simplefilter("ignore")  # not converged, and so on
+        patch.setattr("mercer.fitting.checkpoint.monotonic", count(step=3600).__next__)
+        patch.setattr(Checkpoint, "_write", write)
+        model = clone(learner).set_params(checkpoint=tmp_path / "c")
+        whole = numbers_of(model.fit(rows_of(X, tmp_path)))
+        # After the last state all passes may be complete.
+        states, written[0] = written[0], 0
+        stop[0] = states if rng.random() < 0.4 else int(rng.integers(1, states + 1))
+        with pytest.raises(Killed):
+            model.fit(rows_of(X, tmp_path))
+        where = f"{name}, state {stop[0]} of {states}"
+        stop[0] = None
+        try:
+            resumed = numbers_of(model.fit(rows_of(Y, tmp_path)))
+        except CheckpointError as error:
+            assert "other data" in str(error) or "not those that" in str(error)
+        else:
+            fresh = clone(learner).fit(rows_of(Y, tmp_path))
+            assert_array_equal(resumed, numbers_of(fresh), where)
+            return
+        assert_array_equal(numbers_of(model.fit(rows_of(X, tmp_path))), whole, where)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("form", FORMS)
+def test_no_fit_goes_on_with_other_rows(form, seed, tmp_path, monkeypatch):
+    check_other_rows(form, seed, tmp_path, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 12))
+@pytest.mark.parametrize("form", FORMS)
+def test_no_fit_goes_on_with_other_rows_often(form, seed, tmp_path, monkeypatch):
+    check_other_rows(form, seed, tmp_path, monkeypatch)
+
+
+def test_resumed_passes_read_rows_once(tmp_path, monkeypatch):
+    """What compares rows with those before is a pass that is made anyway."""
+    X, reads = drawn_rows(generator(0)), []
+
+    def rows():
+        for part in np.array_split(X, 7):
+            reads.append(len(part))
+            yield part
+
+    model = clone(LEARNERS["growing landmarks"]).set_params(checkpoint=tmp_path / "c")
+    plain, stop = Checkpoint._write, [1]
+
+    def write(self, *args):
+        plain(self, *args)
+        stop[0] -= 1
+        if not stop[0]:
+            raise Killed
+
+    monkeypatch.setattr("mercer.fitting.checkpoint.monotonic", count(step=3600).__next__)
+    monkeypatch.setattr(Checkpoint, "_write", write)
+    least = sum(reads_of(clone(model).set_params(checkpoint=None), rows, reads))
+    while True:
+        try:
+            stop[0] = 3
+            read = sum(reads_of(model, rows, reads))
+            break
+        except Killed:
+            assert sum(reads) <= least + 100  # the first block tells what the rows are
+    assert read <= least + 100
+
+
+def reads_of(model, rows, reads):
+    reads.clear()
+    model.fit(rows)
+    return list(reads)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damage_anywhere_in_what_a_checkpoint_says_of_itself_is_seen(seed, tmp_path):
+    rng = generator(seed)
+    with Checkpoint(tmp_path / "c", "identity", 12345) as checkpoint:
+        checkpoint.unfinished = True
+    about = tmp_path / "c" / "about.json"
+    content = about.read_bytes()
+    for place in rng.integers(len(content), size=20):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << int(rng.integers(7))
+        about.write_bytes(damaged)
+        with pytest.raises(CheckpointError, match="cannot be used"):
+            Checkpoint(tmp_path / "c", "identity", 0)
+    about.write_bytes(content)
+    with Checkpoint(tmp_path / "c", "identity", 0) as checkpoint:
+        assert checkpoint.seed == 12345
