@@ -8,6 +8,8 @@ is then read in blocks of rows and never stored.
 from typing import Any
 
 import numpy as np
+from scipy.stats import entropy
+from sklearn.metrics.cluster import contingency_matrix
 
 from .compute.arrays import Array
 
@@ -190,11 +192,9 @@ def variation_of_information(labels: Array, other: Array) -> float:
     >>> variation_of_information([0, 0, 1, 1], ["b", "b", "a", "a"])
     0.0
     """
-    a, b = (np.unique(x, return_inverse=True)[1].ravel() for x in (labels, other))
-    joint = np.zeros((a.max() + 1, b.max() + 1))
-    np.add.at(joint, (a, b), 1.0 / len(a))
-    margins = _entropy(joint.sum(0)) + _entropy(joint.sum(1))
-    return max(0.0, 2 * _entropy(joint) - margins)
+    joint = contingency_matrix(np.ravel(labels), np.ravel(other))
+    margins = entropy(joint.sum(axis=0)) + entropy(joint.sum(axis=1))
+    return max(0.0, float(2 * entropy(joint, axis=None) - margins))
 
 
 def snr(clean: Array, estimate: Array) -> float:
@@ -223,8 +223,3 @@ def snr(clean: Array, estimate: Array) -> float:
 def _rows(K, part):
     """Rows of a Gram matrix, stored or not."""
     return K.rows(part) if hasattr(K, "rows") else np.asarray(K)[part]
-
-
-def _entropy(p):
-    p = p[p > 0]
-    return float(-np.sum(p * np.log(p)))

@@ -212,7 +212,9 @@ def test_certificate_holds_the_exact_eigenvalues(kernel, d, tol):
     assert np.all(certificate.eigenvalue_lower <= exact)
     assert np.all(exact <= certificate.eigenvalue_upper)
     width = certificate.eigenvalue_upper - certificate.eigenvalue_lower
-    assert np.all(width <= 400 * 4 * tol + 2e-9 * exact[0])
+    # Above one that is not proven to be among the largest there may be another: its width is wider.
+    assert certificate.n_proven >= 5
+    assert np.all(width[: certificate.n_proven] <= 400 * 4 * tol + 2e-9 * exact[0])
     low, high = certificate.captured_variance
     assert low <= exact.sum() / oracle_total(kernel, X) <= high + 1e-12
 

@@ -273,3 +273,11 @@ def test_rounding_is_no_direction(seed, kernel):
         model = KernelCCA(1, regularization=1e-3, **options).fit(X, Y)
     assert not model.regularized_correlations_.any()
     assert model.certificate_.eigenvalue_upper[0] == 1.0
+
+
+def test_scores_go_to_a_file(tmp_path):
+    X, Y = ring(12, 80)
+    model = KernelCCA(2, kernel="rbf", gamma=0.2).fit(X, Y)
+    path, other = model.transform(X, Y, out=tmp_path / "scores.npy")
+    for a, b in zip((np.load(path), other), model.transform(X, Y), strict=True):
+        np.testing.assert_array_equal(a, b)

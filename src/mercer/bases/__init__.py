@@ -10,13 +10,14 @@ columns `FourierGrid` is exact to any precision asked for, in one transform of a
 For the linear and the cosine kernel `Columns` are exact: PCA of d x d moments.
 """
 
+from ..kernels.base import multiplies_rows
 from .base import Basis, BasisRecipe, GramBasis
 from .columns import ColumnBasis, Columns
 from .fourier import FourierBasis, FourierGrid, TrigonometricMoments
 from .landmarks import Landmarks
 from .points import AllPoints, PointBasis, PointGram
 from .precomputed import HollowMatrix, PrecomputedBasis
-from .products import ProductGram, multiplies_rows
+from .products import ProductGram
 from .random_features import FeatureBasis, RandomFeatures
 from .whitening import Whitening, choose_whitening
 

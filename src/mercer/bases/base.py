@@ -10,12 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..compute import Array, TiledEngine, dtype_name, format_bytes
+from ..compute.engine import moment_bytes
 from ..kernels import Kernel
 from ..kernels.base import float_dtype
-
-# Matrices of the basis's size beside one a thread while moments are summed, and in all while the
-# small eigenproblem is solved.
-MERGED_PARTS, SMALL_MATRICES = 3, 9
 
 
 class BasisRecipe(BaseEstimator, ABC):
@@ -238,12 +235,6 @@ class GramBasis(Basis):
     @abstractmethod
     def minor(self, index: Array) -> np.ndarray:
         """G[index][:, index]."""
-
-
-def moment_bytes(size: int, engine: TiledEngine) -> int:
-    """What the budget has to be for the m x m matrices of a basis of so many vectors."""
-    # Half of the budget is for blocks of rows.
-    return 8 * size**2 * max(2 * (engine.threads + MERGED_PARTS), SMALL_MATRICES)
 
 
 def check_moments(size: int, noun: str, engine: TiledEngine) -> None:

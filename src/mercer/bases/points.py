@@ -21,7 +21,7 @@ from ..compute import (
 from ..compute.arrays import Array, SomeRows, block_rows, dtype_in, dtype_name, some_of
 from ..compute.linalg import times_few
 from ..kernels import Hollow, Kernel
-from ..kernels.base import check_values, float_dtype, rows_of
+from ..kernels.base import check_values, float_dtype, multiplies_rows, rows_of
 from .base import Basis, BasisRecipe, GramBasis
 from .precomputed import PrecomputedBasis
 
@@ -152,7 +152,7 @@ class AllPoints(BasisRecipe):
         self, kernel: Kernel, X: Array, engine: Any, rng: Any, n_components: int | None = None
     ) -> GramBasis:
         """The points of X, with a single-precision draft where rounding allows it."""
-        from .products import ProductGram, multiplies_rows
+        from .products import ProductGram
 
         engine.expect(kernel, X.shape, (n_components or 0) + 16)
         if multiplies_rows(kernel, X, engine):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..compute import is_sparse, row_blocks
+from ..compute import row_blocks
 from ..compute.arrays import Array, some_of
 from ..kernels.base import rows_of
 from .base import GramBasis
@@ -17,13 +17,6 @@ from .points import PointGram, column_parts
 # Bytes of an entry of sparse rows, with its column, and copies that the cosine kernel makes of
 # them. Entries at once, after which progress is shown and an interrupt is heard.
 ENTRY_BYTES, COPIES, MOST_ENTRIES = 16, 3, 2**22
-
-
-def multiplies_rows(kernel: Any, X: Any, engine: Any) -> bool:
-    """Whether products with the kernel matrix are made of products with the rows themselves."""
-    if not (is_sparse(X) and kernel.is_inner_product and engine.device is None):
-        return False
-    return 4 * 8 * X.shape[1] * (engine.threads + 2) <= engine.memory
 
 
 class ProductGram(PointGram):

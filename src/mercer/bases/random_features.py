@@ -16,8 +16,9 @@ from scipy.stats import norm, qmc
 
 from ..compute import array_namespace, format_bytes, is_sparse, on_device_of
 from ..compute.arrays import Array, dtype_in, placement_of
+from ..compute.engine import moment_bytes
 from ..kernels import Kernel, Polynomial, base
-from .base import Basis, BasisRecipe, moment_bytes
+from .base import Basis, BasisRecipe
 from .points import DRAFT_SPREAD
 
 # Angles whose cosines and sines are computed at once, so that work arrays stay in the cache.

@@ -30,6 +30,9 @@ ALONE = 700**2
 SUMMED_ROWS = 32
 # Blocks of rows of a matrix that is mirrored, more of them where many threads share its tiles.
 MIRROR_PARTS = 4
+# Matrices of a basis's size beside one a thread while moments are summed, and in all while the
+# small eigenproblem is solved.
+MERGED_PARTS, SMALL_MATRICES = 3, 9
 # Overflow in a tile is not warned of: the code that sums the tiles checks for it.
 QUIET: Any = {"over": "ignore", "invalid": "ignore"}
 
@@ -485,6 +488,12 @@ def tile_sums(
         flat = strip.reshape(-1)
         square = square + (flat @ flat if even else part @ ((strip * strip) @ right))
     return float(square), xp.concat(rows), columns
+
+
+def moment_bytes(size: int, engine: TiledEngine) -> int:
+    """What the budget has to be for the m x m matrices of a basis of so many vectors."""
+    # Half of the budget is for blocks of rows.
+    return 8 * size**2 * max(2 * (engine.threads + MERGED_PARTS), SMALL_MATRICES)
 
 
 def row_blocks(n: int, rows: int) -> list[slice]:

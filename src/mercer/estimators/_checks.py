@@ -92,7 +92,7 @@ WORDS: dict[Any, list[Rule]] = {
         instance(np.random.RandomState, "a numpy.random.RandomState"),
         NONE,
     ],
-    "verbose": [Interval(Integral, -1, None, closed="left"), BOOLEAN],
+    "verbose": [Interval(Integral, 0, None, closed="left"), BOOLEAN],
 }
 
 

@@ -47,6 +47,8 @@ from ._sklearn import BaseEstimator
 
 # Upper limit on n_jobs: libraries below us fail on more.
 MOST_JOBS = 10_000
+# Beside the words of scikit-learn -1: no line of progress, however long the fit takes.
+QUIET = Interval(Integral, -1, -1, closed="both")
 # Parameters that a fit may change when it goes on from a checkpoint.
 NOT_OF_THE_RESULT = {"checkpoint", "n_jobs", "memory", "verbose", "callback", "copy_X"}
 
@@ -101,7 +103,7 @@ class Door(BaseEstimator):
         "random_state": ["random_state"],
         "n_jobs": [None, Interval(Integral, -MOST_JOBS, MOST_JOBS, closed="both")],
         "memory": [POSITIVE, str, None],
-        "verbose": ["verbose"],
+        "verbose": ["verbose", QUIET],
         "copy_X": ["boolean"],
         "center": ["boolean"],
         "callback": [callable, None],

@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..bases import AllPoints, BasisRecipe, ColumnBasis, Columns, Landmarks
-from ..bases.base import check_moments, moment_bytes
+from ..bases.base import check_moments
 from ..compute import is_sparse, restore, to_numpy
 from ..compute.arrays import Array
+from ..compute.engine import moment_bytes
 from ..exceptions import tell
 from ..fitting.choosing import choose
 from ..kernels import KERNELS, Kernel
@@ -21,7 +22,6 @@ from ..rows import ArrayRows, scores_of
 from ._checks import NOT_NEGATIVE, StrOptions, checked_array
 from ._door import Door, Fitted, kept
 from ._model import Scores
-from ._output import contained
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .supervised import check_count, refuse_grid, table_of
 
@@ -33,7 +33,7 @@ SAME_ROWS = "Pass both views of the same rows, in the same order."
 class PairScores(Scores):
     """`transform` for one view or both, outside of scikit-learn's classes as `Scores` is."""
 
-    def transform(self: Any, X: Array, y: Any = None) -> Any:  # type: ignore[override]
+    def transform(self: Any, X: Array, y: Any = None, out: Any = None) -> Any:  # type: ignore[override]
         """Scores of the rows of X along the canonical directions; with y those of both views.
 
         Parameters
@@ -41,13 +41,14 @@ class PairScores(Scores):
         X : array-like, sparse CSR matrix, memmap, path or other source of (n, n_features)
         y : array-like of shape (n, n_features_y) or None, default=None
             The other view of the same rows, or of any.
+        out : str, Path or None, default=None
+            A file for the scores of X, as in `KernelPCA.transform`; those of y are returned.
 
         Returns
         -------
-        array of shape (n, n_components), or two of them
+        array of shape (n, n_components), or two of them; the Path of the file in place of X's
         """
-        rows = self._open(X, reset=False)
-        S = contained(self, rows.map(scores_of(self.expansion_)), X)
+        S = super().transform(X, out)
         if y is None:
             return S
         return S, restore(self.expansion_y_.scores(self._other_view(y)), y)

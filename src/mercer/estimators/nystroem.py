@@ -124,9 +124,12 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         N = W @ (W / np.linalg.norm(W, axis=0)).T  # G^{-1/2}, of which W is a factor
         # Nothing is centered: a mean of zero, and one direction for each feature.
         frame = np.column_stack([np.zeros(len(N)), N]).astype(task.dtype)
+        # The rows that landmarks are, the first of equal ones; none where one is no row.
+        rows = {key: i for i, key in reversed(list(enumerate(row_keys(task))))}
+        places = [rows.get(key) for key in row_keys(result.points)]
         return {
             "kernel_": result.kernel,
-            "component_indices_": places_of(result.points, task),
+            "component_indices_": None if None in places else np.array(places),
             "expansion_": KernelExpansion(result, frame, np.diag([0.0, *np.ones(len(N))])),
         }
 
@@ -139,10 +142,3 @@ class Nystroem(Scores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     def normalization_(self) -> np.ndarray:
         """What makes features of kernel values; symmetric."""
         return self.expansion_.frame[:, 1:]
-
-
-def places_of(points: Any, X: Any) -> np.ndarray | None:
-    """The rows of X that points are, or None where one is no row."""
-    where = {key: i for i, key in reversed(list(enumerate(row_keys(X))))}
-    places = [where.get(key) for key in row_keys(points)]
-    return None if None in places else np.array(places)

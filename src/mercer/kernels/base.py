@@ -579,6 +579,13 @@ def centering_spread(kernel, X) -> float:
     return size / float(np.linalg.norm(v))
 
 
+def multiplies_rows(kernel: Any, X: Any, engine: Any) -> bool:
+    """Whether products with the kernel matrix are made of products with the rows themselves."""
+    if not (is_sparse(X) and kernel.is_inner_product and engine.device is None):
+        return False
+    return 4 * 8 * X.shape[1] * (engine.threads + 2) <= engine.memory
+
+
 def weighted_sums(C, W, Z):
     """sum_j C_ij W_jb Z_jk, (n, d, b): a GEMM for each column of W."""
     return array_namespace(C).stack([(C * W[:, b]) @ Z for b in range(W.shape[1])], axis=-1)

@@ -24,9 +24,9 @@ from scipy.linalg import eigvalsh
 from scipy.spatial.distance import cdist
 
 from ..bases import PrecomputedBasis
-from ..bases.base import moment_bytes
 from ..bases.points import PointBasis
 from ..compute.arrays import some_of
+from ..compute.engine import moment_bytes
 from ..compute.linalg import peak_signs
 from ..fitting.certificate import NO_ROUNDING, Certificate, Rounding, certify
 from ..fitting.moments import Moments

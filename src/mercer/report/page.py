@@ -78,6 +78,11 @@ def render(content: Report) -> str:
     if plan := vars(content.inner).get("plan_"):
         methods = f"<p>{escape(plan.reason)}</p>{table(*plan.table())}"
         sections.append(section("Plan", methods, "whole"))
+    note, walk = content.walks.note if isinstance(content.walks, Walks) else "", ""
+    if isinstance(content.walks, str):
+        walk = f"<h2>What a component means</h2><p>There is no walk: {escape(content.walks)}</p>"
+    elif note:
+        walk = f'<p class="help">{escape(note)}</p>'
     return Template(asset("page.html")).substitute(
         policy=policy(script, style),
         style=style,
@@ -87,7 +92,7 @@ def render(content: Report) -> str:
         lead=f"<p>{escape(content.lead)}</p>",
         search=escape(f"7, a group, {first} > 1 and ..."),
         summary="".join(f"<p>{escape(text)}</p>" for text in content.sentences),
-        walk=walk_note(content),
+        walk=walk,
         sections="\n".join(sections),
     )
 
@@ -242,14 +247,6 @@ def spectrum(content: Report) -> str:
             f"</summary>{table(*significance.table())}</details>"
         )
     return text
-
-
-def walk_note(content: Report) -> str:
-    """What there is to say of the pre-images."""
-    if isinstance(content.walks, str):
-        return f"<h2>What a component means</h2><p>There is no walk: {escape(content.walks)}</p>"
-    note = escape(content.walks.note) if content.walks else ""
-    return f'<p class="help">{note}</p>' if note else ""
 
 
 def outliers(content: Report) -> str:
