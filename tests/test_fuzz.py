@@ -13,6 +13,7 @@ from damage import MODELS, WRITERS, listed, model_faults, quietly, reader_faults
 
 from mercer import KernelPCA
 from mercer.files import open_source
+from mercer.files.base import readable
 from mercer.saving.parts import MODELS as ESTIMATORS
 
 SEED = int(os.environ.get("MERCER_SEED", "0")) or None
@@ -30,15 +31,57 @@ def seed(request):
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_damaged_tables(name, tmp_path, seed):
-    found = quietly(lambda: reader_faults(name, tmp_path, QUICK, seed))
+    found = quietly(lambda: reader_faults(name, tmp_path, range(QUICK), seed))
     assert not found, listed(found)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WRITERS)
 def test_damaged_tables_at_length(name, tmp_path, seed):
-    found = quietly(lambda: reader_faults(name, tmp_path, LONG, seed))
+    found = quietly(lambda: reader_faults(name, tmp_path, range(LONG), seed))
     assert not found, listed(found)
+
+
+# Found at length: rows that are claimed and not there, names that are no text.
+@pytest.mark.parametrize(
+    ("name", "seed", "case"),
+    [
+        ("x.parquet", 1714187866, 592),
+        ("x.parquet", 1390456321, 2615),
+        ("x.feather", 811161408, 1446),
+        ("csr.npz", 1777055067, 2686),
+    ],
+)
+def test_tables_that_were_not_refused(name, seed, case, tmp_path):
+    found = quietly(lambda: reader_faults(name, tmp_path, [case], seed))
+    assert not found, listed(found)
+
+
+def kinds_below(kind):
+    """An exception class and all that derive from it in Python itself."""
+    return {kind}.union(*(kinds_below(one) for one in kind.__subclasses__()))
+
+
+def test_whatever_a_library_raises():
+    built_in = [kind for kind in kinds_below(Exception) if kind.__module__ == "builtins"]
+    assert len(built_in) > 40
+    for kind in built_in:
+        ours = issubclass(kind, ImportError | MemoryError)
+        with pytest.raises(kind if ours else ValueError) as caught, readable("x.bin", "a table"):
+            raise kind.__new__(kind)
+        assert ours or "x.bin cannot be read as a table" in str(caught.value)
+    for own in (ValueError("x.bin has no rows."), TypeError("x.bin is no stream.")):
+        with pytest.raises(type(own)) as caught, readable("x.bin", "a table"):
+            raise own
+        assert caught.value is own
+
+
+@pytest.mark.parametrize("claimed", [0, 39, 41])
+def test_rows_that_are_claimed_and_not_there(claimed):
+    source = open_source(np.ones((40, 2)))
+    source.n_rows = claimed
+    with pytest.raises(ValueError, match=f"claims {claimed} rows, and 40 were read"):
+        source.read()
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -498,12 +498,12 @@ def test_auto_finds_every_copy_of_a_multiple_eigenvalue(r):
 
 
 @pytest.mark.parametrize("tol", [0.0, 1e-8])
-@pytest.mark.parametrize("most", [1, 2, 3, 5, 7, 8])
+@pytest.mark.parametrize("most", [1, 2, 3, 7])
 @pytest.mark.parametrize("solver", ["auto", *sorted(set(ALL_SOLVERS) - {"dense", "arpack"})])
 def test_max_iter_limits_whatever_solver_is_taken(solver, most, tol):
     """No more passes than that, and a warning where they were not enough."""
     rng = generator(most, len(solver))
-    Y = rng.standard_normal((int(rng.integers(900, 2500)), 10))
+    Y = rng.standard_normal((int(rng.integers(900, 1800)), 10))
     gamma, r = float(rng.uniform(0.2, 2)), int(rng.integers(1, 6))
     model = KernelPCA(
         r, kernel="rbf", gamma=gamma, eigen_solver=solver, max_iter=most, tol=tol, random_state=most

@@ -5,12 +5,11 @@ anything is made: a few kilobytes can claim to be a matrix of any size.
 """
 
 import math
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from zipfile import BadZipFile, ZipFile, is_zipfile
+from zipfile import ZipFile, is_zipfile
 
 import numpy as np
 from scipy import sparse
@@ -18,10 +17,8 @@ from scipy import sparse
 from ..compute import format_bytes, is_sparse, parse_bytes, to_numpy
 from ..compute.arrays import check_size, check_within, csr_from_parts, whole_numbers
 from ..compute.numbers import sound_sparse
-from .base import RowSource, as_rows, float_of
+from .base import RowSource, as_rows, float_of, readable
 
-# What reading a damaged archive raises.
-DAMAGED = (OSError, EOFError, BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 # Members of an archive of `scipy.sparse.save_npz`.
 SPARSE_PARTS = {"format", "shape", "data"}
@@ -125,15 +122,11 @@ class NpzSource(RowSource):
 @contextmanager
 def opened(path: Path) -> Iterator[ZipFile]:
     """The archive, open; what is wrong with it is said in one sentence."""
-    try:
+    with readable(path.name, "a NumPy archive"):
         if not is_zipfile(path):
-            raise BadZipFile("it is cut short, damaged or another kind of file")
+            raise OSError("it is no archive")
         with ZipFile(path) as archive:
             yield archive
-    except DAMAGED as error:
-        raise ValueError(f"{path.name} cannot be read as a NumPy archive: {error}") from error
-    except KeyError as error:
-        raise ValueError(f"{path.name} is not a NumPy archive: {error.args[0]}") from error
 
 
 def read_header(file, archive: ZipFile, member: str) -> tuple[tuple[int, ...], bool, np.dtype]:

@@ -9,7 +9,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from .._packages import needed
 from ..compute.arrays import Array
-from .base import COUNTER, RowSource
+from .base import COUNTER, RowSource, readable
 
 # What a stream is called in messages, by the library it comes from.
 NAMES = {"duckdb": "the DuckDB relation", "polars": "the polars frame", "pyarrow": "the Arrow data"}
@@ -49,7 +49,7 @@ class ArrowSource(RowSource):
 
     def __init__(self, batches: Callable, schema, name: str, columns=None, repeatable: bool = True):
         self.batches, self.name, self.repeatable = batches, name, repeatable
-        self._take_columns(kinds_of(schema), columns)
+        self._take_columns(kinds_of(schema, name), columns)
         types = {str(schema.field(column).type) for column in self.columns or ()}
         self.dtype = np.dtype(np.float32 if types == {"float"} else np.float64)
 
@@ -72,19 +72,6 @@ class ArrowSource(RowSource):
             ]
         columns = zip(*rows, strict=True) if rows else [[np.empty(0)] for _ in names]
         return {name: np.concatenate(parts) for name, parts in zip(names, columns, strict=True)}
-
-
-@contextmanager
-def readable(name: str, kind: str | None = None) -> Iterator[None]:
-    """Errors of pyarrow as one that names what was read; `kind` is that of a file."""
-    pa = needed("pyarrow", "files")
-    try:
-        yield
-    except (pa.ArrowException, OSError, NotImplementedError) as error:
-        said = f": {error}"
-        if kind is not None:
-            said = f" as {kind}: it is cut short, damaged or another kind of file. ({error})"
-        raise ValueError(f"{name} cannot be read{said}") from error
 
 
 def library_of(X) -> str:
@@ -224,7 +211,7 @@ def from_parquet(path: Path, columns=None) -> ArrowSource:
     source.threaded, source.n_rows = True, 0
     for file in files:
         opened_file = open_file(file)
-        meta, kinds = opened_file.metadata, kinds_of(opened_file.schema_arrow)
+        meta, kinds = opened_file.metadata, kinds_of(opened_file.schema_arrow, file.name)
         strange = [
             c for c in source.columns or () if kinds.get(c, "missing") not in (None, COUNTER)
         ]
@@ -243,12 +230,15 @@ def from_parquet(path: Path, columns=None) -> ArrowSource:
     return source
 
 
-def kinds_of(schema) -> dict[str, str | None]:
+def kinds_of(schema, source: str) -> dict[str, str | None]:
     """Why each column of a schema is not made of numbers; None for those that are."""
-    kinds = {field.name: why_no_number(field.type) for field in schema}
+    with readable(source):
+        kinds = {field.name: why_no_number(field.type) for field in schema}
     if len(kinds) < len(schema):
         twice = Counter(schema.names).most_common(1)[0][0]
-        raise ValueError(f"Two columns have the same name, {twice!r:.60}. Rename one of them.")
+        raise ValueError(
+            f"{source}: two columns have the same name, {twice!r:.60}. Rename one of them."
+        )
     # As pandas calls an index without a name.
     index = (name for name in kinds if name.startswith("__index_level_"))
     return kinds | {name: kinds[name] or COUNTER for name in index}

@@ -6,7 +6,7 @@ Missing values are an error; `DropMissing` leaves out their rows, `FillMissing` 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -23,6 +23,26 @@ READ_ROWS = 65536
 LISTED = 30
 # Why the index of a data frame is left out where nobody asks for it.
 COUNTER = "row numbers without a name"
+
+
+@contextmanager
+def readable(name: str, kind: str | None = None) -> Iterator[None]:
+    """Errors of a library as one that names what was read; `kind` is that of a file.
+
+    What damaged bytes raise is not documented, so that anything counts as damage but sentences of
+    ours, which have the name already, and what another machine or installation would not raise.
+    """
+    try:
+        yield
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:
+        if type(error) in (ValueError, TypeError) and name in str(error):
+            raise
+        said = f": {error}"
+        if kind is not None:
+            said = f" as {kind}: it is cut short, damaged or another kind of file. ({error})"
+        raise ValueError(f"{name} cannot be read{said}") from error
 
 
 class RowSource(ABC):
@@ -108,6 +128,11 @@ class RowSource(ABC):
             if is_sparse(chunk) != self.sparse:
                 chunk = sparse.csr_matrix(chunk) if self.sparse else chunk.toarray()
             yield chunk.astype(self.dtype, copy=False)
+        if self.n_rows not in (None, start):
+            raise ValueError(
+                f"{self.name} claims {self.n_rows:,} rows, and {start:,} were read: it is damaged, "
+                "or was changed meanwhile. Write it again."
+            )
 
     def blocks(self, rows: int) -> Generator:
         """The rows in blocks of exactly `rows`, the last one shorter, checked.
