@@ -553,6 +553,8 @@ def refused(problem, message, overflow):
         "fewer than n_samples": True,
         "at least as many rows": True,
         "Fourier grid": isinstance(problem.options.get("basis"), FourierGrid),
+        # Of few rows the drawn ones may all have one.
+        "same target": problem.target is not None and len(np.unique(problem.target, axis=0)) == 1,
     }
     if any(text in message and excuse for text, excuse in excuses.items()):
         return []

@@ -246,10 +246,13 @@ class Watch:
         self.stopped = False
         self.least = 0.0
 
-    def __call__(self, values, residuals) -> float:
-        """Count a pass; return the largest wanted residual over the largest eigenvalue."""
+    def __call__(self, values, residuals, rounding: float = 0.0) -> float:
+        """Count a pass; return the largest wanted residual over the largest eigenvalue.
+
+        `rounding` is that of products by a draft that the values were made of.
+        """
         self.n_passes += 1
-        self.least = min(self.least, float(values[-1]))
+        self.least = min(self.least, float(values[-1]) + rounding)
         residual = float(np.max(residuals[: self.wanted])) / top(values)
         state = PassState(self.n_passes, values[: self.wanted].copy(), residual, self.tol)
         self.stopped |= bool(self.report(state))
@@ -472,8 +475,9 @@ def corrected(draft, U, values, R, further, rounding, goal, sizes, watch) -> Rit
         values, Y = small_eigh(T[:q, :q])
         left = times(outside[:, :q], Y[:, :b])
         residuals = column_norms(left[:, :r])
-        doubt = rounding * top(values) * float(np.max(column_norms(Y[k:, :r])))
-        residual = watch(values, residuals + doubt)
+        of_draft = rounding * top(values)
+        doubt = of_draft * float(np.max(column_norms(Y[k:, :r])))
+        residual = watch(values, residuals + doubt, of_draft)
         if residual <= goal or watch.over or np.max(residuals) < doubt:
             break
     left = times(outside[:, :q], Y[:, : sizes.start])

@@ -222,7 +222,7 @@ class Arpack(Solver):
             slow = not complete and (factored or count > SLOW * lanczos_size(n, r))
             if not missed and not slow:
                 break
-            new_values, V = self._search(counted, values, U, missed or 1, rng, goal)
+            new_values, V = self._search(counted, values, U, min(missed or 1, n - 1), rng, goal)
             if not missed and not np.max(new_values, initial=-np.inf) > beyond:
                 break
             # Of few rows the first n columns span everything; pairs found twice are dependent.
