@@ -156,7 +156,8 @@ class BlockRows(Rows):
         with self._reading(function.title, self._block) as blocks:
             if out is None:
                 return self._one_array(results(blocks), tail)
-            with open_sink(out, math.prod(tail), self.dtype, names) as sink:
+            held = self.memory // BLOCK_SHARE
+            with open_sink(out, math.prod(tail), self.dtype, names, held=held) as sink:
                 for part in results(blocks):
                     sink.write(part)
             return Path(out)
