@@ -350,6 +350,7 @@ def option_of(method: str) -> str:
 def compare(args: Namespace) -> Result:
     """Fit every method in turn, and measure."""
     _, X, _ = scaled_table(args)
+    args.passes = None  # as many as each method takes by itself
     measured = [measure(args, method, X) for method in args.methods]
     exact = next((one for one in measured if one["method"] in EXACT and one["converged"]), None)
     for one in measured:
