@@ -24,7 +24,7 @@ from mercer import bases, demo, kernels, solvers
 from mercer.cli import main
 from mercer.cli.failures import JobError, one_line
 from mercer.cli.outputs import Result, to_json, whole_file, whole_folder
-from mercer.cli.parser import BASES, COMMANDS, KERNELS, SOLVERS, make_parser
+from mercer.cli.parser import COMMANDS, TABLE, make_parser
 from mercer.demo import FILES
 
 FILES_HERE = {"rows.npy", "rows.npz", "rows.csv"}
@@ -122,9 +122,9 @@ def test_version_and_entry_point(capsys):
 @pytest.mark.parametrize(
     ("names", "registry", "hidden"),
     [
-        (KERNELS, kernels.KERNELS, ["polynomial"]),
-        (SOLVERS, solvers.SOLVERS, []),
-        (BASES, bases.BASES, ["points"]),
+        (TABLE["registries"]["kernels"], kernels.KERNELS, ["polynomial"]),
+        (TABLE["registries"]["solvers"], solvers.SOLVERS, []),
+        (TABLE["registries"]["bases"], bases.BASES, ["points"]),
     ],
     ids=["kernels", "solvers", "bases"],
 )

@@ -16,43 +16,27 @@ from typing import Any, NoReturn
 from .failures import UsageError
 
 DASH = "-"
-DESCRIPTION = "Kernel PCA that scales, with a certificate of its error."
-EPILOG = """\
-Results go to stdout, messages to stderr. Exit codes: 0 success, 1 the job failed, 2 wrong usage,
-130 interrupted. Every command has a --help with an example.
-
-example:
-  mercer demo
-"""
-FILES_NOTE = "\nmercer demo writes the files of the examples.\n"
-
-
-# Names in the registries of the library, written down so that help does not wait for numerics; a
-# test compares them. Not offered: "polynomial", another name of "poly"; "points", which is "exact".
-KERNELS = (
-    *("linear", "poly", "rbf", "sigmoid", "cosine", "laplacian", "matern", "rational_quadratic"),
-    *("chi2", "additive_chi2", "precomputed", "gower"),
-)
-SOLVERS = ("dense", "krylov", "gram-power", "arpack", "randomized", "lobpcg")
-BASES = ("landmarks", "features", "fourier", "columns")
+TABLE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
+COMMANDS: dict[str, dict[str, Any]] = TABLE["commands"]
 
 
 def kernels() -> list[str]:
     """Names of kernels, with those that a program has registered."""
-    return with_added(KERNELS, "kernels", {"polynomial"})
+    return with_added("kernels", {"polynomial"})
 
 
 def methods() -> list[str]:
     """The method that mercer chooses, the best exact one, solvers, bases and the online method."""
-    solvers = with_added(SOLVERS, "solvers", set())
-    return ["auto", "exact", *solvers, *with_added(BASES, "bases", {"points"}), "hebbian"]
+    solvers = with_added("solvers", set())
+    return ["auto", "exact", *solvers, *with_added("bases", {"points"}), "hebbian"]
 
 
-def with_added(names: Iterable[str], package: str, hidden: set[str]) -> list[str]:
-    """These names, and others of the registry if it is imported already."""
+def with_added(package: str, hidden: set[str]) -> list[str]:
+    """The names written down, and others of the registry if it is imported already."""
     module = sys.modules.get(f"mercer.{package}")
     registry = {} if module is None else vars(module)[package.upper()]
-    return list(dict.fromkeys([*names, *(name for name in registry if name not in hidden)]))
+    added = [name for name in registry if name not in hidden]
+    return list(dict.fromkeys([*TABLE["registries"][package], *added]))
 
 
 def did_you_mean(word: str, valid: Iterable[str]) -> str:
@@ -179,8 +163,6 @@ CHOICES: dict[str, Callable[[], list[str]]] = {
     "kernels of rows": lambda: [name for name in kernels() if name != "precomputed"],
     "methods": methods,
 }
-TABLE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
-COMMANDS: dict[str, dict[str, Any]] = TABLE["commands"]
 
 
 def add_option(group: Any, name: str, declared: dict[str, Any]) -> None:
@@ -216,14 +198,15 @@ def run_command(name: str, args: argparse.Namespace) -> Any:
 
 def make_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """The parser of a command line; with `words`, only the command they name has its options."""
-    parser = Parser(prog="mercer", description=DESCRIPTION, epilog=EPILOG)
+    texts = TABLE["texts"]
+    parser = Parser(prog="mercer", description=texts["description"], epilog=texts["epilog"])
     for name, declared in TABLE["program"].items():
         add_option(parser, name, declared)
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     for name, command in COMMANDS.items():
         examples = "".join(f"  {line}\n" for line in command["examples"])
-        epilog = f"example:\n{examples}{FILES_NOTE if name != 'demo' else ''}"
+        epilog = f"example:\n{examples}{texts['note'] if name != 'demo' else ''}"
         text, run = command["summary"], partial(run_command, name)
         subparser = commands.add_parser(name, help=text, description=text, epilog=epilog)
         subparser.set_defaults(run=run, command=subparser.prog, parser=subparser)
