@@ -319,20 +319,12 @@ def plan(args: Namespace) -> Result:
         args.shape = (sum(len(block) for block in table.blocks()) if n is None else n), d
     settings = {"kernel": args.kernel, "memory": args.memory, "device": args.device}
     chosen = make_plan(args.shape, args.components, tol=args.tol, n_jobs=args.threads, **settings)
-    option = option_of(chosen.method)
+    option, work = option_of(chosen.method), chosen.workload
     methods = [
-        {
-            "method": e.method,
-            "option": option_of(e.method),
-            "kernel_evaluations": e.evaluations,
-            "bytes": e.bytes,
-            "seconds": e.seconds,
-            "fits": e.fits,
-            "note": e.note,
-        }
+        {"method": e.method, "option": option_of(e.method), "kernel_evaluations": e.evaluations}
+        | {name: vars(e)[name] for name in ("bytes", "seconds", "fits", "note")}
         for e in chosen.estimates
     ]
-    work = chosen.workload
     facts: dict[str, Any] = {"rows": work.n, "columns": work.d, "components": work.r}
     facts |= {"memory": work.memory, "threads": work.threads, "method": chosen.method}
     facts |= {"option": option, "reason": chosen.reason, "methods": methods}
@@ -350,6 +342,7 @@ def option_of(method: str) -> str:
 def compare(args: Namespace) -> Result:
     """Fit every method in turn, and measure."""
     _, X, _ = scaled_table(args)
+    args.passes = None  # as many as each method takes by itself
     measured = [measure(args, method, X) for method in args.methods]
     exact = next((one for one in measured if one["method"] in EXACT and one["converged"]), None)
     for one in measured:

@@ -259,17 +259,13 @@ def as_columns(S, names: list[str]) -> Columns:
 
 def write_columns(path: Path, columns: Columns) -> None:
     """Write columns in the format that the suffix names; `.npy` has the numbers only."""
-    kind = path.suffix.lower()
-    if kind == ".npy":
+    if path.suffix.lower() == ".npy":
         numbers = [column for column in columns.values() if column.dtype.kind in "biuf"]
         np.save(path, numbers[0] if len(numbers) == 1 else np.column_stack(numbers))
-    elif kind == ".csv":
-        path.write_text(as_csv(columns) + "\n", encoding="utf-8")
-    else:
-        from .._packages import needed
-
-        table = needed("pyarrow", "files").table(columns)
-        needed("pyarrow.parquet", "files").write_table(table, path)
+        return
+    rows = len(next(iter(columns.values())))
+    with open_sink(path, 0, kept=columns) as sink:
+        sink.write(np.empty((rows, 0)))
 
 
 def as_csv(columns: Columns) -> str:

@@ -33,7 +33,6 @@ from ..kernels import Kernel
 from ..kernels.derived import CompositeKernel
 
 FINITE = "(-inf, inf)"
-COUNT = Annotated[int, "[0, inf)"]
 WHOLE = Annotated[int, "[1, inf)"]
 # Words beside the sides of an array, and the kinds of NumPy's types that they stand for.
 TYPES = {"int": "iu", "text": "O", "real": "biuf"}
