@@ -41,9 +41,10 @@ PROBES, MISSED = 8, 1e-10
 # If products exceed this multiple of ARPACK's vectors, eigenvalues are too close for these steps:
 # one more component is searched for, which takes about as long as all others did.
 SLOW = 5
-# Up to MANY_ROWS rows a Cholesky factor shows that none of MANY components or more is missed; for
-# fewer it takes as long as all else. From ROWS on a block of SPARE vectors more takes less time.
-MANY, MANY_ROWS, ROWS, SPARE = 10, 2000, 1500, 16
+# Up to MANY_ROWS rows a Cholesky factor shows that none of MANY components or more is missed, and
+# of any number up to FEW_ROWS; else it takes too long. From ROWS on a block of SPARE vectors more
+# takes less time.
+MANY, MANY_ROWS, FEW_ROWS, ROWS, SPARE = 10, 2000, 250, 1500, 16
 # Share of the last of r eigenvalues, times r, that all others are first tried to be below it by,
 # and that of the first by which they may exceed it where eigenvalues are close.
 APART, ALIKE = 0.04, 1e-9
@@ -199,7 +200,8 @@ class Arpack(Solver):
         values, U = self._search(counted, np.zeros(0), np.zeros((n, 0)), r, rng, goal)
         total = float(matrix.diagonal().sum()) if formed else 0.0
         square: Any = float(np.vdot(matrix.T, matrix.T)) if formed else operator.square()
-        factored, missed = formed and r >= MANY and n <= MANY_ROWS, 0
+        factored = formed and n <= (MANY_ROWS if r >= MANY else FEW_ROWS)
+        missed = 0
         for _ in range(r + 2):
             AU, top = block(U), float(np.max(np.abs(values), initial=0.0))
             least, rest = np.min(values, initial=top), np.inf
