@@ -112,9 +112,7 @@ def test_a_column_of_the_rows(kind, tmp_path):
     assert_allclose(fitted.eigenvalues_, wanted.eigenvalues_, rtol=1e-9)
     scores = KernelPCA(2).fit_transform(given, sample_weight="w")
     assert np.shape(scores)[1] == 2
-    with pytest.raises(
-        ValueError, match=r"sample_weight='z' is no file, and no column of X"
-    ):
+    with pytest.raises(ValueError, match=r"sample_weight='z' is no file, and no column of X"):
         KernelPCA(2).fit(given, sample_weight="z")
 
 
