@@ -99,9 +99,8 @@ class InputTable:
             header=args.header,
             marks=self.policy != "error",
         )
-        source = files.open_source(
-            args.data, name=args.array, format=form, memory=vars(args).get("memory")
-        )
+        self.memory = vars(args).get("memory")
+        source = files.open_source(args.data, name=args.array, format=form, memory=self.memory)
         places = [str(i) for i in range(source.n_columns + len(source.left_out))]
         numbers = source.columns or [place for place in places if place not in source.left_out]
         names = [*numbers, *source.left_out]
@@ -123,7 +122,7 @@ class InputTable:
                 columns=picked,
                 name=args.array,
                 format=form,
-                memory=vars(args).get("memory"),
+                memory=self.memory,
             )
         return PickedColumns(source, [int(name) for name in picked])
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -234,8 +234,8 @@ class KernelModel(Scores, TransformerMixin, Door):
             )
         original, X = X, self._array(X, reset=False)
         if is_sparse(X):
-            check_dense(*X.shape, self.expansion_.basis.engine.memory // DENSE_SHARE)
-            original = X = X.toarray()
+            check_dense(X.shape[0], X.shape[1], self.expansion_.basis.engine.memory // DENSE_SHARE)
+            original = X = cast(Any, X).toarray()
         self.kernel_.check(X)
         inverse = self._inverse()
         guessed = compensate and noise is None and isinstance(self.kernel_, RBF)

@@ -231,9 +231,10 @@ class KernelPCASearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             # Noise is drawn once, so that all candidates meet the same.
             room = parse_bytes(model.memory) // TRIAL_SHARE
             check_dense(len(learned) + len(held) if is_sparse(X) else 0, X.shape[1], room)
-            parts = [X[index] for index in (learned, held)]
-            parts = [part.toarray() if is_sparse(part) else part for part in parts]
-            trial = Trial.of(self.noise, *parts, rng)
+            first, other = X[learned], X[held]
+            if is_sparse(X):
+                first, other = first.toarray(), other.toarray()
+            trial = Trial.of(self.noise, first, other, rng)
             with PassBar(model.verbose, passes=1, title="choosing the width") as bar:
                 tried = self._try(model, trial, bar.tiles)
             selection = Selection(*tried.table(), trial.error(trial.damaged), trial.criterion)

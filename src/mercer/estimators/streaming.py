@@ -326,7 +326,7 @@ class StreamingKernelPCA(KernelModel):
         stage: Any = None if checkpoint is None else checkpoint.next_stage("loop")
         resumed = {} if stage is None else stage.header
         total, hashed, last = RowDigest(), "", 0
-        weights = None if sample_weight is None else np.asarray(to_numpy(sample_weight))
+        weights: Any = None if sample_weight is None else np.asarray(to_numpy(sample_weight))
         for number, rows in enumerate(steps(opened)):
             engine = self._make_engine(in_memory(rows)) if engine is None else engine
             if stage is not None and engine.device is not None:

@@ -21,7 +21,7 @@ def beside(X: Array, memory: Any = None, **given: Any) -> tuple[Any, ...]:
     Text that names a column of X is that column, which is then no part of X; other text is a path.
     Labels and whole numbers stay what they are. Arrays and lists come back as they are.
     """
-    picked = {}
+    picked: dict[str, Any] = {}
     named = {title: value for title, value in given.items() if isinstance(value, str)}
     if named:
         X, picked = without_columns(X, named)
