@@ -91,12 +91,12 @@ def training_rows(table: InputTable, method: str) -> tuple[Any, Scaling]:
     args, rows, path = table.args, table.source, Path(table.args.data)
     # Text takes about as much as its numbers, and compressed text several times less.
     size = path.stat().st_size * (UNPACKED if path.suffix.lower() in COMPRESSED else 1)
-    if rows.n_rows is not None:
+    if rows.n_rows is not None and not rows.sparse:
         size = rows.n_rows * rows.n_columns * rows.dtype.itemsize
     if table.image_shape is not None or size <= parse_bytes(args.memory) // WHOLE_SHARE:
         rows = first = table.source.read()
-        if len(rows) < 2:
-            count = "one row" if len(rows) else "no rows"
+        if rows.shape[0] < 2:
+            count = "one row" if rows.shape[0] else "no rows"
             raise JobError(f"{args.data} has {count}, and kernel PCA needs at least two.")
     elif method == "hebbian":
         raise JobError(

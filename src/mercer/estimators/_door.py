@@ -31,6 +31,7 @@ from ..rows import (
     ArrayRows,
     Opening,
     Rows,
+    beside,
     count_rows,
     engine_for,
     in_memory,
@@ -334,6 +335,9 @@ class Door(BaseEstimator):
 
         Without `looks` there is no pass over rows that are not in memory.
         """
+        self._validate_params()
+        read = y if self._needs_target else None
+        X, y, sample_weight = beside(X, self.memory, y=read, sample_weight=sample_weight)
         rows: Any = self._open(X, reset=True)
         weights = None
         if sample_weight is not None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -36,13 +36,15 @@ from ..rows import (
     open_rows,
 )
 from ._door import NOT_SAVED, Door, Fitted, kept
-from ._inverse import Inverse, checked_scores
+from ._inverse import Inverse, check_dense, checked_scores
 from ._output import contained
 from ._sklearn import TransformerMixin
 
 # Rows of a model whose scores decide the signs of components, and rows on which the spread of
 # columns is measured.
 SIGN_ROWS, SCALE_ROWS = 500, 2000
+# Share of the budget that sparse rows may take when they are made dense to be denoised.
+DENSE_SHARE = 4
 # The width of the kernel is checked if the first eigenvalue is at most FLAT times the mean of all,
 # and there are FEWEST rows or more.
 FLAT, FEWEST = 4, 10
@@ -232,7 +234,8 @@ class KernelModel(Scores, TransformerMixin, Door):
             )
         original, X = X, self._array(X, reset=False)
         if is_sparse(X):
-            raise ValueError("denoise gives dense rows, and X is sparse. Pass X.toarray().")
+            check_dense(X.shape[0], X.shape[1], self.expansion_.basis.engine.memory // DENSE_SHARE)
+            original = X = cast(Any, X).toarray()
         self.kernel_.check(X)
         inverse = self._inverse()
         guessed = compensate and noise is None and isinstance(self.kernel_, RBF)

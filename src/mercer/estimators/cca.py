@@ -18,7 +18,7 @@ from ..kernels import KERNELS, Kernel
 from ..kernels.base import check_values
 from ..relatives.correlation import CorrelationProblem, View
 from ..relatives.joint import ViewColumns, joint_problem
-from ..rows import ArrayRows, scores_of
+from ..rows import ArrayRows, beside, scores_of
 from ._checks import NOT_NEGATIVE, StrOptions, checked_array
 from ._door import Door, Fitted, kept
 from ._model import Scores
@@ -48,6 +48,7 @@ class PairScores(Scores):
         -------
         array of shape (n, n_components), or two of them; the Path of the file in place of X's
         """
+        X, y = beside(X, self.memory, y=y)
         S = super().transform(X, out)
         if y is None:
             return S
@@ -177,8 +178,9 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         ----------
         X : array-like, sparse CSR matrix, memmap, path or other source of (n_samples, n_features)
             One view.
-        y : array-like, sparse CSR matrix or memmap of shape (n_samples, n_features_y)
-            The other view of the same rows, in their order.
+        y : array-like, sparse CSR matrix, memmap, path or other source of (n_samples, n_features_y)
+            The other view of the same rows, in their order, which is read into memory. Or the name
+            of a column of X, which is then no part of it.
 
         Returns
         -------
@@ -258,6 +260,7 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
 
         Of rows that were not in the fit they tell what both views share.
         """
+        X, y = beside(X, self.memory, y=y)
         first = self._open(X, reset=False).map(scores_of(self.expansion_))
         second = self.expansion_y_.scores(self._other_view(y))
         check_count(first.shape[0], second.shape[0], SAME_ROWS)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..compute import parse_bytes, row_blocks
+from ..compute import format_bytes, is_sparse, parse_bytes, row_blocks
 from ..compute.arrays import Array, Same
 from ..exceptions import InvalidParameterError, ModelFileError, tell
 from ..files import is_arrow, table_like
@@ -16,6 +16,7 @@ from ..kernels import Kernel
 from ..mds import distances, scaling
 from ..operators import MatrixDistance
 from ..rows import Opening, Rows, in_memory, open_rows
+from ..rows.blocks import WHOLE_SHARE
 from ._checks import (
     AT_LEAST_1,
     Interval,
@@ -153,7 +154,6 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     True
     """
 
-    _sparse = False
     _title = "scaling"
     basis = "points"
     copy_X = True
@@ -202,7 +202,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
         Parameters
         ----------
-        X : array-like or memmap of shape (n_samples, n_features)
+        X : array-like, memmap or sparse matrix of shape (n_samples, n_features)
             With "precomputed" the distances, (n_samples, n_samples).
         y : ignored
 
@@ -308,6 +308,8 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
 
         Where a function of the user takes rows they are left as they are.
         """
+        if is_sparse(X):
+            X = self._dense(X)
         if not self._is_precomputed():
             return super()._check(X, reset)
         X = in_main_memory(X, type(self).__name__)
@@ -322,6 +324,23 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             return X
         validate_data(self, source, reset=False, skip_check_array=True)
         return X if index is None else X[:, index]
+
+    def _dense(self, X) -> np.ndarray:
+        """Sparse rows as dense ones: distances are taken between these."""
+        if self._is_precomputed():
+            raise ValueError(
+                "A sparse matrix of distances does not say whether an entry that it leaves out is "
+                "a distance of 0 or unknown. Pass X.toarray() if all of them are 0."
+            )
+        need, room = 8 * X.shape[0] * X.shape[1], parse_bytes(self.memory) // WHOLE_SHARE
+        if need > room:
+            raise ValueError(
+                f"ClassicalMDS takes distances between dense rows, and these take "
+                f"{format_bytes(need)}: memory leaves {format_bytes(room)} for them. Raise "
+                "memory, or use KernelPCA(kernel='linear'), which gives the coordinates of "
+                "Euclidean distances and multiplies sparse rows as they are."
+            )
+        return checked_array(X, accept_sparse="csr", dtype=np.float64).toarray()
 
     @property
     def _types(self) -> Any:  # type: ignore[override]

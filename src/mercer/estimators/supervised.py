@@ -165,9 +165,11 @@ class SupervisedKernelPCA(KernelPCA):
         X : array-like, sparse CSR matrix, path or other source of (n_samples, n_features)
             As in `mercer.KernelPCA.fit`.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Labels or numbers; with ``target="precomputed"`` their kernel.
+            Labels or numbers; with ``target="precomputed"`` their kernel. Also a path, a Dask
+            collection, an iterator of blocks, or the name of a column of X, which is then no part
+            of its rows.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            How often each row counts, with its target.
+            How often each row counts, with its target. From wherever y may come.
 
         Returns
         -------

@@ -39,7 +39,11 @@ IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".pgm", ".pp
 
 
 def open_source(
-    source: Any, columns: Any = None, name: str | None = None, format: TextFormat | None = None
+    source: Any,
+    columns: Any = None,
+    name: str | None = None,
+    format: TextFormat | None = None,
+    memory: int | str | None = None,
 ) -> RowSource:
     """Rows to read in blocks, from whatever has them.
 
@@ -60,6 +64,8 @@ def open_source(
         Which array of an ``.npz`` file, where there are several; which sheet of an Excel file.
     format : TextFormat or None
         How a text table is written, where that cannot be seen from its text.
+    memory : int, str or None
+        The budget of what is unpacked whole: Excel files and sparse archives.
 
     Returns
     -------
@@ -74,7 +80,7 @@ def open_source(
     [(5, 2), (2, 2)]
     """
     if isinstance(source, str | PathLike):
-        return open_path(existing(source), columns, name, format)
+        return open_path(existing(source), columns, name, format, memory)
     if is_arrow(source) and name is None:
         return from_arrow(source, columns)
     if columns is not None or name is not None:
@@ -94,7 +100,7 @@ def open_source(
     )
 
 
-def open_path(path: Path, columns, name, format) -> RowSource:
+def open_path(path: Path, columns, name, format, memory=None) -> RowSource:
     """The file or folder by its suffix; a folder without one holds Parquet files."""
     suffix = path.suffix.lower()
     if suffix in STORES:
@@ -107,7 +113,7 @@ def open_path(path: Path, columns, name, format) -> RowSource:
             raise ValueError(f"columns are for tables, and {path.name} has no column names.")
         return ARRAYS[suffix](path, name)
     if suffix in BOOKS:
-        return BOOKS[suffix](path, columns, name, format)
+        return BOOKS[suffix](path, columns, name, format, memory)
     if name is not None:
         raise ValueError(f"name= is for archives, and {path.name} is a table.")
     if path.is_dir() or suffix in TABLES:

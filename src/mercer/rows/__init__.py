@@ -34,6 +34,7 @@ from .array import (
     without_weightless,
 )
 from .base import Opening, Rows, count_rows
+from .beside import beside
 from .blocks import BlockRows, is_source, open_blocks
 from .dask import DaskRows, lazy_like, open_dask
 
@@ -53,6 +54,7 @@ __all__ = [
     "Opening",
     "RowFunction",
     "Rows",
+    "beside",
     "count_rows",
     "engine_for",
     "errors_of",

@@ -66,7 +66,8 @@ class BlockRows(Rows):
         self, X: Array, memory: int | str | None = None, columns: Any = None, verbose: int = 0
     ):
         self.original, self.memory, self.verbose = X, parse_bytes(memory), verbose
-        self.source = open_source(X, columns=columns) if columns else open_source(X)
+        asked = {"columns": columns} if columns else {}
+        self.source = open_source(X, memory=memory, **asked)
         self.names, self.sparse = self.source.columns, self.source.sparse
         # Of all rows: their number, and the digest that passes with a checkpoint must find.
         self.count, self._hashed = self.source.n_rows, ""
