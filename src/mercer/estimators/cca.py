@@ -14,6 +14,7 @@ from ..compute.arrays import Array
 from ..compute.engine import moment_bytes
 from ..exceptions import tell
 from ..fitting.choosing import choose
+from ..fitting.moments import BesideColumn
 from ..kernels import KERNELS, Kernel
 from ..kernels.base import check_values
 from ..relatives.correlation import CorrelationProblem, View
@@ -279,6 +280,12 @@ class KernelCCA(PairScores, ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
             raise ValueError(
                 "KernelCCA requires y to be passed, but the target y is None. Pass the other view "
                 "of the same rows, (n_samples, n_features_y)."
+            )
+        if isinstance(y, BesideColumn):
+            raise ValueError(
+                "KernelCCA reads the other view of each row into memory, and rows of a table on a "
+                "cluster have no order to match it by. Pass X and y as arrays, or use "
+                "SupervisedKernelPCA, which takes a column of the table as y."
             )
         Y = y if is_sparse(y) or isinstance(y, np.memmap) else table_of(y)
         Y = Y[:, None] if Y.ndim == 1 else Y

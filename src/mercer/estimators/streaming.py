@@ -19,6 +19,7 @@ from ..exceptions import ModelFileError, tell
 from ..files import is_arrow
 from ..fitting.checkpoint import RowDigest
 from ..fitting.functions import RowSample, pack, unpack
+from ..fitting.moments import BesideColumn
 from ..fitting.task import model_rows
 from ..kernels.base import check_values
 from ..preimage import Preimage
@@ -257,6 +258,7 @@ class StreamingKernelPCA(KernelModel):
         self._validate_params()
         model = unfitted(self)
         X, sample_weight = beside(X, self.memory, sample_weight=sample_weight)
+        check_has_order(sample_weight)
         listed = isinstance(X, list | tuple) and X and all(np.ndim(batch) == 2 for batch in X)
         is_sequence = listed or (isinstance(X, Iterator) and not is_arrow(X))
         source: Any = Batches(model, X) if is_sequence else model._open(X, reset=True)
@@ -291,6 +293,7 @@ class StreamingKernelPCA(KernelModel):
             return self
         model = unfitted(self) if is_first else self._with_last()
         X, sample_weight = beside(X, self.memory, sample_weight=sample_weight)
+        check_has_order(sample_weight)
         model._learn([model._open(X, reset=is_first)], sample_weight)
         become(self, model)
         return self
@@ -616,6 +619,15 @@ class Batches:
                 "only once. Pass a list of batches, a file or a function that returns an iterator."
             )
         return [rows.identity() for rows in Batches(unfitted(self.model), self.X)]
+
+
+def check_has_order(sample_weight: Any) -> None:
+    """Raise ValueError for weights in a column of a table that is on a cluster."""
+    if isinstance(sample_weight, BesideColumn):
+        raise ValueError(
+            f"A stream brings rows here in blocks, and weights in column {sample_weight.name!r} "
+            "stay on the cluster. Use KernelPCA(basis='landmarks'), or give partial_fit arrays."
+        )
 
 
 def steps(opened: Iterable[Rows]) -> Iterator[Rows]:

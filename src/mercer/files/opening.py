@@ -44,7 +44,7 @@ def open_source(
     name: str | None = None,
     format: TextFormat | None = None,
     memory: int | str | None = None,
-) -> RowSource:
+) -> Any:
     """Rows to read in blocks, from whatever has them.
 
     Parameters
@@ -57,7 +57,8 @@ def open_source(
         - whatever speaks the Arrow stream protocol: a DuckDB relation, a polars frame or query,
           a table, dataset or reader of pyarrow;
         - an iterator of blocks of rows, which can be read only once;
-        - a function without arguments that returns a fresh iterator of blocks.
+        - a function without arguments that returns a fresh iterator of blocks;
+        - a Spark frame or a Ray dataset, whose chosen columns come back as `ChosenColumns`.
     columns : list of str or None
         Columns of a table to take; None for all that are numbers.
     name : str or None
@@ -81,6 +82,8 @@ def open_source(
     """
     if isinstance(source, str | PathLike):
         return open_path(existing(source), columns, name, format, memory)
+    if is_cluster_table(source) and name is None:
+        return ChosenColumns(source, None if columns is None else list(columns))
     if is_arrow(source) and name is None:
         return from_arrow(source, columns)
     if columns is not None or name is not None:
@@ -98,6 +101,29 @@ def open_source(
         f"Rows cannot be read from {type(source).__name__}. Pass an array, a path, an iterator "
         "of blocks, or a function that returns one."
     )
+
+
+@dataclass(frozen=True)
+class ChosenColumns:
+    """A table of Spark or Ray, and which of its columns are the rows; its workers read them.
+
+    Attributes
+    ----------
+    table : pyspark DataFrame or ray Dataset
+    columns : list of str or None
+        None for all columns of numbers.
+    beside : tuple
+        Columns that are weights or a target.
+    """
+
+    table: Any
+    columns: list[str] | None = None
+    beside: tuple = ()
+
+
+def is_cluster_table(source: Any) -> bool:
+    """Whether this is a table of Spark or Ray, or columns of one, told without importing them."""
+    return isinstance(source, ChosenColumns) or library_of(source) in ("pyspark", "ray")
 
 
 def open_path(path: Path, columns, name, format, memory=None) -> RowSource:

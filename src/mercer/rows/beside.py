@@ -8,11 +8,12 @@ import numpy as np
 from ..compute import format_bytes, is_sparse, parse_bytes, stack_rows, to_numpy
 from ..compute.arrays import Array, is_dask
 from ..compute.numbers import check_meaning
-from ..files import RowSource, is_table, open_source
+from ..files import RowSource, is_cluster_table, is_table, open_source
 from ..files.arrays import mapped, read_npz
 from ..files.base import COUNTER, NO_COLUMNS, listed
 from ..files.opening import existing
 from .blocks import WHOLE_SHARE, is_source
+from .frames import columns_beside
 
 
 def beside(X: Array, memory: Any = None, **given: Any) -> tuple[Any, ...]:
@@ -21,6 +22,8 @@ def beside(X: Array, memory: Any = None, **given: Any) -> tuple[Any, ...]:
     Text that names a column of X is that column, which is then no part of X; other text is a path.
     Labels and whole numbers stay what they are. Arrays and lists come back as they are.
     """
+    if is_cluster_table(X):
+        return columns_beside(X, given)
     picked: dict[str, Any] = {}
     named = {title: value for title, value in given.items() if isinstance(value, str)}
     if named:
