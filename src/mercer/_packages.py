@@ -12,7 +12,7 @@ from importlib.util import find_spec
 # Optional libraries.
 OPTIONAL = (
     *("torch", "triton", "cupy", "finufft", "dask", "distributed", "pandas", "polars"),
-    *("pyarrow", "duckdb", "zarr", "h5py", "onnx"),
+    *("pyarrow", "duckdb", "zarr", "h5py", "onnx", "faiss", "anndata"),
 )
 
 
