@@ -13,6 +13,7 @@ from importlib.util import find_spec
 OPTIONAL = (
     *("torch", "triton", "cupy", "finufft", "dask", "distributed", "pandas", "polars"),
     *("pyarrow", "duckdb", "zarr", "h5py", "onnx", "pyspark", "ray"),
+    *("pyarrow", "duckdb", "zarr", "h5py", "onnx", "faiss", "anndata"),
 )
 
 

@@ -387,7 +387,7 @@ class Door(BaseEstimator):
                     named,
                     basis,
                     solver,
-                    wanted,
+                    self._wanted(),  # the matrix may say how many
                     engine,
                     self._make_rng(checkpoint),
                     progress,

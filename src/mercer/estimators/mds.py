@@ -278,7 +278,7 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
         """All distances between the training points, (n_samples, n_samples), made on demand."""
         if "_points" not in vars(self):
             raise AttributeError("A model file does not keep the points. Fit again to have them.")
-        if self._is_precomputed():
+        if self._has_matrix():
             return self._points
         return np.asarray(self._distance(self._points, self._points))
 
@@ -359,15 +359,15 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
     def _matrix(self, X, engine):
         """The points: the rows, or the row numbers of a matrix of distances."""
         self._points = X
-        return np.arange(X.shape[0], dtype=np.intp)[:, None] if self._is_precomputed() else X
+        return np.arange(X.shape[0], dtype=np.intp)[:, None] if self._has_matrix() else X
 
     def _named_kernel(self, d: int) -> Kernel:
         return scaling.Distances()
 
     def _problem(self, task, basis) -> scaling.ScalingProblem:
         """The problem of the points, their distance, and the landmarks that it is taken to."""
-        X, points, matrix = self._points, task.array, self._is_precomputed()
-        index = distances.choose_landmarks(self.landmarks, len(points), task.rng)
+        X, points, matrix = self._points, task.array, self._has_matrix()
+        index = self._landmark_rows(len(points), task.rng)
         distance: Any
         if matrix:
             distance = MatrixDistance(X)
@@ -423,13 +423,20 @@ class ClassicalMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Door):
             return False
         if name == "_distance":
             return isinstance(self._distance, SAVED)
-        return super()._is_saved(name) and not (name == "_anchors" and self._is_precomputed())
+        return super()._is_saved(name) and not (name == "_anchors" and self._has_matrix())
 
     def _complete(self) -> None:
         """Rows that are placed by their distances need the points of these."""
-        placed = isinstance(self.map_, scaling.DistanceMap) and not self._is_precomputed()
+        placed = isinstance(self.map_, scaling.DistanceMap) and not self._has_matrix()
         if placed and not {"_anchors", "_distance"} <= vars(self).keys():
             raise ModelFileError("a map of distances without its points")
+
+    def _landmark_rows(self, n: int, rng) -> np.ndarray | None:
+        return distances.choose_landmarks(self.landmarks, n, rng)
+
+    def _has_matrix(self) -> bool:
+        """Whether the points are numbers of the rows of a matrix of distances."""
+        return self._is_precomputed()
 
     def _metric(self):
         return self.dissimilarity if self.metric is None else self.metric
