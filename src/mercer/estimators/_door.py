@@ -96,7 +96,7 @@ class Door(BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
         "n_components": [AT_LEAST_1],
-        "gamma": [NOT_NEGATIVE, StrOptions({"auto", "median", "mean"}), None],
+        "gamma": [NOT_NEGATIVE, StrOptions({"auto", "median", "mean"}), None, "array-like"],
         "degree": [NOT_NEGATIVE],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "kernel_params": [dict, None],
@@ -495,11 +495,6 @@ class Door(BaseEstimator):
     def _make_kernel(self, X) -> Kernel:
         """The kernel asked for, with numbers for its parameters, checked against X."""
         kernel = self._named_kernel(X.shape[1])
-        gamma = kernel.gamma
-        if gamma is not None and not isinstance(gamma, str) and not 0 <= gamma < np.inf:
-            raise ValueError(
-                f"gamma={gamma!r} must be a finite number that is not negative, such as 0.1."
-            )
         # gamma is always measured on the same rows, whatever random_state is.
         resolved = kernel.resolve(X)
         resolved.check(X)
@@ -509,8 +504,9 @@ class Door(BaseEstimator):
         """The kernel asked for, for rows of d columns."""
         if self._encoding is not None:
             return self._encoding.kernel(self.kernel)
+        unset = self.gamma is None or (isinstance(self.gamma, str) and self.gamma == "auto")
         if isinstance(self.kernel, Kernel):
-            if self.gamma not in (None, "auto"):
+            if not unset:
                 raise ValueError(
                     "gamma was given twice, to the estimator and with a kernel object. "
                     f"Write kernel={type(self.kernel).__name__}(gamma=...) and leave the other out."
@@ -520,9 +516,9 @@ class Door(BaseEstimator):
             return CallableKernel(self.kernel, self.kernel_params)
         kind = KERNELS[self.kernel]
         params = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        if self.gamma == "auto" and kind.metric:
+        if unset and self.gamma == "auto" and kind.metric:
             params["gamma"] = "median"
-        elif self.gamma in (None, "auto"):
+        elif unset:
             params["gamma"] = 1.0 / d
         if self.kernel not in PAIRWISE_KERNEL_FUNCTIONS:
             # scikit-learn's KernelPCA ignores them for names of its own.

@@ -10,7 +10,8 @@ matrix is then one GEMM and one elementwise map, on any device, and a new kernel
 kind is written in two short methods (`FactoredKernel`). Kernels that are sums over
 coordinates (`Laplacian`, `Chi2`) fill their tiles with compiled loops instead
 (`DirectKernel`), and `Callable` calls the user's function pair by pair. Kernels of x - z
-share `DifferenceKernel`, kernels made of kernels share `CompositeKernel`. The docstring of
+share `DifferenceKernel`, kernels made of kernels share `CompositeKernel`: `+`, `*`, `**` and
+``columns=`` make them (`Sum`, `Product`, `Power`, `Scaled`, `OnColumns`). The docstring of
 `Kernel` lists what every kernel says of itself, and what certificates rest on.
 
 Which to choose: `RBF` with ``gamma="median"`` for continuous data; `Matern` or
@@ -22,6 +23,7 @@ histograms; `Cosine` for counts and texts; `Linear` is ordinary PCA. Kernels of 
 
 from typing import Any
 
+from .algebra import OnColumns, Power, Product, Scaled, Sum
 from .base import FactoredKernel, Kernel, Pairs
 from .coordinate import AdditiveChi2, Chi2, DirectKernel, Laplacian
 from .derived import Hollow, Precomputed, SquaredDistance
@@ -44,6 +46,9 @@ KERNELS: dict[str, type[Kernel]] = {
     "precomputed": Precomputed,
 }
 
+#: Kernels that are made with an argument, and so have no name by which to ask for them.
+OBJECTS: tuple[type[Kernel], ...] = (Callable, Hollow, OnColumns, Power, Product, Scaled, Sum)
+
 from .. import relatives  # noqa: E402, F401 - which adds kernels of its own
 
 
@@ -56,12 +61,11 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "KERNELS",
-    "Callable",
     "DirectKernel",
     "FactoredKernel",
-    "Hollow",
     "Kernel",
     "Pairs",
     "SquaredDistance",
 ]
+__all__ += [kind.__name__ for kind in OBJECTS]
 __all__ += sorted({kind.__name__ for kind in KERNELS.values()})
