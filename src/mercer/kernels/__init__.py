@@ -17,8 +17,8 @@ share `DifferenceKernel`, kernels made of kernels share `CompositeKernel`: `+`, 
 Which to choose: `RBF` with ``gamma="median"`` for continuous data; `Matern` or
 `RationalQuadratic` when neighbors matter but the Gaussian forgets far points too fast;
 `Laplacian` for heavy-tailed columns; `Polynomial` for products of features; `Chi2` for
-histograms; `Cosine` for counts and texts; `Linear` is ordinary PCA. Kernels of relatives
-(`mercer.relatives`) join `KERNELS` themselves, and are names of this package like all others.
+histograms; `Tanimoto` for fingerprints; `Cosine` for counts and texts; `Linear` is ordinary
+PCA. Kernels of relatives (`mercer.relatives`) join `KERNELS` themselves, and are names of this package like all others.
 """
 
 from typing import Any
@@ -30,6 +30,7 @@ from .derived import Hollow, Precomputed, SquaredDistance
 from .dot_product import Cosine, Linear, Polynomial, Sigmoid
 from .function import Callable
 from .stationary import RBF, Matern, RationalQuadratic
+from .tanimoto import Tanimoto
 
 KERNELS: dict[str, type[Kernel]] = {
     "linear": Linear,
@@ -43,6 +44,7 @@ KERNELS: dict[str, type[Kernel]] = {
     "rational_quadratic": RationalQuadratic,
     "chi2": Chi2,
     "additive_chi2": AdditiveChi2,
+    "tanimoto": Tanimoto,
     "precomputed": Precomputed,
 }
 
