@@ -17,7 +17,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bases import BASES, AllPoints, BasisRecipe
-from ..compute import TiledEngine, make_engine, to_numpy
+from ..compute import TiledEngine, make_engine, parse_bytes, to_numpy
 from ..compute.arrays import is_foreign, is_on_device
 from ..exceptions import InvalidParameterError
 from ..fitting.checkpoint import Checkpoint, identity_of
@@ -25,6 +25,7 @@ from ..fitting.choosing import Plan, choose, solve
 from ..fitting.task import FitTask, announced, build_problem
 from ..kernels import KERNELS, Kernel, Precomputed
 from ..kernels import Callable as CallableKernel
+from ..kernels.function import Objects
 from ..preimage import PREIMAGES, Preimage, choose_preimage
 from ..progress import PassBar
 from ..rows import (
@@ -299,6 +300,13 @@ class Door(BaseEstimator):
         encoding = None if encoder is None else encoder.of(X)
         if encoding is not None:
             self._encoding = encoding  # type: ignore[misc]
+            if isinstance(encoding, Objects):
+                encoding.room = parse_bytes(self.memory) // 8
+                if self.checkpoint is not None:
+                    raise ValueError(
+                        "A checkpoint tells rows apart by their numbers, and objects have none. "
+                        "Leave checkpoint out."
+                    )
         return X if self._encoding is None else self._encoding.apply(X)
 
     def _encoder(self) -> Any:
@@ -357,6 +365,8 @@ class Door(BaseEstimator):
         with bar as progress:
             settings = self.memory, self._device(), self.n_jobs, progress.tiles
             engine = engine_for(rows, *settings)
+            if isinstance(self._encoding, Objects):  # known values take their part of the budget
+                engine = engine.with_memory(engine.memory - self._encoding.room)
             wanted = self._wanted()
             if weights is not None:
                 count = int(wanted) if isinstance(wanted, Integral) else None

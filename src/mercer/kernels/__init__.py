@@ -18,7 +18,8 @@ Which to choose: `RBF` with ``gamma="median"`` for continuous data; `Matern` or
 `RationalQuadratic` when neighbors matter but the Gaussian forgets far points too fast;
 `Laplacian` for heavy-tailed columns; `Polynomial` for products of features; `Chi2` for
 histograms; `Tanimoto` for fingerprints; `Cosine` for counts and texts; `Linear` is ordinary
-PCA. Kernels of relatives (`mercer.relatives`) join `KERNELS` themselves, and are names of this package like all others.
+PCA. Kernels of relatives (`mercer.relatives`) join `KERNELS` themselves, and are names of this
+package like all others.
 """
 
 from typing import Any
@@ -28,7 +29,7 @@ from .base import FactoredKernel, Kernel, Pairs
 from .coordinate import AdditiveChi2, Chi2, DirectKernel, Laplacian
 from .derived import Hollow, Precomputed, SquaredDistance
 from .dot_product import Cosine, Linear, Polynomial, Sigmoid
-from .function import Callable
+from .function import BlockFunction, Callable
 from .stationary import RBF, Matern, RationalQuadratic
 from .tanimoto import Tanimoto
 
@@ -49,7 +50,10 @@ KERNELS: dict[str, type[Kernel]] = {
 }
 
 #: Kernels that are made with an argument, and so have no name by which to ask for them.
-OBJECTS: tuple[type[Kernel], ...] = (Callable, Hollow, OnColumns, Power, Product, Scaled, Sum)
+OBJECTS: tuple[type[Kernel], ...] = (
+    *(BlockFunction, Callable, Hollow),
+    *(OnColumns, Power, Product, Scaled, Sum),
+)
 
 from .. import relatives  # noqa: E402, F401 - which adds kernels of its own
 

@@ -112,6 +112,8 @@ class Kernel(BaseEstimator, ABC):
     encoder: Any = None
     #: Parameters that may have a number for each column.
     per_column: tuple[str, ...] = ()
+    #: Whether values cost more than all that is done with them: those that can be are spared.
+    expensive = False
     #: Whether `resolve` needs the least and largest values of all rows, not only of a sample.
     needs_range = False
     # NumPy's numbers leave multiplication with a kernel to the kernel.

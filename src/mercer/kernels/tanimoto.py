@@ -3,7 +3,8 @@
     k(x, z) = sum_k min(x_k, z_k) / sum_k max(x_k, z_k)
 
 Of bits that is x.z / (|x|^2 + |z|^2 - x.z): rows of zeros and ones are packed into words of 64,
-and a value is a few instructions that count bits. On a device it is one GEMM, exact in single precision.
+and a value is a few instructions that count bits. On a device it is one GEMM, exact in
+single precision.
 """
 
 from dataclasses import dataclass
