@@ -203,7 +203,7 @@ class SpectralInput(Door):
         if "affinity_" in vars(self):
             return self.affinity_
         solver = self.eigen_solver
-        if self.gamma != "auto" or self.basis != "auto":
+        if not isinstance(self.gamma, str) or self.gamma != "auto" or self.basis != "auto":
             return "rbf"
         if isinstance(solver, Solver) and solver.needs_definite:
             return "rbf"

@@ -233,7 +233,7 @@ class NoveltyDetector(OutlierMixin, Door):
         changes: dict[str, Any] = {
             "n_components": min(r, n - 1) if isinstance(r, Integral) else r,
             "kernel": kernel,
-            "gamma": self.gamma if measures or (named and self.gamma != "median") else None,
+            "gamma": self.gamma if measures or (named and str(self.gamma) != "median") else None,
             # Novel rows lie where no others do.
             "basis": FourierGrid(margin="all") if self.basis == "fourier" else self.basis,
             "random_state": rng.randint(np.iinfo(np.int32).max),

@@ -43,14 +43,14 @@ class Laplacian(base.DifferenceKernel, DirectKernel):
 
     Parameters
     ----------
-    gamma : float, "median", "mean" or None
+    gamma : float, array of shape (d,), "median", "mean" or None
         A word takes 1 / gamma to be that L1 distance between rows; None is
         1 / number of columns, as in scikit-learn.
     """
 
     metric = "cityblock"
 
-    def __init__(self, gamma: float | str | None = None):
+    def __init__(self, gamma: Any = None):
         self.gamma = gamma
 
     def gamma_at(self, distance: float) -> float:

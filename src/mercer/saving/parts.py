@@ -402,8 +402,7 @@ RECORDS = (
 )
 RECIPES: tuple[type, ...] = (
     *kernels.KERNELS.values(),
-    kernels.Callable,
-    kernels.Hollow,
+    *kernels.OBJECTS,
     *bases.BASES.values(),
     *selectors.SELECTORS.values(),
     *solvers.SOLVERS.values(),
