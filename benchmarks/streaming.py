@@ -1,13 +1,16 @@
 """Kernel PCA of a stream: time and error of StreamingKernelPCA against what else there is.
 
     python benchmarks/streaming.py --out benchmarks/results
+    python benchmarks/streaming.py --batch 256 1000
 
 All contenders see the same rows in the same batches, with the same Gaussian kernel (width the
 median distance of the first batch), m points or features and r components:
 
 - scikit-learn's IncrementalPCA on its Nystroem features (m rows of the first batch),
 - HebbianKernelPCA.partial_fit with the same budget,
-- StreamingKernelPCA with a dictionary, with the same rows as Nystroem, with random features.
+- StreamingKernelPCA with a dictionary, which makes its components at the end, and the same with
+  components made after every batch, as the others make them; with the same rows as Nystroem; with
+  random features.
 
 Error is the mean squared distance in feature space of later rows to their reconstructions, as
 the excess over that of StreamingKernelPCA with the dictionary: negative is better. Random
@@ -66,6 +69,19 @@ class IncrementalNystroem:
         return 1 - np.sum(Y**2, axis=1) + np.sum((Y - back) ** 2, axis=1)
 
 
+class EveryBatch:
+    """A stream that is asked for its components after every batch."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def partial_fit(self, X):
+        self.model.partial_fit(X).eigenvalues_  # noqa: B018
+
+    def reconstruction_error(self, X):
+        return self.model.reconstruction_error(X)
+
+
 def contenders(first, m, r, gamma, seed):
     """Fresh models by name."""
     common = {"kernel": "rbf", "gamma": gamma, "random_state": seed}
@@ -75,6 +91,7 @@ def contenders(first, m, r, gamma, seed):
         "IncrementalPCA on Nystroem": peer,
         "Hebbian": HebbianKernelPCA(r, budget=m, novelty=0.001, **common),
         "dictionary": StreamingKernelPCA(r, budget=m, **common),
+        "dictionary, every batch": EveryBatch(StreamingKernelPCA(r, budget=m, **common)),
         "same landmarks": StreamingKernelPCA(r, basis=Landmarks(points=same.components_), **common),
         "random features": StreamingKernelPCA(r, basis="features", budget=m, **common),
     }
@@ -113,6 +130,7 @@ def table_rows(results):
         yield [
             name,
             *(f"{scale * result[key] / peer[key]:.2f}" for key in ("seconds", "processor")),
+            f"{result['rows'] / result['processor']:,.0f}",
             str(result.get("size", "")),
             f"{result['error']:.4f}" if "error" in result else "",
             f"{result['error'] / ours['error'] - 1:+.2%}" if "error" in result else "",
@@ -125,34 +143,34 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", nargs="*", choices=list(DATA), default=list(DATA))
     parser.add_argument("--rows", type=int, default=60_000, help="most rows of a data set")
-    parser.add_argument("--batch", type=int, default=1000)
+    parser.add_argument("--batch", nargs="+", type=int, default=[256, 1000])
     parser.add_argument("--budget", type=int, default=500)
     parser.add_argument("--components", type=int, default=10)
     parser.add_argument("--hebbian-rows", type=int, default=10_000, help="it is slow: rows it gets")
     parser.add_argument("--out", type=Path, help="folder for streaming.json")
     options = parser.parse_args()
     done = {}
-    for name in options.data:
+    for name, batch in ((name, batch) for name in options.data for batch in options.batch):
         X = np.asarray(DATA[name](), dtype=float)
         if name != "drift":
             X = X[np.random.default_rng(0).permutation(len(X))]
         X = X[: options.rows]
-        done[name] = race(
-            X, options.batch, options.budget, options.components, 0, options.hebbian_rows
-        )
+        found = race(X, batch, options.budget, options.components, 0, options.hebbian_rows)
+        done.setdefault(name, {})[batch] = found
         print_table(
-            f"{name}: {len(X):,} x {X.shape[1]}, batches of {options.batch}, m = {options.budget}",
+            f"{name}: {len(X):,} x {X.shape[1]}, batches of {batch}, m = {options.budget}",
             [
                 "",
                 "time a row",
                 "processor",
+                "rows/s",
                 "points",
                 "error",
                 "excess",
                 "lost",
                 "captured variance",
             ],
-            table_rows(done[name]),
+            table_rows(found),
         )
     if options.out:
         write_json(options.out / "streaming.json", {"machine": machine(), "results": done})

@@ -426,6 +426,38 @@ def test_what_is_written_reads_back(suffix, dtype, X, tmp_path):
     assert path.stat().st_mode & 0o444 == 0o444 & ~os.umask(os.umask(0o022)) or os.name == "nt"
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kind", ["npy", "csv", "parquet", "folder", "feather", "blocks"])
+def test_reading_from_any_row_on(kind, seed, tmp_path):
+    """The blocks behind any row are those of the rows behind it, in files of any groups."""
+    rng = generator(seed, 9)
+    X, path = rng.standard_normal((int(rng.integers(2, 400)), 3)), tmp_path / f"x.{kind}"
+    pa = pytest.importorskip("pyarrow")
+    parquet, feather = (pytest.importorskip(f"pyarrow.{name}") for name in ("parquet", "feather"))
+    table, group = pa.table(dict(zip("abc", X.T, strict=True))), int(rng.integers(1, 90))
+    match kind:
+        case "npy":
+            np.save(path, X)
+        case "csv":
+            np.savetxt(path, X, delimiter=",", header="a,b,c", comments="", fmt="%.17g")
+        case "parquet":
+            parquet.write_table(table, path, row_group_size=group)
+        case "folder":
+            path.mkdir()
+            for i, start in enumerate(range(0, len(X), 3 * group)):
+                part = table.slice(start, 3 * group)
+                parquet.write_table(part, path / f"{i:03}.parquet", row_group_size=group)
+        case "feather":
+            feather.write_feather(table, path, chunksize=group)
+    cuts = np.sort(rng.integers(0, len(X), 5))
+    source = open_source(path) if kind != "blocks" else open_source(lambda: np.split(X, cuts))
+    for start in (0, 1, len(X) - 1, len(X), *rng.integers(0, len(X), 5)):
+        rows = int(rng.integers(1, 120))
+        blocks = list(source.blocks(rows, int(start)))
+        assert [len(block) for block in blocks[:-1]] == [rows] * (len(blocks) - 1)
+        assert_array_equal(np.concatenate([X[:0], *blocks]), X[start:])
+
+
 @pytest.mark.parametrize("suffix", SINKS)
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_an_error_while_writing_leaves_what_was_there(suffix, error, X, tmp_path):

@@ -1,7 +1,9 @@
 """No fit goes on from a checkpoint with other rows, whatever holds them and wherever it stopped."""
 
 import os
+import time
 import warnings
+from contextlib import suppress
 from itertools import count
 
 import numpy as np
@@ -14,7 +16,9 @@ from sklearn.base import clone
 from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA
 from mercer.bases import Landmarks, RandomFeatures
 from mercer.exceptions import CheckpointError
+from mercer.files import RowSource
 from mercer.fitting.checkpoint import Checkpoint
+from mercer.rows.blocks import SETTLED
 from mercer.selectors import Uniform
 
 N, D = 700, 64
@@ -199,6 +203,58 @@ def test_resumed_passes_read_rows_once(tmp_path, monkeypatch):
         except Killed:
             assert sum(reads) <= least + 100  # the first block tells what the rows are
     assert read <= least + 100
+
+
+@pytest.mark.parametrize("form", ["npy", "csv", "parquet", "feather"])
+def test_rows_of_a_file_that_nobody_wrote_to_are_passed_over(form, tmp_path, monkeypatch):
+    """Killed after any state: what was summed is not read again; after a change it is."""
+    rng = generator(list(FORMS).index("csv"), len(form))
+    X = drawn_rows(rng)
+    path = saved(X, tmp_path, form)
+    time.sleep(max(0.0, SETTLED - (time.time() - path.stat().st_ctime)) + 0.1)
+    plain, written, stop = Checkpoint._write, [0], [None]
+    chunks, firsts = RowSource.blocks, []
+
+    def write(self, *args):
+        plain(self, *args)
+        written[0] += 1
+        if written[0] == stop[0]:
+            raise Killed
+
+    def blocks(self, rows, start=0):
+        firsts.append(start)
+        return chunks(self, rows, start)
+
+    monkeypatch.setattr("mercer.fitting.checkpoint.monotonic", count(step=3600).__next__)
+    monkeypatch.setattr(Checkpoint, "_write", write)
+    monkeypatch.setattr(RowSource, "blocks", blocks)
+    model = clone(LEARNERS["landmarks"]).set_params(checkpoint=tmp_path / "c")
+    whole = numbers_of(model.fit(path))
+    states, starts = written[0], set()
+    for stop[0] in range(2, states + 1):
+        written[0] = 0
+        with pytest.raises(Killed):
+            model.fit(path)
+        written[0], stop[0] = 0, 2
+        with suppress(Killed):  # another state is reached from the one before, by seeking
+            model.fit(path)
+        stop[0] = None
+        firsts.clear()
+        assert_array_equal(numbers_of(model.fit(path)), whole)
+        starts |= set(firsts)
+        # The rows that were summed are read from their start by nothing but the look at the first.
+        assert firsts.count(0) <= 3
+    assert len(starts) > 3
+    # With other rows in the same place, under the same name, time and size.
+    written[0], stop[0] = 0, states - 1
+    with pytest.raises(Killed):
+        model.fit(path)
+    stop[0] = None
+    Y = X.copy()
+    Y[-1] = X[0]
+    saved(Y, tmp_path, form)
+    with pytest.raises(CheckpointError):
+        model.fit(path)
 
 
 def reads_of(model, rows, reads):

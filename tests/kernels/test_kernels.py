@@ -11,6 +11,7 @@ from scipy.spatial.distance import cdist, pdist
 
 import mercer
 from mercer import KernelPCA
+from mercer.bases.points import DRAFT_SPREAD
 from mercer.kernels import (
     KERNELS,
     RBF,
@@ -181,6 +182,22 @@ def test_large_offset_in_float32_keeps_stationary_kernels_exact():
     ]:
         np.testing.assert_allclose(kernel(X), formula(kernel, name)(X, X), atol=3e-6)
         assert kernel.spread(X) < 100
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("kernel", [kernel for kernel, _ in CASES], ids=repr)
+def test_drafts_are_rounded_as_stated(kernel, seed):
+    """Where rows may be taken in single precision, near copies in large units among them."""
+    rng = generator(58, seed)
+    X = np.abs(rng.standard_normal((20, rng.integers(1, 6)))) * 10.0 ** rng.uniform(-3, 8)
+    X = np.vstack([X, X * (1 + 10.0 ** rng.uniform(-9, -6) * rng.standard_normal(X.shape))])
+    kernel = kernel.resolve(X)
+    if kernel.spread(X) > DRAFT_SPREAD:
+        return
+    K = kernel(X)
+    size = max(float(np.abs(np.diag(K)).max()), kernel.entry_size(X))
+    rounding = np.finfo(np.float32).eps * ((X.shape[1] + 2) * kernel.growth(X) + 8)
+    assert np.abs(kernel(X, dtype=np.float32) - K).max() <= rounding * size
 
 
 def test_spread_sees_what_cancels():

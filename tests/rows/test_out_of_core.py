@@ -297,6 +297,22 @@ def test_parquet_has_no_dictionary_of_scores(tmp_path):
     assert told == [True, False, False, False]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_row_groups_are_as_large_as_may_be(seed, tmp_path):
+    """Blocks of any lengths: groups hold no more than asked for, and two neighbors would."""
+    rng, d = generator(seed, 5), int(generator(seed).integers(1, 6))
+    lengths, held = rng.integers(0, 900, 40), int(rng.integers(1000, 60_000))
+    rows = rng.standard_normal((lengths.sum(), d))
+    with open_sink(tmp_path / "x.parquet", d, held=held) as sink:
+        for block in np.split(rows, np.cumsum(lengths)[:-1]):
+            sink.write(block)
+    assert_array_equal(open_source(tmp_path / "x.parquet").read(), rows)
+    meta = pq.ParquetFile(tmp_path / "x.parquet").metadata
+    groups = np.array([meta.row_group(i).num_rows for i in range(meta.num_row_groups)])
+    assert (8 * d * groups <= max(held, 8 * d * lengths.max())).all()
+    assert (8 * d * (groups[1:] + groups[:-1]) > held).all()
+
+
 def test_scores_that_do_not_fit_go_to_a_file(X, parquet, tmp_path):
     found = model(Landmarks(points=X[:20]), memory="300kB").fit(parquet)
     tall = np.tile(X, (4, 1))

@@ -1,6 +1,8 @@
 """Streams: batches do not matter, what is lost is counted, bad batches leave no trace."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy, deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 
-from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA
+from mercer import HebbianKernelPCA, KernelPCA, StreamingKernelPCA, load
 from mercer.bases import AllPoints, FourierGrid, Landmarks, RandomFeatures
 from mercer.compute import LocalEngine
 from mercer.exceptions import MercerWarning
@@ -592,6 +594,60 @@ def test_models_travel():
     other = pickle.loads(pickle.dumps(one)).partial_fit(X[200:])
     one.partial_fit(X[200:])
     np.testing.assert_array_equal(one.transform(X), other.transform(X))
+
+
+def refused(one):
+    with pytest.raises(ValueError, match="NaN"):
+        one.partial_fit(np.full((3, one.n_features_in_), np.nan))
+    return one
+
+
+def stored(one, path):
+    one.save(path)
+    return load(path)
+
+
+#: What may come between a batch and the first look at the components.
+BEFORE_A_LOOK = {
+    "nothing": lambda one, path: one,
+    "pickle": lambda one, path: pickle.loads(pickle.dumps(one)),
+    "copies": lambda one, path: copy(deepcopy(one)),
+    "a file": stored,
+    "a merge": lambda one, path: one.merge(deepcopy(one)),
+    "a bad batch": lambda one, path: refused(one),
+    "an empty batch": lambda one, path: one.partial_fit(one.X_sample_[:0]),
+    "a page": lambda one, path: [one, one._repr_html_(), one.report(one.X_sample_).save(path)][0],
+    "parameters": lambda one, path: one.set_params(n_components=2, center=False, gamma=3.0),
+}
+
+
+@pytest.mark.parametrize("way", BEFORE_A_LOOK)
+@pytest.mark.parametrize("draw", range(3))
+def test_components_made_when_asked_for_are_those_made_after_every_batch(way, draw, tmp_path):
+    rng = generator(draw, 71)
+    X = rows(int(rng.integers(100, 300)), 5, key=draw)
+    params = BASES[str(rng.choice(sorted(BASES)))] | {"forgetting": rng.choice([1.0, 0.99])}
+    lazy, eager = (model(**params).partial_fit(X[:60]) for _ in range(2))
+    for batch in np.array_split(X[60:], rng.integers(2, 9)):
+        lazy.partial_fit(batch)
+        eager.partial_fit(batch).transform(batch)
+        assert "eigenvalues_" not in vars(lazy) and "eigenvalues_" in vars(eager)
+    path = tmp_path / ("model.html" if way == "a page" else "model.mercer")
+    made, expected = (BEFORE_A_LOOK[way](one, path) for one in (lazy, eager))
+    for name in ("eigenvalues_", "explained_variance_ratio_", "lost_share_", "gamma_"):
+        np.testing.assert_array_equal(getattr(made, name), getattr(expected, name))
+    np.testing.assert_array_equal(*(one.certificate_.eigenvalue_upper for one in (made, expected)))
+    np.testing.assert_array_equal(made.transform(X), expected.transform(X))
+    assert vars(made).keys() == vars(expected).keys()
+
+
+def test_threads_may_look_at_components_at_once():
+    X = rows()
+    one = model().fit(X[:100]).partial_fit(X[100:])
+    expected = deepcopy(one).transform(X)
+    with ThreadPoolExecutor(4) as pool:
+        for S in pool.map(one.transform, [X] * 8):
+            np.testing.assert_array_equal(S, expected)
 
 
 def test_dictionary_coordinates_are_orthonormal():

@@ -36,11 +36,16 @@ from ..stream.components import (
 from ..stream.dictionary import GrowingDictionary, threshold_of
 from ..stream.moments import FixedSpan, FourierStream, Stream, Totals, as_float, transition
 from ._checks import AT_LEAST_1, Interval, StrOptions, checked_weights
-from ._door import Fitted, become, kept, unfitted
+from ._door import NOT_SAVED, Fitted, become, kept, unfitted
 from ._model import INDEFINITE, NO_VARIANCE, ZERO_VARIANCE, KernelModel
 
 # Batches that `history_` remembers: an endless stream must not fill the memory.
 HISTORY = 1000
+# Attributes that are made when they are asked for.
+COMPONENTS = {
+    *("expansion_", "certificate_", "eigenvalues_", "explained_variance_", "landmarks_"),
+    *("explained_variance_ratio_", "_variance"),
+}
 # A warning is given if more than this share of a batch's energy is outside a full dictionary.
 LOST_TOO_MUCH = 0.05
 
@@ -57,12 +62,36 @@ class StreamTask:
         Those learned last: results are of their type, and in their array library.
     is_first : bool
         Whether nothing had been learned before.
+    is_told : bool
+        Whether warnings of this step were given.
     """
 
     state: State
     history: list[BatchRecord]
     rows: Rows
     is_first: bool = False
+    is_told: bool = False
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Components that nobody has asked for since the last batch: what they are made of.
+
+    Attributes
+    ----------
+    task : StreamTask
+    engine : TiledEngine
+    n_components : int
+    problem : Problem
+    before : dict
+        Attributes of the components that were made last.
+    """
+
+    task: StreamTask
+    engine: TiledEngine
+    n_components: int
+    problem: Any
+    before: dict[str, Any]
 
 
 @dataclass(eq=False, repr=False)
@@ -165,6 +194,8 @@ class StreamingKernelPCA(KernelModel):
     A component keeps its sign from batch to batch: the one that agrees with the component
     nearest to it a while before. Order is always that of the eigenvalues.
 
+    After `partial_fit` components are made when they are first asked for.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits
@@ -196,6 +227,7 @@ class StreamingKernelPCA(KernelModel):
         "lost_share_": kept("(-inf, inf)"),
         "_variance": kept("(-inf, inf)"),
         "_state": kept("State d"),
+        "_unread": NOT_SAVED,
     }
 
     n_components: int = 10
@@ -261,7 +293,7 @@ class StreamingKernelPCA(KernelModel):
         is_empty = not X if isinstance(X, list | tuple) else np.shape(X)[:1] == (0,)
         if is_empty and not is_first:
             return self
-        model = unfitted(self) if is_first else copy(self)
+        model = unfitted(self) if is_first else self._with_last()
         rows = model._open(X, reset=is_first)
         if sample_weight is not None:
             rows = ArrayRows(rows.as_array("sample_weight"), like_of(rows))
@@ -385,10 +417,15 @@ class StreamingKernelPCA(KernelModel):
         # not after every batch, which would take too long.
         judged = is_fit and sample_weight is None and self.forgetting == 1
         task = StreamTask(state, history, ArrayRows(X, like_of(rows)), is_first)
-        self._adopt_state(task, engine, judged)
+        # Negative eigenvalues are looked for among the rows of every batch.
+        lazy = not is_first and state.stream.span.kernel.definite
+        self._adopt_state(task, engine, judged, lazy)
 
-    def _adopt_state(self, task: StreamTask, engine: TiledEngine, judged: bool) -> None:
-        """Adopt the components of a state; `judged` spends a look at the kept rows on them."""
+    def _adopt_state(self, task: StreamTask, engine, judged: bool, lazy: bool = False) -> None:
+        """Adopt a state, and its components unless they can be `lazy`.
+
+        `judged` spends a look at the kept rows on them.
+        """
         state, sample = task.state, task.state.sample
         options = {
             # Rows among which negative eigenvalues are looked for.
@@ -398,40 +435,85 @@ class StreamingKernelPCA(KernelModel):
         }
         with engine.single_blas():
             problem = stream_problem(state.stream, engine, self.center, state.reference, **options)
-            result = problem.result(leading_pairs(problem, self.n_components))
-        self._adopt(result, None, task)
+        before = {name: value for name, value in vars(self).items() if name in COMPONENTS}
+        unread = Unread(task, engine, self.n_components, problem, before)
+        if lazy:
+            self._adopt(unread, None, task)
+        else:
+            self._read(unread)
+
+    def _read(self, unread: Unread) -> None:
+        """Make the components, and adopt them."""
+        with unread.engine.single_blas():
+            result = unread.problem.result(leading_pairs(unread.problem, unread.n_components))
+        self._adopt(result, None, unread.task)
+
+    def _with_last(self) -> Self:
+        """A copy of the model with the components that were made last."""
+        fresh, facts = object.__new__(type(self)), dict(vars(self))
+        unread = facts.pop("_unread", None)
+        fresh.__dict__ = facts if unread is None else facts | unread.before
+        return fresh
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether rows were learned; components that were not made yet are made now."""
+        if (unread := vars(self).get("_unread")) is not None:
+            model, facts = self._with_last(), dict(vars(self))
+            model._read(replace(unread, task=replace(unread.task, is_told=True)))
+            del facts["_unread"]
+            vars(model).update(facts)
+            become(self, model)  # in one step: other threads may ask as well
+        return "n_features_in_" in vars(self)
+
+    def __getattr__(self, name: str) -> Any:
+        """An attribute of components that were not made yet."""
+        if name in COMPONENTS and "_unread" in vars(self):
+            check_is_fitted(self)
+            return getattr(self, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __getstate__(self):
+        self.__sklearn_is_fitted__()
+        return super().__getstate__()
 
     def _attributes(self, result, plan, task) -> dict[str, Any]:
-        state, certificate, values = task.state, result.certificate, result.pairs.values
-        kernel, totals, total = state.stream.span.kernel, state.stream.totals, result.problem.total
-        rows, before = task.rows, vars(self).get("certificate_")
-        if before is not None and before.indefinite:
-            certificate = replace(certificate, indefinite=True)
-        with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
-            ratios = np.minimum(values / max(total, np.finfo(float).tiny), 1.0)
-
+        state, rows = task.state, task.rows
+        kernel, totals = state.stream.span.kernel, state.stream.totals
         attributes = {
             "_state": state,
             "_dtype": rows.dtype,
-            "_variance": total,
             "kernel_": kernel,
             "gamma_": self._gamma_of(kernel, rows.shape[1]),
-            "expansion_": result.expansion,
-            "certificate_": certificate,
-            "eigenvalues_": like_rows(values, rows),
-            "explained_variance_": like_rows(values / max(totals.weight - self.center, 1.0), rows),
-            "explained_variance_ratio_": like_rows(ratios, rows),
             "lost_share_": totals.lost / totals.energy,
             "X_sample_": state.sample.rows,
             "_weights": state.sample.weights,
             "n_samples_seen_": totals.rows,
             "history_": task.history[-HISTORY:],
         }
+        if isinstance(result, Unread):
+            return attributes | {"_unread": result}
+        certificate, values, total = result.certificate, result.pairs.values, result.problem.total
+        before = vars(self).get("certificate_")
+        if before is not None and before.indefinite:
+            certificate = replace(certificate, indefinite=True)
+        with np.errstate(over="ignore"):  # the total of an indefinite kernel may be nothing
+            ratios = np.minimum(values / max(total, np.finfo(float).tiny), 1.0)
+        degrees = max(totals.weight - result.problem.center, 1.0)
+        attributes |= {
+            "_variance": total,
+            "expansion_": result.expansion,
+            "certificate_": certificate,
+            "eigenvalues_": like_rows(values, rows),
+            "explained_variance_": like_rows(values / degrees, rows),
+            "explained_variance_ratio_": like_rows(ratios, rows),
+        }
         if (points := result.expansion.basis.points) is not None:
             attributes["landmarks_"] = restore(points, like_of(rows))
         return attributes
 
     def _warn(self, result, plan, task) -> None:
+        if task.is_told:
+            return
         full = [batch for batch in self.history_ if batch.size >= self.budget]
         # A stream that forgets follows rows that drift, and a full dictionary cannot.
         if self.basis == "dictionary" and self.forgetting < 1 and full:
@@ -443,7 +525,8 @@ class StreamingKernelPCA(KernelModel):
                     "filled: the data drift faster than points leave, or need more of them. Raise "
                     "budget or novelty."
                 )
-        if self.certificate_.indefinite:
+        certificate = vars(self).get("certificate_")
+        if certificate is not None and certificate.indefinite:
             tell(INDEFINITE.format(self.kernel_))
         elif (
             self.n_samples_seen_ > 1

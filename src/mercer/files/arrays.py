@@ -44,9 +44,14 @@ class ArraySource(RowSource):
 
     def chunks(self, rows):
         """Slices that begin where stored chunks do, so that none is decoded twice."""
+        return self.chunks_from(0, rows)
+
+    def chunks_from(self, start, rows):
+        """The same; the first one may begin anywhere."""
         step = self.chunk_rows * max(1, rows // self.chunk_rows)
-        for start in range(0, self.rows.shape[0], step):
-            yield self.rows[start : start + step]
+        for stop in range(start - start % step + step, self.rows.shape[0] + step, step):
+            yield self.rows[start:stop]
+            start = stop
 
 
 def check_numbers(shape, dtype: np.dtype, name: str) -> None:

@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,8 @@ class ArrowSource(RowSource):
     ----------
     batches : callable
         ``batches(rows, columns)``, a generator of record batches; both are wishes, which a stream
-        need not follow.
+        need not follow. One that can seek is also called with ``skip=[rows]``, from which it takes
+        the rows of what it passes over.
     schema : pyarrow.Schema
     name : str
     columns : list of str or None
@@ -45,6 +47,7 @@ class ArrowSource(RowSource):
     """
 
     threaded = False  # a connection to a database may be tied to its thread
+    seeks = False  # whether batches can be passed over
     again = "Pass the table or the query that it came from."
 
     def __init__(self, batches: Callable, schema, name: str, columns=None, repeatable: bool = True):
@@ -56,9 +59,24 @@ class ArrowSource(RowSource):
     def chunks(self, rows):
         """The batches, cut where they are larger than asked for, columns side by side."""
         with readable(self.name), closing(self.batches(rows, self.columns)) as batches:
+            yield from self._cut(batches, rows)
+
+    def chunks_from(self, start, rows):
+        """The same behind the first rows; whole row groups and batches of files are not read."""
+        if not self.seeks:
+            yield from super().chunks_from(start, rows)
+            return
+        skip = [start]
+        with readable(self.name), closing(self.batches(rows, self.columns, skip)) as batches:
             for batch in batches:
-                for start in range(0, batch.num_rows, rows):
-                    yield stacked(batch.slice(start, rows), self.columns, self.dtype)
+                first = min(skip[0], batch.num_rows)
+                skip[0] -= first
+                yield from self._cut([batch.slice(first)], rows)
+
+    def _cut(self, batches, rows) -> Iterator:
+        for batch in batches:
+            for start in range(0, batch.num_rows, rows):
+                yield stacked(batch.slice(start, rows), self.columns, self.dtype)
 
     def others(self, names=None):
         """Columns of any kind."""
@@ -167,7 +185,7 @@ def from_feather(path: Path, columns=None) -> ArrowSource:
     """A Feather file of version 2, which is an Arrow file, or an Arrow stream in a file."""
     pa, ipc = needed("pyarrow", "files"), needed("pyarrow.ipc", "files")
 
-    def batches(rows, columns) -> Iterator:
+    def batches(rows, columns, skip=None) -> Iterator:
         with readable(path.name, "a Feather or Arrow file"), pa.memory_map(str(path)) as file:
             try:
                 reader = ipc.open_file(file)
@@ -176,14 +194,24 @@ def from_feather(path: Path, columns=None) -> ArrowSource:
                 yield from ipc.open_stream(file)
                 return
             for i in range(reader.num_record_batches):
-                yield reader.get_batch(i)
+                batch = reader.get_batch(i)
+                if not passed_over(batch.num_rows, skip):
+                    yield batch
 
     first = next(batches(None, None), None)
     if first is None:
         raise ValueError(f"{path.name} has no rows. Add at least one.")
     source = ArrowSource(batches, first.schema, path.name, columns)
-    source.threaded = True
+    source.threaded = source.seeks = True
     return source
+
+
+def passed_over(count: int, skip: list | None) -> bool:
+    """Whether so many rows are among those to skip, from which they are then taken."""
+    if skip is None or count > skip[0]:
+        return False
+    skip[0] -= count
+    return True
 
 
 def from_parquet(path: Path, columns=None) -> ArrowSource:
@@ -202,13 +230,21 @@ def from_parquet(path: Path, columns=None) -> ArrowSource:
         with readable(file.name, "Parquet"):
             return parquet.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False)
 
-    def batches(rows, columns) -> Iterator:
+    def batches(rows, columns, skip=None) -> Iterator:
         for file in files:
             with readable(file.name, "Parquet"):
-                yield from open_file(file).iter_batches(min(rows, BATCH_ROWS), columns=columns)
+                opened, options = open_file(file), {"columns": columns}
+                if skip is not None:
+                    meta = opened.metadata
+                    counts = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
+                    later = dropwhile(lambda n: passed_over(n, skip), counts)
+                    first = len(counts) - len(list(later))
+                    options["row_groups"] = list(range(first, len(counts)))
+                yield from opened.iter_batches(min(rows, BATCH_ROWS), **options)
 
     source = ArrowSource(batches, open_file(files[0]).schema_arrow, path.name, columns)
-    source.threaded, source.n_rows = True, 0
+    source.threaded = source.seeks = True
+    source.n_rows = 0
     for file in files:
         opened_file = open_file(file)
         meta, kinds = opened_file.metadata, kinds_of(opened_file.schema_arrow, file.name)

@@ -98,6 +98,12 @@ class RowSource(ABC):
     def chunks(self, rows: int) -> Iterator:
         """The rows as the source has them, about `rows` at a time, in pieces of any length."""
 
+    def chunks_from(self, start: int, rows: int) -> Iterator:
+        """The same behind the first rows, which are read as well where a source cannot seek."""
+        for chunk in self.chunks(rows):
+            skipped, start = min(start, chunk.shape[0]), max(start - chunk.shape[0], 0)
+            yield chunk[skipped:] if skipped else chunk
+
     def others(self, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
         """Columns of any kind by name, each of length n_rows.
 
@@ -112,12 +118,12 @@ class RowSource(ABC):
         """Where a row stands in its file, for messages, such as "line 7"; empty if unknown."""
         return ""
 
-    def pieces(self, rows: int) -> Iterator:
-        """The rows as floats in pieces of any length, with NaN for what is missing."""
+    def pieces(self, rows: int, start: int = 0) -> Iterator:
+        """The rows from `start` on as floats in pieces of any length, with NaN where missing."""
         if self._was_read and not self.repeatable:
             raise ValueError(f"{self.name} was read already and cannot be read again. {self.again}")
-        start, self._was_read = 0, True
-        for chunk in self.chunks(rows):
+        self._was_read = True
+        for chunk in self.chunks_from(start, rows) if start else self.chunks(rows):
             chunk = as_rows(chunk, self.name, start)
             if chunk.shape[1] != self.n_columns:
                 raise ValueError(
@@ -134,8 +140,8 @@ class RowSource(ABC):
                 "or was changed meanwhile. Write it again."
             )
 
-    def blocks(self, rows: int) -> Generator:
-        """The rows in blocks of exactly `rows`, the last one shorter, checked.
+    def blocks(self, rows: int, start: int = 0) -> Generator:
+        """The rows from `start` on in blocks of exactly `rows`, the last one shorter, checked.
 
         What comes out does not depend on how the source was cut: pieces are joined and split,
         and empty ones are passed over.
@@ -151,14 +157,14 @@ class RowSource(ABC):
             the message names the source and the rows.
         """
         held: list = []
-        count = seen = 0
-        for piece in self.pieces(rows):
+        count, seen = 0, start
+        for piece in self.pieces(rows, start) if start else self.pieces(rows):
             self._check_finite(piece, seen)
             seen += piece.shape[0]
-            start = 0
-            while start < piece.shape[0]:
-                held.append(piece[start : start + rows - count])
-                start += held[-1].shape[0]
+            first = 0
+            while first < piece.shape[0]:
+                held.append(piece[first : first + rows - count])
+                first += held[-1].shape[0]
                 count += held[-1].shape[0]
                 if count == rows:
                     yield stack_rows(held)
@@ -263,13 +269,13 @@ def float_of(dtype) -> np.dtype:
     return np.dtype(np.float32 if np.dtype(dtype) == np.float32 else np.float64)
 
 
-def read_blocks(source: RowSource, rows: int) -> Generator:
-    """The blocks of a source, the next one decoded while the last one is worked on.
+def read_blocks(source: RowSource, rows: int, start: int = 0) -> Generator:
+    """The blocks of a source from a row on, the next one decoded while the last one is worked on.
 
     One is read ahead where another thread may read the source. Close it
     (`contextlib.closing`) when it is left before its end.
     """
-    with closing(source.blocks(rows)) as blocks:
+    with closing(source.blocks(rows, start)) as blocks:
         if not source.threaded:
             yield from blocks
             return

@@ -9,7 +9,7 @@ import csv
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,6 +19,9 @@ import numpy as np
 from .._packages import needed
 from .._whole_file import whole_file
 from ..compute.arrays import Array
+
+# Rows of a row group at most: readers decode one at a time.
+GROUP_ROWS = 2**20
 
 
 class Sink(ABC):
@@ -31,11 +34,13 @@ class Sink(ABC):
     dtype : dtype
     kept : dict of str to array of shape (n,)
         Columns of any kind before those of the rows, such as their names.
+    held : int
+        Bytes of rows that may wait to be written together.
     """
 
-    def __init__(self, file: BinaryIO, columns: list[str], dtype: np.dtype, kept: dict):
+    def __init__(self, file: BinaryIO, columns: list[str], dtype: np.dtype, kept: dict, held: int):
         self.file, self.columns, self.dtype, self.kept = file, columns, dtype, kept
-        self.n_rows = 0
+        self.n_rows, self.held = 0, held
 
     def write(self, rows: Array) -> None:
         """Append a block, (k, number of columns)."""
@@ -77,7 +82,7 @@ class NpySink(Sink):
 
 
 class ParquetSink(Sink):
-    """A Parquet file with one column a component."""
+    """A Parquet file with one column a component; blocks wait until they fill a row group."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -88,15 +93,30 @@ class ParquetSink(Sink):
         # Scores hardly ever repeat: a dictionary of them takes twice as long, and more space.
         plain = {"use_dictionary": list(self.kept)}
         self._writer = parquet.ParquetWriter(self.file, self._schema, **plain)
+        self._waiting: list = []
+        self._n_waiting = 0
 
     def _write(self, rows, kept):
         columns = zip([*kept, *map(np.ascontiguousarray, rows.T)], self._schema.types, strict=True)
         arrays = [self._arrow.array(column, kind) for column, kind in columns]
-        self._writer.write_batch(self._arrow.record_batch(arrays, schema=self._schema))
+        batch = self._arrow.record_batch(arrays, schema=self._schema)
+        size = sum(one.nbytes for one in self._waiting) + batch.nbytes
+        if size > self.held or self._n_waiting + batch.num_rows > GROUP_ROWS:
+            self._write_group()
+        self._waiting.append(batch)
+        self._n_waiting += batch.num_rows
+
+    def _write_group(self):
+        """The blocks that wait as one row group."""
+        if self._n_waiting:
+            waiting, self._waiting = self._waiting, []
+            self._writer.write_table(self._arrow.Table.from_batches(waiting), self._n_waiting)
+        self._waiting, self._n_waiting = [], 0
 
     def finish(self):
-        """Write the index of the file."""
-        self._writer.close()
+        """Write the last row group, and the index of the file."""
+        with closing(self._writer):
+            self._write_group()
 
 
 class CSVSink(Sink):
@@ -134,6 +154,7 @@ def open_sink(
     dtype: Any = np.float64,
     columns: Any = None,
     kept: Any = None,
+    held: int = 2**25,
 ) -> AbstractContextManager[Sink]:
     """A file to write blocks of rows to, by its suffix.
 
@@ -147,6 +168,8 @@ def open_sink(
         Their names, for Parquet and CSV; None for ``"0"``, ``"1"`` and so on.
     kept : dict of str to array or None
         Columns of any kind that stand before the rows, such as their names; not for ``.npy``.
+    held : int
+        Bytes of rows that may wait in memory until they fill a row group of a Parquet file.
 
     Returns
     -------
@@ -172,7 +195,7 @@ def open_sink(
         raise ValueError(
             f"{path.name} would have two columns called {clash[0]!r}. Rename the one that is kept."
         )
-    return _opened(path, kind, names, np.dtype(dtype), others)
+    return _opened(path, kind, names, np.dtype(dtype), others, held)
 
 
 @contextmanager

@@ -130,6 +130,16 @@ class Chi2(AdditiveChi2):
         resolved.gamma = 1.0 if self.gamma is None else self.gamma
         return resolved
 
+    def spread(self, X: Array) -> float:
+        """As of other kernels; inf where rows that are rounded to float32 change values by more.
+
+        Rounding changes t = gamma (x - z)^2 / (x + z) by 2 sqrt(t gamma (x + z)) eps at most,
+        which counts exp(-t) times, and by eps^2 gamma (x + z) where rows are equal but for it.
+        """
+        total = 2 * self.gamma * base.farthest(X, None, lambda rows: rows.sum(axis=1))
+        eps = float(np.finfo(np.float32).eps)
+        return super().spread(X) if total**0.5 + eps * total < X.shape[1] else np.inf
+
     def fill(self, X: Array, Z: Array, out: Array) -> None:
         super().fill(X, Z, out)
         out *= self.gamma

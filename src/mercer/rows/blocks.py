@@ -1,6 +1,8 @@
 """Rows that are read in blocks: files, iterators, and memmaps larger than memory."""
 
 import math
+import os
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -40,6 +42,8 @@ BLOCK_SHARE = 16
 WHOLE_SHARE = 4
 # First rows, hashed to tell other data before a pass over all rows does.
 IDENTITY_ROWS = 256
+# Seconds after which a file's time of change is older than file systems count, which is in up to 2.
+SETTLED = 3.0
 
 
 class BlockRows(Rows):
@@ -101,25 +105,28 @@ class BlockRows(Rows):
             )
         block, summed = done.get("block", self._block), done.get("rows", 0)
         count, total, hashed = summed, RowDigest(), done.get("hashed", "")
+        stamps = None if checkpoint is None else self._stamps()
+        # A file that nobody has written to since need not be read to know that.
+        untouched = stamps is not None and stamps == done.get("stamps")
+        if summed and not untouched and not hashed:
+            checkpoint.check_rows(self.source.name, "known no more", hashed)
         if done.get("complete"):
             # Compared when the rows are next read, or at the end of a fit that reads them no more.
             checkpoint.check_rows(self.source.name, self.count or count, count)
             self._hashed = hashed
-            checkpoint.confirm = partial(self._compare, checkpoint)
+            checkpoint.confirm = None if untouched else partial(self._compare, checkpoint)
         else:
-            count = 0
-            with self._reading(title, block) as blocks:
+            start = count = summed if untouched else 0
+            with self._reading(title, block, start) as blocks:
                 for rows in blocks:
                     first, count = count, count + rows.shape[0]
-                    hashed = "" if checkpoint is None else total.add(rows)
+                    hashed = "" if checkpoint is None or start else total.add(rows)
                     if first >= summed:
-                        yield (
-                            function(rows, first),
-                            {"rows": count, "block": block, "hashed": hashed},
-                        )
+                        place = {"rows": count, "block": block, "hashed": hashed, "stamps": stamps}
+                        yield function(rows, first), place
                     elif count >= summed:
                         checkpoint.check_rows(self.source.name, hashed, done["hashed"])
-            if checkpoint is not None:
+            if checkpoint is not None and not start:
                 enough = count >= summed
                 checkpoint.check_rows(self.source.name, hashed, enough and (self._hashed or hashed))
                 self._hashed, checkpoint.confirm = hashed, None
@@ -134,6 +141,26 @@ class BlockRows(Rows):
                 f"{self.source.name} has {count} rows, while a minimum of 2 is required."
             )
         self.count = count
+
+    def _files(self) -> list[Path]:
+        """The files that the rows are read from, where it is known which."""
+        path = getattr(self.original, "filename", self.original)  # that of a memmap
+        if not isinstance(path, str | PathLike):
+            return []
+        path = Path(path)
+        return sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
+
+    def _stamps(self) -> list | None:
+        """What any change of the files changes; None where that cannot be relied on.
+
+        The time of change of a file, unlike that of its content, is set by the system alone. It is
+        coarse, so that a file that was changed just now may be changed once more unseen.
+        """
+        if os.name == "nt" or getattr(self.original, "mode", "r") != "r":
+            return None
+        stats = [file.stat() for file in self._files()]
+        recent = time.time() - max((one.st_ctime for one in stats), default=np.inf) < SETTLED
+        return None if recent else [[s.st_ino, s.st_ctime_ns, s.st_size] for s in stats]
 
     def _compare(self, checkpoint) -> None:
         """Read all rows, and raise CheckpointError where they are not those summed before."""
@@ -156,7 +183,8 @@ class BlockRows(Rows):
         with self._reading(function.title, self._block) as blocks:
             if out is None:
                 return self._one_array(results(blocks), tail)
-            with open_sink(out, math.prod(tail), self.dtype, names) as sink:
+            held = self.memory // BLOCK_SHARE
+            with open_sink(out, math.prod(tail), self.dtype, names, held=held) as sink:
                 for part in results(blocks):
                     sink.write(part)
             return Path(out)
@@ -202,18 +230,16 @@ class BlockRows(Rows):
         with closing(self.source.blocks(IDENTITY_ROWS)) as blocks:
             first: Any = next(iter(blocks), np.zeros((0, self.shape[1])))
         first = first.toarray() if is_sparse(first) else first
-        files: list[Path] = []
-        if isinstance(self.original, str | PathLike):
-            path = Path(self.original)
-            files = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
+        files = self._files()
         written = [[f.name, f.stat().st_size, f.stat().st_mtime_ns] for f in files]
         return ["blocks", written, self.source.n_rows, self.shape[1], str(self.dtype), first]
 
     @contextmanager
-    def _reading(self, title: str, block: int) -> Any:
+    def _reading(self, title: str, block: int, start: int = 0) -> Any:
         """The blocks of a pass, with their progress shown, closed whatever happens."""
-        with RowBar(self.verbose) as bar, closing(read_blocks(self.source, block)) as blocks:
-            yield bar.over(blocks, title, self.count)
+        left = None if self.count is None else self.count - start
+        with RowBar(self.verbose) as bar, closing(read_blocks(self.source, block, start)) as blocks:
+            yield bar.over(blocks, title, left)
 
     def _read_within(self, room: int) -> Any:
         """All rows if they take no more than `room` bytes, else None."""

@@ -199,14 +199,14 @@ class Arpack(Solver):
         values, U = self._search(counted, np.zeros(0), np.zeros((n, 0)), r, rng, goal)
         total = float(matrix.diagonal().sum()) if formed else 0.0
         square: Any = float(np.vdot(matrix.T, matrix.T)) if formed else operator.square()
-        factored = formed and r >= MANY and n <= MANY_ROWS
+        factored, missed = formed and r >= MANY and n <= MANY_ROWS, 0
         for _ in range(r + 2):
             AU, top = block(U), float(np.max(np.abs(values), initial=0.0))
             least, rest = np.min(values, initial=top), np.inf
             if factored and values.size == r:
                 rest = rest_bound(matrix, values, U, square**0.5)
             if rest < np.inf:
-                seen = factored_evidence(values, U, AU, rest)
+                seen, missed = factored_evidence(values, U, AU, rest), 0
                 break
             by_block = formed and n >= ROWS and not factored and values.size == r
             if by_block:
@@ -222,7 +222,7 @@ class Arpack(Solver):
             slow = not complete and (factored or count > SLOW * lanczos_size(n, r))
             if not missed and not slow:
                 break
-            new_values, V = self._search(counted, values, U, missed or 1, rng, goal)
+            new_values, V = self._search(counted, values, U, min(missed or 1, n - 1), rng, goal)
             if not missed and not np.max(new_values, initial=-np.inf) > beyond:
                 break
             # Of few rows the first n columns span everything; pairs found twice are dependent.
@@ -232,13 +232,16 @@ class Arpack(Solver):
             near = column_norms(AU - U * values) <= max(goal, FULL_FLOOR) * top
             index = np.flatnonzero(near)[:r]
             values, U, AU = values[index], U[:, index], AU[:, index]
+        else:  # every round found another one
+            missed = 1
         if values.size < r:
             raise NoConvergence(f"ARPACK found {values.size} of {r} components. Use 'krylov'.")
         residuals = column_norms(AU - U * values)
         searched = formed and not operator.definite
         least = negative_bound(matrix, values[0]) if searched else None
         pairs = Eigenpairs(values, U, residuals, n_passes=count + 1, least=least, searched=searched)
-        return replace(reported(pairs, report, tol), evidence=(seen,))
+        pairs = reported(pairs, report, tol)
+        return replace(pairs, converged=pairs.converged and not missed, evidence=(seen,))
 
     def _search(self, product, values, U, k: int, rng, goal: float):
         """Up to k leading pairs beside `values` and U, which are moved below all others."""
